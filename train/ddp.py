@@ -8,7 +8,6 @@ and --seeds is refused, because each of its runs starts its own ranks.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,15 +28,11 @@ def _run(argv: Sequence[str] | None, prog: str) -> int:
 
     run = make_run(_with_saved(_with_demo(parse(argv, prog))))
     # imported late: --help and errors of the command line should not wait for torch
-    if "TORCHELASTIC_RUN_ID" in os.environ:
-        from train.launch.run import join_torchrun
-
-        return join_torchrun(run)
     if run.seeds:
         from train.launch.seeds import train_seeds
 
         return train_seeds(run)
-    from train.launch.run import launch
+    from train.launch.ranks import launch
 
     return launch(run)
 

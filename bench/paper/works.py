@@ -17,8 +17,7 @@ from train.config.run import OPTIONS, Run
 from train.encoder.pretrained import load_config
 from train.evaluation.tasks.registry import read_task, task_names
 from train.launch.finish import is_scored
-from train.launch.job import build_index_of
-from train.launch.resolve import resolve_options
+from train.launch.prepare import build_index_of, resolve_options
 from train.launch.seeds import of_seed, train_seeds
 from train.record.checkpoint import check_resumed, flags_of
 from train.record.folder import RUNS, SUMMARY, is_finished, is_own, old_names, read_json, read_object

@@ -23,8 +23,7 @@ import una_fast
 from train.config.run import PAPER_SETTINGS, make_run
 from train.encoder.encoder import load_encoder
 from train.encoder.pretrained import load_tokenizer
-from train.launch.job import TrainingRows, make_indexes
-from train.launch.resolve import resolve_options
+from train.launch.prepare import TrainingRows, make_indexes, resolve_options
 from train.loop.data import CPU_PARTS, GPU_MULTIPLE, GPU_PARTS, BatchMaker, Views, prefetched, unchanged
 from train.loop.distributed import Ranks, set_numerics
 from train.loop.trainer import Trainer

@@ -20,7 +20,7 @@ from support.small_runs import WORDS, write_corpus
 from train.config.run import make_run
 from train.generate import main
 from train.generation import write
-from train.launch.job import TrainingRows
+from train.launch.prepare import TrainingRows
 
 ROOT = Path(__file__).parents[2]
 BREAKS = ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +17,10 @@ import torch
 from support.prepared_commands import PreparedCommand
 from train.config.run import PAPER_SETTINGS, make_run
 from train.ddp import main
-from train.launch.job import make_indexes
-from train.launch.resolve import resolve_options
 from train.launch.run import train
 from train.loop.trainer import Trainer
 from train.record.checkpoint import has_checkpoint, read_pointer
-from train.record.folder import RUN, output_folder
+from una_fast.errors import InputError
 
 ROOT = Path(__file__).parents[2]
 WORDS = "river castle engine market winter music temple garden planet treaty bridge novel forest island museum".split()
@@ -104,10 +102,15 @@ def options(folder, model, **changes):
 
 def train_here(values):
     """Train as the only rank, inside this process; returns the outcome."""
-    run = resolve_options(make_run(values))
-    with output_folder(Path(run.output), RUN, run.resume, vars(run)):
-        indexes = make_indexes(run)
-        return train(run, lambda ranks: indexes)
+    with ExitStack() as held:
+        return train(make_run(values), held)[1]
+
+
+def refused(values):
+    """The message about a run that cannot begin, inside this process."""
+    with pytest.raises(InputError) as refusal:
+        train_here(values)
+    return str(refusal.value)
 
 
 def free_port():

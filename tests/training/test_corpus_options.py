@@ -1,5 +1,6 @@
 """How a run reads its corpus: the options of `build_index`, and paraphrases in several files."""
 
+import contextlib
 import json
 import shutil
 import warnings
@@ -13,8 +14,8 @@ import una_fast
 from support.small_runs import options, train_here, write_corpus
 from train.config.run import Run, make_parser, make_run
 from train.encoder.pretrained import load_tokenizer
-from train.launch.job import Indexes, Job, TrainingRows, encoder_of, make_indexes, open_index, resume_fingerprint
-from train.launch.resolve import resolve_options
+from train.launch import prepare
+from train.launch.prepare import resolve_options
 from train.loop.distributed import Ranks
 from train.record.checkpoint import first_difference
 from una_fast.augment.registry import make_augmentation
@@ -25,7 +26,7 @@ from una_fast_cli.__main__ import main
 def prepared(values):
     """A run, whose index is built, and its training material."""
     run = resolve_options(make_run(values))
-    return run, TrainingRows.of(run, make_indexes(run).sentences)
+    return run, prepare.TrainingRows.of(run, prepare.make_indexes(run).sentences)
 
 
 @pytest.fixture
@@ -108,13 +109,14 @@ def test_negatives_from_the_index_of_a_larger_corpus(tmp_path, tiny_model):
     corpus, words = (una_fast.build_index(Path(values["corpus"][0])), una_fast.load_index(tmp_path / "big"))
     assert summary["resume_fingerprint"]["corpus"] == f"{corpus.fingerprint}, negatives from {words.fingerprint}"
     assert summary["corpus"]["sources"] == corpus.sources and summary["negatives_from"]["sources"] == words.sources
-    job = Job.load(resolve_options(make_run(values)), Ranks(0, 1, 0, torch.device("cpu")))
-    rows = np.array([4, 0, 17])
-    anchors, _, negatives, _ = job.batch_maker().views.of(0, 2, rows)
+    run, tokenizer = resolve_options(make_run(values)), load_tokenizer(values["model"])
+    indexes, ranks, rows = prepare.open_indexes(run), Ranks(0, 1, 0, torch.device("cpu")), np.array([4, 0, 17])
+    kept = prepare.TrainingRows.of(run, indexes.sentences)
+    anchors, _, negatives, _ = prepare.batch_maker(run, ranks, indexes, tokenizer, kept).views.of(0, 2, rows)
     una = make_augmentation("una", words, values)
     texts = corpus[4], corpus[0], corpus[17]
     for ids, expected in [(anchors, texts), (negatives, una.augment(texts, epoch=2))]:
-        encoded = job.tokenizer(list(expected), max_length=job.run.max_length, padding="max_length", truncation=True)
+        encoded = tokenizer(list(expected), max_length=run.max_length, padding="max_length", truncation=True)
         assert ids["input_ids"].tolist() == encoded["input_ids"]
 
 
@@ -135,7 +137,9 @@ def fingerprinted(tmp_path, tiny_model):
 
     def fingerprint():
         run = resolve_options(make_run(values))
-        return resume_fingerprint(run, Indexes(index), encoder_of(run), load_tokenizer(run.model))
+        return prepare.resume_fingerprint(
+            run, prepare.Indexes(index, index), prepare.encoder_of(run), load_tokenizer(run.model)
+        )
 
     return tmp_path, fingerprint
 
@@ -159,20 +163,17 @@ def test_what_makes_the_result_is_in_the_fingerprint(fingerprinted, name, change
     assert first_difference(before, fingerprint())[0] == what
 
 
-@pytest.mark.parametrize("words", [{"word_tokenizer": "whitespace"}, {"lowercase": False}])
-def test_an_index_is_opened_by_a_run_of_the_same_words(tmp_path, words):
-    for name, settings in (("words", words), ("plain", {})):
-        una_fast.build_index(["The cat can't sit", "on the Mat"], **settings).save(tmp_path / name)
-    assert "cat" in list(open_index(Run(index=str(tmp_path / "words"), **words)).terms)
-    with pytest.raises(InputError, match=r"made by 'treebank' with --lowercase, .* name a new folder with --index"):
-        open_index(Run(index=str(tmp_path / "plain"), **words))
-
-
-def test_an_import_path_opens_the_index_made_by_it(tmp_path):
-    words = {"word_tokenizer": "shlex:split"}
-    una_fast.build_index(["The cat sits", "on the Mat"], **words).save(tmp_path / "index")
-    assert open_index(Run(index=str(tmp_path / "index"), **words)).n_documents == 2
-    with pytest.raises(InputError, match="made by another word tokenizer"):
-        open_index(Run(index=str(tmp_path / "index"), word_tokenizer="builtins:list"))
-    with pytest.raises(InputError, match="its words were made by 'shlex:split' with --lowercase, and the run asks for"):
-        open_index(Run(index=str(tmp_path / "index")))
+@pytest.mark.parametrize(
+    ("made", "asked", "message"),
+    [
+        ({"word_tokenizer": "whitespace"}, {"word_tokenizer": "whitespace"}, ""),
+        ({}, {"lowercase": False}, "made by 'treebank' with --lowercase, .* name a new folder with --index"),
+        ({"word_tokenizer": "shlex:split"}, {"word_tokenizer": "shlex:split"}, ""),
+        ({"word_tokenizer": "shlex:split"}, {"word_tokenizer": "builtins:list"}, "made by another word tokenizer"),
+        ({"word_tokenizer": "shlex:split"}, {}, "words were made by 'shlex:split' with --lowercase, and the run asks"),
+    ],
+)
+def test_an_index_is_opened_by_a_run_of_the_same_words(tmp_path, made, asked, message):
+    una_fast.build_index(["The cat sits", "on the Mat"], **made).save(tmp_path / "index")
+    with pytest.raises(InputError, match=message) if message else contextlib.nullcontext():
+        assert prepare.open_index(Run(index=str(tmp_path / "index"), **asked)).n_documents == 2

@@ -7,8 +7,8 @@ from transformers import BertConfig, BertModel, ModernBertConfig, ModernBertMode
 from support.small_runs import options
 from train.config.run import make_run
 from train.encoder.encoder import SentenceEncoder, load_encoder, takes_ready_mask
-from train.launch import resolve
-from train.launch.resolve import resolve_options
+from train.launch import prepare
+from train.launch.prepare import resolve_options
 
 SIZES = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
 PADDING = 1
@@ -60,7 +60,7 @@ def test_a_model_that_takes_no_ready_mask_gets_its_own(tiny_model):
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 @pytest.mark.parametrize("has_bf16", [True, False])
 def test_auto_is_bf16_where_the_device_has_it(tmp_path, tiny_model, monkeypatch, device, has_bf16):
-    monkeypatch.setattr(resolve, "has_bf16", lambda: has_bf16)
+    monkeypatch.setattr(prepare, "has_bf16", lambda: has_bf16)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda emulated: has_bf16)
     run = resolve_options(make_run(options(tmp_path, tiny_model, precision="auto", device=device)))

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from support import small_runs as training
-from support.small_runs import assert_same_run, at_step, final_state, flat, metrics, options, train_here
+from support.small_runs import assert_same_run, at_step, final_state, flat, metrics, options, refused, train_here
 from train import evaluate
 from train.ddp import _with_saved, main
 from train.demo import demo_settings, free_folder, prepare_demo
@@ -26,7 +26,7 @@ from train.record.checkpoint import (
     saved_options,
     write_checkpoint,
 )
-from train.record.folder import MARK, POINTER, RUN, is_own, output_folder, read_json, write_json
+from train.record.folder import MARK, POINTER, RUN, output_folder, read_json, write_json
 from train.record.metrics import cut_metrics
 from una_fast.errors import InputError
 
@@ -83,6 +83,7 @@ class TestTheRule:
         output = tmp_path / "run"
         with output_folder(output, RUN, False), pytest.raises(InputError, match="in use by another run: wait for it"):
             enter(output, RUN, True)
+        (output / "run.json").touch()
         with pytest.raises(InputError, match="holds a run of train.ddp: give --resume to go on with it"):
             enter(output, RUN, False)
         with pytest.raises(InputError, match="holds a run of train.ddp: start without --resume in a new --output"):
@@ -96,7 +97,8 @@ class TestTheRule:
                 if name:
                     (tmp_path / name).write_text("mine")
                 raise ZeroDivisionError
-            assert is_own(tmp_path, RUN) == bool(name)
+        with pytest.raises(InputError, match="holds a run of"):
+            enter(tmp_path, RUN, False)
         assert (tmp_path / "notes.txt").read_text() == "mine"
 
     def test_a_demo_takes_a_new_folder(self, tmp_path, monkeypatch):
@@ -194,8 +196,7 @@ class TestWhatAUserChanges:
         (copy / "run.json").write_text('{"status": "stopped"}')
         write_json(copy / "best" / "best.json", {"step": 4, "stsb_dev": 0.9})
         before = {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()}
-        outcome = train_here({**finished, "output": str(copy), "resume": True})
-        assert outcome.status == "failed" and "holds no checkpoint" in outcome.message
+        assert "holds no checkpoint" in refused({**finished, "output": str(copy), "resume": True})
         assert {path: path.read_bytes() for path in before} == before
 
 

@@ -17,7 +17,7 @@ from train.evaluation.model import PairScorer, load_model
 from train.evaluation.scoring import describe as describe_protocol
 from train.evaluation.tasks.registry import EvaluationProtocol
 from train.evaluation.tasks.sts import load_dev
-from train.launch.resolve import resolve_options
+from train.launch.prepare import resolve_options
 from train.launch.run import report
 from train.record.checkpoint import save_encoder
 from una_fast.errors import InputError, InputWarning

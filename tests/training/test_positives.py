@@ -1,7 +1,5 @@
 """Positives by a text augmentation depend on row and epoch: the same on any number of ranks."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 import torch
@@ -10,7 +8,7 @@ from transformers import AutoTokenizer
 import una_fast
 from support.small_runs import options, train_here
 from train.config.run import POSITIVES, make_run
-from train.launch.job import Indexes, Job, TrainingRows
+from train.launch.prepare import Indexes, TrainingRows, batch_maker
 from train.loop.distributed import Ranks
 from una_fast.augment.registry import AUGMENTATIONS
 from una_fast.errors import InputError
@@ -33,22 +31,21 @@ def index():
     return una_fast.build_index([" ".join(words[i] for i in order) for order in orders])
 
 
-def job_of(index, tiny_model, rank=0, world=1, **settings):
+def maker_of(index, tiny_model, rank=0, world=1, **settings):
     run = make_run({**NEEDED, "augment": "none", "max_length": 16, "device": "cpu", "batch_size": 5, **settings})
-    run = dataclasses.replace(run, compile="off")
-    ranks = Ranks(rank, world, rank, torch.device("cpu"))
-    tokenizer = AutoTokenizer.from_pretrained(tiny_model)
-    return Job(run, ranks, Indexes(index), tokenizer, TrainingRows.of(run, index), None, None, {})
+    ranks, tokenizer = Ranks(rank, world, rank, torch.device("cpu")), AutoTokenizer.from_pretrained(tiny_model)
+    return batch_maker(run, ranks, Indexes(index, index), tokenizer, TrainingRows.of(run, index))
 
 
 @pytest.mark.parametrize("name", EDITS)
 def test_positives_are_the_augmentation_of_that_name(index, tiny_model, synonyms, name):
     with_synonyms = {"synonyms": synonyms} if name in ("eda-synonym", "eda-insert") else {}
-    job = job_of(index, tiny_model, positives=name, positives_strength=0.3, seed=7, **with_synonyms)
+    maker = maker_of(index, tiny_model, positives=name, positives_strength=0.3, seed=7, **with_synonyms)
     rows = np.array([4, 0, 17])
-    anchors, positives = job.batch_maker().views.of(1, 2, rows)
+    anchors, positives = maker.views.of(1, 2, rows)
     texts = AUGMENTATIONS[name].load()(index, strength=0.3, seed=7, **with_synonyms).texts(rows, 2)
-    expected = job.tokenizer(texts, max_length=16, padding="max_length", truncation=True, return_tensors="pt")
+    tokenizer = AutoTokenizer.from_pretrained(tiny_model)
+    expected = tokenizer(texts, max_length=16, padding="max_length", truncation=True, return_tensors="pt")
     assert torch.equal(positives["input_ids"], expected["input_ids"])
     assert not torch.equal(positives["input_ids"], anchors["input_ids"])
 
@@ -56,8 +53,8 @@ def test_positives_are_the_augmentation_of_that_name(index, tiny_model, synonyms
 @pytest.mark.parametrize("world", [2, 3])
 def test_ranks_share_the_positives_of_one_rank(index, tiny_model, world):
     rows = np.array([4, 0, 17, 9, 12])
-    whole = job_of(index, tiny_model, positives="eda-swap").batch_maker().views.of(1, 1, rows)[1]["input_ids"]
-    makers = [job_of(index, tiny_model, rank, world, positives="eda-swap").batch_maker() for rank in range(world)]
+    whole = maker_of(index, tiny_model, positives="eda-swap").views.of(1, 1, rows)[1]["input_ids"]
+    makers = [maker_of(index, tiny_model, rank, world, positives="eda-swap") for rank in range(world)]
     together = torch.cat([positives_of(maker.make(1, 1, rows)) for maker in makers])
     assert torch.equal(together, whole[:, : together.shape[1]])
 

@@ -13,8 +13,7 @@ from support.run_folders import write_run
 from train.config.run import make_run
 from train.launch import finish as launcher
 from train.launch import seeds
-from train.launch.finish import check_push
-from train.launch.resolve import resolve_options
+from train.launch.prepare import resolve_options
 from una_fast.errors import InputError
 
 
@@ -80,15 +79,12 @@ def test_a_repository_may_be_private_and_have_an_owner(hub, run):
     assert hub.private == {"lab/una-model": True}
 
 
-@pytest.mark.parametrize(("status", "sentence"), [
-    (401, "does not let the token write there: log in"), (403, "does not let the token"), (500, "500"),
-])  # fmt: skip
-def test_a_hub_that_refuses_costs_nothing(hub, run, capsys, status, sentence):
-    hub.refusal = status
+def test_a_hub_that_refuses_costs_nothing(hub, run, capsys):
+    hub.refusal = 403
     before = files_in(Path(run.output))
     assert launcher.finish(run) == launcher.EXIT_NOT_PUSHED
     said = capsys.readouterr().err
-    assert sentence in said and "best is complete, and the same command with --resume pushes it again" in said
+    assert "403 No" in said and "best is complete, and the same command with --resume pushes it again" in said
     assert before < files_in(Path(run.output)) and "Traceback" not in said
     hub.refusal = None
     assert launcher.finish(run) == 0
@@ -106,16 +102,15 @@ def test_a_network_that_is_not_there_costs_nothing(hub, run, capsys, monkeypatch
 def test_what_cannot_be_pushed_is_said_before_training(hub, tiny_model, tmp_path, monkeypatch):
     values = {"corpus": "c.txt", "model": str(tiny_model), "output": str(tmp_path / "run"), "device": "cpu"}
     resolve_options(make_run({**values, "push_to": "a/b"}))
-    for name in ("a b", "a/b/c", "-a", "a" * 97):
-        with pytest.raises(InputError, match="no name of a repository: give NAME or OWNER/NAME"):
-            resolve_options(make_run({**values, "push_to": name}))
+    with pytest.raises(InputError, match="--push-to: Repo id must .*'a b'"):
+        resolve_options(make_run({**values, "push_to": "a b"}))
     monkeypatch.delenv("HF_TOKEN")
     monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "none"))
     with pytest.raises(InputError, match="there is no token for the hub"):
-        check_push("a/b")
+        launcher.check_finish(make_run({**values, "push_to": "a/b"}))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(InputError, match="HF_HUB_OFFLINE"):
-        check_push("a/b")
+        launcher.check_finish(make_run({**values, "push_to": "a/b"}))
     with pytest.raises(InputError, match="--push-private: nothing is pushed: give --push-to NAME too"):
         make_run({**values, "push_private": True})
 

@@ -11,7 +11,7 @@ import una_fast
 from support.small_runs import metrics, train_here
 from support.small_runs import options as small_options
 from train.config.run import make_parser, make_run
-from train.launch.resolve import resolve_options
+from train.launch.prepare import resolve_options
 from train.objective.registry import LOSSES, NOISES, loss_row
 from una_fast.augment.registry import AUGMENTATIONS, make_augmentation
 from una_fast.errors import InputError
@@ -128,11 +128,11 @@ def test_a_loss_without_negatives_has_none_by_default(own, tiny_model) -> None:
 
 
 @pytest.mark.parametrize(("settings", "message"), [
-    ({"loss": "own_parts:angular"}, "--loss: 'own_parts:angular': .* a loss is called as f\\(views, temperature=0.05"),
-    ({"loss": "no_such:loss"}, "--loss: 'no_such:loss': there is no module"),
-    ({"augment": "own_parts:Nothing"}, "--augment: 'own_parts:Nothing': the module own_parts"),
-    ({"augment": "own_parts:margin"}, "--augment: 'own_parts:margin' is not a text augmentation: derive a class"),
-    ({"positives": "own_parts:LIMIT"}, "--positives: 'own_parts:LIMIT' is of type int"),
+    ({"loss": "own_parts:angular"}, "'own_parts:angular': .* a loss is called as f\\(views, temperature=0.05"),
+    ({"loss": "no_such:loss"}, "'no_such:loss': there is no module"),
+    ({"augment": "own_parts:Nothing"}, "'own_parts:Nothing': the module own_parts"),
+    ({"augment": "own_parts:margin"}, "'own_parts:margin' is not a text augmentation: derive a class"),
+    ({"positives": "own_parts:LIMIT"}, "'own_parts:LIMIT' is of type int"),
     ({"loss": "marginal"}, "--loss is 'marginal': choose from pairs, .*, MODULE:FUNCTION"),
     ({"augment": "eda"}, "--augment is 'eda': choose from una, none, MODULE:CLASS"),
 ])  # fmt: skip

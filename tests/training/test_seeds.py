@@ -16,7 +16,7 @@ from support.small_runs import assert_same_run, at_step, options, refusal, train
 from train.config.run import make_run
 from train.ddp import main
 from train.launch import finish as scoring
-from train.launch.run import launch
+from train.launch.ranks import launch
 from train.record.checkpoint import has_checkpoint
 from train.record.folder import RUNS, output_folder
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from support import rank_processes
 from support import small_runs as training
 from support.small_runs import finish, options, start, start_prepared, wait_for_step
 from train.config.run import Run
@@ -129,23 +128,23 @@ class TestProcesses:
     run = Run(nproc=2)
 
     def test_the_exit_code_is_the_highest(self):
-        assert work_on_ranks(self.run, rank_processes.number) == 5
+        assert work_on_ranks(self.run, "support.rank_processes:number") == 5
 
     @pytest.mark.parametrize(("work", "code"), [("divides", 1), ("is_killed", -9)])
     def test_a_rank_that_dies_ends_all(self, work, code):
         with pytest.raises(RankDiedError, match=f"rank 1 died: exit code {code}"):
-            work_on_ranks(self.run, getattr(rank_processes, work))
+            work_on_ranks(self.run, f"support.rank_processes:{work}")
 
     def test_a_signal_before_training_kills_what_has_nothing_to_save(self):
         threading.Timer(1, os.kill, (os.getpid(), signal.SIGTERM)).start()
         with pytest.raises(Stopped, match="SIGTERM"):
-            work_on_ranks(self.run, rank_processes.sleeps)
+            work_on_ranks(self.run, "support.rank_processes:sleeps")
 
     def test_a_second_ctrl_c_ends_at_once(self, capfd):
         for seconds in (1, 1.5):
             threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)).start()
         with pytest.raises(Stopped, match="SIGINT"):
-            work_on_ranks(self.run, rank_processes.saves_for_long)
+            work_on_ranks(self.run, "support.rank_processes:saves_for_long")
         assert "SIGINT: the run stops after this step; Ctrl-C ends it at once" in capfd.readouterr().err
 
 

@@ -14,8 +14,9 @@ from transformers import AutoTokenizer
 from support import small_runs as training
 from support.small_runs import final_state, flat, metrics, options, refusal, train_here
 from support.staged import Killed, kill
-from train.config.run import make_run
-from train.launch.resolve import resolve_options
+from train.config.run import Run, make_run
+from train.launch.prepare import device_of, resolve_options
+from una_fast.errors import InputError
 
 
 class TestBadInput:
@@ -64,17 +65,21 @@ class TestBadInput:
             ({"batch_size": 69}, "the corpus has 68 sentences with words, fewer than --batch-size 69"),
             ({"max_length": 500}, "--max-length 500 is above the 128 positions of the model"),
             ({"dev": "none.tsv"}, "none.tsv"),
-            ({"device": "cuda", "nproc": 2}, "--nproc 2 is above the 1 GPU of this machine"),
+            ({"compile": "graphs"}, "--compile graphs needs a GPU, and none is used here"),
             ({"model": "no-such/encoder"}, "model no-such/encoder: no configuration"),
             ({"output": __file__}, "test_train_cli.py: cannot be made or written: Not a directory"),
             ({"bach_size": 8}, "error: unknown option --bach-size: did you mean --batch-size?\n"),
             *[({name: "x" * 300}, "x" * 300) for name in ("output", "dev", "evaluate")],
         ],
     )
-    def test_a_value_that_cannot_be_used(self, capsys, values, monkeypatch, change, said):
-        monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    def test_a_value_that_cannot_be_used(self, capsys, values, change, said):
         text = refusal(capsys, {**values, **change})
         assert said in text and text.splitlines()[-1].startswith("error: ")
+
+    def test_more_ranks_than_gpus(self, monkeypatch):
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+        with pytest.raises(InputError, match="--nproc 2 is above the 1 GPU of this machine"):
+            device_of(Run(device="cuda", nproc=2))
 
     @pytest.mark.parametrize(("text", "said"), [("\n\n \n", "corpus.txt"), ("a river\n" * 60, "has 60 sentences and")])
     def test_text_that_cannot_be_used(self, capsys, values, tmp_path, text, said):
@@ -112,15 +117,6 @@ def test_presets_follow_the_model(tmp_path, model_type, rate, schedule):
     assert (run.learning_rate, run.schedule, run.augment) == (rate, schedule, "una")
     chosen = resolve_options(make_run({**values, "learning_rate": 1e-4, "schedule": "constant", "loss": "simcse"}))
     assert (chosen.learning_rate, chosen.schedule, chosen.augment) == (1e-4, "constant", "none")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("loss", ["triplet", "simcse", "decoupled"])
-def test_every_loss_trains(tmp_path, tiny_model, loss):
-    values = options(tmp_path, tiny_model, loss=loss, max_steps=6)
-    assert train_here(values).status == "finished"
-    steps = [line for line in metrics(values["output"]) if "loss" in line]
-    assert [line["negatives"] for line in steps] == [loss != "simcse" and step in (0, 5) for step in range(6)]
 
 
 def test_a_paraphrase_is_that_of_its_own_line(tmp_path, tiny_model):

@@ -3,44 +3,61 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from huggingface_hub import EvalResult, HfApi, ModelCard, ModelCardData, constants, get_token
-from huggingface_hub.utils import HfHubHTTPError, HFValidationError, validate_repo_id
+from huggingface_hub.utils import HFValidationError, validate_repo_id
 
 from train.config.command import words_of
 from train.config.run import DEFAULTS, OPTIONS, Run
-from train.demo import show_results
 from train.encoder.pretrained import HUB_NAME
 from train.evaluation.scoring import read_tasks, score_model
-from train.evaluation.tasks.registry import KINDS, TASKS, EvaluationProtocol, downstream_folder, task_names
-from train.record.folder import BEST, EVALUATION, LAST, SUMMARY, read_json, read_object, write_file, write_json
-from train.report.__main__ import main as write_report
-from train.report.runs import read_evaluation, title
+from train.evaluation.tasks.registry import KINDS, TASKS, EvaluationProtocol, downstream_folder, suite, task_names
+from train.record.folder import BEST, DEV, EVALUATION, LAST, SUMMARY, read_json, read_object, write_file, write_json
+from train.report.runs import read_evaluation, read_run, title
 from train.signals import tell_user
-from una_fast.errors import InputError, counted
+from una_fast.errors import InputError
 from una_fast.version import CITATION
 
 EXIT_NOT_PUSHED = 3  # the run is finished, and only its push failed
 PROTOCOL = EvaluationProtocol()  # with the pooling of best/, in fp32
-LOG_IN = "log in with `hf auth login` as somebody who may write there, or set HF_TOKEN"
+TEMPLATE = Path(__file__).with_name("card.md")
+TAGS = ["sentence-transformers", "sentence-similarity", "feature-extraction", "una_fast"]
 
 
-def check_evaluation(run: Run) -> None:
-    """Refuse, before training, an --evaluate that would fail after it: no data in the folder, or an unknown task."""
-    read_tasks(downstream_folder(run.evaluate), task_names(run.tasks), PROTOCOL.split)
+def check_finish(run: Run) -> None:
+    """Refuse, before training, an --evaluate or a --push-to that would fail after it. The network is not used.
+
+    Raises:
+        InputError: no data in the folder, or an unknown task; the hub does not allow the name, there is no token, or a
+            setting forbids the network.
+    """
+    if run.evaluate:
+        read_tasks(downstream_folder(run.evaluate), task_names(run.tasks), PROTOCOL.split)
+    if not run.push_to:
+        return
+    try:
+        validate_repo_id(run.push_to)
+    except HFValidationError as error:
+        raise InputError(f"--push-to: {error}") from error
+    if constants.HF_HUB_OFFLINE:
+        raise InputError("--push-to: HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE forbids the network: unset it")
+    if get_token() is None:
+        raise InputError("--push-to: there is no token for the hub: log in with `hf auth login`, or set HF_TOKEN")
 
 
 def finish(run: Run) -> int:
     """Score best/ of a finished run if --evaluate asks for it and it is not scored yet, write its card, push it.
 
-    Returns the exit code: 0, or EXIT_NOT_PUSHED.
+    Returns the exit code: 0, or EXIT_NOT_PUSHED. run: with all options resolved.
     """
     if run.demo:
+        from train.demo import show_results
+        from train.report.__main__ import main as write_report
+
         show_results(run)
         write_report([run.output, "--output", str(Path(run.output) / "report.html")])
     if run.evaluate and not is_scored(run):
@@ -63,7 +80,7 @@ def is_scored(run: Run) -> bool:
 
 
 def score_best(run: Run) -> None:
-    """Score best/ of a finished run and write evaluation.json. run: with all options resolved."""
+    """Score best/ of a finished run and write evaluation.json."""
     output = Path(run.output)
     data, names = downstream_folder(run.evaluate), task_names(run.tasks)
     results = score_model(str(output / BEST), data, names, PROTOCOL, run.device, run.trust_remote_code)
@@ -76,25 +93,6 @@ def score_best(run: Run) -> None:
     averages = {name: score for name, score in scores.items() if name not in TASKS}
     said = ", ".join(f"{title(name)} {100 * score:.2f}" for name, score in (averages or scores).items())
     tell_user(f"{said or 'no score is defined'}: {output / EVALUATION}")
-
-
-def check_push(name: str) -> None:
-    """Refuse, before training, a push that would fail after it. The network is not used.
-
-    Raises:
-        InputError: the hub does not allow the name, there is no token, or a setting forbids the network.
-    """
-    try:
-        validate_repo_id(name)
-    except HFValidationError:
-        raise InputError(
-            f"--push-to {name!r}: no name of a repository: give NAME or OWNER/NAME, of letters, digits, '-', '_' "
-            "and '.', 96 characters at most"
-        ) from None
-    if constants.HF_HUB_OFFLINE:
-        raise InputError("--push-to: HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE forbids the network: unset it")
-    if get_token() is None:
-        raise InputError(f"--push-to: there is no token for the hub: {LOG_IN}")
 
 
 def push_best(run: Run) -> None:
@@ -115,8 +113,6 @@ def push_best(run: Run) -> None:
         )
     except Exception as error:  # the hub, the network and the disk raise exceptions of different types
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        if isinstance(error, HfHubHTTPError) and error.response.status_code in (401, 403):
-            reason = f"the hub does not let the token write there: {LOG_IN}"
         raise InputError(
             f"--push-to {run.push_to}: {reason} ({hub.endpoint}); {output / BEST} is complete, and the "
             "same command with --resume pushes it again"
@@ -124,67 +120,47 @@ def push_best(run: Run) -> None:
     tell_user(f"pushed: {commit.commit_url}")
 
 
-TEMPLATE = Path(__file__).with_name("card.md")
-TAGS = ["sentence-transformers", "sentence-similarity", "feature-extraction", "una_fast"]
-CACHED = re.compile(r"models--((?:[^/]+--)?[^/]+)/snapshots/[0-9a-f]{40}/?")  # a model's folder in the hub's cache
-METHODS = {  # contrastive learning ...
-    "": "without hard negatives",
-    "una": "with UNA's hard negatives: words that matter are replaced by ones of like importance",
-}
-
-
 def write_card(output: Path, repository: str = "") -> None:
-    """Write the card of the finished run in `output`.
-
-    Args:
-        output: the run's folder.
-        repository: the model's name on the hub, if it is pushed.
+    """Write the card of the finished run in `output`. repository: the model's name on the hub, if it is pushed.
 
     Raises:
-        InputError: the folder cannot be written.
+        InputError: the folder cannot be written, or run.json cannot be read.
     """
-    summary = read_json(output / SUMMARY)
+    summary, name = read_json(output / SUMMARY), repository or output.resolve().name
     settings = {**DEFAULTS, **summary["settings"]}  # a run from before an option existed used its default
-    name, scores = repository or output.resolve().name, _scores(output, settings["dev"], summary["scores"])
-    negatives = settings["augment"] if settings["augment"] not in (None, "none") and settings["alpha"] else ""
-    method = METHODS.get(negatives, f"with hard negatives made by {negatives}")
-    trained_on, base = summary["corpus"].get("trained_on"), hub_name(settings["model"])
-    data = ModelCardData(
-        library_name=TAGS[0],
-        pipeline_tag=TAGS[1],
-        tags=[*TAGS, f"loss:{settings['loss']}"],
-        base_model=base,
-        model_name=name,
-        eval_results=[_result(task, score) for task, score in scores.items()] or None,
-    )
+    scores = {  # by which best/ was chosen, and of the STS tasks
+        title(task): score
+        for task, score in read_run(output).scores.items()
+        if task.startswith(DEV) or task in suite("sts")
+    }
+    is_on_hub = HUB_NAME.fullmatch(settings["model"]) and not Path(settings["model"]).exists()
+    base = settings["model"] if is_on_hub else None
     card = ModelCard.from_template(
-        data,
+        ModelCardData(
+            library_name=TAGS[0],
+            pipeline_tag=TAGS[1],
+            tags=[*TAGS, f"loss:{settings['loss']}"],
+            base_model=base,
+            model_name=name,
+            eval_results=[
+                EvalResult("semantic-similarity", task.lower(), task, "spearman_cosine", score)
+                for task, score in scores.items()
+            ]
+            or None,
+        ),
         template_path=str(TEMPLATE),
         name=name,
         place=repository or "FOLDER OR NAME OF THIS MODEL",
-        method=f"contrastive learning {method}",
-        base=base,
-        model=Path(settings["model"]).name,
+        base=base or Path(settings["model"]).name,
         files=[Path(file).name for file in settings["corpus"]],
-        sentences=counted(trained_on, "sentence") if trained_on else "",
-        fingerprint=summary["resume_fingerprint"].get("corpus"),
-        negatives=negatives,
+        negatives=settings["augment"] if settings["augment"] not in (None, "none") and settings["alpha"] else "",
         settings=settings,
-        progress=summary["progress"],
-        ranks=summary.get("ranks"),
-        radius=summary["resolved"].get("radius"),
+        run=summary,
         command=_command(settings),
         scores=scores,
         citation=CITATION,
     )
     write_file(output / BEST / "README.md", f"{card}\n")
-
-
-def hub_name(model: str) -> str | None:
-    """The hub's name of a model that is named so, or that lies in the hub's cache; None for another folder."""
-    if cached := CACHED.search(Path(model).as_posix()):
-        return cached[1].replace("--", "/", 1)
-    return model if HUB_NAME.fullmatch(model) and not Path(model).exists() else None
 
 
 def _command(settings: Mapping[str, Any]) -> str:
@@ -193,24 +169,3 @@ def _command(settings: Mapping[str, Any]) -> str:
     words = (word.rpartition("=") for word in words_of(stated, settings))
     kept = (flag + equals + (Path(value).name if Path(value).is_absolute() else value) for flag, equals, value in words)
     return shlex.join(["python", "-m", "train.ddp", *kept])
-
-
-def _scores(output: Path, dev: str, scores: Mapping[str, Any]) -> dict[str, float]:
-    """The dev score by which best/ was chosen, and Spearman correlations of STS tasks; those that are defined."""
-    evaluation = read_object(output / EVALUATION)
-    how = (evaluation.get("protocol") or {}).get("aggregate")
-    all_scores = {f"dev ({Path(dev).name})": scores.get("stsb_dev")}
-    all_scores |= {task: of["spearman"].get(how) for task, of in (evaluation.get("sts") or {}).items()}
-    return {task: score for task, score in all_scores.items() if isinstance(score, float)}
-
-
-def _result(task: str, score: float) -> EvalResult:
-    return EvalResult(
-        task_type="semantic-similarity",
-        task_name="Semantic Similarity",
-        dataset_type=re.sub(r"\W+", "-", task.lower()).strip("-"),
-        dataset_name=task,
-        metric_type="spearman_cosine",
-        metric_name="Spearman Cosine",
-        metric_value=score,
-    )

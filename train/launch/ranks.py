@@ -1,4 +1,6 @@
-"""The ranks of --nproc: processes of this machine that get what torchrun would give them, and how they end.
+"""Starts a run, in this process or on the ranks of --nproc: processes that get what torchrun would give them.
+
+A rank's work is named by its import path, so that the launcher imports neither models nor the training.
 
 torch's elastic agent is not used. After a signal it waits 30 s for its ranks and then kills them, while each rank waits
 as long for the agent's permission to end, so a stop took 31 s. With the agent, a signal to the whole process group
@@ -8,12 +10,13 @@ would also end the fork server, and the launcher would learn nothing more about 
 from __future__ import annotations
 
 import atexit
+import dataclasses
 import multiprocessing
 import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from multiprocessing import connection, forkserver, resource_tracker
 from pathlib import Path
@@ -21,30 +24,63 @@ from typing import Any, cast
 
 from torch.distributed import TCPStore
 
+from train.config.command import run_command
 from train.config.run import Run
-from train.signals import Stopped, handled, held_back, raise_stopped, stop_then_end, tell_stopping
+from train.record.folder import POINTER, RUN, is_own, read_object
+from train.signals import Stopped, handled, held_back, raise_stopped, stop_then_end, tell_stopping, tell_user
 from una_fast.errors import InputError
+from una_fast.imports import import_object
 
-Work = Callable[[Run, Callable[[], object]], int]  # of a rank: (run, what it calls once it can save) -> its exit code
-HOST = "127.0.0.1"
-POLL_SECONDS = 0.1  # between two checks for a signal
-WATCH_SECONDS = 0.5  # between two checks whether the launcher still runs
-PACKAGES = Path(__file__).parents[2]  # the folder that holds the package `train`
+WORK = "train.launch.run:carry_out"  # of a rank: (run, what it calls once it can save) -> its exit code
 MODELS = "transformers.activations"  # brings most of a model's imports: 1.8 s of processor time
+EXIT_DIED, EXIT_BAD_INPUT = 1, 2
+HOST = "127.0.0.1"
+WATCH_SECONDS = 0.5  # between two checks whether torchrun still runs
+PACKAGES = Path(__file__).parents[2]  # the folder that holds the package `train`
 
 
 class RankDiedError(Exception):
     """A rank ended by an exception or was killed; the message says which and how."""
 
 
-def work_on_ranks(run: Run, work: Work) -> int:
-    """The highest exit code of `work` on run.nproc processes, each a rank.
+def launch(run: Run) -> int:
+    """Carry out a run, or the part of a rank that torchrun has started; returns the exit code."""
+    if is_under_torchrun():
+        end_with_launcher()
+        again = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0  # it starts all ranks again if one dies
+        resume = run.resume or (again and is_own(Path(run.output), RUN))
+        return import_object(WORK)(dataclasses.replace(run, nproc=int(os.environ["LOCAL_WORLD_SIZE"]), resume=resume))
+    if run.nproc == 1:
+        return import_object(WORK)(run)
+    try:
+        return work_on_ranks(run, WORK)
+    except Stopped as stopped:
+        tell_end(Path(run.output), f"stopped by {stopped}")
+        return 128 + stopped.number
+    except RankDiedError as error:
+        tell_end(Path(run.output), f"error: {error}")
+        return EXIT_DIED
+
+
+def is_under_torchrun() -> bool:
+    """True in a rank that torchrun has started."""
+    return "TORCHELASTIC_RUN_ID" in os.environ
+
+
+def tell_end(output: Path, reason: str) -> None:
+    """Tell the user why a run ended before its last step, and how to go on."""
+    saved = read_object(output / POINTER).get("progress", {"step": 0})["step"]
+    tell_user(f"{reason}: {f'go on from step {saved} with --resume' if saved else 'no checkpoint was saved yet'}")
+
+
+def work_on_ranks(run: Run, work: str) -> int:
+    """The highest exit code of `work`, as WORK, on run.nproc processes, each a rank.
 
     Raises:
         Stopped: a signal came before the ranks could save, after the last one had ended, or Ctrl-C a second time.
         RankDiedError: one of them died, and the others were killed.
     """
-    start_fork_server([work.__module__, MODELS])
+    start_fork_server([work.partition(":")[0], MODELS])
     store = TCPStore(HOST, 0, is_master=True, wait_for_workers=False)  # in this process, which outlives the ranks
     # what torchrun would set; the store is in the launcher, not in rank 0
     alike = {"MASTER_ADDR": HOST, "MASTER_PORT": str(store.port), "TORCHELASTIC_USE_AGENT_STORE": "True"}
@@ -54,14 +90,27 @@ def work_on_ranks(run: Run, work: Work) -> int:
     numbers = [{**alike, **dict.fromkeys(("RANK", "LOCAL_RANK"), str(rank))} for rank in range(run.nproc)]
     ranks = [context.Process(target=_run_rank, args=(work, run, of_rank, theirs)) for of_rank in numbers]
     asked: list[int] = []
-    ended: list[int] = []
+
+    def pass_on(number: int) -> None:
+        asked.append(number)
+        if not ready.poll():  # there is nothing to save
+            raise_stopped(number)
+        tell_stopping(number)
+        for rank in ranks:
+            with suppress(ProcessLookupError):
+                os.kill(cast(int, rank.pid), number)  # it does no harm to a rank that has already received it
+
     try:
         with handled(raise_stopped):  # the first start waits for the fork server's imports; a stop does not
             for rank in ranks:
                 rank.start()  # one that is not noted yet when a signal comes ends with this process
         theirs.close()
-        with handled(stop_then_end(asked.append, ended.append)):
-            _wait(ranks, ready, asked, ended)
+        with handled(stop_then_end(pass_on, raise_stopped)):
+            _wait(ranks)
+    except RankDiedError as error:
+        if asked:
+            raise Stopped(asked[0]) from error
+        raise
     finally:
         for rank in filter(lambda rank: rank.pid, ranks):
             rank.kill()
@@ -72,32 +121,19 @@ def work_on_ranks(run: Run, work: Work) -> int:
     return code
 
 
-def _wait(ranks: Sequence[Any], ready: connection.Connection, asked: Sequence[int], ended: Sequence[int]) -> None:
-    """Return once all ranks have ended. asked, ended: signals that ask for a stop, and for the end at once."""
-    passed_on = False
+def _wait(ranks: Sequence[Any]) -> None:
+    """Return once all ranks have ended. Raises RankDiedError if one died."""
     while running := [rank for rank in ranks if rank.exitcode is None]:
-        connection.wait([rank.sentinel for rank in running], POLL_SECONDS)
+        connection.wait([rank.sentinel for rank in running])
         for number, rank in enumerate(ranks):
-            if rank.exitcode is not None and (rank.exitcode < 0 or rank.exitcode == 1):
-                if asked:
-                    raise Stopped(asked[0])
+            if rank.exitcode is not None and (rank.exitcode < 0 or rank.exitcode == EXIT_DIED):
                 raise RankDiedError(f"rank {number} died: exit code {rank.exitcode}")
-        if asked and not passed_on:
-            if ended or not ready.poll():  # there is nothing to save
-                raise Stopped(asked[0])
-            tell_stopping(asked[0])
-            for rank in running:
-                with suppress(ProcessLookupError):
-                    os.kill(rank.pid, asked[0])  # it does no harm to a rank that has already received it
-            passed_on = True
-        if ended:
-            raise Stopped(ended[0])
 
 
-def _run_rank(work: Work, run: Run, environment: Mapping[str, str], ready: connection.Connection) -> None:
+def _run_rank(work: str, run: Run, environment: Mapping[str, str], ready: connection.Connection) -> None:
     end_with_launcher()
     os.environ.update(environment)
-    raise SystemExit(work(run, lambda: ready.send(True)))
+    raise SystemExit(run_command(lambda: import_object(work)(run, lambda: ready.send(True)), "train"))
 
 
 def end_with_launcher() -> None:

@@ -1,152 +1,162 @@
-"""Carries out a run: checks it, makes its index, trains on all ranks, scores best/ and returns the exit code.
+"""The part of one rank in a run, from its options to its exit code: the same for one process, --nproc and torchrun.
 
-`launch` is the command: one rank trains in its process, several in processes of their own. `join_torchrun` is the same
-in a process that torchrun started. `train`, the work of a rank, is the same for all of them: it joins the group, opens
-the job and takes the steps.
+The first rank of each machine makes the index there. Rank 0 alone writes the output folder, loads a checkpoint and
+sends it to the others, scores best/, and tells the user how the run ended.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
 import signal
-from collections.abc import Callable
-from functools import partial
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any
 
 import torch
 import torch.distributed as dist
 
 from train.config.run import Run
-from train.encoder.pretrained import quiet
-from train.launch.finish import finish
-from train.launch.job import Indexes, Job, make_indexes
-from train.launch.memory import full_memory_named, warn_of_memory
-from train.launch.ranks import RankDiedError, end_with_launcher, work_on_ranks
-from train.launch.resolve import resolve_options
-from train.loop.distributed import (
-    FAILED,
-    Ranks,
-    StopConsensus,
-    join_group,
-    of_all_ranks,
-    set_numerics,
-)
+from train.encoder.pretrained import load_tokenizer, quiet
+from train.evaluation.model import PairScorer
+from train.evaluation.tasks.sts import load_dev
+from train.launch import prepare
+from train.launch.ranks import EXIT_BAD_INPUT, tell_end
+from train.loop.distributed import FAILED, Ranks, StopConsensus, join_group, of_all_ranks, set_numerics
 from train.loop.loop import Loop, Outcome, Saves
 from train.loop.telemetry import Telemetry
 from train.loop.trainer import Trainer
-from train.record.checkpoint import Progress, check_resumed, first_difference, flags_of
+from train.record.checkpoint import Progress, first_difference, has_checkpoint, load_checkpoint
 from train.record.folder import (
     BEST,
     DEV,
     DEV_LAST,
-    POINTER,
     RUN,
     SUMMARY,
     dev_name,
     is_finished,
-    is_own,
     old_names,
     output_folder,
-    read_json,
-    read_object,
+    write_json,
 )
 from train.record.metrics import peak_memory
 from train.signals import Stopped, end_at_once, handled, raise_stopped, stop_then_end, tell_stopping, tell_user
-from una_fast.errors import InputError, counted
-
-EXIT_BAD_INPUT = 2
-EXIT_DIED = 1
-
-T = TypeVar("T")
+from una_fast.errors import InputError, InputWarning, counted
+from una_fast.parallel import n_cores
 
 
-def launch(run: Run) -> int:
-    """Carry out a run and return the exit code."""
-    try:
-        with handled(raise_stopped):
-            run = resolve_options(run)
-            with output_folder(Path(run.output), RUN, run.resume, vars(run)):
-                return _train_here(run) or finish(run)
-    except Stopped as stopped:
-        return report(run, Outcome("stopped", Progress(), code=stopped.number))
-    except RankDiedError as error:
-        return report(run, Outcome("died", Progress(), message=str(error)))
+def carry_out(run: Run, ready: Callable[[], object] | None = None) -> int:
+    """Carry out the part of this process, which is a rank or all of the run; returns the exit code.
 
-
-def _train_here(run: Run) -> int:
-    """Train on run.nproc ranks of this machine, unless the run is finished; returns the exit code."""
-    output = Path(run.output)
-    if run.resume and is_finished(output):
-        check_resumed(output, read_json(output / SUMMARY)["resume_fingerprint"], flags_of(run.identity()))
-        tell_user(f"{output}: already finished")
-        return 0
-    indexes = make_indexes(run)
-    return work_on_ranks(run, train_as_rank) if run.nproc > 1 else report(run, train(run, lambda _: indexes))
-
-
-def train_as_rank(run: Run, ready: Callable[[], object]) -> int:
-    """`train` as one of several ranks, and the exit code of it."""
-    return report(run, train(run, ready=ready))
-
-
-def join_torchrun(run: Run) -> int:
-    """Carry out the part of this process, a rank that torchrun started; returns the exit code.
-
-    The first rank of each machine makes the index for its ranks, rank 0 alone writes the output folder.
+    Args:
+        run: the options as they were given.
+        ready: for a rank of `work_on_ranks`, whose launcher ends it at a signal until it calls this.
     """
-    if run.seeds:
-        raise InputError(
-            "--seeds starts the ranks of each seed itself, which torchrun forbids: give --nproc instead of torchrun, "
-            "or call torchrun once a seed, with --seed and an --output for each"
-        )
-    end_with_launcher()
-    again = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0  # torchrun starts all ranks again if one dies
-    resume = run.resume or (again and is_own(Path(run.output), RUN))
-    run = dataclasses.replace(resolve_options(run), nproc=int(os.environ["LOCAL_WORLD_SIZE"]), resume=resume)
-    with contextlib.ExitStack() as held:
+    is_first = os.environ.get("RANK", "0") == "0"
+    quiet()
+    if not is_first:
+        warnings.simplefilter("ignore", InputWarning)  # rank 0 shows them
+    try:
+        with ExitStack() as held:
+            if ready is None:
+                held.enter_context(handled(raise_stopped))
+            run, outcome = train(run, held, ready or (lambda: None))
+            code = report(run, outcome)
+            if code or not is_first:
+                return code
+            from train.launch.finish import finish  # imports the evaluation tasks and the hub's client
 
-        def prepare(ranks: Ranks) -> Indexes | None:
-            folder = partial(output_folder, Path(run.output), RUN, run.resume, vars(run))
-            run_on_all_ranks(ranks, lambda: ranks.first and held.enter_context(folder()))
-            return run_on_all_ranks(ranks, lambda: None if ranks.local_rank else make_indexes(run))
+            with handled(raise_stopped):
+                return finish(run)
+    except Stopped as stopped:
+        return report(run, Outcome("stopped", Progress(), stopped.number))
+    except InputError as error:
+        return report(run, Outcome("failed", Progress(), message=str(error)))
 
-        code = report(run, train(run, prepare))
-        return code or (finish(run) if os.environ["RANK"] == "0" else 0)
 
-
-def train(
-    run: Run,
-    prepare: Callable[[Ranks], Indexes | None] = lambda ranks: None,
-    ready: Callable[[], object] = lambda: None,
-) -> Outcome:
+def train(run: Run, held: ExitStack, ready: Callable[[], object] = lambda: None) -> tuple[Run, Outcome]:
     """Train as the rank that the environment describes, or as the only one.
 
     Args:
-        run: all options resolved.
-        prepare: returns the indexes; None where another process has made and checked them.
+        run: the options as they were given.
+        held: what keeps the output folder locked until it is closed.
         ready: called when the ranks can take steps: from then on a signal makes them save a checkpoint.
+
+    Returns:
+        The run with all options resolved, and how it ended.
+
+    Raises:
+        InputError: the run cannot begin; the same on every rank.
     """
-    quiet()
+    with joined(run) as ranks:
+        with errors_of_all(ranks):
+            run = prepare.resolve_options(run)
+            if ranks.first:
+                held.enter_context(output_folder(Path(run.output), RUN, run.resume, vars(run)))
+        with errors_of_all(ranks):
+            indexes = None if ranks.local_rank else prepare.make_indexes(run)
+        return run, _train(run, ranks, indexes, ready)
+
+
+@contextmanager
+def joined(run: Run) -> Iterator[Ranks]:
+    """Inside the with block this process is a rank of its group; a GPU whose memory is full ends it with a sentence."""
     try:
-        with full_memory_named(run):
-            ranks = join_group(run.device)
-            return _train(run, ranks, prepare(ranks), ready)
-    except InputError as error:
-        return Outcome("failed", Progress(), message=str(error))
+        yield join_group(prepare.device_of(run))
+    except torch.OutOfMemoryError as error:
+        from train.launch.memory import remedy
+
+        first_line = f"{error}".partition("\n")[0]
+        sentence = f"the GPU's memory is full: {remedy(run)} ({first_line})"
+        if dist.is_initialized():  # the other ranks wait for this one in an exchange: the launcher ends them
+            tell_user(f"error: rank {os.environ['RANK']}: {sentence}")
+            os._exit(1)
+        raise InputError(sentence) from error
     finally:
         if dist.is_initialized():
             dist.destroy_process_group()
+            torch.set_num_threads(n_cores(None))  # for what rank 0 does when the others have ended
 
 
-def _train(run: Run, ranks: Ranks, indexes: Indexes | None, ready: Callable[[], object]) -> Outcome:
-    job = agreed(ranks, run_on_all_ranks(ranks, lambda: Job.load(run, ranks, indexes)))
-    trainer, maker = Trainer(run, ranks, job.encoder, job.rows.plan(run), job.state), job.batch_maker()
+@contextmanager
+def errors_of_all(ranks: Ranks) -> Iterator[None]:
+    """An InputError of one rank in the with block is raised on all, so that none waits for another."""
+    message = ""
+    try:
+        yield
+    except (InputError, OSError) as error:
+        message = str(error)
+    for first in filter(None, of_all_ranks(ranks, message)):
+        raise InputError(first)
+
+
+def _train(run: Run, ranks: Ranks, indexes: prepare.Indexes | None, ready: Callable[[], object]) -> Outcome:
+    """`train` with resolved options. indexes: None if another process of this machine has made and checked them."""
+    output = Path(run.output)
+    with errors_of_all(ranks):
+        indexes = indexes or prepare.open_indexes(run)
+        tokenizer, encoder = load_tokenizer(run.model, run.trust_remote_code), prepare.encoder_of(run)
+        # before a use sets the tokenizer's padding
+        fingerprint = prepare.resume_fingerprint(run, indexes, encoder, tokenizer)
+        rows = prepare.TrainingRows.of(run, indexes.sentences)
+        maker, scorer, layout = prepare.batch_maker(run, ranks, indexes, tokenizer, rows), None, encoder.layout
+        if run.dev:
+            scorer = PairScorer(load_dev(run.dev), tokenizer, layout.max_length, ranks.device, layout.prepared)
+    check_alike(ranks, fingerprint)
+    progress, state, is_done = beginning(run, ranks, fingerprint)
+    if is_done:
+        if ranks.first:
+            tell_user(f"{output}: already finished")
+        return Outcome("finished", progress)
+    about = prepare.summary_of(run, ranks, indexes, rows, fingerprint)
+    trainer, stop = Trainer(run, ranks, encoder, rows.plan(run), state), StopConsensus(ranks)
     if ranks.device.type == "cuda":
-        warn_of_memory(trainer, torch.cuda.mem_get_info(ranks.device)[0])
-    stop = StopConsensus(ranks)
+        from train.launch.memory import warn_of_memory
+
+        warn_of_memory(trainer)
+        torch.cuda.reset_peak_memory_stats(ranks.device)  # which run.json reports
 
     def note_alone(number: int) -> None:
         tell_stopping(number)
@@ -154,15 +164,19 @@ def _train(run: Run, ranks: Ranks, indexes: Indexes | None, ready: Callable[[], 
 
     # several ranks get a signal more than once, and their launcher counts it
     with handled(stop.note if ranks.world > 1 else stop_then_end(note_alone, end_at_once)):
-        telemetry = run_on_all_ranks(ranks, lambda: Telemetry(trainer, job.progress, stop))
-        saves = Saves(trainer, job.tokenizer, job.fingerprint, stop)
+        with errors_of_all(ranks):
+            if ranks.first:
+                write_json(output / SUMMARY, {"status": "running", **about})
+            telemetry = Telemetry(trainer, progress, stop)
+        saves = Saves(trainer, tokenizer, fingerprint, stop)
         ready()
-        outcome = Loop(trainer, maker, job.progress, job.scorer, saves, telemetry, stop).run()
+        outcome = Loop(trainer, maker, progress, scorer, saves, telemetry, stop).run()
         if ranks.first:
             progress, used = outcome.progress, {**telemetry.times(), "peak_memory": peak_memory()}
             name = dev_name(run.dev)
             scores = old_names({DEV + name: progress.best_score, DEV_LAST + name: progress.last_score})
-            job.write_summary(outcome.status, progress=vars(progress), scores=scores, this_process=used)
+            ended = {"progress": vars(progress), "scores": scores, "this_process": used}
+            write_json(output / SUMMARY, {"status": outcome.status, **about, **ended})
         late = stop.now()
     set_numerics(dataclasses.replace(run, precision="fp32", deterministic=False), ranks.device)  # for what comes next
     if outcome.status == "finished" and 0 < late < FAILED:  # the signal came after the last step
@@ -170,50 +184,51 @@ def _train(run: Run, ranks: Ranks, indexes: Indexes | None, ready: Callable[[], 
     return outcome
 
 
-def run_on_all_ranks(ranks: Ranks, action: Callable[[], T]) -> T:
-    """Run `action` on every rank; if one raises InputError, raise it on all, so that none waits for another."""
-    result, error = None, None
-    try:
-        result = action()
-    except InputError as caught:
-        error = str(caught)
-    for message in filter(None, of_all_ranks(ranks, error)):
-        raise InputError(message)
-    return cast(T, result)
-
-
-def agreed(ranks: Ranks, job: Job) -> Job:
-    """The job with the progress and state of rank 0: a machine whose --output is not shared has no checkpoint.
-
-    Raises:
-        InputError: machines would train on different sentences, from different weights, or with different settings.
-    """
-    jobs = of_all_ranks(ranks, (job.fingerprint, job.progress))
-    first, start = jobs[0]
-    for rank, (other, _) in enumerate(jobs):
+def check_alike(ranks: Ranks, fingerprint: dict[str, Any]) -> None:
+    """Refuse machines that would train on different sentences, from different weights, or with different settings."""
+    first, *others = of_all_ranks(ranks, fingerprint)
+    for rank, other in enumerate(others, start=1):
         if different := first_difference(first, other):
             what, of_first, value = different
             raise InputError(
                 f"rank {rank} has {what} {value}, and rank 0 {of_first}: give all machines the same options, the same "
                 "model, and the same index: copy one folder, or build it on each from the same corpus"
             )
-    if all(progress == start for _, progress in jobs):
-        return job
-    sent = [(job.progress, job.state) if ranks.first else (Progress(), None)]
-    dist.broadcast_object_list(sent, src=0)
-    progress, state = sent[0]
-    return dataclasses.replace(job, progress=progress, state=state)
+
+
+def beginning(run: Run, ranks: Ranks, fingerprint: dict[str, Any]) -> tuple[Progress, dict[str, Any] | None, bool]:
+    """Where the run begins, the state of its checkpoint if there is one, and whether no step is left.
+
+    Rank 0 reads them for all ranks: a machine whose --output is not shared has no checkpoint.
+
+    Raises:
+        InputError: the checkpoint is damaged, or of another run.
+    """
+    output, start = Path(run.output), [(Progress(), None, False)]
+    with errors_of_all(ranks):
+        if ranks.first:
+            progress, state = Progress(), None
+            if run.resume and has_checkpoint(output):  # a run that was killed before its first step begins anew
+                progress, state = load_checkpoint(output, fingerprint)
+            start = [(progress, state, run.resume and is_finished(output))]
+    if ranks.world > 1:
+        dist.broadcast_object_list(start)
+    return start[0]
 
 
 def report(run: Run, outcome: Outcome) -> int:
     """The exit code of an outcome; rank 0 tells the user how the run ended."""
-    codes = {"finished": 0, "stopped": 128 + outcome.code, "failed": EXIT_BAD_INPUT, "died": EXIT_DIED}
+    output, progress = Path(run.output), outcome.progress
     if os.environ.get("RANK", "0") == "0":
         if outcome.status == "finished":
-            _report_scores(Path(run.output), outcome.progress)
+            _report_scores(output, progress)
+        elif outcome.status == "stopped":
+            tell_end(output, f"stopped by {signal.Signals(outcome.code).name}")
+        elif progress.step:
+            tell_end(output, f"error: {outcome.message}")
         else:
-            _report_end(Path(run.output), outcome)
-    return codes[outcome.status]
+            tell_user(f"error: {outcome.message}")
+    return {"finished": 0, "stopped": 128 + outcome.code, "failed": EXIT_BAD_INPUT}[outcome.status]
 
 
 def _report_scores(output: Path, progress: Progress) -> None:
@@ -224,13 +239,3 @@ def _report_scores(output: Path, progress: Progress) -> None:
         start = "" if progress.start_score is None else f" (start {progress.start_score:.4f})"
         tell_user(f"best dev Spearman {progress.best_score:.4f} at step {progress.best_step}{start}")
     tell_user(f"finished after {counted(progress.step, 'step')}: {output / BEST}")
-
-
-def _report_end(output: Path, outcome: Outcome) -> None:
-    saved = read_object(output / POINTER).get("progress", {"step": 0})["step"]
-    advice = f"go on from step {saved} with --resume" if saved else "no checkpoint was saved yet"
-    if outcome.status == "stopped":
-        tell_user(f"stopped by {signal.Signals(outcome.code).name}: {advice}")
-    else:
-        with_advice = outcome.status == "died" or outcome.progress.step
-        tell_user(f"error: {outcome.message}{f' ({advice})' if with_advice else ''}")

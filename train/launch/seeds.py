@@ -11,16 +11,15 @@ from pathlib import Path
 
 from train.config.run import Run
 from train.demo import prepare_demo
-from train.encoder.pretrained import load_tokenizer
 from train.launch.finish import EXIT_NOT_PUSHED
-from train.launch.job import encoder_of, make_indexes, resume_fingerprint
-from train.launch.resolve import resolve_options
-from train.launch.run import launch
-from train.record.checkpoint import check_resumed, flags_of, has_checkpoint, read_pointer
+from train.launch.prepare import resolve_options
+from train.launch.ranks import is_under_torchrun, launch
+from train.record.checkpoint import has_checkpoint
 from train.record.folder import INDEX, RUN, RUNS, SEEDS, is_finished, is_own, old_names, output_folder, write_json
 from train.report.runs import Group, kept_start, read_run
 from train.report.table import score_table
 from train.signals import Stopped, handled, raise_stopped, tell_user
+from una_fast.errors import InputError
 from una_fast.text_table import aligned
 
 
@@ -31,17 +30,23 @@ def train_seeds(run: Run) -> int:
     on from its last/, and the others start.
 
     Raises:
-        InputError: OUTPUT holds another kind of run, or these seeds without --resume or with other settings.
+        InputError: OUTPUT holds another kind of run, or these seeds without --resume; torchrun starts the ranks.
     """
+    if is_under_torchrun():
+        raise InputError(
+            "--seeds starts the ranks of each seed itself, which torchrun forbids: give --nproc instead of torchrun, "
+            "or call torchrun once a seed, with --seed and an --output for each"
+        )
     output, runs = Path(run.output), [of_seed(run, seed) for seed in run.seeds]
     folders = [Path(seed_run.output) for seed_run in runs]
     try:
         with handled(raise_stopped):
             runs = list(map(resolve_options, runs))
             with output_folder(output, RUNS, run.resume, vars(run)):
-                prepare_demo(run)
-                _check_begun([seed_run for seed_run in runs if has_checkpoint(Path(seed_run.output))])
-                code = _train_each(runs)
+                if run.demo:
+                    prepare_demo(run)
+                # begun seeds first: these refuse another corpus, model or setting before a missing one is trained
+                code = _train_each(sorted(runs, key=lambda run: not has_checkpoint(Path(run.output))))
                 if code in (0, EXIT_NOT_PUSHED):
                     _write_table(output, folders)
                     return code
@@ -94,14 +99,3 @@ def of_seed(run: Run, seed: int) -> Run:
         resume=run.resume and is_own(folder, RUN),
         push_to=run.push_to and f"{run.push_to}-seed-{seed}",
     )
-
-
-def _check_begun(runs: Sequence[Run]) -> None:
-    """Refuse another corpus, model or setting than begun seeds have, before the missing ones are trained."""
-    if not runs:
-        return
-    first, tokenizer = runs[0], load_tokenizer(runs[0].model, runs[0].trust_remote_code)
-    fingerprint = resume_fingerprint(first, make_indexes(first), encoder_of(first), tokenizer)
-    for run in runs:
-        given = {**fingerprint, **flags_of(run.identity())}
-        check_resumed(Path(run.output), read_pointer(Path(run.output)).resume_fingerprint, given)

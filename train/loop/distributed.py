@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from train.config.run import Run
-from una_fast.errors import InputError, counted
+from una_fast.errors import InputError
 from una_fast.parallel import n_cores
 
 FAILED = 1000  # stop code of a rank that cannot go on; smaller codes are signal numbers
@@ -51,18 +51,10 @@ def join_group(device: str) -> Ranks:
     """Join the group that the launcher's environment variables describe: NCCL on GPUs, gloo on the CPU.
 
     A single rank needs no group. LOCAL_RANK counts the visible GPUs; its own is chosen before anything is allocated.
-
-    Raises:
-        InputError: torchrun started more ranks on this machine than it has GPUs.
     """
     rank, world, local = (int(os.environ.get(name, default)) for name, default in (
         ("RANK", "0"), ("WORLD_SIZE", "1"), ("LOCAL_RANK", "0")))  # fmt: skip
     if device == "cuda":
-        if local >= torch.cuda.device_count():
-            raise InputError(
-                f"rank {rank} is number {local + 1} on a machine with {counted(torch.cuda.device_count(), 'GPU')}: "
-                "start as many ranks as GPUs at most, or give --device cpu"
-            )
         gpu = torch.device("cuda", local)
         torch.cuda.set_device(gpu)
         if world > 1:

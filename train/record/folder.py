@@ -30,7 +30,7 @@ OLD_DEV = {"stsb_dev": DEV, "stsb_dev_last": DEV_LAST}  # whole names up to vers
 def output_folder(path: Path, command: str, resume: bool, settings: Mapping[str, Any] | None = None) -> Iterator[None]:
     """Inside the with block `path` is the output folder of `command`, locked by this process.
 
-    If the block ends with an error before anything is written, the folder counts as empty again.
+    If the block ends before anything is written, the folder counts as empty again.
 
     Args:
         path: the folder.
@@ -53,15 +53,11 @@ def output_folder(path: Path, command: str, resume: bool, settings: Mapping[str,
         if not lock(mark.fileno()):
             raise InputError(f"--output {path}: in use by another run: wait for it, stop it, or choose another folder")
         check(path, command)  # another command may have begun and ended there meanwhile
-        if not read_mark(path):
+        if not resume:
+            mark.truncate(0)
             mark.write(_encoded({"command": command, "settings": settings or {}}))
             sync_file(mark)
-        try:
-            yield
-        except BaseException:
-            if [*path.iterdir()] == [path / MARK] and not resume:
-                mark.truncate(0)
-            raise
+        yield
 
 
 def read_mark(path: Path) -> dict[str, Any]:
@@ -86,12 +82,12 @@ def check_own(path: Path, command: str) -> None:
 
 
 def check_new(path: Path, command: str) -> None:
-    """Refuse to begin in a folder that holds something but an empty mark. Raises OSError if it cannot be read."""
-    if owner := read_mark(path).get("command"):
+    """Refuse to begin in a folder that holds something but a mark. Raises OSError if it cannot be read."""
+    names = sorted(entry.name for entry in path.iterdir() if entry.name != MARK) if path.exists() else []
+    if names and (owner := read_mark(path).get("command")):
         advice = "give --resume to go on with it, " if owner == command else ""
         raise InputError(f"--output {path}: holds a run of {owner}: {advice}choose another folder, or delete it")
-    entries = sorted(path.iterdir()) if path.exists() else []
-    if names := [entry.name for entry in entries if entry.name != MARK or entry.stat().st_size]:
+    if names:
         raise InputError(f"--output {path}: holds {names[0]}: give a folder that is new or empty")
 
 

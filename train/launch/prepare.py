@@ -1,0 +1,367 @@
+"""What a run needs before its first step: the values of all options, index, rows, encoder, batches, fingerprint."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, cast
+
+import numpy as np
+import torch
+import xxhash
+from numpy.typing import NDArray
+from transformers.utils.hub import cached_file
+
+import una_fast
+from train.config.run import SAME, WITH_SYNONYMS, Run, reading_arguments
+from train.encoder.cpu import has_bf16
+from train.encoder.encoder import SentenceEncoder, head_of, load_encoder, masking_of, weights_digest
+from train.encoder.pooling import AUTO, OF_TRAINING, POOLINGS
+from train.encoder.pretrained import check_embeddings, load_config, load_tokenizer, read_modules
+from train.evaluation.tasks.sts import load_dev
+from train.loop.data import (
+    CPU_PARTS,
+    GPU_MULTIPLE,
+    GPU_PARTS,
+    BatchMaker,
+    Ids,
+    Plan,
+    Rows,
+    Source,
+    Views,
+    unchanged,
+    usable_rows,
+)
+from train.loop.distributed import Ranks
+from train.objective.registry import loss_row
+from train.record.checkpoint import flags_of
+from train.record.folder import INDEX
+from train.record.metrics import machine, versions
+from train.record.trackers import make_trackers
+from train.signals import tell_user
+from una_fast.augment.base import TextAugmentation
+from una_fast.augment.eda import open_synonyms
+from una_fast.augment.kept_words import KeptWords, read_words
+from una_fast.augment.radius import resolve_radius
+from una_fast.augment.registry import load_augmentation, make_augmentation
+from una_fast.corpus.source import Reading
+from una_fast.corpus.source import Source as CorpusSource
+from una_fast.corpus.sources import check_sources, open_sources
+from una_fast.corpus.word_tokenizers import tokenizer_name
+from una_fast.errors import InputError, InputWarning, counted
+from una_fast.index.index import KIND, Index
+from una_fast.storage import check_own, is_saved
+from una_fast.storage.files import file_checksum
+from una_fast.tokens.ids import TokenIds, token_tensors
+
+EVALUATIONS_A_SAVE = 10  # on a GPU, where an evaluation comes every second and a checkpoint of BERT-base has 1.3 GB
+
+
+def device_of(run: Run) -> Literal["cpu", "cuda"]:
+    """The device of a run; InputError if this machine lacks the GPUs that the options ask for."""
+    device = ("cuda" if torch.cuda.is_available() else "cpu") if run.device == "auto" else run.device
+    if device == "cuda" and run.nproc > torch.cuda.device_count():
+        raise InputError(
+            f"--nproc {run.nproc} is above the {counted(torch.cuda.device_count(), 'GPU')} of this machine: "
+            "give as many ranks as GPUs at most, or --device cpu"
+        )
+    return device
+
+
+def resolve_options(run: Run) -> Run:
+    """`run` with a value for every option that was not given or is "auto".
+
+    Raises:
+        InputError: more ranks than GPUs, a missing model, dev file, evaluation data,
+            synonyms or words to keep, an unknown task, no name or token to push with.
+    """
+    device, trust = device_of(run), run.trust_remote_code
+    config = load_config(run.model, run.dropout, trust)
+    roberta = "roberta" in config.model_type  # another preset than BERT's
+    positions = config.max_position_embeddings - 2 * roberta  # its first token has position 2, after padding's 1
+    if run.max_length > positions:
+        raise InputError(f"--max-length {run.max_length} is above the {positions} positions of the model: shorten it")
+    if run.compile == "graphs" and device == "cpu":
+        raise InputError("--compile graphs needs a GPU, and none is used here: choose off or on")
+    _check_inputs(run)
+    layout = read_modules(run.model, OF_TRAINING.get(run.pooling, AUTO))
+    changes = [layout.prompt and f"default prompt {layout.prompt!r}", layout.lower_case and "lower case"]
+    for change in filter(None, changes):
+        warnings.warn(
+            f"--model {run.model}: its {change} is applied in dev scores and where best/ is used, but not in training",
+            InputWarning,
+            stacklevel=2,
+        )
+    has_half = torch.cuda.is_bf16_supported(False) if device == "cuda" else has_bf16()
+    pooling = POOLINGS[layout.pooling].in_training
+    return dataclasses.replace(
+        run,
+        device=device,
+        precision=("bf16" if has_half else "fp32") if run.precision == "auto" else run.precision,
+        save_every=run.save_every or run.eval_every * (EVALUATIONS_A_SAVE if device == "cuda" else 1),
+        augment=run.augment or ("una" if loss_row(run.loss).negative_views else "none"),
+        learning_rate=run.learning_rate or (5e-6 if roberta else 3e-5),
+        pooling=pooling,
+        head=head_of(pooling, run.head),
+        schedule=run.schedule or ("constant" if roberta else "linear"),
+        index=run.index or str(Path(run.output) / INDEX),
+    )
+
+
+def _check_inputs(run: Run) -> None:
+    """Refuse what cannot be imported or read, and a push that would fail, before hours are spent on the corpus."""
+    if not loss_row(run.loss).negative_views and run.augment not in (None, "none"):
+        raise InputError(f"--loss {run.loss} has no place for negatives: choose --augment none, or another loss")
+    for name in (run.augment, run.positives):
+        if name and ":" in name:
+            load_augmentation(name)
+    make_trackers(run.report_to)
+    read_words(run.keep_words)
+    if run.dev:
+        load_dev(run.dev)
+    if run.positives in WITH_SYNONYMS:
+        open_synonyms(run.synonyms or None)
+    if run.mlm_weight:
+        masking_of(load_tokenizer(run.model, run.trust_remote_code), run.seed)
+    if run.evaluate or run.push_to:
+        from train.launch.finish import check_finish  # imports the evaluation tasks and the hub's client
+
+        check_finish(run)
+
+
+class Indexes(NamedTuple):
+    """The index of the sentences to train on, and the one that the negatives' words come from: the same or another."""
+
+    sentences: Index
+    words: Index
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of both."""
+        others = [self.words.fingerprint] if self.words is not self.sentences else []
+        return ", negatives from ".join([self.sentences.fingerprint, *others])
+
+
+def make_indexes(run: Run) -> Indexes:
+    """`open_indexes` for the first process of a machine, which makes a missing index and binds it to the tokenizer.
+
+    Raises:
+        InputError: as `open_indexes`, or the corpus or the tokenizer cannot be used.
+    """
+    if run.demo:
+        from train.demo import prepare_demo
+
+        prepare_demo(run)
+    tokenizer = load_tokenizer(run.model, run.trust_remote_code)
+    check_embeddings(run.model, tokenizer, run.trust_remote_code)
+    if not is_saved(Path(run.index)):
+        check_own(Path(run.index), KIND, unused=True)
+        tell_user(f"indexing {', '.join(map(str, sources(run)))}")
+        index = build_index_of(run)
+        TrainingRows.of(run, index)  # raises InputError before anything is written
+        index.save(run.index)
+    indexes = open_indexes(run, is_checked=False)
+    if indexes.words is not indexes.sentences:
+        warnings.warn(
+            f"--index {run.index} was made from other text than --corpus: the words of the negatives come from its "
+            f"{counted(indexes.words.n_documents, 'sentence')}; without --index they come from the corpus itself",
+            InputWarning,
+            stacklevel=2,
+        )
+    TokenIds(indexes.sentences, tokenizer)  # kept in the index's folder, for all ranks
+    rows = TrainingRows.of(run, indexes.sentences)
+    left_out = rows.counts["sentences"] - len(rows.rows)
+    note = f", {left_out:,} left out as blank" if left_out else ""
+    terms = counted(indexes.sentences.n_terms, "term")
+    tell_user(f"{counted(len(rows.rows), 'sentence')} to train on{note}; {terms}")
+    return indexes
+
+
+def open_indexes(run: Run, is_checked: bool = True) -> Indexes:
+    """The saved indexes of a run. An --index of other text gives the words of the negatives alone.
+
+    is_checked: whether another process of this machine has compared the index with the corpus.
+
+    Raises:
+        InputError: as `open_index`, or the index was made from files of the corpus' names with other content.
+    """
+    index, given = open_index(run), opened(run, sources(run))
+    names = [source["name"] for source in index.sources]
+    is_named = Path(run.index) == Path(run.output) / INDEX or names == [source.name for source in given]
+    if is_named and is_checked:
+        return Indexes(index, index)
+    digests = [{"name": source.name, "xxh3_128": source.digest()} for source in given]
+    if is_named:
+        check_sources(Path(run.index), index.sources, digests)
+    elif [of["xxh3_128"] for of in digests] != [of["xxh3_128"] for of in index.sources]:
+        return Indexes(build_index_of(run), index)
+    return Indexes(index, index)
+
+
+def open_index(run: Run) -> Index:
+    """Load the saved index of a run. Raises InputError if it is damaged, or was made with other options."""
+    tokenizer = run.word_tokenizer if ":" in run.word_tokenizer else None  # load_index needs an import path again
+    index = una_fast.load_index(run.index, word_tokenizer=tokenizer)
+    if (tokenizer is None and index.word_tokenizer != run.word_tokenizer) or index.lowercase != run.lowercase:
+        raise InputError(
+            f"--index {run.index}: its words were made by {tokenizer_name(index.word_tokenizer)!r} with "
+            f"--{'' if index.lowercase else 'no-'}lowercase, and the run asks for {run.word_tokenizer!r} with "
+            f"--{'' if run.lowercase else 'no-'}lowercase: name a new folder with --index, or give the same options"
+        )
+    return index
+
+
+def build_index_of(run: Run) -> Index:
+    """An index in memory of the sources of a run."""
+    words = {"word_tokenizer": run.word_tokenizer, "lowercase": run.lowercase}
+    return una_fast.build_index(sources(run), **words, progress=True, **reading_arguments(vars(run)))
+
+
+def sources(run: Run) -> list[Path]:
+    """The files that the index is made from, paraphrases last."""
+    # Path, not str: a str without a known extension counts as a sentence
+    return [Path(path) for path in (*run.corpus, *filter(None, [run.paraphrases]))]
+
+
+def opened(run: Run, paths: Path | list[Path]) -> Sequence[CorpusSource]:
+    """The sources at `paths`: several for a folder or a glob."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputWarning)  # on files left out; building the index shows these warnings
+        return open_sources(paths, Reading(run.column, run.quoting))
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """The sentences to train on.
+
+    Attributes:
+        rows: int64, the usable rows of the index.
+        paraphrase_offset: row of the first paraphrase, or None.
+        counts: as in run.json: "sentences", those "trained_on", "blank" ones and "blank_paraphrases", which have no
+            words but those that --keep-punctuation and --keep-words keep, and "terms".
+    """
+
+    rows: NDArray[np.int64]
+    paraphrase_offset: int | None
+    counts: dict[str, int]
+
+    @classmethod
+    def of(cls, run: Run, index: Index) -> TrainingRows:
+        """Count and check the rows of an index against the options.
+
+        Raises:
+            InputError: paraphrases of another length than the corpus, or fewer sentences than a batch.
+        """
+        n_anchors, offset = index.n_documents, None
+        if run.paraphrases:
+            last = index.sources[-len(opened(run, Path(run.paraphrases))) :]
+            n_paraphrases = sum(source["n_documents"] for source in last)
+            n_anchors = offset = index.n_documents - n_paraphrases
+            if n_anchors != n_paraphrases:
+                raise InputError(
+                    f"--paraphrases {run.paraphrases}: has {counted(n_paraphrases, 'sentence')} and the corpus "
+                    f"{n_anchors:,}: line i of one must be a paraphrase of line i of the other"
+                )
+        kept = KeptWords.of(run.keep_punctuation, run.keep_words, index.lowercase)
+        rows, blank, blank_paraphrases = usable_rows(kept.rows(index), n_anchors)
+        if len(rows) < run.batch_size:
+            raise InputError(
+                f"the corpus has {counted(len(rows), 'sentence')} with words, fewer than --batch-size "
+                f"{run.batch_size}: give more text or a smaller batch"
+            )
+        about = {"sentences": n_anchors, "trained_on": len(rows), "blank": blank}
+        return cls(rows, offset, about | {"blank_paraphrases": blank_paraphrases, "terms": index.n_terms})
+
+    def plan(self, run: Run) -> Plan:
+        """Which rows each step of the run takes."""
+        return Plan(self.rows, run.batch_size, run.seed, run.epochs, run.max_steps)
+
+
+def encoder_of(run: Run) -> SentenceEncoder:
+    """The encoder that a run starts from; InputError if its weights are not finite. run: all options resolved."""
+    trust, with_mlm = run.trust_remote_code, run.mlm_weight > 0
+    encoder = load_encoder(run.model, run.dropout, run.seed, run.pooling, run.head, trust, run.device, with_mlm)
+    if not all(torch.isfinite(weights).all() for weights in encoder.backbone.parameters()):
+        raise InputError(f"model {run.model}: some of its weights are NaN or infinite: give another model")
+    return encoder
+
+
+def resume_fingerprint(run: Run, indexes: Indexes, encoder: SentenceEncoder, tokenizer: Any) -> dict[str, Any]:
+    """What --resume must find unchanged, by name; a checkpoint stores it. run: a run with all options resolved."""
+    vocabulary = sorted(tokenizer.get_vocab().items())
+    tokenizing = tokenizer.backend_tokenizer.to_str() if tokenizer.is_fast else repr(vocabulary)
+    config = cast(str, cached_file(run.model, "config.json"))
+    files = {"dev pairs": run.dev, "synonyms": run.synonyms, "words to keep": run.keep_words}
+    return {
+        **flags_of(run.identity()),
+        "corpus": indexes.fingerprint,
+        "model": weights_digest(encoder.backbone),
+        "model's tokenizer": xxhash.xxh3_128_hexdigest(tokenizing.encode()),
+        "model's config.json": file_checksum(Path(config)),
+        **{f"model's {name}": value for name, value in dataclasses.asdict(encoder.layout).items()},
+        **{name: file_checksum(Path(file)) if file else None for name, file in files.items()},
+    }
+
+
+def batch_maker(run: Run, ranks: Ranks, indexes: Indexes, tokenizer: Any, rows: TrainingRows) -> BatchMaker:
+    """The BatchMaker of this rank: the sources of anchors, positives and negatives, and when a step has negatives."""
+    (sentences, words), offset = indexes, rows.paraphrase_offset
+    always = {"seed": run.seed, "tokenizer": tokenizer, "n_jobs": 1}
+    tokens, negative, positive = None, None, None  # a sentence is its own positive
+    if run.augment not in (None, "none"):
+        is_same = words is sentences
+        augmentation = make_augmentation(
+            run.augment, words, vars(run), **{**always, "tokenizer": tokenizer if is_same else None}
+        )
+        tokens = augmentation.tokens or TokenIds(sentences, tokenizer)
+        negative = augmentation.token_ids if is_same else _of_texts(augmentation, sentences, tokens)
+    tokens = tokens or TokenIds(sentences, tokenizer)
+    if run.positives != SAME:
+        offered = {"strength": run.positives_strength, "synonyms": run.synonyms or None}
+        positive = make_augmentation(run.positives, sentences, offered, **always).token_ids
+    elif offset is not None:
+        positive = unchanged(tokens, offset)
+    negative_views = loss_row(run.loss).negative_views
+    on_gpu = ranks.device.type == "cuda"
+    return BatchMaker(
+        views=Views(unchanged(tokens), positive, negative, run.max_length, run.alpha, negative_views),
+        rank=ranks.rank,
+        world=ranks.world,
+        rows_of_part=run.grad_cache,
+        n_parts=GPU_PARTS if on_gpu else CPU_PARTS,
+        multiple=GPU_MULTIPLE if on_gpu else 1,
+        masking=masking_of(tokenizer, run.seed) if run.mlm_weight else None,
+    )
+
+
+def _of_texts(augmentation: TextAugmentation, index: Index, tokens: TokenIds) -> Source:
+    """Augmented sentences of `index`, drawn as text because the augmentation is of another index.
+
+    A sentence takes some 100 us instead of 1, and its text stands for its row in the draws.
+    """
+
+    def source(rows: Rows, epoch: int, max_length: int) -> Ids:
+        texts = augmentation.augment([index.sentence(row) for row in rows.tolist()], epoch)
+        ids = token_tensors(len(rows), max_length, tokens)
+        tokens.write_texts(texts, np.arange(len(rows)), ids)
+        return ids
+
+    return source
+
+
+def summary_of(run: Run, ranks: Ranks, indexes: Indexes, rows: TrainingRows, fingerprint: Any) -> dict[str, Any]:
+    """What run.json holds of a run before its first step."""
+    sentences, words = indexes
+    return {
+        "settings": vars(run),
+        "resolved": {"radius": resolve_radius(run.radius, words.n_terms)},
+        "versions": versions(),
+        "machine": machine(),
+        "ranks": ranks.world,
+        "corpus": {**rows.counts, "sources": sentences.sources},
+        **({"negatives_from": {"sources": words.sources}} if words is not sentences else {}),
+        "resume_fingerprint": fingerprint,
+    }
