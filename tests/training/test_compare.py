@@ -69,7 +69,7 @@ def test_the_page_has_pictures_and_the_answer(finished):
 
 def test_the_same_command_does_nothing_twice_wherever_its_folder_is(finished, tmp_path, monkeypatch):
     monkeypatch.delenv("UNA_FAST_DATA", raising=False)
-    monkeypatch.setattr("train.launch.run.train", None)  # no run begins
+    monkeypatch.setattr("train.launch.run.Trainer", None)  # no run begins
     monkeypatch.chdir(tmp_path)
     shutil.copytree(output_of(finished), "moved")
     assert call(finished, output="moved") == 0
