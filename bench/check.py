@@ -38,10 +38,8 @@ REFERENCES = {  # kernel: what its time is divided by
     "negatives": "nltk",
     "negative_ids": "tokenizer",
     "negative_ids, probabilities computed": "tokenizer",
-    "EDA.token_ids": "tokenizer",
     "anchor_ids": "memory",
     "negative_ids, 2 threads": "negative_ids",  # above 1 if the threads write common cache lines
-    "EDA.token_ids, 2 threads": "EDA.token_ids",
     "anchor_ids, 2 threads": "anchor_ids",
 }
 
@@ -59,7 +57,6 @@ def works() -> tuple[Works, dict[str, int]]:
     paper: dict[str, Any] = {"tokenizer": tokenizer, "beta": 0.5, "surface": "paper"}  # as in the committed ratios
     una, una_2 = (una_fast.Augmenter(index, n_jobs=n_jobs, **paper) for n_jobs in (1, 2))
     computed = una_fast.Augmenter(index, n_jobs=1, keep_probabilities=False, **paper)
-    eda, eda_2 = (una_fast.EDA(index, "swap", tokenizer=tokenizer, n_jobs=n_jobs) for n_jobs in (1, 2))
     sample, rng, memory = lines[:SAMPLE], np.random.default_rng(0), np.ones(1 << 23)
     batch, places = rng.integers(0, SENTENCES, BATCH), rng.integers(0, len(memory), 64 * BATCH)
     out = una.negative_ids(batch)
@@ -72,10 +69,8 @@ def works() -> tuple[Works, dict[str, int]]:
         "negatives": lambda: una.negatives(batch),
         "negative_ids": lambda: una.negative_ids(batch, out=out),
         "negative_ids, probabilities computed": lambda: computed.negative_ids(batch, out=out),
-        "EDA.token_ids": lambda: eda.token_ids(batch, out=out),
         "anchor_ids": lambda: una.tokens.anchor_ids(batch, out=out),
         "negative_ids, 2 threads": lambda: una_2.negative_ids(batch, out=out),
-        "EDA.token_ids, 2 threads": lambda: eda_2.token_ids(batch, out=out),
         "anchor_ids, 2 threads": lambda: una_2.tokens.anchor_ids(batch, out=out),
     }
     handled = dict.fromkeys(made, BATCH) | dict.fromkeys(("nltk", "tokenizer", "augment"), SAMPLE)

@@ -34,16 +34,6 @@ def nlpaug_substitution(words: Sequence[Sequence[str]]) -> Callable[[Sequence[st
     return lambda sentences: [augmenter.augment(sentence) for sentence in sentences]
 
 
-def nlpaug_random(operation: str) -> Callable[[Sequence[str]], Any] | None:
-    """nlpaug's RandomWordAug, "swap" or "delete", of a tenth of the words; None if it is not installed."""
-    try:
-        import nlpaug.augmenter.word as augmenters
-    except ImportError:
-        return None
-    augmenter = augmenters.RandomWordAug(action=operation, aug_p=0.1, aug_max=None)
-    return lambda sentences: [augmenter.augment(sentence) for sentence in sentences]
-
-
 def tokenizer_batch(tokenizer: Any, sentences: Sequence[str], max_length: int = 32) -> Any:
     """Padded ids and mask (B, L) from a Hugging Face fast tokenizer in one call, on all cores it takes."""
     return tokenizer(list(sentences), truncation=True, padding="max_length", max_length=max_length, return_tensors="pt")

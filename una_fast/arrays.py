@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from una_fast._kernels.words.strings import StringSet, strings_with
+from una_fast._kernels.words.strings import StringSet
 from una_fast.errors import InputError
 
 ID = np.int32  # ids of terms, chunks and sub-words: half the bytes of int64, and memory traffic limits the kernels
@@ -112,8 +114,10 @@ class StringTable(Sequence[str]):
         return self.followed_by(StringTable.from_strings(strings)).take(order)
 
     def rows_with(self, *contents: bytes) -> np.ndarray:
-        """int64, ascending: the numbers of the strings that hold one of `contents`."""
-        return strings_with(self.utf8, self.offsets, contents)
+        """int64, ascending: the numbers of the strings that hold one of `contents`, none of them empty."""
+        strings = _arrow_array(pa.large_string(), self.offsets, self.utf8, length=len(self))
+        pattern = "|".join(re.escape(content.decode("utf-8")) for content in contents) or r"[^\x00-\x{10FFFF}]"  # none
+        return np.flatnonzero(pc.match_substring_regex(strings, pattern).to_numpy(zero_copy_only=False))
 
     def is_utf8(self) -> bool:
         """Whether each string is whole UTF-8, so that no character is cut in two."""

@@ -10,7 +10,7 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from una_fast.augment.base import Rewriter, TextAugmentation
+from una_fast.augment.base import TextAugmentation
 from una_fast.augment.counter_rng import CounterRNG, SampleKey
 from una_fast.augment.explain import WordExplanation
 from una_fast.augment.text_rows import TextRows
@@ -21,12 +21,12 @@ RANKS = (10, 50)  # of the sentences that are mined: nearer ones may say the sam
 MASK = "[MASK]"
 
 
-class Control(TextAugmentation, Rewriter):
+class Control(TextAugmentation):
     """Whole sentences of the index in place of altered ones: a subclass says which row stands for which."""
 
     def __init__(self, index: Index, seed: int = 42, tokenizer: Any = None, n_jobs: int | None = None) -> None:
         super().__init__(index, tokenizer, n_jobs, {"seed": seed})
-        self._seed, self._rewriter = seed, self
+        self._seed = seed
 
     def others(self, rows: NDArray[np.int64], draws: SampleKey) -> NDArray[np.int64]:
         """int64 (B,): for each of `rows` (B,) another row of the index, all equally likely."""
@@ -41,12 +41,12 @@ class Control(TextAugmentation, Rewriter):
         """The document that stands in the place of `sentence`."""
         return self.augment([sentence], epoch, sample_index=sample_index)[0]
 
-    def of_text(self, text: TextRows, draws: SampleKey) -> list[str]:
+    def _of_text(self, text: TextRows, draws: SampleKey) -> list[str]:
         """One of all documents for each text."""
         found = self.draws(text.keys, draws).below(self.index.n_documents, 1)[:, 0]
         return [self.index.sentence(row) for row in found.tolist()]
 
-    def of_rows(self, rows: NDArray[np.int64], draws: SampleKey) -> list[str]:
+    def _of_rows(self, rows: NDArray[np.int64], draws: SampleKey) -> list[str]:
         """The text of each row."""
         return [self.index.sentence(row) for row in self.others(rows, draws).tolist()]
 
@@ -97,10 +97,10 @@ class MinedAndUna(Mined):
         self._settings |= {"beta": beta}
         self._una = Augmenter(index, beta=beta, radius="1%", seed=seed, surface="kept", n_jobs=n_jobs)
 
-    def of_rows(self, rows: NDArray[np.int64], draws: SampleKey) -> list[str]:
+    def _of_rows(self, rows: NDArray[np.int64], draws: SampleKey) -> list[str]:
         """The text of each row."""
         is_mined = self.draws(rows, draws).units(1, number=1)[:, 0] < 0.5
-        mined = super().of_rows(rows, draws)
+        mined = super()._of_rows(rows, draws)
         altered = self._una.texts(rows, draws.epoch, sample_index=draws.sample_index)
         return [one if taken else other for one, other, taken in zip(mined, altered, is_mined, strict=True)]
 
@@ -157,11 +157,11 @@ class Spliced(Control):
     def put(self, word: WordExplanation, written: str, unit: float) -> str:
         """What stands for a word that UNA replaces. written: the word in its sentence; unit: uniform in [0, 1)."""
 
-    def of_text(self, text: TextRows, draws: SampleKey) -> list[str]:
+    def _of_text(self, text: TextRows, draws: SampleKey) -> list[str]:
         """Each text with other words."""
         return [self._splice(utf8.decode(), draws) for utf8 in text.texts]
 
-    def of_rows(self, rows: NDArray[np.int64], draws: SampleKey) -> list[str]:
+    def _of_rows(self, rows: NDArray[np.int64], draws: SampleKey) -> list[str]:
         """The text of each row."""
         return [self._splice(self.index.sentence(row), draws) for row in rows.tolist()]
 

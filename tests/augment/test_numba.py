@@ -39,7 +39,7 @@ def cython(index):
 
 @pytest.mark.parametrize("n_draws", [200_000, pytest.param(10_000_000, marks=pytest.mark.slow)])
 def test_una_in_numba_is_una_in_cython(una, index, n_draws):
-    law, other = (made._rewriter.kernel for made in (una(index, surface="paper"), cython(index)))
+    law, other = (made._kernel for made in (una(index, surface="paper"), cython(index)))
     rows, n = np.arange(10_000), 0
     for epoch in range(n_draws):
         drawn, bounds = law.terms(rows, epoch)
@@ -73,7 +73,7 @@ def test_una_in_numba_is_una_in_cython_on_any_text(una, corpus, text, seed):
 )
 def test_una_in_numba_is_una_in_cython_for_extreme_scores(una, corpus):
     index = una_fast.build_index(corpus)
-    law, other = (made._rewriter.kernel for made in (una(index, surface="paper"), cython(index)))
+    law, other = (made._kernel for made in (una(index, surface="paper"), cython(index)))
     rows = np.arange(len(corpus))
     for epoch in range(5):
         assert np.array_equal(law.terms(rows, epoch)[0], other.terms(rows, epoch)[0])

@@ -14,7 +14,6 @@ from torch.utils.data import DataLoader
 import una_fast
 from support.tokenizer_families import bert_uncased
 from una_fast.integrations import Negatives
-from una_fast.integrations.callbacks import EpochCallback
 from una_fast.integrations.epochs import SharedEpoch
 from una_fast.integrations.sentence_transformers import PairsLoss
 from una_fast.integrations.transformers import RowCollator
@@ -164,53 +163,32 @@ def test_a_map_of_single_rows_is_refused(una, dataset):
         dataset.map(Negatives(una))
 
 
-def sentences(n: int) -> list[str]:
-    return [f"The old castle number {i} stands in garden {i * 7 % 31}" for i in range(n)]
-
-
-@pytest.mark.filterwarnings("error:the same negatives:una_fast.InputWarning")  # so that a worker hands the warning on
+@pytest.mark.filterwarnings("error:more sentences are drawn:una_fast.InputWarning")  # a worker hands the error on
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_second_pass_with_the_same_negatives_is_noticed_once(una, workers):
-    rows = datasets.Dataset.from_dict({"text": sentences(300)}).with_transform(Negatives(una))
-    loader = DataLoader(rows, batch_size=10, shuffle=True, num_workers=workers)
-    assert len(list(loader)) == 30
+def test_a_second_pass_with_the_same_negatives_is_noticed_once(una, dataset, workers):
+    loader = DataLoader(dataset.with_transform(Negatives(una)), batch_size=2, shuffle=True, num_workers=workers)
+    assert len(list(loader)) == 9
     batches = iter(loader)
-    with pytest.raises(una_fast.InputWarning, match=r"the same negatives are drawn a second time.*Negatives\.callback"):
+    with pytest.raises(una_fast.InputWarning, match=r"a second pass gets the same negatives.*Negatives\.callback"):
         list(batches)
     if workers:
         batches._shutdown_workers()  # later, when the error's traceback is collected, it would wait 5 s for each worker
-    assert len(list(loader)) == 30
+    assert len(list(loader)) == 9
 
 
-@pytest.mark.parametrize("told", ["set_epoch", "callback"])
-def test_a_second_pass_is_no_surprise_where_the_epoch_is_moved(una, told, recwarn):
+@pytest.mark.parametrize("move", [lambda it: it.set_epoch(0), lambda it: it.callback()])
+def test_a_second_pass_is_no_surprise_where_the_epoch_is_moved(una, dataset, move, recwarn):
     negatives = Negatives(una)
-    rows = datasets.Dataset.from_dict({"text": sentences(300) + sentences(100)}).with_transform(negatives)
-    assert rows[:20] == rows[:20] and len(rows[:]["negative"]) == 400  # some twice, in one pass
-    negatives.set_epoch(0) if told == "set_epoch" else negatives.callback()
-    assert rows[:] == rows[:] and not any("second time" in str(warning.message) for warning in recwarn)
+    rows = dataset.with_transform(negatives)
+    move(negatives)
+    assert rows[:] == rows[:] and not any("second pass" in str(warning.message) for warning in recwarn)
 
 
 def test_a_collator_of_rows_notices_a_second_pass_too(una):
-    index = una_fast.build_index(sentences(100))
-    index.save(una.index.path.parent / "hundred")
-    collator = RowCollator(una_fast.Augmenter(index, tokenizer=bert_uncased()), max_length=8)
-    collator(range(100))
+    collator = RowCollator(una_fast.Augmenter(una.index, tokenizer=bert_uncased()), max_length=8)
+    collator(range(18))
     with pytest.warns(una_fast.InputWarning, match=r"RowCollator\.callback\(\)"):
-        collator(range(100))
-
-
-def test_negatives_that_their_form_gives_away_are_said_once(una, recwarn):
-    rows = datasets.Dataset.from_dict({"text": [f"The old castle, number {i}, in garden {i % 7}." for i in range(60)]})
-    kept = Negatives(una_fast.Augmenter(una.index, surface="kept", keep_punctuation=True))
-    assert len(kept.select(rows)) == 60 and not list(recwarn)
-    negatives = Negatives(una_fast.Augmenter(una.index, beta=0.5, surface="paper"))
-    chosen = negatives.select(rows).with_transform(negatives)
-    chosen[:]
-    capitals, spaces = (str(warning.message) for warning in recwarn)
-    assert "100% of the sentences and 0% of their negatives have a capital letter" in capitals
-    assert "0% of the sentences and 72% of their negatives have a space before a mark" in spaces
-    assert 'surface="kept"' in capitals
+        collator(range(18))
 
 
 def test_public_objects_show_what_they_are(una):
@@ -250,11 +228,11 @@ def test_the_epoch_leaves_no_file_behind():
     assert late.value == 4 and late._path != path
 
 
-def test_epochs_are_counted_from_where_a_run_goes_on():
-    told = []
-    callback = EpochCallback(told.append)
+def test_epochs_are_counted_from_where_a_run_goes_on(una):
+    negatives = Negatives(una)
+    callback = negatives.callback()
     for begun, expected in [(None, [0, 1, 2]), (2.6, [2, 3, 4]), (1.0, [1, 2, 3])]:
         callback.on_train_begin(None, SimpleNamespace(epoch=begun), None)
         for epoch in expected:  # streamed data has no length, so state.epoch is of no use
             callback.on_epoch_begin(None, SimpleNamespace(epoch=0.1), None)
-            assert told[-1] == epoch
+            assert negatives.epoch.value == epoch

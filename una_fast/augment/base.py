@@ -1,7 +1,6 @@
 """The base classes of text augmentations: rows of an index, or any text -> augmented text or token ids.
 
-A `TextAugmentation` checks what it is given, and hands the sentences to its `Rewriter`: a compiled kernel draws those
-of a `KernelRewriter`, a function in Python those of an `EditRewriter`.
+A compiled kernel draws the rows of a `KernelAugmentation`, a function in Python those of a `WordAugmentation`.
 """
 
 from __future__ import annotations
@@ -13,12 +12,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 import numpy as np
-import xxhash
 
 from una_fast._kernels.draws.rows import RowKernel
-from una_fast.arrays import RaggedArray, StringTable
-from una_fast.augment.counter_rng import CounterRNG, SampleKey, integer, takes_draw_set
-from una_fast.augment.kept_words import KeptWords, rows_of_kept
+from una_fast.arrays import RaggedArray
+from una_fast.augment.counter_rng import CounterRNG, SampleKey, seed_of, takes_draw_set
+from una_fast.augment.kept_words import KeptWords
 from una_fast.augment.surface import QUOTES, Detokenizer
 from una_fast.augment.text_rows import TextReader, TextRows
 from una_fast.errors import InputError
@@ -30,8 +28,6 @@ if TYPE_CHECKING:
     import torch
 
 Rows: TypeAlias = "Sequence[int] | np.ndarray | torch.Tensor"
-Edit: TypeAlias = Callable[[list[str], CounterRNG], list[str]]
-DrawText: TypeAlias = Callable[[TextRows, SampleKey], tuple[RaggedArray, StringTable]]
 ROWS_A_THREAD = 1024  # below it, handing rows to another thread (50 us) costs more than it saves
 
 
@@ -42,15 +38,12 @@ class TextAugmentation(ABC):
     same in any batch and order, and for any number of threads, processes or ranks. For text that is not in the index
     the hash of its words takes the place of the row, so equal sentences have equal results within an epoch.
 
-    A subclass sets `_rewriter`. It derives from `WordAugmentation` if it edits one sentence at a time in Python.
-
     Attributes:
         kept_words: The words that stay. A sentence of such words alone has no negative.
         tokens: The sub-words of the index, None without a tokenizer.
     """
 
     kept_words = KeptWords()
-    _rewriter: Rewriter
 
     def __init__(self, index: Index, tokenizer: Any, n_jobs: int | None, settings: dict[str, Any]):
         self._settings = {**settings, "tokenizer": tokenizer, "n_jobs": n_jobs}
@@ -61,6 +54,18 @@ class TextAugmentation(ABC):
     @abstractmethod
     def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> Any:
         """What `augment([sentence], epoch)` does with each word; prints as a table."""
+
+    @abstractmethod
+    def _of_text(self, text: TextRows, key: SampleKey) -> list[str]:
+        """The augmented rows of `text`."""
+
+    @abstractmethod
+    def _of_rows(self, rows: np.ndarray, key: SampleKey) -> list[str]:
+        """The augmented documents of `rows`, int64 (B,)."""
+
+    def _fill(self, rows: np.ndarray, key: SampleKey, input_ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
+        """Fill both, int64 (B, L), as `_of_rows`; returns the lines that the tokenizer has to encode: here all."""
+        return np.arange(len(rows))
 
     @takes_draw_set
     def augment(self, sentences: Iterable[str], epoch: int = 0, *, sample_index: int = 0) -> list[str]:
@@ -76,12 +81,12 @@ class TextAugmentation(ABC):
 
         """
         key = SampleKey(epoch, sample_index)
-        return self._rewriter.of_text(self._reader.read(sentences), key)
+        return self._of_text(self._reader.read(sentences), key)
 
     @takes_draw_set
     def texts(self, rows: Rows, epoch: int = 0, *, sample_index: int = 0) -> list[str]:
         """The augmented text of each document in `rows`, integers (B,); a blank document gives ""."""
-        return self._rewriter.of_rows(checked_rows(rows, self.index.n_documents), SampleKey(epoch, sample_index))
+        return self._of_rows(checked_rows(rows, self.index.n_documents), SampleKey(epoch, sample_index))
 
     @takes_draw_set
     def token_ids(
@@ -113,17 +118,16 @@ class TextAugmentation(ABC):
             raise InputError(f"token_ids needs a tokenizer: {type(self).__name__}(index, tokenizer=AutoTokenizer...)")
         rows, key = checked_rows(rows, self.index.n_documents), SampleKey(epoch, sample_index)
         out = token_tensors(len(rows), max_length, self.tokens, out)
-        lines = self._rewriter.fill(rows, key, out["input_ids"].numpy(), out["attention_mask"].numpy())
+        lines = self._fill(rows, key, out["input_ids"].numpy(), out["attention_mask"].numpy())
         if len(lines):
-            self.tokens.write_texts(self._rewriter.of_rows(rows[lines], key), lines, out)
+            self.tokens.write_texts(self._of_rows(rows[lines], key), lines, out)
         return out
 
     def keeps_all(self, sentences: Iterable[str]) -> np.ndarray:
         """Whether each sentence has no word but those of `kept_words`, so that it has no negative: bool (n,)."""
         text = self._reader.read(sentences)
-        distinct, places = np.unique(text.terms.values, return_inverse=True)
-        kept = self.kept_words.among(text.words(distinct, self.index.terms))
-        return rows_of_kept(kept[places], text.terms.indptr)
+        rows = (text.words(ids, self.index.terms) for ids in text.terms)
+        return np.array([self.kept_words.among(words).all() for words in rows], dtype=bool)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(type(self), self.index, **self._settings), ()
@@ -137,82 +141,53 @@ class TextAugmentation(ABC):
         return {**self._settings, "tokenizer": tokenizer and type(tokenizer).__name__}
 
 
-class Rewriter(ABC):
-    """Sentences -> other sentences."""
+class KernelAugmentation(TextAugmentation):
+    """An augmentation whose rows a compiled kernel draws, which threads share.
 
-    @abstractmethod
-    def of_text(self, text: TextRows, key: SampleKey) -> list[str]:
-        """The augmented rows of `text`."""
-
-    @abstractmethod
-    def of_rows(self, rows: np.ndarray, key: SampleKey) -> list[str]:
-        """The augmented documents of `rows`, int64 (B,)."""
-
-    def fill(self, rows: np.ndarray, key: SampleKey, input_ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
-        """Fill both, int64 (B, L), as `of_rows`; returns the lines that the tokenizer has to encode: here all."""
-        return np.arange(len(rows))
-
-
-class KernelRewriter(Rewriter):
-    """Rows of the index by a compiled kernel, which threads share; `draw_text` draws any other text.
-
-    draw_text: gives the int32 ids of the augmented rows, and the strings of its negative ids, -1 being the first.
+    A subclass sets `_kernel`, of the rows of the index, and `_detokenizer`.
     """
 
-    def __init__(self, kernel: RowKernel, detokenizer: Detokenizer, draw_text: DrawText, n_jobs: int | None):
-        self.kernel, self.detokenizer, self._draw_text = kernel, detokenizer, draw_text
+    _kernel: RowKernel
+    _detokenizer: Detokenizer
+
+    def __init__(self, index: Index, tokenizer: Any, n_jobs: int | None, settings: dict[str, Any]):
+        super().__init__(index, tokenizer, n_jobs, settings)
         self._threads = RowThreads(n_cores(n_jobs), ROWS_A_THREAD)
 
-    def draw(self, rows: np.ndarray, key: SampleKey) -> RaggedArray:
-        """int32 ids of the augmented `rows`."""
-        return RaggedArray(*self.kernel.terms(rows, key.epoch, key.sample_index))
+    def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> Any:
+        """The words of `sentence`, and the words that they became; prints as two lines."""
+        text = self._reader.read([sentence])
+        drawn = self._draw_text(text, SampleKey(epoch, sample_index))
+        return EditedWords(*(text.words(rows.values, self.index.terms) for rows in (text.terms, drawn)))
 
-    def of_text(self, text: TextRows, key: SampleKey) -> list[str]:  # noqa: D102  of Rewriter
-        return self.detokenizer.texts(text, *self._draw_text(text, key))
+    @abstractmethod
+    def _draw_text(self, text: TextRows, key: SampleKey) -> RaggedArray:
+        """int32 ids of the augmented rows of `text`; id -1 - k is unseen word k."""
 
-    def of_rows(self, rows: np.ndarray, key: SampleKey) -> list[str]:  # noqa: D102  of Rewriter
-        return self.detokenizer.rows(rows, self.draw(rows, key))
+    def _draw(self, rows: np.ndarray, key: SampleKey) -> RaggedArray:
+        """int32 ids of the augmented documents of `rows`."""
+        return RaggedArray(*self._kernel.terms(rows, key.epoch, key.sample_index))
 
-    def fill(self, rows: np.ndarray, key: SampleKey, input_ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
-        """Fill both, int64 (B, L), as `of_rows`; returns the lines that the kernel cannot write."""
+    def _of_text(self, text: TextRows, key: SampleKey) -> list[str]:
+        return self._detokenizer.texts(text, self._draw_text(text, key), text.unseen)
+
+    def _of_rows(self, rows: np.ndarray, key: SampleKey) -> list[str]:
+        return self._detokenizer.rows(rows, self._draw(rows, key))
+
+    def _fill(self, rows: np.ndarray, key: SampleKey, input_ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
+        """Fill both, int64 (B, L), as `_of_rows`; returns the lines that the kernel cannot write."""
         left = np.ones(len(rows), dtype=np.uint8)
 
         def fill(part: slice) -> None:
             filled = input_ids[part], attention_mask[part], left[part]
-            if self.detokenizer.writes_ids:
-                self.detokenizer.fill(rows[part], self.draw(rows[part], key), *filled)
+            if self._detokenizer.writes_ids:
+                self._detokenizer.fill(rows[part], self._draw(rows[part], key), *filled)
             else:
-                self.kernel.token_ids(rows[part], key.epoch, *filled, key.sample_index)
+                self._kernel.token_ids(rows[part], key.epoch, *filled, key.sample_index)
 
-        if self.detokenizer.writes_ids or self.kernel.tokens is not None:
+        if self._detokenizer.writes_ids or self._kernel.tokens is not None:
             self._threads.run(fill, len(rows))
         return np.flatnonzero(left)
-
-
-class EditRewriter(Rewriter):
-    """Sentences by a function in Python, one after the other. name: of what errors speak of."""
-
-    def __init__(self, index: Index, edit: Edit, seed: int, name: str):
-        self._index, self._edit, self._seed, self._name = index, edit, seed, name
-        self._quotes = QUOTES if index.word_tokenizer == "treebank" else ()
-
-    def edited(self, words: list[str], row_key: np.ndarray, key: SampleKey) -> list[str]:
-        """What `words` become. row_key: (1,), the row, or the hash of the text."""
-        result = self._edit([*words], CounterRNG(self._seed, key.epoch, row_key, key.sample_index)) if words else []
-        if not isinstance(result, list) or not all(isinstance(word, str) for word in result):
-            raise InputError(f"{self._name}.edit made {result!r} of {words!r}: it must return a list of str")
-        return result
-
-    def of_text(self, text: TextRows, key: SampleKey) -> list[str]:  # noqa: D102  of Rewriter
-        rows = (text.words(ids, self._index.terms) for ids in text.terms)
-        return [self._spell(self.edited(words, text.keys[i : i + 1], key)) for i, words in enumerate(rows)]
-
-    def of_rows(self, rows: np.ndarray, key: SampleKey) -> list[str]:  # noqa: D102  of Rewriter
-        return [self._spell(self.edited(self._index.words(int(row)), np.array([row]), key)) for row in rows]
-
-    def _spell(self, words: list[str]) -> str:
-        """The words joined by spaces; a quotation mark, for which NLTK has two words, is '"'."""
-        return " ".join('"' if word in self._quotes else word for word in words)
 
 
 @dataclass(frozen=True)
@@ -253,10 +228,9 @@ class WordAugmentation(TextAugmentation):
         n_jobs: int | None = None,
         **settings: Any,
     ):
-        name = type(self).__name__
-        of_class = xxhash.xxh3_64_intdigest(f"{name} {integer('seed', seed) % 2**64}".encode())
         super().__init__(index, tokenizer, n_jobs, {"seed": seed, **settings})
-        self._rewriter: EditRewriter = EditRewriter(index, self.edit, of_class, name)
+        self._seed = seed_of(type(self).__name__, seed)
+        self._quotes = QUOTES if index.word_tokenizer == "treebank" else ()
 
     @abstractmethod
     def edit(self, words: list[str], draws: CounterRNG) -> list[str]:
@@ -266,7 +240,26 @@ class WordAugmentation(TextAugmentation):
         """The words of `sentence` and of `augment([sentence], epoch)`; prints as two lines."""
         text = self._reader.read([sentence])
         words = text.words(text.terms.values, self.index.terms)
-        return EditedWords(words, self._rewriter.edited(words, text.keys, SampleKey(epoch, sample_index)))
+        return EditedWords(words, self._edited(words, text.keys, SampleKey(epoch, sample_index)))
+
+    def _of_text(self, text: TextRows, key: SampleKey) -> list[str]:
+        rows = (text.words(ids, self.index.terms) for ids in text.terms)
+        return [self._spell(self._edited(words, text.keys[i : i + 1], key)) for i, words in enumerate(rows)]
+
+    def _of_rows(self, rows: np.ndarray, key: SampleKey) -> list[str]:
+        words = map(self.index.words, rows.tolist())
+        return [self._spell(self._edited(row, rows[i : i + 1], key)) for i, row in enumerate(words)]
+
+    def _edited(self, words: list[str], row: np.ndarray, key: SampleKey) -> list[str]:
+        """What `words` become. row: (1,), the row, or the hash of the text."""
+        result = self.edit([*words], CounterRNG(self._seed, key.epoch, row, key.sample_index)) if words else []
+        if not isinstance(result, list) or not all(isinstance(word, str) for word in result):
+            raise InputError(f"{type(self).__name__}.edit made {result!r} of {words!r}: it must return a list of str")
+        return result
+
+    def _spell(self, words: list[str]) -> str:
+        """The words joined by spaces; a quotation mark, for which NLTK has two words, is '"'."""
+        return " ".join('"' if word in self._quotes else word for word in words)
 
 
 def check_choices(function: Callable[..., Any], values: Mapping[str, Any]) -> None:

@@ -13,13 +13,12 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 import numpy as np
+import xxhash
 from numpy.typing import NDArray
 
+from una_fast._kernels.draws.random import fill_bits
 from una_fast.errors import InputError
 
-Bits = NDArray[np.uint64]
-GAMMA, SAMPLE_GAMMA = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1B54A32D192ED03)
-NUMBERS = np.uint64(128)  # draws that each position has
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -65,6 +64,11 @@ def integer(name: str, value: int) -> int:
         raise InputError(f"{name}={value!r}: give an integer") from None
 
 
+def seed_of(method: str, seed: int) -> int:
+    """The seed of a method's draws, apart from those of another method with the same `seed`, any integer."""
+    return xxhash.xxh3_64_intdigest(f"{method} {integer('seed', seed) % 2**64}".encode())
+
+
 @dataclass(frozen=True)
 class CounterRNG:
     """The draws of the sentences `rows` in one epoch and sample index.
@@ -78,14 +82,11 @@ class CounterRNG:
     rows: NDArray
     sample_index: int = 0
 
-    def bits(self, n_positions: int, number: int = 0) -> Bits:
+    def bits(self, n_positions: int, number: int = 0) -> NDArray[np.uint64]:
         """uint64 (B, n_positions): draw `number` at positions 0, 1, ... of each row."""
-        key = mix(mix(_array(self.seed)) + _array(self.epoch + 1) * GAMMA)
-        if self.sample_index:
-            key = mix(key + _array(self.sample_index) * SAMPLE_GAMMA)
-        row_keys = mix(key + (self.rows.astype(np.uint64) + np.uint64(1)) * GAMMA)  # (B,)
-        counters = np.arange(n_positions, dtype=np.uint64) * NUMBERS + np.uint64(number + 1)
-        return mix(row_keys[:, None] + counters * GAMMA)
+        out = np.empty((len(self.rows), n_positions), dtype=np.uint64)
+        fill_bits(self.seed % 2**64, self.epoch, self.sample_index, self.rows.astype(np.uint64), number, out)
+        return out
 
     def units(self, n_positions: int, number: int = 0) -> NDArray[np.float64]:
         """float64 (B, n_positions), uniform in [0, 1)."""
@@ -96,14 +97,3 @@ class CounterRNG:
         bits = self.bits(n_positions, number)
         low, high = bits & np.uint64(2**32 - 1), bits >> np.uint64(32)  # floor(bits * n / 2**64)
         return ((high * np.uint64(n) + (low * np.uint64(n) >> np.uint64(32))) >> np.uint64(32)).astype(np.int64)
-
-
-def _array(number: int) -> Bits:
-    return np.array([number % 2**64], dtype=np.uint64)  # arrays overflow silently, as is wanted here; scalars warn
-
-
-def mix(x: Bits) -> Bits:
-    """SplitMix64's finalizer: every bit of x reaches every bit of the result."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))

@@ -6,25 +6,20 @@ Wei and Zou 2019, https://arxiv.org/abs/1901.11196, section 2.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-import numpy as np
-import xxhash
-
-from una_fast._kernels.draws.eda import EditedRows
-from una_fast.arrays import ID, RaggedArray, StringTable, row_bounds
-from una_fast.augment.base import EditedWords, KernelRewriter, TextAugmentation, check_choices, check_index
-from una_fast.augment.counter_rng import SampleKey, integer
+from una_fast.augment.base import WordAugmentation, check_choices, check_index
+from una_fast.augment.counter_rng import CounterRNG, seed_of
 from una_fast.augment.radius import is_number
-from una_fast.augment.surface import Detokenizer
-from una_fast.augment.text_rows import TextRows
 from una_fast.errors import InputError
 from una_fast.index.index import Index
 
 NEEDS_SYNONYMS = ("synonym", "insert")
 Synonyms = Callable[[str], Sequence[str]]
+Bits = list[list[int]]  # draw `number` at position k of the row is bits[number][k]
+Item = TypeVar("Item")
 FETCH = "python -m nltk.downloader wordnet"
 # English words that carry grammar rather than meaning: they have no synonyms, as in EDA's code
 FUNCTION_WORDS = frozenset(
@@ -41,7 +36,7 @@ FUNCTION_WORDS = frozenset(
 )
 
 
-class EDA(TextAugmentation):
+class EDA(WordAugmentation):
     """Edits n = max(1, int(strength x words)) words of each sentence; "delete" edits each word by chance.
 
     synonym: n distinct words are replaced by one of their synonyms, each at all its places. insert: n times, a synonym
@@ -49,8 +44,9 @@ class EDA(TextAugmentation):
     delete: each word is removed with probability `strength`. Each operation changes at least one word if that is
     possible, and leaves no sentence empty.
 
-    Every draw is a function of (seed, epoch, sample index, row, position, number) alone, as in `Augmenter`. Each
-    operation has draws of its own, independent of the other operations and of `Augmenter`.
+    Every draw is a function of (seed, epoch, sample index, row, position, number) alone, as in `Augmenter`: step s of
+    an operation takes the draws of position s. Each operation has draws of its own, independent of the other operations
+    and of `Augmenter`.
 
     Args:
         index: the corpus.
@@ -60,7 +56,7 @@ class EDA(TextAugmentation):
         synonyms: for "synonym" and "insert": None for WordNet (needs nltk and its data), a file of lines
             ``word<TAB>synonym<TAB>...``, or a dict of lists. A synonym may be several words.
         tokenizer: a Hugging Face tokenizer; only `token_ids` needs it.
-        n_jobs: threads for large batches; all cores this process may use if None.
+        n_jobs: threads that read the tokenizer's sub-words of the index.
 
     Raises:
         InputError: a setting out of its range, or no WordNet, or a file of synonyms that cannot be read.
@@ -81,50 +77,61 @@ class EDA(TextAugmentation):
         check_index(index)
         if not is_number(strength) or not 0 < strength <= 1:  # NaN fails too
             raise InputError(f"strength={strength!r}: it is a share of words, above 0 and up to 1; EDA takes 0.1")
-        self._look_up = open_synonyms(synonyms) if operation in NEEDS_SYNONYMS else lambda word: ()
-        self._edit = operation, float(strength)
-        self._seed = xxhash.xxh3_64_intdigest(f"eda {operation} {integer('seed', seed) % 2**64}".encode())
-        super().__init__(
-            index,
-            tokenizer,
-            n_jobs,
-            {"operation": operation, "strength": strength, "seed": seed, "synonyms": synonyms},
-        )
-        synonyms_of, extra = _synonyms_of_terms(index, self._look_up)
-        detokenizer = Detokenizer(index, "spaced", self.tokens, extra)
-        kernel = EditedRows(index.word_ids, *self._edit, synonyms_of, self._seed, detokenizer.term_tokens)
-        self._rewriter = KernelRewriter(kernel, detokenizer, self._draw_text, n_jobs)
+        self._synonyms = cache(open_synonyms(synonyms)) if operation in NEEDS_SYNONYMS else lambda word: ()
+        super().__init__(index, seed, tokenizer, n_jobs, operation=operation, strength=strength, synonyms=synonyms)
+        self._seed = seed_of(f"eda {operation}", seed)
+        self._operation = getattr(self, f"_{operation}")
+        self._strength = float(strength)
 
-    def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> EditedWords:
-        """The words of `sentence` and of `augment([sentence], epoch)`; prints as two lines."""
-        text = self._reader.read([sentence])
-        drawn, strings = self._draw_text(text, SampleKey(epoch, sample_index))
-        words = text.words(text.terms.values, self.index.terms)
-        return EditedWords(words, [strings[-1 - i] for i in drawn.values.tolist()])
+    def edit(self, words: list[str], draws: CounterRNG) -> list[str]:  # noqa: D102  of WordAugmentation
+        bits = [draws.bits(len(words) + 1, number)[0].tolist() for number in range(3)]
+        return self._operation([*words], bits, max(1, int(self._strength * len(words))))
 
-    def _draw_text(self, text: TextRows, key: SampleKey) -> tuple[RaggedArray, StringTable]:
-        """All ids are negative."""
-        distinct, local = np.unique(text.terms.values, return_inverse=True)
-        words = text.words(distinct, self.index.terms)
-        synonyms_of = [*map(self._look_up, words)]
-        bounds = row_bounds([*map(len, synonyms_of)])
-        synonyms = RaggedArray(np.arange(len(words), len(words) + bounds[-1], dtype=ID), bounds)
-        rows = RaggedArray(local.astype(ID), text.terms.indptr)
-        kernel = EditedRows(rows, *self._edit, synonyms, self._seed, numbers=text.keys)
-        ids, bounds = kernel.terms(np.arange(len(text.keys)), key.epoch, key.sample_index)
-        strings = StringTable.from_strings([*words, *chain.from_iterable(synonyms_of)])
-        return RaggedArray(-1 - ids, bounds), strings
+    def _synonym(self, words: list[str], bits: Bits, n: int) -> list[str]:
+        pool = [word for word in dict.fromkeys(words) if self._synonyms(word)]
+        new = {}
+        for step in range(min(n, len(pool))):
+            place = step + below(bits[0][step], len(pool) - step)
+            pool[step], pool[place] = pool[place], pool[step]
+            new[pool[step]] = pick(bits[1][step], self._synonyms(pool[step]))
+        return [new.get(word, word) for word in words]
+
+    def _insert(self, words: list[str], bits: Bits, n: int) -> list[str]:
+        pool = [word for word in words if self._synonyms(word)]
+        for step in range(n if pool else 0):
+            synonyms = self._synonyms(pick(bits[0][step], pool))
+            words.insert(below(bits[2][step], len(words) + 1), pick(bits[1][step], synonyms))
+        return words
+
+    def _swap(self, words: list[str], bits: Bits, n: int) -> list[str]:
+        before = [*words]
+        for step in range(n if len(words) > 1 else 0):
+            i, j = below(bits[0][step], len(words)), below(bits[1][step], len(words) - 1)
+            j += j >= i
+            words[i], words[j] = words[j], words[i]
+        if words == before and len({*words}) > 1:  # the swaps have cancelled out, or exchanged equal words
+            i = below(bits[0][n], len(words))
+            j = pick(bits[1][n], [k for k, word in enumerate(words) if word != words[i]])
+            words[i], words[j] = words[j], words[i]
+        return words
+
+    def _delete(self, words: list[str], bits: Bits, n: int) -> list[str]:
+        units = [(drawn >> 11) * 2.0**-53 for drawn in bits[0]]
+        left = [word for word, unit in zip(words, units, strict=False) if unit >= self._strength]
+        if 0 < len(left) < len(words) or len(words) == 1:
+            return left or words
+        place = below(bits[0][len(words)], len(words))  # of the word that is kept or deleted all the same
+        return words[:place] + words[place + 1 :] if left else [words[place]]
 
 
-def _synonyms_of_terms(index: Index, look_up: Synonyms) -> tuple[RaggedArray, StringTable]:
-    """int32 ids of the synonyms of each of V terms, V rows; and the synonyms that are no terms, of ids from V on."""
-    synonyms_of = [*map(look_up, index.terms)]
-    words = [*chain.from_iterable(synonyms_of)]
-    ids = index.term_ids.find(StringTable.from_strings(words))
-    extra: dict[str, int] = {}
-    for i in np.flatnonzero(ids < 0).tolist():
-        ids[i] = extra.setdefault(words[i], index.n_terms + len(extra))
-    return RaggedArray(ids, row_bounds([*map(len, synonyms_of)])), StringTable.from_strings([*extra])
+def below(bits: int, n: int) -> int:
+    """An integer, uniform over 0 .. n - 1, from 64 random bits."""
+    return bits * n >> 64
+
+
+def pick(bits: int, items: Sequence[Item]) -> Item:
+    """One of `items` by 64 random bits."""
+    return items[below(bits, len(items))]
 
 
 def open_synonyms(source: str | Path | Mapping[str, Sequence[str]] | None) -> Synonyms:

@@ -14,9 +14,9 @@ from typing import Any, Literal
 import numpy as np
 
 from una_fast._kernels.draws.custom import CustomRows
-from una_fast.arrays import RaggedArray, StringTable
-from una_fast.augment.base import EditedWords, KernelRewriter, TextAugmentation, check_choices, check_index
-from una_fast.augment.counter_rng import GAMMA, NUMBERS, SampleKey, integer
+from una_fast.arrays import RaggedArray
+from una_fast.augment.base import KernelAugmentation, check_choices, check_index
+from una_fast.augment.counter_rng import SampleKey, integer
 from una_fast.augment.surface import Detokenizer
 from una_fast.augment.text_rows import TextRows
 from una_fast.errors import InputError
@@ -30,6 +30,7 @@ with naming_extras():
 
 TRIES = 64  # draws that propose a candidate; the next one draws by cumulative weights
 LOW_32 = np.uint64(2**32 - 1)
+GAMMA, NUMBERS = np.uint64(0x9E3779B97F4A7C15), np.uint64(128)  # 128 draws for each position
 ONE, N11, N27, N30, N31, N32 = (np.uint64(n) for n in (1, 11, 27, 30, 31, 32))
 FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
@@ -154,7 +155,7 @@ def numba_augmentation(draw_row: CFunc) -> Callable[..., NumbaAugmentation]:
     return partial(NumbaAugmentation, draw_row=draw_row)
 
 
-class NumbaAugmentation(TextAugmentation):
+class NumbaAugmentation(KernelAugmentation):
     """Texts and token ids of rows that a compiled function of the user draws; `numba_augmentation` makes it.
 
     Args:
@@ -185,23 +186,16 @@ class NumbaAugmentation(TextAugmentation):
         check_index(index)
         self._draw_row, self._seed, self._surface = draw_row, integer("seed", seed) % 2**64, surface
         super().__init__(index, tokenizer, n_jobs, {"seed": seed, "surface": surface})
-        detokenizer = Detokenizer(index, surface, self.tokens)
-        kernel = self._kernel_of(index.word_ids, 0, tokens=detokenizer.term_tokens)
-        self._rewriter: KernelRewriter = KernelRewriter(kernel, detokenizer, self._draw_text, n_jobs)
+        self._detokenizer = Detokenizer(index, surface, self.tokens)
+        self._kernel = self._kernel_of(index.word_ids, 0, tokens=self._detokenizer.term_tokens)
 
-    def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> EditedWords:
-        """The words of `sentence`, and the words that they became; prints as two lines."""
-        text = self._reader.read([sentence])
-        drawn, _ = self._draw_text(text, SampleKey(epoch, sample_index))
-        return EditedWords(*(text.words(rows.values, self.index.terms) for rows in (text.terms, drawn)))
-
-    def _draw_text(self, text: TextRows, key: SampleKey) -> tuple[RaggedArray, StringTable]:
+    def _draw_text(self, text: TextRows, key: SampleKey) -> RaggedArray:
         """An unseen word has a negative id, and in the kernel one from V on."""
         ids, last = text.terms.values, self.index.n_terms - 1
         rows = RaggedArray(np.where(ids < 0, last - ids, ids), text.terms.indptr)
         kernel = self._kernel_of(rows, len(text.unseen), numbers=text.keys)
         drawn, bounds = kernel.terms(np.arange(len(text.keys)), key.epoch, key.sample_index)
-        return RaggedArray(np.where(drawn > last, last - drawn, drawn), bounds), text.unseen
+        return RaggedArray(np.where(drawn > last, last - drawn, drawn), bounds)
 
     def _kernel_of(self, rows: RaggedArray, n_unseen: int, **arguments: Any) -> CustomRows:
         index = self.index

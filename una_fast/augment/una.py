@@ -12,8 +12,8 @@ import numpy as np
 
 from una_fast._kernels.draws.negatives import Negatives
 from una_fast._kernels.draws.probability import ANY, replacement_probabilities
-from una_fast.arrays import SCORE, RaggedArray, StringTable
-from una_fast.augment.base import KernelRewriter, TextAugmentation, check_choices, check_index
+from una_fast.arrays import SCORE, RaggedArray
+from una_fast.augment.base import KernelAugmentation, TextAugmentation, check_choices, check_index
 from una_fast.augment.counter_rng import SampleKey, takes_draw_set
 from una_fast.augment.explain import Explanation, Weights, explain_words
 from una_fast.augment.kept_words import KeptWords
@@ -25,7 +25,7 @@ from una_fast.index.index import Index
 from una_fast.parallel import n_cores
 
 
-class Augmenter(TextAugmentation):
+class Augmenter(KernelAugmentation):
     """Makes negatives of sentences by replacing important words with words of like importance.
 
     Every draw is a function of (seed, epoch, sample index, row, position, number) alone: the negatives of a row are the
@@ -115,11 +115,10 @@ class Augmenter(TextAugmentation):
             n_jobs,
             {**settings, "keep_words": self.kept_words.words, "keep_probabilities": keep_probabilities},
         )
-        detokenizer = Detokenizer(index, "paper" if variant == "released" else surface, self.tokens)
+        self._detokenizer = Detokenizer(index, "paper" if variant == "released" else surface, self.tokens)
         is_kept = keep_probabilities and self.tokens is not None and self.tokens.by_word
         weighted = kept_probabilities(index, self._config, n_cores(n_jobs)) if is_kept else None
-        kernel = Negatives(index.word_ids, self._config, detokenizer.term_tokens, weighted)
-        self._rewriter: KernelRewriter = KernelRewriter(kernel, detokenizer, self._draw_text, n_jobs)
+        self._kernel = Negatives(index.word_ids, self._config, self._detokenizer.term_tokens, weighted)
 
     # names of UNA for two methods of every augmentation
     negatives = TextAugmentation.texts
@@ -151,20 +150,20 @@ class Augmenter(TextAugmentation):
     def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> Explanation:
         """Why each word of `augment([sentence], epoch)` was replaced or kept; prints as a table."""
         text, draws = self._reader.read([sentence]), SampleKey(epoch, sample_index)
-        drawn, unseen = self._draw_text(text, draws)
+        drawn = self._draw_text(text, draws)
         scripts = self._unseen_scripts(text)
         weights, kept = self._weigh(text), self.kept_words
         words = explain_words(self.index, self._config, text, weights, drawn.values, draws, scripts, kept)
-        return Explanation(words, *self._rewriter.detokenizer.texts(text, drawn, unseen))
+        return Explanation(words, *self._detokenizer.texts(text, drawn, text.unseen))
 
     def _shown_settings(self) -> dict[str, Any]:
         n_kept = len(self.kept_words.words)
         return {**super()._shown_settings(), "radius": self.radius, "keep_words": f"{n_kept} words" if n_kept else ()}
 
-    def _draw_text(self, text: TextRows, key: SampleKey) -> tuple[RaggedArray, StringTable]:
+    def _draw_text(self, text: TextRows, key: SampleKey) -> RaggedArray:
         fixed, scripts = self._fixed_unseen(text), self._unseen_scripts(text)
         kernel = Negatives(text.terms, self._config, numbers=text.keys, fixed_unseen=fixed, unseen_scripts=scripts)
-        return RaggedArray(*kernel.terms(np.arange(len(text.keys)), key.epoch, key.sample_index)), text.unseen
+        return RaggedArray(*kernel.terms(np.arange(len(text.keys)), key.epoch, key.sample_index))
 
     def _weigh(self, text: TextRows) -> Weights:
         terms, first = text.terms, np.empty_like(text.terms.values)

@@ -25,6 +25,7 @@ capital sigma depends on its neighbours, and no further than to the next space.
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -35,7 +36,7 @@ import numpy as np
 from tqdm import tqdm
 
 from una_fast._kernels.csr import relabel
-from una_fast._kernels.words.entries import EntryWords, closing_chunks, find_entries, tokenize_entries
+from una_fast._kernels.words.entries import EntryWords, find_entries, tokenize_entries
 from una_fast._kernels.words.strings import StringSet
 from una_fast.arrays import ID, POINTER, RaggedArray, StringTable, check_id_range, row_bounds
 from una_fast.corpus.source import Reading, block_of
@@ -47,6 +48,8 @@ from una_fast.parallel import Workers
 logger = logging.getLogger(__name__)
 ENTRIES_PER_TASK = 1 << 15
 ROWS_PER_TASK = 1 << 16
+CLOSING = re.compile(r"""(?:[])}>"'»”’]|[^\S\x1c-\x1f])*""")  # `regex` has no white space from \x1c to \x1f
+CLOSING_BYTES = b"])}>\"' \t\n\r\v\f\xc2\xe1\xe2\xe3"  # with which its characters begin in UTF-8
 FEW = 16  # fewer texts are split one by one, because the tables of `Parser` take 0.5 ms to set up
 
 
@@ -216,7 +219,7 @@ def document_words(
     """Vocabulary and words of all documents. Entries are listed by first appearance, so words are numbered by it."""
     utf8, spans = _lower(chunks) if tokenizer.lowercase else (chunks.utf8, _spans(chunks.offsets))
     treebank = tokenizer.name == "treebank"
-    closing = closing_chunks(utf8, spans) if treebank else np.zeros(len(chunks), dtype=np.uint8)
+    closing = _closing_chunks(utf8, spans) if treebank else np.zeros(len(chunks), dtype=np.uint8)
     entries = _distinct_entries(workers, sentences, closing)
     numbered = NumberedRows("words")
 
@@ -229,6 +232,18 @@ def document_words(
     vocabulary, words = numbered.result(workers)
     table = EntryWords(sentences.values, entries, closing, words.values, words.indptr)
     return vocabulary, _gather(workers, sentences, table)
+
+
+def _closing_chunks(utf8: np.ndarray, spans: np.ndarray) -> np.ndarray:
+    """uint8 (C,): 1 for each chunk that may stand between a final period and the end of its document, else 0.
+
+    Such a chunk is empty, or holds only closing brackets, quotes and white space. utf8, spans: as `_lower` has them.
+    """
+    may_close = np.isin(np.arange(256), list(CLOSING_BYTES))[np.append(utf8, np.uint8(0))[spans[:, 0]]]
+    closing = spans[:, 0] == spans[:, 1]
+    for i in np.flatnonzero(may_close & ~closing).tolist():
+        closing[i] = CLOSING.fullmatch(utf8[spans[i, 0] : spans[i, 1]].tobytes().decode("utf-8")) is not None
+    return closing.astype(np.uint8)
 
 
 def _distinct_entries(workers: Workers, sentences: RaggedArray, closing: np.ndarray) -> np.ndarray:

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import re
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, Literal
 
-import numpy as np
-import xxhash
-
 from una_fast.corpus.source import missing_column
-from una_fast.errors import InputError, InputWarning
-from una_fast.integrations.epochs import DrawnByEpoch, check_saved, negative_names
+from una_fast.errors import InputError
+from una_fast.integrations.epochs import DrawnByEpoch, negative_names
 
 ROWS_A_CALL = 1024  # rows that `select` holds as strings at a time
-FEWEST_PAIRS = 32  # of texts and negatives in a batch, from which a difference between them is said
-TELLING = 0.5  # difference of two shares of 32, four standard deviations of chance
-SIGNS: dict[str, Callable[[str], Any]] = {
-    "a capital letter": lambda text: text != text.lower(),
-    "a space before a mark": re.compile(r"\s[.,;:?!]").search,
-}
 
 
 class Negatives(DrawnByEpoch):
@@ -65,14 +54,9 @@ class Negatives(DrawnByEpoch):
         of: Literal["anchor", "positive"] = "anchor",
         keep: Sequence[str] = (),
     ):
-        check_saved(augmenter)
-        super().__init__()
-        self.augmenter = augmenter
-        self.column = column
-        self.positive = positive
+        super().__init__(augmenter)
+        self.column, self.positive, self.of = column, positive, of
         self.names = negative_names(n)
-        self._is_compared = False
-        self.of = of
         self.keep = (keep,) if isinstance(keep, str) else tuple(keep)
         if self.of not in ("anchor", "positive"):
             raise InputError(f"of={self.of!r}: negatives are made of the 'anchor' or of the 'positive'")
@@ -92,11 +76,9 @@ class Negatives(DrawnByEpoch):
             InputError: a column that is not there, or that holds something other than text; one row that is no batch.
         """
         views = self._views(batch)
-        texts = ("\0".join(row).encode(errors="replace") for row in zip(*views.values(), strict=True))
-        self._note_drawn([xxhash.xxh3_64_intdigest(text) for text in texts])
+        self._note_drawn(len(views["anchor"]))
         for number, name in enumerate(self.names):
             views[name] = self.augmenter.augment(views[self.of], self.epoch.value, sample_index=number)
-        self._warn_of_surface(views[self.of], views[self.names[0]])
         return views | {name: _column(batch, name) for name in self.keep}
 
     def __repr__(self) -> str:
@@ -149,30 +131,12 @@ class Negatives(DrawnByEpoch):
         """Whether each row of a batch has a text for every view, and a value in every column of `keep`."""
         views = self._views(batch, none_is_blank=True)
         negatives = self.augmenter.augment(views[self.of])
-        self._warn_of_surface(views[self.of], negatives)
         if self.augmenter.kept_words:  # a sentence of kept words alone is its own negative
             mute = self.augmenter.keeps_all(views[self.of]).tolist()
             negatives = ["" if alone else negative for alone, negative in zip(mute, negatives, strict=True)]
         kept = [_column(batch, name) for name in self.keep]
         whole = [all(text.strip() for text in row) for row in zip(*views.values(), negatives, strict=True)]
         return [has and all(values[row] is not None for values in kept) for row, has in enumerate(whole)]
-
-    def _warn_of_surface(self, texts: Sequence[str], negatives: Sequence[str]) -> None:
-        """Warn, once, if capitals or spaces before marks tell the negatives from the texts that they are made of."""
-        pairs = [pair for pair in zip(texts, negatives, strict=True) if all(pair)]
-        if self._is_compared or len(pairs) < FEWEST_PAIRS:
-            return
-        self._is_compared = True
-        for what, has in SIGNS.items():
-            of_texts, of_negatives = np.mean([[bool(has(text)) for text in pair] for pair in pairs], axis=0)
-            if abs(of_texts - of_negatives) > TELLING:
-                warnings.warn(
-                    f"{of_texts:.0%} of the sentences and {of_negatives:.0%} of their negatives have {what}, so an "
-                    'encoder can learn that instead of the meaning: give the Augmenter surface="kept" and '
-                    "keep_punctuation=True (an uncased tokenizer does not see capitals)",
-                    InputWarning,
-                    stacklevel=4,
-                )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Negatives:
         return self  # many calls of datasets copy the transform, and a copy would open the index again

@@ -6,7 +6,6 @@ import os
 import tempfile
 import warnings
 import weakref
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +13,12 @@ import numpy as np
 
 from una_fast.augment.counter_rng import SampleKey
 from una_fast.errors import InputError, InputWarning
+from una_fast.imports import naming_extras
 
 if TYPE_CHECKING:
-    from una_fast.integrations.callbacks import EpochCallback
+    from transformers import TrainerCallback
 
-PLACES = 256  # sentences that are remembered to notice a second pass over the data
-FEWEST = 32  # remembered sentences; with fewer, looking twice at some rows would be taken for a pass
+PASSES = 1.5  # over as many sentences as the index has; a sampler may repeat some in a single pass
 
 
 def negative_names(n: int) -> list[str]:
@@ -33,21 +32,8 @@ def negative_names(n: int) -> list[str]:
     return ["negative"] if n == 1 else [f"negative_{number}" for number in range(1, n + 1)]
 
 
-def check_saved(augmenter: Any) -> None:
-    """Raise for an augmenter that would be pickled with its whole corpus for every worker.
-
-    Raises:
-        InputError: its index has no folder.
-    """
-    if augmenter.index.path is None:
-        raise InputError(
-            "the index is not saved, and each worker would get a copy of the whole corpus: call index.save(FOLDER), "
-            "and make the Augmenter from that index"
-        )
-
-
 class SharedEpoch:
-    """An epoch number in a memory-mapped file of 4 KiB, which is removed with the object that made it.
+    """An epoch number in a memory-mapped file, which is removed with the object that made it.
 
     A copy that was forked, pickled or deep-copied reads what was written last, so the workers of a DataLoader see each
     new epoch, persistent workers too. A `multiprocessing.Value` cannot be used instead: it cannot be pickled outside of
@@ -60,11 +46,11 @@ class SharedEpoch:
         if path is None or is_new:
             descriptor, name = tempfile.mkstemp(prefix="una_fast-epoch-")
             with os.fdopen(descriptor, "wb") as file:
-                file.write(bytes(8 * (2 + 2 * PLACES)))
+                file.write(bytes(24))
             path = Path(name)
             weakref.finalize(self, _remove, path, os.getpid())
         self._path = path
-        self._memory = np.memmap(path, dtype=np.uint64, mode="r+", shape=(2 + 2 * PLACES,))
+        self._memory = np.memmap(path, dtype=np.uint64, mode="r+", shape=(3,))  # epoch, whether it moves, draws
         if is_new:
             self.value = epoch
 
@@ -81,21 +67,10 @@ class SharedEpoch:
         """From now on `is_second_pass` is False: somebody moves the epoch, or has been told that nobody does."""
         self._memory[1] = 1
 
-    def is_second_pass(self, keys: Sequence[int] | np.ndarray) -> bool:
-        """Whether most sentences come for the second time at an epoch that nobody moves; True once for all processes.
-
-        keys: a 64-bit hash or number for each sentence that is drawn. PLACES of them are remembered, one for each
-        remainder, so a corpus with some sentences twice is not taken for two passes.
-        """
-        if self._memory[1]:
-            return False
-        numbers = np.asarray(keys, dtype=np.uint64) + np.uint64(1)  # 0 is a free place
-        places = (numbers % np.uint64(PLACES)).astype(np.int64)
-        remembered, again = self._memory[2 : 2 + PLACES], self._memory[2 + PLACES :]
-        again[places[remembered[places] == numbers]] = 1
-        free = remembered[places] == 0
-        remembered[places[free]] = numbers[free]
-        if not 2 * int(again.sum()) > np.count_nonzero(remembered) >= FEWEST:
+    def is_second_pass(self, n: int, n_documents: int) -> bool:
+        """Whether with `n` more sentences a pass over `n_documents` is surely done; True once for all processes."""
+        self._memory[2] += np.uint64(n)
+        if self._memory[1] or self._memory[2] <= PASSES * n_documents:
             return False
         self.expect_moves()
         return True
@@ -107,11 +82,25 @@ class SharedEpoch:
         return SharedEpoch, (self.value, self._path)
 
 
-class DrawnByEpoch:
-    """The base of transforms and collators that draw other negatives in each epoch; a trainer or a loop sets it."""
+def _remove(path: Path, process: int) -> None:
+    if os.getpid() == process:  # a forked child leaves the file to its parent
+        path.unlink(missing_ok=True)
 
-    def __init__(self) -> None:
-        self.epoch = SharedEpoch()
+
+class DrawnByEpoch:
+    """The base of transforms and collators that draw other negatives in each epoch; a trainer or a loop sets it.
+
+    Raises:
+        InputError: the index of `augmenter` has no folder, so that it would be pickled whole for every worker.
+    """
+
+    def __init__(self, augmenter: Any) -> None:
+        if augmenter.index.path is None:
+            raise InputError(
+                "the index is not saved, and each worker would get a copy of the whole corpus: call index.save(FOLDER),"
+                " and make the Augmenter from that index"
+            )
+        self.augmenter, self.epoch = augmenter, SharedEpoch()
 
     def set_epoch(self, epoch: int) -> None:
         """Draw the negatives of this epoch from now on, in all processes; for loops without a trainer.
@@ -121,25 +110,36 @@ class DrawnByEpoch:
         self.epoch.value = epoch
         self.epoch.expect_moves()
 
-    def _note_drawn(self, keys: Sequence[int] | np.ndarray) -> None:
-        """Warn where a second pass has the negatives of the first. keys: a 64-bit hash or number of each sentence."""
-        if self.epoch.is_second_pass(keys):
+    def callback(self) -> TrainerCallback:
+        """A `TrainerCallback` that sets the epoch to the trainer's before the epoch's first batch is read."""
+        with naming_extras("integrations"):
+            from transformers import TrainerCallback
+
+        set_epoch = self.set_epoch
+        self.epoch.expect_moves()
+
+        class EpochCallback(TrainerCallback):
+            """Counts epochs: for streamed data without a length `state.epoch` is the share of max_steps done."""
+
+            next_epoch = 0
+
+            def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+                """A run that is resumed inside an epoch continues with that epoch's negatives."""
+                self.next_epoch = int(state.epoch or 0)
+
+            def on_epoch_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+                set_epoch(self.next_epoch)
+                self.next_epoch += 1
+
+        return EpochCallback()
+
+    def _note_drawn(self, n: int) -> None:
+        """Warn where a second pass has the negatives of the first. n: sentences that are drawn now."""
+        if self.epoch.is_second_pass(n, self.augmenter.index.n_documents):
             warnings.warn(
-                "the same negatives are drawn a second time, because nothing moves the epoch: add "
-                f"{type(self).__name__}.callback() to the trainer's callbacks, or call set_epoch(EPOCH) before each "
-                "epoch",
+                "more sentences are drawn than the index has, so a second pass gets the same negatives, because nothing"
+                f" moves the epoch: add {type(self).__name__}.callback() to the trainer's callbacks, or call"
+                " set_epoch(EPOCH) before each epoch",
                 InputWarning,
                 stacklevel=3,
             )
-
-    def callback(self) -> EpochCallback:
-        """A `TrainerCallback` that sets the epoch to the trainer's at the start of each."""
-        from una_fast.integrations.callbacks import EpochCallback
-
-        self.epoch.expect_moves()
-        return EpochCallback(self.set_epoch)
-
-
-def _remove(path: Path, process: int) -> None:
-    if os.getpid() == process:  # a forked child leaves the file to its parent
-        path.unlink(missing_ok=True)

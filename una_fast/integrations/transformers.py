@@ -9,7 +9,7 @@ import numpy as np
 
 from una_fast.errors import InputError
 from una_fast.imports import naming_extras
-from una_fast.integrations.epochs import DrawnByEpoch, check_saved, negative_names
+from una_fast.integrations.epochs import DrawnByEpoch, negative_names
 from una_fast.tokens.ids import token_tensors
 
 with naming_extras("integrations"):
@@ -45,14 +45,13 @@ class RowCollator(DrawnByEpoch):
         n: int = 1,
         prompts: str | Mapping[str, str] | None = None,
     ):
-        check_saved(augmenter)
+        super().__init__(augmenter)
         if augmenter.tokens is None:
             kind = type(augmenter).__name__
             raise InputError(f"a collator of rows makes token ids: give {kind}(index, tokenizer=AutoTokenizer...)")
         if positive not in (None, "same") and not isinstance(positive, int):
             raise InputError(f"positive={positive!r}: give 'same', None, or the offset in rows of the positives")
-        super().__init__()
-        self.augmenter, self.max_length = augmenter, max_length
+        self.max_length = max_length
         self._offset = positive if isinstance(positive, int) else 0
         self._negatives = negative_names(n)
         self.views = ["anchor", *(["positive"] if positive is not None else []), *self._negatives]
@@ -77,7 +76,7 @@ class RowCollator(DrawnByEpoch):
     def _read(self, rows: Sequence[int | Mapping[str, int]]) -> dict[str, Ids]:
         """The ids of each view, (B, max_length), of rows that are numbers or, from a dataset, ``{"row": number}``."""
         numbers = np.array([row["row"] if isinstance(row, Mapping) else row for row in rows], dtype=np.int64)
-        self._note_drawn(numbers)
+        self._note_drawn(len(numbers))
         return {view: self._ids(view, numbers + self._offset * (view == "positive")) for view in self.views}
 
     def _ids(self, view: str, rows: np.ndarray) -> Ids:

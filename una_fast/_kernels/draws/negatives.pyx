@@ -43,12 +43,15 @@ cdef class Negatives(RowKernel):
     cdef const unsigned char[::1] fixed_unseen
     cdef const uint8_t[::1] unseen_scripts
     cdef int id_bits
+    cdef int64_t n_unseen
 
     def __init__(self, words, SamplingConfig config, TermTokens tokens=None, weighted=None, numbers=None,
                  fixed_unseen=None, unseen_scripts=None):
         RowKernel.__init__(self, words, config.seed, tokens, numbers)
         self.config, self.id_bits = config, id_bits(config.scores.shape[0])
         self.fixed_unseen, self.weighted, self.unseen_scripts = fixed_unseen, weighted, unseen_scripts
+        self.n_unseen = 0 if numbers is None else -min(0, np.min(words.values, initial=0))
+        self.n_ids = self.n_unseen + config.idf.shape[0]
         if weighted is not None:
             self.read_first = weighted.view(np.int32)
 
@@ -65,8 +68,8 @@ cdef class Negatives(RowKernel):
                 replace_chosen(self.config, records, key, &work.row[0], n, &work.z[0], chosen, n_chosen, out, None)
                 return n
         memcpy(out, ids, n * sizeof(int32_t))
-        fill_probabilities(self.config, work.places, ids, self.indptr[row + 1] - self.indptr[row], &work.first[0],
-                           &work.z[0], &work.p[0], self.fixed_unseen)
+        fill_probabilities(self.config, &work.latest[self.n_unseen], chosen, ids, self.indptr[row + 1] - self.indptr[row],
+                           &work.first[0], &work.z[0], &work.p[0], self.fixed_unseen)
         n_chosen = choose_exactly(self.config.released, key, &work.first[0], &work.p[0], n, chosen)
         replace_chosen(self.config, records, key, ids, n, &work.z[0], chosen, n_chosen, out, self.unseen_scripts)
         if not self.config.released:

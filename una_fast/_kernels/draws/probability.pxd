@@ -1,4 +1,4 @@
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 
 cdef enum:
@@ -46,12 +46,5 @@ cdef inline bint is_candidate(SamplingConfig config, int64_t term, int64_t exclu
             and (not config.by_script or script == ANY_SCRIPT or config.scripts[term] == script))
 
 
-cdef class FirstPlaces:
-    cdef uint64_t[::1] table
-    cdef int32_t[::1] repeats
-    cdef uint32_t[::1] stamp
-    cdef int fill(self, const int32_t* ids, int64_t n, int32_t* first) except -1 nogil
-
-
-cdef int fill_probabilities(SamplingConfig config, FirstPlaces places, const int32_t* ids, int64_t n, int32_t* first,
-                            double* z, double* p, const unsigned char[::1] fixed_unseen) except -1 nogil
+cdef int fill_probabilities(SamplingConfig config, int32_t* latest, int32_t* repeats, const int32_t* ids, int64_t n,
+                            int32_t* first, double* z, double* p, const unsigned char[::1] fixed_unseen) except -1 nogil

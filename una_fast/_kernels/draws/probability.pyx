@@ -5,7 +5,6 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 import numpy as np
 
-from una_fast._kernels.cache_lines import on_own_lines
 from una_fast._kernels.logarithm cimport log1p_rounded
 from una_fast._kernels.prefetch cimport una_prefetch
 
@@ -105,52 +104,26 @@ cdef class SamplingConfig:
         return np.array([j for j in range(start, stop) if is_candidate(self, j, excluded, script)], dtype=np.int64)
 
 
-cdef class FirstPlaces:
-    """Finds the first place of each term in a row, with a hash table that is never cleared.
+cdef void find_first(int32_t* latest, const int32_t* ids, int64_t n, int32_t* first) noexcept nogil:
+    """Set first[k] to the first place of the term ids[k] in a row of n words.
 
-    Each entry of the table carries the stamp of the row that wrote it. Entries with another stamp count as empty.
-    longest_row: the most words that a row can have.
+    latest: for each id the place of its word in the row that held it last, or any number: it counts if the word there
+    is that id. So nothing is cleared between rows.
     """
-
-    def __init__(self, int64_t longest_row):
-        self.table = on_own_lines(table_size(longest_row), np.uint64)
-        self.repeats = on_own_lines(longest_row, np.int32)
-        self.stamp = on_own_lines(1, np.uint32)
-
-    cdef int fill(self, const int32_t* ids, int64_t n, int32_t* first) except -1 nogil:
-        """Set first[k] to the first place of the term ids[k] in a row of n words."""
-        cdef uint64_t mask = <uint64_t>table_size(n) - 1, slot, stamp
-        cdef int64_t k
-        self.stamp[0] += 1
-        if self.stamp[0] == 0:  # after 2**32 rows the stamps begin again
-            self.table[:] = 0
-            self.stamp[0] = 1
-        stamp = <uint64_t>self.stamp[0] << 32
-        for k in range(n):
-            slot = ((<uint32_t>ids[k] * <uint64_t>0x9E3779B97F4A7C15ULL) >> 32) & mask
-            while self.table[slot] >> 32 == stamp >> 32 and ids[self.table[slot] & 0xFFFFFFFFULL] != ids[k]:
-                slot = (slot + 1) & mask
-            if self.table[slot] >> 32 != stamp >> 32:
-                self.table[slot] = stamp | <uint64_t>k
-            first[k] = <int32_t>(self.table[slot] & 0xFFFFFFFFULL)
-        return 0
+    cdef int64_t k
+    cdef int32_t place
+    for k in range(n):
+        place = latest[ids[k]]
+        first[k] = place if 0 <= place < k and ids[place] == ids[k] else <int32_t>k
+        latest[ids[k]] = first[k]
 
 
-cdef int64_t table_size(int64_t n) noexcept nogil:
-    """The number of entries of the table for n words: the lowest power of two that is at least 8 n and at least 16.
-
-    A failed probe costs a mispredicted branch: with 2 n entries, all stages together were 5 % slower. At n = 22 the
-    table has 2 KB and still fits the first-level cache.
-    """
-    cdef int64_t size = 16
-    while size < 8 * n:
-        size *= 2
-    return size
-
-
-cdef int fill_probabilities(SamplingConfig config, FirstPlaces places, const int32_t* ids, int64_t n, int32_t* first,
-                            double* z, double* p, const unsigned char[::1] fixed_unseen) except -1 nogil:
+cdef int fill_probabilities(SamplingConfig config, int32_t* latest, int32_t* repeats, const int32_t* ids, int64_t n,
+                            int32_t* first, double* z, double* p,
+                            const unsigned char[::1] fixed_unseen) except -1 nogil:
     """Fill `first`, `z` and `p` (see `replacement_probabilities`) for one row of n words, at least 1.
+
+    latest: as `find_first` takes it; repeats: scratch of n.
 
     Paper: C is the mean over the distinct terms, and the first term with the highest z gets p = 1 at all its places.
     Released code: C is the mean over the words, and the first word with the highest p gets p = 1 if no p reaches 1.
@@ -161,8 +134,9 @@ cdef int fill_probabilities(SamplingConfig config, FirstPlaces places, const int
     cdef bint uniform, fixed = False
     for k in range(n):
         una_prefetch(&config.idf[max(ids[k], 0)])
-    places.fill(ids, n, first)
-    fill_tfidf(config, &places.repeats[0], ids, n, first, z, p)
+        una_prefetch(&latest[ids[k]])
+    find_first(latest, ids, n, first)
+    fill_tfidf(config, repeats, ids, n, first, z, p)
     for k in range(n):
         if config.fixes:
             fixed = is_fixed(config, ids[k]) if ids[k] >= 0 else <bint>fixed_unseen[-1 - ids[k]]
@@ -224,13 +198,15 @@ def replacement_probabilities(SamplingConfig config, const int32_t[::1] ids, con
     in its row, counted from 0; z: tf-idf (equation 2); p: replacement probability (equations 3 and 4); fixed_unseen:
     uint8, for each unseen word 1 if it is never replaced, needed if the config has fixed terms.
     """
-    cdef FirstPlaces places = FirstPlaces(int(np.max(np.diff(indptr), initial=0)))
-    cdef int64_t row, at, n
+    cdef int64_t n_unseen = -min(0, np.min(ids, initial=0)), row, at, n
+    cdef int32_t[::1] latest = np.empty(n_unseen + config.idf.shape[0], dtype=np.int32)
+    cdef int32_t[::1] repeats = np.empty(np.max(np.diff(indptr), initial=0) + 1, dtype=np.int32)
     with nogil:
         for row in range(indptr.shape[0] - 1):
             at, n = indptr[row], indptr[row + 1] - indptr[row]
             if n > 0:
-                fill_probabilities(config, places, &ids[at], n, &first[at], &z[at], &p[at], fixed_unseen)
+                fill_probabilities(config, &latest[n_unseen], &repeats[0], &ids[at], n, &first[at], &z[at], &p[at],
+                                   fixed_unseen)
 
 
 def id_bits(int64_t n_terms):

@@ -1,14 +1,12 @@
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
-from una_fast._kernels.draws.probability cimport FirstPlaces
 from una_fast._kernels.ids.emit cimport TermTokens
 
 
 cdef class Workspace:
-    cdef int32_t[::1] terms, line, row, first, chosen
+    cdef int32_t[::1] terms, line, row, first, chosen, latest
     cdef int64_t[::1] ends
     cdef double[::1] z, p
-    cdef FirstPlaces places
 
 
 cdef class RowKernel:
@@ -17,7 +15,7 @@ cdef class RowKernel:
     cdef const uint64_t[::1] numbers
     cdef readonly uint64_t seed
     cdef readonly TermTokens tokens
-    cdef int64_t longest_row, growth
+    cdef int64_t longest_row, growth, n_ids
     cdef list workspaces
     cdef Workspace take_workspace(self)
     cdef int64_t draw_row(self, int64_t row, uint64_t key, int64_t n, int32_t* out, Workspace work) except -1 nogil

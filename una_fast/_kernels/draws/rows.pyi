@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from una_fast._kernels.ids.emit import TermTokens
 class Workspace:
-    def __init__(self, longest_row: int, growth: int) -> None: ...
+    def __init__(self, longest_row: int, growth: int, n_ids: int) -> None: ...
 class RowKernel:
     seed: int
     tokens: TermTokens

@@ -27,13 +27,13 @@ cdef enum:
 cdef class Workspace:
     """Buffers of one thread for a block of BLOCK rows.
 
-    longest_row: the most words that a row has; growth: the most words that a word can become.
+    longest_row: the most words that a row has; growth: the most words that a word can become; n_ids: of `latest`.
 
     terms, ends: the augmented rows, row i being ``terms[ends[i]:ends[i + 1]]``; line: the sub-words of one row; the
     others are of one row too, for `draw_row`.
     """
 
-    def __init__(self, int64_t longest_row, int64_t growth):
+    def __init__(self, int64_t longest_row, int64_t growth, int64_t n_ids):
         longest_row = max(longest_row, 1)
         self.terms = on_own_lines(growth * longest_row * BLOCK + 1, np.int32)
         self.ends = on_own_lines(BLOCK + 1, np.int64)
@@ -41,7 +41,7 @@ cdef class Workspace:
         self.row = on_own_lines(growth * longest_row, np.int32)
         self.first, self.chosen = (on_own_lines(longest_row, np.int32) for _ in range(2))
         self.z, self.p = (on_own_lines(longest_row, np.float64) for _ in range(2))
-        self.places = FirstPlaces(longest_row)
+        self.latest = on_own_lines(n_ids, np.int32)
 
 
 cdef class RowKernel:
@@ -65,7 +65,7 @@ cdef class RowKernel:
         try:
             return self.workspaces.pop()
         except IndexError:
-            return Workspace(self.longest_row, self.growth)
+            return Workspace(self.longest_row, self.growth, self.n_ids)
 
     def token_ids(self, const int64_t[::1] rows, uint64_t epoch, int64_t[:, ::1] input_ids,
                   int64_t[:, ::1] attention_mask, unsigned char[::1] left, uint64_t sample_index=0):

@@ -11,9 +11,8 @@ import numpy as np
 from libc.string cimport memcpy
 
 from una_fast._kernels.prefetch cimport una_prefetch
-from una_fast._kernels.words.characters cimport python_space
 from una_fast._kernels.words.treebank cimport (
-    EXTRA, GROWTH, Rewriter, apply_treebank, at, flip, is_closing, put, put_utf8, write_utf8,
+    EXTRA, GROWTH, Py_UNICODE_ISSPACE, Rewriter, apply_treebank, at, flip, put, put_utf8, write_utf8,
 )
 
 ctypedef long long int64
@@ -24,36 +23,11 @@ cdef enum:
     AHEAD = 24  # chunks whose codes are loaded before they are looked up
 
 
-def closing_chunks(const unsigned char[::1] utf8, const int64[:, ::1] spans):
-    """uint8 (C,): 1 for each chunk that may stand between a final period and the end of its document, else 0.
-
-    Such a chunk is empty, or holds only closing brackets, quotes and white space. Chunk i is
-    ``utf8[spans[i, 0]:spans[i, 1]]``; spans: int64 (C, 2).
-    """
-    cdef Py_ssize_t n = spans.shape[0], i, k
-    cdef Rewriter text = Rewriter()
-    text.reserve(np.diff(spans).max(initial=0))
-    cdef unsigned char byte
-    closing_array = np.ones(n, dtype=np.uint8)
-    cdef unsigned char[::1] closing = closing_array
-    with nogil:
-        for i in range(n):
-            byte = utf8[spans[i, 0]] if spans[i, 0] < spans[i, 1] else c' '
-            if c'a' <= byte | 0x20 <= c'z' or c'0' <= byte <= c'9':  # most chunks
-                closing[i] = 0
-                continue
-            put_utf8(text, utf8, spans[i, 0], spans[i, 1])
-            flip(text)
-            for k in range(text.length):
-                closing[i] &= is_closing(text, k) != 0
-    return closing_array
-
-
 def find_entries(const int[::1] chunks, const int64[::1] indptr, const unsigned char[::1] closing):
     """Cut documents into pieces, each of which is an entry; list the distinct entries by first appearance.
 
     chunks: int32 (T,), indptr: int64 (n + 1,): document i has the chunks ``chunks[indptr[i]:indptr[i + 1]]``, at least
-    one; closing: uint8 (C,), as `closing_chunks` gives it.
+    one; closing: uint8 (C,), 1 for a chunk that may stand between a final period and the end.
 
     Returns (entries int64 (E, 3), seen uint8 (C,)): entry i is ``chunks[entries[i, 0]:entries[i, 1]]`` in the place
     entries[i, 2], the bits FIRST and LAST. seen: bit p of a chunk is set if it is an entry alone, in place p.
@@ -131,7 +105,7 @@ cdef class WordWriter:
                 stop -= 1
             stop -= 1
         for i in range(start, stop):
-            if not python_space(at(text, i)):
+            if not Py_UNICODE_ISSPACE(at(text, i)):
                 self.used = write_utf8(at(text, i), self.utf8, self.used)
                 inside = True
             elif inside:

@@ -281,30 +281,3 @@ def hash_strings(const unsigned char[::1] utf8, const int64[::1] offsets):
             length = offsets[i + 1] - offsets[i]
             out[i] = code_of(key_of(start + offsets[i], length, end), shown(length))
     return hashes
-
-
-def strings_with(const unsigned char[::1] utf8, const int64[::1] offsets, contents):
-    """int64, ascending: the numbers of the strings ``utf8[offsets[i]:offsets[i + 1]]`` that hold one of `contents`.
-
-    contents: bytes, none of them empty.
-    """
-    listed = sorted(contents)
-    cdef const unsigned char[::1] joined = np.frombuffer(b"".join(listed) + b"\0", dtype=np.uint8)
-    cdef int64[::1] bounds = np.cumsum([0, *map(len, listed)], dtype=np.int64)
-    # the contents that begin with byte b are those from first[b] to first[b + 1] - 1
-    cdef int64[::1] first = np.searchsorted([content[0] for content in listed], np.arange(257))
-    found = np.zeros(offsets.shape[0] - 1, dtype=np.uint8)
-    cdef unsigned char[::1] out = found
-    cdef int64 at, stop, k, n
-    cdef Py_ssize_t i
-    with nogil:
-        for i in range(out.shape[0]):
-            at, stop = offsets[i], offsets[i + 1]
-            while at < stop and not out[i]:
-                for k in range(first[utf8[at]], first[utf8[at] + 1]):
-                    n = 1
-                    while n < bounds[k + 1] - bounds[k] and at + n < stop and utf8[at + n] == joined[bounds[k] + n]:
-                        n += 1
-                    out[i] |= n == bounds[k + 1] - bounds[k]
-                at += 1
-    return np.flatnonzero(found)

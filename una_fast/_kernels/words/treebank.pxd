@@ -3,6 +3,9 @@
 A rule reads the text in one row of a `Rewriter` and writes the new text to the other, so it never reads its own output.
 """
 
+cdef extern from "Python.h" nogil:
+    bint Py_UNICODE_ISSPACE(Py_UCS4 c)
+
 cdef enum:
     # A text of n characters never becomes longer than GROWTH * n + EXTRA: the rules add at most 5 characters for each
     # quote and fewer for any other character. The rules that match once in a text (its ends, the final periods, the
@@ -86,4 +89,3 @@ cdef inline int flip(Rewriter text) except -1 nogil:
 cdef int put_utf8(Rewriter text, const unsigned char[::1] utf8, Py_ssize_t start, Py_ssize_t stop) except -1 nogil
 cdef Py_ssize_t write_utf8(unsigned int c, unsigned char[::1] out, Py_ssize_t place) except -1 nogil
 cdef int apply_treebank(Rewriter text) except -1 nogil
-cdef bint is_closing(Rewriter text, Py_ssize_t i) except? -1 nogil

@@ -2,14 +2,21 @@
 
 `apply_treebank` rewrites a text with the substitutions of nltk.tokenize.destructive, in their order; str.split then
 cuts the rewritten text into words. A comment at the top of a rule gives the regular expression and the replacement that
-it equals.
+it equals. NLTK compiles most rules with the `regex` package and the contractions with Python's `re`, whose classes of
+characters differ. All are those of the running Python's Unicode: a letter that it does not know is none.
 """
+
+import re
+import unicodedata
 
 import numpy as np
 
 from cpython.unicode cimport PyUnicode_4BYTE_KIND, PyUnicode_FromKindAndData
 
-from una_fast._kernels.words.characters cimport python_space, python_word, regex_digit, regex_space, regex_word
+cdef extern from "Python.h" nogil:
+    bint Py_UNICODE_ISALNUM(Py_UCS4 c)
+    bint Py_UNICODE_ISALPHA(Py_UCS4 c)
+    bint Py_UNICODE_ISDECIMAL(Py_UCS4 c)
 
 cdef enum:
     CLOSERS = CLOSING_BRACKET | DOUBLE_QUOTE | APOSTROPHE  # [\]\)}>"\']
@@ -40,6 +47,26 @@ def _kinds():
 
 
 KINDS = _kinds()
+FRAMED = re.compile("(NEGATIVE )?(CIRCLED|SQUARED) LATIN CAPITAL LETTER .|CIRCLED LATIN SMALL LETTER .")
+
+
+def is_word_beyond_letters(str c):
+    """Whether `regex` has in \\w a character that is no letter and no decimal digit: marks, joiners, letters in frames."""
+    return (unicodedata.category(c) in ("Mn", "Mc", "Me", "Nl", "Pc") or c in "\u200c\u200d"
+            or FRAMED.fullmatch(unicodedata.name(c, "")) is not None)
+
+
+cdef int regex_word(Py_UCS4 c) except -1 nogil:
+    if Py_UNICODE_ISALPHA(c) or Py_UNICODE_ISDECIMAL(c):
+        return 1
+    if c < 128:
+        return c == c'_'
+    with gil:
+        return is_word_beyond_letters(chr(c))
+
+
+cdef int regex_space(Py_UCS4 c) except -1 nogil:
+    return Py_UNICODE_ISSPACE(c) and not 0x1c <= c <= 0x1f
 
 
 cdef class Rewriter:
@@ -212,11 +239,6 @@ cdef Py_ssize_t after(Rewriter text, Py_ssize_t i, const char* letters) except -
     return i
 
 
-cdef bint is_closing(Rewriter text, Py_ssize_t i) except? -1 nogil:
-    """Whether character `i` may stand between a final period and the end of the text: a closer, or white space."""
-    return kind(text, i) & ALL_CLOSERS or regex_space(at(text, i))
-
-
 cdef Py_ssize_t final_period(Rewriter text, Py_ssize_t i, int closers) except -1 nogil:
     # ([^\.])(\.)([closers]*+)\s*$ -> "\1 \2 \3 " for ALL_CLOSERS, else "\1 \2\3 "
     cdef Py_ssize_t end = i + 1, stop
@@ -238,7 +260,7 @@ cdef Py_ssize_t final_period(Rewriter text, Py_ssize_t i, int closers) except -1
 
 cdef Py_ssize_t comma(Rewriter text, Py_ssize_t i, int _) except -1 nogil:
     # ([:,])([^\d]) -> " \1 \2"
-    if i + 1 == text.length or regex_digit(at(text, i + 1)):
+    if i + 1 == text.length or Py_UNICODE_ISDECIMAL(at(text, i + 1)):
         return 0
     put_spaced(text, at(text, i))
     put(text, at(text, i + 1))
@@ -298,7 +320,7 @@ cdef Py_ssize_t contraction(Rewriter text, Py_ssize_t i, int _) except -1 nogil:
     for k in range(8):
         middle = after(text, i, HEADS[k])
         stop = after(text, middle, TAILS[k]) if middle else 0
-        if stop and not word_at(text, stop) and (k < 7 or stop < text.length and python_space(at(text, stop))):
+        if stop and not word_at(text, stop) and (k < 7 or stop < text.length and Py_UNICODE_ISSPACE(at(text, stop))):
             return put_halves(text, i, middle, stop)
     return 0
 
@@ -311,7 +333,7 @@ cdef Py_ssize_t contraction_of_it(Rewriter text, Py_ssize_t i, int k) except -1 
 
 cdef bint word_at(Rewriter text, Py_ssize_t i) except? -1 nogil:
     """Whether the text has a character `i` that matches the \\w of Python's `re`."""
-    return 0 <= i < text.length and python_word(at(text, i))
+    return 0 <= i < text.length and (Py_UNICODE_ISALNUM(at(text, i)) or at(text, i) == c'_')
 
 
 cdef Py_ssize_t put_halves(Rewriter text, Py_ssize_t start, Py_ssize_t middle, Py_ssize_t stop) except -1 nogil:
