@@ -44,6 +44,7 @@ COMPRESSED: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::una_fast.InputWarning")
 @pytest.mark.parametrize("name", WRITERS)
 def test_files_give_their_documents(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write, lines = WRITERS[name]
@@ -172,13 +173,6 @@ def test_the_longest_document_is_an_option(name: str, tmp_path: Path) -> None:
     assert read(corpus, max_document_bytes=400) == read(corpus, max_document_bytes=None) == lines
     with pytest.raises(InputError, match=r"(line|row) 2.* is longer than 399 bytes"):
         read(corpus, max_document_bytes=399)
-
-
-def test_build_index_takes_the_limit() -> None:
-    with pytest.raises(InputError, match="iterable, row 2 is longer than 3 bytes"):
-        una_fast.build_index(["a b", "c de"], max_document_bytes=3)
-    with pytest.raises(InputError, match="is longer than 1,048,576 bytes"):
-        una_fast.build_index(["a", "b " * MIB])
 
 
 def test_no_memory_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,6 @@ import pytest
 import xxhash
 
 import una_fast
-from index.test_staged import same
 from support.corpus_files import (
     LINES,
     WITH_NEWLINES,
@@ -22,7 +21,6 @@ from support.corpus_files import (
     write_text,
     written,
 )
-from support.staged import Calling, cut
 from una_fast.corpus.remote import address_in
 from una_fast.corpus.sources import source_digests
 from una_fast.corpus.words import parse_corpus
@@ -147,14 +145,6 @@ def in_memory(folder: Path) -> Iterator[str]:
 @pytest.mark.parametrize("what", ["/b.txt", "", "/*.txt*", "/**/*.jsonl", "/a.parquet", "/[bc].txt*"])
 def test_a_remote_corpus_gives_the_documents_of_the_local_one(folder: Path, in_memory: str, what: str) -> None:
     assert read(f"file://{folder}{what}") == read(f"{in_memory}{what}") == read(f"{folder}{what}")
-
-
-def test_a_remote_corpus_is_built_in_stages(folder: Path, in_memory: str, tmp_path: Path, monkeypatch) -> None:
-    """Parts of remote files are read separately."""
-    local = una_fast.build_index(folder)
-    cut(monkeypatch, split_bytes=50)
-    index = una_fast.build_index(in_memory, folder=tmp_path / "index", memory="1GB", executor=Calling())
-    assert same(index, local)
 
 
 def test_files_are_read_over_http(folder: Path) -> None:

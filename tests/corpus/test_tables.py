@@ -32,6 +32,7 @@ def test_frames_are_read_by_their_column(frame: Callable[[dict], Any], monkeypat
     assert read([table, ["one more"]]) == [*WITH_NEWLINES, "one more"]
     monkeypatch.setattr("una_fast.corpus.tables.BATCH_ROWS", 2)
     assert read(table) == WITH_NEWLINES
+    assert read(frame({"sentence": ["a"], "text": ["b"]}), column="sentence") == ["a"]
     with pytest.raises(InputError, match="no column 'sentence', only 'id', 'text'; name one with `column`"):
         read(table, "sentence")
     with pytest.raises(InputError, match="holds int64, not text"):
@@ -94,14 +95,6 @@ def test_a_quotation_mark_in_a_tsv_is_a_character(tmp_path: Path) -> None:
     una_fast.load_index(tmp_path / "index", path)
     with pytest.raises(InputError, match="made from another corpus"):
         una_fast.load_index(tmp_path / "index", path, quoting=True)
-
-
-def test_other_columns(tmp_path: Path) -> None:
-    pa.csv.write_csv(pa.table({"text": ["a"], "sentence": ["b"]}), tmp_path / "c.csv")
-    values = pa.array(["b", "c", "b"]).dictionary_encode()
-    pa.parquet.write_table(pa.table({"sentence": values}), tmp_path / "c.parquet")
-    assert read(tmp_path / "c.csv", column="sentence") == ["b"]
-    assert read(tmp_path / "c.parquet", column="sentence") == ["b", "c", "b"]
 
 
 @pytest.mark.parametrize(

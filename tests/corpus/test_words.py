@@ -1,8 +1,7 @@
 """Documents -> chunks -> words: exact for any document, any number of threads and any cut into blocks."""
 
 import re
-from concurrent.futures import ThreadPoolExecutor
-from itertools import chain, pairwise
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +13,8 @@ from nltk import word_tokenize
 from support.alphabet import nasty_text, text
 from una_fast._kernels.words.strings import StringSet
 from una_fast.corpus.word_tokenizers import word_tokenizer
-from una_fast.corpus.words import NumberedRows, ParsedCorpus, parse_corpus, split_texts
+from una_fast.corpus.words import ParsedCorpus, parse_corpus, split_texts
 from una_fast.errors import InputError
-from una_fast.parallel import Workers
 
 
 def documents(parsed: ParsedCorpus) -> list[str]:
@@ -97,47 +95,6 @@ def test_string_set_numbers_like_a_dict(batches: list[list[bytes]]) -> None:
     assert [utf8[i:j].tobytes() for i, j in pairwise(offsets)] == list(numbers)
 
 
-@given(st.lists(st.lists(st.binary(max_size=20), max_size=20), max_size=6))
-def test_sets_of_threads_join_to_the_numbers_of_one(batches: list[list[bytes]]) -> None:
-    rows, numbers = NumberedRows("strings"), {}
-
-    class TwoThreads:
-        def map(self, function, items):
-            with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other:
-                for task, item in items:
-                    yield (task, item), (one, other)[task % 3 % 2].submit(function, (task, item)).result()
-
-    def number(strings, place, batch):
-        bounds = np.cumsum([0, *map(len, batch)], dtype=np.int64)
-        data = np.frombuffer(b"".join(batch), dtype=np.uint8)
-        return strings.add(data, bounds[:-1], bounds[1:], place), np.array([len(batch)])
-
-    assert list(rows.extend(TwoThreads(), batches, number)) == batches
-    table, found = rows.result(Workers(1))
-    expected = [[numbers.setdefault(b, len(numbers)) for b in batch] for batch in batches]
-    assert [found[task].tolist() for task in range(len(batches))] == expected
-    assert [table.utf8[i:j].tobytes() for i, j in pairwise(table.offsets)] == list(numbers)
-
-
-@given(st.lists(st.lists(st.text(" ab,é", max_size=20) | st.just("x" * 33), max_size=5), max_size=5))
-def test_chunks_are_those_of_split(documents: list[list[str]]) -> None:
-    texts = [" ".join(words).encode() for words in documents]
-    bounds = np.cumsum([0, *map(len, texts)], dtype=np.int64)
-    strings = StringSet()
-    ids, lengths = strings.add_chunks(np.frombuffer(b"".join(texts), dtype=np.uint8), bounds[:-1], bounds[1:])
-    numbers: dict[bytes, int] = {}
-    chunks = [text.split(b" ") for text in texts]
-    assert ids.tolist() == [numbers.setdefault(chunk, len(numbers)) for line in chunks for chunk in line]
-    assert lengths.tolist() == [len(line) for line in chunks]
-
-
-def test_string_set_grows() -> None:
-    text = [f"{i * 2654435761 % 50_021}" for i in range(100_000)]
-    parsed = parse_corpus([" ".join(text)], "whitespace")
-    assert list(parsed.vocabulary) == list(dict.fromkeys(text))
-    assert words(parsed) == [text]
-
-
 def test_a_function_gets_each_sentence_in_order() -> None:
     seen = []
 
@@ -167,6 +124,7 @@ def test_blank_lines_are_documents() -> None:
         ({"corpus": ["a"], "tokenizer": lambda s: s}, "the word tokenizer made 'a' of 'a': it must return a list"),
         ({"corpus": ["a"], "tokenizer": lambda s: [s, ""]}, r"made \['a', ''\] of 'a'"),
         ({"corpus": ["a"], "tokenizer": lambda s: [1]}, r"made \[1\] of 'a'"),
+        ({"corpus": ["a"], "tokenizer": lambda s: ["\ud800"]}, r"made a word with a lone surrogate, '\\ud800'"),
         ({"corpus": ["a"], "n_jobs": 0}, "n_jobs is 0: give at least 1"),
     ],
 )
@@ -203,16 +161,3 @@ def test_texts_that_are_split_at_once_have_the_words_of_each_alone(named, lowerc
     vocabulary, rows = split_texts([line.encode() for line in texts], tokenizer)
     assert [[vocabulary[i] for i in row] for row in rows] == [tokenizer.words(line) for line in texts]
     assert len(set(vocabulary)) == len(vocabulary)
-
-
-@pytest.mark.slow
-def test_real_sentences(data_dir: Path) -> None:
-    """bench/parity/check_words.py compares all 1,011,914 lines of the corpora."""
-    import gzip
-
-    with gzip.open(data_dir / "corpora/wiki_sample.txt.gz", "rt", encoding="utf-8", newline="\n") as file:
-        lines = [line.removesuffix("\n") for line in file]
-    parsed = parse_corpus(data_dir / "corpora/wiki_sample.txt.gz")
-    assert documents(parsed) == lines
-    assert words(parsed)[::10] == [nltk_words(line.lower()) for line in lines[::10]]
-    assert len(parsed.vocabulary) == len(set(chain.from_iterable(words(parsed))))

@@ -124,12 +124,10 @@ def test_a_damaged_index_is_copied_in_neither_direction(built, tmp_path, in_memo
 
 
 def changed(array, at, value):
-    array = array.copy()
-    array[at] = value
-    return array
+    return np.concatenate([array[:at], [value], array[at:][1:]]).astype(array.dtype)
 
 
-BAD_ARRAYS = {
+BAD_PARTS = {
     "an id too large": ("words_values", lambda a: changed(a, 3, a.max() + 1)),
     "a negative id": ("sentences_values", lambda a: changed(a, 0, -1)),
     "rows that decrease": ("words_indptr", lambda a: changed(a, 2, a[1] - 1)),
@@ -143,15 +141,17 @@ BAD_ARRAYS = {
     "other integers": ("words_values", lambda a: a.astype(np.int64)),
     "no terms": ("terms_offsets", lambda a: a[:1]),
     "another list of arrays": ("more", lambda _: np.arange(3)),
+    "a field of another type": ("word_tokenizer", None),
 }
 
 
-@pytest.mark.parametrize("name", BAD_ARRAYS)
+@pytest.mark.parametrize("name", BAD_PARTS)
 def test_an_index_that_no_build_can_make_is_not_fetched(built, tmp_path, name):
     """All checksums are right, but the content would lead a kernel out of its arrays."""
     meta, arrays = load_arrays(built, KIND, VERSION)
-    array, change = BAD_ARRAYS[name]
-    save_arrays(tmp_path / "index", KIND, VERSION, meta, {**arrays, array: change(arrays.get(array))})
+    part, change = BAD_PARTS[name]
+    bad = {part: change(arrays.get(part))} if change else {}
+    save_arrays(tmp_path / "index", KIND, VERSION, meta if bad else {**meta, part: None}, arrays | bad)
     for call in (
         partial(fetch_index, tmp_path / "index", tmp_path / "back"),
         partial(una_fast.load_index, tmp_path / "index", verify=True),
@@ -169,14 +169,6 @@ def test_no_name_in_a_manifest_leads_out_of_the_folder(built, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["index"]
 
 
-@pytest.mark.parametrize("name", ["sources", "word_tokenizer", "lowercase", "score_law"])
-def test_a_field_of_another_type_is_refused(built, tmp_path, name):
-    meta, arrays = load_arrays(built, KIND, VERSION)
-    save_arrays(tmp_path / "index", KIND, VERSION, {**meta, name: None}, arrays)
-    with pytest.raises(InputError, match=f"wrong {name}; build it again"):
-        una_fast.load_index(tmp_path / "index", verify=True)
-
-
 def test_what_cannot_be_copied_gets_a_sentence(built, tmp_path):
     for copy in (partial(upload_index, built), lambda address: fetch_index(address, tmp_path / "back")):
         with pytest.raises(InputError, match="nonsense://a cannot be opened: Protocol not known: nonsense"):
@@ -188,9 +180,6 @@ def test_what_cannot_be_copied_gets_a_sentence(built, tmp_path):
     assert not list(tmp_path.iterdir()), "nothing is written"
 
 
-def test_the_commands_copy(built, tmp_path, in_memory, capsys):
-    assert main(["upload", str(built), in_memory]) == 0
-    assert main(["fetch", in_memory, str(tmp_path / "back")]) == 0
+def test_the_commands_copy(built, tmp_path, in_memory):
+    assert main(["upload", str(built), in_memory]) == main(["fetch", in_memory, str(tmp_path / "back")]) == 0
     assert content(tmp_path / "back") == content(built)
-    said = capsys.readouterr().out.splitlines()
-    assert [line.split(": ")[0] for line in said] == [in_memory, str(tmp_path / "back")]

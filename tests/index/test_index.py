@@ -30,12 +30,6 @@ def test_an_index_is_a_sequence_of_its_sentences(index):
     assert repr(index) == f"<una_fast.Index of 4 documents, {index.n_terms} terms>"
 
 
-def test_a_corpus_can_be_another_index(index):
-    again = una_fast.build_index(index)
-    assert list(again.terms) == list(index.terms)
-    assert np.array_equal(again.max_tfidf, index.max_tfidf)
-
-
 @pytest.mark.parametrize("row", [4, -5, 10**30])
 def test_a_row_that_is_not_there_is_named(index, row):
     with pytest.raises(IndexError, match=r"of an index of 4 documents: give 0 to 3"):

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import una_fast
 from support.staged import Calling, cut
-from una_fast.errors import InputError, InputWarning
+from una_fast.errors import InputError
 from una_fast.index.index import DTYPES
 from una_fast.index.staged import work_folder
 
@@ -96,22 +96,3 @@ def test_a_function_of_the_caller_splits_the_words(tmp_path, monkeypatch):
     with ThreadPoolExecutor(3) as threads:
         index = built(LINES, word_tokenizer=list, folder=tmp_path / "index", executor=threads)
     assert same(index, expected)
-
-
-def test_what_the_build_in_memory_warns_of_is_warned_of(shards, tmp_path, monkeypatch):
-    cut(monkeypatch)
-    with pytest.warns(InputWarning, match=r"d\.csv: 5 line ends in quotation marks, inside of 5 documents"):
-        built(shards / "d.csv", folder=tmp_path / "index")
-
-
-@pytest.mark.parametrize(("line", "said"), [("é".encode("latin1"), "not UTF-8"), (b"x" * 99, "longer than 50 bytes")])
-def test_errors_in_a_part_of_a_file_name_its_line(tmp_path, monkeypatch, line, said):
-    path = tmp_path / "corpus.txt"
-    path.write_bytes(b"a line\n" * 30 + line + b"\n" + b"a line\n" * 30)
-    cut(monkeypatch)
-    with pytest.raises(InputError) as expected:
-        una_fast.build_index(path, max_document_bytes=50)
-    with pytest.raises(InputError, match=said) as found:
-        built(path, max_document_bytes=50, folder=tmp_path / "index")
-    assert str(found.value) == str(expected.value)
-    assert "line 31" in str(found.value)

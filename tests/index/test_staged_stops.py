@@ -4,32 +4,21 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import suppress
 from functools import partial
-from pathlib import Path
 
-import numpy as np
-import pandas
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import una_fast
 from index.test_staged import LINES, same
 from support.staged import Calling, Killed, cut, disk_full, failing_syncs
-from una_fast._kernels.words.strings import hash_strings
-from una_fast.arrays import StringTable
 from una_fast.corpus.source import FileSource
 from una_fast.errors import InputError
 from una_fast.index import executors
 from una_fast.index.executors import Runner
 from una_fast.index.staged import work_folder
-from una_fast.index.stages import Pack, write_pack
-from una_fast.storage import is_saved
 from una_fast.storage.files import locked
 
 STEP = int(os.environ.get("UNA_FAST_STEP", "11"))  # a failure at every STEP-th write; 1 takes two minutes
-TABLES = {"csv": pandas.DataFrame.to_csv, "parquet": pandas.DataFrame.to_parquet}
 OLD = ["an index that stood there", "before the build"]
 
 
@@ -165,14 +154,6 @@ def test_bad_options_get_a_sentence(build, options, said):
         build(**options)
 
 
-def test_a_pack_is_read_in_slices(tmp_path):
-    path = tmp_path / "pack"
-    write_pack(path, {"n": 1}, {"a": np.arange(99), "b": np.zeros(0), "c": np.arange(5, dtype=np.int32)})
-    with Pack(path) as pack:
-        assert pack.meta == {"n": 1} and pack.read("a", 3, 6).tolist() == [3, 4, 5] and pack.read("c").tolist()[4] == 4
-        assert pack.read("b").dtype == np.float64 and not len(pack.read("b"))
-
-
 def test_what_a_task_may_take_follows_from_the_memory():
     alone, eight = executors.task_memory(4 << 30, 1, 2), executors.task_memory(4 << 30, 8, 1)
     assert 3 * alone + executors.BASE <= 4 << 30
@@ -181,22 +162,10 @@ def test_what_a_task_may_take_follows_from_the_memory():
         executors.task_memory(1 << 30, 16, 1)
 
 
-@settings(max_examples=25, deadline=None)
-@given(st.lists(st.text(max_size=12), max_size=20), st.data())
-def test_strings_taken_and_hashed_are_those_of_python(strings, data):
-    order = data.draw(st.lists(st.integers(0, len(strings) - 1), max_size=30)) if strings else []
-    taken = StringTable.from_strings(strings).take(np.array(order, dtype=np.int64))
-    assert list(taken) == [strings[i] for i in order]
-    hashes = hash_strings(taken.utf8, taken.offsets).tolist()
-    alone = [StringTable.from_strings(["before", text]) for text in taken]
-    assert hashes == [int(hash_strings(table.utf8, table.offsets)[1]) for table in alone]
-
-
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_a_mistake_at_the_start_is_not_in_the_way(tmp_path, kind):
-    table, other, blank = tmp_path / f"a.{kind}", tmp_path / f"b.{kind}", tmp_path / "blank.txt"
-    TABLES[kind](pandas.DataFrame({"title": ["The cat sat.", "A dog ran."], "id": [1, 2]}), table)
-    TABLES[kind](pandas.DataFrame({"title": ["A bird sang."], "text": ["It rained."]}), other)
+def test_a_mistake_at_the_start_is_not_in_the_way(tmp_path):
+    table, other, blank = tmp_path / "a.csv", tmp_path / "b.csv", tmp_path / "blank.txt"
+    table.write_text("title,id\nThe cat sat.,1\nA dog ran.,2\n")
+    other.write_text("title,text\nA bird sang.,It rained.\n")
     blank.write_text("\n\n \n")
     build = partial(una_fast.build_index, folder=tmp_path / "index", executor=Calling())
     for corpus, said in ((table, "no column 'text'"), (blank, "3 sentences read, all of them blank")):
@@ -206,19 +175,3 @@ def test_a_mistake_at_the_start_is_not_in_the_way(tmp_path, kind):
     with pytest.raises(InputError, match="no column 'text'"):
         build([other, table])  # the first table is read, and its files stay
     assert len(build([other, table], column="title")) == 3
-
-
-@pytest.mark.parametrize("n_names", [0, 5, 30])
-def test_a_build_killed_while_it_deletes_its_files_goes_on(build, corpus, tmp_path, monkeypatch, n_names):
-    unlink, left = Path.unlink, iter(range(n_names))
-
-    def killing(path, missing_ok=False):
-        if ".index.building" in str(path) and is_saved(tmp_path / "index") and next(left, None) is None:
-            raise Killed
-        unlink(path, missing_ok)
-
-    with monkeypatch.context() as patch, suppress(Killed):
-        patch.setattr(Path, "unlink", killing)
-        build()
-    assert same(build(), una_fast.build_index(corpus))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus.txt", "index", "more.jsonl"]
