@@ -22,7 +22,7 @@ def index():
     return una_fast.build_index(["a b c d", "b b a", "c d c a b other", LONG])
 
 
-DRAWN = {  # by the compiled EDA of version 0.2, at strength 0.5: rows 1 and 2 in epoch 1, a text in epoch 2 of sample 1
+DRAWN = {  # by the compiled EDA of version 0.2, at strength 0.5: rows 1 and 4 in epoch 1, a text in epoch 2 of sample 1
     "synonym": ["b b two words", "c d c b a other", "b rare one b new"],
     "insert": ["b b a b", "c a d a b c a b other", "a zz unseen b c new"],
     "swap": ["b a b", "a d b c other c", "b unseen a new"],
@@ -31,8 +31,8 @@ DRAWN = {  # by the compiled EDA of version 0.2, at strength 0.5: rows 1 and 2 i
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_the_draws_of_a_seed_are_fixed(operation, index):
-    """Fixed values, as of every other draw."""
+def test_the_draws_of_a_seed_are_fixed(operation):
+    """Fixed values: if they change, so do the positives of every run."""
     corpus = una_fast.build_index(["a b c d", "b b a", "d", "", "c d c a b other"])
     eda = EDA(corpus, operation, 0.5, synonyms=TABLE)
     drawn = [*eda.texts([1, 4], 1), *eda.augment(["a unseen b new"], 2, sample_index=1)]
@@ -57,15 +57,6 @@ def test_a_sentence_changes_if_it_can_and_is_never_empty(operation, index, sente
         assert explained.words == words and " ".join(explained.result) == edited
 
 
-@pytest.mark.parametrize("strength", [0.1, 0.3])
-def test_each_word_is_deleted_with_its_probability(strength):
-    eda = EDA(una_fast.build_index([LONG] * 4000), "delete", strength)
-    gone = np.array([20 - len(text.split()) for text in eda.texts(range(4000))])
-    exact = strength + (1 - strength) ** 20 / 20  # if none is drawn, one is deleted all the same
-    assert gone.mean() / 20 == pytest.approx(exact, abs=4 * (strength * (1 - strength) / 80_000) ** 0.5)
-    assert gone.min() == 1
-
-
 @pytest.mark.parametrize(("strength", "n"), [(0.01, 1), (0.1, 2), (0.25, 5)])
 def test_a_share_of_the_words_is_changed(strength, n):
     table = {f"w{i}": [f"s{i}"] for i in range(20)}
@@ -80,12 +71,6 @@ def test_a_share_of_the_words_is_changed(strength, n):
     swapped = EDA(index, "swap", strength).texts(range(300))
     assert all(sorted(text.split()) == sorted(LONG.split()) for text in swapped)
     assert all(2 <= sum(a != b for a, b in zip(t.split(), LONG.split(), strict=True)) <= 2 * n for t in swapped)
-
-
-def test_operations_draw_apart():
-    index = una_fast.build_index([LONG])
-    seeds = {EDA(index, operation, synonyms=TABLE)._seed for operation in OPERATIONS}
-    assert len(seeds | {42}) == 5
 
 
 def test_a_file_of_synonyms(tmp_path):

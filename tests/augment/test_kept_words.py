@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pickle
 
-import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,10 +12,9 @@ import una_fast
 from support import reference
 from support.alphabet import text
 from support.checks import reference_negatives
-from support.tokenizer_families import bert_uncased, roberta, training_lines
+from support.tokenizer_families import training_lines
 from una_fast import InputError
-from una_fast.arrays import StringTable
-from una_fast.augment.kept_words import KeptWords, punctuation_terms, read_words
+from una_fast.augment.kept_words import KeptWords, read_words
 
 KEPT = ("the", "a", "of", "dog", "zorg")  # the last is in no sentence
 KEPT_SETTINGS = [(True, ()), (False, KEPT), (True, KEPT)]  # keep_punctuation, keep_words
@@ -31,12 +28,6 @@ def is_punctuation(word):
 @pytest.fixture(scope="module")
 def index():
     return una_fast.build_index(LINES)
-
-
-@settings(max_examples=300)
-@given(words=st.lists(text, max_size=5))
-def test_punctuation_has_no_letter_or_digit_of_any_script(words):
-    assert punctuation_terms(StringTable.from_strings(words)).tolist() == [is_punctuation(word) for word in words]
 
 
 @settings(max_examples=150)
@@ -78,16 +69,6 @@ def test_negatives_are_those_of_the_reference(index, marks, listed):
     setting = {"beta": 0.5, "fixed": kept}
     expected = reference_negatives(rows, index, len(rows), 7, setting, seed=5, epoch=2)
     assert una.negatives(range(len(rows)), epoch=2) == [" ".join(index.terms[i] for i in ids) for ids in expected]
-
-
-@pytest.mark.parametrize("surface", ["paper", "kept"])
-@pytest.mark.parametrize("make_tokenizer", [bert_uncased, roberta])
-def test_ids_are_the_tokenizers_on_the_text(index, make_tokenizer, surface):
-    tokenizer = make_tokenizer()
-    una = una_fast.Augmenter(index, tokenizer=tokenizer, keep_punctuation=True, keep_words=KEPT, surface=surface)
-    texts = una.negatives(range(len(LINES)))
-    expected = tokenizer(texts, truncation=True, padding="max_length", max_length=32, return_tensors="pt")
-    assert torch.equal(una.negative_ids(range(len(LINES)))["input_ids"], expected["input_ids"])
 
 
 def test_a_window_of_punctuation_reaches_to_the_next_word():
@@ -141,35 +122,6 @@ def test_a_file_has_a_word_a_line(index, tmp_path):
         una_fast.Augmenter(index, keep_words=tmp_path / "none")
     with pytest.raises(InputError, match="keep_words: item 2: 7 is not one word"):
         una_fast.Augmenter(index, keep_words=["a", 7])
-
-
-def test_the_draws_have_the_weights_of_the_other_words():
-    corpus = ["a b c d e f g", "a b c d e", "a b c", "a a b"]
-    index = una_fast.build_index(corpus)
-    kept, word, n_epochs = {"b", "e"}, "f", 4000
-    una = una_fast.Augmenter(index, radius=7, beta=0.5, keep_words=kept, surface="paper")
-    words, fixed = corpus[0].split(), {index.term_ids[term] for term in kept}
-    negatives = [una.negatives([0], epoch)[0].split() for epoch in range(n_epochs)]
-    replaced = np.mean([[new != old for new, old in zip(line, words, strict=True)] for line in negatives], axis=0)
-    idf = dict(zip(index.terms, index.idf.tolist(), strict=True))
-    p = np.array(reference.probabilities(words, idf, 0.0, 0.5, fixed=kept))
-    assert np.all(np.abs(replaced - p) <= 5 * np.sqrt(p * (1 - p) / n_epochs))
-    term, scores = index.term_ids[word], index.max_tfidf.tolist()
-    weights = reference.candidate_weights(scores, reference.rank_window(scores, term, 0.0, 7), term, fixed=fixed)
-    drawn = [line[words.index(word)] for line in negatives if line[words.index(word)] != word]
-    assert len(drawn) > 500 and {*drawn} == {index.terms[i] for i, weight in weights.items() if weight > 0}
-    for i, weight in weights.items():
-        share = weight / sum(weights.values())
-        error = 5 * np.sqrt(share * (1 - share) / len(drawn))
-        assert abs(drawn.count(index.terms[i]) / len(drawn) - share) <= error
-
-
-def test_without_it_punctuation_is_replaced_and_drawn(index):
-    words = una_fast.Augmenter(index, radius=20).explain("Yes , no .").words
-    assert all(word.probability > 0 for word in words if word.tfidf > min(other.tfidf for other in words))
-    drawn = " ".join(una_fast.Augmenter(index, radius=20).negatives(range(len(LINES)))).split()
-    before = " ".join(word for row in range(len(LINES)) for word in index.words(row)).split()
-    assert np.count_nonzero([is_punctuation(w) for w in drawn]) != np.count_nonzero([is_punctuation(w) for w in before])
 
 
 def test_datasets_leave_out_sentences_of_punctuation(tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import runpy
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import una_fast
-from support import reference
 from una_fast import InputError
 from una_fast.augment.numba import ROW
 
@@ -77,25 +75,6 @@ def test_una_in_numba_is_una_in_cython_for_extreme_scores(una, corpus):
     rows = np.arange(len(corpus))
     for epoch in range(5):
         assert np.array_equal(law.terms(rows, epoch)[0], other.terms(rows, epoch)[0])
-
-
-def test_bm25_of_the_docs_replaces_by_its_probabilities(tmp_path):
-    page = (ROOT / "docs" / "numba.md").read_text(encoding="utf-8")
-    (tmp_path / "own_law.py").write_text(re.search(r"```python\n(# own_law.py\n.*?)```", page, re.DOTALL)[1])
-    names = runpy.run_path(str(tmp_path / "own_law.py"))
-    corpus = ["the cat saw the dog and the dog saw a bird", "the bird", "a dog", "a cat and a mouse"]
-    index = una_fast.build_index(corpus)
-    law, n_epochs = names["bm25"](index), 4000
-    words, idf = corpus[0].split(), reference.idf([line.split() for line in corpus])
-    k1, norm = names["K1"], 1 - names["B"] + names["B"] * len(words) / names["AVERAGE"]
-    weights = [idf[w] * words.count(w) * (k1 + 1) / (words.count(w) + k1 * norm) for w in words]
-    excess = [w - min(weights) for w in weights]
-    expected = np.minimum(1, names["BETA"] * np.array(excess) / np.mean(excess))
-    replaced = np.zeros(len(words))
-    for epoch in range(n_epochs):
-        replaced += [a != b for a, b in zip(law.texts([0], epoch)[0].split(), words, strict=True)]
-    deviation = np.sqrt(expected * (1 - expected) / n_epochs)
-    assert np.all(np.abs(replaced / n_epochs - expected) <= 5 * deviation + 1e-12)
 
 
 def test_a_law_may_leave_words_out_with_the_papers_surface():

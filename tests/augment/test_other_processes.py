@@ -14,20 +14,6 @@ from una_fast import InputError
 from una_fast.tokens.ids import ROWS_A_THREAD
 
 
-def test_a_saved_index_is_the_same_index(index, tmp_path):
-    index.save(tmp_path / "index")
-    loaded = una_fast.load_index(tmp_path / "index", corpus=CORPUS)
-    assert list(loaded.terms) == list(index.terms)
-    assert loaded.fingerprint == index.fingerprint
-    rows = list(range(len(CORPUS)))
-    expected = una_fast.Augmenter(index).negatives(rows)
-    assert una_fast.Augmenter(loaded).negatives(rows) == expected
-    assert una_fast.Augmenter(loaded).augment(CORPUS) == una_fast.Augmenter(index).augment(CORPUS)
-    assert (loaded.counts != index.counts).nnz == 0
-    with pytest.raises(InputError, match="made from another corpus"):
-        una_fast.load_index(tmp_path / "index", corpus=CORPUS[:-1])
-
-
 def test_an_augmenter_travels_to_another_process(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     una_fast.build_index(CORPUS * 50).save("index")

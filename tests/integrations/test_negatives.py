@@ -88,13 +88,6 @@ def test_a_copy_sees_the_epoch_move(una, copied):
     assert other({"text": TEXTS})["negative"] == una.augment(TEXTS, 5)
 
 
-def test_datasets_that_are_derived_share_the_index_and_the_epoch(una, dataset):
-    negatives = Negatives(una)
-    derived = dataset.with_transform(negatives).select_columns(["text"]).shuffle(seed=1)
-    transform = derived.format["format_kwargs"]["transform"]
-    assert transform.augmenter is una and transform.epoch is negatives.epoch
-
-
 def test_persistent_workers_see_the_epoch_move(una, dataset):
     negatives = Negatives(una)
     rows = negatives.select(dataset).with_transform(negatives)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support import checks, reference
-from support.checks import ragged, ranked, reference_negatives, sampling_config, score, weigh
-from una_fast._kernels.draws.negatives import Negatives
-from una_fast.arrays import RaggedArray
+from support.checks import ragged, ranked, sampling_config, score, weigh
 from una_fast.index.scores import rank
 
 ROWS = st.lists(st.lists(st.integers(0, 30), max_size=12), min_size=1, max_size=30)
@@ -86,19 +83,3 @@ def test_a_long_document_of_few_terms_needs_no_other_path():
     first, _, p = weigh(sampling_config(scores, 3), ragged(rows))
     assert first[:20_000].tolist() == [rows[0].index(t) for t in rows[0]]
     assert p[:20_000].tolist() == reference.probabilities(rows[0], dict(enumerate(scores.idf)), 0.0, 0.5)
-
-
-@pytest.mark.parametrize("batch", [1, 15, 16, 17, 33, 100])
-def test_a_row_is_the_same_in_every_batch(batch):
-    rng = np.random.default_rng(1)
-    rows = ranked([rng.integers(0, 40, rng.integers(0, 9)).tolist() for _ in range(100)])
-    words, scores = ragged(rows), score(rows)
-    kernel = Negatives(words, sampling_config(scores, 100, radius=5))
-    order = rng.permutation(100)
-    found = {}
-    for start in range(0, 100, batch):
-        part = order[start : start + batch]
-        drawn = RaggedArray(*kernel.terms(part, 0))
-        found |= {int(row): drawn[i].tolist() for i, row in enumerate(part)}
-    expected = reference_negatives(rows, scores, 100, 5, {"beta": 0.5}, 7, 0)
-    assert [found[row] for row in range(100)] == expected

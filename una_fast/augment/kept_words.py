@@ -39,7 +39,7 @@ class KeptWords:
 
     def terms(self, index: Index) -> np.ndarray:
         """Whether each term of an index is kept: bool (V,)."""
-        kept = punctuation_terms(index.terms) if self.punctuation else np.zeros(index.n_terms, dtype=bool)
+        kept = is_punctuation([*index.terms]) if self.punctuation else np.zeros(index.n_terms, dtype=bool)
         ids = index.term_ids.find(StringTable.from_strings(sorted(self.words)))
         kept[ids[ids >= 0]] = True
         return kept
@@ -48,13 +48,9 @@ class KeptWords:
         """int64, ascending: the documents of an index without a word that may be replaced, blank ones among them."""
         if not self:
             return index.word_ids.empty_rows()
-        return np.flatnonzero(rows_of_kept(self.terms(index)[index.word_ids.values], index.word_ids.indptr))
-
-
-def rows_of_kept(kept: np.ndarray, indptr: np.ndarray) -> np.ndarray:
-    """Whether all words of each row are kept: bool (n,). kept: bool (T,), for each word; indptr: bounds of the rows."""
-    others = np.flatnonzero(~kept)
-    return np.searchsorted(others, indptr[1:]) == np.searchsorted(others, indptr[:-1])
+        words = index.word_ids
+        n_others = np.searchsorted(np.flatnonzero(~self.terms(index)[words.values]), words.indptr)  # before each row
+        return np.flatnonzero(n_others[1:] == n_others[:-1])
 
 
 def read_words(source: str | Path | Iterable[str]) -> frozenset[str]:
@@ -85,16 +81,6 @@ def _word(item: str, place: str) -> str:
 def is_punctuation(words: Sequence[str]) -> np.ndarray:
     """True for each word that holds no letter and no digit of any script (`str.isalnum`): bool (n,)."""
     return np.array([not any(map(str.isalnum, word)) for word in words], dtype=bool)
-
-
-def punctuation_terms(terms: StringTable) -> np.ndarray:
-    """`is_punctuation` of each term, bool (V,). Only terms without an ASCII letter or digit are decoded."""
-    alphanumeric = np.array([byte < 0x80 and chr(byte).isalnum() for byte in range(256)])[terms.utf8]
-    marks = np.ones(len(terms), dtype=bool)
-    marks[np.searchsorted(terms.offsets, np.flatnonzero(alphanumeric), side="right") - 1] = False
-    rest = np.flatnonzero(marks)
-    marks[rest] = is_punctuation([terms[i] for i in rest.tolist()])
-    return marks
 
 
 def as_bits(flags: np.ndarray) -> np.ndarray:

@@ -41,14 +41,10 @@ class AugmentationRow:
 
     def load(self) -> Callable[..., TextAugmentation]:
         """The class, with the settings of this row."""
-        cls = import_object(self.path)
-        return partial(cls, **self.settings) if self.settings else cls
+        return partial(import_object(self.path), **self.settings)
 
 
-def _eda(operation: str, meaning: str, needs_synonyms: bool = False) -> AugmentationRow:
-    return AugmentationRow(meaning, "una_fast.augment.eda:EDA", {"operation": operation}, needs_synonyms=needs_synonyms)
-
-
+EDA = "una_fast.augment.eda:EDA"
 AUGMENTATIONS = {
     "una": AugmentationRow(
         "important words become words of like importance",
@@ -56,10 +52,12 @@ AUGMENTATIONS = {
         positive=False,
         negative=True,
     ),
-    "eda-synonym": _eda("synonym", "some words become synonyms", needs_synonyms=True),
-    "eda-insert": _eda("insert", "synonyms of some words are put in at random places", needs_synonyms=True),
-    "eda-swap": _eda("swap", "some words change places"),
-    "eda-delete": _eda("delete", "some words are left out"),
+    "eda-synonym": AugmentationRow("some words become synonyms", EDA, {"operation": "synonym"}, needs_synonyms=True),
+    "eda-insert": AugmentationRow(
+        "synonyms of some words are put in at random places", EDA, {"operation": "insert"}, needs_synonyms=True
+    ),
+    "eda-swap": AugmentationRow("some words change places", EDA, {"operation": "swap"}),
+    "eda-delete": AugmentationRow("some words are left out", EDA, {"operation": "delete"}),
 }
 
 

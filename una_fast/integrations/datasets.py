@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, Literal
 
+import numpy as np
+
 from una_fast.corpus.source import missing_column
 from una_fast.errors import InputError
 from una_fast.integrations.epochs import DrawnByEpoch, negative_names
@@ -107,10 +109,11 @@ class Negatives(DrawnByEpoch):
                 f"select takes a Dataset of the library datasets, not {type(dataset).__name__}: make one with "
                 "Dataset.from_pandas(TABLE), Dataset.from_polars(TABLE) or Dataset.from_dict({'text': [...]})"
             )
-        own = [] if self.positive in (None, "same") else [self.positive]
-        columns = list(dict.fromkeys([self.column, *own, *self.keep]))
+        positive = [] if self.positive in (None, "same") else [self.positive]
+        columns = list(dict.fromkeys([self.column, *positive, *self.keep]))
         for column in columns:
-            _check_column(dataset.column_names, column)
+            if dataset.column_names is not None and column not in dataset.column_names:
+                raise missing_column("the dataset", column, dataset.column_names)
         if not hasattr(dataset, "select"):  # a streamed one
             return dataset.filter(self._are_whole, batched=True)
         rows = iter(dataset.with_format(None).select_columns(columns))
@@ -121,22 +124,23 @@ class Negatives(DrawnByEpoch):
 
     def _views(self, batch: Mapping[str, Sequence[Any]], none_is_blank: bool = False) -> dict[str, Any]:
         """The texts of the views that the batch holds."""
-        anchors = _texts(batch, self.column, none_is_blank)
-        if self.positive is None:
-            return {"anchor": anchors}
-        same = self.positive == "same"
-        return {"anchor": anchors, "positive": anchors if same else _texts(batch, self.positive, none_is_blank)}
+        views = {"anchor": _texts(batch, self.column, none_is_blank)}
+        if self.positive == "same":
+            views["positive"] = views["anchor"]
+        elif self.positive is not None:
+            views["positive"] = _texts(batch, self.positive, none_is_blank)
+        return views
 
     def _are_whole(self, batch: Mapping[str, Sequence[Any]]) -> list[bool]:
         """Whether each row of a batch has a text for every view, and a value in every column of `keep`."""
         views = self._views(batch, none_is_blank=True)
-        negatives = self.augmenter.augment(views[self.of])
+        texts = [*views.values(), self.augmenter.augment(views[self.of])]
+        whole = np.all([[bool(text.strip()) for text in column] for column in texts], axis=0)
         if self.augmenter.kept_words:  # a sentence of kept words alone is its own negative
-            mute = self.augmenter.keeps_all(views[self.of]).tolist()
-            negatives = ["" if alone else negative for alone, negative in zip(mute, negatives, strict=True)]
-        kept = [_column(batch, name) for name in self.keep]
-        whole = [all(text.strip() for text in row) for row in zip(*views.values(), negatives, strict=True)]
-        return [has and all(values[row] is not None for values in kept) for row, has in enumerate(whole)]
+            whole &= ~self.augmenter.keeps_all(views[self.of])
+        for name in self.keep:
+            whole &= [value is not None for value in _column(batch, name)]
+        return whole.tolist()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Negatives:
         return self  # many calls of datasets copy the transform, and a copy would open the index again
@@ -160,10 +164,6 @@ def _texts(batch: Mapping[str, Sequence[Any]], column: str, none_is_blank: bool)
 
 
 def _column(batch: Mapping[str, Sequence[Any]], column: str) -> Sequence[Any]:
-    _check_column(list(batch), column)
+    if column not in batch:
+        raise missing_column("the dataset", column, list(batch))
     return batch[column]
-
-
-def _check_column(names: Sequence[str] | None, column: str) -> None:
-    if names is not None and column not in names:
-        raise missing_column("the dataset", column, names)

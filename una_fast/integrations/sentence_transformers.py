@@ -104,10 +104,8 @@ class ViewsLoss(nn.Module):
             raise InputError(f"alpha={alpha}: must be at least 0, where 0 is never; the paper takes 5")
         if not similarity_distillation >= 0:
             raise InputError(f"similarity_distillation={similarity_distillation}: must be at least 0, where 0 is none")
-        self.model = model
-        self.loss, self.options = loss, options
-        self.temperature = temperature
-        self.alpha = alpha
+        self.model, self.loss, self.options = model, loss, options
+        self.temperature, self.alpha = temperature, alpha
         self.negative_views = getattr(loss, "negative_views", 1) if negative_views is None else negative_views
         self.similarity_distillation = similarity_distillation
         self.gather_across_devices = gather_across_devices
@@ -133,8 +131,8 @@ class ViewsLoss(nn.Module):
         (frozen,) = self._start
         with torch.no_grad():
             start = self._encode(frozen.to(views.device), [anchor, negative] if with_negatives else [anchor])
-        own = {"start": start} if self._loss_takes_start else {}
-        loss = self.loss(views, self.temperature, **own, **self.options)
+        options = {**self.options, "start": start} if self._loss_takes_start else self.options
+        loss = self.loss(views, self.temperature, **options)
         return loss + self.similarity_distillation * similarity_distillation(views, start)
 
     def _encode(self, model: Any, views: Sequence[dict[str, Tensor]]) -> Tensor:
@@ -156,9 +154,16 @@ class ViewsLoss(nn.Module):
             )
         return (self.step or 0) % self.alpha == 0
 
-    def callback(self) -> StepCallback:
+    def callback(self) -> TrainerCallback:
         """A `TrainerCallback` that sets ``step`` to the trainer's optimiser step."""
-        return StepCallback(self)
+        loss = self
+
+        class StepCallback(TrainerCallback):
+            def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+                """Called once an optimiser step, also where gradients are accumulated over several batches."""
+                loss.step = state.global_step
+
+        return StepCallback()
 
     def extra_repr(self) -> str:
         """The settings, for `repr`."""
@@ -184,14 +189,3 @@ class PairsLoss(ViewsLoss):
 
     def __init__(self, model: Any, temperature: float = 0.05, alpha: int = 5, gather_across_devices: bool = False):
         super().__init__(model, pairs, temperature, alpha, 2, gather_across_devices=gather_across_devices)
-
-
-class StepCallback(TrainerCallback):
-    """Sets ``step`` of a loss to the trainer's optimiser step."""
-
-    def __init__(self, loss: ViewsLoss):
-        self.loss = loss
-
-    def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Called once an optimiser step, also where gradients are accumulated over several batches."""
-        self.loss.step = state.global_step
