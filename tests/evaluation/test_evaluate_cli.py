@@ -9,42 +9,30 @@ import pytest
 import torch
 from transformers import AutoTokenizer, BertConfig, BertModel
 
+from support.small_runs import write_senteval
 from train.evaluate import main
 from train.evaluation.model import pick_device
 from train.evaluation.tasks.registry import task_names
 from train.record.folder import write_json
 from una_fast.errors import InputError
 
-WORDS = "a man is playing the guitar while two dogs run in rain near old stone bridge".split()
-
-
-def pair(i: int) -> tuple[str, str]:
-    """Two sentences; the larger i % 6, the more words they share."""
-    first = [WORDS[(i + k) % len(WORDS)] for k in range(6)]
-    second = first[: i % 6] + [WORDS[(3 * i + 7 * k) % len(WORDS)] for k in range(6 - i % 6)]
-    return " ".join(first), " ".join(second)
-
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     """A folder with STS-B, SICK, STS13 and CR of a few lines each."""
-    downstream = tmp_path / "data" / "senteval" / "downstream"
-    rows = [(i % 6, *pair(i)) for i in range(24)]
-    write(
-        downstream / "STS/STSBenchmark/sts-test.csv",
-        [f"g\tf\ty\t{i}\t{s}\t{a}\t{b}" for i, (s, a, b) in enumerate(rows)],
-    )
+    folder = write_senteval(tmp_path / "data")
+    downstream = folder / "senteval" / "downstream"
+    rows = [row.split("\t") for row in (folder / "pairs.tsv").read_text().splitlines()]  # 24 of score and two texts
     write(downstream / "STS/STSBenchmark/sts-dev.csv", [f"g\tf\ty\t0\t{s}\t{a}\t{b}" for s, a, b in rows[:12]])
-    sick = ["pair_ID\tA\tB\tscore\tjudgment", *(f"{i}\t{a}\t{b}\t{s}\tN" for i, (s, a, b) in enumerate(rows))]
-    write(downstream / "SICK/SICK_test_annotated.txt", sick)
-    write(downstream / "SICK/SICK_trial.txt", sick)
+    for name in ("SICK_test_annotated.txt", "SICK_trial.txt"):
+        write(downstream / "SICK" / name, ["heading", *(f"0\t{a}\t{b}\t{s}\tN" for s, a, b in rows)])
     for part, subset in enumerate(("FNWN", "headlines", "OnWN")):
-        some = rows[part * 8 : part * 8 + 8]
-        write(downstream / f"STS/STS13-en-test/STS.input.{subset}.txt", [f"{a}\t{b}" for _, a, b in some])
-        write(downstream / f"STS/STS13-en-test/STS.gs.{subset}.txt", [f"{s}.0" for s, _, _ in some])
-    write(downstream / "CR/custrev.pos", [f"good {pair(i)[0]}" for i in range(20)])
-    write(downstream / "CR/custrev.neg", [f"stone {pair(i)[1]} bridge" for i in range(20)])
-    return tmp_path / "data"
+        of = rows[part * 8 : part * 8 + 8]
+        write(downstream / f"STS/STS13-en-test/STS.input.{subset}.txt", [f"{a}\t{b}" for _, a, b in of])
+        write(downstream / f"STS/STS13-en-test/STS.gs.{subset}.txt", [s for s, _, _ in of])
+    write(downstream / "CR/custrev.pos", [f"good {a}" for _, a, _ in rows])
+    write(downstream / "CR/custrev.neg", [f"stone {b} bridge" for _, _, b in rows])
+    return folder
 
 
 def write(path: Path, lines: list[str]) -> None:
@@ -97,14 +85,14 @@ def test_tasks_that_cannot_be_scored_are_said_and_left_out_of_the_average(
     data: Path, tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(data / "senteval/downstream/STS/STS13-en-test/STS.gs.OnWN.txt", ["1.0"] * 7 + ["high"])
-    rows = [f"g\tf\ty\t0\t3.0\t{pair(i)[0]}\t{pair(i)[1]}" for i in range(5)]
-    write(data / "senteval/downstream/STS/STSBenchmark/sts-test.csv", [*rows, "g\tf\ty\t0\t3.0\ta dog runs\t "])
+    rows = [f"g\tf\ty\t0\t3.0\t{text}" for text in ("a\tb", "a c\td", "a dog runs\t ")]
+    write(data / "senteval/downstream/STS/STSBenchmark/sts-test.csv", rows)
     kept = tmp_path / "scores.json"
     code, out, _ = run(capsys, "--model", tiny_model, "--data", data, "--json", kept)
     scores = json.loads(kept.read_text())
     assert code == 0 and "2 of 7 tasks" in out
     assert "note: STS12 left out: " in out and "STS.gs.OnWN.txt, line 8: score 'high' is not a number" in out
-    assert "note: STSBenchmark: all 6 gold scores are equal, so no correlation is defined" in out
+    assert "note: STSBenchmark: all 3 gold scores are equal, so no correlation is defined" in out
     assert "note: STSBenchmark: 1 empty sentence, encoded as special tokens alone" in out
     assert scores["sts"]["STSBenchmark"]["spearman"]["all"] is None
     assert scores["averages"]["sts"] == scores["sts"]["SICKRelatedness"]["spearman"]["all"]

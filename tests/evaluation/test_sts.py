@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import pearsonr, spearmanr
 
 from train.encoder.pooling import POOLINGS
-from train.evaluation.model import Batches, PairScorer, batch_bounds, load_model, rows_among
+from train.evaluation.model import PairScorer, batch_bounds, load_model
 from train.evaluation.similarity import correlate, cosine, pearson, spearman, whiten
 from train.evaluation.tasks import sts
 from train.evaluation.tasks.registry import EvaluationProtocol, downstream_folder
@@ -151,28 +151,6 @@ def test_batches_cover_all_rows_within_the_budget(lengths: list[int], budget: in
     assert all(lengths[stop - 1] * (stop - start) <= budget or stop == start + 1 for start, stop in bounds)
 
 
-def test_each_distinct_sentence_is_encoded_once_and_returned_in_order(
-    tiny_model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("train.evaluation.model.CPU_BATCH_TOKENS", 8)
-    model = load_model(str(tiny_model))
-    distinct = {}
-    assert rows_among(distinct, ["a b", "c", "a b"]).tolist() == [0, 1, 0]
-    assert rows_among(distinct, ["c", "d e f g"]).tolist() == [1, 2]
-    seen = []
-
-    def encode(batch: dict[str, torch.Tensor]) -> torch.Tensor:
-        assert torch.is_inference_mode_enabled()
-        seen.extend(batch["input_ids"].tolist())
-        return batch["attention_mask"].sum(dim=1, keepdim=True).float()
-
-    for threads in (1, 2):
-        seen.clear()
-        lengths = Batches([*distinct], model.tokenizer).embed(encode, threads)
-        assert lengths.flatten().tolist() == [4, 3, 6]
-        assert len(seen) == 3
-
-
 def plain_pool(hidden: list[torch.Tensor], mask: torch.Tensor, pooling: str) -> torch.Tensor:
     """Each pooling as a loop over sentences and their tokens."""
     last = hidden[-1]
@@ -209,23 +187,31 @@ def test_unknown_pooling_is_refused(tiny_model: Path) -> None:
 # --- the scorer ---
 
 
-def test_pair_scorer_equals_scoring_one_sentence_at_a_time(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("threads", [1, 2])
+def test_pair_scorer_encodes_each_sentence_once_and_scores_as_one_at_a_time(
+    tiny_model: Path, monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
     monkeypatch.setattr("train.evaluation.model.CPU_BATCH_TOKENS", 16)
     model = load_model(str(tiny_model))
     first = ["a man plays", "two dogs run in a wide green field", "rain", "one more sentence here"]
-    second = ["a man is playing", "a dog", "it rains on the old town", "one more sentence there"]
+    second = ["a man is playing", "rain", "it rains on the old town", "one more sentence there"]
     task = StsTask("pairs", [first, second], {"test": 4}, np.array([4.0, 2.5, 3.0, 4.5]))
+    seen = []
+
+    def encode(batch: dict[str, torch.Tensor]) -> torch.Tensor:
+        assert torch.is_inference_mode_enabled()
+        seen.extend(batch["input_ids"].tolist())
+        return model.encode(batch)
 
     def embed(text: str) -> np.ndarray:
         with torch.inference_mode():
             return model.encode(dict(model.tokenizer([text], return_tensors="pt")))[0].numpy()
 
-    one_by_one = [
-        float(u @ v / np.linalg.norm(u) / np.linalg.norm(v))
-        for u, v in ((embed(a), embed(b)) for a, b in zip(first, second, strict=True))
-    ]
+    pairs = [(embed(a), embed(b)) for a, b in zip(first, second, strict=True)]
+    cosines = [float(u @ v / np.linalg.norm(u) / np.linalg.norm(v)) for u, v in pairs]
     scorer = PairScorer(task, model.tokenizer)
-    assert scorer(model.encode) == pytest.approx(spearmanr(one_by_one, task.gold).statistic, abs=1e-9)
+    assert scorer(encode, threads) == pytest.approx(spearmanr(cosines, task.gold).statistic, abs=1e-9)
+    assert len(seen) == len({*first, *second}) == 7
     assert np.isnan(scorer(lambda batch: torch.ones(len(batch["input_ids"]), 3)))
 
 

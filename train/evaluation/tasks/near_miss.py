@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,13 +76,9 @@ def read(downstream: Path, name: str, split: str = "test") -> NearMissTask:
         judged = [[row for row in rows if row[0] == judgement] for judgement in ("ENTAILMENT", "CONTRADICTION")]
         texts = [normalise_spaces(row[side] for row in pairs) for pairs in judged for side in (1, 2)]
         return NearMissTask(name, texts, {split: sum(map(len, judged))})
-    beside = downstream.parent.parent
-    named = Path(os.environ.get("UNA_FAST_DATA") or beside)
-    folder = next((root / NEAR_MISSES for root in (beside, named) if (root / NEAR_MISSES).is_dir()), None)
-    if folder is None:
-        raise InputError(
-            f"{beside / NEAR_MISSES}: missing; `python -m train.download --only near-miss --to {beside}` fetches it"
-        )
+    root = downstream.parent.parent
+    if not (folder := root / NEAR_MISSES).is_dir():
+        raise InputError(f"{folder}: missing; `python -m train.download --only near-miss --to {root}` fetches it")
     subsets = (name,) if name in SUBSETS else REPLACED
     entries = [entry for subset in subsets for entry in _read_entries(folder / f"{subset}.json")]
     if split == "dev":
