@@ -9,7 +9,6 @@ width, C classes, B rows of a batch.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +20,7 @@ from sklearn.metrics import f1_score
 from sklearn.model_selection import StratifiedKFold
 from torch import Tensor, nn
 
-from train.evaluation.model import one_thread_an_operation
+from train.evaluation.model import in_threads
 from train.evaluation.tasks.registry import (
     TASKS,
     EvaluationProtocol,
@@ -132,10 +131,7 @@ def nested_folds(data: Labelled, n_classes: int, settings: FitSettings) -> Accur
     def run(split: Sequence[NDArray]) -> tuple[float, float]:
         return validated(*map(data.rows, split), n_classes, settings)[:2]
 
-    # one thread per outer fold, because its matrix products are too small to be shared by several threads
-    workers = torch.get_num_threads()  # before it is 1
-    with one_thread_an_operation(), ThreadPoolExecutor(workers) as pool:
-        dev, test = zip(*pool.map(run, _folds(data.labels.numpy(), settings.folds)), strict=True)
+    dev, test = zip(*in_threads(run, _folds(data.labels.numpy(), settings.folds)), strict=True)
     return Accuracies(round(float(np.mean(dev)), 2), round(float(np.mean(test)), 2))
 
 
