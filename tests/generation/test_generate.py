@@ -160,13 +160,6 @@ def test_a_text_becomes_one_line_and_keeps_its_words(text):
     assert line.split() == text.split() and line == line.strip()
 
 
-def test_rows_go_through_all_files_and_kinds(tmp_path):
-    (tmp_path / "a.txt").write_text("one\n\ntwo\r\n", encoding="utf-8")
-    (tmp_path / "b.jsonl").write_text('{"s": "three\\nlines"}\n{"s": ""}\n', encoding="utf-8")
-    read = list(write.sentences((str(tmp_path / "a.txt"), str(tmp_path / "b.jsonl")), "s"))
-    assert read == ["one", "", "two", "three\nlines", ""]
-
-
 def test_the_output_is_what_training_takes_as_paraphrases(corpus, written, tmp_path):
     index = una_fast.build_index([corpus, written])
     run = make_run({

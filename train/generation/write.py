@@ -29,13 +29,13 @@ from train.encoder.pretrained import from_pretrained, quiet
 from train.evaluation.model import DTYPES, batch_bounds, pick_device
 from train.generation.options import Job
 from train.record.checkpoint import check_resumed
-from train.record.folder import read_object
+from train.record.folder import read_object, write_file, write_json
 from train.record.metrics import Bar
 from train.signals import Stopped, handled, raise_stopped, tell_user
 from una_fast.corpus.source import Reading
 from una_fast.corpus.sources import open_sources
 from una_fast.errors import InputError, counted
-from una_fast.storage.files import file_checksum, write_bytes
+from una_fast.storage.files import file_checksum
 
 # Sentences are sorted by length within chunks of this many. Padding is then 2 % of the tokens of wiki_sample in batches
 # of 3,276 tokens and 5 % in batches of 8,192 (chunks of 512: 8 and 18 %).
@@ -66,7 +66,8 @@ def write_output(job: Job) -> int:
     quiet()
     device = pick_device(job.device)
     models = {f"model {number}": check_model(name, job) for number, name in enumerate(job.model, start=1)}
-    texts = list(sentences(job.corpus, job.column))
+    sources = open_sources([Path(name) for name in job.corpus], Reading(job.column))
+    texts = [text for source in sources for block in source.blocks() for text in block]
     digest = xxhash.xxh3_128_hexdigest("\n".join(texts).encode("utf-8", "surrogatepass"))
     fingerprint = job.settings() | {"corpus": digest} | models
     output, manifest, part = (Path(job.output + ending) for ending in ("", ".manifest", ".part"))
@@ -175,13 +176,6 @@ def one_line(text: str) -> str:
     return " ".join(filter(None, map(str.strip, text.splitlines())))
 
 
-def sentences(corpus: tuple[str, ...], column: str) -> Iterator[str]:
-    """Every sentence of the files, blank ones too, read as training reads them."""
-    for source in open_sources([Path(name) for name in corpus], Reading(column)):
-        for block in source.blocks():
-            yield from block
-
-
 def _finish(
     output: Path, manifest: Path, fingerprint: dict[str, Any], texts: list[str], records: sqlite3.Connection
 ) -> None:
@@ -191,9 +185,8 @@ def _finish(
         lines[row] = line
     cut, empty = records.execute("SELECT total(cut), total(empty) FROM lines").fetchone()
     notes, blank = {"cut": int(cut), "empty": int(empty)}, lines.count("")
-    write_bytes(output, "".join(f"{line}\n" for line in lines).encode())
-    about = fingerprint | {"lines": len(lines), "blank": blank, "notes": notes}
-    write_bytes(manifest, (json.dumps(about, indent=1) + "\n").encode())
+    write_file(output, "".join(f"{line}\n" for line in lines))
+    write_json(manifest, fingerprint | {"lines": len(lines), "blank": blank, "notes": notes})
     tell_user(f"{output}: {counted(len(lines), 'line')}, {blank:,} of them blank as in the corpus")
     if cut:
         tell_user(f"  {notes['cut']:,} longer than --max-source-length and cut")
