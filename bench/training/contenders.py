@@ -23,7 +23,7 @@ import una_fast
 from train.config.run import PAPER_SETTINGS, make_run
 from train.encoder.encoder import load_encoder
 from train.encoder.pretrained import load_tokenizer
-from train.launch.prepare import TrainingRows, make_indexes, resolve_options
+from train.launch.prepare import TrainingRows, make_index, resolve_options
 from train.loop.data import CPU_PARTS, GPU_MULTIPLE, GPU_PARTS, BatchMaker, Views, prefetched, unchanged
 from train.loop.distributed import Ranks, set_numerics
 from train.loop.trainer import Trainer
@@ -55,7 +55,7 @@ class Bench:
         }  # fmt: skip
         run = resolve_options(make_run(self.values))
         self.batch, self.device, self.clock = batch, torch.device(device), clock
-        self.index, _ = make_indexes(run)
+        self.index = make_index(run)
         self.tokenizer = load_tokenizer(model)
         self.una = una_fast.Augmenter(self.index, tokenizer=self.tokenizer, n_jobs=1)
         self.plan = TrainingRows.of(run, self.index).plan(run)

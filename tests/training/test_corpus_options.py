@@ -6,19 +6,15 @@ import shutil
 import warnings
 from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
 
 import una_fast
-from support.small_runs import options, train_here, write_corpus
+from support.small_runs import options, write_corpus
 from train.config.run import Run, make_parser, make_run
 from train.encoder.pretrained import load_tokenizer
 from train.launch import prepare
 from train.launch.prepare import resolve_options
-from train.loop.distributed import Ranks
 from train.record.checkpoint import first_difference
-from una_fast.augment.registry import make_augmentation
 from una_fast.errors import InputError, InputWarning
 from una_fast_cli.__main__ import main
 
@@ -26,7 +22,7 @@ from una_fast_cli.__main__ import main
 def prepared(values):
     """A run, whose index is built, and its training material."""
     run = resolve_options(make_run(values))
-    return run, prepare.TrainingRows.of(run, prepare.make_indexes(run).sentences)
+    return run, prepare.TrainingRows.of(run, prepare.make_index(run))
 
 
 @pytest.fixture
@@ -99,25 +95,19 @@ def test_the_commands_take_a_word_tokenizer_and_case(tmp_path, capsys):
     assert "river-castle," in capsys.readouterr().out
 
 
-def test_negatives_from_the_index_of_a_larger_corpus(tmp_path, tiny_model):
-    big = write_corpus(tmp_path / "big.txt", 300, seed=1)
-    una_fast.build_index([*big.read_text().splitlines(), "a zebra and a xylophone"] * 2).save(tmp_path / "big")
-    values = options(tmp_path, tiny_model, index=str(tmp_path / "big"), augment="una", alpha=1, max_steps=2)
-    with pytest.warns(InputWarning, match="was made from other text than --corpus: the words of the negatives come"):
-        assert train_here(values).status == "finished"
-    summary = json.loads((Path(values["output"]) / "run.json").read_text())
-    corpus, words = (una_fast.build_index(Path(values["corpus"][0])), una_fast.load_index(tmp_path / "big"))
-    assert summary["resume_fingerprint"]["corpus"] == f"{corpus.fingerprint}, negatives from {words.fingerprint}"
-    assert summary["corpus"]["sources"] == corpus.sources and summary["negatives_from"]["sources"] == words.sources
-    run, tokenizer = resolve_options(make_run(values)), load_tokenizer(values["model"])
-    indexes, ranks, rows = prepare.open_indexes(run), Ranks(0, 1, 0, torch.device("cpu")), np.array([4, 0, 17])
-    kept = prepare.TrainingRows.of(run, indexes.sentences)
-    anchors, _, negatives, _ = prepare.batch_maker(run, ranks, indexes, tokenizer, kept).views.of(0, 2, rows)
-    una = make_augmentation("una", words, values)
-    texts = corpus[4], corpus[0], corpus[17]
-    for ids, expected in [(anchors, texts), (negatives, una.augment(texts, epoch=2))]:
-        encoded = tokenizer(list(expected), max_length=run.max_length, padding="max_length", truncation=True)
-        assert ids["input_ids"].tolist() == encoded["input_ids"]
+@pytest.mark.parametrize("paraphrases", [(), ("copy.txt",)])
+def test_further_sources_of_an_index_give_words_alone(tmp_path, tiny_model, paraphrases):
+    values = options(tmp_path, tiny_model)
+    sources = [Path(values["corpus"][0]), *(write_corpus(tmp_path / name) for name in paraphrases)]
+    (tmp_path / "big.txt").write_text("a zebra and a xylophone\n\n" * 50)
+    una_fast.build_index([*sources, tmp_path / "big.txt"]).save(tmp_path / "big")
+    values |= {"index": str(tmp_path / "big"), **({"paraphrases": str(sources[1])} if paraphrases else {})}
+    _, rows = prepared(values)
+    assert "zebra" in list(una_fast.load_index(values["index"]).terms) and rows.rows.max() < 70
+    assert rows.paraphrase_offset == (70 if paraphrases else None)
+    assert (rows.counts["sentences"], rows.counts["trained_on"], rows.counts["blank"]) == (70, 68, 2)
+    with pytest.raises(InputError, match="made from another corpus"):
+        prepared({**values, "corpus": (str(tmp_path / "big.txt"),), "paraphrases": ""})
 
 
 @pytest.fixture
@@ -137,9 +127,8 @@ def fingerprinted(tmp_path, tiny_model):
 
     def fingerprint():
         run = resolve_options(make_run(values))
-        return prepare.resume_fingerprint(
-            run, prepare.Indexes(index, index), prepare.encoder_of(run), load_tokenizer(run.model)
-        )
+        rows, tokenizer = prepare.TrainingRows.of(run, index), load_tokenizer(run.model)
+        return prepare.resume_fingerprint(run, index, rows, prepare.encoder_of(run), tokenizer)
 
     return tmp_path, fingerprint
 
@@ -167,10 +156,11 @@ def test_what_makes_the_result_is_in_the_fingerprint(fingerprinted, name, change
     ("made", "asked", "message"),
     [
         ({"word_tokenizer": "whitespace"}, {"word_tokenizer": "whitespace"}, ""),
-        ({}, {"lowercase": False}, "made by 'treebank' with --lowercase, .* name a new folder with --index"),
+        ({}, {"lowercase": False}, "was made with --lowercase: give it here too, or name a new folder"),
         ({"word_tokenizer": "shlex:split"}, {"word_tokenizer": "shlex:split"}, ""),
         ({"word_tokenizer": "shlex:split"}, {"word_tokenizer": "builtins:list"}, "made by another word tokenizer"),
-        ({"word_tokenizer": "shlex:split"}, {}, "words were made by 'shlex:split' with --lowercase, and the run asks"),
+        ({"word_tokenizer": "shlex:split"}, {}, "its words were made by 'shlex:split'; give no other"),
+        ({"word_tokenizer": "whitespace"}, {}, "its words were made by 'whitespace'"),
     ],
 )
 def test_an_index_is_opened_by_a_run_of_the_same_words(tmp_path, made, asked, message):

@@ -8,7 +8,7 @@ from transformers import AutoTokenizer
 import una_fast
 from support.small_runs import options, train_here
 from train.config.run import POSITIVES, make_run
-from train.launch.prepare import Indexes, TrainingRows, batch_maker
+from train.launch.prepare import TrainingRows, batch_maker
 from train.loop.distributed import Ranks
 from una_fast.augment.registry import AUGMENTATIONS
 from una_fast.errors import InputError
@@ -34,7 +34,7 @@ def index():
 def maker_of(index, tiny_model, rank=0, world=1, **settings):
     run = make_run({**NEEDED, "augment": "none", "max_length": 16, "device": "cpu", "batch_size": 5, **settings})
     ranks, tokenizer = Ranks(rank, world, rank, torch.device("cpu")), AutoTokenizer.from_pretrained(tiny_model)
-    return batch_maker(run, ranks, Indexes(index, index), tokenizer, TrainingRows.of(run, index))
+    return batch_maker(run, ranks, index, tokenizer, TrainingRows(np.arange(len(index)), None, {}))
 
 
 @pytest.mark.parametrize("name", EDITS)

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 import torch
@@ -27,10 +27,7 @@ from train.loop.data import (
     GPU_MULTIPLE,
     GPU_PARTS,
     BatchMaker,
-    Ids,
     Plan,
-    Rows,
-    Source,
     Views,
     unchanged,
     usable_rows,
@@ -42,7 +39,6 @@ from train.record.folder import INDEX
 from train.record.metrics import machine, versions
 from train.record.trackers import make_trackers
 from train.signals import tell_user
-from una_fast.augment.base import TextAugmentation
 from una_fast.augment.eda import open_synonyms
 from una_fast.augment.kept_words import KeptWords, read_words
 from una_fast.augment.radius import resolve_radius
@@ -50,12 +46,11 @@ from una_fast.augment.registry import load_augmentation, make_augmentation
 from una_fast.corpus.source import Reading
 from una_fast.corpus.source import Source as CorpusSource
 from una_fast.corpus.sources import check_sources, open_sources
-from una_fast.corpus.word_tokenizers import tokenizer_name
 from una_fast.errors import InputError, InputWarning, counted
 from una_fast.index.index import KIND, Index
 from una_fast.storage import check_own, is_saved
 from una_fast.storage.files import file_checksum
-from una_fast.tokens.ids import TokenIds, token_tensors
+from una_fast.tokens.ids import TokenIds
 
 EVALUATIONS_A_SAVE = 10  # on a GPU, where an evaluation comes every second and a checkpoint of BERT-base has 1.3 GB
 
@@ -132,24 +127,11 @@ def _check_inputs(run: Run) -> None:
         check_finish(run)
 
 
-class Indexes(NamedTuple):
-    """The index of the sentences to train on, and the one that the negatives' words come from: the same or another."""
-
-    sentences: Index
-    words: Index
-
-    @property
-    def fingerprint(self) -> str:
-        """The fingerprint of both."""
-        others = [self.words.fingerprint] if self.words is not self.sentences else []
-        return ", negatives from ".join([self.sentences.fingerprint, *others])
-
-
-def make_indexes(run: Run) -> Indexes:
-    """`open_indexes` for the first process of a machine, which makes a missing index and binds it to the tokenizer.
+def make_index(run: Run) -> Index:
+    """`open_index` for the first process of a machine, which makes a missing index and binds it to the tokenizer.
 
     Raises:
-        InputError: as `open_indexes`, or the corpus or the tokenizer cannot be used.
+        InputError: as `open_index`, or the corpus or the tokenizer cannot be used.
     """
     if run.demo:
         from train.demo import prepare_demo
@@ -163,54 +145,32 @@ def make_indexes(run: Run) -> Indexes:
         index = build_index_of(run)
         TrainingRows.of(run, index)  # raises InputError before anything is written
         index.save(run.index)
-    indexes = open_indexes(run, is_checked=False)
-    if indexes.words is not indexes.sentences:
-        warnings.warn(
-            f"--index {run.index} was made from other text than --corpus: the words of the negatives come from its "
-            f"{counted(indexes.words.n_documents, 'sentence')}; without --index they come from the corpus itself",
-            InputWarning,
-            stacklevel=2,
-        )
-    TokenIds(indexes.sentences, tokenizer)  # kept in the index's folder, for all ranks
-    rows = TrainingRows.of(run, indexes.sentences)
+    index = open_index(run, is_checked=False)
+    TokenIds(index, tokenizer)  # kept in the index's folder, for all ranks
+    rows = TrainingRows.of(run, index)
     left_out = rows.counts["sentences"] - len(rows.rows)
     note = f", {left_out:,} left out as blank" if left_out else ""
-    terms = counted(indexes.sentences.n_terms, "term")
-    tell_user(f"{counted(len(rows.rows), 'sentence')} to train on{note}; {terms}")
-    return indexes
+    tell_user(f"{counted(len(rows.rows), 'sentence')} to train on{note}; {counted(index.n_terms, 'term')}")
+    return index
 
 
-def open_indexes(run: Run, is_checked: bool = True) -> Indexes:
-    """The saved indexes of a run. An --index of other text gives the words of the negatives alone.
+def open_index(run: Run, is_checked: bool = True) -> Index:
+    """The saved index of a run: its first sources are those of the run, and further ones give words for negatives.
 
     is_checked: whether another process of this machine has compared the index with the corpus.
 
     Raises:
-        InputError: as `open_index`, or the index was made from files of the corpus' names with other content.
+        InputError: it is damaged, or was made with other options or from another corpus.
     """
-    index, given = open_index(run), opened(run, sources(run))
-    names = [source["name"] for source in index.sources]
-    is_named = Path(run.index) == Path(run.output) / INDEX or names == [source.name for source in given]
-    if is_named and is_checked:
-        return Indexes(index, index)
-    digests = [{"name": source.name, "xxh3_128": source.digest()} for source in given]
-    if is_named:
-        check_sources(Path(run.index), index.sources, digests)
-    elif [of["xxh3_128"] for of in digests] != [of["xxh3_128"] for of in index.sources]:
-        return Indexes(build_index_of(run), index)
-    return Indexes(index, index)
-
-
-def open_index(run: Run) -> Index:
-    """Load the saved index of a run. Raises InputError if it is damaged, or was made with other options."""
-    tokenizer = run.word_tokenizer if ":" in run.word_tokenizer else None  # load_index needs an import path again
-    index = una_fast.load_index(run.index, word_tokenizer=tokenizer)
-    if (tokenizer is None and index.word_tokenizer != run.word_tokenizer) or index.lowercase != run.lowercase:
+    index = una_fast.load_index(run.index, word_tokenizer=run.word_tokenizer)
+    if index.lowercase != run.lowercase:
         raise InputError(
-            f"--index {run.index}: its words were made by {tokenizer_name(index.word_tokenizer)!r} with "
-            f"--{'' if index.lowercase else 'no-'}lowercase, and the run asks for {run.word_tokenizer!r} with "
-            f"--{'' if run.lowercase else 'no-'}lowercase: name a new folder with --index, or give the same options"
+            f"--index {run.index}: was made with --{'' if index.lowercase else 'no-'}lowercase: give it here too, or "
+            "name a new folder with --index"
         )
+    if not is_checked:
+        digests = [{"name": source.name, "xxh3_128": source.digest()} for source in opened(run, sources(run))]
+        check_sources(Path(run.index), index.sources[: len(digests)], digests)
     return index
 
 
@@ -226,7 +186,7 @@ def sources(run: Run) -> list[Path]:
     return [Path(path) for path in (*run.corpus, *filter(None, [run.paraphrases]))]
 
 
-def opened(run: Run, paths: Path | list[Path]) -> Sequence[CorpusSource]:
+def opened(run: Run, paths: list[Path]) -> Sequence[CorpusSource]:
     """The sources at `paths`: several for a folder or a glob."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)  # on files left out; building the index shows these warnings
@@ -255,25 +215,24 @@ class TrainingRows:
         Raises:
             InputError: paraphrases of another length than the corpus, or fewer sentences than a batch.
         """
-        n_anchors, offset = index.n_documents, None
-        if run.paraphrases:
-            last = index.sources[-len(opened(run, Path(run.paraphrases))) :]
-            n_paraphrases = sum(source["n_documents"] for source in last)
-            n_anchors = offset = index.n_documents - n_paraphrases
-            if n_anchors != n_paraphrases:
-                raise InputError(
-                    f"--paraphrases {run.paraphrases}: has {counted(n_paraphrases, 'sentence')} and the corpus "
-                    f"{n_anchors:,}: line i of one must be a paraphrase of line i of the other"
-                )
+        n_files = [len(opened(run, paths)) for paths in (sources(run), [Path(path) for path in run.corpus])]
+        n_all, n_anchors = (sum(source["n_documents"] for source in index.sources[:n]) for n in n_files)
+        if run.paraphrases and n_all != 2 * n_anchors:
+            raise InputError(
+                f"--paraphrases {run.paraphrases}: has {counted(n_all - n_anchors, 'sentence')} and the corpus "
+                f"{n_anchors:,}: line i of one must be a paraphrase of line i of the other"
+            )
         kept = KeptWords.of(run.keep_punctuation, run.keep_words, index.lowercase)
-        rows, blank, blank_paraphrases = usable_rows(kept.rows(index), n_anchors)
+        blank_rows = kept.rows(index)
+        rows, blank, blank_paraphrases = usable_rows(blank_rows[blank_rows < n_all], n_anchors)
         if len(rows) < run.batch_size:
             raise InputError(
                 f"the corpus has {counted(len(rows), 'sentence')} with words, fewer than --batch-size "
                 f"{run.batch_size}: give more text or a smaller batch"
             )
         about = {"sentences": n_anchors, "trained_on": len(rows), "blank": blank}
-        return cls(rows, offset, about | {"blank_paraphrases": blank_paraphrases, "terms": index.n_terms})
+        about |= {"blank_paraphrases": blank_paraphrases, "terms": index.n_terms}
+        return cls(rows, n_anchors if run.paraphrases else None, about)
 
     def plan(self, run: Run) -> Plan:
         """Which rows each step of the run takes."""
@@ -289,7 +248,9 @@ def encoder_of(run: Run) -> SentenceEncoder:
     return encoder
 
 
-def resume_fingerprint(run: Run, indexes: Indexes, encoder: SentenceEncoder, tokenizer: Any) -> dict[str, Any]:
+def resume_fingerprint(
+    run: Run, index: Index, rows: TrainingRows, encoder: SentenceEncoder, tokenizer: Any
+) -> dict[str, Any]:
     """What --resume must find unchanged, by name; a checkpoint stores it. run: a run with all options resolved."""
     vocabulary = sorted(tokenizer.get_vocab().items())
     tokenizing = tokenizer.backend_tokenizer.to_str() if tokenizer.is_fast else repr(vocabulary)
@@ -297,7 +258,8 @@ def resume_fingerprint(run: Run, indexes: Indexes, encoder: SentenceEncoder, tok
     files = {"dev pairs": run.dev, "synonyms": run.synonyms, "words to keep": run.keep_words}
     return {
         **flags_of(run.identity()),
-        "corpus": indexes.fingerprint,
+        "corpus": index.fingerprint,
+        "sentences": rows.counts["sentences"],  # an index may hold more
         "model": weights_digest(encoder.backbone),
         "model's tokenizer": xxhash.xxh3_128_hexdigest(tokenizing.encode()),
         "model's config.json": file_checksum(Path(config)),
@@ -306,24 +268,19 @@ def resume_fingerprint(run: Run, indexes: Indexes, encoder: SentenceEncoder, tok
     }
 
 
-def batch_maker(run: Run, ranks: Ranks, indexes: Indexes, tokenizer: Any, rows: TrainingRows) -> BatchMaker:
+def batch_maker(run: Run, ranks: Ranks, index: Index, tokenizer: Any, rows: TrainingRows) -> BatchMaker:
     """The BatchMaker of this rank: the sources of anchors, positives and negatives, and when a step has negatives."""
-    (sentences, words), offset = indexes, rows.paraphrase_offset
     always = {"seed": run.seed, "tokenizer": tokenizer, "n_jobs": 1}
-    tokens, negative, positive = None, None, None  # a sentence is its own positive
+    tokens, positive, negative = None, None, None  # a sentence is its own positive
     if run.augment not in (None, "none"):
-        is_same = words is sentences
-        augmentation = make_augmentation(
-            run.augment, words, vars(run), **{**always, "tokenizer": tokenizer if is_same else None}
-        )
-        tokens = augmentation.tokens or TokenIds(sentences, tokenizer)
-        negative = augmentation.token_ids if is_same else _of_texts(augmentation, sentences, tokens)
-    tokens = tokens or TokenIds(sentences, tokenizer)
+        augmentation = make_augmentation(run.augment, index, vars(run), **always)
+        tokens, negative = augmentation.tokens, augmentation.token_ids
+    tokens = tokens or TokenIds(index, tokenizer)
     if run.positives != SAME:
         offered = {"strength": run.positives_strength, "synonyms": run.synonyms or None}
-        positive = make_augmentation(run.positives, sentences, offered, **always).token_ids
-    elif offset is not None:
-        positive = unchanged(tokens, offset)
+        positive = make_augmentation(run.positives, index, offered, **always).token_ids
+    elif rows.paraphrase_offset is not None:
+        positive = unchanged(tokens, rows.paraphrase_offset)
     negative_views = loss_row(run.loss).negative_views
     on_gpu = ranks.device.type == "cuda"
     return BatchMaker(
@@ -337,31 +294,14 @@ def batch_maker(run: Run, ranks: Ranks, indexes: Indexes, tokenizer: Any, rows: 
     )
 
 
-def _of_texts(augmentation: TextAugmentation, index: Index, tokens: TokenIds) -> Source:
-    """Augmented sentences of `index`, drawn as text because the augmentation is of another index.
-
-    A sentence takes some 100 us instead of 1, and its text stands for its row in the draws.
-    """
-
-    def source(rows: Rows, epoch: int, max_length: int) -> Ids:
-        texts = augmentation.augment([index.sentence(row) for row in rows.tolist()], epoch)
-        ids = token_tensors(len(rows), max_length, tokens)
-        tokens.write_texts(texts, np.arange(len(rows)), ids)
-        return ids
-
-    return source
-
-
-def summary_of(run: Run, ranks: Ranks, indexes: Indexes, rows: TrainingRows, fingerprint: Any) -> dict[str, Any]:
+def summary_of(run: Run, ranks: Ranks, index: Index, rows: TrainingRows, fingerprint: Any) -> dict[str, Any]:
     """What run.json holds of a run before its first step."""
-    sentences, words = indexes
     return {
         "settings": vars(run),
-        "resolved": {"radius": resolve_radius(run.radius, words.n_terms)},
+        "resolved": {"radius": resolve_radius(run.radius, index.n_terms)},
         "versions": versions(),
         "machine": machine(),
         "ranks": ranks.world,
-        "corpus": {**rows.counts, "sources": sentences.sources},
-        **({"negatives_from": {"sources": words.sources}} if words is not sentences else {}),
+        "corpus": {**rows.counts, "sources": index.sources},
         "resume_fingerprint": fingerprint,
     }

@@ -44,6 +44,7 @@ from train.record.folder import (
 from train.record.metrics import peak_memory
 from train.signals import Stopped, end_at_once, handled, raise_stopped, stop_then_end, tell_stopping, tell_user
 from una_fast.errors import InputError, InputWarning, counted
+from una_fast.index.index import Index
 from una_fast.parallel import n_cores
 
 
@@ -96,8 +97,8 @@ def train(run: Run, held: ExitStack, ready: Callable[[], object] = lambda: None)
             if ranks.first:
                 held.enter_context(output_folder(Path(run.output), RUN, run.resume, vars(run)))
         with errors_of_all(ranks):
-            indexes = None if ranks.local_rank else prepare.make_indexes(run)
-        return run, _train(run, ranks, indexes, ready)
+            index = None if ranks.local_rank else prepare.make_index(run)
+        return run, _train(run, ranks, index, ready)
 
 
 @contextmanager
@@ -132,16 +133,16 @@ def errors_of_all(ranks: Ranks) -> Iterator[None]:
         raise InputError(first)
 
 
-def _train(run: Run, ranks: Ranks, indexes: prepare.Indexes | None, ready: Callable[[], object]) -> Outcome:
-    """`train` with resolved options. indexes: None if another process of this machine has made and checked them."""
+def _train(run: Run, ranks: Ranks, index: Index | None, ready: Callable[[], object]) -> Outcome:
+    """`train` with resolved options. index: None if another process of this machine has made and checked it."""
     output = Path(run.output)
     with errors_of_all(ranks):
-        indexes = indexes or prepare.open_indexes(run)
+        index = index or prepare.open_index(run)
         tokenizer, encoder = load_tokenizer(run.model, run.trust_remote_code), prepare.encoder_of(run)
+        rows = prepare.TrainingRows.of(run, index)
         # before a use sets the tokenizer's padding
-        fingerprint = prepare.resume_fingerprint(run, indexes, encoder, tokenizer)
-        rows = prepare.TrainingRows.of(run, indexes.sentences)
-        maker, scorer, layout = prepare.batch_maker(run, ranks, indexes, tokenizer, rows), None, encoder.layout
+        fingerprint = prepare.resume_fingerprint(run, index, rows, encoder, tokenizer)
+        maker, scorer, layout = prepare.batch_maker(run, ranks, index, tokenizer, rows), None, encoder.layout
         if run.dev:
             scorer = PairScorer(load_dev(run.dev), tokenizer, layout.max_length, ranks.device, layout.prepared)
     check_alike(ranks, fingerprint)
@@ -150,7 +151,7 @@ def _train(run: Run, ranks: Ranks, indexes: prepare.Indexes | None, ready: Calla
         if ranks.first:
             tell_user(f"{output}: already finished")
         return Outcome("finished", progress)
-    about = prepare.summary_of(run, ranks, indexes, rows, fingerprint)
+    about = prepare.summary_of(run, ranks, index, rows, fingerprint)
     trainer, stop = Trainer(run, ranks, encoder, rows.plan(run), state), StopConsensus(ranks)
     if ranks.device.type == "cuda":
         from train.launch.memory import warn_of_memory

@@ -250,7 +250,7 @@ def _checked_tokenizer(folder: Path, meta: dict[str, Any], given: str | Split | 
     """The word tokenizer of a saved index: the one given, or the one of its name. Refuses one that splits otherwise."""
     name: str = meta["word_tokenizer"]
     tokenizer = name if given is None else resolve_tokenizer(given)
-    if name in NAMED:
+    if name in NAMED or given in NAMED:
         if tokenizer != name:
             raise InputError(f"{folder}: its words were made by {name!r}; give no other word_tokenizer")
         return name
