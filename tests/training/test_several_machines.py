@@ -10,7 +10,8 @@ import torch
 
 import una_fast
 from support.small_runs import assert_same_run, finish, free_port, options, start_prepared, wait_for_step
-from train.launch.run import check_alike
+from train.config.run import Run
+from train.launch.run import beginning
 from train.loop.distributed import Ranks
 from una_fast.errors import InputError
 from una_fast.index.copies import fetch_index
@@ -54,7 +55,7 @@ def test_a_stopped_run_goes_on_where_other_machines_have_no_checkpoint(tmp_path,
 @pytest.mark.parametrize("name", ["corpus", "--learning-rate", "model"])
 def test_machines_that_differ_are_refused(monkeypatch, name):
     fingerprint = {"--learning-rate": "a", "corpus": "a", "model": "a"}
-    gathered = [fingerprint, fingerprint, {**fingerprint, name: "b"}]
-    monkeypatch.setattr(torch.distributed, "all_gather_object", lambda into, mine: into.__setitem__(slice(3), gathered))
+    monkeypatch.setattr(torch.distributed, "broadcast_object_list", lambda sent: sent[0].update(fingerprint))
+    monkeypatch.setattr(torch.distributed, "all_gather_object", lambda into, mine: into.__setitem__(2, mine))
     with pytest.raises(InputError, match=f"rank 2 has {name} b, and rank 0 a: give all machines the same options"):
-        check_alike(Ranks(1, 3, 0, torch.device("cpu")), fingerprint)
+        beginning(Run(output=""), Ranks(2, 3, 0, torch.device("cpu")), {**fingerprint, name: "b"})

@@ -21,7 +21,6 @@ from train.encoder.cpu import has_bf16
 from train.encoder.encoder import SentenceEncoder, head_of, load_encoder, masking_of, weights_digest
 from train.encoder.pooling import AUTO, OF_TRAINING, POOLINGS
 from train.encoder.pretrained import check_embeddings, load_config, load_tokenizer, read_modules
-from train.evaluation.tasks.sts import load_dev
 from train.loop.data import (
     CPU_PARTS,
     GPU_MULTIPLE,
@@ -116,6 +115,8 @@ def _check_inputs(run: Run) -> None:
     make_trackers(run.report_to)
     read_words(run.keep_words)
     if run.dev:
+        from train.evaluation.tasks.sts import load_dev
+
         load_dev(run.dev)
     if run.positives in WITH_SYNONYMS:
         open_synonyms(run.synonyms or None)

@@ -20,15 +20,13 @@ import torch.distributed as dist
 
 from train.config.run import Run
 from train.encoder.pretrained import load_tokenizer, quiet
-from train.evaluation.model import PairScorer
-from train.evaluation.tasks.sts import load_dev
 from train.launch import prepare
 from train.launch.ranks import EXIT_BAD_INPUT, tell_end
 from train.loop.distributed import FAILED, Ranks, StopConsensus, join_group, of_all_ranks, set_numerics
 from train.loop.loop import Loop, Outcome, Saves
 from train.loop.telemetry import Telemetry
 from train.loop.trainer import Trainer
-from train.record.checkpoint import Progress, first_difference, has_checkpoint, load_checkpoint
+from train.record.checkpoint import Progress, check_resumed, first_difference, has_checkpoint, load_checkpoint
 from train.record.folder import (
     BEST,
     DEV,
@@ -39,6 +37,7 @@ from train.record.folder import (
     is_finished,
     old_names,
     output_folder,
+    read_json,
     write_json,
 )
 from train.record.metrics import peak_memory
@@ -144,8 +143,10 @@ def _train(run: Run, ranks: Ranks, index: Index | None, ready: Callable[[], obje
         fingerprint = prepare.resume_fingerprint(run, index, rows, encoder, tokenizer)
         maker, scorer, layout = prepare.batch_maker(run, ranks, index, tokenizer, rows), None, encoder.layout
         if run.dev:
+            from train.evaluation.model import PairScorer
+            from train.evaluation.tasks.sts import load_dev
+
             scorer = PairScorer(load_dev(run.dev), tokenizer, layout.max_length, ranks.device, layout.prepared)
-    check_alike(ranks, fingerprint)
     progress, state, is_done = beginning(run, ranks, fingerprint)
     if is_done:
         if ranks.first:
@@ -185,36 +186,35 @@ def _train(run: Run, ranks: Ranks, index: Index | None, ready: Callable[[], obje
     return outcome
 
 
-def check_alike(ranks: Ranks, fingerprint: dict[str, Any]) -> None:
-    """Refuse machines that would train on different sentences, from different weights, or with different settings."""
-    first, *others = of_all_ranks(ranks, fingerprint)
-    for rank, other in enumerate(others, start=1):
-        if different := first_difference(first, other):
-            what, of_first, value = different
-            raise InputError(
-                f"rank {rank} has {what} {value}, and rank 0 {of_first}: give all machines the same options, the same "
-                "model, and the same index: copy one folder, or build it on each from the same corpus"
-            )
-
-
 def beginning(run: Run, ranks: Ranks, fingerprint: dict[str, Any]) -> tuple[Progress, dict[str, Any] | None, bool]:
     """Where the run begins, the state of its checkpoint if there is one, and whether no step is left.
 
     Rank 0 reads them for all ranks: a machine whose --output is not shared has no checkpoint.
 
     Raises:
-        InputError: the checkpoint is damaged, or of another run.
+        InputError: the checkpoint is damaged or of another run, or machines would train on different sentences, from
+            different weights, or with different settings.
     """
-    output, start = Path(run.output), [(Progress(), None, False)]
+    output, progress, state, is_done = Path(run.output), Progress(), None, False
     with errors_of_all(ranks):
-        if ranks.first:
-            progress, state = Progress(), None
-            if run.resume and has_checkpoint(output):  # a run that was killed before its first step begins anew
-                progress, state = load_checkpoint(output, fingerprint)
-            start = [(progress, state, run.resume and is_finished(output))]
+        if ranks.first and run.resume and is_finished(output):
+            summary, is_done = read_json(output / SUMMARY), True
+            check_resumed(output, summary["resume_fingerprint"], fingerprint)
+            progress = Progress(**summary["progress"])
+        elif ranks.first and run.resume and has_checkpoint(output):  # a run killed before its first step begins anew
+            progress, state = load_checkpoint(output, fingerprint)
+    sent = [fingerprint, progress, state, is_done]
     if ranks.world > 1:
-        dist.broadcast_object_list(start)
-    return start[0]
+        dist.broadcast_object_list(sent)
+    of_first, *start = sent
+    with errors_of_all(ranks):
+        if different := first_difference(of_first, fingerprint):
+            what, first, value = different
+            raise InputError(
+                f"rank {ranks.rank} has {what} {value}, and rank 0 {first}: give all machines the same options, the "
+                "same model, and the same index: copy one folder, or build it on each from the same corpus"
+            )
+    return tuple(start)
 
 
 def report(run: Run, outcome: Outcome) -> int:

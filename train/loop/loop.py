@@ -9,11 +9,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from train.evaluation.model import PairScorer
 from train.loop.data import BatchMaker, prefetched
 from train.loop.distributed import FAILED, StopConsensus
 from train.loop.telemetry import Telemetry
@@ -21,6 +20,9 @@ from train.loop.trainer import Trainer
 from train.record.checkpoint import Pointer, Progress, save_encoder, snapshot, write_checkpoint
 from train.record.folder import BEST, LAST
 from una_fast.errors import InputError
+
+if TYPE_CHECKING:
+    from train.evaluation.model import PairScorer
 
 
 @dataclass(frozen=True)
