@@ -55,7 +55,7 @@ def test_a_stopped_run_goes_on_where_other_machines_have_no_checkpoint(tmp_path,
 @pytest.mark.parametrize("name", ["corpus", "--learning-rate", "model"])
 def test_machines_that_differ_are_refused(monkeypatch, name):
     fingerprint = {"--learning-rate": "a", "corpus": "a", "model": "a"}
-    monkeypatch.setattr(torch.distributed, "broadcast_object_list", lambda sent: sent[0].update(fingerprint))
+    monkeypatch.setattr(torch.distributed, "broadcast_object_list", lambda sent: sent.__setitem__(0, fingerprint))
     monkeypatch.setattr(torch.distributed, "all_gather_object", lambda into, mine: into.__setitem__(2, mine))
     with pytest.raises(InputError, match=f"rank 2 has {name} b, and rank 0 a: give all machines the same options"):
         beginning(Run(output=""), Ranks(2, 3, 0, torch.device("cpu")), {**fingerprint, name: "b"})
