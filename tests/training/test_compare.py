@@ -53,18 +53,15 @@ def test_every_condition_has_every_seed_with_its_settings(finished):
 def test_differences_are_those_of_the_runs_by_seed(finished):
     content = json.loads((output_of(finished) / "compare.json").read_text())
     for name in ("paper", "recommended", "near-misses"):
-        found = content["differences"][name]
+        differences = content["differences"][name]
         for score in ("dev/dev", PROBE):
             each = [content["scores"][name][s][score] - content["scores"]["none"][s][score] for s in ("3", "1")]
-            assert found[score]["difference"] == pytest.approx(sum(each) / 2) and found[score]["n"] == 2
-            assert found[score]["low"] <= found[score]["difference"] <= found[score]["high"]
+            assert differences[score]["difference"] == pytest.approx(sum(each) / 2) and differences[score]["n"] == 2
+            assert differences[score]["low"] <= differences[score]["difference"] <= differences[score]["high"]
     assert all("the dev score changes by" in line for line in content["answer"][:3])
     assert content["before"][PROBE] > 0
-
-
-def test_the_page_has_pictures_and_the_answer(finished):
     page = (output_of(finished) / "compare.html").read_text()
-    assert "plotly" in page and "the dev score changes by" in page
+    assert "plotly" in page and all(line.split("(")[0] in page for line in content["answer"][:3])
 
 
 def test_the_same_command_does_nothing_twice_wherever_its_folder_is(finished, tmp_path, monkeypatch):
@@ -80,12 +77,6 @@ def test_another_command_is_refused(finished, monkeypatch, capsys):
     monkeypatch.delenv("UNA_FAST_DATA", raising=False)
     assert call(finished, seeds="3") == 2
     assert "--seeds was [3, 1] when" in capsys.readouterr().err
-
-
-def test_a_folder_of_others_is_refused_before_a_byte_is_written(words, tmp_path, capsys):
-    (tmp_path / "mine.txt").write_text("kept")
-    assert call(words, output=tmp_path) == 2
-    assert "holds mine.txt" in capsys.readouterr().err and [*tmp_path.iterdir()] == [tmp_path / "mine.txt"]
 
 
 @pytest.mark.parametrize(
@@ -115,4 +106,3 @@ def test_pairs_are_anchors_and_positives(finished, tmp_path, monkeypatch, capsys
     (tmp_path / "pairs.tsv").write_text("other\ttext\n")
     assert call(pairs, output=tmp_path / "out", pairs=tmp_path / "pairs.tsv", seeds="3", pooling="max") == 2
     assert "build the index again or give the corpus it was made from" in capsys.readouterr().err
-    shutil.rmtree(tmp_path / "out")

@@ -8,9 +8,8 @@ import torch
 
 from train.loop.distributed import Ranks, StopConsensus
 from train.loop.telemetry import Telemetry
-from train.record import metrics
 from train.record.checkpoint import Progress
-from train.record.metrics import Bar, Stopwatch
+from train.record.metrics import Stopwatch
 
 RANKS = Ranks(0, 1, 0, torch.device("cpu"))
 
@@ -55,15 +54,10 @@ def test_a_gpu_is_timed_by_events_and_never_waited_for(monkeypatch):
     assert not Event.waited
     watch.finish()
     assert watch.seconds["forward"] == 6.0 and Event.waited == 1
-
-
-def test_a_cpu_is_timed_at_once():
-    watch = Stopwatch(torch.device("cpu"))
+    watch = Stopwatch(torch.device("cpu"))  # which is timed at once
     with watch.phase("data"):
         pass
     assert 0 < watch.seconds["data"] < 1
-    watch.finish()
-    assert list(watch.seconds) == ["data"]
 
 
 @pytest.fixture
@@ -93,20 +87,3 @@ def test_the_time_left_does_not_count_the_first_evaluation(telemetry, monkeypatc
     record(telemetry, 1)
     telemetry.close()
     assert telemetry._bar.start_t == begun + 1000
-
-
-@pytest.mark.slow
-def test_a_reader_that_is_gone_stops_no_run(monkeypatch):
-    class Gone:
-        encoding = "utf-8"
-
-        def write(self, text):
-            raise BrokenPipeError
-
-        flush = isatty = lambda self: False
-
-    monkeypatch.setattr(metrics.sys, "stderr", Gone())
-    bar = Bar(0, 9, "step")
-    bar.write("a line", file=metrics.STDERR)
-    bar.update(9)
-    bar.close()
