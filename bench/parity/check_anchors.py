@@ -31,19 +31,18 @@ from una_fast.tokens.binding import encode_sentences, encode_table
 from una_fast.tokens.subwords import SubwordEncoder
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
-from support import tokenizer_training
-from support.tokenizer_families import FAMILIES
+from support import tokenizer_families
 
 RESULT = Path(__file__).parents[1] / "results" / "tokenizers.json"
 TRAINING_LINES, SUBWORDS = 20_000, 32_000
 
 
 def load_tokenizer(name: str, index: Any) -> Any:
-    if name not in FAMILIES:
+    if name not in tokenizer_families.FAMILIES:
         return AutoTokenizer.from_pretrained(name)
-    tokenizer_training.training_lines = lambda: list(sentences(index, 0, min(TRAINING_LINES, index.n_documents)))
-    tokenizer_training.VOCABULARY = SUBWORDS
-    return FAMILIES[name]()
+    tokenizer_families.training_lines = lambda: list(sentences(index, 0, min(TRAINING_LINES, index.n_documents)))
+    tokenizer_families.VOCABULARY = SUBWORDS
+    return tokenizer_families.FAMILIES[name]()
 
 
 def sentences(index: Any, start: int, stop: int) -> Iterator[str]:
@@ -116,7 +115,7 @@ def record(name: str, lines: int) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus", type=Path)
-    parser.add_argument("--tokenizer", nargs="+", default=list(FAMILIES))
+    parser.add_argument("--tokenizer", nargs="+", default=list(tokenizer_families.FAMILIES))
     parser.add_argument("--lines", type=int, help="the first lines of the corpus only")
     parser.add_argument("--lines-a-call", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=3)

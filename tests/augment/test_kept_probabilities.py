@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import una_fast
-from support.encoder_tokenizers import bert_uncased, roberta
 from support.short_corpus import CORPUS
+from support.tokenizer_families import bert_uncased, roberta
 from una_fast.augment import settings as augmenter_settings
 
 LONG = " ".join(f"w{i % 3000}" for i in range(5000))  # more words than `choose` takes

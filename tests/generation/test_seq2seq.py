@@ -10,7 +10,7 @@ import torch
 
 from support.seq2seq_models import FAMILIES, POSITIONS, save, save_marian
 from support.small_runs import WORDS
-from support.tokenizer_training import training_lines
+from support.tokenizer_families import training_lines
 from train.generation.options import Job
 from train.generation.write import Seq2Seq, check_model
 from una_fast.errors import InputError

@@ -8,8 +8,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
 
 import una_fast
-from support.decoder_tokenizers import llama3
-from support.tokenizer_families import FAMILIES, bert_uncased, training_lines
+from support.tokenizer_families import FAMILIES, bert_uncased, llama3, training_lines
 from una_fast.integrations.sentence_transformers import RowCollator, row_dataset
 from una_fast.integrations.transformers import RowCollator as PlainRowCollator
 

@@ -20,8 +20,15 @@ from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_to
 from transformers import PreTrainedTokenizerFast
 
 import una_fast
-from support.decoder_tokenizers import LLAMA3, _train_byte_level, _train_marked
-from support.tokenizer_training import sentencepiece_unigrams, template, train, wrap
+from support.tokenizer_families import (
+    LLAMA3,
+    _train_byte_level,
+    _train_marked,
+    sentencepiece_unigrams,
+    template,
+    train,
+    wrap,
+)
 
 SENTENCES, EPOCHS = 150, 2
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

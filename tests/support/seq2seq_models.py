@@ -22,7 +22,7 @@ from transformers import (
 )
 
 from support.small_runs import WORDS
-from support.tokenizer_training import training_lines
+from support.tokenizer_families import training_lines
 
 SPECIAL = ["<pad>", "</s>", "<unk>", "<s>"]
 POSITIONS = 48

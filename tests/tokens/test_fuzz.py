@@ -10,8 +10,7 @@ from transformers import PreTrainedTokenizerFast
 
 import una_fast
 from support import fuzz
-from support.encoder_tokenizers import bert_uncased
-from support.tokenizer_training import sentencepiece_unigrams, template, wrap
+from support.tokenizer_families import bert_uncased, sentencepiece_unigrams, template, wrap
 
 ROWS, MANY_ROWS = 60_000, 1_000_000
 SPECIAL = [(token, 0.0) for token in fuzz.SPECIAL]

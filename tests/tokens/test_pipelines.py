@@ -10,8 +10,7 @@ from tokenizers import Regex, normalizers, pre_tokenizers, processors
 from transformers import CanineTokenizer, PreTrainedTokenizerBase
 
 import una_fast
-from support.decoder_tokenizers import LLAMA3, gemma, llama2, llama3, superbpe
-from support.tokenizer_families import roberta, training_lines, xlm_roberta
+from support.tokenizer_families import LLAMA3, gemma, llama2, llama3, roberta, superbpe, training_lines, xlm_roberta
 from una_fast import InputError
 from una_fast.errors import InputWarning
 from una_fast.tokens.pipelines import NotByWordError
