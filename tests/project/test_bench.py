@@ -8,7 +8,7 @@ import torch
 
 from bench import report, style
 from bench.check import REFERENCES, slower, summary
-from bench.training import train_cpu, train_gpu, trainers
+from bench.training import train_gpu, trainers
 from bench.training.step_table import COLUMNS
 from bench.training.utilisation import step_flops
 from support.small_runs import write_corpus
@@ -27,7 +27,6 @@ def corpus(tmp_path):
 def one_thread(monkeypatch):
     """Use one thread: a tiny model gains nothing from more."""
     threads = torch.get_num_threads()
-    monkeypatch.setattr(train_cpu, "n_cores", lambda n_jobs: 1)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     torch.set_num_threads(1)
     yield
@@ -56,21 +55,6 @@ def test_the_gpu_bench_runs_whole_and_in_parts(corpus, tiny_model, tmp_path, cap
     assert epoch["rows"][0][:3] == ["off", "24", "3"] and epoch["rows"][0][7].endswith(" %")
     assert sum(float(cell.removesuffix(" %")) for cell in shares["rows"][0][1:]) == pytest.approx(100, abs=1)
     assert "torch" in steps["machine"] and "Where an epoch's time goes" in capsys.readouterr().out
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("one_thread")
-def test_the_cpu_bench_measures_sentence_transformers_too(corpus, tiny_model, tmp_path, capsys):
-    pytest.importorskip("accelerate")
-    path = tmp_path / "train_cpu.json"
-    arguments = ["--corpus", corpus, "--model", str(tiny_model), "--batch-size", "8", "--rounds", "1"]
-    assert train_cpu.main([*arguments, "--json", str(path)]) == 0
-    (table,) = json.loads(path.read_text())["tables"]
-    assert [row[0] for row in table["rows"]] == [
-        "una_fast, fp32", "una_fast, bf16", "(batches alone)", "sentence-transformers, fp32",
-        "sentence-transformers, bf16",
-    ]  # fmt: skip
-    assert all(float(row[1].replace(",", "")) > 0 for row in table["rows"][:2])
 
 
 def test_operations_are_those_of_the_formula():

@@ -20,7 +20,7 @@ from bench.evidence.page import base_table, difference, pair_table, pairs_of, ta
 from bench.evidence.runs import with_average
 from bench.evidence.word_classes import window, word_classes
 from support.tokenizer_families import bert_uncased
-from train.config.run import DEFAULTS, make_run
+from train.config.run import make_run
 from train.evaluation.tasks.registry import suite
 from train.report.runs import STS_AVERAGE
 from una_fast.errors import InputError
@@ -78,12 +78,6 @@ def test_paraphrases_are_the_positive_pairs(tmp_path) -> None:
     (downstream / "STS" / "STSBenchmark" / "sts-train.csv").write_text("\n".join(rows) + "\n")
     first, second = write_pairs(tmp_path, tmp_path)
     assert first.read_text() == "a b\nx 1\nx 2\n" and second.read_text() == "b a\ny 1\ny 2\n"
-
-
-def test_a_language_model_is_trained_with_the_defaults() -> None:
-    chosen_late = {"precision", "radius", "learning_rate"}  # None: 1 % and 3e-5
-    differing = {name for name, value in LANGUAGE_MODEL.items() if DEFAULTS[name] != value}
-    assert differing <= {*chosen_late, "max_steps", "eval_every", "surface"}
 
 
 def test_a_name_states_options() -> None:

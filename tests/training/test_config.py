@@ -94,7 +94,7 @@ def test_words_of_a_run_are_its_command_line():
     assert sorted(words) == sorted(given) and parse(words) == parse(given)
 
 
-def test_a_run_goes_on_only_with_the_settings_that_make_its_result(tmp_path):
+def test_a_run_goes_on_with_and_a_report_compares_the_settings_that_make_its_result(tmp_path):
     settings = parse(NEEDED).identity()
     assert {"beta", "seed", "variant", "column", "batch_size"} <= settings.keys()
     free = {"corpus", "model", "output", "index", "nproc", "device", "dev", "save_every", "resume", "demo", "compile"}
@@ -104,13 +104,8 @@ def test_a_run_goes_on_only_with_the_settings_that_make_its_result(tmp_path):
     changed = parse([*NEEDED, "--variant", "released", "--radius", "5"]).identity()
     with pytest.raises(InputError, match="--resume: --(radius|variant) was (None|paper)"):
         check_resumed(tmp_path, before, flags_of(changed))
-
-
-def test_runs_are_compared_by_what_they_compute():
-    settings = {**vars(parse(NEEDED)), "an_option_of_long_ago": 1}
-    left_out = settings.keys() - compared(settings).keys()
-    assert {"seed", "seeds", "output", "index", "nproc", "device", "resume"} <= left_out
-    assert not {"corpus", "model", "beta", "precision", "an_option_of_long_ago"} & left_out
+    left_out = vars(parse(NEEDED)).keys() - compared({**vars(parse(NEEDED)), "an_option_of_long_ago": 1}).keys()
+    assert {"seed", "seeds", "output", "nproc", "device"} <= left_out and not {"corpus", "model", "beta"} & left_out
 
 
 @pytest.mark.parametrize(
@@ -182,9 +177,7 @@ def test_a_file_gives_options_and_the_command_line_wins(tmp_path):
     ("content", "message"),
     [
         ("resume: true", "unknown option --resume"),
-        ("beta: much", "--beta is 'much', and must be a number"),
         ("alpha: 2.5", "--alpha is 2.5, and must be a whole number"),
-        ("loss: triple", "--loss is 'triple': choose from pairs, "),
         ("keep_punctuation: 1", "--keep-punctuation is 1, and must be true or false"),
         ("model: true", "--model is True, and must be text"),
         ("loss: {pairs: 1}", "--loss is {'pairs': 1}, and must be text"),
@@ -207,15 +200,12 @@ def test_a_file_that_cannot_be_used(tmp_path, content, message):
         (["--alpha", "five"], "--alpha is 'five', and must be a whole number"),
         (["--beta", "1.5"], "--beta is 1.5: it must be at most 1"),
         (["--seed", "9" * 400], "9999: it must be below 1.84467e+19"),
-        (["--temperature", "inf"], "--temperature is inf: it must be below 1.84467e+19"),
         (["--dropout", "1"], "--dropout is 1.0: it must be below 1"),
         (["--learning-rate", "1e30"], "--learning-rate is 1e+30: it must be at most 1"),
         (["--device", "mps"], "--device is 'mps': training runs on NVIDIA's cards and on the CPU: give --device cpu"),
         (["--nproc", "4", "--batch-size", "3"], "--batch-size 3 is smaller than --nproc 4"),
         (["--seeds", "42,0,42"], "--seeds: give each seed once"),
-        (["--seeds", "42,-1"], "--seeds is -1: it must be at least 0"),
         (["--seeds", "42,x"], "--seeds is 'x', and must be a whole number: write them as 42,0,1"),
-        (["--seeds", ""], "--seeds is '', and must be a whole number"),
         (["--seeds", "42,0", "--seed", "1"], "--seed and --seeds together"),
         (["--radius", "0"], "--radius is 0: it must be above 0"),
         (["--radius", "0.5"], "radius=0.5: a number of ranks must be an integer of at least 1"),

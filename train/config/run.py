@@ -75,7 +75,7 @@ class Run:
 
     word_tokenizer: str = WORDS.option("treebank", metavar="NAME")
     """what splits a sentence into words: treebank, whitespace, rjieba (Chinese), fugashi (Japanese), pythainlp (Thai),
-    or a function of your own by its import path, as module:function"""
+    or MODULE:FUNCTION, one of your own"""
     lowercase: bool = WORDS.option(True)
     """lower-case sentences before they are split into words"""
 
@@ -184,8 +184,7 @@ class Run:
     seeds: tuple[int, ...] = OPTIMISATION.option((), least=0, role="running", metavar="N,N,...")
     """train a run for each of these seeds, in OUTPUT/seed-N, and show mean and standard deviation of the scores"""
     precision: Literal["auto", "fp32", "bf16", "fp16"] = OPTIMISATION.option("auto")
-    """number format of the encoder's arithmetic (autocast), while the weights stay in fp32; auto: bf16 where the device
-    has instructions for it, else fp32"""
+    """number format of the encoder's arithmetic (autocast); weights stay in fp32; auto: bf16 where the device has it"""
     grad_cache: int = OPTIMISATION.option(0, least=0)
     """texts of a rank that are encoded at a time, each twice, so that a large batch fits into memory; 0: all, once.
     Accumulating gradients is no option: of small batches it is another loss, with fewer negatives for a sentence"""
