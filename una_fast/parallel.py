@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from itertools import islice
@@ -40,7 +40,7 @@ def free_memory() -> int | None:
 
 def map_ahead(
     submit: Callable[[Item], Future[Result]], items: Iterable[Item], ahead: int
-) -> Iterator[tuple[Item, Result]]:
+) -> Generator[tuple[Item, Result], None, None]:
     """Each item with its result, in order.
 
     The calling thread reads `items`, and submits `ahead` of them before it waits for the first. So no worker waits for

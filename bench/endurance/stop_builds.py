@@ -41,9 +41,9 @@ def build(kind: str, corpus: Path, folder: Path) -> None:
     """Build the index, in small pieces; the name of each stage is printed when the stage begins."""
     run = Runner.run
 
-    def said(runner: Runner, stage: str, *tasks: Any) -> None:
+    def said(runner: Runner, stage: str, *tasks: Any) -> list[Any]:
         print(stage, flush=True)
-        run(runner, stage, *tasks)
+        return run(runner, stage, *tasks)
 
     Runner.run = said
     if kind == "alone":

@@ -62,9 +62,9 @@ class Stages:
         self._places = [work_folder(folder), folder]
         run = Runner.run
 
-        def timed(runner: Runner, stage: str, *tasks: Any) -> None:
+        def timed(runner: Runner, stage: str, *tasks: Any) -> list[Any]:
             self.enter(stage)
-            run(runner, stage, *tasks)
+            return run(runner, stage, *tasks)
 
         Runner.run = timed
         opened = build_module.load_index

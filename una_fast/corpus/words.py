@@ -84,7 +84,7 @@ def parse_corpus(
     a core. The result does not depend on n_jobs. Raises InputError for bad input, and for a corpus without a single
     word.
     """
-    parser, summaries = Parser(word_tokenizer(tokenizer, lowercase)), []
+    parser, summaries = Parser(word_tokenizer(tokenizer, lowercase)), list[dict[str, Any]]()
     sources = open_sources(corpus, reading or Reading())
     with Workers(n_jobs) as workers, tqdm(unit=" sentences", unit_scale=True, disable=not progress) as bar:
         parser.add(read_blocks(sources, summaries, workers.read_ahead), workers, bar.update)

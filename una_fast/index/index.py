@@ -25,8 +25,8 @@ from una_fast.corpus.word_tokenizers import (
 )
 from una_fast.errors import InputError, counted
 from una_fast.index.scores import term_frequency
-from una_fast.storage import cached_arrays, is_saved, resolved, save_arrays
-from una_fast.storage.folder import MANIFEST, Arrays, find_manifest, open_arrays, read_manifest
+from una_fast.storage import cached_arrays, is_saved, load_arrays, resolved, save_arrays
+from una_fast.storage.folder import MANIFEST, Arrays, find_manifest, open_arrays
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -229,8 +229,7 @@ def load_index(
     if "://" in str(path):
         raise InputError(f"{path}: is an address; copy it to this machine with `una-fast fetch {path} FOLDER`")
     folder = Path(path)
-    manifest = read_manifest(folder, KIND, VERSION)
-    meta, arrays = manifest.meta, open_arrays(folder, manifest, verify)
+    meta, arrays = load_arrays(folder, KIND, VERSION, verify)
     if verify:
         check_content(folder, meta, arrays)
         for part in sorted(path.parent for path in folder.glob(f"*/{MANIFEST}")):
