@@ -109,13 +109,6 @@ def test_a_function_gets_each_sentence_in_order() -> None:
     assert documents(parsed) == lines
 
 
-def test_blank_lines_are_documents() -> None:
-    parsed = parse_corpus(["a b", *[""] * 70_000, " \t", "c"])
-    assert parsed.sentences.lengths().tolist() == [2, *[1] * 70_000, 2, 1]
-    assert parsed.words.values.tolist() == [0, 1, 2]
-    assert parsed.words.indptr[-3:].tolist() == [2, 2, 3]
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
