@@ -101,9 +101,11 @@ class StringTable(Sequence[str]):
 
     def followed_by(self, *others: StringTable) -> StringTable:
         """These strings, then those of the `others`."""
-        tables = [self, *others]
-        lengths = np.concatenate([np.diff(table.offsets) for table in tables])
-        return StringTable(np.concatenate([table.utf8 for table in tables]), row_bounds(lengths))
+        starts = row_bounds([len(table.utf8) for table in (self, *others)])[1:-1]
+        offsets = [table.offsets[1:] + start for table, start in zip(others, starts, strict=True)]
+        return StringTable(
+            np.concatenate([table.utf8 for table in (self, *others)]), np.concatenate([self.offsets, *offsets])
+        )
 
     def exchanged(self, rows: np.ndarray, strings: Sequence[str]) -> StringTable:
         """These strings, with `strings` in the place of the strings ``rows``, integers (m,)."""
