@@ -49,7 +49,7 @@ def train(model, **settings):
     """The losses of all steps, the last one uneven, and the trainer; each step is cut into `n_parts` parts."""
     n_parts = settings.pop("n_parts", 2)
     run = Run(model=str(model), augment="una", **{**SETTINGS, "dropout": 0.1, **settings})
-    encoder = load_encoder(run.model, run.dropout, run.seed)
+    encoder = load_encoder(run.model, run.dropout, run.seed, run.pooling)
     plan = Plan(np.arange(SENTENCES), BATCH, run.seed)
     maker = BatchMaker(
         fake_views(run.alpha, 2), 0, 1, rows_of_part=run.grad_cache, n_parts=n_parts,

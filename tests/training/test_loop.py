@@ -148,7 +148,7 @@ def test_a_run_that_stopped_when_its_patience_was_over_takes_no_step(stop):
 
 def test_blends_are_scored_after_the_last_step_and_the_best_of_all_is_kept():
     calls = []
-    loop = loop_of(calls, Part("stop", calls, after_step=0, now=0), wise_ft=(0.25, 0.5))
+    loop = loop_of(calls, Part("stop", calls, now=0), wise_ft=(0.25, 0.5))
     outcome = loop.run()
     at = calls.index("blend 0.25")
     own = [call for call in calls[at:] if not call.startswith(("telemetry", "stop", "saves"))]

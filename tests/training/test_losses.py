@@ -110,9 +110,14 @@ def embeddings(n_views, n_sentences, width=9, seed=0):
     return torch.randn(n_views, n_sentences, width, generator=generator, dtype=torch.float64)
 
 
-def loss(name, views, tau):
+def near(views, amount):
+    """The same with negatives that are near-copies of the anchors."""
+    return torch.cat([views[:2], views[:1] + amount * views[2:]])
+
+
+def loss(name, views, tau, **options):
     row = LOSSES[name]
-    return row.load()(views, tau, **({"start": START[:, : views.shape[1]]} if row.start else {}))
+    return row.load()(views, tau, **options, **({"start": START[:, : views.shape[1]]} if row.start else {}))
 
 
 @pytest.mark.parametrize(("name", "n_views"), CASES)
@@ -124,8 +129,10 @@ def test_equals_the_plain_reference(name, n_views, n_sentences):
 
 @pytest.mark.parametrize(("name", "n_views"), CASES)
 def test_gradient_equals_differences(name, n_views):
-    views = embeddings(n_views, 4).requires_grad_()
-    assert torch.autograd.gradcheck(lambda v: loss(name, v, 0.3), [views])
+    """With negatives near their anchors, where the margin's bounds and the gate act."""
+    views, options = near(embeddings(n_views, 4), 0.4).requires_grad_(), {"sigma": 8.0} if name == "gated" else {}
+    assert torch.autograd.gradcheck(lambda v: loss(name, v, 0.3, **options), [views])
+    assert torch.autograd.gradcheck(lambda v: similarity_distillation(v, START[:, :4]), [views])
 
 
 @pytest.mark.parametrize(("name", "n_views"), CASES)
@@ -149,11 +156,6 @@ def test_a_loss_says_what_it_takes(name, n_views, temperature, message):
 
 
 SHAPES = st.tuples(st.sampled_from([2, 3]), st.integers(1, 5), st.integers(0, 50))  # views, sentences, seed
-
-
-def near(views, amount):
-    """The same with negatives that are near-copies of the anchors."""
-    return torch.cat([views[:2], views[:1] + amount * views[2:]])
 
 
 @given(SHAPES, st.floats(0, 2), st.floats(0, 0.5), st.floats(0, 0.5), st.floats(0, 1))
@@ -182,11 +184,3 @@ def test_similarity_distillation_equals_the_plain_reference_and_is_0_at_the_star
     expected = plain_distillation(views, start)
     assert float(similarity_distillation(views, start)) == pytest.approx(expected, rel=1e-9, abs=1e-12)
     assert float(similarity_distillation(views, 3 * views)) == pytest.approx(0, abs=1e-12)
-
-
-@pytest.mark.parametrize("loss", [margin, soft, gated], ids=lambda loss: loss.__name__)
-def test_gradients_of_bounded_losses_equal_differences(loss):
-    start = embeddings(2, 4, seed=5)
-    options = {"start": start, "sigma": 8.0} if loss is gated else {}
-    assert torch.autograd.gradcheck(lambda v: loss(v, 0.3, **options), [near(embeddings(3, 4), 0.4).requires_grad_()])
-    assert torch.autograd.gradcheck(lambda v: similarity_distillation(v, start), [embeddings(3, 4).requires_grad_()])

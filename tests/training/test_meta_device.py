@@ -2,12 +2,20 @@
 
 import contextlib
 import copy
+import sys
+from itertools import zip_longest
+from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
 from torch.testing._internal.distributed.fake_pg import FakeStore
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from support.fake_tokens import BATCH, CPU, SENTENCES, SETTINGS, FakeTokens, fake_views
 from train.config.run import Run
@@ -15,135 +23,227 @@ from train.encoder.encoder import Masking, load_encoder
 from train.encoder.pooling import OF_TRAINING
 from train.loop import trainer as trainers
 from train.loop.data import BatchMaker, Plan
-from train.loop.distributed import Ranks, StopConsensus, join_group
+from train.loop.distributed import Ranks, StopConsensus, averaging_gradients, join_group
 from train.loop.trainer import Trainer
 from train.objective.registry import LOSSES, NOISES
-
-
-def prepared(model, **settings):
-    """A run, its encoder and plan, and the batches of its first steps."""
-    run = Run(model=str(model), augment="una", **{**SETTINGS, **settings})
-    encoder = load_encoder(run.model, run.dropout, run.seed, run.pooling, device="cuda", with_mlm=run.mlm_weight > 0)
-    plan, row = Plan(np.arange(SENTENCES), BATCH, run.seed), LOSSES[run.loss]
-    masking = Masking(run.seed, 103, 3000, (0,)) if run.mlm_weight else None
-    views = fake_views(run.alpha, row.negative_views)
-    maker = BatchMaker(views, 0, 1, rows_of_part=run.grad_cache, n_parts=1, multiple=8, masking=masking)
-    return run, encoder, plan, [maker.make(*batch) for batch in list(plan.batches())[:STEPS]]
-
-
-def train(device, run, encoder, plan, batches):
-    """What each step computed, and the trainer."""
-    trainer = Trainer(run, Ranks(0, 1, 0, device), copy.deepcopy(encoder), plan)
-    return [trainer.step(batch.to(device)) for batch in batches], trainer
-
+from train.record.metrics import LATE_STEPS, AsyncLossReader
 
 STEPS = 2
-KINDS = [
-    *({"loss": name, "gate_sigma": 4.0} for name in LOSSES),
-    *({"pooling": name} for name in OF_TRAINING),
-    *({"noise": name} for name in NOISES),
-    *({"precision": precision, "grad_cache": grad_cache} for precision in ("fp32", "bf16") for grad_cache in (0, 5)),
-    {"similarity_distillation": 1.0, "max_grad_norm": 0.1, "weight_decay": 0.1},
-    {"precision": "bf16", "max_grad_norm": 0.1, "mlm_weight": 0.5},
-]
+CARD = torch.device("meta")
+
+
+class Autocast(TorchFunctionMode):
+    """torch.autocast, which refuses the device "meta": products and attention compute in `dtype`, a norm in fp32."""
+
+    def __init__(self, device_type, dtype, enabled=True):
+        super().__init__()
+        self.half = dtype if enabled else torch.float32
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        dtypes = {functional.linear: self.half, torch.matmul: self.half, functional.layer_norm: torch.float32}
+        dtypes |= {functional.scaled_dot_product_attention: self.half}
+        if dtype := dtypes.get(function):
+            args, kwargs = tree_map_only(
+                torch.Tensor, lambda x: x.to(dtype) if x.is_floating_point() else x, (args, kwargs)
+            )
+        return function(*args, **(kwargs or {}))
+
+
+class HostData(TorchFunctionMode):
+    """Refuses numbers of the host that PyTorch would copy to the card, which waits for the copy."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        result, name = function(*args, **(kwargs or {})), getattr(function, "__name__", "")
+        if name in ("__getitem__", "__setitem__"):
+            indices = args[1] if isinstance(args[1], tuple) else (args[1],)
+            assert not any(isinstance(index, (list, np.ndarray)) for index in indices), "a list as an index"
+        if name in ("tensor", "as_tensor", "asarray", "new_tensor"):
+            assert result.device != CARD, "a tensor made of numbers"
+        return result
+
+
+class Copies(TorchDispatchMode):
+    """Refuses what the device "meta" allows and a card waits for, and counts copies to the host that nothing awaits."""
+
+    def __init__(self):
+        super().__init__()
+        self.to_host = 0
+
+    def __torch_dispatch__(self, kernel, types, args=(), kwargs=None):
+        kwargs, name = kwargs or {}, kernel._schema.name
+        if name.startswith("aten::index"):
+            assert not any(index is not None and index.dtype == torch.bool for index in args[1]), "a mask as an index"
+        tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        devices = {tensor.device for tensor in tensors if tensor.ndim} | {kwargs.get("device")}
+        if {CPU, CARD} <= devices and "empty" not in name:
+            is_awaited = not (kwargs.get("non_blocking") or args[2:3] == (True,))
+            assert name in ("aten::copy_", "aten::_to_copy") and not is_awaited, f"{name} mixes host and card"
+            if name == "aten::copy_" and args[0].device == CPU:
+                self.to_host += 1
+                return args[0]
+        return kernel(*args, **kwargs)
 
 
 @pytest.fixture
 def card(monkeypatch):
-    """The device "meta", whose tensors have no values: what would wait for one, or read a tensor of the host, fails.
-
-    PyTorch's autocast, gradient scaler and fused AdamW refuse this device: their forms for a CPU take their place, so
-    that fp16, whose scaler reads a value unless AdamW is fused, is tested in tests/gpu alone.
-    """
-    autocast, scaler, adamw = torch.autocast, torch.amp.GradScaler, torch.optim.AdamW
-    monkeypatch.setattr(torch, "autocast", lambda device_type, *args, **named: autocast("cpu", *args, **named))
-    monkeypatch.setattr(torch.amp, "GradScaler", lambda device, **named: scaler("cpu", **named))
-    monkeypatch.setattr(torch.optim, "AdamW", lambda groups, lr, fused: adamw(groups, lr=lr))
+    """Makes PyTorch treat the device "meta" as a card; its tensors have no values, so that what needs one fails."""
+    empty_like = torch.empty_like
+    monkeypatch.setattr(torch, "autocast", Autocast)
+    monkeypatch.setattr(sys.modules["torch.optim.optimizer"], "_get_fused_kernels_supported_devices", lambda: ["meta"])
     monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor: tensor)
-    return torch.device("meta")
+    monkeypatch.setattr(torch, "empty_like", lambda x, pin_memory=False, **named: empty_like(x, **named))
+    monkeypatch.setattr(torch.cuda, "Event", lambda: SimpleNamespace(record=lambda: None, synchronize=lambda: None))
 
 
+@pytest.fixture(scope="module")
+def encoders(tiny_model):
+    """Load an encoder of some settings once for all tests."""
+    loaded = {}
+
+    def load(run):
+        key = (run.pooling, run.dropout, run.mlm_weight > 0)
+        if key not in loaded:
+            encoder = load_encoder(
+                str(tiny_model), run.dropout, run.seed, run.pooling, device="cuda", with_mlm=run.mlm_weight > 0
+            )
+            del encoder.backbone.encoder.layer[1:]  # one layer makes the same kernels in half the time
+            loaded[key] = encoder
+        return copy.deepcopy(loaded[key])
+
+    return load
+
+
+def train(encoders, **settings):
+    """A trainer on the card, and what each of its steps computed."""
+    run = Run(model="", augment="una", **{**SETTINGS, "dropout": 0.1, **settings})
+    plan, masking = Plan(np.arange(SENTENCES), BATCH, run.seed), masking_of(run)
+    views = fake_views(run.alpha, LOSSES[run.loss].negative_views)
+    maker = BatchMaker(views, 0, 1, rows_of_part=run.grad_cache, n_parts=1, multiple=8, masking=masking)
+    trainer = Trainer(run, Ranks(0, 1, 0, CARD), encoders(run), plan)
+    with HostData(), Copies() as copies:
+        steps = [trainer.step(maker.make(*batch).to(CARD)) for batch in list(plan.batches())[:STEPS]]
+    assert not copies.to_host
+    return trainer, steps
+
+
+def masking_of(run):
+    return Masking(run.seed, 103, 3000, (0,)) if run.mlm_weight else None
+
+
+PRECISIONS = ("fp32", "bf16", "fp16")
+KINDS = [
+    *(
+        {kind: name for kind, name in zip(("loss", "pooling", "noise"), names, strict=True) if name}
+        for names in zip_longest(LOSSES, OF_TRAINING, NOISES)
+    ),
+    *({"precision": precision, "grad_cache": 16} for precision in PRECISIONS),
+    {"similarity_distillation": 1.0, "max_grad_norm": 0.1, "weight_decay": 0.1},
+    *({"precision": precision, "max_grad_norm": 0.1, "mlm_weight": 0.5} for precision in PRECISIONS),
+]
+
+
+@pytest.mark.usefixtures("card")
 @pytest.mark.parametrize("settings", KINDS, ids=lambda settings: "-".join(map(str, settings.values())))
-def test_a_step_lies_on_the_card_and_waits_for_nothing(tiny_model, card, settings):
-    steps, trainer = train(card, *prepared(tiny_model, **settings))
+def test_a_step_lies_on_the_card_and_waits_for_nothing(encoders, settings):
+    trainer, steps = train(encoders, **settings)
+    moments = [value for state in trainer.optimizer.state.values() for value in state.values()]
     results = [tensor for step in steps for tensor in (step.loss, step.cosines)]
-    assert {tensor.device for tensor in (*results, *trainer.encoder.parameters())} == {card}
-    assert all(step.loss.dtype == torch.float32 and not step.loss.ndim for step in steps)
+    assert {tensor.device for tensor in (*results, *trainer.encoder.parameters(), *moments)} == {CARD}
+    assert {tensor.dtype for tensor in (*results, *moments)} == {torch.float32}
+    assert all(not step.loss.ndim and step.cosines.shape[1] == BATCH for step in steps)
+
+
+@pytest.mark.usefixtures("card")
+def test_the_loss_is_read_late_by_one_copy_a_step(encoders):
+    _, steps = train(encoders)
+    reader = AsyncLossReader(torch.device("cuda"))
+    with HostData(), Copies() as copies:
+        for step in steps * LATE_STEPS:
+            reader.push(step.loss, {"step": 0}, step.cosines)
+    assert copies.to_host == STEPS * LATE_STEPS
+    assert len([*reader.due()]) == copies.to_host - LATE_STEPS
 
 
 FAULTS = {
     "item.. cannot be called": lambda views: views.sum().item(),
-    "Tensor on device cpu is not on": lambda views: (views * torch.ones(views.shape[-1])).sum(),
-    "nonzero": lambda views: views[views > 0].sum(),
-    "Cannot copy out of": lambda views: float(views.detach().cpu().sum()),
+    "mul mixes host and card": lambda views: views * torch.ones(views.shape[-1]),
+    "index mixes host and card": lambda views: views[torch.tensor([0, 1])],
+    "_to_copy mixes host and card": lambda views: float(views.detach().sum(0).cpu()[0]),
+    "copy_ mixes host and card": lambda views: views.detach()[0].copy_(torch.ones(views.shape[-1])),
+    "a tensor made of numbers": lambda views: views * torch.tensor([2.0], device=CARD),
+    "a list as an index": lambda views: views[[0, 1]],
+    "a mask as an index": lambda views: views[views > 0],
 }
 
 
+@pytest.mark.usefixtures("card")
 @pytest.mark.parametrize("message", FAULTS)
-def test_planted_faults_are_noticed(tiny_model, card, monkeypatch, message):
+def test_planted_faults_are_noticed(encoders, monkeypatch, message):
     compare = Trainer._compare
 
     def faulty(trainer, encoded, batch):
-        step = compare(trainer, encoded, batch)
-        return step._replace(loss=step.loss + 0.0 * FAULTS[message](encoded))
+        FAULTS[message](encoded)
+        return compare(trainer, encoded, batch)
 
     monkeypatch.setattr(Trainer, "_compare", faulty)
-    parts = prepared(tiny_model)
-    with pytest.raises((RuntimeError, NotImplementedError), match=message):
-        train(card, *parts)
+    with pytest.raises((RuntimeError, NotImplementedError, AssertionError), match=message):
+        train(encoders)
 
 
-def collectives_of(model, rank, world, **settings):
-    """What a rank exchanges in two steps, the second with fewer sentences than ranks, an evaluation and a stop."""
-    calls, averaging, exchanged = [], trainers.averaging_gradients, {name: getattr(dist, name) for name in EXCHANGES}
+class Exchanges(TorchDispatchMode):
+    """Notes each collective, by name and shapes, in its order: of DDP, of the trainer, and of the loop."""
 
-    def noted(name, value):
-        calls.append((name, tuple(value.shape)))
+    def __init__(self):
+        super().__init__()
+        self.calls = []
 
-    def averaged(bucket):
-        noted("gradients", bucket.buffer())
-        future = torch.futures.Future()
-        future.set_result(bucket.buffer())
-        return future
+    def __torch_dispatch__(self, kernel, types, args=(), kwargs=None):
+        if kernel.namespace == "c10d":
+            shapes = [tuple(leaf.shape) for leaf in tree_leaves(args) if isinstance(leaf, torch.Tensor)]
+            self.calls.append((kernel._schema.name, shapes))
+        return kernel(*args, **(kwargs or {}))
 
-    def averaging_noted(encoder, ranks):
-        model = averaging(encoder, ranks)
-        model.register_comm_hook(None, lambda state, bucket: averaged(bucket))
+    def averaging_gradients(self, encoder, ranks):
+        """DDP whose buckets of gradients are noted, and stay as they are."""
+        model = averaging_gradients(encoder, ranks)
+
+        def averaged(state, bucket):
+            self.calls.append(("gradients", [tuple(bucket.buffer().shape)]))
+            future = torch.futures.Future()
+            future.set_result(bucket.buffer())
+            return future
+
+        model.register_comm_hook(None, averaged)
         return model
 
+
+def exchanges_of(encoders, rank, world, **settings):
+    """What a rank exchanges in two steps, the second with fewer sentences than ranks, an evaluation and a stop."""
+    run = Run(model="", augment="una", **{**SETTINGS, **settings})
+    maker = BatchMaker(fake_views(1, 2), rank, world, rows_of_part=run.grad_cache, masking=masking_of(run))
+    ranks, encoder = Ranks(rank, world, rank, CPU), encoders(run)
     dist.init_process_group("fake", rank=rank, world_size=world, store=FakeStore())
-    with pytest.MonkeyPatch.context() as patch:
-        for name, exchange in exchanged.items():
-            patch.setattr(dist, name, lambda *args, name=name, exchange=exchange: (
-                noted(name, args[-1] if name == "all_gather" else args[0]), exchange(*args))[1])  # fmt: skip
-        patch.setattr(trainers, "averaging_gradients", averaging_noted)
-        run, encoder, plan, _ = prepared(model, **settings)
-        ranks = Ranks(rank, world, rank, CPU)
-        masking = Masking(run.seed, 103, 3000, (0,)) if run.mlm_weight else None
-        maker = BatchMaker(fake_views(1, 2), rank, world, rows_of_part=run.grad_cache, masking=masking)
-        trainer = Trainer(run, ranks, encoder, plan)
+    with Exchanges() as noted, mock.patch.object(trainers, "averaging_gradients", noted.averaging_gradients):
+        trainer = Trainer(run, ranks, encoder, Plan(np.arange(SENTENCES), BATCH, run.seed))
         for step, rows in enumerate((np.arange(world + 3), np.arange(3))):
             trainer.step(maker.make(step, 0, rows))
         with torch.no_grad():
             trainer.embed(FakeTokens(0).anchor_ids(range(5)))
         StopConsensus(ranks).now()
     dist.destroy_process_group()
-    return calls
+    return noted.calls
 
 
-EXCHANGES = ("all_gather", "all_reduce")
-
-
-@pytest.mark.parametrize("settings", [{}, {"grad_cache": 1, "precision": "bf16"}, {"mlm_weight": 0.5}], ids=str)
+@pytest.mark.parametrize("settings", [{"grad_cache": 4, "precision": "bf16"}, {"mlm_weight": 0.5}], ids=str)
 @pytest.mark.parametrize(("world", "ranks"), [(4, (0, 1, 3)), (256, (0, 255))])
-def test_every_rank_takes_part_in_the_same_exchanges(tiny_model, world, ranks, settings):
-    first, *others = [collectives_of(tiny_model, rank, world, **settings) for rank in ranks]
+def test_every_rank_takes_part_in_the_same_exchanges(encoders, world, ranks, settings):
+    first, *others = [exchanges_of(encoders, rank, world, **settings) for rank in ranks]
     names = [name for name, _ in first]
-    assert names.count("all_gather") == 3 and names.count("gradients") >= 3 and names[-1] == "all_reduce"
+    assert names.count("c10d::allgather_") >= 3 and names.count("gradients") == 3 and names[-1] == "c10d::allreduce_"
     assert all(other == first for other in others)
 
 
-def test_a_rank_that_skips_an_exchange_is_noticed(tiny_model, monkeypatch):
+def test_a_rank_that_skips_an_exchange_is_noticed(encoders, monkeypatch):
     step = Trainer.step
 
     def skip(trainer, batch):
@@ -151,7 +251,7 @@ def test_a_rank_that_skips_an_exchange_is_noticed(tiny_model, monkeypatch):
             return step(trainer, batch)
 
     monkeypatch.setattr(Trainer, "step", skip)
-    first, second, skipping = (collectives_of(tiny_model, rank, 4) for rank in range(3))
+    first, second, skipping = (exchanges_of(encoders, rank, 4) for rank in range(3))
     assert first == second != skipping
 
 

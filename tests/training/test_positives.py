@@ -1,4 +1,4 @@
-"""Positives by a text augmentation depend on row and epoch: the same on any number of ranks."""
+"""Positives by a text augmentation depend on row and epoch alone."""
 
 import numpy as np
 import pytest
@@ -31,9 +31,9 @@ def index():
     return una_fast.build_index([" ".join(words[i] for i in order) for order in orders])
 
 
-def maker_of(index, tiny_model, rank=0, world=1, **settings):
+def maker_of(index, tiny_model, **settings):
     run = make_run({**NEEDED, "augment": "none", "max_length": 16, "device": "cpu", "batch_size": 5, **settings})
-    ranks, tokenizer = Ranks(rank, world, rank, torch.device("cpu")), AutoTokenizer.from_pretrained(tiny_model)
+    ranks, tokenizer = Ranks(0, 1, 0, torch.device("cpu")), AutoTokenizer.from_pretrained(tiny_model)
     return batch_maker(run, ranks, index, tokenizer, TrainingRows(np.arange(len(index)), None, {}))
 
 
@@ -48,21 +48,6 @@ def test_positives_are_the_augmentation_of_that_name(index, tiny_model, synonyms
     expected = tokenizer(texts, max_length=16, padding="max_length", truncation=True, return_tensors="pt")
     assert torch.equal(positives["input_ids"], expected["input_ids"])
     assert not torch.equal(positives["input_ids"], anchors["input_ids"])
-
-
-@pytest.mark.parametrize("world", [2, 3])
-def test_ranks_share_the_positives_of_one_rank(index, tiny_model, world):
-    rows = np.array([4, 0, 17, 9, 12])
-    whole = maker_of(index, tiny_model, positives="eda-swap").views.of(1, 1, rows)[1]["input_ids"]
-    makers = [maker_of(index, tiny_model, rank, world, positives="eda-swap") for rank in range(world)]
-    together = torch.cat([positives_of(maker.make(1, 1, rows)) for maker in makers])
-    assert torch.equal(together, whole[:, : together.shape[1]])
-
-
-def positives_of(batch):
-    """Token ids (b, 16) of the positives of one rank, unpacked from its parts."""
-    parts = [torch.nn.functional.pad(part["input_ids"], (0, 16 - part["input_ids"].shape[1])) for part in batch.parts]
-    return torch.cat(parts)[batch.place].unflatten(0, (batch.n_views, -1))[1]
 
 
 @pytest.mark.parametrize(

@@ -7,16 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from torch.nn.functional import cosine_similarity
 
-from support.fake_tokens import CPU, SETTINGS, FakeTokens, fake_views
+from support.fake_tokens import CPU, SETTINGS, FakeTokens, fake_views, train
 from train.config.run import Run
 from train.encoder.encoder import Masking, load_encoder
-from train.loop.data import BatchMaker, Plan, Views, prefetched, unchanged, usable_rows
+from train.loop import trainer as trainers
+from train.loop.data import Batch, BatchMaker, Plan, Views, prefetched, unchanged, usable_rows
 from train.loop.distributed import Ranks, rank_share
 from train.loop.trainer import Trainer
 from train.objective.noise import on_device
 from una_fast.errors import InputError
+from una_fast.losses import pairs
 
 
 class TestPlan:
@@ -75,17 +76,13 @@ class TestViews:
     def ids(self, views):
         return [view["input_ids"] for view in views]
 
-    def test_a_paraphrase_is_the_row_as_far_behind_as_there_are_sentences(self):
+    def test_the_positive_is_the_paraphrase_as_far_behind_as_there_are_sentences_or_else_the_sentence(self):
         tokens = FakeTokens(0)
-        views = Views(unchanged(tokens), unchanged(tokens, 100), None, 16, 5, 2).of(0, 0, self.rows)
-        anchors, positives = self.ids(views)
-        for i, row in enumerate(self.rows):
-            assert torch.equal(anchors[i], tokens.anchor_ids([row], 16)["input_ids"][0])
-            assert torch.equal(positives[i], tokens.anchor_ids([row + 100], 16)["input_ids"][0])
-
-    def test_without_a_source_the_positive_is_the_sentence(self):
-        anchors, positives = self.ids(Views(unchanged(FakeTokens(0)), None, None, 16, 5, 2).of(0, 0, self.rows))
-        assert torch.equal(anchors, positives)
+        views = Views(unchanged(tokens), unchanged(tokens, 100), None, 16, 5, 2)
+        anchors, positives = self.ids(views.of(0, 0, self.rows))
+        for ids, rows in ((anchors, self.rows), (positives, self.rows + 100)):
+            assert torch.equal(ids, tokens.anchor_ids(rows, 16)["input_ids"])
+        assert torch.equal(*self.ids(replace(views, positive=None).of(0, 0, self.rows)))
 
     @pytest.mark.parametrize("negative_views", [0, 1, 2])
     def test_negatives_on_the_steps_that_alpha_divides(self, negative_views):
@@ -151,21 +148,6 @@ class TestPrefetched:
         assert not [thread for thread in threading.enumerate() if thread.name.startswith("batches")]
 
 
-def plain_loss(anchors, positives, negatives, temperature):
-    """The contrastive loss of each row of [a, p, n, n'] against all others, one row after the other."""
-    rows = torch.cat([anchors, positives, *negatives])
-    n = len(anchors)
-    partner = {**{i: i + n for i in range(n)}, **{i + n: i for i in range(n)}}
-    if negatives:
-        partner |= {i + 2 * n: i + 3 * n for i in range(n)} | {i + 3 * n: i + 2 * n for i in range(n)}
-    losses = []
-    for i in range(len(rows)):
-        similarities = cosine_similarity(rows[i : i + 1], rows) / temperature
-        others = torch.cat([similarities[:i], similarities[i + 1 :]])
-        losses.append(others.logsumexp(0) - similarities[partner[i]])
-    return torch.stack(losses).mean()
-
-
 def test_tokens_of_the_anchor_are_masked_and_not_of_its_positive():
     views, masking, rows = fake_views(1, 1), Masking(3, 103, 3000, (0,)), np.arange(6)
     other = replace(views, positive=views.negative)
@@ -200,7 +182,7 @@ def test_a_batch_moves_with_all_its_tensors_from_pinned_memory_and_is_not_waited
 
 
 def test_steps_are_those_of_a_few_plain_lines(tiny_model):
-    """Whole steps, with negatives and an uneven last batch, against a plain forward and loss and torch's AdamW."""
+    """Whole steps, with negatives and an uneven last batch, against a plain forward and torch's AdamW."""
     from transformers import AutoModel
 
     run = Run(model=str(tiny_model), augment="una", **SETTINGS)
@@ -225,7 +207,7 @@ def test_steps_are_those_of_a_few_plain_lines(tiny_model):
         anchors, positives, *negatives = [torch.stack([embed(ids) for ids in view]) for view in texts]
         optimiser.param_groups[0]["lr"] = 3e-4 * (1 - step / 6)
         optimiser.zero_grad()
-        plain = plain_loss(anchors, positives, negatives, 0.05)
+        plain = pairs(torch.stack([anchors, positives, *negatives]), 0.05)  # see test_losses
         plain.backward()
         optimiser.step()
         assert loss == pytest.approx(plain.item(), abs=2e-5)
@@ -235,22 +217,32 @@ def test_steps_are_those_of_a_few_plain_lines(tiny_model):
             assert (trained - weight).norm() <= 1e-4 * weight.norm(), name
 
 
-def test_a_noise_sees_the_whole_step_by_epoch_and_row(tiny_model):
-    seen = []
+def test_a_runs_noise_sees_the_whole_step_by_epoch_and_row(tiny_model, monkeypatch):
+    named, seen = [], []
 
     def noise(views, epoch, rows):
         seen.append((views.shape, epoch, rows.tolist()))
         return views * math.inf
 
-    run = Run(model=str(tiny_model), augment="una", **SETTINGS)
-    encoder = load_encoder(run.model, 0.0, run.seed)
+    monkeypatch.setattr(trainers, "noise_on", lambda *how: named.append(how) or noise)
+    how = {"noise": "linear", "noise_strength": 0.2, "noise_view": "negative", "seed": 7}
+    run = Run(model=str(tiny_model), augment="una", **SETTINGS, **how)
     plan = Plan(np.arange(8), 8, run.seed, epochs=2)
-    trainer = Trainer(run, Ranks(0, 1, 0, CPU), encoder, plan)
-    trainer.noise = noise
+    trainer = Trainer(run, Ranks(0, 1, 0, CPU), load_encoder(run.model, 0.0, run.seed), plan)
     losses = [trainer.step(BatchMaker(fake_views(3, 2), 0, 1).make(*batch)).loss.item() for batch in plan.batches()]
-    assert [entry[:2] for entry in seen] == [((4, 8, 32), 0), ((2, 8, 32), 1)]
-    assert [rows for _, _, rows in seen] == [batch[2].tolist() for batch in plan.batches()]
-    assert all(math.isnan(loss) for loss in losses)
+    orders = [batch[2].tolist() for batch in plan.batches()]
+    assert named == [(*how.values(),)] and all(map(math.isnan, losses))
+    assert seen == [((4, 8, 32), 0, orders[0]), ((2, 8, 32), 1, orders[1])]
+
+
+def test_cosines_are_of_anchor_with_positive_and_with_negative(tiny_model):
+    _, trainer = train(tiny_model)
+    views = torch.randn(4, 5, 32, generator=torch.Generator().manual_seed(0))
+    for n_views in (4, 2):
+        batch = Batch(0, 0, np.arange(5), n_views, [], torch.arange(5 * n_views))
+        step = trainer._compare(views[:n_views].flatten(0, 1), batch)
+        expected = torch.cosine_similarity(views[:1], views[1 : min(n_views, 3)], dim=-1)
+        torch.testing.assert_close(step.cosines, expected)
 
 
 class PaddedLeft(FakeTokens):

@@ -9,7 +9,7 @@ import torch
 from train.loop.distributed import Ranks, StopConsensus
 from train.loop.telemetry import Telemetry
 from train.record.checkpoint import Progress
-from train.record.metrics import Stopwatch
+from train.record.metrics import AsyncLossReader, Stopwatch
 
 RANKS = Ranks(0, 1, 0, torch.device("cpu"))
 
@@ -66,6 +66,15 @@ def telemetry(tmp_path):
     run = SimpleNamespace(output=str(tmp_path), dev="dev.tsv", report_to="none", precision="fp32")
     parts = {"ranks": RANKS, "plan": SimpleNamespace(n_steps=100), "watch": Stopwatch(RANKS.device)}
     return Telemetry(SimpleNamespace(run=run, **parts), Progress(), StopConsensus(RANKS))
+
+
+def test_cosines_come_with_the_loss():
+    losses = AsyncLossReader(torch.device("cpu"))
+    losses.push(torch.tensor(2.0), {"step": 0}, torch.tensor([[0.5, 1.0]]))
+    losses.push(torch.tensor(3.0), {"step": 1}, torch.tensor([[0.5, 1.0], [0.25, -0.25]]))
+    plain, negatives = losses.due(all_of_them=True)
+    assert plain == {"step": 0, "loss": 2.0, "cosine_positive": 0.75}
+    assert negatives == {"step": 1, "loss": 3.0, "cosine_positive": 0.75, "cosine_negative": 0.0}
 
 
 def record(telemetry, step):

@@ -145,7 +145,7 @@ class SentenceEncoder(nn.Module):
         The second value is the sum of the masked tokens' losses, a scalar, or None without masked sentences.
         """
         pooled = map(self.compiled, parts) if self.compiled else map(self.embed, self._looked_up(parts))
-        rows = torch.cat([*pooled])  # (B, D)
+        rows = torch.cat([*pooled])  # (B, D), a copy even of one part: a later replay overwrites what a graph returned
         if self.head:
             rows = torch.tanh(self.head(rows))
         if not masked:
@@ -199,8 +199,8 @@ def compile_encoder(
         graphs: also replay the kernels as CUDA graphs.
     """
     torch._dynamo.config.optimize_ddp = False  # one graph, and not one for each of DDP's buckets
-    run = torch.compile(encoder.embed, fullgraph=True, dynamic=True, mode="reduce-overhead" if graphs else None)
-    encoder.compiled = lambda part: run(part).clone()  # a later replay overwrites what a CUDA graph returns
+    mode = "reduce-overhead" if graphs else None
+    encoder.compiled = torch.compile(encoder.embed, fullgraph=True, dynamic=True, mode=mode)
     try:
         with torch.random.fork_rng(), torch.enable_grad():
             with autocast:

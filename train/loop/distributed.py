@@ -125,17 +125,15 @@ def averaging_gradients(model: nn.Module, ranks: Ranks) -> nn.Module:
 class StopConsensus:
     """Lets all ranks stop after the same step, whichever of them got a signal or failed.
 
-    At each step every rank gives its code, and all get the highest: on a CPU at once, since ranks wait for each other
-    at the end of a step anyway, on a GPU that of the step before, so that no rank waits for the exchange.
+    After each step every rank gives its code, and all get the highest. The processes wait for each other, and not for
+    their GPUs.
 
     error: the first error of this rank inside `guard`, or None.
     """
 
     def __init__(self, ranks: Ranks) -> None:
         self.error: InputError | None = None
-        self._code = 0
-        self._world, self._late = ranks.world, ranks.world > 1 and ranks.device.type == "cuda"
-        self._pending: tuple[Any, Tensor] | None = None
+        self._world, self._code = ranks.world, 0
 
     def note(self, number: int) -> None:
         """A handler of signals: stop all ranks with this code."""
@@ -150,21 +148,9 @@ class StopConsensus:
             self.error = self.error or InputError(str(error))
             self._code = FAILED
 
-    def after_step(self) -> int:
-        """The code that all ranks agreed on: 0 to go on, a signal's number, or FAILED."""
-        if not self._late:
-            return self.now()
-        before, codes = self._pending, torch.tensor(self._code)
-        self._pending = dist.all_reduce(codes, dist.ReduceOp.MAX, async_op=True), codes
-        if not before:
-            return 0
-        before[0].wait()
-        return int(before[1])
-
     def now(self) -> int:
-        """The highest code of all ranks at this moment."""
-        if self._world == 1:
-            return self._code
-        codes = torch.tensor(self._code)
-        dist.all_reduce(codes, dist.ReduceOp.MAX)
-        return int(codes)
+        """The highest code of all ranks at this moment: 0 to go on, a signal's number, or FAILED."""
+        code = torch.tensor(self._code)
+        if self._world > 1:
+            dist.all_reduce(code, dist.ReduceOp.MAX)
+        return int(code)

@@ -95,7 +95,7 @@ class Loop:
                 self.telemetry.step(batch, step)
                 if taken % run.eval_every == 0:
                     self._evaluate()
-                if code := self.stop.after_step():
+                if code := self.stop.now():
                     raise _Left(code)
                 if taken % run.save_every == 0 and taken != plan.n_steps:  # after the last step, `run` saves
                     self._save()

@@ -60,7 +60,6 @@ class Trainer:
             self.scaler.load_state_dict(state["scaler"])
         self.model = averaging_gradients(self.encoder, ranks)
         self.watch = Stopwatch(ranks.device)
-        self.keeps_gradients = False  # as tensors of their own from step to step
         if run.compile != "off":
             self._compile()
         if ranks.world > 1:
@@ -84,8 +83,7 @@ class Trainer:
                 tell_user(f"--compile: this run is not compiled, because the encoder cannot be: {reasons[0]}")
         elif self.run.compile == "graphs":
             # a replayed CUDA graph writes its gradients where the replay before did: the weights' gradients have to be
-            # tensors of their own, to which replays add
-            self.keeps_gradients = True
+            # tensors of their own from the start, to which replays add
             for weight in filter(lambda weight: weight.requires_grad, self.encoder.parameters()):
                 weight.grad = torch.zeros_like(weight)
 
@@ -107,7 +105,7 @@ class Trainer:
         self._zero_grad()
 
     def _zero_grad(self) -> None:
-        self.optimizer.zero_grad(set_to_none=not self.keeps_gradients)
+        self.optimizer.zero_grad(set_to_none=self.run.compile != "graphs")
 
     def autocast(self) -> torch.autocast:
         """The autocast context for the encoder's --precision."""
@@ -234,14 +232,12 @@ class Trainer:
 def adamw(run: Run, model: nn.Module) -> torch.optim.AdamW:
     """AdamW of a model's trained weights; --weight-decay leaves biases and the weights of LayerNorm out."""
     assert run.learning_rate is not None
-    trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
     norms = tuple(f"{name}." for name, module in model.named_modules() if isinstance(module, nn.LayerNorm))
-    plain = [name for name in trained if name.endswith("bias") or name.startswith(norms)]
-    decayed = [name for name in trained if name not in plain]
-    groups = [
-        {"params": [trained[name] for name in names], "weight_decay": decay}
-        for names, decay in ((decayed, run.weight_decay), (plain, 0.0))
-    ]
+    decayed, plain = [], []
+    for name, weight in model.named_parameters():
+        if weight.requires_grad:
+            (plain if name.endswith("bias") or name.startswith(norms) else decayed).append(weight)
+    groups = [{"params": decayed, "weight_decay": run.weight_decay}, {"params": plain, "weight_decay": 0.0}]
     return torch.optim.AdamW([group for group in groups if group["params"]], lr=run.learning_rate, fused=True)
 
 
