@@ -14,26 +14,22 @@ from train.encoder.cpu import CpuDropout, OneDnnLinear, keep_mask, use_cpu_layer
 needs_onednn = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this PyTorch has no oneDNN product")
 
 
-def processor_of(monkeypatch, vendor):
+def fast_linear(monkeypatch, vendor, *shape, **how):
+    """A linear layer as on the processors of a vendor."""
     info = SimpleNamespace(is_file=lambda: True, read_text=lambda: f"vendor_id\t: {vendor}\n")
     monkeypatch.setattr(cpu, "Path", lambda name: info)
-
-
-@pytest.fixture
-def no_intel(monkeypatch):
-    """Act as on a processor that is not Intel's, where oneDNN is faster."""
-    processor_of(monkeypatch, "AuthenticAMD")
+    layer = nn.Linear(*shape, **how)
+    use_cpu_layers(layer)
+    return layer
 
 
 @needs_onednn
-@pytest.mark.usefixtures("no_intel")
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("shape", [(5, 24), (3, 4, 24), (0, 24), (1, 1, 24)])
-def test_equals_the_plain_layer(bias, shape):
+def test_equals_the_plain_layer(monkeypatch, bias, shape):
     torch.manual_seed(0)
-    plain, fast = nn.Linear(24, 40, bias=bias), nn.Linear(24, 40, bias=bias)
+    plain, fast = nn.Linear(24, 40, bias=bias), fast_linear(monkeypatch, "AuthenticAMD", 24, 40, bias=bias)
     fast.load_state_dict(plain.state_dict())
-    use_cpu_layers(fast)
     assert type(fast) is OneDnnLinear and fast.state_dict().keys() == plain.state_dict().keys()
     inputs = [torch.randn(shape).requires_grad_() for _ in range(2)]
     inputs[1].data.copy_(inputs[0].data)
@@ -48,29 +44,14 @@ def test_equals_the_plain_layer(bias, shape):
 
 
 @needs_onednn
-@pytest.mark.usefixtures("no_intel")
-def test_autocast_keeps_its_own_product():
-    layer = nn.Linear(8, 8)
-    use_cpu_layers(layer)
+def test_autocast_and_processors_of_intel_keep_their_own_product(monkeypatch):
+    assert type(fast_linear(monkeypatch, "GenuineIntel", 8, 8)) is nn.Linear
+    layer = fast_linear(monkeypatch, "AuthenticAMD", 8, 8)
     with torch.autocast("cpu", torch.bfloat16):
         assert layer(torch.randn(2, 8)).dtype == torch.bfloat16
 
 
-def test_processors_of_intel_keep_the_plain_layers(monkeypatch):
-    processor_of(monkeypatch, "GenuineIntel")
-    layer = nn.Linear(8, 8)
-    use_cpu_layers(layer)
-    assert type(layer) is nn.Linear
-
-
 ROWS = 250_000
-
-
-def layer(p, training=True):
-    dropout = nn.Dropout(p).train(training)
-    use_cpu_layers(dropout)
-    assert type(dropout) is CpuDropout
-    return dropout
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
@@ -95,20 +76,18 @@ def test_values_and_gradients(dtype, shape):
     assert mask.shape == x.shape and mask.dtype == dtype
     assert set(mask.flatten().tolist()) <= {0.0, torch.tensor(4 / 3, dtype=dtype).item()}
     torch.manual_seed(1)
-    result = layer(0.25)(x)
+    dropout = nn.Dropout(0.25)
+    use_cpu_layers(dropout)
+    result = dropout(x)
     result.sum().backward()
     assert torch.equal(result, x * mask) and torch.equal(x.grad, mask)
+    assert torch.equal(dropout.eval()(x), x) and torch.equal(CpuDropout(0.0)(x), x)
 
 
 def test_rounds_to_16_bits_without_a_bias():
     """0.1 becomes 6554 / 65536; the mean stays 1, and a probability just below 1 keeps some elements."""
     torch.manual_seed(0)
-    assert keep_mask(torch.ones(1000), 0.1).max().item() == pytest.approx(65536 / (65536 - 6554))
     mask = keep_mask(torch.ones(4 * ROWS), 0.1)
+    assert mask.max().item() == pytest.approx(65536 / (65536 - 6554))
     assert mask.mean().item() == pytest.approx(1, abs=5 * math.sqrt(0.1 / 0.9 / mask.numel()))
     assert torch.isfinite(keep_mask(torch.ones(4 * ROWS), 0.9999999)).all()
-
-
-def test_evaluation_and_no_dropout_return_the_input():
-    x = torch.randn(4, 4)
-    assert torch.equal(layer(0.5, training=False)(x), x) and torch.equal(layer(0.0)(x), x)

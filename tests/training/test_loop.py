@@ -138,12 +138,9 @@ def test_patience_ends_the_run_and_its_blends_are_scored(stop, patience, taken):
     assert (outcome.status, outcome.progress.step) == ("finished", taken)
     assert f"step {taken - 1}" in calls and f"step {taken}" not in calls
     assert calls.index("blend 0.5") > calls.index("telemetry.say")
-
-
-def test_a_run_that_stopped_when_its_patience_was_over_takes_no_step(stop):
-    loop = loop_of([], stop, steps=30, patience=1)
-    loop.progress = Progress(4, 0.5, 0.6, 2, 0.1, 4)
-    assert loop.run().progress.step == 4
+    again = loop_of([], StopConsensus(RANKS), steps=30, patience=patience)
+    again.progress = outcome.progress
+    assert again.run().progress.step == taken
 
 
 def test_blends_are_scored_after_the_last_step_and_the_best_of_all_is_kept():

@@ -14,7 +14,6 @@ from una_fast.augment.registry import AUGMENTATIONS
 from una_fast.errors import InputError
 
 NEEDED = {"corpus": "text.txt", "model": "encoder", "output": "run"}
-EDITS = sorted(POSITIVES)
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +36,7 @@ def maker_of(index, tiny_model, **settings):
     return batch_maker(run, ranks, index, tokenizer, TrainingRows(np.arange(len(index)), None, {}))
 
 
-@pytest.mark.parametrize("name", EDITS)
+@pytest.mark.parametrize("name", sorted(POSITIVES))
 def test_positives_are_the_augmentation_of_that_name(index, tiny_model, synonyms, name):
     with_synonyms = {"synonyms": synonyms} if name in ("eda-synonym", "eda-insert") else {}
     maker = maker_of(index, tiny_model, positives=name, positives_strength=0.3, seed=7, **with_synonyms)
