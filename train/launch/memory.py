@@ -23,7 +23,7 @@ def warn_of_memory(trainer: Trainer) -> None:
     except torch.OutOfMemoryError:
         length = f"--max-length {run.max_length}"
         tell_user(f"memory: the GPU cannot hold a step if all of its texts have {length} tokens: {remedy(run)}")
-    trainer.optimizer.zero_grad(set_to_none=not trainer.keeps_gradients)
+    trainer.zero_grad()
 
 
 def remedy(run: Run) -> str:

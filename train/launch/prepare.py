@@ -27,6 +27,7 @@ from train.loop.data import (
     GPU_PARTS,
     BatchMaker,
     Plan,
+    Source,
     Views,
     unchanged,
     usable_rows,
@@ -177,8 +178,9 @@ def open_index(run: Run, is_checked: bool = True) -> Index:
 
 def build_index_of(run: Run) -> Index:
     """An index in memory of the sources of a run."""
-    words = {"word_tokenizer": run.word_tokenizer, "lowercase": run.lowercase}
-    return una_fast.build_index(sources(run), **words, progress=True, **reading_arguments(vars(run)))
+    return una_fast.build_index(
+        sources(run), run.word_tokenizer, run.lowercase, progress=True, **reading_arguments(vars(run))
+    )
 
 
 def sources(run: Run) -> list[Path]:
@@ -272,7 +274,9 @@ def resume_fingerprint(
 def batch_maker(run: Run, ranks: Ranks, index: Index, tokenizer: Any, rows: TrainingRows) -> BatchMaker:
     """The BatchMaker of this rank: the sources of anchors, positives and negatives, and when a step has negatives."""
     always = {"seed": run.seed, "tokenizer": tokenizer, "n_jobs": 1}
-    tokens, positive, negative = None, None, None  # a sentence is its own positive
+    tokens: TokenIds | None = None
+    positive: Source | None = None  # a sentence is its own
+    negative: Source | None = None
     if run.augment not in (None, "none"):
         augmentation = make_augmentation(run.augment, index, vars(run), **always)
         tokens, negative = augmentation.tokens, augmentation.token_ids

@@ -203,10 +203,10 @@ def beginning(run: Run, ranks: Ranks, fingerprint: dict[str, Any]) -> tuple[Prog
             progress = Progress(**summary["progress"])
         elif ranks.first and run.resume and has_checkpoint(output):  # a run killed before its first step begins anew
             progress, state = load_checkpoint(output, fingerprint)
-    sent = [fingerprint, progress, state, is_done]
+    sent: list[Any] = [fingerprint, progress, state, is_done]
     if ranks.world > 1:
         dist.broadcast_object_list(sent)
-    of_first, *start = sent
+    of_first, progress, state, is_done = sent
     with errors_of_all(ranks):
         if different := first_difference(of_first, fingerprint):
             what, first, value = different
@@ -214,7 +214,7 @@ def beginning(run: Run, ranks: Ranks, fingerprint: dict[str, Any]) -> tuple[Prog
                 f"rank {ranks.rank} has {what} {value}, and rank 0 {first}: give all machines the same options, the "
                 "same model, and the same index: copy one folder, or build it on each from the same corpus"
             )
-    return tuple(start)
+    return progress, state, is_done
 
 
 def report(run: Run, outcome: Outcome) -> int:

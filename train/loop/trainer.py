@@ -102,9 +102,10 @@ class Trainer:
         nothing = part["input_ids"][0, :0]
         rows, masked_loss = self.model([part], Masked(part, nothing, nothing) if self.encoder.mlm else None)
         (rows.sum() + (0.0 if masked_loss is None else masked_loss)).backward()
-        self._zero_grad()
+        self.zero_grad()
 
-    def _zero_grad(self) -> None:
+    def zero_grad(self) -> None:
+        """Clear the gradients; replayed CUDA graphs add to tensors that stay."""
         self.optimizer.zero_grad(set_to_none=self.run.compile != "graphs")
 
     def autocast(self) -> torch.autocast:
@@ -123,7 +124,7 @@ class Trainer:
                 nn.utils.clip_grad_norm_(self.encoder.parameters(), self.run.max_grad_norm)
             self.scaler.step(self.optimizer)
             self.scaler.update()
-            self._zero_grad()
+            self.zero_grad()
         return step
 
     def _backward(self, batch: Batch) -> Step:
@@ -233,7 +234,8 @@ def adamw(run: Run, model: nn.Module) -> torch.optim.AdamW:
     """AdamW of a model's trained weights; --weight-decay leaves biases and the weights of LayerNorm out."""
     assert run.learning_rate is not None
     norms = tuple(f"{name}." for name, module in model.named_modules() if isinstance(module, nn.LayerNorm))
-    decayed, plain = [], []
+    decayed: list[nn.Parameter] = []
+    plain: list[nn.Parameter] = []
     for name, weight in model.named_parameters():
         if weight.requires_grad:
             (plain if name.endswith("bias") or name.startswith(norms) else decayed).append(weight)

@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from train.record.folder import TENSORBOARD, read_object, write_json
 from una_fast.errors import InputError
@@ -67,7 +67,7 @@ class _WandB:
         import wandb
 
         output, project = Path(settings["output"]), os.environ.get("WANDB_PROJECT", PROJECT)
-        resume = "allow" if run_id else None
+        resume: Literal["allow"] | None = "allow" if run_id else None
         run = wandb.init(project=project, name=output.name, dir=str(output), config=settings, id=run_id, resume=resume)
         run.define_metric("*", step_metric="step")  # its own count of steps refuses one that comes again
         self._run, self.finish = run, run.finish

@@ -42,7 +42,7 @@ def score_table(groups: Sequence[Group], baseline: Group | None = None) -> tuple
         count = f"{len(group.runs)} runs" if several else f"seed {group.runs[0].seed}"
         shown = [short(group.runs[0].settings.get(name, "-")) for name in settings]
         add(i, "mean", group.label, count, {name: mean_cell(mean) for name, mean in group.compared().items()}, shown)
-        if of:
+        if baseline and of:
             differences = {name: difference_cell(pair, next(corrected)) for name, pair in of.items()}
             add(i, "difference", f"difference to {baseline.label}", "", differences)
     return ["", "runs", *map(title, names), *settings], rows

@@ -129,7 +129,8 @@ def nested_folds(data: Labelled, n_classes: int, settings: FitSettings) -> Accur
     """Mean over outer folds; each chooses its regularisation by cross-validation on its own training rows."""
 
     def run(split: Sequence[NDArray]) -> tuple[float, float]:
-        return validated(*map(data.rows, split), n_classes, settings)[:2]
+        train, test = map(data.rows, split)
+        return validated(train, test, n_classes, settings)[:2]
 
     dev, test = zip(*in_threads(run, _folds(data.labels.numpy(), settings.folds)), strict=True)
     return Accuracies(round(float(np.mean(dev)), 2), round(float(np.mean(test)), 2))
