@@ -14,7 +14,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 from support.tokenizer_families import BY_TEXT, FAMILIES, Family  # noqa: E402
-from una_fast.tokens.pipelines import PIPELINES, Ends, NotByWordError  # noqa: E402
+from una_fast.tokens.pipelines import PIPELINES, NotByWordError  # noqa: E402
 from una_fast.tokens.subwords import SubwordEncoder  # noqa: E402
 
 PAGE = ROOT / "docs" / "tokenizers.md"
@@ -46,7 +46,7 @@ def _row(family: Family, compared: int) -> list[str]:
 
 
 def _reason(kind: Any) -> str:
-    ends = "" if kind.ends == Ends.ANY else f"; for words that begin and end with {kind.ends.value}"
+    ends = "; for words that begin and end with a visible character other than ▁" if kind.needs_visible_ends else ""
     return f"- **{kind.name}**: {kind.reason}{ends}.\n"
 
 

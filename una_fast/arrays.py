@@ -63,17 +63,23 @@ class RaggedArray:
         """int64, ascending: the numbers of the rows that hold no value."""
         return np.flatnonzero(self.indptr[1:] == self.indptr[:-1])  # `lengths` of a billion rows would take 8 GB
 
-    def followed_by(self, other: RaggedArray) -> RaggedArray:
-        """These rows, then the rows of `other`."""
-        values = np.concatenate([self.values, other.values])
-        return RaggedArray(values, np.concatenate([self.indptr, other.indptr[1:] + self.indptr[-1]]))
+    def followed_by(self, *others: RaggedArray) -> RaggedArray:
+        """These rows, then the rows of each of `others`."""
+        parts = [self, *others]
+        values = np.concatenate([part.values for part in parts])
+        return RaggedArray(values, row_bounds(np.concatenate([part.lengths() for part in parts])))
 
     def take(self, rows: np.ndarray) -> RaggedArray:
         """The rows ``rows``, in that order. rows: integers (m,)."""
-        bounds = row_bounds(self.lengths()[rows])
-        places = np.repeat(self.indptr[:-1][rows] - bounds[:-1], np.diff(bounds))
-        places += np.arange(bounds[-1])
-        return RaggedArray(self.values[places], bounds)
+        return rows_from(self.values, self.indptr[:-1][rows], self.lengths()[rows])
+
+
+def rows_from(values: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> RaggedArray:
+    """Row i is ``values[starts[i]:starts[i] + lengths[i]]``. values: (T,); starts, lengths: integers (n,)."""
+    bounds = row_bounds(lengths)
+    places = np.repeat(starts - bounds[:-1], lengths)
+    places += np.arange(bounds[-1])
+    return RaggedArray(values[places], bounds)
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from transformers import AutoTokenizer
 
 import una_fast
 from una_fast.parallel import n_cores
-from una_fast.tokens.binding import encode_sentences, encode_table
+from una_fast.tokens.binding import encode_placed, encode_sentences
 from una_fast.tokens.subwords import SubwordEncoder
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
@@ -86,7 +87,8 @@ def compare(index: Any, name: str, lines_a_call: int, rounds: int) -> int:
     tokenizer = load_tokenizer(name, index)
     ours, terms, theirs = Clock(), Clock(), Clock()
     ids = ours(encode, index, tokenizer)
-    terms(encode_table, index.terms, SubwordEncoder(tokenizer), n_cores(None))
+    everywhere = np.ones(index.n_terms, dtype=bool)
+    terms(encode_placed, index.terms, everywhere, SubwordEncoder(tokenizer), n_cores(None))
     starts = range(0, index.n_documents, lines_a_call)
     different = 0
     for k, start in enumerate(starts):

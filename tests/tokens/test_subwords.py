@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -12,7 +13,7 @@ from transformers import PreTrainedTokenizerFast
 import una_fast
 from support.tokenizer_families import FAMILIES, bert_uncased, roberta, training_lines
 from una_fast.arrays import StringTable
-from una_fast.tokens.binding import encode_sentences, encode_table
+from una_fast.tokens.binding import encode_placed, encode_sentences
 from una_fast.tokens.subwords import SubwordEncoder
 
 NASTY = [
@@ -71,6 +72,10 @@ def ids_of(tokenizer, texts: list[str]) -> list[list[int]]:
     return tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
 
 
+def encode_terms(terms: StringTable, encoder: SubwordEncoder):
+    return encode_placed(terms, np.ones(len(terms), dtype=bool), encoder, n_jobs=1)
+
+
 def rows_of(ragged) -> list[list[int]]:
     return [row.tolist() for row in ragged]
 
@@ -95,22 +100,20 @@ def test_any_sentences_are_the_tokenizers(tokenizer, encoder, texts):
 @given(words=st.lists(TEXTS, min_size=1, max_size=20), order=st.randoms(use_true_random=False))
 def test_any_terms_joined_are_the_tokenizers(family, tokenizer, encoder, words, order):
     index = una_fast.build_index([*words, "never a blank corpus"])
-    ids = encode_table(index.terms, encoder, n_jobs=1)
-    first, later = ids.get("first_terms", ids["terms"]), ids["terms"]
-    irregular = set(ids["irregular"].values.tolist())
-    assert not irregular or family in DEPENDENT
-    regular = [i for i in range(index.n_terms) if i not in irregular]
+    ids, known = encode_terms(index.terms, encoder)
+    first = len(ids) - len(index.terms)
+    assert known.all() or family in DEPENDENT
+    regular = [i for i in range(index.n_terms) if known[i] and known[first + i]]
     for _ in range(5):
         drawn = order.choices(regular, k=6)
         expected = ids_of(tokenizer, [" ".join(index.terms[i] for i in drawn)])[0]
-        assert [i for row in (first[drawn[0]], *(later[t] for t in drawn[1:])) for i in row.tolist()] == expected
+        assert [i for row in (ids[first + drawn[0]], *(ids[t] for t in drawn[1:])) for i in row.tolist()] == expected
 
 
 def test_most_lines_are_made_of_chunks(monkeypatch, family, encoder):
     """The slow path gives right ids too, so only a count shows that it is rarely taken."""
     texts = [" ".join(line.split()) for line in training_lines()]
     index = una_fast.build_index(texts)
-    assert encoder._joint
     whole: list[str] = []
     encode_texts = encoder.encode_texts
 
@@ -129,9 +132,10 @@ def test_terms_may_hold_spaces(tokenizer, encoder):
 
     index = una_fast.build_index(["new york is in the state of new york"], word_tokenizer=pairs)
     assert "new york" in index.terms
-    ids = encode_table(index.terms, encoder, n_jobs=1)
+    ids, _ = encode_terms(index.terms, encoder)
     before = len(ids_of(tokenizer, ["a"])[0])
-    assert rows_of(ids["terms"]) == [row[before:] for row in ids_of(tokenizer, ["a " + term for term in index.terms])]
+    expected = [row[before:] for row in ids_of(tokenizer, ["a " + term for term in index.terms])]
+    assert rows_of(ids)[: index.n_terms] == expected
 
 
 @pytest.mark.parametrize(
@@ -143,7 +147,7 @@ def test_negatives_with_a_term_that_depends_on_its_neighbours_are_the_tokenizers
     index = una_fast.build_index(corpus, word_tokenizer=lambda text: text.split(" "), lowercase=False)
     tokenizer = make()
     una = una_fast.Augmenter(index, beta=1.0, tokenizer=tokenizer)
-    assert [index.terms[i] for i in una.tokens.irregular] == [term]
+    assert {index.terms[i % index.n_terms] for i in una.tokens.terms.empty_rows()} == {term}
     rows = list(range(4)) * 50
     for epoch in range(3):
         negatives = una.negatives(rows, epoch)
@@ -159,8 +163,8 @@ def test_an_added_token_found_after_normalising_sends_the_sentence_the_slow_way(
     texts = ["a UnaFast b", "a únafast", "xUNAFASTy z", "una fast"]
     index = una_fast.build_index(texts)
     assert rows_of(encode_sentences(index, SubwordEncoder(tokenizer), 1)[0]) == ids_of(tokenizer, texts)
-    irregular = encode_table(index.terms, SubwordEncoder(tokenizer), 1)["irregular"].values
-    assert {index.terms[i] for i in irregular.tolist()} == {"unafast", "únafast", "xunafasty"}
+    _, known = encode_terms(index.terms, SubwordEncoder(tokenizer))
+    assert {index.terms[i] for i in np.flatnonzero(~known)} == {"unafast", "únafast", "xunafasty"}
 
 
 def test_ids_beyond_16_bits():
@@ -198,13 +202,5 @@ def test_rows_that_hold_a_text(strings: list[str], content: str) -> None:
 
 
 def test_text_that_leaves_no_token_has_length_0():
-    ids, known = SubwordEncoder(bert_uncased()).encode(StringTable.from_strings(["\x00", "a"]))
+    ids, known = encode_terms(StringTable.from_strings(["\x00", "a"]), SubwordEncoder(bert_uncased()))
     assert ids.lengths().tolist() == [0, 1] and known.all()
-
-
-def test_the_unknown_token_joins_no_words():
-    backend = Tokenizer(models.WordLevel({"a": 0, "[UNK]": 1, "[PAD]": 2}, unk_token="[UNK]"))
-    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="[PAD]", unk_token="[UNK]")
-    assert SubwordEncoder(tokenizer)._find_joint() == ("", -1)
-    assert una_fast.TokenIds(una_fast.build_index(["a b", "b a c"]), tokenizer).frame.pad_id == 2

@@ -58,9 +58,8 @@ class Detokenizer:
         if self.writes_ids:
             _ = self._rows  # made before threads ask for it
         elif self._tokens is not None:
-            order = np.arange(len(terms), dtype=POINTER)
-            order[marked] = len(terms) + np.arange(len(marked))
-            self.term_tokens = self._tokens.term_tokens(StringTable.from_strings([*extra, *forms]), order)
+            changed = np.concatenate([marked, np.arange(index.n_terms, len(terms))])
+            self.term_tokens = self._tokens.term_tokens(self.strings, np.unique(changed))
 
     @cached_property
     def _cased(self) -> StringTable:
@@ -73,12 +72,11 @@ class Detokenizer:
         if self._tokens is not None and self._tokens.encoder is not None:
             tokens, encoder = self._tokens, self._tokens.encoder
             self._units = UnitIds(encoder)
-            cuts = np.isin(np.arange(128), [*map(ord, encoder.checked_cuts(characters))]).astype(np.uint8)
-            chunks = tokens.chunk_sizes, tokens.first_chunk
             name = f"tokens-forms-{encoder.fingerprint}"
             kept = self._index.cached(name, 1, lambda: {"alike": encoder.alike(self._cased, self._index.terms)})
-            context_free, alike = encoder.pipeline.context_free, kept["alike"]
-            subwords = kernel.Subwords(tokens.terms, tokens.first_terms, *chunks, context_free, cuts, alike)
+            firsts = len(tokens.terms) - self._index.n_terms, len(tokens.chunk_sizes) - len(self._index.chunks)
+            context_free, cuts = encoder.pipeline.context_free, encoder.cuts(characters)
+            subwords = kernel.Subwords(tokens.terms, tokens.chunk_sizes, *firsts, context_free, cuts, kept["alike"])
         self._subwords = subwords
         return self._writer(self._index.chunks, self._index.sentences, self._index.word_ids, NO_STRINGS, subwords)
 

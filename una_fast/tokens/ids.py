@@ -13,11 +13,11 @@ import numpy as np
 
 from una_fast._kernels.ids.emit import TermTokens
 from una_fast._kernels.ids.frame import pad_rows
-from una_fast.arrays import TOKEN, StringTable
+from una_fast.arrays import POINTER, TOKEN, StringTable
 from una_fast.errors import InputError, InputWarning
 from una_fast.imports import import_extra
 from una_fast.parallel import RowThreads, n_cores
-from una_fast.tokens.binding import bind, compare_with_tokenizer, encode_table
+from una_fast.tokens.binding import bind, compare_with_tokenizer, encode_placed
 from una_fast.tokens.pipelines import NotByWordError
 from una_fast.tokens.subwords import SubwordEncoder, check_settings, frame_of
 
@@ -38,12 +38,12 @@ class TokenIds:
     a text, and the padding; has_token_type_ids: bool. What follows is there only if `by_word`:
 
     sentences: `RaggedArray` (N rows, uint16 if every id of the tokenizer fits, else int32), each original sentence,
-    untruncated, without special tokens. terms, first_terms: `RaggedArray` (V rows, int32), each term after a space and
-    as the first word of a text, the same object where that makes no difference; ids of any words joined by spaces are
-    ``first_terms[w0] + terms[w1] + ...``. irregular: int32, the terms for which that does not hold, ascending: they
-    hold an added token ("[MASK]"), or become white space once normalised. A text with one is encoded whole.
-    encoder: the tokenizer as a function of chunks; chunk_sizes, first_chunk: how many sub-words each chunk has, and
-    where those as the first of a sentence begin (see `bind`).
+    untruncated, without special tokens. terms: `RaggedArray` (int32), in row t the ids of term t after a space and,
+    where the tokenizer makes a difference, in row V + t as the first word of a text; ids of any words joined by spaces
+    are ``terms[first + w0] + terms[w1] + ...`` with ``first = len(terms) - V``. The row of a term for which that does
+    not hold is empty: it holds an added token ("[MASK]"), or leaves nothing once normalised. A text with one is encoded
+    whole. chunk_sizes: uint16, how many sub-words each chunk has (see `bind`); encoder: the tokenizer as a function of
+    strings.
 
     The ids are kept in the index's folder, in `tokens-*`, and memory-mapped from there at the next bind; if the
     index is not saved, or its folder cannot be written, they are kept in memory.
@@ -63,18 +63,21 @@ class TokenIds:
         self.threads = RowThreads(n_cores(n_jobs), ROWS_A_THREAD)
         self.has_token_type_ids = "token_type_ids" in tokenizer.model_input_names
         self._index = index
+        self._tokenizer, self._lock = _copied(tokenizer), threading.Lock()
         self.encoder: SubwordEncoder | None = None
         try:
-            self._bind_by_word(SubwordEncoder(tokenizer), tokenizer, n_cores(n_jobs))
+            encoder = SubwordEncoder(tokenizer)
+            self.sentences, self.terms, self.chunk_sizes = bind(index, encoder, n_cores(n_jobs))
+            compare_with_tokenizer(self.sentences, self.terms, index, encoder, self._tokenizer)
+            self.encoder, self.frame = encoder, encoder.frame
         except NotByWordError as error:
-            self._whole = WholeText(tokenizer)
             warnings.warn(
                 f"tokenizer: {error.reason}, so its ids are not made word by word: each text goes through the tokenizer"
                 " itself, which takes 100 us a sentence or more; word by word takes about 1 us",
                 InputWarning,
                 stacklevel=2,
             )
-            special = np.array(self._whole.ids(""), dtype=TOKEN)  # of the empty text, where they stand side by side
+            special = np.array(self._tokenizer("")["input_ids"], dtype=TOKEN)  # they stand side by side
             self.frame = frame_of(tokenizer, special, special[:0])
 
     @property
@@ -87,24 +90,17 @@ class TokenIds:
         sides = f"{self.frame.n_special} special tokens around a text, padded with {self.frame.pad_id}"
         return f"<una_fast.TokenIds of {self._index!r}: ids {how}, {sides}>"
 
-    def term_tokens(self, extra: StringTable, order: np.ndarray) -> TermTokens:
-        """What a kernel writes of each string; if `by_word`. order: of the index's terms and then `extra`, (n,)."""
-        later, first, irregular = self.terms, self.first_terms, self.irregular
-        if len(extra):
-            assert self.encoder is not None
-            ids = encode_table(extra, self.encoder, 1)
-            is_same = first is later and "first_terms" not in ids
-            irregular = np.concatenate([irregular, len(later) + ids["irregular"].values])
-            later = self.terms.followed_by(ids["terms"]).take(order)
-            first = later if is_same else first.followed_by(ids.get("first_terms", ids["terms"])).take(order)
-        return TermTokens(later, first, self.frame, np.flatnonzero(np.isin(order, irregular)))
-
-    def _bind_by_word(self, encoder: SubwordEncoder, tokenizer: PreTrainedTokenizerBase, n_jobs: int) -> None:
-        ids, self.chunk_sizes, self.first_chunk = bind(self._index, encoder, n_jobs)
-        compare_with_tokenizer(ids, self._index, encoder, tokenizer)
-        self.encoder, self.frame = encoder, encoder.frame
-        self.sentences, self.terms, self.irregular = ids["sentences"], ids["terms"], ids["irregular"].values
-        self.first_terms = ids.get("first_terms", self.terms)
+    def term_tokens(self, strings: StringTable, changed: np.ndarray) -> TermTokens:
+        """What a kernel writes of `strings`, which are the terms but for the rows `changed`; if `by_word`."""
+        assert self.encoder is not None
+        if not len(changed):
+            return TermTokens(self.terms, len(strings), self.frame)
+        ids, _ = encode_placed(strings.take(changed), np.ones(len(changed), dtype=bool), self.encoder, 1)
+        n_places, n_terms = len(ids) // len(changed), self._index.n_terms
+        order = np.zeros((n_places, len(strings)), dtype=POINTER)
+        order[:, :n_terms] = np.arange(len(self.terms)).reshape(n_places, -1)
+        order[:, changed] = len(self.terms) + np.arange(len(ids)).reshape(n_places, -1)
+        return TermTokens(self.terms.followed_by(ids).take(order.ravel()), len(strings), self.frame)
 
     def anchor_ids(
         self,
@@ -141,48 +137,15 @@ class TokenIds:
         return batch
 
     def write_texts(self, texts: Sequence[str], rows: np.ndarray, batch: dict[str, torch.Tensor]) -> None:
-        """Write `texts`, each encoded whole (100 us a text), to the `rows` of a batch of int64 (B, L)."""
-        if not texts:
-            return
-        arrays = {name: tensor.numpy() for name, tensor in batch.items()}
-        if self.encoder is None:
-            self._whole.write(texts, rows, arrays)
-            return
-        whole = self.encoder.encode_texts(texts)
-        ids, mask = np.empty((2, len(texts), arrays["input_ids"].shape[1]), dtype=TOKEN)
-        pad_rows["int32_t"](whole.values, whole.indptr, np.arange(len(texts)), self.frame, ids, mask)
-        arrays["input_ids"][rows], arrays["attention_mask"][rows] = ids, mask
-
-
-class WholeText:
-    """The slower path that is right for every tokenizer: each text goes through the tokenizer itself.
-
-    Padded batches are made by ``tokenizer(texts, truncation=True, padding="max_length")``.
-
-    It works on a copy where the tokenizer can be copied, so the user's keeps its settings. A call holds a lock: a fast
-    tokenizer keeps the length of its padding in itself.
-    """
-
-    def __init__(self, tokenizer: PreTrainedTokenizerBase):
-        try:
-            self._tokenizer = copy.deepcopy(tokenizer)
-        except Exception:  # a part written in Python may be anything
-            self._tokenizer = tokenizer
-        self._lock = threading.Lock()
-
-    def ids(self, text: str) -> list[int]:
-        """The ids of a text, special tokens included."""
-        with self._lock:
-            return list(self._tokenizer(text)["input_ids"])
-
-    def write(self, texts: Sequence[str], rows: np.ndarray, batch: dict[str, np.ndarray]) -> None:
-        """Write `texts` to the `rows` of a batch of int64 (B, L): "input_ids", "attention_mask"[, "token_type_ids"].
+        """Write `texts`, each encoded whole (100 us a text), to the `rows` of a batch of int64 (B, L).
 
         Raises:
             InputError: the tokenizer does not cut a text to L.
         """
+        if not len(texts):
+            return
         length = batch["input_ids"].shape[1]
-        with self._lock:
+        with self._lock:  # a fast tokenizer keeps the length of its padding in itself
             encoded = self._tokenizer(
                 list(texts), truncation=True, padding="max_length", max_length=length, verbose=False
             )
@@ -192,8 +155,16 @@ class WholeText:
                     f"tokenizer: it makes {len(ids)} ids of the text {text[:80]!r}, cut and padded to {length}; correct"
                     " its post-processor, or use another tokenizer"
                 )
-        for name in batch:
-            batch[name][rows] = encoded[name]
+        for name, tensor in batch.items():
+            tensor.numpy()[rows] = encoded[name]
+
+
+def _copied(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
+    """A copy, so that the user's keeps its settings; the tokenizer itself if a part of it cannot be copied."""
+    try:
+        return copy.deepcopy(tokenizer)
+    except Exception:  # a part written in Python may be anything
+        return tokenizer
 
 
 def checked_rows(rows: Sequence[int] | np.ndarray | torch.Tensor, n_documents: int) -> np.ndarray:
@@ -234,15 +205,13 @@ def token_tensors(
         out = {name: torch.empty((n_rows, max_length), dtype=torch.int64) for name in names}
     elif set(out) != set(names):
         raise InputError(f"out: has {sorted(out)}, and this tokenizer's batches have {sorted(names)}")
-    else:
-        for name, tensor in out.items():
-            if str(tensor.dtype) != "torch.int64" or tensor.shape != (n_rows, max_length):
-                is_now = f"{tensor.dtype} of shape {tuple(tensor.shape)}"
-                raise InputError(f"out[{name!r}]: is {is_now}, and needed is torch.int64 of {(n_rows, max_length)}")
-            if tensor.device.type != "cpu" or not tensor.is_contiguous():
-                raise InputError(
-                    f"out[{name!r}]: must be contiguous and on the CPU (pinned memory is); or give no `out`"
-                )
+    for name, tensor in out.items():
+        is_right = str(tensor.dtype) == "torch.int64" and tensor.shape == (n_rows, max_length)
+        if not is_right or tensor.device.type != "cpu" or not tensor.is_contiguous():
+            raise InputError(
+                f"out[{name!r}]: is {tensor.dtype} of shape {tuple(tensor.shape)} on {tensor.device}, and needed is "
+                f"torch.int64 of {(n_rows, max_length)}, contiguous and on the CPU (pinned memory is); or give no `out`"
+            )
     if tokens.has_token_type_ids:
         types = out["token_type_ids"].numpy()  # torch's zero_ wakes threads that then spin beside the kernel's
         tokens.threads.run(lambda part: types[part].fill(0), n_rows)

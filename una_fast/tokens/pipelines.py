@@ -16,8 +16,7 @@ the whole text if
 `Pipeline.regular` says of each chunk whether 1 and 2 hold for it, and the ids of a chunk whether 3 does. A text of
 regular chunks only is encoded by chunks.
 
-A row of PIPELINES says which pre-tokenizer it is for, which first and last characters of a chunk the reason holds for,
-and which normaliser steps may come before. If no row fits, the tokenizer encodes each text as a whole (`WholeText`).
+If no row of PIPELINES fits, the tokenizer encodes each text as a whole.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ import re
 import string
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,27 +59,20 @@ SPACE_TO_MARK = {"type": "Replace", "pattern": {"String": " "}, "content": SPACE
 MARK_FIRST = {"type": "Prepend", "prepend": SPACE_MARK}
 
 
-class Ends(Enum):
-    """The characters that a normalised chunk may begin and end with."""
-
-    ANY = "any character"
-    VISIBLE = "a visible character"
-    UNMARKED = "a character other than space and ▁"
-
-
 @dataclass(frozen=True)
 class PipelineRow:
-    """A kind of pipeline. name: as docs/tokenizers.md has it; ends: see `Ends`; reason: why a word begins at a space.
+    """A kind of pipeline. name: as docs/tokenizers.md has it; reason: why a word begins at a space.
 
     fits: whether pre-tokenizer steps, normaliser steps and model (as tokenizer.json describes them) are of this kind.
-    own_normalizers: True if `fits` also checks the steps of the normaliser.
+    needs_visible_ends: whether the reason holds only for a chunk whose first and last characters, once normalised, are
+    visible and not ▁; checks_normalizers: whether `fits` also checks the steps of the normaliser.
     """
 
     name: str
-    ends: Ends
     reason: str
     fits: Callable[[Sequence[Step], Sequence[Step], Step], bool]
-    own_normalizers: bool = False
+    needs_visible_ends: bool = True
+    checks_normalizers: bool = False
 
 
 def _splits_by_expression(splits: Sequence[Step], normalizers: Sequence[Step], model: Step) -> bool:
@@ -125,34 +116,31 @@ def _crosses_marks(model: Step) -> bool:
 PIPELINES = (
     PipelineRow(
         "BertPreTokenizer, Whitespace or WhitespaceSplit",
-        Ends.ANY,
         "white space is dropped, and a word ends there",
         lambda splits, *_: bool(splits) and splits[0]["type"] in SPACE_DROPPERS,
+        needs_visible_ends=False,
     ),
     PipelineRow(
         "Metaspace",
-        Ends.ANY,
         "a word begins at every ▁, and every space is one",
         lambda splits, *_: types_of(splits) == ["Metaspace"] and splits[0].get("split", True),
+        needs_visible_ends=False,
     ),
     PipelineRow(
         "ByteLevel with its expression",
-        Ends.VISIBLE,
         "the expression matches a space between visible characters only as the first of a word",
         lambda splits, *_: types_of(splits) == ["ByteLevel"] and splits[0].get("use_regex", True),
     ),
     PipelineRow(
         "Split by a known expression, ByteLevel",
-        Ends.VISIBLE,
         "the expression matches a space between visible characters only as the first of a word",
         _splits_by_expression,
     ),
     PipelineRow(
         "spaces as ▁ without a split, BPE",
-        Ends.UNMARKED,
         "no merge of the vocabulary makes a sub-word with ▁ after another character, so none crosses a space",
         _is_one_word,
-        own_normalizers=True,
+        checks_normalizers=True,
     ),
 )
 
@@ -169,10 +157,9 @@ class Pipeline:
     """The parts of a `tokenizers.Tokenizer` that decide what happens at a space.
 
     kind: a row of PIPELINES; context_free: a chunk has the same sub-words after a space as at the start of any text;
-    cuts: the marks of ASCII that are words of their own, so that a chunk may be encoded in parts on either side of one
-    (only where BertPreTokenizer makes a word of every mark, and no added token holds it); added: the texts of the added
-    tokens; raw: the UTF-8 of those that are searched before normalising; normalize: its normaliser, as a function of a
-    text.
+    marks: those of ASCII beside which a chunk may perhaps be encoded in parts: BertPreTokenizer makes a word of every
+    mark, and no added token holds it; raw: the UTF-8 of the added tokens that are searched before normalising;
+    normalize: its normaliser, as a function of a text.
 
     Raises:
         NotByWordError: for this kind of pipeline chunk by chunk is not known to equal the whole text.
@@ -184,23 +171,21 @@ class Pipeline:
         splits = steps_of(description["pre_tokenizer"], "pretokenizers")
         _check_model(description["model"])
         self.kind = _kind_of(splits, normalizers, description["model"])
-        if not self.kind.own_normalizers:
+        if not self.kind.checks_normalizers:
             _check_normalizers(normalizers)
         self.normalize = backend.normalizer.normalize_str if normalizers else str
         self._alone = self.normalize("a")
         self._rest = self.normalize("a a")[len(self._alone) :]  # what " a" adds to a text
         self._tests_chunks = any(step["type"] in TESTED_NORMALIZERS for step in normalizers)
-        self._has_space_runs = False
+        self._needs_visible_ends = self.kind.needs_visible_ends
         self._read_added_tokens(description)
         first_matters = any(step.get("prepend_scheme") == "first" for step in splits)
         self.context_free = not (self._tests_chunks or first_matters) and self.kind is PIPELINES[0]
-        is_bert = types_of(splits) == ["BertPreTokenizer"] and {*types_of(normalizers)} <= {
-            "BertNormalizer",
-            "Lowercase",
-        }
-        in_added = {c for content in self.added for c in content + self.normalize(content)}
+        is_bert = types_of(splits) == ["BertPreTokenizer"]
+        is_bert &= {*types_of(normalizers)} <= {"BertNormalizer", "Lowercase"}
+        in_added = "".join(token["content"] + self.normalize(token["content"]) for token in description["added_tokens"])
         # "_" is a letter for added tokens that are single words
-        self.cuts = "".join(c for c in string.punctuation if is_bert and c not in in_added and c != "_")
+        self.marks = [mark for mark in string.punctuation if is_bert and mark not in in_added + "_"]
         # chunks of plain ASCII are not tested one by one: their characters are tested here, each as a chunk
         if dependent := [c for c in PLAIN if not self._is_regular(c)]:
             raise NotByWordError(f"its normaliser changes {dependent[0]!r} by what is around it")
@@ -211,7 +196,7 @@ class Pipeline:
         A string that holds an added token may be among them; its ids show that (see `holds_added_token`).
         """
         regular = np.ones(len(table), dtype=bool)
-        if self._tests_chunks or self._has_space_runs or self.kind.ends != Ends.ANY:
+        if self._tests_chunks or self._needs_visible_ends:
             not_plain = np.flatnonzero((table.utf8 < 0x21) | (table.utf8 > 0x7E))
             regular[np.searchsorted(table.offsets, not_plain, side="right") - 1] = False
             regular &= np.diff(table.offsets) > 0
@@ -233,19 +218,8 @@ class Pipeline:
             and self.normalize("a " + chunk + " a") == after_word + self._rest
         ):
             return False
-        return self._ends_fit(first, later[1:])
-
-    def _ends_fit(self, first: str, later: str) -> bool:
-        """Whether a chunk's ends are as its kind needs them. first, later: normalised, at the start and after a space.
-
-        A chunk that is empty once normalised leaves two spaces side by side.
-        """
-        if self.kind.ends == Ends.UNMARKED:
-            inner = later.strip(f" {SPACE_MARK}")
-            return bool(inner) and inner == later and first.endswith(inner)
-        if self.kind.ends == Ends.VISIBLE or self._has_space_runs:
-            return bool(first) and not first[0].isspace() and not first[-1].isspace() and later == first
-        return True
+        visible = later[1:].strip().strip(SPACE_MARK)
+        return not self._needs_visible_ends or (bool(visible) and visible == later[1:] and first.endswith(visible))
 
     def _read_added_tokens(self, description: dict[str, Any]) -> None:
         """Set the ids by which an added token in a text is found, and the texts that are searched for instead.
@@ -255,13 +229,12 @@ class Pipeline:
         for all added tokens, which may be thousands, would take 0.8 ms a MB for each.
         """
         added = description["added_tokens"]
-        self.added = [token["content"] for token in added]
         self.raw = [token["content"].encode() for token in added if not token["normalized"]]
         blank = [token for token in added if not token["content"].strip(" ")]
         spaced = [token["content"] for token in added if token not in blank and self._spans_words(token)]
         if spaced or any(token["content"] == " " for token in blank):
             raise NotByWordError(f"its added token {(spaced or [' '])[0]!r} holds or tests a space")
-        self._has_space_runs = bool(blank)  # runs of spaces are tokens: no chunk may be empty
+        self._needs_visible_ends |= bool(blank)  # runs of spaces are tokens: no chunk may be empty
         model = description["model"]
         unknown = model.get("unk_token")
         if model["type"] == "Unigram" and model["unk_id"] is not None:
@@ -275,7 +248,7 @@ class Pipeline:
         content = token["content"]
         if token["normalized"] and token["single_word"] and self.normalize(content).startswith((SPACE_MARK, " ")):
             return True  # whether it is a single word, the end of the word before it decides
-        if token["normalized"] and self.kind.ends == Ends.UNMARKED:
+        if token["normalized"] and self.kind.checks_normalizers:  # there spaces become ▁
             content = re.sub(f"(?<=[^{SPACE_MARK}]){SPACE_MARK}", " ", self.normalize(content))
         return " " in content
 
@@ -293,12 +266,7 @@ def _kind_of(splits: Sequence[Step], normalizers: Sequence[Step], model: Step) -
     for kind in PIPELINES:
         if kind.fits(splits, normalizers, model):
             return kind
-    described = []
-    for step in splits:
-        (pattern,) = step["pattern"].values() if step["type"] == "Split" else ("",)
-        by = f" by {pattern if len(pattern) <= 60 else pattern[:57] + '...'}" if pattern else ""
-        described.append(f"{step['type']}{by}")
-    names = " then ".join(described) or "none"
+    names = " then ".join(types_of(splits)) or "none"
     raise NotByWordError(f"its pre-tokenizer ({names}) is not known to begin a new word at each space")
 
 

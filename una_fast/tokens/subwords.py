@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import operator
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -13,9 +13,10 @@ import numpy as np
 import xxhash
 
 from una_fast._kernels.ids.frame import Frame
-from una_fast.arrays import ID, POINTER, TOKEN, RaggedArray, StringTable, row_bounds
+from una_fast.arrays import ID, TOKEN, RaggedArray, StringTable, row_bounds, rows_from
 from una_fast.errors import InputError
 from una_fast.imports import import_extra
+from una_fast.parallel import Workers
 from una_fast.tokens.pipelines import NotByWordError, Pipeline
 
 if TYPE_CHECKING:
@@ -23,10 +24,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 BLOCK = 2**15  # chunks held as Python strings at a time, by each thread
-GROUP = 128  # chunks in one input of the Rust library: 4 us a chunk if joined, 7.5 us if kept apart
-NO_IDS = np.zeros(0, dtype=ID)
+GROUP = 128  # chunks in one input of the Rust library: 5 us a chunk, as inputs of their own 8 us
 BEFORE = "a"  # the text that stands before the space when the ids of a chunk after a space are made
-JOINTS = "^\\`{}~|<>_@#*+=%;!?&$"  # rare characters first: a chunk that holds the joint is kept apart
 
 
 class SubwordEncoder:
@@ -52,51 +51,47 @@ class SubwordEncoder:
         self.prefix, self.suffix = self._special_tokens()
         self.frame = frame_of(tokenizer, self.prefix, self.suffix)
         self._before = np.array(self._backend.encode(BEFORE).ids, dtype=ID)
-        self._joint, self._joint_id = self._find_joint()
 
     @cached_property
     def n_ids(self) -> int:
         """One more than the largest id that the tokenizer can make."""
         return max(self._backend.get_vocab(with_added_tokens=True).values()) + 1
 
-    def encode(
-        self, table: StringTable, is_first: np.ndarray | None = None, n_jobs: int = 1
-    ) -> tuple[RaggedArray, np.ndarray]:
-        """int32 ids of each string, and where they are known, bool (n,).
+    def encode(self, table: StringTable, is_first: np.ndarray, n_jobs: int = 1) -> tuple[RaggedArray, np.ndarray]:
+        """int32 ids of each string, and where they are known, bool (n,). A string of which they are not has none.
 
-        They are those after a space: what follows "a" in the text "a " + string, so that they do not show what a
-        normaliser or pre-tokenizer does at the beginning of a text. `is_first`, bool (n,), says which strings have the
-        ids of the first word of a text instead. A string whose ids depend on what is around it has none.
+        Where `is_first`, bool (n,), they are those of the first word of a text, else those after a space: what follows
+        "a" in the text "a " + string, so that they do not show what a normaliser or pre-tokenizer does at the beginning
+        of a text. They are known if they depend on nothing around the string.
         """
-        regular = self.pipeline.regular(table)
-        is_first = np.zeros(len(table), dtype=bool) if is_first is None else is_first
 
         def encode(start: int) -> RaggedArray:
-            block = slice(start, min(start + BLOCK, len(table)))
-            strings = table[block]
-            joined = regular[block] & ~is_first[block] & bool(self._joint)
-            order = [np.flatnonzero(chosen) for chosen in (joined, regular[block] & ~joined, ~regular[block])]
-            later, rest, without = ([strings[i] for i in places.tolist()] for places in order)
-            ids = _joined([self._encode_joined(later), self._encode_apart(rest, is_first[block][order[1]])])
-            ids = ids.followed_by(RaggedArray(NO_IDS, np.zeros(len(without) + 1, dtype=POINTER)))
-            return ids.take(np.argsort(np.concatenate(order)))
+            heads = ["" if first else f"{BEFORE} " for first in is_first[start : start + BLOCK].tolist()]
+            return self._encode_words([*map(operator.add, heads, table[start : start + BLOCK])])
 
-        blocks = range(0, len(table), BLOCK)
-        if len(blocks) <= 1:  # to start a thread takes as long as 20 strings
-            ids = _joined([*map(encode, blocks)])
-        else:
-            with ThreadPoolExecutor(n_jobs) as threads:
-                ids = _joined([*threads.map(encode, blocks)])
-        return self._without(ids, regular)
+        with Workers(n_jobs) as workers:
+            first, *others = (part for _, part in workers.map(encode, range(0, len(table), BLOCK)))
+        ids = first.followed_by(*others)
+        n, starts, lengths = len(self._before), ids.indptr[:-1], ids.lengths()
+        heads = np.append(ids.values, np.full(n, -1, dtype=ID))[starts[:, None] + np.arange(n)]
+        known = is_first | ((lengths >= n) & (heads == self._before).all(axis=1))
+        skipped = np.where(is_first | ~known, 0, n)
+        ids = rows_from(ids.values, starts + skipped, lengths - skipped)
+        known &= self.pipeline.regular(table)
+        added = np.flatnonzero(self.pipeline.holds_added_token(ids.values))
+        known[np.searchsorted(ids.indptr, added, side="right") - 1] = False
+        return rows_from(ids.values, ids.indptr[:-1], ids.lengths() * known), known
 
-    def _without(self, ids: RaggedArray, regular: np.ndarray) -> tuple[RaggedArray, np.ndarray]:
-        """`ids` without those of rows that hold a negative number or an added token, and which rows are left."""
-        wrong = np.flatnonzero((ids.values < 0) | self.pipeline.holds_added_token(ids.values))
-        regular[np.searchsorted(ids.indptr, wrong, side="right") - 1] = False
-        if not len(wrong):
-            return ids, regular
-        lengths = ids.lengths()
-        return RaggedArray(ids.values[np.repeat(regular, lengths)], row_bounds(lengths * regular)), regular
+    def _encode_words(self, words: Sequence[str]) -> RaggedArray:
+        """int32 ids of each of `words`, encoded alone, as pre-split words of a text."""
+        groups = [words[i : i + GROUP] for i in range(0, len(words), GROUP)]
+        encodings = self._backend.encode_batch(groups, is_pretokenized=True)
+        ids = [np.array(encoding.ids, dtype=ID) for encoding in encodings]
+        counts = [
+            np.bincount(np.array(encoding.word_ids, dtype=ID), minlength=len(group))
+            for group, encoding in zip(groups, encodings, strict=True)
+        ]
+        return RaggedArray(np.concatenate(ids), row_bounds(np.concatenate(counts)))
 
     def alike(self, forms: StringTable, terms: StringTable) -> np.ndarray:
         """uint8 (3 V,): whether a form of one of V terms, in each of three cases, has the ids of the term.
@@ -113,83 +108,23 @@ class SubwordEncoder:
             alike[:] = [form == term for form, term in zip(forms, itertools.cycle(terms))]
         return alike
 
-    def checked_cuts(self, characters: Sequence[str]) -> str:
-        """The `cuts` of the pipeline beside which each of `characters` has the ids that it has alone."""
-        chosen, known = self.encode(StringTable.from_strings(characters))
-        usable = [characters[i] for i in np.flatnonzero(known).tolist()]
-        marks, _ = self.encode(StringTable.from_strings([*self.pipeline.cuts]))
-        alone = [*chosen.take(np.flatnonzero(known))]
-        texts = [mark.join(["", *usable, ""]) for mark in self.pipeline.cuts]
-        if not texts:
-            return ""
-        expected = [np.concatenate([mark, *(part for ids in alone for part in (ids, mark))]) for mark in marks]
-        return "".join(
-            mark
-            for mark, ids, wanted in zip(self.pipeline.cuts, self.encode_texts(texts), expected, strict=True)
-            if np.array_equal(ids, wanted)
-        )
+    def cuts(self, characters: Sequence[str]) -> np.ndarray:
+        """uint8 (128,), 1 for a mark of ASCII beside which a chunk may be encoded in parts.
+
+        It makes a word of its own beside every one of `characters`, as it does between spaces. Only BertPreTokenizer
+        is asked: behind others sub-words may reach over a mark. An added token may hold no such mark.
+        """
+        cuts = np.zeros(128, dtype=np.uint8)
+        for mark in self.pipeline.marks:
+            words = [mark, *itertools.chain.from_iterable((character, mark) for character in characters)]
+            joined, apart = self.encode_texts(["".join(words), " ".join(words)])
+            cuts[ord(mark)] = np.array_equal(joined, apart)
+        return cuts
 
     def encode_texts(self, texts: Sequence[str]) -> RaggedArray:
         """int32 ids of whole texts, regular or not, by one call of the tokenizer."""
         ids = [np.array(encoding.ids, dtype=ID) for encoding in self._backend.encode_batch_fast(texts)]
         return RaggedArray(np.concatenate(ids), row_bounds([*map(len, ids)]))
-
-    def _encode_joined(self, strings: list[str]) -> RaggedArray:
-        """Ids of regular strings after a space; a negative number among those of a string whose ids are not known.
-
-        The strings of a group are one text, with the joint between. If the normalised text holds the joint's character
-        only where it was put, and the ids hold the joint's id as often, then every joint is a sub-word of its own, and
-        the ids between two of them are those of the string there. Otherwise the group is encoded again, kept apart.
-        """
-        groups, parts = [strings[i : i + GROUP] for i in range(0, len(strings), GROUP)], []
-        texts = [f" {self._joint} ".join([BEFORE, *group]) for group in groups]
-        for group, text, encoding in zip(groups, texts, self._backend.encode_batch_fast(texts), strict=True):
-            ids = np.array(encoding.ids, dtype=ID)
-            joints = np.flatnonzero(ids == self._joint_id)
-            is_parted = self.pipeline.normalize(text).count(self._joint) == len(joints) == len(group)
-            if is_parted and np.array_equal(ids[: joints[0]], self._before):
-                ends = np.append(joints, len(ids)) - np.arange(len(group) + 1)
-                parts.append(RaggedArray(np.delete(ids, joints)[joints[0] :], ends - joints[0]))
-            else:
-                parts.append(self._encode_apart(group, np.zeros(len(group), dtype=bool)))
-        return _joined(parts)
-
-    def _encode_apart(self, strings: list[str], is_first: np.ndarray) -> RaggedArray:
-        """As `_encode_joined`, and where `is_first`, bool (n,), as the first of a text.
-
-        The strings are passed as pre-split words, each of which is encoded alone.
-        """
-        heads = ["" if first else f"{BEFORE} " for first in is_first.tolist()]
-        words = [head + string for head, string in zip(heads, strings, strict=True)]
-        groups, parts = [words[i : i + GROUP] for i in range(0, len(words), GROUP)], []
-        for group, encoding in zip(groups, self._backend.encode_batch(groups, is_pretokenized=True), strict=True):
-            counts = np.bincount(np.array(encoding.word_ids, dtype=ID), minlength=len(group))
-            parts.append(RaggedArray(np.array(encoding.ids, dtype=ID), row_bounds(counts)))
-        ids = _joined(parts)
-        n_heads, lengths = np.where(is_first, 0, len(self._before)), ids.lengths()
-        begins_well = lengths >= n_heads
-        for k, expected in enumerate(self._before.tolist()):
-            rows = np.flatnonzero(begins_well & ~is_first)
-            begins_well[rows] = ids.values[ids.indptr[rows] + k] == expected
-        n_heads = np.where(begins_well, n_heads, 0)
-        kept = np.arange(len(ids.values)) - np.repeat(ids.indptr[:-1] + n_heads, lengths) >= 0
-        ids = RaggedArray(ids.values[kept], row_bounds(lengths - n_heads))
-        wrong = np.flatnonzero(~begins_well)
-        return RaggedArray(np.insert(ids.values, ids.indptr[wrong], -1), row_bounds(ids.lengths() + ~begins_well))
-
-    def _find_joint(self) -> tuple[str, int]:
-        """A rare character that is one sub-word after a space, and that sub-word's id; ("", -1) if there is none.
-
-        No other character has that id, and no added token holds the character.
-        """
-        for character in JOINTS:
-            ids = self._backend.encode(f"a {character} a").ids
-            alone = self._backend.encode(f"a {character}").ids
-            is_one = len(ids) == 3 and alone == ids[:2] and ids[1] not in (ids[0], ids[2])
-            in_added = any(character in content for content in self.pipeline.added)
-            if is_one and not in_added and character in (self._backend.id_to_token(ids[1]) or ""):
-                return character, ids[1]
-        return "", -1
 
     def _special_tokens(self) -> tuple[np.ndarray, np.ndarray]:
         """The tokens before and after a text, read from an encoding of "a". From then on none are added."""
@@ -249,11 +184,3 @@ def _copy(tokenizer: PreTrainedTokenizerBase) -> Tokenizer:
     backend.no_padding()
     backend.encode_special_tokens = tokenizer.split_special_tokens
     return backend
-
-
-def _joined(parts: Sequence[RaggedArray]) -> RaggedArray:
-    """The rows of all parts."""
-    values = [NO_IDS, *(part.values for part in parts)]
-    return RaggedArray(
-        np.concatenate(values), row_bounds(np.concatenate([NO_IDS, *(part.lengths() for part in parts)]))
-    )

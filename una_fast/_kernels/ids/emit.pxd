@@ -10,13 +10,11 @@ cdef enum:
 
 cdef class TermTokens:
     cdef const int32_t[:, ::1] records
-    cdef const int32_t[:, ::1] first_records
     cdef const int32_t[::1] values
-    cdef const int32_t[::1] first_values
+    cdef int64_t first  # the record of term 0 as the first word of a text
+    cdef bint some_are_empty
     cdef readonly Frame frame
-    cdef readonly bint fills_rows
-    cdef const unsigned char[::1] irregular
-    cdef bint holds_irregular(self, const int32_t* terms, int64_t n) noexcept nogil
+    cdef bint holds_empty(self, const int32_t* terms, int64_t n) noexcept nogil
 
 
 cdef int64_t line_length(int64_t width) noexcept nogil

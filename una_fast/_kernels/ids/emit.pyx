@@ -13,34 +13,24 @@ from una_fast._kernels.ids.frame cimport Frame
 
 
 cdef class TermTokens:
-    """The sub-words of each term, in records that the kernel copies from.
+    """The sub-words of each of n terms, in records that the kernel copies from.
 
-    terms, first_terms: `RaggedArray` (V rows, int32), the sub-words of each term after a space, and as the first word
-    of a text (the same object if that makes no difference); frame: the special tokens and the padding around a text;
-    irregular: int32, ascending, the terms whose sub-words depend on the words around them, so that the row of such a
-    term is not only its sub-words in order.
-
-    fills_rows: whether every other term has a sub-word, so that no more words of a text are needed than its row has
-    columns.
+    terms: `RaggedArray` (int32), in row t the sub-words of term t after a space, and in row n + t those as the first
+    word of a text, if there are 2n rows. A term without any has sub-words that depend on the words around it: the row
+    of a text that holds it is not written whole.
     """
 
-    def __init__(self, terms, first_terms, Frame frame, irregular=()):
-        self.records, self.values = pack(terms), terms.values
-        self.first_records = self.records if first_terms is terms else pack(first_terms)
-        self.first_values = first_terms.values
-        self.frame = frame
-        empty = np.flatnonzero((terms.lengths() == 0) | (first_terms.lengths() == 0))
-        self.fills_rows = bool(np.isin(empty, irregular).all())
-        flags = np.zeros(len(terms) if len(irregular) else 0, dtype=np.uint8)
-        flags[list(irregular)] = 1
-        self.irregular = flags
+    def __init__(self, terms, int64_t n, Frame frame):
+        self.records, self.values, self.first, self.frame = pack(terms), terms.values, len(terms) - n, frame
+        self.some_are_empty = len(terms.empty_rows()) > 0
 
-    cdef bint holds_irregular(self, const int32_t* terms, int64_t n) noexcept nogil:
-        """Whether one of the n terms is irregular."""
+    cdef bint holds_empty(self, const int32_t* terms, int64_t n) noexcept nogil:
+        """Whether one of the n terms of a text has no sub-words."""
         cdef int64_t k
-        for k in range(n if self.irregular.shape[0] else 0):
-            if self.irregular[terms[k]]:
-                return True
+        if self.some_are_empty:
+            for k in range(n):
+                if self.records[terms[k] + (self.first if k == 0 else 0), 0] == 0:
+                    return True
         return False
 
 
@@ -70,11 +60,10 @@ cdef inline int64_t join_terms(TermTokens tokens, const int32_t* terms, int64_t 
     """
     cdef const int32_t* records = &tokens.records[0, 0]
     cdef const int32_t* values = &tokens.values[0] if tokens.values.shape[0] else NULL
-    cdef const int32_t* first_values = &tokens.first_values[0] if tokens.first_values.shape[0] else NULL
     cdef int64_t k, end
     if n_terms == 0:
         return 0
-    end = put(&tokens.first_records[0, 0] + RECORD * <int64_t>terms[0], first_values, line, room)
+    end = put(records + RECORD * (tokens.first + terms[0]), values, line, room)
     for k in range(1, n_terms):
         if end >= room:
             return room

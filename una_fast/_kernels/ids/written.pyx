@@ -35,9 +35,8 @@ cdef enum:
 
 cdef enum:
     # kinds of pieces, and what their number is; others are the place of sub-words of the sentence, and how many stay
-    TERM = -1     # a term after a space
-    FIRST = -2    # a term as the first word of a text
-    UNIT = -3     # the number of a unit
+    TERM = -1     # a row of the sub-words of terms
+    UNIT = -2     # the number of a unit
 
 APART, CASED, LOWER, UPPER, TITLE = IS_APART, IS_CASED, IS_LOWER, IS_UPPER, IS_TITLE
 UNKNOWN = NO_SIZE  # of a chunk that cannot be encoded alone
@@ -51,29 +50,23 @@ cdef enum Case:  # in the order of `una_fast.augment.surface.in_cases`
 cdef class Subwords:
     """The sub-words of an index's terms and chunks under one tokenizer.
 
-    terms, first_terms: `RaggedArray` int32 (V rows), each term after a space, and as the first word of a text; no
-    sub-words if only a whole text can tell them. sizes: uint16, the number of sub-words of each chunk after a space
-    and, from `first_offset` on, as the first of a text. context_free: whether every string has the same sub-words in
-    both places; cuts: uint8 (128,), 1 for a character that is a word of its own for the tokenizer; alike: uint8 (3 V,),
-    1 for a string (see `RowWriter`) that has the sub-words of its term.
+    terms: `RaggedArray` int32, in row t the sub-words of term t after a space, none if only a whole text can tell them.
+    sizes: uint16, the number of sub-words of each chunk after a space. Both are followed by the same as the first of a
+    text, from `first_term` and `first_chunk` on; these are 0 if it makes no difference. context_free: whether every
+    string has the same sub-words in both places; cuts: uint8 (128,), 1 for a character that is a word of its own for
+    the tokenizer; alike: uint8 (3 V,), 1 for a string (see `RowWriter`) that has the sub-words of its term.
     """
 
-    cdef const int32_t[::1] values, first_values
-    cdef const int64_t[::1] bounds, first_bounds
+    cdef const int32_t[::1] values
+    cdef const int64_t[::1] bounds
     cdef const uint16_t[::1] sizes
     cdef const uint8_t[::1] cuts, alike
-    cdef int64_t first_offset
+    cdef int64_t first_term, first_chunk
     cdef bint context_free
 
-    def __init__(self, terms, first_terms, sizes, int64_t first_offset, bint context_free, cuts, alike):
-        self.values, self.bounds, self.first_values, self.first_bounds = (
-            terms.values, terms.indptr, first_terms.values, first_terms.indptr)
-        self.sizes, self.first_offset, self.context_free = sizes, first_offset, context_free
-        self.cuts, self.alike = cuts, alike
-
-    cdef inline int64_t size(self, int64_t term, bint first) noexcept nogil:
-        return self.first_bounds[term + 1] - self.first_bounds[term] if first else (
-            self.bounds[term + 1] - self.bounds[term])
+    def __init__(self, terms, sizes, int64_t first_term, int64_t first_chunk, bint context_free, cuts, alike):
+        self.values, self.bounds, self.sizes, self.cuts, self.alike = terms.values, terms.indptr, sizes, cuts, alike
+        self.first_term, self.first_chunk, self.context_free = first_term, first_chunk, context_free
 
 
 cdef class Written:
@@ -154,11 +147,14 @@ cdef class Written:
             self.unit = self.end
 
     cdef inline void close_unit(self, Subwords subwords) noexcept nogil:
-        cdef bint first = self.unit > 0 and self.text[self.unit - 1] == c'\n'
+        cdef int64_t row = self.term, n = 0
         if self.unit < 0:
             return
-        if self.term >= 0 and subwords.size(self.term, first) > 0:
-            self.add(FIRST if first else TERM, self.term, subwords.size(self.term, first))
+        if row >= 0:
+            row += subwords.first_term if self.text[self.unit - 1] == c'\n' else 0
+            n = subwords.bounds[row + 1] - subwords.bounds[row]
+        if n > 0:
+            self.add(TERM, row, n)
         else:
             self.unit_starts[self.n_units] = self.unit - (not subwords.context_free)
             self.unit_stops[self.n_units] = self.end
@@ -244,7 +240,7 @@ cdef class RowWriter:
             begin, first_word, size, changed = end + 1, w, 0, False
             reach = begin
             while j < stop and reach > end:  # several chunks, if a word reaches from one to the next
-                of_chunk = self.subwords.sizes[self.chunks[j] + (self.subwords.first_offset if j == first else 0)]
+                of_chunk = self.subwords.sizes[self.chunks[j] + (self.subwords.first_chunk if j == first else 0)]
                 if of_chunk == NO_SIZE:
                     return False
                 size += of_chunk
@@ -446,9 +442,8 @@ def fill_rows(Written written, Subwords subwords, const int32_t[::1] numbers, co
                         end += 1
                     continue
                 if written.pieces[p, 0] == TERM:
-                    n, source = subwords.size(number, False), &subwords.values[0] + subwords.bounds[number]
-                elif written.pieces[p, 0] == FIRST:
-                    n, source = subwords.size(number, True), &subwords.first_values[0] + subwords.first_bounds[number]
+                    k = subwords.bounds[number]
+                    n, source = subwords.bounds[number + 1] - k, &subwords.values[0] + k
                 else:
                     k = unit_bounds[numbers[number]]
                     n, source = unit_bounds[numbers[number] + 1] - k, &unit_ids[0] + k
