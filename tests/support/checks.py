@@ -12,8 +12,7 @@ from una_fast._kernels import csr
 from una_fast._kernels.draws.negatives import Negatives
 from una_fast._kernels.draws.probability import SamplingConfig, fill_weighted, id_bits, replacement_probabilities
 from una_fast._kernels.draws.rows import RowKernel
-from una_fast._kernels.ids.emit import TermTokens
-from una_fast._kernels.ids.frame import Frame, pad_rows
+from una_fast._kernels.ids.emit import Frame, TermTokens, pad_rows
 from una_fast.arrays import ID, POINTER, RaggedArray
 from una_fast.augment.counter_rng import CounterRNG
 from una_fast.augment.kept_words import as_bits

@@ -2,7 +2,7 @@
 
 The contract of every kernel: it takes C-contiguous arrays of the dtypes in `una_fast.arrays` (memory-mapped and
 read-only ones included), holds no lock and changes no global state. Kernels that run in every step (`draws/`,
-`ids/emit`, `ids/frame`, `ids/written.fill_rows`) fill arrays that the caller allocated; the others return new ones
+`ids/emit`, `ids/written.fill_rows`) fill arrays that the caller allocated; the others return new ones
 where only they know how large the output is. Text is UTF-8 in arrays; `words/treebank` alone takes a string, one
 sentence at a time. The caller checks the user's input; UNA_FAST_CHECKS=1 at build time adds bounds checks here.
 

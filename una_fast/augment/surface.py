@@ -17,7 +17,7 @@ import numpy as np
 
 from una_fast._kernels.ids import written as kernel
 from una_fast._kernels.words.strings import StringSet
-from una_fast.arrays import ID, POINTER, RaggedArray, StringTable, row_bounds
+from una_fast.arrays import ID, POINTER, RaggedArray, StringTable, row_bounds, rows_from
 from una_fast.augment.text_rows import NO_STRINGS, TextRows, spell
 from una_fast.corpus.word_tokenizers import NAMED, SCRIPTS
 from una_fast.errors import InputError
@@ -62,34 +62,24 @@ class Detokenizer:
             self.term_tokens = self._tokens.term_tokens(self.strings, np.unique(changed))
 
     @cached_property
-    def _cased(self) -> StringTable:
-        return in_cases(self.strings)
-
-    @cached_property
     def _rows(self) -> kernel.RowWriter:
         """Of the rows of the index."""
-        characters, subwords = learn_characters(self._index.chunks, self._cased), None
-        if self._tokens is not None and self._tokens.encoder is not None:
+        terms, cased, *_ = self._terms
+        characters, subwords = learn_characters(self._index.chunks, cased), None
+        if self._tokens is not None:
             tokens, encoder = self._tokens, self._tokens.encoder
             self._units = UnitIds(encoder)
             name = f"tokens-forms-{encoder.fingerprint}"
-            kept = self._index.cached(name, 1, lambda: {"alike": encoder.alike(self._cased, self._index.terms)})
-            firsts = len(tokens.terms) - self._index.n_terms, len(tokens.chunk_sizes) - len(self._index.chunks)
-            context_free, cuts = encoder.pipeline.context_free, encoder.cuts(characters)
-            subwords = kernel.Subwords(tokens.terms, tokens.chunk_sizes, *firsts, context_free, cuts, kept["alike"])
+            kept = self._index.cached(name, 1, lambda: {"alike": encoder.alike(cased, terms)})
+            subwords = kernel.Subwords(tokens.terms, tokens.chunk_sizes, encoder.cuts(characters), kept["alike"])
         self._subwords = subwords
-        return self._writer(self._index.chunks, self._index.sentences, self._index.word_ids, NO_STRINGS, subwords)
+        tables = self._index.chunks, self._index.sentences, self._index.word_ids, NO_STRINGS
+        return kernel.RowWriter(*tables, *self._terms, subwords)
 
-    def _writer(
-        self,
-        chunks: StringTable,
-        sentences: RaggedArray,
-        words: RaggedArray,
-        unseen: StringTable,
-        subwords: kernel.Subwords | None = None,
-    ) -> kernel.RowWriter:
-        tables = words, self._index.terms, unseen, self._cased
-        return kernel.RowWriter(chunks, sentences, *tables, CHARACTERS, self._index.lowercase, subwords)
+    @cached_property
+    def _terms(self) -> tuple[StringTable, StringTable, np.ndarray, bool]:
+        """What a `RowWriter` needs to know of the terms."""
+        return self._index.terms, in_cases(self.strings), CHARACTERS, self._index.lowercase
 
     def rows(self, rows: np.ndarray, drawn: RaggedArray) -> list[str]:
         """The texts of `drawn`, the ids of the augmented documents `rows`, int64 (B,)."""
@@ -105,9 +95,9 @@ class Detokenizer:
             return [*spell(drawn, self.strings, StringTable.from_strings(strings))]
         rows = np.arange(len(text.texts))
         table = StringTable(np.frombuffer(b"".join(text.texts), dtype=np.uint8), row_bounds([*map(len, text.texts)]))
-        learn_characters(table, self._cased)
+        learn_characters(table, self._terms[1])
         whole = RaggedArray(rows.astype(ID), np.arange(len(rows) + 1))  # each text is one chunk
-        writer = self._writer(table, whole, text.terms, text.unseen)
+        writer = kernel.RowWriter(table, whole, text.terms, text.unseen, *self._terms)
         return _checked(writer.write(rows, drawn.values, drawn.indptr).texts(), table.__getitem__)
 
     def fill(
@@ -161,11 +151,10 @@ class UnitIds:
             if len(new):
                 new = new[np.unique(numbers[new], return_index=True)[1]]
                 begins = starts[new] + (not self._encoder.pipeline.context_free)
-                bounds = row_bounds(stops[new] - begins)
-                places = np.repeat(begins - bounds[:-1], np.diff(bounds)) + np.arange(bounds[-1])
-                strings = StringTable(text[places], bounds)
-                self._add(n_known, self._encoder.encode(strings, text[starts[new]] == ord("\n"))[0])
-                self.n_bytes += int(bounds[-1]) + BYTES_A_STRING * len(new)
+                strings = rows_from(text, begins, stops[new] - begins)
+                is_first = text[starts[new]] == ord("\n")
+                self._add(n_known, self._encoder.encode(StringTable(strings.values, strings.indptr), is_first)[0])
+                self.n_bytes += len(strings.values) + BYTES_A_STRING * len(new)
             return numbers, RaggedArray(self._values, self._bounds[: len(self._strings) + 1])
 
     def _add(self, n_known: int, ids: RaggedArray) -> None:

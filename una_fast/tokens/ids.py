@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from una_fast._kernels.ids.emit import TermTokens
-from una_fast._kernels.ids.frame import pad_rows
+from una_fast._kernels.ids.emit import TermTokens, pad_rows
 from una_fast.arrays import POINTER, TOKEN, StringTable
 from una_fast.errors import InputError, InputWarning
 from una_fast.imports import import_extra
@@ -64,12 +63,12 @@ class TokenIds:
         self.has_token_type_ids = "token_type_ids" in tokenizer.model_input_names
         self._index = index
         self._tokenizer, self._lock = _copied(tokenizer), threading.Lock()
-        self.encoder: SubwordEncoder | None = None
+        self.by_word = False
         try:
-            encoder = SubwordEncoder(tokenizer)
-            self.sentences, self.terms, self.chunk_sizes = bind(index, encoder, n_cores(n_jobs))
-            compare_with_tokenizer(self.sentences, self.terms, index, encoder, self._tokenizer)
-            self.encoder, self.frame = encoder, encoder.frame
+            self.encoder = SubwordEncoder(tokenizer)
+            self.sentences, self.terms, self.chunk_sizes = bind(index, self.encoder, n_cores(n_jobs))
+            compare_with_tokenizer(self.sentences, self.terms, index, self.encoder, self._tokenizer)
+            self.frame, self.by_word = self.encoder.frame, True
         except NotByWordError as error:
             warnings.warn(
                 f"tokenizer: {error.reason}, so its ids are not made word by word: each text goes through the tokenizer"
@@ -80,11 +79,6 @@ class TokenIds:
             special = np.array(self._tokenizer("")["input_ids"], dtype=TOKEN)  # they stand side by side
             self.frame = frame_of(tokenizer, special, special[:0])
 
-    @property
-    def by_word(self) -> bool:
-        """Whether ids are made word by word."""
-        return self.encoder is not None
-
     def __repr__(self) -> str:
         how = "word by word" if self.by_word else "each text by the tokenizer"
         sides = f"{self.frame.n_special} special tokens around a text, padded with {self.frame.pad_id}"
@@ -92,7 +86,6 @@ class TokenIds:
 
     def term_tokens(self, strings: StringTable, changed: np.ndarray) -> TermTokens:
         """What a kernel writes of `strings`, which are the terms but for the rows `changed`; if `by_word`."""
-        assert self.encoder is not None
         if not len(changed):
             return TermTokens(self.terms, len(strings), self.frame)
         ids, _ = encode_placed(strings.take(changed), np.ones(len(changed), dtype=bool), self.encoder, 1)

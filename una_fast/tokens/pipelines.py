@@ -42,7 +42,6 @@ SPACE_DROPPERS = {"BertPreTokenizer", "Whitespace", "WhitespaceSplit"}
 LOCAL_NORMALIZERS = {"BertNormalizer", "Lowercase", "NFC", "NFD", "NFKC", "NFKD", "Nmt", "StripAccents"}
 TESTED_NORMALIZERS = {"Precompiled", "Prepend", "Replace", "Strip"}  # those that may look past a chunk's ends
 COLLAPSING = {" {2,}", r"\s{2,}|[\n\r\t]"}  # expressions that make one space of a run of white space
-MODELS = {"BPE", "Unigram", "WordLevel", "WordPiece"}
 PLAIN = "".join(map(chr, range(0x21, 0x7F)))  # printable ASCII
 
 _CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
@@ -87,7 +86,7 @@ def _splits_by_expression(splits: Sequence[Step], normalizers: Sequence[Step], m
 def _is_one_word(splits: Sequence[Step], normalizers: Sequence[Step], model: Step) -> bool:
     """Whether spaces become ▁ and the text is not split, and no merge of the model makes a sub-word across a ▁."""
     marked = list(normalizers) in ([SPACE_TO_MARK], [MARK_FIRST, SPACE_TO_MARK])
-    splits_nothing = not splits or (len(splits) == 1 and splits_at_space(splits[0]))
+    splits_nothing = not splits or (types_of(splits) == ["Split"] and splits[0]["pattern"] == {"String": " "})
     unsplit_mark = not normalizers and types_of(splits) == ["Metaspace"] and not splits[0].get("split", True)
     unsplit_mark = unsplit_mark and splits[0]["replacement"] == SPACE_MARK
     return ((marked and splits_nothing) or unsplit_mark) and model["type"] == "BPE" and not _crosses_marks(model)
@@ -96,11 +95,6 @@ def _is_one_word(splits: Sequence[Step], normalizers: Sequence[Step], model: Ste
 def types_of(steps: Sequence[Step]) -> list[str]:
     """The type of each step."""
     return [step["type"] for step in steps]
-
-
-def splits_at_space(step: Step) -> bool:
-    """Whether a step of a pre-tokenizer splits at each space alone."""
-    return step["type"] == "Split" and step["pattern"] == {"String": " "}
 
 
 def _crosses_marks(model: Step) -> bool:
@@ -169,7 +163,10 @@ class Pipeline:
     def __init__(self, backend: Tokenizer, description: dict[str, Any]):
         normalizers = steps_of(description["normalizer"], "normalizers")
         splits = steps_of(description["pre_tokenizer"], "pretokenizers")
-        _check_model(description["model"])
+        if dropout := description["model"].get("dropout"):
+            raise InputError(
+                f"tokenizer: BPE dropout {dropout} gives the same text other ids at every call; set it to None"
+            )
         self.kind = _kind_of(splits, normalizers, description["model"])
         if not self.kind.checks_normalizers:
             _check_normalizers(normalizers)
@@ -285,12 +282,3 @@ def _keeps_words_apart(replace: Step) -> bool:
     if "Regex" in pattern:
         return pattern["Regex"] in COLLAPSING
     return " " not in pattern["String"] and content.split() == [content]
-
-
-def _check_model(model: Step) -> None:
-    if model["type"] not in MODELS:
-        raise NotByWordError(f"its model is of the type {model['type']!r}, which is none of {sorted(MODELS)}")
-    if model.get("dropout"):
-        raise InputError(
-            f"tokenizer: BPE dropout {model['dropout']} gives the same text other ids at every call; set it to None"
-        )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xxhash
 
-from una_fast._kernels.ids.frame import Frame
+from una_fast._kernels.ids.emit import Frame
 from una_fast.arrays import ID, TOKEN, RaggedArray, StringTable, row_bounds, rows_from
 from una_fast.errors import InputError
 from una_fast.imports import import_extra
@@ -98,14 +98,12 @@ class SubwordEncoder:
 
         It has if it is the term once both are normalised, and holds no added token that is searched before that.
         """
-        normalize = self.pipeline.normalize
-        alike = np.zeros(len(forms), dtype=np.uint8)
-        if normalize("A") == normalize("a"):
-            normal = [*map(normalize, terms)]
-            alike[:] = [normalize(form) == normal[i % len(normal)] for i, form in enumerate(forms)]
+        is_uncased = self.pipeline.normalize("A") == self.pipeline.normalize("a")
+        normalize = self.pipeline.normalize if is_uncased else str
+        normal = itertools.cycle([*map(normalize, terms)])
+        alike = np.array([*map(operator.eq, map(normalize, forms), normal)], dtype=np.uint8)
+        if is_uncased:
             alike[forms.rows_with(*self.pipeline.raw)] = 0
-        else:
-            alike[:] = [form == term for form, term in zip(forms, itertools.cycle(terms))]
         return alike
 
     def cuts(self, characters: Sequence[str]) -> np.ndarray:
@@ -128,14 +126,11 @@ class SubwordEncoder:
 
     def _special_tokens(self) -> tuple[np.ndarray, np.ndarray]:
         """The tokens before and after a text, read from an encoding of "a". From then on none are added."""
-        whole = self._backend.encode("a")
-        self._backend.post_processor = None
+        whole, self._backend.post_processor = self._backend.encode("a"), None
         text = self._backend.encode("a").ids
-        special = np.array(whole.special_tokens_mask, dtype=bool)
-        n_prefix = int(np.argmin(special)) if len(special) else 0
-        ids = np.array(whole.ids, dtype=TOKEN)
-        end = n_prefix + len(text)
-        is_plain = text and ids[n_prefix:end].tolist() == text and special[end:].all()
+        n_prefix = [*whole.special_tokens_mask, 0].index(0)
+        end, ids = n_prefix + len(text), np.array(whole.ids, dtype=TOKEN)
+        is_plain = text and whole.ids[n_prefix:end] == text and all(whole.special_tokens_mask[end:])
         if not is_plain or any(whole.type_ids):
             raise NotByWordError(
                 f"it makes {whole.tokens} of the text 'a', more than special tokens of type 0 before and after the text"

@@ -1,11 +1,18 @@
 from libc.stdint cimport int32_t, int64_t
 
-from una_fast._kernels.ids.frame cimport Frame
-
 
 cdef enum:
     # A record is 8 int32: the number of sub-words, then up to 7 sub-words; or, for more, their place in `values`.
     RECORD = 8
+
+
+cdef class Frame:
+    cdef const int64_t[::1] prefix
+    cdef const int64_t[::1] suffix
+    cdef readonly int64_t n_special
+    cdef readonly int64_t pad_id
+    cdef readonly bint pads_left
+    cdef void write(self, const int32_t* inner, int64_t n, int64_t* ids, int64_t* mask, int64_t width) noexcept nogil
 
 
 cdef class TermTokens:

@@ -13,7 +13,7 @@ import numpy as np
 
 from una_fast._kernels.cache_lines import on_own_lines
 
-from una_fast._kernels.ids.frame cimport Frame
+from una_fast._kernels.ids.emit cimport Frame
 
 ctypedef fused small_id:
     uint16_t
@@ -50,11 +50,11 @@ cdef enum Case:  # in the order of `una_fast.augment.surface.in_cases`
 cdef class Subwords:
     """The sub-words of an index's terms and chunks under one tokenizer.
 
-    terms: `RaggedArray` int32, in row t the sub-words of term t after a space, none if only a whole text can tell them.
-    sizes: uint16, the number of sub-words of each chunk after a space. Both are followed by the same as the first of a
-    text, from `first_term` and `first_chunk` on; these are 0 if it makes no difference. context_free: whether every
-    string has the same sub-words in both places; cuts: uint8 (128,), 1 for a character that is a word of its own for
-    the tokenizer; alike: uint8 (3 V,), 1 for a string (see `RowWriter`) that has the sub-words of its term.
+    terms: `RaggedArray` int32, in row t the sub-words of term t after a space, none if only a whole text can tell them;
+    sizes: uint16, the number of sub-words of each chunk after a space. Both are followed by as many as the first of a
+    text, from `first_term` and `first_chunk` on, unless that makes no difference for any string: `context_free`. cuts:
+    uint8 (128,), 1 for a character that is a word of its own for the tokenizer; alike: uint8 (3 V,), 1 for a string
+    (see `RowWriter`) that has the sub-words of its term.
     """
 
     cdef const int32_t[::1] values
@@ -64,9 +64,11 @@ cdef class Subwords:
     cdef int64_t first_term, first_chunk
     cdef bint context_free
 
-    def __init__(self, terms, sizes, int64_t first_term, int64_t first_chunk, bint context_free, cuts, alike):
+    def __init__(self, terms, sizes, cuts, alike):
         self.values, self.bounds, self.sizes, self.cuts, self.alike = terms.values, terms.indptr, sizes, cuts, alike
-        self.first_term, self.first_chunk, self.context_free = first_term, first_chunk, context_free
+        self.first_term = len(terms) - len(alike) // 3
+        self.context_free = self.first_term == 0
+        self.first_chunk = 0 if self.context_free else len(sizes) // 2
 
 
 cdef class Written:
@@ -180,7 +182,7 @@ cdef class RowWriter:
     cdef bint lowered
     cdef Subwords subwords
 
-    def __init__(self, chunks, sentences, words, terms, unseen, strings, characters, bint lowered,
+    def __init__(self, chunks, sentences, words, unseen, terms, strings, characters, bint lowered,
                  Subwords subwords=None):
         self.chunks, self.chunk_bounds = sentences.values, sentences.indptr
         self.words, self.word_bounds = words.values, words.indptr
@@ -325,7 +327,7 @@ cdef class RowWriter:
                          int64_t w, int64_t stop) except -1 nogil:
         """Write the line from `at` to `end`, with its words from `w` to `stop`, and the units of what is written."""
         cdef int64_t k, n_kept, string = 0, case = 0
-        cdef bint changed, last_changed = False
+        cdef bint changed, is_glued, last_changed = False
         cdef uint32_t last, first
         cdef const uint8_t* following
         for k in range(w, stop):
@@ -342,11 +344,11 @@ cdef class RowWriter:
                 if n_kept == 0:
                     following = &self.string_utf8[self.string_offsets[string]]
                 last, first = out.last(), character(following)
-                if (changed or last_changed) and not (self.characters[last] | self.characters[first]) & IS_APART:
-                    self.part(out)  # they would look like one word
+                is_glued = (changed or last_changed) and not (self.characters[last] | self.characters[first]) & IS_APART
+                if out.room >= 0 and (is_glued or self.cuts(last) or self.cuts(first)):
+                    out.close_unit(self.subwords)
+                if is_glued:  # they would look like one word
                     out.put(b" ", 1)
-                elif out.room >= 0 and (self.cuts(last) or self.cuts(first)):
-                    self.part(out)
             out.extend_unit(new[k] if out.room >= 0 and changed and n_kept == 0 and self.subwords.alike[string] else -1)
             out.put(&out.line[out.word_starts[k]], n_kept)
             if changed:
@@ -357,10 +359,6 @@ cdef class RowWriter:
             out.extend_unit(-1)
             out.put(&out.line[at], end - at)
         return 0
-
-    cdef inline void part(self, Written out) noexcept nogil:
-        if out.room >= 0:
-            out.close_unit(self.subwords)
 
     cdef inline bint cuts(self, uint32_t c) noexcept nogil:
         return c < 128 and self.subwords.cuts[c]
