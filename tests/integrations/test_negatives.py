@@ -1,10 +1,12 @@
 """Negatives as columns of a dataset."""
 
 import copy
+import gc
 import pickle
 from types import SimpleNamespace
 
 import datasets
+import dill
 import pytest
 from torch.nn import Linear
 from torch.utils.data import DataLoader
@@ -12,6 +14,7 @@ from torch.utils.data import DataLoader
 import una_fast
 from support.tokenizer_families import bert_uncased
 from una_fast.integrations import Negatives
+from una_fast.integrations.epochs import SharedEpoch
 from una_fast.integrations.sentence_transformers import PairsLoss
 from una_fast.integrations.transformers import RowCollator
 
@@ -74,12 +77,15 @@ def test_a_streamed_dataset_draws_anew_in_every_epoch(una, dataset):
         assert [row["negative"] for row in stream] == una.augment(WORDS, epoch)
 
 
-def test_a_copy_sees_the_epoch_move(una):
+@pytest.mark.parametrize("copied", [
+    lambda it: pickle.loads(pickle.dumps(it)), lambda it: dill.loads(dill.dumps(it)), copy.deepcopy,
+], ids=["pickle", "dill", "deepcopy"])  # fmt: skip
+def test_a_copy_sees_the_epoch_move(una, copied):
     negatives = Negatives(una)
-    other = copy.deepcopy(negatives)  # as datasets copies transforms
+    other = copied(negatives)
     negatives.set_epoch(5)
-    assert other({"text": TEXTS})["negative"] == una.augment(TEXTS, 5)
     assert len(pickle.dumps(negatives)) < 2000  # the index travels as its path
+    assert other({"text": TEXTS})["negative"] == una.augment(TEXTS, 5)
 
 
 def test_persistent_workers_see_the_epoch_move(una, dataset):
@@ -202,6 +208,17 @@ def test_bad_input_is_answered_with_a_sentence(una, dataset):
         lists.with_transform(Negatives(una))[0]
     with pytest.raises(una_fast.InputError, match="epoch"):
         Negatives(una).set_epoch(-1)
+
+
+def test_the_epoch_leaves_no_file_behind():
+    epoch = SharedEpoch(4)
+    path, travelling = epoch._path, pickle.dumps(epoch)
+    copied = pickle.loads(travelling)
+    del epoch
+    gc.collect()
+    assert not path.exists() and copied.value == 4
+    late = pickle.loads(travelling)  # its owner is gone: the value stays
+    assert late.value == 4 and late._path != path
 
 
 def test_epochs_are_counted_from_where_a_run_goes_on(una):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 import warnings
+import weakref
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from una_fast.augment.counter_rng import SampleKey
 from una_fast.errors import InputError, InputWarning
 from una_fast.imports import naming_extras
-
-with naming_extras("integrations"):
-    import torch
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback
@@ -30,10 +33,26 @@ def negative_names(n: int) -> list[str]:
 
 
 class SharedEpoch:
-    """An epoch number in shared memory: workers of a DataLoader see each new epoch, persistent and spawned ones too."""
+    """An epoch number in a memory-mapped file, which is removed with the object that made it.
 
-    def __init__(self) -> None:
-        self._memory = torch.zeros(3, dtype=torch.int64).share_memory_()  # epoch, whether it moves, sentences drawn
+    A copy that was forked, pickled or deep-copied reads what was written last, so the workers of a DataLoader see each
+    new epoch, persistent workers too. A `multiprocessing.Value` cannot be used instead: it cannot be pickled outside of
+    the start of a process, and datasets pickle their transform to compute its fingerprint.
+    """
+
+    def __init__(self, epoch: int = 0, path: Path | None = None):
+        """With the `path` of another process's file, that epoch; a new one, `epoch`, where that process has ended."""
+        is_new = path is None or not path.exists()
+        if path is None or is_new:
+            descriptor, name = tempfile.mkstemp(prefix="una_fast-epoch-")
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(bytes(24))
+            path = Path(name)
+            weakref.finalize(self, _remove, path, os.getpid())
+        self._path = path
+        self._memory = np.memmap(path, dtype=np.uint64, mode="r+", shape=(3,))  # epoch, whether it moves, draws
+        if is_new:
+            self.value = epoch
 
     @property
     def value(self) -> int:
@@ -50,7 +69,7 @@ class SharedEpoch:
 
     def is_second_pass(self, n: int, n_documents: int) -> bool:
         """Whether with `n` more sentences a pass over `n_documents` is surely done; True once for all processes."""
-        self._memory[2] += n
+        self._memory[2] += np.uint64(n)
         if self._memory[1] or self._memory[2] <= PASSES * n_documents:
             return False
         self.expect_moves()
@@ -58,6 +77,14 @@ class SharedEpoch:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SharedEpoch:
         return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SharedEpoch, (self.value, self._path)
+
+
+def _remove(path: Path, process: int) -> None:
+    if os.getpid() == process:  # a forked child leaves the file to its parent
+        path.unlink(missing_ok=True)
 
 
 class DrawnByEpoch:
