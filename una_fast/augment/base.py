@@ -169,7 +169,7 @@ class KernelAugmentation(TextAugmentation):
         return RaggedArray(*self._kernel.terms(rows, key.epoch, key.sample_index))
 
     def _of_text(self, text: TextRows, key: SampleKey) -> list[str]:
-        return self._detokenizer.texts(text, self._draw_text(text, key), text.unseen)
+        return self._detokenizer.texts(text, self._draw_text(text, key))
 
     def _of_rows(self, rows: np.ndarray, key: SampleKey) -> list[str]:
         return self._detokenizer.rows(rows, self._draw(rows, key))

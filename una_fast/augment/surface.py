@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from una_fast._kernels.ids import written as kernel
+from una_fast._kernels.ids.emit import TermTokens
 from una_fast._kernels.words.strings import StringSet
 from una_fast.arrays import ID, POINTER, RaggedArray, StringTable, row_bounds, rows_from
 from una_fast.augment.text_rows import NO_STRINGS, TextRows, spell
@@ -37,29 +38,21 @@ BYTES_A_STRING = 48  # of its places in the table
 class Detokenizer:
     """Writes the ids that a kernel draws.
 
-    index: the corpus; surface: "paper": each id as the index has it, with spaces between; "spaced": but a quotation
-    mark is '"'; "kept": like the sentence; tokens: of a tokenizer, None: no ids are needed; extra: the strings of the
-    ids that follow the ids of the terms.
+    index: the corpus; surface: "paper": each id as the index has it, with spaces between; "kept": like the sentence;
+    tokens: of a tokenizer, None: no ids are needed.
 
-    strings: the string of each id where it is drawn; writes_ids: whether `fill` writes the token ids of rows;
-    term_tokens: what a kernel needs to write them, None: it cannot, or need not.
+    writes_ids: whether `fill` writes the token ids of rows; term_tokens: what a kernel needs to write them, None: it
+    cannot, or need not.
     """
 
-    def __init__(self, index: Index, surface: str, tokens: TokenIds | None, extra: StringTable = NO_STRINGS):
+    def __init__(self, index: Index, surface: str, tokens: TokenIds | None):
         self._index, self._tokens = index, tokens if tokens is not None and tokens.by_word else None
         self._keeps = surface == "kept"
-        self._quotes = QUOTES if index.word_tokenizer == "treebank" and surface != "paper" else ()
-        openings = OPENING if index.word_tokenizer in NAMED and self._keeps else ""
-        terms = index.terms.followed_by(extra) if len(extra) else index.terms
-        marked = terms.rows_with(*(mark.encode() for mark in (*self._quotes, *openings)))
-        forms = ['"' if terms[i] in self._quotes else terms[i].lstrip(openings) or terms[i] for i in marked.tolist()]
-        self.strings = terms.exchanged(marked, forms)
         self.writes_ids, self.term_tokens = self._keeps and self._tokens is not None, None
         if self.writes_ids:
             _ = self._rows  # made before threads ask for it
         elif self._tokens is not None:
-            changed = np.concatenate([marked, np.arange(index.n_terms, len(terms))])
-            self.term_tokens = self._tokens.term_tokens(self.strings, np.unique(changed))
+            self.term_tokens = TermTokens(self._tokens.terms, index.n_terms, self._tokens.frame)
 
     @cached_property
     def _rows(self) -> kernel.RowWriter:
@@ -78,21 +71,24 @@ class Detokenizer:
 
     @cached_property
     def _terms(self) -> tuple[StringTable, StringTable, np.ndarray, bool]:
-        """What a `RowWriter` needs to know of the terms."""
-        return self._index.terms, in_cases(self.strings), CHARACTERS, self._index.lowercase
+        """What a `RowWriter` needs to know of the terms: among others the string of each where it is drawn."""
+        terms, quotes = self._index.terms, QUOTES if self._index.word_tokenizer == "treebank" else ()
+        openings = OPENING if self._index.word_tokenizer in NAMED else ""
+        marked = terms.rows_with(*(mark.encode() for mark in (*quotes, *openings)))
+        forms = ['"' if terms[i] in quotes else terms[i].lstrip(openings) or terms[i] for i in marked.tolist()]
+        return terms, in_cases(terms.exchanged(marked, forms)), CHARACTERS, self._index.lowercase
 
     def rows(self, rows: np.ndarray, drawn: RaggedArray) -> list[str]:
         """The texts of `drawn`, the ids of the augmented documents `rows`, int64 (B,)."""
         if not self._keeps:
-            return [*spell(drawn, self.strings)]
+            return [*spell(drawn, self._index.terms)]
         written = self._rows.write(rows, drawn.values, drawn.indptr)
         return _checked(written.texts(), lambda i: self._index.sentence(int(rows[i])))
 
-    def texts(self, text: TextRows, drawn: RaggedArray, unseen: StringTable) -> list[str]:
-        """The texts of `drawn`, the ids of the augmented rows of `text`; unseen: the strings of negative ids."""
+    def texts(self, text: TextRows, drawn: RaggedArray) -> list[str]:
+        """The texts of `drawn`, the ids of the augmented rows of `text`."""
         if not self._keeps:
-            strings = ['"' if word in self._quotes else word for word in unseen]
-            return [*spell(drawn, self.strings, StringTable.from_strings(strings))]
+            return [*spell(drawn, self._index.terms, text.unseen)]
         rows = np.arange(len(text.texts))
         table = StringTable(np.frombuffer(b"".join(text.texts), dtype=np.uint8), row_bounds([*map(len, text.texts)]))
         learn_characters(table, self._terms[1])

@@ -154,7 +154,7 @@ class Augmenter(KernelAugmentation):
         scripts = self._unseen_scripts(text)
         weights, kept = self._weigh(text), self.kept_words
         words = explain_words(self.index, self._config, text, weights, drawn.values, draws, scripts, kept)
-        return Explanation(words, *self._detokenizer.texts(text, drawn, text.unseen))
+        return Explanation(words, *self._detokenizer.texts(text, drawn))
 
     def _shown_settings(self) -> dict[str, Any]:
         n_kept = len(self.kept_words.words)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from una_fast._kernels.ids.emit import TermTokens, pad_rows
-from una_fast.arrays import POINTER, TOKEN, StringTable
+from una_fast._kernels.ids.emit import pad_rows
+from una_fast.arrays import TOKEN
 from una_fast.errors import InputError, InputWarning
 from una_fast.imports import import_extra
 from una_fast.parallel import RowThreads, n_cores
-from una_fast.tokens.binding import bind, compare_with_tokenizer, encode_placed
+from una_fast.tokens.binding import bind, compare_with_tokenizer
 from una_fast.tokens.pipelines import NotByWordError
 from una_fast.tokens.subwords import SubwordEncoder, check_settings, frame_of
 
@@ -83,17 +83,6 @@ class TokenIds:
         how = "word by word" if self.by_word else "each text by the tokenizer"
         sides = f"{self.frame.n_special} special tokens around a text, padded with {self.frame.pad_id}"
         return f"<una_fast.TokenIds of {self._index!r}: ids {how}, {sides}>"
-
-    def term_tokens(self, strings: StringTable, changed: np.ndarray) -> TermTokens:
-        """What a kernel writes of `strings`, which are the terms but for the rows `changed`; if `by_word`."""
-        if not len(changed):
-            return TermTokens(self.terms, len(strings), self.frame)
-        ids, _ = encode_placed(strings.take(changed), np.ones(len(changed), dtype=bool), self.encoder, 1)
-        n_places, n_terms = len(ids) // len(changed), self._index.n_terms
-        order = np.zeros((n_places, len(strings)), dtype=POINTER)
-        order[:, :n_terms] = np.arange(len(self.terms)).reshape(n_places, -1)
-        order[:, changed] = len(self.terms) + np.arange(len(ids)).reshape(n_places, -1)
-        return TermTokens(self.terms.followed_by(ids).take(order.ravel()), len(strings), self.frame)
 
     def anchor_ids(
         self,
