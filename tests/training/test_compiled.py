@@ -67,7 +67,7 @@ def test_the_stand_in_shows_an_alias(tiny_model, monkeypatch, alias):
     monkeypatch.setattr(torch, "compile", StaticMemory)
     if alias == "gradient":
         zero_grad = torch.optim.AdamW.zero_grad
-        monkeypatch.setattr("train.loop.trainer.Trainer._zero_grad", lambda self: zero_grad(self.optimizer))
+        monkeypatch.setattr("train.loop.trainer.Trainer.zero_grad", lambda self: zero_grad(self.optimizer))
     else:
         cat = torch.cat
         monkeypatch.setattr(torch, "cat", lambda tensors: tensors[0] if len(tensors) == 1 else cat(tensors))

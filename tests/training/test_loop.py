@@ -139,7 +139,7 @@ def test_patience_ends_the_run_and_its_blends_are_scored(stop, patience, taken):
     assert f"step {taken - 1}" in calls and f"step {taken}" not in calls
     assert calls.index("blend 0.5") > calls.index("telemetry.say")
     again = loop_of([], StopConsensus(RANKS), steps=30, patience=patience)
-    again.progress = outcome.progress
+    again.progress = loop_of([], StopConsensus(RANKS), steps=30, patience=patience).run().progress
     assert again.run().progress.step == taken
 
 

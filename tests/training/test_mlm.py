@@ -92,7 +92,7 @@ def test_loss_and_gradient_are_those_of_transformers_with_the_head_of_the_checkp
 
 
 def test_what_cannot_be_is_refused(tmp_path, tiny_model, minilm):
-    with pytest.raises(InputError, match="--mlm-weight and --grad-cache: the masked sentences"):
+    with pytest.raises(InputError, match="--mlm-weight encodes a step's sentences all at once"):
         make_run(options(tmp_path, tiny_model, mlm_weight=0.1, grad_cache=8))
     with pytest.raises(InputError, match="--mlm-weight is -1"):
         make_run(options(tmp_path, tiny_model, mlm_weight=-1.0))

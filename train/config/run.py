@@ -289,7 +289,7 @@ def conflicts(run: Run) -> dict[str, Any]:
         "--keep-punctuation, --keep-words: the released code replaces all words: give --variant paper": (
             (run.keep_punctuation or run.keep_words) and run.variant == "released"
         ),
-        "--mlm-weight encodes a step's sentences all at once: leave out it or --grad-cache": (
+        "--mlm-weight encodes a step's sentences all at once: leave --grad-cache or it out": (
             run.mlm_weight and run.grad_cache
         ),
         "--push-private: nothing is pushed: give --push-to NAME too": run.push_private and not run.push_to,
