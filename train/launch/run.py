@@ -170,7 +170,7 @@ def _train(run: Run, ranks: Ranks, index: Index | None, ready: Callable[[], obje
             if ranks.first:
                 write_json(output / SUMMARY, {"status": "running", **about})
             telemetry = Telemetry(trainer, progress, stop)
-        saves = Saves(trainer, tokenizer, fingerprint, stop)
+        saves = Saves(trainer, tokenizer, stop)
         ready()
         outcome = Loop(trainer, maker, progress, scorer, saves, telemetry, stop).run()
         if ranks.first:
@@ -197,12 +197,12 @@ def beginning(run: Run, ranks: Ranks, fingerprint: dict[str, Any]) -> tuple[Prog
     """
     output, progress, state, is_done = Path(run.output), Progress(), None, False
     with errors_of_all(ranks):
-        if ranks.first and run.resume and is_finished(output):
-            summary, is_done = read_json(output / SUMMARY), True
-            check_resumed(output, summary["resume_fingerprint"], fingerprint)
-            progress = Progress(**summary["progress"])
-        elif ranks.first and run.resume and has_checkpoint(output):  # a run killed before its first step begins anew
-            progress, state = load_checkpoint(output, fingerprint)
+        # a run killed before its first step begins anew
+        if ranks.first and run.resume and (is_finished(output) or has_checkpoint(output)):
+            summary = read_json(output / SUMMARY)
+            check_resumed(output, summary.get("resume_fingerprint", {}), fingerprint)
+            is_done = is_finished(output)
+            progress, state = (Progress(**summary["progress"]), None) if is_done else load_checkpoint(output)
     sent: list[Any] = [fingerprint, progress, state, is_done]
     if ranks.world > 1:
         dist.broadcast_object_list(sent)

@@ -17,7 +17,7 @@ from train.loop.data import BatchMaker, prefetched
 from train.loop.distributed import FAILED, StopConsensus
 from train.loop.telemetry import Telemetry
 from train.loop.trainer import Trainer
-from train.record.checkpoint import Pointer, Progress, save_encoder, snapshot, write_checkpoint
+from train.record.checkpoint import Progress, save_encoder, snapshot, write_checkpoint
 from train.record.folder import BEST, LAST
 from una_fast.errors import InputError
 
@@ -173,8 +173,8 @@ class Saves:
     after which all ranks stop and nothing more is written.
     """
 
-    def __init__(self, trainer: Trainer, tokenizer: Any, fingerprint: dict[str, Any], stop: StopConsensus) -> None:
-        self._trainer, self._tokenizer, self._fingerprint, self._stop = trainer, tokenizer, fingerprint, stop
+    def __init__(self, trainer: Trainer, tokenizer: Any, stop: StopConsensus) -> None:
+        self._trainer, self._tokenizer, self._stop = trainer, tokenizer, stop
         self._output = Path(trainer.run.output)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="saves")
         self._pending: Future[None] | None = None
@@ -187,8 +187,7 @@ class Saves:
 
     def last(self, progress: Progress, finished: bool = False) -> None:
         """Write last/; for a finished run without the optimiser's state, two thirds of it, because no step follows."""
-        pointer = Pointer(progress, self._fingerprint)
-        write = partial(write_checkpoint, self._output, pointer)
+        write = partial(write_checkpoint, self._output, progress)
         self._begin(partial(self._trainer.state, with_optimizer=not finished), write)
 
     def _begin(self, state: Callable[[], dict[str, Any]], write: Callable[[dict[str, Any]], None]) -> None:

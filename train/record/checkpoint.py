@@ -1,7 +1,8 @@
 """last/: all that --resume needs, written in the background as best/ is.
 
-last/checkpoint.json, the pointer, names the newest state file and its checksum, and holds the progress of the run and
-its resume fingerprint. It is replaced after the state file is on the disk, so at any moment it names a complete one.
+last/checkpoint.json, the pointer, holds the progress of the run, and the newest state file's name and checksum. It is
+replaced after the state file is on the disk, so at any moment it names a complete one. What --resume must find
+unchanged is in run.json.
 The state holds no random generator: dropout is seeded from (seed, step, rank) and the data order from (seed, epoch), so
 both can start at any step.
 
@@ -15,7 +16,7 @@ import os
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ from train.record.folder import (
 from una_fast.errors import InputError
 from una_fast.storage.files import file_checksum, new_file, remove_partial, sync_file, sync_folder, unwritable
 
-VERSION = 8
+VERSION = 9
 AGAIN = "start again without --resume in a new --output"
 STATES = ("state-0.pt", "state-1.pt")  # in last/, by turns: the one before stays until the pointer names the next
 
@@ -59,19 +60,11 @@ class Progress:
 
 @dataclass(frozen=True)
 class Pointer:
-    """The content of last/checkpoint.json.
-
-    Attributes:
-        progress: where the run stands.
-        resume_fingerprint: what --resume must find unchanged, see `check_resumed`.
-        state: name of the state file in last/.
-        xxh3_64: its checksum.
-    """
+    """The content of last/checkpoint.json: where the run stands, and its state file in last/ with its checksum."""
 
     progress: Progress
-    resume_fingerprint: dict[str, Any]
-    state: str = ""
-    xxh3_64: str = ""
+    state: str
+    xxh3_64: str
 
 
 def snapshot(state: Any) -> Any:
@@ -83,8 +76,8 @@ def snapshot(state: Any) -> Any:
     return copy
 
 
-def write_checkpoint(output: Path, pointer: Pointer, state: dict[str, Any]) -> None:
-    """Write the state into last/, then the pointer, which gets its name and checksum; delete the state before.
+def write_checkpoint(output: Path, progress: Progress, state: dict[str, Any]) -> None:
+    """Write the state into last/, then the pointer to it; delete the state before.
 
     Raises:
         InputError: the disk is full, or the folder cannot be written; the checkpoint before is intact.
@@ -102,18 +95,13 @@ def write_checkpoint(output: Path, pointer: Pointer, state: dict[str, Any]) -> N
         checksum = file_checksum(folder / name)
     except (OSError, RuntimeError) as error:  # torch.save reports a full disk as a RuntimeError
         raise unwritable(folder, error) from error
-    write_json(output / POINTER, {"version": VERSION, **asdict(replace(pointer, state=name, xxh3_64=checksum))})
+    write_json(output / POINTER, {"version": VERSION, **asdict(Pointer(progress, name, checksum))})
     (folder / other).unlink(missing_ok=True)
 
 
-def load_checkpoint(output: Path, given: Mapping[str, Any]) -> tuple[Progress, dict[str, Any]]:
-    """The newest complete checkpoint of the run with the resume fingerprint `given`.
-
-    Raises:
-        InputError: there is none, it is cut short or altered, or it is another run's (the first difference is named).
-    """
+def load_checkpoint(output: Path) -> tuple[Progress, dict[str, Any]]:
+    """The newest checkpoint. Raises InputError if there is none, or it is cut short or altered."""
     pointer = read_pointer(output)
-    check_resumed(output, pointer.resume_fingerprint, given)
     path = output / LAST / pointer.state
     if not path.is_file() or file_checksum(path) != pointer.xxh3_64:
         raise InputError(f"{path}: the checkpoint is gone, cut short or altered: {AGAIN}")
