@@ -37,10 +37,6 @@ class Control(TextAugmentation):
         """The random numbers of rows."""
         return CounterRNG(self._seed, draws.epoch, rows, draws.sample_index)
 
-    def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> str:
-        """The document that stands in the place of `sentence`."""
-        return self.augment([sentence], epoch, sample_index=sample_index)[0]
-
     def _of_text(self, text: TextRows, draws: SampleKey) -> list[str]:
         """One of all documents for each text."""
         found = self.draws(text.keys, draws).below(self.index.n_documents, 1)[:, 0]

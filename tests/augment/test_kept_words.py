@@ -97,9 +97,9 @@ def test_what_cannot_be_is_refused(index):
         with pytest.raises(InputError, match='the released code replaces all words: give variant="paper"'):
             una_fast.Augmenter(index, variant="released", **setting)
     small = una_fast.build_index(["a . !", "a a"])
-    with pytest.raises(InputError, match="keep_punctuation=True: 1 of the 3 terms may be replaced, and by nothing"):
+    with pytest.raises(InputError, match="1 of the 3 terms of the index may be replaced, and by nothing"):
         una_fast.Augmenter(small, keep_punctuation=True)
-    with pytest.raises(InputError, match="keep_words: 1 of the 3 terms may be replaced"):
+    with pytest.raises(InputError, match="1 of the 3 terms of the index may be replaced"):
         una_fast.Augmenter(small, keep_words=["A", "!"])
 
 

@@ -46,7 +46,7 @@ def test_edit_may_change_its_words_and_returns_a_list_of_them(rotation):
         of = staticmethod(lambda words: words)
 
     told = Reversed(rotation.index).explain("one two")
-    assert (told.words, told.result) == (["one", "two"], ["two", "one"])
+    assert (told.words, told.result) == (["one", "two"], "two one")
     for wrong in (" ".join, lambda words: None, lambda words: [1]):
         Reversed.of = staticmethod(wrong)
         with pytest.raises(una_fast.InputError, match=r"Reversed.edit made .* of \['one', 'two'\]: .* a list of str"):

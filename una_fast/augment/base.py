@@ -34,9 +34,7 @@ ROWS_A_THREAD = 1024  # below it, handing rows to another thread (50 us) costs m
 class TextAugmentation(ABC):
     """Draws another text for each sentence of an index, or for any text.
 
-    Every draw is a function of (seed, epoch, sample index, row, position, number) alone: the result for a row is the
-    same in any batch and order, and for any number of threads, processes or ranks. For text that is not in the index
-    the hash of its words takes the place of the row, so equal sentences have equal results within an epoch.
+    The draws are independent of batch, order, threads, processes and ranks, as `Augmenter` says.
 
     Attributes:
         kept_words: The words that stay. A sentence of such words alone has no negative.
@@ -50,10 +48,6 @@ class TextAugmentation(ABC):
         self.index = index
         self.tokens = None if tokenizer is None else TokenIds(index, tokenizer, n_jobs)
         self._reader = TextReader(index)
-
-    @abstractmethod
-    def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> Any:
-        """What `augment([sentence], epoch)` does with each word; prints as a table."""
 
     @abstractmethod
     def _of_text(self, text: TextRows, key: SampleKey) -> list[str]:
@@ -123,6 +117,12 @@ class TextAugmentation(ABC):
             self.tokens.write_texts(self._of_rows(rows[lines], key), lines, out)
         return out
 
+    def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> Any:
+        """The words of `sentence`, and `augment([sentence], epoch)`; prints as two lines."""
+        text = self._reader.read([sentence])
+        (result,) = self._of_text(text, SampleKey(epoch, sample_index))
+        return Edited(text.words(text.terms.values, self.index.terms), result)
+
     def keeps_all(self, sentences: Iterable[str]) -> np.ndarray:
         """Whether each sentence has no word but those of `kept_words`, so that it has no negative: bool (n,)."""
         text = self._reader.read(sentences)
@@ -141,6 +141,21 @@ class TextAugmentation(ABC):
         return {**self._settings, "tokenizer": tokenizer and type(tokenizer).__name__}
 
 
+@dataclass(frozen=True)
+class Edited:
+    """The words of a sentence, and the text that it became."""
+
+    words: list[str]
+    result: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """A list of strings and a string."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return f"{' '.join(self.words)}\n{self.result}"
+
+
 class KernelAugmentation(TextAugmentation):
     """An augmentation whose rows a compiled kernel draws, which threads share.
 
@@ -153,12 +168,6 @@ class KernelAugmentation(TextAugmentation):
     def __init__(self, index: Index, tokenizer: Any, n_jobs: int | None, settings: dict[str, Any]):
         super().__init__(index, tokenizer, n_jobs, settings)
         self._threads = RowThreads(n_cores(n_jobs), ROWS_A_THREAD)
-
-    def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> Any:
-        """The words of `sentence`, and the words that they became; prints as two lines."""
-        text = self._reader.read([sentence])
-        drawn = self._draw_text(text, SampleKey(epoch, sample_index))
-        return EditedWords(*(text.words(rows.values, self.index.terms) for rows in (text.terms, drawn)))
 
     @abstractmethod
     def _draw_text(self, text: TextRows, key: SampleKey) -> RaggedArray:
@@ -188,21 +197,6 @@ class KernelAugmentation(TextAugmentation):
         if self._detokenizer.writes_ids or self._kernel.tokens is not None:
             self._threads.run(fill, len(rows))
         return np.flatnonzero(left)
-
-
-@dataclass(frozen=True)
-class EditedWords:
-    """The words of a sentence, and the words that they became."""
-
-    words: list[str]
-    result: list[str]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain lists of strings."""
-        return asdict(self)
-
-    def __str__(self) -> str:
-        return f"{' '.join(self.words)}\n{' '.join(self.result)}"
 
 
 class WordAugmentation(TextAugmentation):
@@ -236,44 +230,29 @@ class WordAugmentation(TextAugmentation):
     def edit(self, words: list[str], draws: CounterRNG) -> list[str]:
         """The words that replace `words`, of which there is at least one. draws: of this sentence, B = 1."""
 
-    def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> EditedWords:
-        """The words of `sentence` and of `augment([sentence], epoch)`; prints as two lines."""
-        text = self._reader.read([sentence])
-        words = text.words(text.terms.values, self.index.terms)
-        return EditedWords(words, self._edited(words, text.keys, SampleKey(epoch, sample_index)))
-
     def _of_text(self, text: TextRows, key: SampleKey) -> list[str]:
-        rows = (text.words(ids, self.index.terms) for ids in text.terms)
-        return [self._spell(self._edited(words, text.keys[i : i + 1], key)) for i, words in enumerate(rows)]
+        return self._of_words((text.words(ids, self.index.terms) for ids in text.terms), text.keys, key)
 
     def _of_rows(self, rows: np.ndarray, key: SampleKey) -> list[str]:
-        words = map(self.index.words, rows.tolist())
-        return [self._spell(self._edited(row, rows[i : i + 1], key)) for i, row in enumerate(words)]
+        return self._of_words(map(self.index.words, rows.tolist()), rows, key)
 
-    def _edited(self, words: list[str], row: np.ndarray, key: SampleKey) -> list[str]:
-        """What `words` become. row: (1,), the row, or the hash of the text."""
-        result = self.edit([*words], CounterRNG(self._seed, key.epoch, row, key.sample_index)) if words else []
+    def _of_words(self, sentences: Iterable[list[str]], numbers: np.ndarray, key: SampleKey) -> list[str]:
+        """The text that the words of each sentence become. numbers: (B,), of the rows, or the hashes of the texts."""
+        draws = (CounterRNG(self._seed, key.epoch, numbers[i : i + 1], key.sample_index) for i in range(len(numbers)))
+        return [self._edited(*pair) for pair in zip(sentences, draws, strict=True)]
+
+    def _edited(self, words: list[str], draws: CounterRNG) -> str:
+        """What `words` become, joined by spaces; a quotation mark, for which NLTK has two words, is '"'."""
+        result = self.edit([*words], draws) if words else []
         if not isinstance(result, list) or not all(isinstance(word, str) for word in result):
             raise InputError(f"{type(self).__name__}.edit made {result!r} of {words!r}: it must return a list of str")
-        return result
-
-    def _spell(self, words: list[str]) -> str:
-        """The words joined by spaces; a quotation mark, for which NLTK has two words, is '"'."""
-        return " ".join('"' if word in self._quotes else word for word in words)
+        return " ".join('"' if word in self._quotes else word for word in result)
 
 
-def check_choices(function: Callable[..., Any], values: Mapping[str, Any]) -> None:
-    """Raise InputError for one of `values`, by name, that the Literal type of its parameter does not have."""
+def check_arguments(function: Callable[..., Any], index: Index, values: Mapping[str, Any]) -> None:
+    """Raise InputError for no `Index`, and for one of `values` that the Literal type of its parameter does not have."""
+    if not isinstance(index, Index):
+        raise InputError(f"index: got {index!r}, and an Index is needed: una_fast.load_index(folder) opens a saved one")
     for name, hint in get_type_hints(function).items():
         if get_origin(hint) is Literal and values[name] not in get_args(hint):
             raise InputError(f"{name}={values[name]!r}: must be {' or '.join(map(repr, get_args(hint)))}")
-
-
-def check_index(index: Index) -> None:
-    """Raise InputError for anything but an `Index`, and for one whose vocabulary is a single term."""
-    if not isinstance(index, Index):
-        raise InputError(f"index: got {index!r}, and an Index is needed: una_fast.load_index(folder) opens a saved one")
-    if index.n_terms < 2:
-        raise InputError(
-            f"the vocabulary has one term ({index.terms[0]!r}), and nothing to replace it by: give a larger corpus"
-        )

@@ -10,8 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from una_fast.augment.base import WordAugmentation, check_choices, check_index
+from una_fast.augment.base import WordAugmentation, check_arguments
 from una_fast.augment.counter_rng import CounterRNG, seed_of
+from una_fast.augment.kept_words import read_lines
 from una_fast.augment.radius import is_number
 from una_fast.errors import InputError
 from una_fast.index.index import Index
@@ -20,6 +21,7 @@ NEEDS_SYNONYMS = ("synonym", "insert")
 Synonyms = Callable[[str], Sequence[str]]
 Bits = list[list[int]]  # draw `number` at position k of the row is bits[number][k]
 Item = TypeVar("Item")
+LINES = "lines of word<TAB>synonym<TAB>..."
 FETCH = "python -m nltk.downloader wordnet"
 # English words that carry grammar rather than meaning: they have no synonyms, as in EDA's code
 FUNCTION_WORDS = frozenset(
@@ -73,8 +75,7 @@ class EDA(WordAugmentation):
         tokenizer: Any = None,
         n_jobs: int | None = None,
     ):
-        check_choices(EDA.__init__, {"operation": operation})
-        check_index(index)
+        check_arguments(EDA.__init__, index, {"operation": operation})
         if not is_number(strength) or not 0 < strength <= 1:  # NaN fails too
             raise InputError(f"strength={strength!r}: it is a share of words, above 0 and up to 1; EDA takes 0.1")
         self._synonyms = cache(open_synonyms(synonyms)) if operation in NEEDS_SYNONYMS else lambda word: ()
@@ -159,20 +160,14 @@ def open_synonyms(source: str | Path | Mapping[str, Sequence[str]] | None) -> Sy
 
 def read_table(path: Path) -> dict[str, list[str]]:
     """The synonyms by word of a file of lines ``word<TAB>synonym<TAB>...``; blank lines are skipped."""
-    try:
-        lines = path.read_bytes().decode().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror or error if isinstance(error, OSError) else "not UTF-8"
-        raise InputError(f"synonyms: {path}: {reason}: give lines of word<TAB>synonym<TAB>...") from error
     table: dict[str, list[str]] = {}
-    for number, line in enumerate(lines, 1):
+    for number, line in read_lines("synonyms", path, LINES):
         word, *synonyms = (part.strip() for part in line.split("\t"))
-        if word and not any(synonyms):
+        if not any(synonyms):
             raise InputError(f"synonyms: {path}: line {number}: {word!r} has no synonym: give it one, after a tab")
-        if word:
-            table[word] = _cleaned(word, [*table.get(word, []), *synonyms])
+        table[word] = _cleaned(word, [*table.get(word, []), *synonyms])
     if not table:
-        raise InputError(f"synonyms: {path}: it holds no word: give lines of word<TAB>synonym<TAB>...")
+        raise InputError(f"synonyms: {path}: it holds no word: give {LINES}")
     return table
 
 

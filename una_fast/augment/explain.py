@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,18 +15,6 @@ from una_fast.index.index import Index
 from una_fast.text_table import aligned
 
 SHOWN = 5  # candidates of a word
-
-
-class Weights(NamedTuple):
-    """For each of T words, what decides whether it is replaced.
-
-    first: int32 (T,), the place in its row where its term stands first; z: float64 (T,), its tf-idf (equation 2); p:
-    float64 (T,), its replacement probability (equation 3).
-    """
-
-    first: np.ndarray
-    z: np.ndarray
-    p: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -85,7 +73,7 @@ def explain_words(
     index: Index,
     config: SamplingConfig,
     text: TextRows,
-    weights: Weights,
+    weights: tuple[np.ndarray, np.ndarray, np.ndarray],
     new: np.ndarray,
     key: SampleKey,
     unseen_scripts: np.ndarray | None,
@@ -93,39 +81,45 @@ def explain_words(
 ) -> list[WordExplanation]:
     """The words of the one row of `text`, whose negative has the ids `new`: int32 (T,).
 
+    weights: for each word the place where its term stands first, int32 (T,), its z and its p, float64 (T,).
     unseen_scripts: uint8, the script of each unseen word; None: replacements are of any script. kept: the words that
     are never replaced.
     """
+    first, z, p = weights
     words, replacements = (text.words(ids, index.terms) for ids in (text.terms.values, new))
-    fixed, explanations = kept.among(words), []
     draws = CounterRNG(config.seed, key.epoch, text.keys, key.sample_index).units(len(words))[0]
+    first = np.arange(len(words)) if config.released else first  # the place whose draw a word has
+    reasons, explanations = _reasons(config, first, z, p, words, kept), []
     for k, (term, word) in enumerate(zip(text.terms.values.tolist(), words, strict=True)):
-        z, p = float(weights.z[k]), float(weights.p[k])
-        draw = float(draws[k if config.released else weights.first[k]])
-        replacement = replacements[k] if draw < p else None
+        draw, probability = float(draws[first[k]]), float(p[k])
         script = ANY if unseen_scripts is None else config.script(term) if term >= 0 else int(unseen_scripts[-1 - term])
-        window = config.window(term, z, script)
+        window = config.window(term, float(z[k]), script)
         ids = config.candidates(window, -1 if config.released else term, script)  # without those that cannot be drawn
         shown = ids[np.unique(np.linspace(0, len(ids) - 1, SHOWN).round().astype(int))].tolist()
         near = [(index.terms[i], float(index.max_tfidf[i])) for i in shown]
-        if fixed[k]:
-            reason = "a word of keep_words" if word in kept.words else "punctuation is kept"
-        else:
-            reason = _reason(config, weights, fixed, k)
-        explanations.append(WordExplanation(word, term >= 0, z, p, reason, window, near, draw, replacement))
+        replacement = replacements[k] if draw < probability else None
+        explanations.append(
+            WordExplanation(word, term >= 0, float(z[k]), probability, reasons[k], window, near, draw, replacement)
+        )
     return explanations
 
 
-def _reason(config: SamplingConfig, weights: Weights, fixed: np.ndarray, k: int) -> str:
-    """Why word `k`, which is not kept, has its replacement probability. fixed: bool (T,), the words that are kept."""
-    z, p = np.where(fixed, np.nan, weights.z), float(weights.p[k])
-    highest = int(np.nanargmax(z))  # the first of them
-    if config.random_select:
-        return "select is random: beta"
-    if (k if config.released else weights.first[k]) == highest:
-        return "highest tf-idf"
-    if np.nanmin(z) == z[highest]:
-        return "all tf-idf equal: beta"
-    if p == 1.0:
-        return "equation 3, cut at 1"
-    return "lowest tf-idf" if z[k] == np.nanmin(z) else "equation 3"
+def _reasons(
+    config: SamplingConfig, first: np.ndarray, z: np.ndarray, p: np.ndarray, words: list[str], kept: KeptWords
+) -> list[str]:
+    """Why each word has its replacement probability."""
+    fixed = kept.among(words)
+    lowest, highest = np.min(z, where=~fixed, initial=np.inf), np.max(z, where=~fixed, initial=-np.inf)
+    first_highest = np.flatnonzero(~fixed & (z == highest))[:1]
+    conditions = {  # the first that holds
+        "a word of keep_words": [word in kept.words for word in words],
+        "punctuation is kept": fixed,
+        "select is random: beta": config.random_select,
+        "highest tf-idf": np.isin(first, first_highest),
+        "all tf-idf equal: beta": lowest == highest,
+        "equation 3, cut at 1": p == 1,
+        "lowest tf-idf": z == lowest,
+    }
+    return np.select(
+        [np.array(holds, dtype=bool) for holds in conditions.values()], [*conditions], "equation 3"
+    ).tolist()

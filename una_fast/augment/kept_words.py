@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from una_fast.arrays import StringTable
 from una_fast.errors import InputError
 from una_fast.index.index import Index
 
@@ -39,10 +38,7 @@ class KeptWords:
 
     def terms(self, index: Index) -> np.ndarray:
         """Whether each term of an index is kept: bool (V,)."""
-        kept = is_punctuation([*index.terms]) if self.punctuation else np.zeros(index.n_terms, dtype=bool)
-        ids = index.term_ids.find(StringTable.from_strings(sorted(self.words)))
-        kept[ids[ids >= 0]] = True
-        return kept
+        return self.among([*index.terms]) if self else np.zeros(index.n_terms, dtype=bool)
 
     def rows(self, index: Index) -> np.ndarray:
         """int64, ascending: the documents of an index without a word that may be replaced, blank ones among them."""
@@ -64,12 +60,23 @@ def read_words(source: str | Path | Iterable[str]) -> frozenset[str]:
         return frozenset(_word(item, f"item {number}") for number, item in enumerate(source, 1))
     if source == "":
         return frozenset()
+    lines = read_lines("keep_words", source, "a file with a word a line")
+    return frozenset(_word(line, f"{source}, line {number}") for number, line in lines)
+
+
+def read_lines(setting: str, file: str | Path, what: str) -> list[tuple[int, str]]:
+    """The lines of a file in UTF-8 that are not blank, with their numbers, from 1. what: the file should be.
+
+    Raises:
+        InputError: the file cannot be read; it names the `setting`.
+
+    """
     try:
-        lines = Path(source).read_bytes().decode("utf-8-sig").splitlines()
+        lines = Path(file).read_bytes().decode("utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise InputError(f"keep_words: {source}: {reason}: give a file with a word a line") from error
-    return frozenset(_word(line, f"{source}, line {number}") for number, line in enumerate(lines, 1) if line.strip())
+        reason = error.strerror or error if isinstance(error, OSError) else "not UTF-8"
+        raise InputError(f"{setting}: {file}: {reason}: give {what}") from error
+    return [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
 
 
 def _word(item: str, place: str) -> str:

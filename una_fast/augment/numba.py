@@ -15,7 +15,7 @@ import numpy as np
 
 from una_fast._kernels.draws.custom import CustomRows
 from una_fast.arrays import RaggedArray
-from una_fast.augment.base import KernelAugmentation, check_choices, check_index
+from una_fast.augment.base import KernelAugmentation, check_arguments
 from una_fast.augment.counter_rng import SampleKey, integer
 from una_fast.augment.surface import Detokenizer
 from una_fast.augment.text_rows import TextRows
@@ -167,8 +167,8 @@ class NumbaAugmentation(KernelAugmentation):
         draw_row: as `numba_augmentation` takes it.
 
     Raises:
-        InputError: a setting out of its range, a vocabulary of one term, or, in a call, a number of ids or an id that
-            the function must not write.
+        InputError: a setting out of its range, or, in a call, a number of ids or an id that the function must not
+            write.
 
     """
 
@@ -182,8 +182,7 @@ class NumbaAugmentation(KernelAugmentation):
         *,
         draw_row: CFunc,
     ):
-        check_choices(NumbaAugmentation.__init__, {"surface": surface})
-        check_index(index)
+        check_arguments(NumbaAugmentation.__init__, index, {"surface": surface})
         self._draw_row, self._seed, self._surface = draw_row, integer("seed", seed) % 2**64, surface
         super().__init__(index, tokenizer, n_jobs, {"seed": seed, "surface": surface})
         self._detokenizer = Detokenizer(index, surface, self.tokens)

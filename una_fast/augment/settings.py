@@ -54,7 +54,7 @@ def make_config(index: Index, settings: Mapping[str, Any], kept: KeptWords) -> S
     beta, radius = settings["beta"], settings["radius"]
     if not is_number(beta) or not 0 <= beta <= 1:  # NaN fails too
         raise InputError(f"beta={beta!r}: give a number in [0, 1], a mean probability; the paper takes 0.5")
-    fixed = _fixed_terms(index, settings["variant"], kept) if kept else None
+    fixed = _fixed_terms(index, settings["variant"], kept)
     keeps_script = settings["same_script"] and settings["surface"] == "kept" and settings["variant"] == "paper"
     ranks = resolve_radius(radius, index.n_terms)
     widest = min(2 * ranks + 1, index.n_terms)
@@ -75,20 +75,20 @@ def make_config(index: Index, settings: Mapping[str, Any], kept: KeptWords) -> S
         released=settings["variant"] == "released",
         random_select=settings["select"] == "random",
         random_replace=settings["replace"] == "random",
-        fixed=None if fixed is None else as_bits(fixed),
+        fixed=as_bits(fixed) if kept else None,
         scripts=term_scripts(index.terms, fixed) if keeps_script else None,
     )
 
 
 def _fixed_terms(index: Index, variant: str, kept: KeptWords) -> np.ndarray:
     """The terms that are kept: bool (V,)."""
-    setting = "keep_punctuation=True" if kept.punctuation else "keep_words"
-    if variant == "released":
+    if kept and variant == "released":
+        setting = "keep_punctuation=True" if kept.punctuation else "keep_words"
         raise InputError(f'{setting}: the released code replaces all words: give variant="paper"')
     fixed = kept.terms(index)
     if (n_others := index.n_terms - np.count_nonzero(fixed)) < 2:
         raise InputError(
-            f"{setting}: {n_others} of the {counted(index.n_terms, 'term')} may be replaced, and by nothing: give a "
+            f"{n_others} of the {counted(index.n_terms, 'term')} of the index may be replaced, and by nothing: give a "
             "larger corpus, or keep fewer words"
         )
     return fixed
@@ -100,7 +100,7 @@ def scripts_of(words: Sequence[str]) -> np.ndarray:
     return np.array([match.lastindex if match else 0 for match in matches], dtype=np.uint8)
 
 
-def term_scripts(terms: StringTable, fixed: np.ndarray | None) -> np.ndarray | None:
+def term_scripts(terms: StringTable, fixed: np.ndarray) -> np.ndarray | None:
     """As `scripts_of` for each term, uint8 (V,); None if all are 0.
 
     ANY for terms that no other of their script can replace. fixed: bool (V,), the terms that are not drawn.
@@ -110,8 +110,7 @@ def term_scripts(terms: StringTable, fixed: np.ndarray | None) -> np.ndarray | N
     scripts[beyond] = scripts_of([terms[i] for i in beyond.tolist()])
     if not scripts.any():
         return None
-    drawn = scripts if fixed is None else scripts[~fixed]
-    few = np.flatnonzero(np.bincount(drawn, minlength=len(GROUPS) + 1) < 2)
+    few = np.flatnonzero(np.bincount(scripts[~fixed], minlength=len(GROUPS) + 1) < 2)
     return np.where(np.isin(scripts, few), np.uint8(ANY), scripts)
 
 

@@ -53,7 +53,9 @@ class TextReader:
 
     def read(self, sentences: Iterable[str]) -> TextRows:
         """The rows of `sentences`. Raises InputError for one str, and for an item that is not a str."""
-        texts = _encoded(sentences)
+        if isinstance(sentences, str) or not isinstance(sentences, Iterable):
+            raise InputError(f"sentences: got {type(sentences).__name__}, and a list of str is needed: [sentence]")
+        texts = [encode_sentence(sentence, f"sentences[{i}]") for i, sentence in enumerate(sentences)]
         vocabulary, words = split_texts(texts, self._split)
         known = self._index.term_ids.find(vocabulary)
         new = np.flatnonzero(known < 0)
@@ -64,17 +66,3 @@ class TextReader:
         text, bounds = spelled.utf8.data, spelled.offsets.tolist()
         keys = [xxhash.xxh3_64_intdigest(text[a:b]) for a, b in pairwise(bounds)]
         return TextRows(texts, terms, unseen, np.array(keys, dtype=np.uint64))
-
-
-def _encoded(sentences: Iterable[str]) -> list[bytes]:
-    """UTF-8 of each sentence."""
-    if isinstance(sentences, str):
-        raise InputError("sentences: got one str, and a list of them is needed: [sentence]")
-    try:
-        listed = list(sentences)
-    except TypeError:
-        raise InputError(f"sentences: got {type(sentences).__name__}, and a list of str is needed") from None
-    try:
-        return [str.encode(sentence) for sentence in listed]
-    except (TypeError, UnicodeEncodeError):  # again one by one, to name the sentence in the error
-        return [encode_sentence(sentence, f"sentences[{i}]") for i, sentence in enumerate(listed)]

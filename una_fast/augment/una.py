@@ -13,9 +13,9 @@ import numpy as np
 from una_fast._kernels.draws.negatives import Negatives
 from una_fast._kernels.draws.probability import ANY, replacement_probabilities
 from una_fast.arrays import SCORE, RaggedArray
-from una_fast.augment.base import KernelAugmentation, TextAugmentation, check_choices, check_index
+from una_fast.augment.base import KernelAugmentation, TextAugmentation, check_arguments
 from una_fast.augment.counter_rng import SampleKey, takes_draw_set
-from una_fast.augment.explain import Explanation, Weights, explain_words
+from una_fast.augment.explain import Explanation, explain_words
 from una_fast.augment.kept_words import KeptWords
 from una_fast.augment.settings import kept_probabilities, make_config, scripts_of
 from una_fast.augment.surface import Detokenizer
@@ -64,8 +64,8 @@ class Augmenter(KernelAugmentation):
         n_jobs: threads for large batches; all cores this process may use if None.
 
     Raises:
-        InputError: a setting out of its range, a file of `keep_words` that cannot be read, or a vocabulary of one term
-            that is not kept, which nothing can replace.
+        InputError: a setting out of its range, a file of `keep_words` that cannot be read, or fewer than two terms
+            that are not kept, so that nothing can replace one.
 
     Warns:
         InputWarning: a `radius` was given whose windows hold more than a tenth of the terms.
@@ -105,8 +105,7 @@ class Augmenter(KernelAugmentation):
             "keep_punctuation": keep_punctuation,
             "same_script": same_script,
         }
-        check_choices(Augmenter.__init__, settings)
-        check_index(index)
+        check_arguments(Augmenter.__init__, index, settings)
         self.kept_words = KeptWords.of(keep_punctuation, keep_words, index.lowercase)
         self._config = make_config(index, settings, self.kept_words)
         super().__init__(
@@ -132,7 +131,7 @@ class Augmenter(KernelAugmentation):
     def replacement_probabilities(self, sentence: str) -> tuple[list[str], np.ndarray]:
         """The words of `sentence` and the probability that each is replaced: float64 (n,), equations 3 and 4."""
         text = self._reader.read([sentence])
-        return text.words(text.terms.values, self.index.terms), self._weigh(text).p
+        return text.words(text.terms.values, self.index.terms), self._weigh(text)[2]
 
     def window(self, term: str | int) -> tuple[int, int]:
         """(start, stop): the ids of the candidates of `term`, itself among them, are ``start .. stop - 1``.
@@ -149,11 +148,9 @@ class Augmenter(KernelAugmentation):
     @takes_draw_set
     def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> Explanation:
         """Why each word of `augment([sentence], epoch)` was replaced or kept; prints as a table."""
-        text, draws = self._reader.read([sentence]), SampleKey(epoch, sample_index)
-        drawn = self._draw_text(text, draws)
-        scripts = self._unseen_scripts(text)
-        weights, kept = self._weigh(text), self.kept_words
-        words = explain_words(self.index, self._config, text, weights, drawn.values, draws, scripts, kept)
+        text, key = self._reader.read([sentence]), SampleKey(epoch, sample_index)
+        drawn, scripts, kept = self._draw_text(text, key), self._unseen_scripts(text), self.kept_words
+        words = explain_words(self.index, self._config, text, self._weigh(text), drawn.values, key, scripts, kept)
         return Explanation(words, *self._detokenizer.texts(text, drawn))
 
     def _shown_settings(self) -> dict[str, Any]:
@@ -165,11 +162,12 @@ class Augmenter(KernelAugmentation):
         kernel = Negatives(text.terms, self._config, numbers=text.keys, fixed_unseen=fixed, unseen_scripts=scripts)
         return RaggedArray(*kernel.terms(np.arange(len(text.keys)), key.epoch, key.sample_index))
 
-    def _weigh(self, text: TextRows) -> Weights:
+    def _weigh(self, text: TextRows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """For each word the place where its term stands first, int32 (T,), its tf-idf and p, both float64 (T,)."""
         terms, first = text.terms, np.empty_like(text.terms.values)
         z, p = np.empty((2, len(terms.values)), dtype=SCORE)
         replacement_probabilities(self._config, terms.values, terms.indptr, first, z, p, self._fixed_unseen(text))
-        return Weights(first, z, p)
+        return first, z, p
 
     def _fixed_unseen(self, text: TextRows) -> np.ndarray | None:
         """uint8, for each unseen word of `text` 1 if it is never replaced; None: all may be."""
