@@ -113,10 +113,7 @@ def test_a_run_goes_on_with_and_a_report_compares_the_settings_that_make_its_res
     [
         ("--lr", "did you mean --learning-rate?"),
         ("--per_device_train_batch_size", "did you mean --batch-size, which counts the sentences of all ranks"),
-        ("--num_train_epochs", "did you mean --epochs?"),
         ("--max_seq_length=32", "did you mean --max-length?"),
-        ("--lr_scheduler_type", "did you mean --schedule?"),
-        ("--fp16", "did you mean --precision?"),
         ("--warmup_ratio", "did you mean --warmup-steps 0.1, a share of all steps?"),
         ("--gradient-accumulation-steps", "another loss, because a sentence's negatives are the other sentences"),
         ("--logging_steps", "it needs nothing: metrics.jsonl holds every step"),
@@ -210,17 +207,12 @@ def test_a_file_that_cannot_be_used(tmp_path, content, message):
         (["--radius", "0"], "--radius is 0: it must be above 0"),
         (["--radius", "0.5"], "radius=0.5: a number of ranks must be an integer of at least 1"),
         (["--radius", "0%"], "radius='0%': a share must be a percentage"),
+        *[([NEEDED[at], ""], f"{NEEDED[at]} is missing") for at in (2, 4)],
     ],
 )
 def test_values_that_cannot_be(arguments, message):
     with pytest.raises(InputError, match=re.escape(message)):
         parse([*NEEDED, *arguments])
-
-
-def test_what_is_needed():
-    for at in (0, 2, 4):
-        with pytest.raises(InputError, match=f"{NEEDED[at]} is missing"):
-            parse(NEEDED[:at] + NEEDED[at + 2 :])
 
 
 def test_a_warning_is_one_line(monkeypatch):

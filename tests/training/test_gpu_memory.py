@@ -1,5 +1,6 @@
 """The memory of a GPU on paper, and what a rank says when it is full."""
 
+import os
 import sys
 
 import pytest
@@ -7,9 +8,12 @@ import torch
 from transformers import BertConfig
 
 from bench.training.memory import LiveBytes, fake_batch, fake_trainer
-from support.small_runs import ROOT, finish, options, start, train_here
+from support.small_runs import options, train_here
+from train.config.run import Run
 from train.encoder.encoder import SentenceEncoder
 from train.launch.memory import warn_of_memory
+from train.launch.run import joined
+from train.loop.distributed import Ranks
 from train.loop.trainer import Trainer
 from una_fast.errors import InputError
 
@@ -49,59 +53,25 @@ def full(*args, **named):
     raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.\nmore")
 
 
-PLACES = {
-    "forward": (SentenceEncoder, "forward"),
-    "backward": (torch.Tensor, "backward"),
-    "optimiser": (torch.optim.AdamW, "step"),
-    "evaluation": (Trainer, "embed"),
-    "the move to the card": (Trainer, "__init__"),
-}
-
-
-@pytest.mark.parametrize("place", PLACES)
-def test_a_full_memory_ends_the_run_with_a_sentence(tmp_path, tiny_model, monkeypatch, place):
-    def plant(trainer=None):
-        monkeypatch.setattr(*PLACES[place], full)
-
-    if place in ("forward", "backward", "optimiser"):  # from the second step on: the model is loaded by then
-        plain = Trainer.step
-        monkeypatch.setattr(Trainer, "step", lambda trainer, batch: (batch.step and plant(), plain(trainer, batch))[1])
-    else:
-        plant()
-    with pytest.raises(InputError) as refused:
-        train_here(options(tmp_path, tiny_model))
-    assert str(refused.value) == (
+@pytest.mark.parametrize("world", [1, 2])
+def test_a_full_memory_ends_the_run_with_a_sentence(tmp_path, tiny_model, monkeypatch, capsys, world):
+    """A rank of several ends its process, because the others wait for it in an exchange: the launcher ends them."""
+    plain = Trainer.step
+    monkeypatch.setattr(Trainer, "step", lambda trainer, batch: full() if batch.step else plain(trainer, batch))
+    sentence = (
         "the GPU's memory is full: give --grad-cache 4, --precision bf16, a lower --batch-size or a lower --max-length "
         "(CUDA out of memory. Tried to allocate 2 GiB.)"
     )
-
-
-LOSS = """
-import os
-import torch
-from una_fast.losses import pairs
-
-def full(gradient):
-    raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.")
-
-def loss(views, temperature):
-    if os.environ["RANK"] == "1" and os.environ["PLACE"] == "forward":
-        full(None)
-    if os.environ["RANK"] == "1":
-        views.register_hook(full)
-    return pairs(views, temperature)
-"""
-
-
-TORCHRUN = (sys.executable, *"-m torch.distributed.run --standalone --nproc-per-node 2 --no-python".split())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("launcher", "place"), [((), "backward"), (TORCHRUN, "forward")])
-def test_a_rank_whose_memory_is_full_ends_all_ranks(tmp_path, tiny_model, monkeypatch, launcher, place):
-    (tmp_path / "own_loss.py").write_text(LOSS)
-    monkeypatch.setenv("PLACE", place)
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{ROOT}")
-    values = options(tmp_path, tiny_model, loss="own_loss:loss", augment="none", **({} if launcher else {"nproc": 2}))
-    code, said = finish(start(values, *launcher))
-    assert code == 1 and "error: rank 1: the GPU's memory is full: give --grad-cache 4" in said, said
+    if world == 1:
+        with pytest.raises(InputError) as refused:
+            train_here(options(tmp_path, tiny_model))
+        assert str(refused.value) == sentence
+        return
+    in_group = iter((True, False))  # until the process has ended
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setattr("train.launch.run.join_group", lambda device: Ranks(1, 2, 0, torch.device(device)))
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: next(in_group))
+    monkeypatch.setattr(os, "_exit", sys.exit)
+    with pytest.raises(SystemExit, match="1"), joined(Run(device="cpu", batch_size=8, precision="fp32")):
+        full()
+    assert f"error: rank 1: {sentence}\n" in capsys.readouterr().err

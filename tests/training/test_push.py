@@ -79,24 +79,18 @@ def test_a_repository_may_be_private_and_have_an_owner(hub, run):
     assert hub.private == {"lab/una-model": True}
 
 
-def test_a_hub_that_refuses_costs_nothing(hub, run, capsys):
-    hub.refusal = 403
+@pytest.mark.parametrize(("refusal", "reason"), [(403, "403 No"), (None, "(http://127.0.0.1:9)")])
+def test_a_hub_that_refuses_or_is_not_there_costs_nothing(hub, run, capsys, monkeypatch, refusal, reason):
+    hub.refusal = refusal
+    if not refusal:
+        monkeypatch.setattr(launcher, "HfApi", HfApi)
+        monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     before = files_in(Path(run.output))
     assert launcher.finish(run) == launcher.EXIT_NOT_PUSHED
     said = capsys.readouterr().err
-    assert "403 No" in said and "best is complete, and the same command with --resume pushes it again" in said
-    assert before < files_in(Path(run.output)) and "Traceback" not in said
-    hub.refusal = None
-    assert launcher.finish(run) == 0
-
-
-def test_a_network_that_is_not_there_costs_nothing(hub, run, capsys, monkeypatch):
-    monkeypatch.setattr(launcher, "HfApi", HfApi)
-    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    assert launcher.finish(run) == launcher.EXIT_NOT_PUSHED
-    said = capsys.readouterr().err
-    assert said.startswith("error: --push-to una-model: ") and "(http://127.0.0.1:9)" in said
-    assert (Path(run.output) / "best" / "README.md").is_file()
+    assert said.startswith("error: --push-to una-model: ") and reason in said and "Traceback" not in said
+    assert "best is complete, and the same command with --resume pushes it again" in said
+    assert before < files_in(Path(run.output)) and (Path(run.output) / "best" / "README.md").is_file()
 
 
 def test_what_cannot_be_pushed_is_said_before_training(hub, tiny_model, tmp_path, monkeypatch):

@@ -18,7 +18,6 @@ from train.ddp import main
 from train.launch import finish as scoring
 from train.launch.ranks import launch
 from train.record.checkpoint import has_checkpoint
-from train.record.folder import RUNS, output_folder
 
 
 @pytest.fixture(scope="module")
@@ -124,16 +123,6 @@ class TestRefusals:
         model.save_pretrained(other)
         assert "--resume: model was" in refusal(capsys, {**values, "model": str(other)})
         assert not (finished[0] / "seed-2").exists()
-
-    def test_a_folder_of_something_else(self, values, finished, capsys, tmp_path):
-        said = refusal(capsys, {**values, "resume": True, "output": str(tmp_path / "new")})
-        assert "holds no run of train.ddp --seeds" in said and "start without --resume" in said
-        said = refusal(capsys, {**values, "output": str(finished[0] / "seed-1")})
-        assert "holds a run of train.ddp: choose another folder, or delete it" in said
-
-    def test_a_command_that_still_runs(self, values, finished, capsys):
-        with output_folder(finished[0], RUNS, resume=True):
-            assert "in use by another run" in refusal(capsys, {**values, "resume": True})
 
     def test_no_data_to_evaluate_on(self, values, capsys, tmp_path):
         output = tmp_path / "new"

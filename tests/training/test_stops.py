@@ -58,18 +58,6 @@ def test_a_signal_saves_and_ends_within_seconds(tmp_path, tiny_model, nproc, nam
 
 
 @pytest.mark.slow
-def test_timeout_of_the_shell_loses_nothing(tmp_path, tiny_model):
-    """`timeout` signals the command, then its process group, as many schedulers do."""
-    values = options(tmp_path, tiny_model, epochs=100_000, eval_every=1000, save_every=10)
-    output = Path(values["output"])
-    process = start(values, "timeout", "--signal=TERM", "3600")
-    wait_for_step(process, output, 10)
-    _, code, said = sent(process, signal.SIGTERM)
-    assert "stopped by SIGTERM: go on from step" in said and code in (124, 128 + signal.SIGTERM)
-    assert_quiet(said)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("after", [0.3, 4.0])
 def test_a_signal_in_the_first_seconds_is_one_sentence(tmp_path, tiny_model, after):
     process = start(options(tmp_path, tiny_model, nproc=2, epochs=100_000))

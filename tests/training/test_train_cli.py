@@ -81,24 +81,6 @@ class TestBadInput:
         with pytest.raises(InputError, match="--nproc 2 is above the 1 GPU of this machine"):
             device_of(Run(device="cuda", nproc=2))
 
-    @pytest.mark.parametrize(("text", "said"), [("\n\n \n", "corpus.txt"), ("a river\n" * 60, "has 60 sentences and")])
-    def test_text_that_cannot_be_used(self, capsys, values, tmp_path, text, said):
-        (tmp_path / "text.txt").write_text(text)
-        name = "paraphrases" if text.strip() else "corpus"
-        given = str(tmp_path / "text.txt") if text.strip() else (str(tmp_path / "text.txt"),)
-        assert said.replace("corpus.txt", "text.txt") in refusal(capsys, {**values, name: given})
-
-    def test_an_index_that_cannot_be_used(self, capsys, values, tmp_path):
-        train_here({**values, "max_steps": 1})
-        values["output"] = str(tmp_path / "other")
-        before = Path(values["corpus"][0]).read_bytes()
-        training.write_corpus(Path(values["corpus"][0]), seed=1)
-        assert "made from another corpus" in refusal(capsys, values)
-        Path(values["corpus"][0]).write_bytes(before)
-        (array,) = Path(values["index"]).glob("words_values-*.npy")
-        array.write_bytes(array.read_bytes()[:-1])
-        assert "words_values-" in refusal(capsys, values)
-
     def test_an_index_whose_save_was_killed_is_built_anew(self, values, monkeypatch):
         """The folder holds arrays and no manifest."""
         with monkeypatch.context() as patch, pytest.raises(Killed):
@@ -117,22 +99,6 @@ def test_presets_follow_the_model(tmp_path, model_type, rate, schedule):
     assert (run.learning_rate, run.schedule, run.augment) == (rate, schedule, "una")
     chosen = resolve_options(make_run({**values, "learning_rate": 1e-4, "schedule": "constant", "loss": "simcse"}))
     assert (chosen.learning_rate, chosen.schedule, chosen.augment) == (1e-4, "constant", "none")
-
-
-def test_a_paraphrase_is_that_of_its_own_line(tmp_path, tiny_model):
-    """With the corpus as its own paraphrases the loss stays; moved by one line, it rises."""
-    values = options(tmp_path, tiny_model, dropout=0.0, max_steps=2, augment="none", dev="")
-    lines = Path(values["corpus"][0]).read_text().splitlines()
-    losses = {}
-    for name, text in {"none": None, "same": lines, "moved": lines[1:] + lines[:1]}.items():
-        one = {**values, "output": str(tmp_path / name), "index": str(tmp_path / f"index {name}")}
-        if text:
-            (tmp_path / f"{name}.txt").write_text("\n".join(text) + "\n")
-            one["paraphrases"] = str(tmp_path / f"{name}.txt")
-        train_here(one)
-        losses[name] = metrics(one["output"])[0]["loss"]
-    assert losses["same"] == pytest.approx(losses["none"], abs=1e-6) and losses["moved"] > losses["none"] + 5e-5
-    assert json.loads((tmp_path / "moved" / "run.json").read_text())["corpus"]["blank_paraphrases"] == 2
 
 
 @pytest.mark.slow
