@@ -30,7 +30,7 @@ def test_frames_are_read_by_their_column(frame: Callable[[dict], Any], monkeypat
     table = frame({"id": list(range(len(WITH_NEWLINES))), "text": WITH_NEWLINES})
     assert read(table) == read(table["text"]) == WITH_NEWLINES
     assert read([table, ["one more"]]) == [*WITH_NEWLINES, "one more"]
-    monkeypatch.setattr("una_fast.corpus.tables.BATCH_ROWS", 2)
+    monkeypatch.setattr("una_fast.corpus.sources.BATCH_ROWS", 2)
     assert read(table) == WITH_NEWLINES
     assert read(frame({"sentence": ["a"], "text": ["b"]}), column="sentence") == ["a"]
     with pytest.raises(InputError, match="no column 'sentence', only 'id', 'text'; name one with `column`"):

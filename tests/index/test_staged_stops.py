@@ -11,7 +11,7 @@ import pytest
 import una_fast
 from index.test_staged import LINES, same
 from support.staged import Calling, Killed, cut, disk_full, failing_syncs
-from una_fast.corpus.source import FileSource
+from una_fast.corpus.source import Source
 from una_fast.errors import InputError
 from una_fast.index import executors
 from una_fast.index.executors import Runner
@@ -101,13 +101,13 @@ def test_what_changed_between_two_runs_is_made_again(build, corpus, n_syncs, mon
 def test_a_corpus_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch, settings):
     """An index of the old text would have the digest of the new one."""
     (tmp_path / "corpus.txt").write_text("some old text\n" * 3)
-    digest = FileSource.digest
+    digest = Source.digest
 
     def of_new_text(source):
         (tmp_path / "corpus.txt").write_text("some other text\n" * 3)
         return digest(source)
 
-    monkeypatch.setattr(FileSource, "digest", of_new_text)
+    monkeypatch.setattr(Source, "digest", of_new_text)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match=r"corpus\.txt: changed since the build was started"):
         una_fast.build_index("corpus.txt", **settings)

@@ -1,9 +1,4 @@
-r"""Files of lines: .txt, a sentence per line; .jsonl, a JSON value per line; .json, the same or one array of values.
-
-A line ends at a newline. In a .txt a carriage return right before it is dropped, and so is a byte order mark at the
-start of the file; a carriage return elsewhere is content. A blank line is a document without words, so row i is line
-i + 1.
-"""
+"""Readers of files, one for each kind: functions of a file and a `Reading` that yield tables of documents, in order."""
 
 from __future__ import annotations
 
@@ -13,6 +8,7 @@ import gzip
 import io
 import json
 import lzma
+import warnings
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,13 +17,26 @@ from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.json
+import pyarrow.parquet
 
 from una_fast.arrays import StringTable
-from una_fast.corpus.remote import RemoteFile
-from una_fast.corpus.source import BLOCK_BYTES, FileSource, arrow_blocks, blocks_of, encode_row, too_long, unreadable
-from una_fast.errors import InputError
+from una_fast.corpus.remote import RemoteFile, failed
+from una_fast.corpus.source import (
+    BATCH_ROWS,
+    BLOCK_BYTES,
+    Reading,
+    arrow_blocks,
+    blocks_of,
+    encode_row,
+    missing_column,
+    too_long,
+)
+from una_fast.errors import InputError, InputWarning, counted
 
+File = Path | RemoteFile
+NO_QUOTING = "if its quotation marks are ordinary characters, give quoting=False (in a command --no-quoting)"
 COMPRESSIONS: dict[str, Callable[[IO[bytes]], Any]] = {
     ".gz": gzip.open,
     ".bz2": bz2.open,
@@ -37,7 +46,7 @@ COMPRESSIONS: dict[str, Callable[[IO[bytes]], Any]] = {
 
 
 @contextmanager
-def opened(path: Path | RemoteFile) -> Iterator[IO[bytes]]:
+def opened(path: File) -> Iterator[io.BufferedReader]:
     """The bytes of a file, decompressed by its ending.
 
     Raises:
@@ -57,43 +66,41 @@ def opened(path: Path | RemoteFile) -> Iterator[IO[bytes]]:
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         if ending in COMPRESSIONS and getattr(error, "errno", None) is None:
             raise InputError(f"{path}: the compressed data is damaged or cut short ({error})") from error
-        raise unreadable(path, error) from error
+        raise failed(path, "read", error) from error
 
 
-def whole_lines(path: Path | RemoteFile, max_line_bytes: int | None) -> Iterator[tuple[int, bytes]]:
-    """The text of a file in parts of about BLOCK_BYTES that end where a line ends, each with its place in bytes.
+def whole_lines(path: File, max_line_bytes: int | None) -> Iterator[tuple[int, bytes]]:
+    """The text of a file in parts of about BLOCK_BYTES that end where a line ends, each with its first line's number.
 
     A line that is too long is refused before it fills the memory.
     """
-    at = 0
+    number = 1
     with opened(path) as file:
         while lines := file.read(BLOCK_BYTES):
             rest = file.readline(-1 if max_line_bytes is None else max_line_bytes + 1)
+            n_ends = lines.count(b"\n")
             if max_line_bytes is not None and len(rest) > max_line_bytes:
-                raise too_long(f"{path}, line {line_number(path, at + len(lines)):,}", max_line_bytes)
-            yield at, lines + rest
-            at += len(lines) + len(rest)
+                raise too_long(f"{path}, line {number + n_ends:,}", max_line_bytes)
+            yield number, lines + rest
+            number += n_ends + rest.endswith(b"\n")
 
 
-def line_number(path: Path | RemoteFile, at: int) -> int:
-    """The number, from 1, of the line that holds byte `at` of the text; counted for error messages only."""
-    with opened(path) as file:
-        return 1 + sum(file.read(min(BLOCK_BYTES, at - start)).count(b"\n") for start in range(0, at, BLOCK_BYTES))
+def decoded(path: File, number: int, text: bytes) -> str:
+    """A text that starts in the line of this number. Raises InputError with the line that is not UTF-8."""
+    try:
+        return text.decode("utf-8")
+    except UnicodeDecodeError as error:
+        number += text.count(b"\n", 0, error.start)
+        raise InputError(
+            f"{path}, line {number:,}: not UTF-8; convert the file, for example with iconv -f latin1 -t utf-8"
+        ) from error
 
 
-class TextFile(FileSource):
-    """A sentence per line."""
-
-    row = "line"
-
-    def _blocks(self) -> Iterator[StringTable]:
-        for at, lines in whole_lines(self.path, self.reading.max_document_bytes):
-            if not StringTable(np.frombuffer(lines, dtype=np.uint8), np.array([0, len(lines)])).is_utf8():
-                raise _not_utf8(self.path, line_number(self.path, at), lines)
-            yield split_lines(lines if at else lines.removeprefix(codecs.BOM_UTF8))
-
-    def _key(self) -> None:
-        return None
+def text_lines(path: File, reading: Reading) -> Iterator[StringTable]:
+    """A .txt: a sentence per line, without a byte order mark. A blank line is a document, so row i is line i + 1."""
+    for number, lines in whole_lines(path, reading.max_document_bytes):
+        decoded(path, number, lines)
+        yield split_lines(lines if number > 1 else lines.removeprefix(codecs.BOM_UTF8))
 
 
 def split_lines(lines: bytes) -> StringTable:
@@ -107,68 +114,114 @@ def split_lines(lines: bytes) -> StringTable:
     return StringTable(text, np.append(0, ends - np.arange(len(ends))))
 
 
-def _not_utf8(path: Path | RemoteFile, number: int, lines: bytes) -> InputError:
-    """The error for `lines`, of which the first has this number, that cannot be decoded."""
+def json_rows(path: File, reading: Reading) -> Iterator[StringTable]:
+    """A .json or .jsonl: a JSON value per line, or one array of values, which is held in memory as a whole.
+
+    A value is an object with the column among its keys, or a text. Blank lines hold no row.
+    """
+    with opened(path) as file:
+        if file.peek().removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"["):
+            rows = _json_value(path, 1, file.read(), "an array of JSON values")
+            yield from blocks_of(
+                encode_row(row, reading.column, f"{path}, item {i:,} (from 0)") for i, row in enumerate(rows)
+            )
+            return
+    for number, lines in whole_lines(path, reading.max_row_bytes):
+        # line by line only where that is needed, to find the line of an error
+        yield from _plain_objects(path, reading, lines) or blocks_of(_json_lines(path, reading, number, lines))
+
+
+def _plain_objects(path: File, reading: Reading, lines: bytes) -> list[StringTable]:
+    """The documents, by Arrow, if every line is an object with a text under the column's key, else none."""
+    column = pa.schema([(reading.column, pa.string())])
+    parse = pa.json.ParseOptions(explicit_schema=column, unexpected_field_behavior="ignore")
+    read = pa.json.ReadOptions(use_threads=False, block_size=len(lines) + 1)
     try:
-        lines.decode("utf-8")
-    except UnicodeDecodeError as error:
-        number += lines.count(b"\n", 0, error.start)
-    return InputError(
-        f"{path}, line {number:,}: not UTF-8; convert the file, for example with iconv -f latin1 -t utf-8"
+        values = pa.json.read_json(io.BytesIO(lines), read, parse).column(0)
+        n_lines = lines.count(b"\n") + (not lines.endswith(b"\n"))
+        return [*arrow_blocks(values.chunks, str(path))] if len(values) == n_lines else []
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, InputError):
+        return []
+
+
+def _json_lines(path: File, reading: Reading, number: int, lines: bytes) -> Iterator[bytes]:
+    for at, line in enumerate(lines.split(b"\n"), start=number):
+        if line.strip():
+            yield encode_row(_json_value(path, at, line, "one JSON value"), reading.column, f"{path}, line {at:,}")
+
+
+def _json_value(path: File, number: int, text: bytes, what: str) -> Any:
+    """The JSON value of a text that starts in the line of this number. what: it should be, for errors."""
+    try:
+        return json.loads(decoded(path, number, text).removeprefix("\ufeff"))
+    except (ValueError, RecursionError) as error:
+        number += getattr(error, "lineno", 1) - 1
+        raise InputError(
+            f"{path}, line {number:,}: not {what} ({error}); give a value per line, or one array"
+        ) from error
+
+
+def has_quotes(name: str, reading: Reading) -> bool:
+    """Whether cells of a .csv or .tsv may be in quotation marks.
+
+    In a .tsv one is an ordinary character, as most programs that write .tsv mean it.
+    """
+    return not _has_tabs(name) if reading.quoting is None else reading.quoting
+
+
+def _has_tabs(name: str) -> bool:
+    return ".tsv" in Path(name.lower()).suffixes[-2:]
+
+
+def csv_rows(path: File, reading: Reading) -> Iterator[StringTable]:
+    """A .csv or .tsv with a header. Warns of cells in quotation marks that hold line ends."""
+    column, n_documents, n_line_ends = reading.column, 0, 0
+    try:
+        with _csv_batches(path, reading, [column]) as batches:
+            for block in arrow_blocks((batch.column(0) for batch in batches), f"{path}, column {column!r}"):
+                n_documents += len(block)
+                n_line_ends += int(np.count_nonzero(block.utf8 == ord("\n")))
+                yield block
+    except KeyError:
+        with _csv_batches(path, reading, None) as batches:
+            raise missing_column(str(path), column, batches.schema.names) from None
+    if n_line_ends:
+        line_ends, documents = counted(n_line_ends, "line end"), counted(n_documents, "document")
+        said = f"{path}: {line_ends} in quotation marks, inside of {documents}; {NO_QUOTING}"
+        warnings.warn(said, InputWarning, stacklevel=2)
+
+
+@contextmanager
+def _csv_batches(path: File, reading: Reading, columns: list[str] | None) -> Iterator[pa.csv.CSVStreamingReader]:
+    """Batches of rows. columns: those to read, or None for all."""
+    quotes = has_quotes(path.name, reading)
+    convert = pa.csv.ConvertOptions(
+        column_types={reading.column: pa.string()}, include_columns=columns, strings_can_be_null=False
     )
+    parse = pa.csv.ParseOptions(
+        delimiter="\t" if _has_tabs(path.name) else ",",
+        quote_char='"' if quotes else False,
+        newlines_in_values=quotes,
+    )
+    read = pa.csv.ReadOptions(block_size=reading.max_row_bytes)  # a row must fit
+    try:
+        with opened(path) as file, pa.csv.open_csv(pa.PythonFile(file, mode="r"), read, parse, convert) as batches:
+            yield batches
+    except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+        if "straddl" in str(error):
+            raise too_long(f"{path}: a row", reading.max_row_bytes) from error
+        hint = f"; {NO_QUOTING}" if quotes else ""
+        raise InputError(f"{path} cannot be read as a table: {error}{hint}") from error
 
 
-class JsonLinesFile(FileSource):
-    """A JSON value per line: an object with the column among its keys, or a text. Blank lines hold no row."""
-
-    def _blocks(self) -> Iterator[StringTable]:
-        """The documents: by Arrow if every line is a plain object, else line by line, to find the line of an error."""
-        number = 1
-        for _, lines in whole_lines(self.path, self.reading.max_row_bytes):
-            n_lines = lines.count(b"\n") + (not lines.endswith(b"\n"))
-            yield from self._plain_blocks(lines, n_lines) or blocks_of(self._documents(number, lines))
-            number += n_lines
-
-    def _plain_blocks(self, lines: bytes, n_lines: int) -> list[StringTable]:
-        """The documents if every line is an object with a text under the column's key, else none."""
-        column = pa.schema([(self.reading.column, pa.string())])
-        parse = pa.json.ParseOptions(explicit_schema=column, unexpected_field_behavior="ignore")
-        read = pa.json.ReadOptions(use_threads=False, block_size=len(lines) + 1)
-        try:
-            values = pa.json.read_json(io.BytesIO(lines), read, parse).column(0)
-            return [*arrow_blocks(values.chunks, str(self.path))] if len(values) == n_lines else []
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, InputError):
-            return []
-
-    def _documents(self, number: int, lines: bytes) -> Iterator[bytes]:
-        for at, line in enumerate(lines.split(b"\n"), start=number):
-            if line.strip():
-                value = self._value(at, line, "one JSON value")
-                yield encode_row(value, self.reading.column, f"{self.path}, line {at:,}")
-
-    def _value(self, number: int, text: bytes, what: str) -> Any:
-        """The JSON value of a text that starts in the line of this number. what: it should be, for errors."""
-        try:
-            return json.loads(text.decode("utf-8-sig"))
-        except UnicodeDecodeError as error:
-            raise _not_utf8(self.path, number, text) from error
-        except (ValueError, RecursionError) as error:
-            number += getattr(error, "lineno", 1) - 1
-            raise InputError(
-                f"{self.path}, line {number:,}: not {what} ({error}); give a value per line, or one array in a file "
-                "named .json"
-            ) from error
-
-
-class JsonFile(JsonLinesFile):
-    """One array of JSON values, which is held in memory as a whole, or a value per line."""
-
-    def _blocks(self) -> Iterator[StringTable]:
-        with opened(self.path) as file:
-            text = file.read(BLOCK_BYTES)
-            if not text.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"["):
-                yield from super()._blocks()
-                return
-            text += file.read()
-        rows, column = self._value(1, text, "an array of JSON values"), self.reading.column
-        yield from blocks_of(encode_row(row, column, f"{self.path}, item {i:,} (from 0)") for i, row in enumerate(rows))
+def parquet_rows(path: File, reading: Reading) -> Iterator[StringTable]:
+    """A .parquet."""
+    column = reading.column
+    try:
+        with path.open("rb") as file, pa.parquet.ParquetFile(file) as table:
+            if column not in table.schema_arrow.names:
+                raise missing_column(str(path), column, table.schema_arrow.names)
+            arrays = (batch.column(0) for batch in table.iter_batches(BATCH_ROWS, columns=[column]))
+            yield from arrow_blocks(arrays, f"{path}, column {column!r}")
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InputError(f"{path} cannot be read as parquet: {error}") from error

@@ -68,14 +68,19 @@ def remote_files(address: str) -> list[RemoteFile]:
 
 @contextmanager
 def as_input_errors(address: object, action: str) -> Iterator[None]:
-    """Turn any error of a file system's library into InputError: "ADDRESS cannot be ACTION: REASON"."""
+    """Turn any error of the system or of a file system's library into InputError: "ADDRESS cannot be ACTION: WHY"."""
     try:
         yield
     except InputError:
         raise
     except Exception as error:  # the errors of these libraries have no common class
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(f"{address} cannot be {action}: {reason}") from error
+        raise failed(address, action, error) from error
+
+
+def failed(place: object, action: str, error: Exception) -> InputError:
+    """The error for a file, folder or address that cannot be read or written."""
+    reason = getattr(error, "strerror", None) or next(iter(str(error).splitlines()), type(error).__name__)
+    return InputError(f"{place} cannot be {action}: {reason}")
 
 
 def file_system(address: object) -> tuple[Any, str]:

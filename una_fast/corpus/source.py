@@ -1,10 +1,8 @@
-"""Sources of documents, which yield tables of strings; and how texts, rows and Arrow arrays become such tables."""
+"""A source of documents, which yields tables of strings; and how texts, rows and Arrow arrays become such tables."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ import pyarrow as pa
 import xxhash
 
 from una_fast.arrays import POINTER, StringTable, row_bounds
-from una_fast.corpus.remote import RemoteFile
+from una_fast.corpus.remote import RemoteFile, as_input_errors
 from una_fast.errors import InputError
 
 BLOCK_BYTES = 1 << 20
@@ -45,89 +43,64 @@ class Reading:
         return ROW_FACTOR * (self.max_document_bytes or MAX_DOCUMENT_BYTES)
 
 
-class Source(ABC):
-    """One source of documents. `blocks` can be read once; `digest` is called after that."""
+class Source:
+    """One source of documents, whose `blocks` can be read once. `digest` and `identity` are what they are read from."""
 
-    name: str
-    reading: Reading
-    row = "row"  # what errors call a document
+    def __init__(
+        self,
+        name: str,
+        reading: Reading,
+        documents: Iterator[StringTable],
+        file: Path | RemoteFile | None = None,
+        key: str | None = None,
+    ):
+        """documents: in order, about BLOCK_BYTES at a time.
+
+        file: that holds them, if it is one; key: the options that decide, with the bytes of a file, which rows it
+        holds; None for a file without columns.
+        """
+        self.name, self.file = name, file
+        self._reading, self._documents, self._key = reading, documents, key
+        self._text, self._lengths = xxhash.xxh3_128(), xxhash.xxh3_128()
 
     def blocks(self) -> Iterator[StringTable]:
         """The documents, in order. Raises InputError for one that is longer than the reading's limit."""
-        limit, n_documents = self.reading.max_document_bytes, 0
-        for block in self._blocks():
+        limit, n_documents = self._reading.max_document_bytes, 0
+        for block in self._documents:
             lengths = np.diff(block.offsets)
             if limit is not None and lengths.max(initial=0) > limit:
-                number = n_documents + int(lengths.argmax()) + 1
-                raise too_long(f"{getattr(self, 'path', self.name)}, {self.row} {number:,}", limit)
+                row = "line" if self.file and self._key is None else "row"
+                raise too_long(f"{self.file or self.name}, {row} {n_documents + int(lengths.argmax()) + 1:,}", limit)
+            if self.file is None:
+                self._lengths.update(lengths.astype("<i8").data)
+                self._text.update(block.utf8.data)
             n_documents += len(block)
             yield block
 
-    @abstractmethod
-    def _blocks(self) -> Iterator[StringTable]:
-        """The documents, in order, about BLOCK_BYTES at a time."""
-
-    @abstractmethod
     def digest(self) -> str:
-        """xxh3_128 of a file's raw bytes (and its column, if it has columns), or of the text of any other source."""
-
-    def identity(self) -> list[Any]:
-        """What differs once the source has changed; nothing for an iterable, which is read only once."""
-        return []
-
-
-class FileSource(Source):
-    """A file."""
-
-    def __init__(self, path: Path | RemoteFile, reading: Reading):
-        self.path = path
-        self.name = path.name
-        self.reading = reading
-
-    def digest(self) -> str:
-        """xxh3_128 of the raw bytes and, in a table, of the options that decide which documents it holds."""
+        """xxh3_128 of a file's bytes and of its key, or of the text that `blocks` gave and its lengths, however cut."""
+        if self.file is None:
+            return xxhash.xxh3_128_hexdigest(self._text.digest() + self._lengths.digest())
         state = xxhash.xxh3_128()
-        with naming_file(self.path), self.path.open("rb") as file:
+        with as_input_errors(self.file, "read"), self.file.open("rb") as file:
             while piece := file.read(BLOCK_BYTES):
                 state.update(piece)
-        raw, key = state.hexdigest(), self._key()
-        return raw if key is None else xxhash.xxh3_128_hexdigest(f"{raw} {key}".encode())
-
-    def _key(self) -> str | None:
-        """The options that decide, with the bytes of a table, which rows it holds; None for a file without columns."""
-        return self.reading.column
+        raw = state.hexdigest()
+        return raw if self._key is None else xxhash.xxh3_128_hexdigest(f"{raw} {self._key}".encode())
 
     def identity(self) -> list[Any]:
-        """What differs once the file has changed: its size in bytes and its times of change in ns.
+        """What differs once a file has changed: its size in bytes and its times of change in ns.
 
         The time of the content's last change can be set back, the file's (ctime) cannot. Of a file at an address it is
         what `RemoteFile.identity` says. Raises InputError if the file is gone.
         """
-        with naming_file(self.path):
-            if isinstance(self.path, RemoteFile):
-                return self.path.identity()
-            about = self.path.stat()
+        if self.file is None:  # read only once
+            return []
+        with as_input_errors(self.file, "read"):
+            if isinstance(self.file, RemoteFile):
+                return self.file.identity()
+            about = self.file.stat()
             return [about.st_size, about.st_mtime_ns, about.st_ctime_ns]
-
-
-class TextSource(Source):
-    """A source whose digest is made of its text: of all documents, one after another, and of their lengths in bytes."""
-
-    def __init__(self, name: str, reading: Reading, documents: Iterator[StringTable]):
-        self.name = name
-        self.reading = reading
-        self._documents = documents
-        self._text, self._lengths = xxhash.xxh3_128(), xxhash.xxh3_128()
-
-    def _blocks(self) -> Iterator[StringTable]:
-        for block in self._documents:
-            self._lengths.update(np.diff(block.offsets).astype("<i8").data)
-            self._text.update(block.utf8.data)
-            yield block
-
-    def digest(self) -> str:
-        """xxh3_128 of the text; it does not depend on where blocks are cut."""
-        return xxhash.xxh3_128_hexdigest(self._text.digest() + self._lengths.digest())
 
 
 def encode_row(row: Any, column: str, where: str) -> bytes:
@@ -214,20 +187,6 @@ def missing_column(where: str, column: str, names: Sequence[Any]) -> InputError:
     """The error for a table or a row without the column."""
     there = ", ".join(map(repr, names)) or "no column at all"
     return InputError(f"{where}: no column {column!r}, only {there}; name one with `column` (--column)")
-
-
-@contextmanager
-def naming_file(path: object) -> Iterator[None]:
-    """Turn an error of the system about a file or folder into an InputError that names it."""
-    try:
-        yield
-    except OSError as error:
-        raise unreadable(path, error) from error
-
-
-def unreadable(path: object, error: Exception) -> InputError:
-    """The error for a file or folder that cannot be read."""
-    return InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}")
 
 
 def too_long(where: str, limit: int) -> InputError:

@@ -18,23 +18,23 @@ from typing import Any
 import pyarrow as pa
 
 from una_fast.arrays import StringTable
-from una_fast.corpus.files import COMPRESSIONS, JsonFile, JsonLinesFile, TextFile
-from una_fast.corpus.remote import RemoteFile, address_in, remote_files
-from una_fast.corpus.source import FileSource, Reading, Source, naming_file, unreadable
-from una_fast.corpus.tables import CsvFile, ParquetFile, open_object
+from una_fast.corpus.files import COMPRESSIONS, File, csv_rows, has_quotes, json_rows, parquet_rows, text_lines
+from una_fast.corpus.remote import address_in, as_input_errors, failed, remote_files
+from una_fast.corpus.source import BATCH_ROWS, Reading, Source, arrow_blocks, blocks_of, encode_row, missing_column
 from una_fast.errors import InputError, InputWarning, counted
 from una_fast.storage import is_saved
 
-SOURCE_CLASSES: dict[str, type[FileSource]] = {
-    ".txt": TextFile,
-    ".csv": CsvFile,
-    ".tsv": CsvFile,
-    ".jsonl": JsonLinesFile,
-    ".json": JsonFile,
+Reader = Callable[[File, Reading], Iterator[StringTable]]
+READERS: dict[str, Reader] = {
+    ".txt": text_lines,
+    ".csv": csv_rows,
+    ".tsv": csv_rows,
+    ".jsonl": json_rows,
+    ".json": json_rows,
 }
-EXTENSIONS = {name + ending: reader for name, reader in SOURCE_CLASSES.items() for ending in ("", *COMPRESSIONS)}
-EXTENSIONS[".parquet"] = ParquetFile
-KNOWN = f"{', '.join(SOURCE_CLASSES)} (each also with {', '.join(COMPRESSIONS)}) and .parquet"
+EXTENSIONS = {name + ending: reader for name, reader in READERS.items() for ending in ("", *COMPRESSIONS)}
+EXTENSIONS[".parquet"] = parquet_rows
+KNOWN = f"{', '.join(READERS)} (each also with {', '.join(COMPRESSIONS)}) and .parquet"
 GLOB = re.compile(r"[*?\[]")
 
 
@@ -63,7 +63,7 @@ def read_blocks(
     for source in sources:
         identity, n_documents = source.identity(), 0
         # a caller's iterable may work in the caller's thread only
-        for block in ahead(source.blocks()) if isinstance(source, FileSource) else source.blocks():
+        for block in ahead(source.blocks()) if source.file else source.blocks():
             n_documents += len(block)
             yield block
         if n_documents == 0:
@@ -82,9 +82,8 @@ def source_digests(corpus: Any, column: str = "text", quoting: bool | None = Non
     """{"name", "xxh3_128"} of each source, to recognise a corpus without splitting it. Consumes generators."""
     digests = []
     for source in open_sources(corpus, Reading(column, quoting, max_document_bytes=None)):
-        if not isinstance(source, FileSource):
-            for _ in source.blocks():
-                pass
+        for _ in () if source.file else source.blocks():
+            pass
         digests.append({"name": source.name, "xxh3_128": source.digest()})
     return digests
 
@@ -114,21 +113,21 @@ def _open_source(corpus: Any, reading: Reading) -> Sequence[Source]:
         return _file_sources(os.fspath(corpus), reading)
     if isinstance(corpus, Mapping):
         raise InputError(f"the corpus is a mapping of {', '.join(map(repr, corpus))}: name one, as corpus['train']")
-    if source := open_object(corpus, reading):
+    if source := _object_source(corpus, reading):
         return [source]
     raise InputError(
         f"a corpus is a path, a table, a dataset or an iterable of str, or a list of these, not {type(corpus).__name__}"
     )
 
 
-def _file_sources(path: str, reading: Reading) -> list[FileSource]:
+def _file_sources(path: str, reading: Reading) -> list[Source]:
     """The file at a path or address, or the files of a folder or that match a glob, in sorted order.
 
     Raises InputError if there is none of a known kind; warns of files of other kinds that are left out.
     """
     shown = path if len(path) < 200 else path[:200] + "... (a str is the path of a file; sentences come in a list)"
-    files: Sequence[Path | RemoteFile]
-    with naming_file(shown):
+    files: Sequence[File]
+    with as_input_errors(shown, "read"):
         if address := address_in(path):
             files = remote_files(address)
         elif Path(path).is_dir():
@@ -136,24 +135,31 @@ def _file_sources(path: str, reading: Reading) -> list[FileSource]:
         else:  # Path.glob takes no absolute pattern
             names = [path] if Path(path).exists() else sorted(glob.glob(path, recursive=True))  # noqa: PTH207
             files = [file for file in map(Path, names) if not file.is_dir()]
-    known = [reader(file, reading) for file in files if (reader := _reader_of(file.name))]
+    known = [(file, reader) for file in files if (reader := _reader_of(file.name))]
     if not known:
         missing = "no file matches" if GLOB.search(path) else "no such file, or an empty folder"
         raise InputError(f"{shown}: {f'unknown kind of file; known are {KNOWN}' if files else missing}")
     if others := [file for file in files if not _reader_of(file.name)]:
         left_out = f"{counted(len(others), 'file')} of an unknown kind left out, the first is {others[0]}"
         warnings.warn(f"{path}: {left_out}", InputWarning, stacklevel=2)
-    for source in known:
-        if isinstance(source.path, Path) and not source.path.is_file():
-            raise InputError(f"{source.path} is not a regular file")
-    return known
+    for file, _ in known:
+        if isinstance(file, Path) and not file.is_file():
+            raise InputError(f"{file} is not a regular file")
+    return [_file_source(file, reader, reading) for file, reader in known]
+
+
+def _file_source(file: File, reader: Reader, reading: Reading) -> Source:
+    key = None if reader is text_lines else reading.column
+    if reader is csv_rows and not has_quotes(file.name, reading):
+        key = f"{key} without quotation marks"
+    return Source(file.name, reading, reader(file, reading), file, key)
 
 
 def _files_in(folder: str) -> list[Path]:
     """The files of a folder and of the folders in it. Links to folders, hidden names and indexes are left out."""
 
     def refuse(error: OSError) -> None:
-        raise unreadable(error.filename, error) from error
+        raise failed(error.filename, "read", error) from error
 
     paths = []
     for parent, folders, names in os.walk(folder, onerror=refuse):
@@ -162,6 +168,47 @@ def _files_in(folder: str) -> list[Path]:
     return list(map(Path, sorted(paths)))
 
 
-def _reader_of(name: str) -> type[FileSource] | None:
-    """The class that reads files of this name; None for an unknown extension."""
+def _reader_of(name: str) -> Reader | None:
+    """What reads files of this name; None for an unknown extension."""
     return next((reader for ending, reader in EXTENSIONS.items() if name.lower().endswith(ending)), None)
+
+
+def _object_source(corpus: Any, reading: Reading) -> Source | None:
+    """The source of a dataset, an Arrow table, a frame or series of pandas or polars, or an iterable; else None."""
+    column, kind = reading.column, type(corpus).__name__
+    of_frames = hasattr(corpus, "iloc") or hasattr(corpus, "to_arrow")  # of pandas, or of polars
+    if hasattr(corpus, "column_names") and hasattr(corpus, "iter"):  # a Dataset or IterableDataset of Hugging Face
+        tables = corpus.with_format("arrow").iter(batch_size=BATCH_ROWS)
+        arrays = (array for table in tables for array in _column(table, "dataset", table.column_names, column).chunks)
+        return Source("dataset", reading, arrow_blocks(arrays, f"the dataset, column {column!r}"))
+    if isinstance(corpus, pa.Table):
+        corpus = _column(corpus, kind := "Arrow table", corpus.column_names, column)
+    elif of_frames and hasattr(corpus, "columns"):
+        corpus = _column(corpus, kind, list(corpus.columns), column)
+        kind = f"DataFrame's column {column!r}"
+    elif not (of_frames or isinstance(corpus, (pa.Array, pa.ChunkedArray))):
+        if not isinstance(corpus, Iterable) or isinstance(corpus, (bytes, bytearray)):
+            return None
+        rows = (encode_row(row, column, f"item {i} of the corpus (from 0)") for i, row in enumerate(corpus))
+        return Source("iterable", reading, blocks_of(rows))
+    return Source(kind, reading, arrow_blocks(_slices(kind, corpus), f"the {kind}"))
+
+
+def _column(table: Any, kind: str, names: list[Any], column: str) -> Any:
+    if column not in names:
+        raise missing_column(f"the {kind}", column, names)
+    if names.count(column) > 1:
+        raise InputError(f"the {kind} has {names.count(column)} columns {column!r}: rename all but one")
+    return table[column]
+
+
+def _slices(name: str, values: Any) -> Iterator[pa.Array]:
+    """The values of a frame's column in Arrow arrays of at most BATCH_ROWS."""
+    for row in range(0, len(values), BATCH_ROWS):
+        part = getattr(values, "iloc", values)[row : row + BATCH_ROWS]
+        try:
+            if not isinstance(part, (pa.Array, pa.ChunkedArray)):
+                part = part.to_arrow() if hasattr(part, "to_arrow") else pa.array(part, from_pandas=True)
+        except (pa.ArrowException, TypeError, UnicodeEncodeError) as error:
+            raise InputError(f"the {name}, rows from {row:,} (from 0): not all text ({error})") from error
+        yield from part.chunks if isinstance(part, pa.ChunkedArray) else [part]
