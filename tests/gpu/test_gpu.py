@@ -86,7 +86,8 @@ def test_no_step_waits_for_the_gpu(tiny_model, precision, compile):
     torch.cuda.set_sync_debug_mode("error")
     try:
         for batch in batches[:LATE_STEPS]:
-            losses.push(trainer.step(batch).loss, {"step": batch.step})
+            step = trainer.step(batch)
+            losses.push(step.loss, {"step": batch.step}, step.cosines)
     finally:
         torch.cuda.set_sync_debug_mode("default")
     assert not list(losses.due())  # none is due before another LATE_STEPS steps

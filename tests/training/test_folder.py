@@ -1,6 +1,7 @@
 """The folder of a run: whose it is, what appears whole, what --resume reads and refuses, and what a user may change."""
 
 import dataclasses
+import errno
 import json
 import os
 import resource
@@ -12,7 +13,6 @@ import torch
 
 from support import small_runs as training
 from support.small_runs import assert_same_run, at_step, final_state, flat, metrics, options, refused, train_here
-from train import evaluate
 from train.ddp import _with_saved, main
 from train.demo import demo_settings, free_folder, prepare_demo
 from train.encoder.encoder import load_encoder
@@ -33,8 +33,8 @@ from una_fast.errors import InputError
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory, tiny_model):
-    """The option values of a finished run, of 4 steps."""
-    values = options(tmp_path_factory.mktemp("finished"), tiny_model, max_steps=4)
+    """The option values of a finished run, of 6 steps."""
+    values = options(tmp_path_factory.mktemp("finished"), tiny_model, max_steps=6)
     assert train_here(values).status == "finished"
     return values
 
@@ -47,19 +47,11 @@ def copy(finished, tmp_path):
 
 @pytest.fixture
 def stopped(tmp_path, tiny_model):
-    """The option values of a run that broke off after step 3 of 6; its checkpoint is of step 2."""
+    """The option values of the same run, broken off after step 3; its checkpoint is of step 2."""
     values = options(tmp_path, tiny_model, max_steps=6)
     with at_step(3, lambda trainer: 1 / 0), pytest.raises(ZeroDivisionError):
         train_here(values)
     return {**values, "resume": True}
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory, tiny_model):
-    """The output of the same run without a stop."""
-    values = options(tmp_path_factory.mktemp("whole"), tiny_model, max_steps=6)
-    assert train_here(values).status == "finished"
-    return values["output"]
 
 
 def enter(*arguments):
@@ -150,7 +142,7 @@ class TestResumeAlone:
 class TestWhatAUserChanges:
     """Nothing in a run's folder is sealed: it may be moved, linked and edited, and the run goes on to the same end."""
 
-    def test_a_folder_with_links_notes_and_files_of_the_user(self, stopped, whole, tmp_path):
+    def test_a_folder_with_links_notes_and_files_of_the_user(self, stopped, finished, tmp_path):
         output, lines = Path(stopped["output"]), Path(stopped["output"]) / "metrics.jsonl"
         (output / "last").rename(tmp_path / "disk")
         (output / "last").symlink_to(tmp_path / "disk")
@@ -164,40 +156,33 @@ class TestWhatAUserChanges:
         kept = [line for line in lines.read_text().splitlines() if line in ("# my notes", '{"mine": 1}')]
         assert len(kept) == 2
         lines.write_text("".join(f"{line}\n" for line in lines.read_text().splitlines() if line not in kept))
-        assert_same_run(output, whole)
+        assert_same_run(output, finished["output"])
 
-    def test_a_folder_on_another_machine(self, stopped, whole, tmp_path):
+    def test_a_folder_on_another_machine(self, stopped, finished, tmp_path):
         """Also without its hidden files, which `cp -r run/* there` leaves behind."""
         there = tmp_path / "there"
         shutil.copytree(stopped["output"], there, ignore=shutil.ignore_patterns(".*"))
         shutil.rmtree(stopped["output"])
         assert train_here(_with_saved({"resume": True, "output": str(there)})).status == "finished"
-        assert_same_run(there, whole)
+        assert_same_run(there, finished["output"])
 
     def test_metrics_that_were_moved_away(self, stopped):
         (Path(stopped["output"]) / "metrics.jsonl").unlink()
         assert train_here(stopped).status == "finished"
         assert [line["step"] for line in metrics(stopped["output"]) if "loss" in line] == [*range(2, 6)]
 
-    def test_another_prompt_of_best_is_evaluated(self, copy, capsys, tmp_path):
-        path = copy / "best" / "config_sentence_transformers.json"
-        settings = {"prompts": {"query": "find: "}, "default_prompt_name": "query"}
-        path.write_text(json.dumps(settings))
-        (tmp_path / "data").mkdir()
-        data = training.write_senteval(tmp_path / "data")
-        assert evaluate.main(["--model", str(copy / "best"), "--data", str(data), "--tasks", "STSBenchmark"]) == 0
-        assert main(["--resume", "--output", str(copy)]) == 0
-        assert "copy: already finished" in capsys.readouterr().err
-        assert json.loads(path.read_text()) == settings
-
     def test_a_run_without_its_checkpoint_keeps_its_results(self, copy, finished):
         """It was deleted, or lies on a disk that is not mounted."""
         shutil.rmtree(copy / "last")
         write_json(copy / "run.json", {**read_json(copy / "run.json"), "status": "stopped"})
-        write_json(copy / "best" / "best.json", {"step": 4, "stsb_dev": 0.9})
+        write_json(copy / "best" / "best.json", {"step": 4})
         before = {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()}
         assert "holds no checkpoint" in refused({**finished, "output": str(copy), "resume": True})
         assert {path: path.read_bytes() for path in before} == before
+
+
+def fill_disk(state, file):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 class TestCheckpoint:
@@ -234,6 +219,11 @@ class TestCheckpoint:
             monkeypatch.undo()
             progress, state = load_checkpoint(tmp_path)
             assert progress.step == 1 and state["weights"].tolist() == [1, 1]
+        monkeypatch.setattr(torch, "save", fill_disk)
+        with pytest.raises(InputError, match="last: the disk is full: free some space; .* before is intact"):
+            write(2)
+        monkeypatch.undo()
+        assert load_checkpoint(tmp_path)[0].step == 1
         for step in (3, 4):
             write(step)
             assert load_checkpoint(tmp_path)[1]["weights"].tolist() == [step, step]

@@ -1,6 +1,5 @@
 """However a run is stopped, --resume ends with the weights of a run without a stop, bit for bit."""
 
-import errno
 import json
 import os
 import random
@@ -29,9 +28,7 @@ from support.small_runs import (
     wait_for_step,
 )
 from train.evaluation.model import PairScorer
-from train.loop.trainer import Step, Trainer
-from train.record import checkpoint
-from train.record.checkpoint import read_pointer
+from train.loop.trainer import Trainer
 
 STEPS = 10
 
@@ -130,43 +127,6 @@ def test_what_is_drawn_or_scheduled_is_the_same_after_a_stop(folder, tiny_model,
     assert {*load_file(tiny_model / "model.safetensors")} <= {*weights} and not any("mlm" in name for name in weights)
 
 
-def no_space():
-    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-def test_a_full_disk_leaves_the_checkpoint_before(folder, tiny_model, whole, monkeypatch):
-    values = options(folder, tiny_model, output=str(folder / "full"))
-    last = Path(values["output"]) / "last"
-
-    def fill_disk(trainer):
-        while read_pointer(last.parent).progress.step < 4 or len([*last.glob("*.pt")]) > 1:
-            time.sleep(0.01)
-        monkeypatch.setattr(checkpoint.torch, "save", lambda state, file: no_space())
-
-    with at_step(5, fill_disk):
-        outcome = train_here(values)
-    assert outcome.status == "failed"
-    assert "the disk is full" in outcome.message and "saved before is intact" in outcome.message
-    assert read_pointer(Path(values["output"])).progress.step == 4 and len([*last.glob("*.pt")]) == 1
-    monkeypatch.undo()
-    train_here({**values, "resume": True})
-    assert_same_run(values["output"], whole)
-
-
-def test_a_loss_that_is_not_a_number_stops_the_run(folder, tiny_model, monkeypatch):
-    values = options(folder, tiny_model, output=str(folder / "nan"))
-    plain = Trainer._compare
-
-    def compare(self, encoded, batch):
-        loss, of_views = plain(self, encoded, batch)
-        return Step(loss * (float("nan") if batch.step == 5 else 1.0), of_views)
-
-    monkeypatch.setattr(Trainer, "_compare", compare)
-    outcome = train_here(values)
-    assert outcome.status == "failed" and "step 5: the loss is nan: try a lower --learning-rate" in outcome.message
-    assert read_pointer(Path(values["output"])).progress.step == 4
-
-
 def test_weights_that_are_not_numbers_are_refused(folder, tiny_model):
     model = AutoModel.from_pretrained(tiny_model)
     model.embeddings.word_embeddings.weight.data[7, 3] = float("nan")
@@ -176,31 +136,21 @@ def test_weights_that_are_not_numbers_are_refused(folder, tiny_model):
     assert "some of its weights are NaN or infinite" in refused(values)
 
 
-@pytest.fixture(scope="module")
-def stopped(folder, tiny_model):
-    """The option values of a run that was stopped after 4 steps of its 10."""
-    values = options(folder, tiny_model, output=str(folder / "refused"))
-    with at_step(3):
-        train_here(values)
-    return {**values, "resume": True}
-
-
 class TestRefusals:
-    """--resume goes on with the same corpus, model and settings only, and says what differs."""
+    """--resume goes on with the same corpus and model only, and says what differs; settings: see test_folder.py."""
 
-    def test_another_setting(self, stopped):
-        assert "--resume: --temperature was 0.05" in refused({**stopped, "temperature": 0.1})
-
-    def test_another_corpus(self, stopped, tmp_path):
+    def test_another_corpus(self, whole, folder, tiny_model, tmp_path):
         other = str(training.write_corpus(tmp_path / "other.txt", seed=1))
-        assert "--resume: corpus was" in refused({**stopped, "corpus": (other,), "index": str(tmp_path / "index")})
+        changes = {"output": str(whole), "resume": True, "corpus": (other,), "index": str(tmp_path / "index")}
+        assert "--resume: corpus was" in refused(options(folder, tiny_model, **changes))
 
-    def test_another_model(self, stopped, tiny_model, tmp_path):
+    def test_another_model(self, whole, folder, tiny_model, tmp_path):
         other = shutil.copytree(tiny_model, tmp_path / "other")
         model = AutoModel.from_pretrained(other)
         model.embeddings.word_embeddings.weight.data[7, 3] += 1
         model.save_pretrained(other)
-        assert re.search(r"--resume: model .* was", refused({**stopped, "model": str(other)}))
+        values = options(folder, other, output=str(whole), resume=True)
+        assert re.search(r"--resume: model .* was", refused(values))
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ from train.loop.distributed import Ranks, StopConsensus
 from train.loop.telemetry import Telemetry
 from train.record.checkpoint import Progress
 from train.record.metrics import AsyncLossReader, Stopwatch
+from una_fast.errors import InputError
 
 RANKS = Ranks(0, 1, 0, torch.device("cpu"))
 
@@ -68,13 +69,16 @@ def telemetry(tmp_path):
     return Telemetry(SimpleNamespace(run=run, **parts), Progress(), StopConsensus(RANKS))
 
 
-def test_cosines_come_with_the_loss():
+def test_cosines_come_with_the_loss_and_one_that_is_no_number_is_an_error():
     losses = AsyncLossReader(torch.device("cpu"))
     losses.push(torch.tensor(2.0), {"step": 0}, torch.tensor([[0.5, 1.0]]))
     losses.push(torch.tensor(3.0), {"step": 1}, torch.tensor([[0.5, 1.0], [0.25, -0.25]]))
     plain, negatives = losses.due(all_of_them=True)
     assert plain == {"step": 0, "loss": 2.0, "cosine_positive": 0.75}
     assert negatives == {"step": 1, "loss": 3.0, "cosine_positive": 0.75, "cosine_negative": 0.0}
+    losses.push(torch.tensor(torch.nan), {"step": 5}, torch.ones(1, 2))
+    with pytest.raises(InputError, match="step 5: the loss is nan: try a lower --learning-rate"):
+        next(losses.due())
 
 
 def record(telemetry, step):

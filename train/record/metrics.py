@@ -68,11 +68,9 @@ class AsyncLossReader:
         self._late = LATE_STEPS if device.type == "cuda" else 0
         self._pending: deque[tuple[Tensor, Any, dict[str, Any]]] = deque()
 
-    def push(self, loss: Tensor, about: dict[str, Any], cosines: Tensor | None = None) -> None:
+    def push(self, loss: Tensor, about: dict[str, Any], cosines: Tensor) -> None:
         """Add a step's loss, its `cosines` (1 or 2, B), and the other entries of its line of metrics."""
-        read, event = loss.detach()[None], None
-        if cosines is not None:
-            read = torch.cat([read, cosines.mean(1)])  # one copy to the host for all
+        read, event = torch.cat([loss.detach()[None], cosines.mean(1)]), None  # one copy to the host for all
         if self._late:
             read = torch.empty_like(read, device="cpu", pin_memory=True).copy_(read, non_blocking=True)
             event = torch.cuda.Event()
