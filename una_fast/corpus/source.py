@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -127,18 +127,26 @@ def encode_sentence(sentence: Any, name: str) -> bytes:
         ) from error
 
 
+Item = TypeVar("Item")
+
+
+def _groups(items: Iterable[Item], n_bytes: Callable[[Item], int], least: int) -> Iterator[list[Item]]:
+    """The items in lists of at least that many bytes, but for the last one."""
+    held: list[Item] = []
+    size = 0
+    for item in items:
+        held.append(item)
+        size += n_bytes(item)
+        if size >= least:
+            yield held
+            held, size = [], 0
+    if held:
+        yield held
+
+
 def blocks_of(documents: Iterable[bytes]) -> Iterator[StringTable]:
     """Tables of about BLOCK_BYTES of documents of UTF-8."""
-    held: list[bytes] = []
-    n_bytes = 0
-    for document in documents:
-        held.append(document)
-        n_bytes += len(document) + 1
-        if n_bytes >= BLOCK_BYTES:
-            yield block_of(held)
-            held, n_bytes = [], 0
-    if held:
-        yield block_of(held)
+    return map(block_of, _groups(documents, lambda document: len(document) + 1, BLOCK_BYTES))
 
 
 def block_of(documents: Sequence[bytes]) -> StringTable:
@@ -148,14 +156,8 @@ def block_of(documents: Sequence[bytes]) -> StringTable:
 
 def joined(blocks: Iterable[StringTable], n_bytes: int) -> Iterator[StringTable]:
     """The same documents in tables of at least `n_bytes` bytes, but for the last one."""
-    held: list[StringTable] = []
-    for block in blocks:
-        held.append(block)
-        if sum(len(each.utf8) for each in held) >= n_bytes:
-            yield held[0].followed_by(*held[1:])
-            held = []
-    if held:
-        yield held[0].followed_by(*held[1:])
+    for first, *others in _groups(blocks, lambda block: len(block.utf8), n_bytes):
+        yield first.followed_by(*others)
 
 
 def arrow_blocks(arrays: Iterable[pa.Array], where: str) -> Iterator[StringTable]:

@@ -76,11 +76,11 @@ class Manifest:
             raise InputError(f"{folder}/{MANIFEST}: damaged, it is not what was written; {REBUILD}") from error
         return manifest
 
-    def check(self, folder: str, kind: str, version: int) -> None:
+    def check(self, folder: str, kind: str, version: int | None = None) -> None:
         """Raises InputError for a manifest of another kind, or of another version than this one and the one before."""
         if self.kind != kind:
             raise InputError(f"{folder}: holds a saved {self.kind!r}, not a {kind!r}; give another folder")
-        if self.version not in (version, version - 1):
+        if version is not None and self.version not in (version, version - 1):
             raise InputError(
                 f"{folder}: written in version {self.version} of the {kind} layout, and this una_fast reads version "
                 f"{version} and the one before; {'install a newer una_fast' if self.version > version else REBUILD}"
@@ -172,22 +172,17 @@ def cached_arrays(folder: Path | None, version: int, made_from: str, make: Calla
     """
     if folder is None:
         return make()
+    meta = {"made_from": made_from}
     with suppress(InputError):
-        return _kept(folder, version, made_from)
+        kept_meta, kept = load_arrays(folder, CACHE, version)
+        if kept_meta == meta:
+            return kept
     arrays = make()
     with suppress(InputError, OSError):
         if not is_saved(folder):
             (folder / MANIFEST).unlink(missing_ok=True)  # a damaged one
-        save_arrays(folder, CACHE, version, {"made_from": made_from}, arrays)
-        return _kept(folder, version, made_from)
-    return arrays
-
-
-def _kept(folder: Path, version: int, made_from: str) -> Arrays:
-    """The arrays of a cache. Raises InputError if it cannot be read, or was made from something else."""
-    meta, arrays = load_arrays(folder, CACHE, version)
-    if meta != {"made_from": made_from}:
-        raise InputError(f"{folder}: made from something else")
+        save_arrays(folder, CACHE, version, meta, arrays)
+        return load_arrays(folder, CACHE, version)[1]
     return arrays
 
 
@@ -208,8 +203,8 @@ def check_own(folder: Path, kind: str, unused: bool = False) -> None:
         raise InputError(
             f"{folder}: holds {others[0]!r}, and no manifest of una_fast; give a new folder, or empty this one"
         )
-    if manifest and manifest.kind != kind:
-        raise InputError(f"{folder}: holds a saved {manifest.kind!r}, not a {kind!r}; give another folder")
+    if manifest:
+        manifest.check(str(folder), kind)
     if manifest and unused:
         raise InputError(f"{folder}: exists already: choose another folder, or delete it")
 
