@@ -36,33 +36,26 @@ def test_settings_out_of_range_are_refused(index, setting, message):
         una_fast.Augmenter(index, **setting)
 
 
-def test_a_vocabulary_of_one_term_is_refused():
-    with pytest.raises(InputError, match="1 of the 1 term of the index may be replaced"):
-        una_fast.Augmenter(una_fast.build_index(["word", "word word"]))
-
-
-def test_misuse_is_answered_with_a_sentence(index):
-    una = una_fast.Augmenter(index)
-    with pytest.raises(InputError, match="got str, and a list of str is needed"):
-        una.augment("a sentence")
-    with pytest.raises(InputError, match=r"sentences\[1\] is float, not str"):
-        una.augment(["a", 1.5])
-    with pytest.raises(InputError, match=r"sentences\[0\] holds a lone surrogate, '\\ud800' at character 2"):
-        una.explain("a \ud800")
-    with pytest.raises(InputError, match=r"index: got 'folder', and an Index is needed: una_fast\.load_index"):
-        una_fast.Augmenter("folder")
-    with pytest.raises(InputError, match="needs a tokenizer"):
-        una.negative_ids([0])
-    with pytest.raises(InputError, match="'zebra' is not a term"):
-        una.window("zebra")
-    with pytest.raises(InputError, match="rows: 21 \\(at position 1\\)"):
-        una.negatives([0, 21])
-    with pytest.raises(InputError, match="rows: 9223372036854775808 \\(at position 0\\)"):
-        una.negatives(np.array([2**63], dtype=np.uint64))
-    with pytest.raises(InputError, match="rows: a list or array of integers is needed"):
-        una.negatives([[1], [1, 2]])
-    for epoch in (-1, 2**64):
-        with pytest.raises(InputError, match=f"epoch={epoch}"):
-            una.negatives([0], epoch=epoch)
-    with pytest.raises(IndexError, match="row 21 of an index of 21 documents"):
-        index.words(21)
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda una: una.augment("a sentence"), "got str, and a list of str is needed"),
+        (lambda una: una.augment(["a", 1.5]), r"sentences\[1\] is float, not str"),
+        (lambda una: una.explain("a \ud800"), r"sentences\[0\] holds a lone surrogate, '\\ud800' at character 2"),
+        (lambda una: una_fast.Augmenter("folder"), r"index: got 'folder', and an Index .*: una_fast\.load_index"),
+        (
+            lambda una: una_fast.Augmenter(una_fast.build_index(["word"])),
+            "1 of the 1 term .* may be replaced",
+        ),
+        (lambda una: una.negative_ids([0]), "needs a tokenizer"),
+        (lambda una: una.window("zebra"), "'zebra' is not a term"),
+        (lambda una: una.negatives([0, 21]), r"rows: 21 \(at position 1\)"),
+        (lambda una: una.negatives(np.array([2**63], dtype=np.uint64)), r"rows: 9223372036854775808 \(at position 0\)"),
+        (lambda una: una.negatives([[1], [1, 2]]), "rows: a list or array of integers is needed"),
+        (lambda una: una.negatives([0], epoch=-1), "epoch=-1"),
+        (lambda una: una.negatives([0], epoch=2**64), f"epoch={2**64}"),
+    ],
+)
+def test_misuse_is_answered_with_a_sentence(index, call, message):
+    with pytest.raises(InputError, match=message):
+        call(una_fast.Augmenter(index))

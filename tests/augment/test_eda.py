@@ -107,16 +107,12 @@ class FakeWordNet:
         return ["cat", "true_cat", "Felis-catus", "true_cat"]
 
 
-def test_wordnet_gives_the_lemmas_of_all_senses(monkeypatch):
+def test_wordnet_gives_the_lemmas_of_all_senses_or_the_command_that_fetches_it(monkeypatch):
     corpus = pytest.importorskip("nltk.corpus")
     monkeypatch.setattr(corpus, "wordnet", FakeWordNet(is_there=True))
     look_up = sources.wordnet_synonyms()
     assert look_up("cat") == ["true cat", "felis catus"]
     assert look_up("the") == look_up("42") == []
-
-
-def test_a_wordnet_that_is_not_there_is_answered_with_the_command_that_fetches_it(monkeypatch):
-    corpus = pytest.importorskip("nltk.corpus")
     monkeypatch.setattr(corpus, "wordnet", FakeWordNet(is_there=False))
     with pytest.raises(InputError, match="run `python -m nltk.downloader wordnet`, or give a TSV file"):
         EDA(una_fast.build_index(["a b"]))

@@ -40,6 +40,7 @@ def test_the_draws_are_the_same_with_and_without(saved, tokenizer, max_length, s
     kept = ids_of(saved, made, max_length, **setting)
     assert len(folders(saved)) == 1
     assert ids_of(saved, made, max_length, keep_probabilities=False, **setting) == kept
+    assert ids_of(una_fast.build_index([*CORPUS, LONG]), made, max_length, **setting) == kept  # in memory
 
 
 def test_they_are_made_once_and_mapped(saved, monkeypatch):
@@ -60,17 +61,14 @@ def test_other_probabilities_have_a_folder_of_their_own(saved):
     assert len(folders(saved)) == 6
 
 
-def test_no_table_without_a_tokenizer_or_when_it_is_turned_off_or_memory_is_short(saved, monkeypatch):
+def test_no_table_without_a_tokenizer_or_when_it_is_turned_off_or_memory_or_bits_are_short(saved, monkeypatch):
     una_fast.Augmenter(saved).negatives([0])
     una_fast.Augmenter(saved, tokenizer=bert_uncased(), keep_probabilities=False)
-    monkeypatch.setattr(augmenter_settings, "free_memory", lambda: 8 * len(saved.word_ids.values) - 1)
-    una_fast.Augmenter(saved, tokenizer=bert_uncased())
+    for limit, value in (("free_memory", lambda: 8 * len(saved.word_ids.values) - 1), ("MOST_ID_BITS", 4)):
+        with monkeypatch.context() as patch:
+            patch.setattr(augmenter_settings, limit, value)
+            una_fast.Augmenter(saved, tokenizer=bert_uncased()).negative_ids([0])
     assert folders(saved) == []
-
-
-def test_an_index_that_is_not_saved_keeps_them_in_memory(index):
-    kept, computed = (ids_of(index, bert_uncased(), keep_probabilities=keeps) for keeps in (True, False))
-    assert kept == computed
 
 
 def test_a_table_of_another_index_is_not_used(saved):
@@ -81,9 +79,3 @@ def test_a_table_of_another_index_is_not_used(saved):
     theirs = ids_of(other, bert_uncased())
     assert ids_of(saved, bert_uncased()) == expected and ids_of(other, bert_uncased()) == theirs
     assert ids_of(other, bert_uncased(), keep_probabilities=False) == theirs
-
-
-def test_no_table_where_the_terms_leave_too_few_bits(saved, monkeypatch):
-    monkeypatch.setattr(augmenter_settings, "MOST_ID_BITS", 4)
-    una_fast.Augmenter(saved, tokenizer=bert_uncased()).negative_ids([0])
-    assert folders(saved) == []

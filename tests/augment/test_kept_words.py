@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 import una_fast
 from support import reference
 from support.alphabet import text
-from support.checks import reference_negatives
 from support.tokenizer_families import training_lines
 from una_fast import InputError
 from una_fast.augment.kept_words import KeptWords, read_words
@@ -57,18 +56,6 @@ def test_words_change_and_kept_words_stay(index, select, marks, listed, sentence
             reason = "a word of keep_words" if word.word in listed else "punctuation is kept"
             assert (word.probability, word.replacement, word.reason) == (0, None, reason)
         assert word.replacement != word.word
-
-
-@pytest.mark.parametrize(("marks", "listed"), KEPT_SETTINGS)
-def test_negatives_are_those_of_the_reference(index, marks, listed):
-    una = una_fast.Augmenter(
-        index, beta=0.5, radius=7, seed=5, keep_punctuation=marks, keep_words=listed, surface="paper"
-    )
-    kept = {i for i, term in enumerate(index.terms) if term in listed or (marks and is_punctuation(term))}
-    rows = [row.tolist() for row in index.word_ids]
-    setting = {"beta": 0.5, "fixed": kept}
-    expected = reference_negatives(rows, index, len(rows), 7, setting, seed=5, epoch=2)
-    assert una.negatives(range(len(rows)), epoch=2) == [" ".join(index.terms[i] for i in ids) for ids in expected]
 
 
 def test_a_window_of_punctuation_reaches_to_the_next_word():

@@ -5,13 +5,11 @@ from __future__ import annotations
 import multiprocessing
 import pickle
 
-import numpy as np
 import pytest
 
 import una_fast
 from support.short_corpus import CORPUS
 from una_fast import InputError
-from una_fast.tokens.ids import ROWS_A_THREAD
 
 
 def test_an_augmenter_travels_to_another_process(tmp_path, monkeypatch):
@@ -27,19 +25,6 @@ def test_an_augmenter_travels_to_another_process(tmp_path, monkeypatch):
     una_fast.build_index(CORPUS).save(tmp_path / "index")
     with pytest.raises(InputError, match="another index was saved there"):
         pickle.loads(sent)
-
-
-def test_anchors_are_the_same_on_several_threads(minilm):
-    from transformers import AutoTokenizer
-
-    index = una_fast.build_index([f"{text} {i}" for i, text in enumerate(CORPUS * 5)])
-    tokens = una_fast.TokenIds(index, AutoTokenizer.from_pretrained(minilm), n_jobs=3)
-    rows = np.random.default_rng(0).integers(0, index.n_documents, 3 * ROWS_A_THREAD + 7)
-    at_once = tokens.anchor_ids(rows)
-    for start in range(0, len(rows), ROWS_A_THREAD - 1):
-        part = slice(start, start + ROWS_A_THREAD - 1)
-        for name, found in tokens.anchor_ids(rows[part]).items():
-            assert found.equal(at_once[name][part])
 
 
 def test_a_forked_process_has_threads_of_its_own(minilm):

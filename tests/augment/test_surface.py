@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 
@@ -13,13 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import una_fast
-from support.alphabet import nasty_text, text
-from support.surface import QUOTES, in_case, word_spans, write_kept
+from support.alphabet import text
+from support.surface import write_kept
 from support.tokenizer_families import bert_cased, bert_uncased, roberta, training_lines
 from una_fast import InputError
 from una_fast.augment import surface
 from una_fast.augment.counter_rng import SampleKey
-from una_fast.corpus.word_tokenizers import word_tokenizer
 
 LINES = training_lines()[:200]
 ODD = [
@@ -43,21 +41,6 @@ ODD = [
 @pytest.fixture(scope="module")
 def index():
     return una_fast.build_index([*LINES, *ODD])
-
-
-@settings(max_examples=500)
-@given(text=text | nasty_text)
-@pytest.mark.parametrize("named", ["treebank", "whitespace"])
-@pytest.mark.parametrize("lowercase", [True, False])
-def test_the_words_and_the_white_space_between_are_the_whole_text(named, lowercase, text):
-    words = word_tokenizer(named, lowercase).words(text)
-    spans, end = word_spans(text, words, lowercase), 0
-    for (start, stop), word in zip(spans, words, strict=True):
-        assert end <= start and not text[end:start].strip(), "something is between two words"
-        written = text[start:stop].lower() if lowercase else text[start:stop]
-        assert written.replace("ς", "σ") == word.replace("ς", "σ") or text[start:stop] in QUOTES[word]
-        end = stop
-    assert not text[end:].strip()
 
 
 @settings(max_examples=300)
@@ -84,26 +67,6 @@ def test_ids_are_the_tokenizers_on_the_text(index, make_tokenizer):
             assert all(torch.equal(found[name], expected[name]) for name in expected)
 
 
-@pytest.mark.parametrize(
-    ("word", "model", "expected"),
-    [
-        ("dog", "cat", "dog"),
-        ("dog", "Cat", "Dog"),
-        ("dog", "CAT", "DOG"),
-        ("dog", "I", "Dog"),
-        ("dog", "iPod", "dog"),
-        ("Dog", "cat", "Dog"),
-        ("dog", "42", "dog"),
-        ("o'neill", "Smith", "O'neill"),
-        ("dog", "O'Neill", "dog"),
-        ("ß", "CAT", "SS"),
-        ("'s", "Cat", "'s"),
-    ],
-)
-def test_a_new_word_takes_the_capitals_of_the_old_one(word, model, expected):
-    assert in_case(word, model) == expected
-
-
 def test_a_word_tokenizer_that_rewrites_words_is_refused():
     texts = ["some words here", "other words there"]
     index = una_fast.build_index(texts, word_tokenizer=lambda text: [word[::-1] for word in text.split()])
@@ -111,17 +74,6 @@ def test_a_word_tokenizer_that_rewrites_words_is_refused():
         una_fast.Augmenter(index).negatives([0])
     with pytest.raises(InputError, match="surface='x': must be 'kept' or 'paper'"):
         una_fast.Augmenter(index, surface="x")
-
-
-@pytest.mark.parametrize("keep_punctuation", [False, True])
-def test_no_replacement_glues_to_its_neighbour(index, keep_punctuation):
-    una = una_fast.Augmenter(index, keep_punctuation=keep_punctuation)
-    for row, negative in enumerate(una.negatives(range(len(LINES)))):
-        told = una.explain(index.sentence(row))
-        written = " ".join((word.replacement or word.word) for word in told.words)
-        known = {*re.findall(r"\w+", f"{written} {index.sentence(row)}".lower())}
-        found = una.augment([index.sentence(row)])[0].lower()
-        assert {*re.findall(r"\w+", found)} <= known, (negative, found)
 
 
 def split_at_commas(text):
@@ -210,16 +162,6 @@ def test_an_added_token_that_a_negative_happens_to_spell_is_one():
         expected = tokenizer(texts, truncation=True, padding="max_length", max_length=16, return_tensors="pt")
         assert torch.equal(una.negative_ids(rows, epoch, 16)["input_ids"], expected["input_ids"])
     assert spelled
-
-
-def test_opening_marks_stay_with_their_word():
-    index = una_fast.build_index(["¿Cuánto cuesta?", "¡Qué casa!", "¿ ?", "la casa"] * 3)
-    una = una_fast.Augmenter(index, keep_punctuation=True)
-    for epoch in range(20):
-        first, second, marks, last = una.negatives(range(4), epoch)
-        assert re.fullmatch("¿[^¿¡]+ [^¿¡]+\\?", first) and re.fullmatch("¡[^¿¡]+ [^¿¡]+!", second)
-        assert marks == "¿ ?" and not {*"¿¡"} & {*last}
-        assert first[1].isupper()
 
 
 def test_a_script_without_spaces_stays_without(index):

@@ -65,6 +65,8 @@ def test_threads_and_a_given_tensor_change_nothing(augmentation):
     one = augmentation.token_ids(rows[:300], 1)
     assert torch.equal(out["input_ids"][:300], one["input_ids"])
     assert augmentation.token_ids(rows, 2, out=out)["input_ids"] is out["input_ids"]
+    anchors = [augmentation.tokens.anchor_ids(part)["input_ids"] for part in (rows, rows[:2500], rows[2500:])]
+    assert torch.equal(anchors[0], torch.cat(anchors[1:]))
 
 
 def test_sets_of_draws_differ_and_set_0_is_the_default(augmentation):

@@ -50,12 +50,6 @@ def test_a_batch_of_any_text_is_each_sentence_by_itself(augmenters, sentences, e
         assert una.augment(sentences, epoch) == [augmented_by_python(una, text, epoch) for text in sentences]
 
 
-def test_the_key_of_a_text_is_the_hash_of_its_words(augmenters):
-    rows = augmenters[0]._reader.read(["The  word\tstands", "", "Ünseen Wörds"])
-    expected = ["the word stands", "", "ünseen wörds"]
-    assert rows.keys.tolist() == [xxhash.xxh3_64_intdigest(words.encode()) for words in expected]
-
-
 def test_term_ids_are_a_mapping():
     index = una_fast.build_index(["one two two", "three é", "one"])
     expected = {term: i for i, term in enumerate(index.terms)}

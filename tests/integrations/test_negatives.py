@@ -88,10 +88,13 @@ def test_a_copy_sees_the_epoch_move(una, copied):
     assert other({"text": TEXTS})["negative"] == una.augment(TEXTS, 5)
 
 
-def test_persistent_workers_see_the_epoch_move(una, dataset):
+@pytest.mark.parametrize(
+    "method", ["fork", *(pytest.param(m, marks=pytest.mark.slow) for m in ("spawn", "forkserver"))]
+)
+def test_persistent_workers_see_the_epoch_move(una, dataset, method):
     negatives = Negatives(una)
     rows = negatives.select(dataset).with_transform(negatives)
-    batches = DataLoader(rows, batch_size=4, num_workers=2, persistent_workers=True)
+    batches = DataLoader(rows, 4, num_workers=2, persistent_workers=True, multiprocessing_context=method)
     for epoch in range(3):
         negatives.set_epoch(epoch)
         assert [text for batch in batches for text in batch["negative"]] == una.augment(WORDS, epoch)

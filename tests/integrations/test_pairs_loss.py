@@ -82,21 +82,19 @@ def test_evaluations_and_alpha_0_take_no_negatives(views):
         assert torch.equal(loss(views), pairs(passes(views, [0, 1]), 0.05))
 
 
-def test_a_loss_that_is_not_told_its_step_says_so(views):
-    with pytest.raises(una_fast.InputError, match=r"add loss\.callback\(\) to the trainer's callbacks"):
-        PairsLoss(Given())(views)
-    PairsLoss(Given(), alpha=1)(views)  # negatives on every step: the loss need not know it
-
-
-def test_bad_settings_are_named(views):
-    with pytest.raises(una_fast.InputError, match="anchor, positive and negative, and got 2"):
-        PairsLoss(Given(), alpha=1)(views[:2])
-    with pytest.raises(una_fast.InputError, match="alpha=-1"):
-        PairsLoss(Given(), alpha=-1)
-    with pytest.raises(una_fast.InputError, match="temperature=0"):
-        PairsLoss(Given(), temperature=0)
-    with pytest.raises(una_fast.InputError, match="similarity_distillation=-1"):
-        ViewsLoss(Given(), soft, similarity_distillation=-1)
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda views: PairsLoss(Given())(views), r"add loss\.callback\(\) to the trainer's callbacks"),
+        (lambda views: PairsLoss(Given(), alpha=1)(views[:2]), "anchor, positive and negative, and got 2"),
+        (lambda views: PairsLoss(Given(), alpha=-1), "alpha=-1"),
+        (lambda views: PairsLoss(Given(), temperature=0), "temperature=0"),
+        (lambda views: ViewsLoss(Given(), soft, similarity_distillation=-1), "similarity_distillation=-1"),
+    ],
+)
+def test_bad_settings_are_named(views, call, message):
+    with pytest.raises(una_fast.InputError, match=message):
+        call(views)
 
 
 @pytest.fixture(scope="module")

@@ -123,24 +123,18 @@ def test_left_padding_is_trimmed_on_the_left(index):
     assert mask[:, 0].any() and mask[:, -1].all()
 
 
-@pytest.mark.parametrize("kind", [RowCollator, PlainRowCollator])
-def test_bad_input_is_answered_with_a_sentence(kind, index, una):
-    with pytest.raises(una_fast.InputError, match=r"give Augmenter\(index, tokenizer=AutoTokenizer"):
-        kind(una_fast.Augmenter(index))
-    with pytest.raises(una_fast.InputError, match=r"index\.save\(FOLDER\)"):
-        kind(una_fast.Augmenter(una_fast.build_index(TEXTS), tokenizer=bert_uncased()))
-    with pytest.raises(una_fast.InputError, match="n=0: give the number of negatives"):
-        kind(una, n=0)
-    with pytest.raises(una_fast.InputError, match="positive='paraphrase': give 'same', None, or the offset"):
-        kind(una, positive="paraphrase")
-    with pytest.raises(una_fast.InputError, match="999 .* is not a row of the index"):
-        kind(una)([999])
-    with pytest.raises(una_fast.InputError, match="max_length=2"):
-        kind(una, max_length=2)([0])
-
-
-def test_prompts_that_cannot_be_are_named(una):
-    with pytest.raises(una_fast.InputError, match="no view 'passage': the views are anchor, positive, negative"):
-        RowCollator(una, prompts={"passage": "passage: "})
-    with pytest.raises(una_fast.InputError, match="leaves no room for a sentence"):
-        RowCollator(una, 8, prompts="one two three four five six seven: ")
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda una: RowCollator(una_fast.Augmenter(una.index)), r"give Augmenter\(index, tokenizer=AutoTokenizer"),
+        (lambda una: RowCollator(una, n=0), "n=0: give the number of negatives"),
+        (lambda una: RowCollator(una, positive="row"), "positive='row': give 'same', None, or the offset"),
+        (lambda una: PlainRowCollator(una)([999]), "999 .* is not a row of the index"),
+        (lambda una: RowCollator(una, max_length=2)([0]), "max_length=2"),
+        (lambda una: RowCollator(una, prompts={"passage": ""}), "no view 'passage': the views are anchor, positive, n"),
+        (lambda una: RowCollator(una, 8, prompts="1 2 3 4 5 6 7: "), "leaves no room for a sentence"),
+    ],
+)
+def test_bad_input_is_answered_with_a_sentence(una, call, message):
+    with pytest.raises(una_fast.InputError, match=message):
+        call(una)

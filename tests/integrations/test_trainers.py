@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -35,18 +34,6 @@ def test_negatives_are_new_in_every_epoch(alone, kind):
     assert first.keys() == second.keys() and len(first) == ROWS - 2
     assert sum(first[anchor] != second[anchor] for anchor in first) > ROWS // 2
     assert not set(first.values()) & {""}
-
-
-def test_rows_are_the_same_for_both_trainers(alone):
-    assert alone["rows"] == alone["trainer"]
-
-
-@pytest.mark.parametrize(
-    ("kind", "workers", "persistent"), [("text", 2, True), ("rows", 2, True), ("trainer", 2, False)]
-)
-def test_workers_see_what_one_process_sees(alone, folder, tiny_model, kind, workers, persistent):
-    settings = {"dataloader_num_workers": workers, "dataloader_persistent_workers": persistent}
-    assert record(kind, folder, tiny_model, **settings) == alone[kind]
 
 
 @pytest.fixture(scope="module")
@@ -81,16 +68,3 @@ def test_a_loss_over_all_ranks_is_that_of_one(ranks):
     assert [rank["loss"] for rank in ranks] == pytest.approx([loss] * 2)
     found = torch.cat([torch.tensor(rank["gradient"]) for rank in ranks], dim=1)
     assert torch.allclose(found, 2 * torch.tensor(gradient), atol=1e-6)
-
-
-@pytest.mark.parametrize("step", [2, 6])
-def test_a_resumed_epoch_goes_on_with_its_negatives(alone, folder, tiny_model, step):
-    """From a checkpoint in the first of two epochs of 4 steps, and from one in the second."""
-    output = {"output_dir": str(folder / f"stopped{step}"), "save_strategy": "steps", "save_steps": step}
-    record("rows", folder, tiny_model, max_steps=step, **output)
-    resumed = record(
-        "rows", folder, tiny_model, resume=str(Path(output["output_dir"]) / f"checkpoint-{step}"), **output
-    )
-    assert len(resumed) == 2 - step // 4
-    for epoch, seen in zip((0, 1)[step // 4 :], resumed, strict=True):
-        assert seen and seen.items() <= alone["rows"][epoch].items()

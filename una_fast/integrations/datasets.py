@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, Literal
 
-import numpy as np
-
 from una_fast.corpus.source import missing_column
 from una_fast.errors import InputError
 from una_fast.integrations.epochs import DrawnByEpoch, negative_names
@@ -92,8 +90,7 @@ class Negatives(DrawnByEpoch):
     def select(self, dataset: Any) -> Any:
         """The rows of a dataset that have an anchor, a positive (unless `positive` is None) and a negative.
 
-        Takes as long as one epoch of negatives. A row is left out if its anchor or its positive is None or has no word,
-        or if a column of `keep` is None.
+        A row is left out if its anchor or its positive is None or has no word, or if a column of `keep` is None.
 
         Args:
             dataset: a `Dataset`, an `IterableDataset`, or a `DatasetDict`, of which each split is selected from.
@@ -134,10 +131,9 @@ class Negatives(DrawnByEpoch):
     def _are_whole(self, batch: Mapping[str, Sequence[Any]]) -> list[bool]:
         """Whether each row of a batch has a text for every view, and a value in every column of `keep`."""
         views = self._views(batch, none_is_blank=True)
-        texts = [*views.values(), self.augmenter.augment(views[self.of])]
-        whole = np.all([[bool(text.strip()) for text in column] for column in texts], axis=0)
-        if self.augmenter.kept_words:  # a sentence of kept words alone is its own negative
-            whole &= ~self.augmenter.keeps_all(views[self.of])
+        whole = ~self.augmenter.keeps_all(views[self.of])  # a sentence without another word is its own negative
+        for texts in views.values():
+            whole &= [bool(text.strip()) for text in texts]
         for name in self.keep:
             whole &= [value is not None for value in _column(batch, name)]
         return whole.tolist()

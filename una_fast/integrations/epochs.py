@@ -42,16 +42,15 @@ class SharedEpoch:
 
     def __init__(self, epoch: int = 0, path: Path | None = None):
         """With the `path` of another process's file, that epoch; a new one, `epoch`, where that process has ended."""
-        is_new = path is None or not path.exists()
-        if path is None or is_new:
+        if path is not None and path.exists():
+            self._path, mode = path, "r+"
+        else:
             descriptor, name = tempfile.mkstemp(prefix="una_fast-epoch-")
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(bytes(24))
-            path = Path(name)
-            weakref.finalize(self, _remove, path, os.getpid())
-        self._path = path
-        self._memory = np.memmap(path, dtype=np.uint64, mode="r+", shape=(3,))  # epoch, whether it moves, draws
-        if is_new:
+            os.close(descriptor)
+            self._path, mode = Path(name), "w+"
+            weakref.finalize(self, _remove, self._path, os.getpid())
+        self._memory = np.memmap(self._path, dtype=np.uint64, mode=mode, shape=(3,))  # epoch, whether it moves, draws
+        if mode == "w+":
             self.value = epoch
 
     @property
