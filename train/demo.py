@@ -77,8 +77,9 @@ def packaged_encoder() -> Path:
 
 def prepare_demo(run: Run) -> None:
     """Write the corpus of a run of the demo, unless it is there, or the user brings one."""
-    if run.demo and run.corpus == (str(Path(run.output) / CORPUS),) and not Path(run.corpus[0]).exists():
-        write_corpus(Path(run.output))
+    corpus, output = Path(run.corpus[0]), Path(run.output)
+    if run.demo and corpus.parent in (output, output.parent) and corpus.name == CORPUS and not corpus.exists():
+        write_corpus(corpus.parent)  # which the runs of several seeds share
 
 
 def write_corpus(output: Path) -> Path:

@@ -87,22 +87,18 @@ def leave_at_once(number: int) -> NoReturn:
 
 
 def stop_then_end(stop: Callable[[int], object], end: Callable[[int], object]) -> Callable[[int], None]:
-    """A handler: `stop` for the first signal, `end` for Ctrl-C pressed after it."""
+    """A handler: `stop` for the first signal, of which it tells the user, and `end` for Ctrl-C pressed after it."""
     at: list[float] = []
 
     def handle(number: int) -> None:
         at.append(time.monotonic())
         if len(at) == 1:
             stop(number)
+            tell_user(f"{signal.Signals(number).name}: the run stops after this step; Ctrl-C ends it at once")
         elif number == signal.SIGINT and at[-1] > at[0] + ONE_PRESS:
             end(number)
 
     return handle
-
-
-def tell_stopping(number: int) -> None:
-    """Say that the run will stop."""
-    tell_user(f"{signal.Signals(number).name}: the run stops after this step; Ctrl-C ends it at once")
 
 
 def end_at_once(number: int) -> None:

@@ -1,5 +1,6 @@
 """Work for the processes of ranks that is no training."""
 
+import multiprocessing
 import os
 import signal
 import time
@@ -23,12 +24,22 @@ def is_killed(run, ready):
 
 
 def sleeps(run, ready):
-    """Is never ready."""
+    """Is never ready; its launcher gets a SIGTERM."""
+    to_launcher(signal.SIGTERM)
     time.sleep(60)
 
 
 def saves_for_long(run, ready):
-    """Takes no notice of a signal."""
+    """Takes no notice of a signal; its launcher gets Ctrl-C twice."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     ready()
+    to_launcher(signal.SIGINT)
+    to_launcher(signal.SIGINT)
     time.sleep(60)
+
+
+def to_launcher(number):
+    """Send a signal to the launcher from rank 1, the last that it starts."""
+    time.sleep(0.5)
+    if os.environ["RANK"] == "1":
+        os.kill(multiprocessing.parent_process().pid, number)

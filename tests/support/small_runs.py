@@ -142,20 +142,10 @@ def start_prepared(values):
     return PreparedCommand(command(values)[3:], str(ROOT))
 
 
-def start(values, *before):
-    """Start a run as a command in a process group of its own; before: a command that runs it, as `timeout 60`.
-
-    Under nohup the tests' own process ignores SIGHUP, which a run would inherit.
-    """
-    return subprocess.Popen(
-        [*before, *command(values)],
-        cwd=ROOT,
-        start_new_session=True,
-        text=True,
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
-    )
+def start(values):
+    """Start a run as a command in a process group of its own."""
+    streams = {"stderr": subprocess.PIPE, "stdout": subprocess.DEVNULL}
+    return subprocess.Popen(command(values), cwd=ROOT, start_new_session=True, text=True, **streams)
 
 
 def wait_for_step(process, output, step):

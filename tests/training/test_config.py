@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import os
 import re
 import warnings
 
@@ -215,8 +216,10 @@ def test_values_that_cannot_be(arguments, message):
         parse([*NEEDED, *arguments])
 
 
-def test_a_warning_is_one_line(monkeypatch):
+def test_a_command_warns_in_one_line_and_its_threads_do_not_spin_for_long_on_busy_cores(monkeypatch):
     monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)
+    monkeypatch.setattr(os, "environ", {})
     assert run_command(lambda: None) == 0
+    assert os.environ == {"GOMP_SPINCOUNT": "10000"}
     assert warnings.formatwarning("rows are not lines", InputWarning, "a.py", 1) == "warning: rows are not lines\n"
     assert "a.py:1: UserWarning" in warnings.formatwarning("of a library", UserWarning, "a.py", 1)

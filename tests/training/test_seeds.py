@@ -3,13 +3,11 @@
 import io
 import json
 import os
-import shutil
 import signal
 import statistics
 from contextlib import redirect_stderr
 
 import pytest
-from transformers import AutoModel
 
 from support import small_runs as training
 from support.small_runs import assert_same_run, at_step, options, refusal, train_here
@@ -112,23 +110,16 @@ class TestRefusals:
         said = refusal(capsys, {**values, "resume": True, "temperature": 0.1})
         assert "--resume: --temperature was 0.05 when" in said and "seed-3 was started and is 0.1 now" in said
 
-    def test_another_corpus_or_model_before_a_missing_seed_is_trained(self, values, finished, capsys, tmp_path):
-        values = {**values, "seeds": "2,3", "resume": True}
+    def test_another_corpus_before_a_missing_seed_is_trained(self, values, finished, capsys, tmp_path):
         corpus = str(training.write_corpus(tmp_path / "corpus.txt", seed=9))
-        said = refusal(capsys, {**values, "corpus": (corpus,), "index": str(tmp_path / "index")})
-        assert "--resume: corpus was" in said
-        other = shutil.copytree(values["model"], tmp_path / "other")
-        model = AutoModel.from_pretrained(other)
-        model.embeddings.word_embeddings.weight.data[7, 3] += 1
-        model.save_pretrained(other)
-        assert "--resume: model was" in refusal(capsys, {**values, "model": str(other)})
+        changed = {"seeds": "2,3", "resume": True, "corpus": (corpus,), "index": str(tmp_path / "index")}
+        assert "--resume: corpus was" in refusal(capsys, {**values, **changed})
         assert not (finished[0] / "seed-2").exists()
 
     def test_no_data_to_evaluate_on(self, values, capsys, tmp_path):
         output = tmp_path / "new"
         said = refusal(capsys, {**values, "output": str(output), "evaluate": str(tmp_path)})
         assert "holds no senteval/downstream" in said and not has_checkpoint(output / "seed-3")
-        assert "did you mean STS16?" in refusal(capsys, {**values, "output": str(output), "tasks": "STS17"})
         assert "none of the tasks could be read" in refusal(capsys, {**values, "output": str(output), "tasks": "STS12"})
 
     def test_torchrun(self, values, capsys, monkeypatch):

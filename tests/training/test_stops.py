@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import threading
 import time
 from pathlib import Path
 
@@ -13,10 +12,9 @@ from support import small_runs as training
 from support.small_runs import finish, options, start, start_prepared, wait_for_step
 from train import ddp, generate
 from train.config.run import Run
-from train.launch.ranks import RankDiedError, start_fork_server, work_on_ranks
+from train.launch.ranks import RankDiedError, work_on_ranks
 from train.record.checkpoint import read_pointer
 from train.signals import Stopped, handled, held_back, raise_stopped
-from una_fast.errors import InputError
 
 LONGEST = 20  # seconds for a stop on a busy machine; a quiet one takes less than one
 
@@ -102,15 +100,6 @@ def test_blocked_signals_arrive_where_they_are_handled():
     assert signal.getsignal(signal.SIGUSR1) == handlers
 
 
-def test_a_socket_that_cannot_be_made_is_said(monkeypatch):
-    def fail():
-        raise OSError("AF_UNIX path too long")
-
-    monkeypatch.setattr("train.launch.ranks.forkserver.ensure_running", fail)
-    with pytest.raises(InputError, match=r"TMPDIR: .*AF_UNIX path too long.*: name a shorter one"):
-        start_fork_server([])
-
-
 class TestProcesses:
     """The processes themselves, with other work than a training."""
 
@@ -125,13 +114,10 @@ class TestProcesses:
             work_on_ranks(self.run, f"support.rank_processes:{work}")
 
     def test_a_signal_before_training_kills_what_has_nothing_to_save(self):
-        threading.Timer(1, os.kill, (os.getpid(), signal.SIGTERM)).start()
         with pytest.raises(Stopped, match="SIGTERM"):
             work_on_ranks(self.run, "support.rank_processes:sleeps")
 
     def test_a_second_ctrl_c_ends_at_once(self, capfd):
-        for seconds in (1, 1.5):
-            threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)).start()
         with pytest.raises(Stopped, match="SIGINT"):
             work_on_ranks(self.run, "support.rank_processes:saves_for_long")
         assert "SIGINT: the run stops after this step; Ctrl-C ends it at once" in capfd.readouterr().err

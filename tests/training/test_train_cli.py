@@ -1,7 +1,6 @@
 """`python -m train.ddp`: its files, presets and losses, and one sentence for every bad input."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -166,12 +165,3 @@ def test_torchrun_on_two_machines_is_the_job_of_one_and_its_first_rank_scores(tm
     assert json.loads((outputs[0] / "run.json").read_text())["ranks"] == 2 and not outputs[1].exists()
     assert json.loads((outputs[0] / "evaluation.json").read_text())["sts"]["STSBenchmark"]["pairs"] == 24
     assert [err.count("evaluation.json") for err in said] == [1, 0]
-
-
-def test_threads_of_a_command_do_not_spin_for_long_on_busy_cores():
-    code = "import os; from train.ddp import main; main(['--corpus', 'c']); print(os.environ['GOMP_SPINCOUNT'])"
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("GOMP", "OMP"))}
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=training.ROOT, env=environment, capture_output=True, text=True
-    )
-    assert done.stdout == "10000\n", done.stderr

@@ -16,7 +16,7 @@ from train.config.run import DEFAULTS, OPTIONS, Run
 from train.encoder.pretrained import HUB_NAME
 from train.evaluation.scoring import read_tasks, score_model
 from train.evaluation.tasks.registry import KINDS, TASKS, EvaluationProtocol, downstream_folder, suite, task_names
-from train.record.folder import BEST, DEV, EVALUATION, LAST, SUMMARY, read_json, read_object, write_file, write_json
+from train.record.folder import BEST, DEV, EVALUATION, SUMMARY, read_json, read_object, write_file, write_json
 from train.report.runs import read_evaluation, read_run, title
 from train.signals import tell_user
 from una_fast.errors import InputError
@@ -87,8 +87,6 @@ def score_best(run: Run) -> None:
     write_json(output / EVALUATION, results)
     for note in results["notes"]:
         tell_user(f"note: {note}")
-    if read_json(output / SUMMARY)["progress"]["best_step"] == 0:
-        tell_user(f"note: best/ is the model you gave; `train.evaluate --model {output / LAST}` scores the last step")
     scores = read_evaluation(output / EVALUATION)
     averages = {name: score for name, score in scores.items() if name not in TASKS}
     said = ", ".join(f"{title(name)} {100 * score:.2f}" for name, score in (averages or scores).items())

@@ -133,7 +133,7 @@ def make_index(run: Run) -> Index:
     """`open_index` for the first process of a machine, which makes a missing index and binds it to the tokenizer.
 
     Raises:
-        InputError: as `open_index`, or the corpus or the tokenizer cannot be used.
+        InputError: as `open_index`, it is another corpus', or the corpus or the tokenizer cannot be used.
     """
     if run.demo:
         from train.demo import prepare_demo
@@ -147,7 +147,9 @@ def make_index(run: Run) -> Index:
         index = build_index_of(run)
         TrainingRows.of(run, index)  # raises InputError before anything is written
         index.save(run.index)
-    index = open_index(run, is_checked=False)
+    index = open_index(run)
+    digests = [{"name": source.name, "xxh3_128": source.digest()} for source in opened(run, sources(run))]
+    check_sources(Path(run.index), index.sources[: len(digests)], digests)
     TokenIds(index, tokenizer)  # kept in the index's folder, for all ranks
     rows = TrainingRows.of(run, index)
     left_out = rows.counts["sentences"] - len(rows.rows)
@@ -156,13 +158,11 @@ def make_index(run: Run) -> Index:
     return index
 
 
-def open_index(run: Run, is_checked: bool = True) -> Index:
+def open_index(run: Run) -> Index:
     """The saved index of a run: its first sources are those of the run, and further ones give words for negatives.
 
-    is_checked: whether another process of this machine has compared the index with the corpus.
-
     Raises:
-        InputError: it is damaged, or was made with other options or from another corpus.
+        InputError: it is damaged, or was made with other options.
     """
     index = una_fast.load_index(run.index, word_tokenizer=run.word_tokenizer)
     if index.lowercase != run.lowercase:
@@ -170,9 +170,6 @@ def open_index(run: Run, is_checked: bool = True) -> Index:
             f"--index {run.index}: was made with --{'' if index.lowercase else 'no-'}lowercase: give it here too, or "
             "name a new folder with --index"
         )
-    if not is_checked:
-        digests = [{"name": source.name, "xxh3_128": source.digest()} for source in opened(run, sources(run))]
-        check_sources(Path(run.index), index.sources[: len(digests)], digests)
     return index
 
 

@@ -27,8 +27,7 @@ from torch.distributed import TCPStore
 from train.config.command import run_command
 from train.config.run import Run
 from train.record.folder import POINTER, RUN, is_own, read_object
-from train.signals import Stopped, handled, held_back, raise_stopped, stop_then_end, tell_stopping, tell_user
-from una_fast.errors import InputError
+from train.signals import Stopped, handled, held_back, raise_stopped, stop_then_end, tell_user
 from una_fast.imports import import_object
 
 WORK = "train.launch.run:carry_out"  # of a rank: (run, what it calls once it can save) -> its exit code
@@ -89,13 +88,12 @@ def work_on_ranks(run: Run, work: str) -> int:
     ready, theirs = context.Pipe(duplex=False)
     numbers = [{**alike, **dict.fromkeys(("RANK", "LOCAL_RANK"), str(rank))} for rank in range(run.nproc)]
     ranks = [context.Process(target=_run_rank, args=(work, run, of_rank, theirs)) for of_rank in numbers]
-    asked: list[int] = []
+    asked: list[int] = []  # the first signal
 
     def pass_on(number: int) -> None:
         asked.append(number)
         if not ready.poll():  # there is nothing to save
             raise_stopped(number)
-        tell_stopping(number)
         for rank in ranks:
             with suppress(ProcessLookupError):
                 os.kill(cast(int, rank.pid), number)  # it does no harm to a rank that has already received it
@@ -154,7 +152,7 @@ def start_fork_server(modules: Sequence[str]) -> None:
     """Start the process that ranks are forked from: it imports all they need once (5 s), and has no threads.
 
     It starts with stop signals blocked, and so do the ranks until they handle them, so that a signal to the whole
-    process group ends neither. Raises InputError if its socket cannot be made.
+    process group ends neither.
     """
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the ranks; `join_group` sets torch's own threads
     multiprocessing.set_forkserver_preload(list(modules))
@@ -167,8 +165,6 @@ def start_fork_server(modules: Sequence[str]) -> None:
             resource_tracker.ensure_running()  # first, because it unblocks SIGINT and SIGTERM
             with held_back():
                 forkserver.ensure_running()
-    except OSError as error:  # its socket lies in the folder for temporary files
-        raise InputError(f"TMPDIR: no ranks can be started by a socket there ({error}): name a shorter one") from error
     finally:
         os.chdir(before)
     atexit.register(_end_fork_server)

@@ -21,6 +21,7 @@ import torch.distributed as dist
 from train.config.run import Run
 from train.encoder.pretrained import load_tokenizer, quiet
 from train.launch import prepare
+from train.launch.memory import remedy, warn_of_memory
 from train.launch.ranks import EXIT_BAD_INPUT, tell_end
 from train.loop.distributed import FAILED, Ranks, StopConsensus, join_group, of_all_ranks, set_numerics
 from train.loop.loop import Loop, Outcome, Saves
@@ -41,7 +42,7 @@ from train.record.folder import (
     write_json,
 )
 from train.record.metrics import peak_memory
-from train.signals import Stopped, end_at_once, handled, raise_stopped, stop_then_end, tell_stopping, tell_user
+from train.signals import Stopped, end_at_once, handled, raise_stopped, stop_then_end, tell_user
 from una_fast.errors import InputError, InputWarning, counted
 from una_fast.index.index import Index
 from una_fast.parallel import n_cores
@@ -106,8 +107,6 @@ def joined(run: Run) -> Iterator[Ranks]:
     try:
         yield join_group(prepare.device_of(run))
     except torch.OutOfMemoryError as error:
-        from train.launch.memory import remedy
-
         first_line = f"{error}".partition("\n")[0]
         sentence = f"the GPU's memory is full: {remedy(run)} ({first_line})"
         if dist.is_initialized():  # the other ranks wait for this one in an exchange: the launcher ends them
@@ -155,17 +154,11 @@ def _train(run: Run, ranks: Ranks, index: Index | None, ready: Callable[[], obje
     about = prepare.summary_of(run, ranks, index, rows, fingerprint)
     trainer, stop = Trainer(run, ranks, encoder, rows.plan(run), state), StopConsensus(ranks)
     if ranks.device.type == "cuda":
-        from train.launch.memory import warn_of_memory
-
         warn_of_memory(trainer)
         torch.cuda.reset_peak_memory_stats(ranks.device)  # which run.json reports
 
-    def note_alone(number: int) -> None:
-        tell_stopping(number)
-        stop.note(number)
-
     # several ranks get a signal more than once, and their launcher counts it
-    with handled(stop.note if ranks.world > 1 else stop_then_end(note_alone, end_at_once)):
+    with handled(stop.note if ranks.world > 1 else stop_then_end(stop.note, end_at_once)):
         with errors_of_all(ranks):
             if ranks.first:
                 write_json(output / SUMMARY, {"status": "running", **about})

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from train.config.run import Run
-from train.demo import prepare_demo
 from train.launch.finish import EXIT_NOT_PUSHED
 from train.launch.prepare import resolve_options
 from train.launch.ranks import is_under_torchrun, launch
@@ -43,8 +42,6 @@ def train_seeds(run: Run) -> int:
         with handled(raise_stopped):
             runs = list(map(resolve_options, runs))
             with output_folder(output, RUNS, run.resume, vars(run)):
-                if run.demo:
-                    prepare_demo(run)
                 # begun seeds first: these refuse another corpus, model or setting before a missing one is trained
                 code = _train_each(sorted(runs, key=lambda run: not has_checkpoint(Path(run.output))))
                 if code in (0, EXIT_NOT_PUSHED):
