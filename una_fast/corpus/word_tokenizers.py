@@ -91,12 +91,10 @@ def word_tokenizer(tokenizer: str | Split = "treebank", lowercase: bool = True) 
 
     A str is looked up and never imported: an index that somebody else made may hold any str (see `resolve_tokenizer`).
     """
-    if isinstance(tokenizer, str) and tokenizer in NAMED:
-        return WordTokenizer(tokenizer, NAMED[tokenizer], lowercase)
-    if isinstance(tokenizer, str) and tokenizer in SEGMENTERS:
-        return WordTokenizer(tokenizer, _segmenter(tokenizer), lowercase)
     if callable(tokenizer):
         return WordTokenizer("custom", tokenizer, lowercase)
+    if tokenizer in NAMED or tokenizer in SEGMENTERS:
+        return WordTokenizer(tokenizer, NAMED.get(tokenizer) or _segmenter(tokenizer), lowercase)
     if ":" in tokenizer:
         raise InputError(
             f"the index was built with the word tokenizer {tokenizer!r}, which it cannot bring along: if you trust "
