@@ -64,7 +64,7 @@ def run_with_kills(values: dict, chance: random.Random, kills: int, say: Callabl
     output, done = Path(values["output"]), 0
     while True:
         resume = is_own(output, RUN)
-        process = training.start_prepared({**values, "resume": True} if resume else values)
+        process = training.start({**values, "resume": True} if resume else values)
         if done < kills and kill_at_random(process, output, chance):
             done += 1
             step = read_pointer(output).progress.step if has_checkpoint(output) else "no step"

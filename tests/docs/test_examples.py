@@ -17,7 +17,6 @@ import pytest
 
 import una_fast
 import una_fast_cli.__main__
-from support.prepared_commands import start_fork_server
 from una_fast.index.copies import upload_index
 
 ROOT = Path(__file__).parents[2]
@@ -25,7 +24,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```\n(?:\n<!-- not run: (.+?) -->)?", re.MULTILINE | re.DOTALL)
 # commands that a test cannot run, each with its reason
 NOT_RUN = {
-    "make": "the targets are read from the Makefile below",
+    "make": "its targets take minutes",
     "pip": "it changes the environment",
     "hf": "it needs a network",
     "mteb": "it needs a network",
@@ -129,8 +128,6 @@ def run_here(command: str, folder: Path) -> None:
         main = import_module(f"{name}.__main__" if is_package else name).main
     else:
         main, arguments = una_fast_cli.__main__.main, words[1:]
-    if "--nproc" in words:
-        start_fork_server()
     assert main(arguments) in (0, None), command
 
 
@@ -164,14 +161,6 @@ def test_the_installed_script_runs(folder: Path) -> None:
     words = [str(Path(sys.executable).with_name("una-fast")), "explain", "--index", "index", "She plays the violin"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     subprocess.run(words, cwd=folder, env=environment, capture_output=True, timeout=300, check=True)
-
-
-def test_make_targets_are_there() -> None:
-    targets = re.search(r"^\.PHONY: (.+)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-    assert targets
-    named = {word for page in PAGES for word in re.findall(r"`?make ([a-z-]+)`?(?=[ `\n])", page.read_text("utf-8"))}
-    named &= {match for page in PAGES for match in re.findall(r"(?:`|^)make ([a-z-]+)", page.read_text("utf-8"), re.M)}
-    assert named and named <= set(targets[1].split()), named
 
 
 def test_the_readme_is_short() -> None:

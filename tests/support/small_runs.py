@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 import torch
 
-from support.prepared_commands import PreparedCommand
 from train.config.run import PAPER_SETTINGS, make_run
 from train.ddp import main
 from train.launch.run import train
@@ -135,11 +134,6 @@ def refusal(capsys, values):
     said = capsys.readouterr().err
     assert "Traceback" not in said
     return said
-
-
-def start_prepared(values):
-    """Like `start`, without the seconds of imports: the process is forked from one that has imported all."""
-    return PreparedCommand(command(values)[3:], str(ROOT))
 
 
 def start(values):

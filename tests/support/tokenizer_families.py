@@ -199,25 +199,18 @@ def qwen3() -> PreTrainedTokenizerBase:
 
 def llama3(pad_token: str | None = "<|end_of_text|>", padding_side: str = "left") -> PreTrainedTokenizerFast:
     """Like Llama 3, which has no padding token: its users take the end-of-text token."""
-    special = ("<|begin_of_text|>", "<|end_of_text|>")
-    tokenizer = _byte_level(LLAMA3, special)
-    tokenizer.post_processor = template(special[0], "", tokenizer)
-    ends = {"bos_token": special[0], "eos_token": special[1]}
-    return wrap(tokenizer, **ends, pad_token=pad_token, padding_side=padding_side, model_input_names=NAMES)
+    roles = {"bos_token": "<|begin_of_text|>", "eos_token": "<|end_of_text|>", "pad_token": pad_token}
+    return _byte_level(LLAMA3, roles, "<|begin_of_text|>", padding_side=padding_side)
 
 
 def eurobert() -> PreTrainedTokenizerFast:
-    special = ("<|begin_of_text|>", "<|end_of_text|>", "<|pad|>", "<|mask|>")
-    tokenizer = _byte_level(LLAMA3, special)
-    tokenizer.post_processor = template(special[0], special[1], tokenizer)
-    ends = {"bos_token": special[0], "eos_token": special[1], "pad_token": special[2], "mask_token": special[3]}
-    return wrap(tokenizer, **ends, model_input_names=NAMES)
+    roles = {"bos_token": "<|begin_of_text|>", "eos_token": "<|end_of_text|>"}
+    roles |= {"pad_token": "<|pad|>", "mask_token": "<|mask|>"}
+    return _byte_level(LLAMA3, roles, "<|begin_of_text|>", "<|end_of_text|>")
 
 
 def superbpe() -> PreTrainedTokenizerFast:
-    special = ("<|begin_of_text|>", "<|pad|>")
-    tokenizer = _byte_level(NO_WORDS, special)
-    return wrap(tokenizer, bos_token=special[0], pad_token=special[1], model_input_names=NAMES)
+    return _byte_level(NO_WORDS, {"bos_token": "<|begin_of_text|>", "pad_token": "<|pad|>"})
 
 
 def gemma(padding_side: str = "left") -> PreTrainedTokenizerBase:
@@ -230,11 +223,6 @@ def gemma(padding_side: str = "left") -> PreTrainedTokenizerBase:
     tokenizer.add_tokens([AddedToken(content, normalized=False) for content in added])
     tokenizer.backend_tokenizer.post_processor = template("<bos>", "<eos>", tokenizer.backend_tokenizer)
     return tokenizer
-
-
-def mmbert() -> PreTrainedTokenizerBase:
-    """Gemma's tokenizer with padding on the right."""
-    return gemma(padding_side="right")
 
 
 def llama2() -> PreTrainedTokenizerBase:
@@ -274,12 +262,16 @@ def _without_vocabulary(expression: str, model: models.Model | None = None) -> T
     return tokenizer
 
 
-def _byte_level(expression: str, special: tuple[str, ...]) -> Tokenizer:
+def _byte_level(
+    expression: str, roles: dict[str, str | None], before: str = "", after: str = "", **settings: Any
+) -> PreTrainedTokenizerFast:
     """Byte-level BPE after a split, as in Llama 3: a word that is in the vocabulary needs no merges."""
+    special = tuple(dict.fromkeys(filter(None, roles.values())))
     vocabulary, merges = _train_byte_level(expression, special)
     tokenizer = _without_vocabulary(expression, models.BPE(vocabulary, merges, ignore_merges=True))
     tokenizer.add_special_tokens(list(special))
-    return tokenizer
+    tokenizer.post_processor = template(before, after, tokenizer)
+    return wrap(tokenizer, **roles, **settings, model_input_names=NAMES)
 
 
 @cache
@@ -322,7 +314,7 @@ FAMILIES = {
     "llama3": Family("Llama 3", llama3),
     "eurobert": Family("EuroBERT", eurobert),
     "gemma": Family("EmbeddingGemma, Gemma 3", gemma),
-    "mmbert": Family("mmBERT", mmbert),
+    "mmbert": Family("mmBERT", lambda: gemma(padding_side="right")),
     "llama2": Family("Llama 2", llama2),
     "llama2_file": Family("Llama 2, the pipeline of its file", llama2_file),
 }

@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from support.fake_tokens import SENTENCES, SETTINGS, STEPS, FakeTokens, fake_views
-from support.prepared_commands import start_fork_server
 from support.small_runs import free_port
 from train.config.run import Run
 from train.loop import distributed as ranks
@@ -91,7 +90,7 @@ class Group:
 @pytest.fixture(scope="module")
 def trained(tiny_model, tmp_path_factory):
     """A function that trains a run, or returns it if these settings were trained before."""
-    start_fork_server()  # imports torch and the model's module once for all ranks
+    multiprocessing.set_forkserver_preload(["train.loop.trainer"])  # imports torch once for all ranks
     groups, done = {}, {}
 
     def get(world, **settings):

@@ -23,7 +23,7 @@ from support.small_runs import (
     metrics,
     options,
     refused,
-    start_prepared,
+    start,
     train_here,
     wait_for_step,
 )
@@ -160,7 +160,7 @@ def values(folder, tiny_model):
 
 def trained(values, output):
     """The output of a run that nothing stopped."""
-    code, said = finish(start_prepared({**values, "output": str(output)}))
+    code, said = finish(start({**values, "output": str(output)}))
     assert code == 0, said
     return output
 
@@ -182,21 +182,21 @@ class TestTwoRanks:
     def test_a_dead_rank_ends_the_run_and_resume_goes_on(self, values, folder):
         short = {**values, "epochs": 6, "eval_every": 12}
         values = {**short, "output": str(folder / "dead")}
-        process = start_prepared(values)
+        process = start(values)
         wait_for_step(process, Path(values["output"]), 4)
         descendants = psutil.Process(process.pid).children(recursive=True)
         ranks = [one for one in descendants if one.ppid() != process.pid]  # their parent is the fork server
         ranks[0].kill()
         code, said = finish(process)
         assert code == 1 and re.search(r"error: rank \d died: exit code -9: go on from step", said), said
-        assert finish(start_prepared({**values, "resume": True}))[0] == 0
+        assert finish(start({**values, "resume": True}))[0] == 0
         assert_same_run(values["output"], trained(short, folder / "short"))
 
 
 @pytest.mark.slow
 def test_ranks_end_with_their_launcher(folder, tiny_model):
     values = options(folder, tiny_model, output=str(folder / "orphans"), nproc=2, epochs=100_000)
-    launcher = start_prepared(values)
+    launcher = start(values)
     lines = Path(values["output"]) / "metrics.jsonl"
     deadline = time.monotonic() + 120
     while not (lines.exists() and lines.stat().st_size) and time.monotonic() < deadline:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support import small_runs as training
-from support.small_runs import finish, options, start, start_prepared, wait_for_step
+from support.small_runs import finish, options, start, wait_for_step
 from train import ddp, generate
 from train.config.run import Run
 from train.launch.ranks import RankDiedError, work_on_ranks
@@ -44,7 +44,7 @@ def assert_quiet(said):
 )  # fmt: skip
 def test_a_signal_saves_and_ends_within_seconds(tmp_path, tiny_model, nproc, name, to_group):
     values = options(tmp_path, tiny_model, nproc=nproc, epochs=100_000, eval_every=1000, save_every=10)
-    process = start_prepared(values)
+    process = start(values)
     wait_for_step(process, Path(values["output"]), 10)
     number = getattr(signal, name)
     seconds, code, said = sent(process, number, to_group)

@@ -142,7 +142,7 @@ def test_torchrun_on_two_machines_is_the_job_of_one_and_its_first_rank_scores(tm
     """Each machine has its own index and --output."""
     data = training.write_senteval(tmp_path / "data")
     values = options(tmp_path, tiny_model, max_steps=3, nproc=2)
-    whole = training.start_prepared({**values, "output": str(tmp_path / "whole"), "index": str(tmp_path / "i")})
+    whole = training.start({**values, "output": str(tmp_path / "whole"), "index": str(tmp_path / "i")})
     values = {name: value for name, value in values.items() if name != "nproc"} | {
         "evaluate": data,
         "tasks": "STSBenchmark",
