@@ -67,6 +67,8 @@ def fetch(part: str, folder: Path) -> None:
             with partial_folder(target) as partial:
                 path = _file(part, source, partial)
                 (unpack(path) if part == "senteval" else path).rename(target)
+        except ModuleNotFoundError:
+            raise  # huggingface_hub is not installed: the command names its extra
         except Exception as error:  # the hub, the network and the disk raise exceptions of different types
             reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise InputError(f"{source}: cannot be fetched into {target} ({reason}): call again") from error
