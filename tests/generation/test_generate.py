@@ -14,13 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import una_fast
 from support.seq2seq_models import save
-from support.small_runs import WORDS, write_corpus
-from train.config.run import make_run
+from support.small_runs import write_corpus
 from train.generate import main
 from train.generation import write
-from train.launch.prepare import TrainingRows
 
 ROOT = Path(__file__).parents[2]
 BREAKS = ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
@@ -137,18 +134,10 @@ def test_back_translation_is_one_model_after_the_other(models, tmp_path):
     assert both.read_bytes() == back.read_bytes() != there.read_bytes()
 
 
-def test_a_model_of_line_breaks_and_of_nothing_writes_a_line_each(corpus, tmp_path, monkeypatch, capsys):
-    seen, one_line = [], write.one_line
-    monkeypatch.setattr(write, "one_line", lambda text: seen.append(text) or one_line(text))
-    breaking = save(tmp_path / "breaking", "t5", [*BREAKS, *WORDS[:3]])
-    output = tmp_path / "out.txt"
-    assert generate(corpus, output, "--model", breaking) == 0
-    texts = output.read_text().removesuffix("\n").split("\n")
-    assert len(texts) == LINES and all(len(text.splitlines()) <= 1 for text in texts)
-    assert any(len(text.strip().splitlines()) > 1 for text in seen)
+def test_a_model_that_writes_nothing_leaves_the_sentence(corpus, tmp_path, capsys):
     silent = save(tmp_path / "silent", "t5", ["\n"])
     assert generate(corpus, tmp_path / "same.txt", "--model", silent, "--max-source-length", 5) == 0
-    assert (tmp_path / "same.txt").read_bytes() == corpus.read_bytes()  # for an empty text, the sentence is written
+    assert (tmp_path / "same.txt").read_bytes() == corpus.read_bytes()
     said = capsys.readouterr().err
     assert f"{LINES - 2} with an empty text" in said and "longer than --max-source-length" in said
 
@@ -158,16 +147,6 @@ def test_a_text_becomes_one_line_and_keeps_its_words(text):
     line = write.one_line(text)
     assert len(line.splitlines()) == bool(text.strip())
     assert line.split() == text.split() and line == line.strip()
-
-
-def test_the_output_is_what_training_takes_as_paraphrases(corpus, written, tmp_path):
-    index = una_fast.build_index([corpus, written])
-    run = make_run({
-        "corpus": (str(corpus),), "paraphrases": str(written), "model": "m", "output": str(tmp_path), "batch_size": 8,
-    })  # fmt: skip
-    material = TrainingRows.of(run, index)
-    assert material.paraphrase_offset == material.counts["sentences"] == LINES
-    assert material.counts["blank_paraphrases"] == 2
 
 
 FILES = ["--corpus", "c.txt", "--output", "o.txt"]

@@ -1,9 +1,7 @@
 """An unfinished job: what is kept, what is made again, and what is refused."""
 
 import json
-import resource
 import sqlite3
-from contextlib import closing
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -101,17 +99,3 @@ def test_what_others_wrote_is_left_alone(call, output, ending):
     for words in ([], ["--resume"]):
         assert call(*words)[0] == 2
         assert path.read_text() == "mine" and len(list(output.parent.glob("out.txt*"))) == 1
-
-
-def test_records_that_do_not_fit_on_the_disk(tmp_path):
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    with opened_part(tmp_path / "part", {}) as records:
-        write.keep(records, [Record(0, "kept")])
-        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
-        try:
-            with pytest.raises(sqlite3.Error):
-                write.keep(records, [Record(1, "x" * 90_000)])
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    with closing(sqlite3.connect(tmp_path / "part")) as records:
-        assert write.rows_in(records) == {0}

@@ -224,9 +224,7 @@ class Seq2Seq:
         self._name, self._device, self._job = name, device, job
         self._tokenizer = from_pretrained("tokenizer", AutoTokenizer, name)
         self._tokenizer.padding_side = "right"  # positions count from the left
-        network, info = from_pretrained("weights", AutoModelForSeq2SeqLM, name, output_loading_info=True)
-        if 2 * len(info["missing_keys"]) > len(network.state_dict()):
-            raise InputError(f"{name}: its weights do not fit a {type(network).__name__}")
+        network = from_pretrained("weights", AutoModelForSeq2SeqLM, name)
         self._network = network.to(device, DTYPES[job.precision]).eval()
         self._search = {  # besides, the model's own start token, forbidden words and length penalty hold
             "num_beams": job.beams,
