@@ -69,11 +69,6 @@ class EvaluatedModel:
             positions -= padding + 1  # RoBERTa's first token has the position after padding's
         return min(self.tokenizer.model_max_length, positions, self.layout.max_length or LONGEST, LONGEST)
 
-    @property
-    def lower_cases(self) -> bool:
-        """True if the tokenizer gives upper and lower case the same ids."""
-        return self.tokenizer("UPPER Case")["input_ids"] == self.tokenizer("upper case")["input_ids"]
-
 
 def pick_device(device: str) -> torch.device:
     """The device of "auto", "cpu", "cuda" or "cuda:N". InputError if this machine has no such device."""

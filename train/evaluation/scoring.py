@@ -26,26 +26,23 @@ Results = dict[str, Any]
 
 
 class Column(NamedTuple):
-    """One measure as a table shows it: `value(scores)` of each task, times `scale`."""
+    """What a table shows, and the measure that is averaged: `value(scores)` of each task, times `scale`."""
 
     title: str
     value: Callable[[Scores], float | None]
     scale: float = 100
 
 
-def columns(kind: str, protocol: Mapping[str, Any]) -> list[Column]:
-    """The tables of a kind of tasks under a described protocol; the first has the measure that is averaged."""
-    aggregate, split = protocol["aggregate"], protocol["split"]
-    accuracy = "dev_accuracy" if split == "dev" else "accuracy"
-    images = "dev" if split == "dev" else "held-out" if protocol["held_out"] else "all"
-    return {
-        "sts": [
-            Column(f"Spearman x 100, {aggregate!r}, {split}", lambda scores: scores["spearman"][aggregate]),
-            Column(f"Pearson x 100, {aggregate!r}, {split}", lambda scores: scores["pearson"][aggregate]),
-        ],
-        "transfer": [Column(f"Accuracy, %, {split}", lambda scores: scores[accuracy], 1)],
-        "near-miss": [Column(f"Near-misses x 100, {images} images", lambda scores: scores)],
-    }[kind]
+def column(kind: str, protocol: Mapping[str, Any]) -> Column:
+    """The measure of a kind of tasks under a described protocol."""
+    split, of_dev = protocol["split"], protocol["split"] == "dev"
+    if kind == "sts":
+        return Column(f"Spearman x 100, 'all', {split}", lambda scores: scores["spearman"]["all"])
+    if kind == "transfer":
+        accuracy = "dev_accuracy" if of_dev else "accuracy"
+        return Column(f"Accuracy, %, {split}", lambda scores: scores[accuracy], 1)
+    images = "dev" if of_dev else "held-out" if protocol["held_out"] else "all"
+    return Column(f"Near-misses x 100, {images} images", lambda scores: scores)
 
 
 def score_model(
@@ -95,7 +92,7 @@ def evaluate(model: EvaluatedModel, tasks: Sequence[Task], protocol: EvaluationP
         scores[task.kind][task.name] = _or_none(task_scores)
         notes += task_notes
     described = describe(protocol, model, max_length)
-    averages = {kind: _mean(columns(kind, described)[0], scores[kind]) for kind in FULL}
+    averages = {kind: _mean(column(kind, described), scores[kind]) for kind in FULL}
     return {"model": model.name, "protocol": described, **scores, "averages": averages, "notes": notes}
 
 
@@ -106,14 +103,14 @@ def describe(protocol: EvaluationProtocol, model: EvaluatedModel, max_length: in
     return {
         "mode": protocol.mode,
         "split": protocol.split,
-        "aggregate": protocol.aggregate,
+        "aggregate": "all",
         "pooling": layout.pooling,
         "pooling_meaning": POOLINGS[layout.pooling].meaning,
         "pooling_from": f"auto: {stated}" if protocol.pooling == AUTO else "--pooling",
         "normalize": layout.normalize,
         "max_length": max_length,
         "prompt": layout.prompt or "none",
-        "lower_case": layout.lower_case or model.lower_cases,
+        "lower_case": layout.lower_case,
         "whitening": "each task's own sentences" if protocol.whiten else "none",
         "precision": protocol.precision,
         "device": str(model.device),
@@ -126,25 +123,24 @@ def describe(protocol: EvaluationProtocol, model: EvaluatedModel, max_length: in
 def format_results(results: Results) -> str:
     """All tables of `results`, then the protocol, then the notes."""
     protocol = results["protocol"]
-    scored = [kind for kind in KINDS if results[kind]]
-    parts = [_table(column, results[kind], kind) for kind in scored for column in columns(kind, protocol)]
+    parts = [_table(column(kind, protocol), results[kind], kind) for kind in KINDS if results[kind]]
     lines = [f"model: {results['model']}", "protocol", *(f"  {name}: {value}" for name, value in protocol.items())]
     return "\n\n".join([*parts, "\n".join(lines), *(f"note: {note}" for note in results["notes"])])
 
 
-def _table(column: Column, tasks: Mapping[str, Scores], kind: str) -> str:
+def _table(measure: Column, tasks: Mapping[str, Scores], kind: str) -> str:
     heads = [TASKS[name].title for name in tasks]
-    values = [column.value(scores) for scores in tasks.values()]
+    values = [measure.value(scores) for scores in tasks.values()]
     if len(tasks) > 1 and kind in FULL:
         heads.append("Avg." if {*tasks} == {*suite(kind)} else f"mean of {len(tasks)}")
-        values.append(_mean(column, tasks))
-    cells = ["-" if value is None else f"{value * column.scale:.2f}" for value in values]
-    return "\n".join([column.title, *aligned([heads, cells])])
+        values.append(_mean(measure, tasks))
+    cells = ["-" if value is None else f"{value * measure.scale:.2f}" for value in values]
+    return "\n".join([measure.title, *aligned([heads, cells])])
 
 
-def _mean(column: Column, tasks: Mapping[str, Scores]) -> float | None:
-    """Mean of a column, unscaled, over the tasks for which it is defined; None if there is no such task."""
-    defined = [value for scores in tasks.values() if (value := column.value(scores)) is not None]
+def _mean(measure: Column, tasks: Mapping[str, Scores]) -> float | None:
+    """Mean of a measure, unscaled, over the tasks for which it is defined; None if there is no such task."""
+    defined = [value for scores in tasks.values() if (value := measure.value(scores)) is not None]
     return sum(defined) / len(defined) if defined else None
 
 

@@ -6,7 +6,6 @@ Shapes: n sentences or pairs, D width.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,26 +37,6 @@ def pearson(x: Floats, y: Floats) -> float:
 def spearman(x: Floats, y: Floats) -> float:
     """Pearson's correlation of the ranks, ties taking their mean rank; NaN if either is constant."""
     return pearson(rankdata(x), rankdata(y))
-
-
-def correlate(similarity: Floats, gold: Floats, subsets: Mapping[str, slice]) -> dict[str, dict[str, float]]:
-    """Correlations of similarities (n,) with gold scores (n,) by SentEval's aggregates, under "pearson" and "spearman".
-
-    "all": over all pairs of the task at once; "mean": over subsets; "wmean": over subsets, weighted by pairs.
-    Undefined correlations are NaN, and left out of both means. "subsets" has Spearman of each subset.
-    """
-    parts = dict(subsets) or {"all": slice(0, len(gold))}
-    sizes = np.array([len(gold[part]) for part in parts.values()], float)
-    correlations: dict[str, dict[str, float]] = {}
-    for name, measure in (("pearson", pearson), ("spearman", spearman)):
-        of_parts = np.array([measure(similarity[part], gold[part]) for part in parts.values()])
-        defined = ~np.isnan(of_parts)
-        means = {"mean": np.ones(len(parts)), "wmean": sizes}
-        correlations[name] = {"all": measure(similarity, gold)} | {
-            mean: float(np.average(of_parts[defined], weights=weights[defined])) if defined.any() else math.nan
-            for mean, weights in means.items()
-        }
-    return {**correlations, "subsets": dict(zip(parts, of_parts.tolist(), strict=True))}
 
 
 def whiten(embeddings: NDArray, rows: NDArray) -> NDArray[np.float64]:

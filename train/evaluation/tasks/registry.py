@@ -148,15 +148,6 @@ class EvaluationProtocol:
         },
     )
     """as in SimCSE"""
-    aggregate: str = option(
-        "all",
-        choices={
-            "all": "the correlation over the pairs of all subsets",
-            "mean": "the mean of the subsets' correlations",
-            "wmean": "that mean, weighted by numbers of pairs",
-        },
-    )
-    """how the subsets of an STS task become one score"""
     pooling: str = option(AUTO, choices=(AUTO, *POOLINGS, "mean"))
     """how the vectors of a sentence's tokens become its embedding, by the names of SimCSE; auto: as the model's
     modules.json says, cls_before_pooler for a model without that file"""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from train.evaluation.similarity import correlate, cosine
+from train.evaluation.similarity import cosine, pearson, spearman
 from train.evaluation.tasks.registry import (
     EvaluationProtocol,
     Scores,
@@ -36,6 +36,7 @@ TABLES: dict[str, tuple[dict[str, str], tuple[int, ...], int]] = {
     "STSBenchmark": ({split: f"STS/STSBenchmark/sts-{split}.csv" for split in ("test", "dev")}, (4, 5, 6), 0),
     "SICKRelatedness": ({split: f"SICK/{file}" for split, file in SICK_FILES.items()}, (3, 1, 2), 1),
 }
+MEASURES = {"pearson": pearson, "spearman": spearman}  # over all pairs of a task at once, SentEval's "all"
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class StsTask(Task):
     def score(
         self, embeddings: NDArray, rows: Sequence[NDArray], protocol: EvaluationProtocol
     ) -> tuple[Scores, list[str]]:
-        """Correlations, and a note for each that is undefined."""
+        """Correlations, Spearman of each subset too, and a note for each that is undefined."""
         similarity, notes = cosine(*(embeddings[side] for side in rows)), []
         for name, part in {"": slice(None), **self.subsets}.items():
             for what, values in (("gold scores", self.gold[part]), ("similarities", similarity[part])):
@@ -58,7 +59,11 @@ class StsTask(Task):
                     notes.append(f"{self.name} {name}".rstrip() + f": {equal}")
         if empty := sum(not text for side in self.texts for text in side):
             notes.append(f"{self.name}: {counted(empty, 'empty sentence')}, encoded as special tokens alone")
-        return {"pairs": len(self.gold), **correlate(similarity, self.gold, self.subsets)}, notes
+        return {
+            "pairs": len(self.gold),
+            **{name: {"all": measure(similarity, self.gold)} for name, measure in MEASURES.items()},
+            "subsets": {name: spearman(similarity[part], self.gold[part]) for name, part in self.subsets.items()},
+        }, notes
 
 
 def read(downstream: Path, name: str, split: str = "test") -> StsTask:
