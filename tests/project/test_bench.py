@@ -10,7 +10,6 @@ from bench import report, style
 from bench.check import REFERENCES, slower, summary
 from bench.training import train_gpu, trainers
 from bench.training.step_table import COLUMNS
-from bench.training.utilisation import step_flops
 from support.small_runs import write_corpus
 from support.tokenizer_families import training_lines
 
@@ -55,17 +54,6 @@ def test_the_gpu_bench_runs_whole_and_in_parts(corpus, tiny_model, tmp_path, cap
     assert epoch["rows"][0][:3] == ["off", "24", "3"] and epoch["rows"][0][7].endswith(" %")
     assert sum(float(cell.removesuffix(" %")) for cell in shares["rows"][0][1:]) == pytest.approx(100, abs=1)
     assert "torch" in steps["machine"] and "Where an epoch's time goes" in capsys.readouterr().out
-
-
-def test_operations_are_those_of_the_formula():
-    """BERT-base, one sentence of 32 tokens: 6 operations a weight and token, and the attention's own."""
-
-    class Config:
-        hidden_size, intermediate_size, num_hidden_layers = 768, 3072, 12
-
-    weights = 12 * (4 * 768**2 + 2 * 768 * 3072)
-    expected = 6 * weights * 32 + 12 * 12 * 32**2 * 768
-    assert step_flops(Config, torch.tensor([32]).numpy()) == pytest.approx(expected)
 
 
 @pytest.mark.slow

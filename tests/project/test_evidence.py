@@ -1,6 +1,5 @@
 """The comparison with and without UNA: its statistics, conditions and page, and which runs it repeats."""
 
-import gzip
 import math
 import re
 from collections import Counter
@@ -11,11 +10,10 @@ import torch
 from scipy import stats
 
 import una_fast
-from bench.evidence import __main__ as evidence
 from bench.evidence import results
 from bench.evidence.conditions import BASES, GRID, LANGUAGE_MODEL, VARIATIONS, Condition, find_conditions, grid, tuned
 from bench.evidence.controls import Deleted, Masked, OtherSentence
-from bench.evidence.corpora import write_lines, write_pairs
+from bench.evidence.corpora import write_pairs
 from bench.evidence.page import base_table, difference, pair_table, pairs_of, task_table
 from bench.evidence.runs import with_average
 from bench.evidence.word_classes import window, word_classes
@@ -54,18 +52,6 @@ def test_the_control_takes_other_sentences() -> None:
         assert stats.chisquare([*counts.values()]).pvalue > 1e-3
     expected = tokenizer(drawn[7], truncation=True, padding="max_length", max_length=12, return_tensors="pt")
     assert torch.equal(control.token_ids(np.arange(5), 7, 12)["input_ids"], expected["input_ids"])
-
-
-def test_sentences_come_from_a_whole_file_and_may_be_of_some_lengths_alone(tmp_path) -> None:
-    whole = gzip.compress(b"".join(b"%d\n" % i for i in range(2000)))
-    (tmp_path / "whole.gz").write_bytes(whole)
-    assert write_lines(tmp_path / "whole.gz", tmp_path / "corpus.txt", 10, 3).read_text() == "10\n11\n12\n"
-    (tmp_path / "cut.gz").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(InputError, match=r"cut.gz: damaged or cut short"):
-        write_lines(tmp_path / "cut.gz", tmp_path / "new.txt", 1, 2000)
-    assert not (tmp_path / "new.txt").exists()
-    (tmp_path / "text.txt").write_text("a\na b\na b c\na b c d\n")
-    assert write_lines(tmp_path / "text.txt", tmp_path / "some.txt", 0, 2, (2, 3)).read_text() == "a b\na b c\n"
 
 
 def test_paraphrases_are_the_positive_pairs(tmp_path) -> None:
@@ -158,21 +144,6 @@ def test_runs_are_kept_one_by_one(tmp_path, monkeypatch) -> None:
         results.committed(condition, 7)
     results.keep(condition, "b2", 1, result, machine)
     assert [*results.read_evidence()["conditions"][condition.name]["runs"]] == ["1"]  # of other weights: replaced
-
-
-def test_the_pages_are_the_same_bytes_each_time(tmp_path, monkeypatch) -> None:
-    page, readme = tmp_path / "page.md", tmp_path / "README.md"
-    page.write_text("# Title\n\n<!-- measured: begin -->\nold\n<!-- measured: end -->\n\n## After\n")
-    readme.write_text("Before\n<!-- evidence: begin -->\nold\n<!-- evidence: end -->\nAfter\n")
-    monkeypatch.setattr(evidence, "PAGE", page)
-    monkeypatch.setattr(evidence, "README", readme)
-    evidence.write_pages(measured())
-    first = page.read_text(), (tmp_path / evidence.CHART).read_bytes(), readme.read_text()
-    assert first[0].startswith("# Title\n") and first[0].endswith("\n## After\n")
-    assert f"]({evidence.CHART})" in first[0] and "old" not in first[0] + first[2]
-    assert "| a language model, the defaults | 5 | 65.00 |" in first[2]
-    evidence.write_pages(measured())
-    assert (page.read_text(), (tmp_path / evidence.CHART).read_bytes(), readme.read_text()) == first
 
 
 def test_words_are_deleted_and_masked_in_the_sentence_as_it_is_written() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from tokenizers import Regex, normalizers, pre_tokenizers, processors
 from transformers import CanineTokenizer, PreTrainedTokenizerBase
 
 import una_fast
+from support.small_runs import ROOT
 from support.tokenizer_families import LLAMA3, gemma, llama2, llama3, roberta, superbpe, training_lines, xlm_roberta
 from una_fast import InputError
 from una_fast.errors import InputWarning
@@ -166,3 +168,9 @@ def test_stripping_both_ends_needs_a_word_before():
     assert tokens.by_word and found.pipeline.kind.name == "ByteLevel with its expression"
     expected = tokenizer(TEXTS, truncation=True, padding="max_length", max_length=20, return_tensors="pt")
     assert torch.equal(tokens.anchor_ids(range(len(TEXTS)), 20)["input_ids"], expected["input_ids"])
+
+
+def test_the_page_is_as_its_tool_writes_it():
+    page = runpy.run_path(str(ROOT / "tools" / "make_tokenizer_table.py"))["page"]
+    written = (ROOT / "docs" / "tokenizers.md").read_text(encoding="utf-8")
+    assert written == page(), "write it again: python tools/make_tokenizer_table.py"
