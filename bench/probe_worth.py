@@ -112,7 +112,7 @@ def score(task: Any, encode: Callable[[list[str]], NDArray]) -> float:
     """A task's score of an encoder."""
     distinct: dict[str, int] = {}
     rows = [rows_among(distinct, texts) for texts in task.texts]
-    return task.score(encode([*distinct]), rows, EvaluationProtocol())[0]
+    return task.score(encode([*distinct]), rows, EvaluationProtocol())
 
 
 def main() -> int:

@@ -118,18 +118,10 @@ def test_correlations_are_over_all_pairs_and_over_each_subset() -> None:
     task = StsTask("t", [["a"] * 9, ["b"] * 9], {"test": 9}, gold, subsets)
     embeddings = np.stack([similarity, np.sqrt(1 - similarity**2)], axis=1)  # their cosines with (1, 0)
     rows = [np.zeros(9, np.int64), np.arange(1, 10)]
-    scores, _ = task.score(np.vstack([[1, 0], embeddings]), rows, EvaluationProtocol())
+    scores = task.score(np.vstack([[1, 0], embeddings]), rows, EvaluationProtocol())
     assert np.isnan(scores["subsets"].pop("flat")) and scores["subsets"] == pytest.approx({"up": 1.0, "down": -1.0})
     assert scores["spearman"]["all"] == pytest.approx(spearmanr(similarity, gold).statistic)
     assert scores["pearson"]["all"] == pytest.approx(pearsonr(similarity, gold).statistic)
-
-
-def test_a_correlation_that_is_undefined_is_a_note() -> None:
-    task = StsTask("t", [["a", "b", ""], ["d", "e", "f"]], {"test": 3}, np.array([4.0, 5.0, 4.5]), {"s": slice(0, 3)})
-    scores, notes = task.score(np.eye(6), [np.array([0, 1, 2]), np.array([3, 4, 5])], EvaluationProtocol())
-    assert np.isnan(scores["spearman"]["all"])
-    alike = "all 3 similarities are equal, so no correlation is defined"
-    assert notes == [f"t: {alike}", f"t s: {alike}", "t: 1 empty sentence, encoded as special tokens alone"]
 
 
 # --- geometry ---

@@ -108,7 +108,7 @@ def test_pairs_are_classified_by_difference_and_product() -> None:
     texts = [first, second] * 2
     task = TransferTask("MRPC", texts, {"train": 60, "test": 60}, {"train": labels, "test": labels})
     rows = [np.array([int(text) for text in side]) for side in texts]
-    scores, _ = task.score(np.random.default_rng(0).normal(size=(120, 4)), rows, EvaluationProtocol(mode="fasttest"))
+    scores = task.score(np.random.default_rng(0).normal(size=(120, 4)), rows, EvaluationProtocol(mode="fasttest"))
     assert scores["accuracy"] > 75
 
 

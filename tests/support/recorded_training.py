@@ -11,12 +11,11 @@ import torch
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 from torch import nn
-from transformers import Trainer, TrainerCallback, TrainingArguments
+from transformers import TrainerCallback
 
 import una_fast
 from una_fast.integrations import Negatives
 from una_fast.integrations import sentence_transformers as for_sentence_transformers
-from una_fast.integrations import transformers as for_transformers
 
 Seen = list[dict[str, str]]  # for each epoch: ids of a sentence -> ids of its negative
 BATCH, ROWS = 4, 18  # with two blank lines: four batches an epoch, or two on each of two ranks
@@ -24,7 +23,7 @@ COMMON: dict[str, Any] = {
     "per_device_train_batch_size": BATCH, "num_train_epochs": 2, "use_cpu": True, "report_to": "none",
     "save_strategy": "no", "logging_strategy": "no", "disable_tqdm": True,
 }  # fmt: skip
-KINDS = ("text", "rows", "trainer")
+KINDS = ("text", "rows")
 
 
 class Recorder(TrainerCallback):
@@ -43,7 +42,7 @@ class Recorder(TrainerCallback):
 
 
 class RecordingLoss(nn.Module):
-    """A loss for sentence-transformers' trainer that records its input."""
+    """A loss that records its input."""
 
     def __init__(self, model: Any, recorder: Recorder) -> None:
         super().__init__()
@@ -55,21 +54,6 @@ class RecordingLoss(nn.Module):
         return self.model(dict(features[0]))["sentence_embedding"].sum()
 
 
-class RecordingModel(nn.Module):
-    """A model for the plain Trainer that records its input."""
-
-    def __init__(self, recorder: Recorder) -> None:
-        super().__init__()
-        self.recorder = recorder
-        self.weight = nn.Parameter(torch.ones(()))
-
-    def forward(self, **views: torch.Tensor) -> dict[str, torch.Tensor]:
-        assert views["input_ids"].shape[1] == 3  # (B, V, L)
-        anchors, _, negatives = ({name: ids[:, view] for name, ids in views.items()} for view in range(3))
-        self.recorder.note(anchors, negatives)
-        return {"loss": self.weight * views["input_ids"].float().mean()}
-
-
 def _ids(features: dict[str, torch.Tensor]) -> list[str]:
     pairs = zip(features["input_ids"], features["attention_mask"].bool(), strict=True)
     return [" ".join(map(str, ids[mask].tolist())) for ids, mask in pairs]
@@ -79,25 +63,15 @@ def record(kind: str, folder: Path, model: Path, resume: str | None = None, **ar
     """Train and return the record. kind: one of KINDS; folder: it holds index/; resume: a checkpoint."""
     recorder = Recorder()
     settings = {**COMMON, "output_dir": str(folder / "output"), **arguments}
-    make = _plain_trainer if kind == "trainer" else _sentence_transformer_trainer
-    make(kind, folder / "index", model, recorder, settings).train(resume_from_checkpoint=resume)
+    _trainer(kind, folder / "index", model, recorder, settings).train(resume_from_checkpoint=resume)
     return recorder.seen
 
 
-def _plain_trainer(kind: str, index: Path, model: Path, recorder: Recorder, settings: dict[str, Any]) -> Trainer:
-    una = _augmenter(index, SentenceTransformer(str(model), device="cpu").tokenizer)
-    collator = for_transformers.RowCollator(una)
-    arguments = TrainingArguments(**settings, remove_unused_columns=False)
-    rows = for_sentence_transformers.row_dataset(una)
-    callbacks = [collator.callback(), recorder]
-    return Trainer(RecordingModel(recorder), arguments, collator, train_dataset=rows, callbacks=callbacks)
-
-
-def _sentence_transformer_trainer(
+def _trainer(
     kind: str, index: Path, model: Path, recorder: Recorder, settings: dict[str, Any]
 ) -> SentenceTransformerTrainer:
     encoder = SentenceTransformer(str(model), device="cpu")
-    una = _augmenter(index, encoder.tokenizer)
+    una = una_fast.Augmenter(una_fast.load_index(index), tokenizer=encoder.tokenizer, n_jobs=1)
     if kind == "text":
         collator, source = None, Negatives(una)
         dataset = Dataset.from_dict({"text": list(una.index)})
@@ -113,10 +87,6 @@ def _sentence_transformer_trainer(
         loss=RecordingLoss(encoder, recorder),
         callbacks=[source.callback(), recorder],
     )
-
-
-def _augmenter(index: Path, tokenizer: Any) -> una_fast.Augmenter:
-    return una_fast.Augmenter(una_fast.load_index(index), tokenizer=tokenizer, n_jobs=1)
 
 
 class Given(nn.Module):

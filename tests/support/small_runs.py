@@ -19,6 +19,7 @@ from train.ddp import main
 from train.launch.run import train
 from train.loop.trainer import Trainer
 from train.record.checkpoint import has_checkpoint, read_pointer
+from train.signals import STOP_SIGNALS
 from una_fast.errors import InputError
 
 ROOT = Path(__file__).parents[2]
@@ -137,8 +138,16 @@ def refusal(capsys, values):
 
 
 def start(values):
-    """Start a run as a command in a process group of its own."""
-    streams = {"stderr": subprocess.PIPE, "stdout": subprocess.DEVNULL}
+    """Start a run as a command in a process group of its own.
+
+    A run would inherit the signals that the tests' own process ignores, under nohup or in the background.
+    """
+
+    def reset_signals():
+        for number in STOP_SIGNALS:
+            signal.signal(number, signal.SIG_DFL)
+
+    streams = {"stderr": subprocess.PIPE, "stdout": subprocess.DEVNULL, "preexec_fn": reset_signals}
     return subprocess.Popen(command(values), cwd=ROOT, start_new_session=True, text=True, **streams)
 
 

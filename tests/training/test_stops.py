@@ -35,13 +35,13 @@ def assert_quiet(said):
 @pytest.mark.parametrize(
     ("nproc", "name", "to_group"),
     [
-        (2, "SIGINT", True), (2, "SIGTERM", False), (1, "SIGUSR1", True),
-        pytest.param(1, "SIGINT", False, marks=pytest.mark.slow),
-        pytest.param(1, "SIGTERM", True, marks=pytest.mark.slow),
-        pytest.param(2, "SIGHUP", True, marks=pytest.mark.slow),
-        pytest.param(1, "SIGQUIT", False, marks=pytest.mark.slow),
+        (2, "SIGINT", True),
+        *[
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in ((2, "SIGTERM", False), (1, "SIGUSR1", True), (2, "SIGHUP", True), (1, "SIGQUIT", False))
+        ],
     ],
-)  # fmt: skip
+)
 def test_a_signal_saves_and_ends_within_seconds(tmp_path, tiny_model, nproc, name, to_group):
     values = options(tmp_path, tiny_model, nproc=nproc, epochs=100_000, eval_every=1000, save_every=10)
     process = start(values)

@@ -84,15 +84,16 @@ def evaluate(model: EvaluatedModel, tasks: Sequence[Task], protocol: EvaluationP
     rows = [[rows_among(distinct, texts) for texts in task.texts] for task in tasks]
     max_length = min(protocol.max_length or model.max_length, model.max_length)
     embeddings = model.embed([*distinct], max_length)
+    described = describe(protocol, model, max_length)
+    measures = {kind: column(kind, described) for kind in KINDS}
     scores: dict[str, dict[str, Scores]] = {kind: {} for kind in KINDS}
     notes = []
     for task, task_rows in zip(tasks, rows, strict=True):
         space = whiten(embeddings, np.concatenate(task_rows)) if protocol.whiten else embeddings
-        task_scores, task_notes = task.score(space, task_rows, protocol)
-        scores[task.kind][task.name] = _or_none(task_scores)
-        notes += task_notes
-    described = describe(protocol, model, max_length)
-    averages = {kind: _mean(column(kind, described), scores[kind]) for kind in FULL}
+        scores[task.kind][task.name] = of_task = _or_none(task.score(space, task_rows, protocol))
+        if measures[task.kind].value(of_task) is None:
+            notes.append(f"{task.name}: no score is defined: all gold scores or all similarities are equal, or too few")
+    averages = {kind: _mean(measures[kind], scores[kind]) for kind in FULL}
     return {"model": model.name, "protocol": described, **scores, "averages": averages, "notes": notes}
 
 

@@ -48,23 +48,18 @@ class NearMissTask(Task):
     kind = "near-miss"
     dev: NDArray[np.bool_] | None = None  # (n,), entries whose image is for tuning; None where entries have no image
 
-    def score(
-        self, embeddings: NDArray, rows: Sequence[NDArray], protocol: EvaluationProtocol
-    ) -> tuple[Scores, list[str]]:
+    def score(self, embeddings: NDArray, rows: Sequence[NDArray], protocol: EvaluationProtocol) -> Scores:
         """The fraction that the measure of the task gives."""
         if protocol.held_out and self.dev is not None:
             rows = [part[~self.dev] for part in rows]
-        value = self._measured(*(embeddings[part] for part in rows))
-        return value, [f"{self.name}: too few entries, so no score is defined"] if math.isnan(value) else []
-
-    def _measured(self, first: NDArray, second: NDArray, *others: NDArray) -> float:
-        """The measure of embeddings (n, D) of `texts`. A hit is an entry whose near-miss is farther from both texts."""
+        first, second, *others = (embeddings[part] for part in rows)
         same = cosine(first, second)
         if self.name == "sick_auc":
             return auc(same, cosine(*others))
         (near_miss,) = others
         if self.name == "recall_at_5":
             return recall(same, cosine(first, near_miss), FALSE_HITS)
+        # a hit is an entry whose near-miss is farther from both texts
         hits = (same > cosine(first, near_miss)) & (same > cosine(second, near_miss))
         return float(np.mean(hits)) if len(hits) else math.nan
 

@@ -184,10 +184,8 @@ class Task(ABC):
     sizes: dict[str, int]  # pairs or examples of each split that was read
 
     @abstractmethod
-    def score(
-        self, embeddings: NDArray, rows: Sequence[NDArray], protocol: EvaluationProtocol
-    ) -> tuple[Scores, list[str]]:
-        """The scores of the task, and notes about them for the reader, one sentence each.
+    def score(self, embeddings: NDArray, rows: Sequence[NDArray], protocol: EvaluationProtocol) -> Scores:
+        """The scores of the task.
 
         embeddings: (n, D), of distinct sentences; rows: for each list of `texts`, the rows of its sentences in
         `embeddings`, int64 (m,).

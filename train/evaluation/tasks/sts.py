@@ -21,7 +21,7 @@ from train.evaluation.tasks.registry import (
     read_rows,
     score_in,
 )
-from una_fast.errors import InputError, counted
+from una_fast.errors import InputError
 
 SUBSETS = {  # STS13 is without its SMT subset, which SentEval may not distribute
     "STS12": ("MSRpar", "MSRvid", "SMTeuroparl", "surprise.OnWN", "surprise.SMTnews"),
@@ -47,23 +47,14 @@ class StsTask(Task):
     gold: NDArray[np.float64]
     subsets: dict[str, slice] = field(default_factory=dict)  # consecutive parts of the pairs, in order
 
-    def score(
-        self, embeddings: NDArray, rows: Sequence[NDArray], protocol: EvaluationProtocol
-    ) -> tuple[Scores, list[str]]:
-        """Correlations, Spearman of each subset too, and a note for each that is undefined."""
-        similarity, notes = cosine(*(embeddings[side] for side in rows)), []
-        for name, part in {"": slice(None), **self.subsets}.items():
-            for what, values in (("gold scores", self.gold[part]), ("similarities", similarity[part])):
-                if np.ptp(values) == 0:
-                    equal = f"all {len(values):,} {what} are equal, so no correlation is defined"
-                    notes.append(f"{self.name} {name}".rstrip() + f": {equal}")
-        if empty := sum(not text for side in self.texts for text in side):
-            notes.append(f"{self.name}: {counted(empty, 'empty sentence')}, encoded as special tokens alone")
+    def score(self, embeddings: NDArray, rows: Sequence[NDArray], protocol: EvaluationProtocol) -> Scores:
+        """Correlations over all pairs, and Spearman's of each subset."""
+        similarity = cosine(*(embeddings[side] for side in rows))
         return {
             "pairs": len(self.gold),
             **{name: {"all": measure(similarity, self.gold)} for name, measure in MEASURES.items()},
             "subsets": {name: spearman(similarity[part], self.gold[part]) for name, part in self.subsets.items()},
-        }, notes
+        }
 
 
 def read(downstream: Path, name: str, split: str = "test") -> StsTask:

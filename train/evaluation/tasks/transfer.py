@@ -183,9 +183,7 @@ class TransferTask(Task):
     kind = "transfer"
     labels: dict[str, NDArray[np.int64]]  # the classes of each split
 
-    def score(
-        self, embeddings: NDArray, rows: Sequence[NDArray], protocol: EvaluationProtocol
-    ) -> tuple[Scores, list[str]]:
+    def score(self, embeddings: NDArray, rows: Sequence[NDArray], protocol: EvaluationProtocol) -> Scores:
         """Accuracies on dev and on test in percent, by SentEval's protocol for the splits."""
         n_sides, data = len(rows) // len(self.labels), {}
         for i, (split, labels) in enumerate(self.labels.items()):
@@ -200,7 +198,7 @@ class TransferTask(Task):
         if self.name == "MRPC":
             f1 = f1_score(self.labels["test"], accuracies.predicted, zero_division=0.0)  # of class 1
             scores["f1"] = round(100 * float(f1), 2)
-        return scores, []
+        return scores
 
 
 def _features(embeddings: Sequence[NDArray]) -> Tensor:
