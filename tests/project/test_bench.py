@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-import torch
 
 from bench import report, style
 from bench.check import REFERENCES, slower, summary
@@ -22,16 +21,6 @@ def corpus(tmp_path):
     return str(write_corpus(tmp_path / "corpus.txt"))
 
 
-@pytest.fixture
-def one_thread(monkeypatch):
-    """Use one thread: a tiny model gains nothing from more."""
-    threads = torch.get_num_threads()
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def on_cpu(corpus, model, path, *arguments):
     """Runs bench.training.train_gpu's own code, one round of two steps on the CPU."""
     return train_gpu.main(
@@ -41,7 +30,6 @@ def on_cpu(corpus, model, path, *arguments):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("one_thread")
 def test_the_gpu_bench_runs_whole_and_in_parts(corpus, tiny_model, tmp_path, capsys):
     path = tmp_path / "results" / "train_gpu.json"
     assert on_cpu(corpus, tiny_model, path, "--only", "steps", "--contenders", "una_fast, bf16") == 0
@@ -90,14 +78,6 @@ def test_texts_of_one_kind_cannot_be_told_and_marked_ones_can(name):
     shifted = LINES[1:] + LINES[:1]
     assert style.accuracy(style.FEATURES[name](), LINES, shifted) < 0.6
     assert style.accuracy(style.FEATURES[name](), LINES, [f"{line} ~ ^ ~ ^" for line in LINES]) > 0.95
-
-
-def test_a_language_model_is_a_distribution_and_prefers_its_texts():
-    model = style.LanguageModel(["a b", "a c", "a b"])
-    words = ["a", "b", "c", "</s>", "unseen"]
-    for first in ("<s>", "a", "b", "unseen"):
-        assert sum(model._probability(first, word) for word in words) == pytest.approx(1)
-    assert model.perplexity(["a b"]) < model.perplexity(["b a"]) < model.perplexity(["x y"])
 
 
 def test_the_page_shows_the_result():
