@@ -87,7 +87,7 @@ class Telemetry:
     def _record(self, step: int, loss: float, negatives: bool, **curves: float) -> None:
         """Record the loss and other figures of a step; `step` counts from 0."""
         self._write({"step": step, "loss": loss, "negatives": negatives, **curves})
-        self._track({"loss/negatives" if negatives else "loss/plain": loss, **curves}, step)
+        self._track("log", {"loss/negatives" if negatives else "loss/plain": loss, **curves}, step)
         speed = curves["sentences_per_second"]
         self._bar.set_postfix({"loss": f"{loss:.4g}", "sentences/s": f"{speed:.0f}"}, refresh=False)
         if self._bar.n == self._bar.initial:
@@ -100,7 +100,7 @@ class Telemetry:
         score = at.last_score
         assert score is not None
         self._write({"step": at.step, **old_names({self._dev: score if math.isfinite(score) else None})})
-        self._track({self._dev: score}, at.step)
+        self._track("log", {self._dev: score}, at.step)
         self.say(f"step {at.step}: dev Spearman {score:.4f}{' (best so far)' if at.best_step == at.step else ''}")
 
     @of_first_rank
@@ -113,20 +113,16 @@ class Telemetry:
         """Close the metrics, the trackers and the bar."""
         self._bar.close()
         self._file.close()
-        for name, tracker in self._trackers.items():
-            try:
-                tracker.finish()
-            except Exception as error:
-                self.say(f"warning: --report-to {name}: {error!r:.200}")
+        self._track("finish")
 
     def _write(self, record: dict[str, Any]) -> None:
         self._file.write(f"{json.dumps(record)}\n")
 
-    def _track(self, values: dict[str, float], step: int) -> None:
-        """Give the figures of a step to all trackers; one that fails, as without its server, is left out from then."""
+    def _track(self, method: str, *arguments: Any) -> None:
+        """Call a method of all trackers; one that fails, as without its server, is left out from then on."""
         for name, tracker in [*self._trackers.items()]:
             try:
-                tracker.log(values, step)
+                getattr(tracker, method)(*arguments)
             except Exception as error:  # trackers raise exceptions of different types
                 del self._trackers[name]
                 self.say(f"warning: --report-to {name}: {error!r:.200}; the run goes on without it")

@@ -51,12 +51,6 @@ class RunRecord:
         """The run's seed."""
         return self.settings.get("seed")
 
-    @property
-    def is_start(self) -> bool:
-        """True if no step had a higher dev score than the model before training, so that best/ is that model."""
-        progress = self.summary.get("progress", {})
-        return progress.get("best_step") == 0 and progress["step"] != 0
-
 
 def read_run(folder: Path, name: str | None = None) -> RunRecord:
     """The record of one run's folder. InputError if run.json is missing, or a file holds what no run writes."""
@@ -111,7 +105,8 @@ def title(score: str) -> str:
 
 def kept_start(runs: Iterable[RunRecord]) -> str:
     """A sentence about the runs of which no step had a higher dev score than the model before training, or ""."""
-    names = ", ".join(run.name for run in runs if run.is_start)
+    ended = {run.name: run.summary.get("progress", {}) for run in runs}
+    names = ", ".join(name for name, progress in ended.items() if progress.get("best_step") == 0 and progress["step"])
     return names and (
         f"No step beat the dev score before training in {names}: best/ is the model that was given, and its scores on "
         "test tasks are that model's. Compare the dev score after the last step; last/ is the trained encoder."
