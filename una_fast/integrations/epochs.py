@@ -7,7 +7,7 @@ import tempfile
 import warnings
 import weakref
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -42,14 +42,14 @@ class SharedEpoch:
 
     def __init__(self, epoch: int = 0, path: Path | None = None):
         """With the `path` of another process's file, that epoch; a new one, `epoch`, where that process has ended."""
-        if path is not None and path.exists():
-            self._path, mode = path, "r+"
-        else:
+        mode: Literal["r+", "w+"] = "r+" if path is not None and path.exists() else "w+"
+        if path is None or mode == "w+":
             descriptor, name = tempfile.mkstemp(prefix="una_fast-epoch-")
             os.close(descriptor)
-            self._path, mode = Path(name), "w+"
-            weakref.finalize(self, _remove, self._path, os.getpid())
-        self._memory = np.memmap(self._path, dtype=np.uint64, mode=mode, shape=(3,))  # epoch, whether it moves, draws
+            path = Path(name)
+            weakref.finalize(self, _remove, path, os.getpid())
+        self._path = path
+        self._memory = np.memmap(path, dtype=np.uint64, mode=mode, shape=(3,))  # epoch, whether it moves, draws
         if mode == "w+":
             self.value = epoch
 
