@@ -59,7 +59,7 @@ cdef class Negatives(RowKernel):
         cdef const int32_t* ids = &self.values[self.indptr[row]]
         cdef const int32_t* records = NULL
         cdef int32_t* chosen = &work.chosen[0]
-        cdef int64_t k, n_chosen = -1
+        cdef int64_t k, length, n_chosen = -1
         if self.tokens is not None:
             records = &self.tokens.records[0, 0]
         if self.weighted is not None and n <= LONGEST_CHOICE:
@@ -68,8 +68,9 @@ cdef class Negatives(RowKernel):
                 replace_chosen(self.config, records, key, &work.row[0], n, &work.z[0], chosen, n_chosen, out, None)
                 return n
         memcpy(out, ids, n * sizeof(int32_t))
-        fill_probabilities(self.config, &work.latest[self.n_unseen], chosen, ids, self.indptr[row + 1] - self.indptr[row],
-                           &work.first[0], &work.z[0], &work.p[0], self.fixed_unseen)
+        length = self.indptr[row + 1] - self.indptr[row]
+        fill_probabilities(self.config, &work.latest[self.n_unseen], chosen, ids, length, &work.first[0], &work.z[0],
+                           &work.p[0], self.fixed_unseen)
         n_chosen = choose_exactly(self.config.released, key, &work.first[0], &work.p[0], n, chosen)
         replace_chosen(self.config, records, key, ids, n, &work.z[0], chosen, n_chosen, out, self.unseen_scripts)
         if not self.config.released:

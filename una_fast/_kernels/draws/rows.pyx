@@ -73,7 +73,7 @@ cdef class RowKernel:
 
         left: uint8 (B,), filled with 1 for the rows whose ids are more than the ids of their terms in order, else 0.
         """
-        cdef int64_t begin = 0, stop, k, width = input_ids.shape[1]
+        cdef int64_t begin = 0, stop, k, n_terms, width = input_ids.shape[1]
         cdef uint64_t key = stream_key(self.seed, epoch, sample_index)
         cdef Workspace work = self.take_workspace()
         if work.line.shape[0] != line_length(width):
@@ -85,7 +85,8 @@ cdef class RowKernel:
                 write_rows(self.tokens, &work.terms[0], &work.ends[0], stop - begin, &work.line[0], width,
                            &input_ids[begin, 0], &attention_mask[begin, 0])
                 for k in range(stop - begin):
-                    left[begin + k] = self.tokens.holds_empty(&work.terms[work.ends[k]], work.ends[k + 1] - work.ends[k])
+                    n_terms = work.ends[k + 1] - work.ends[k]
+                    left[begin + k] = self.tokens.holds_empty(&work.terms[work.ends[k]], n_terms)
                 begin = stop
         self.workspaces.append(work)
 

@@ -51,7 +51,7 @@ FRAMED = re.compile("(NEGATIVE )?(CIRCLED|SQUARED) LATIN CAPITAL LETTER .|CIRCLE
 
 
 def is_word_beyond_letters(str c):
-    """Whether `regex` has in \\w a character that is no letter and no decimal digit: marks, joiners, letters in frames."""
+    """Whether `regex` has in \\w a character that is no letter or decimal digit: marks, joiners, letters in frames."""
     return (unicodedata.category(c) in ("Mn", "Mc", "Me", "Nl", "Pc") or c in "\u200c\u200d"
             or FRAMED.fullmatch(unicodedata.name(c, "")) is not None)
 
