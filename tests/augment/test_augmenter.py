@@ -1,8 +1,11 @@
-"""Negatives and probabilities of sentences, against the reference and against each other."""
+"""An augmenter: its negatives, probabilities and windows, `explain`, other processes, and one sentence for misuse."""
 
 from __future__ import annotations
 
 import math
+import multiprocessing
+import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -11,7 +14,15 @@ import una_fast
 from support import reference
 from support.checks import reference_negatives
 from support.short_corpus import CORPUS
+from una_fast import InputError
+from una_fast.augment.radius import resolve_radius
+from una_fast.errors import InputWarning
 from una_fast.index.scores import inverse_document_frequency
+
+
+@pytest.fixture(scope="module")
+def index():
+    return una_fast.build_index(CORPUS)
 
 
 @pytest.mark.parametrize("variant", ["paper", "released"])
@@ -31,15 +42,7 @@ def test_probabilities_are_one_a_word_unseen_words_included(index):
     assert words == ["the", "zebra", "sat", ",", "the", "zebra", "slept", "."]
     assert p.dtype == np.float64
     assert p.tolist() == pytest.approx(reference.probabilities(words, idf, math.log(len(CORPUS)), 0.5))
-
-
-@pytest.mark.parametrize("text", ["", "   ", "\t \n"])
-def test_blank_text_has_no_negative(index, text):
-    una = una_fast.Augmenter(index)
-    assert una.replacement_probabilities(text)[0] == []
-    assert una.augment([text, "the cat"])[0] == ""
-    assert una.negatives([2]) == [""]
-    assert str(una.explain(text)).splitlines()[0].startswith("word")
+    assert una.replacement_probabilities(" \t\n")[0] == []
 
 
 def test_an_unseen_word_weighs_as_a_term_of_one_document_bit_for_bit():
@@ -51,3 +54,168 @@ def test_an_unseen_word_weighs_as_a_term_of_one_document_bit_for_bit():
     una = una_fast.Augmenter(index, beta=0.5)
     assert una.replacement_probabilities("alpha zebra gamma")[1].tolist() == [1, 0.5, 0.5]
     assert una.replacement_probabilities("zebra alpha beta gamma")[1].tolist() == [1, 0.5, 0.5, 0.5]
+
+
+@pytest.mark.parametrize("variant", ["paper", "released"])
+@pytest.mark.parametrize("text", ["The zebra sat , the zebra slept .", CORPUS[0], "Hello"])
+def test_explain_says_what_augment_did(index, text, variant):
+    una = una_fast.Augmenter(index, radius=3, variant=variant, surface="paper")
+    told = una.explain(text, epoch=4)
+    assert told.negative == una.augment([text], epoch=4)[0]
+    words, p = una.replacement_probabilities(text)
+    assert [w.word for w in told.words] == words
+    assert [w.probability for w in told.words] == p.tolist()
+    for word, new in zip(told.words, told.negative.split(), strict=True):
+        assert (word.replacement or word.word) == new
+        if word.seen:
+            assert word.window == una.window(word.word)
+        if word.replacement:
+            assert word.window[0] <= index.term_ids[word.replacement] < word.window[1]
+        assert 1 <= len(word.candidates) <= 5
+        for term, score in word.candidates:
+            assert word.window[0] <= index.term_ids[term] < word.window[1]
+            assert score == index.max_tfidf[index.term_ids[term]]
+            assert term != word.word or variant == "released"
+    columns = ("word", "tf-idf", "window", "draw", "replacement", "why p", "candidates")
+    assert all(column in str(told) and column in str(una.explain("")) for column in columns)
+    assert told.to_dict()["words"][0]["word"] == words[0]
+
+
+def test_explain_says_why_a_probability_is_what_it_is(index):
+    def reasons(sentence, **settings):
+        return [w.reason for w in una_fast.Augmenter(index, **settings).explain(sentence).words]
+
+    told = una_fast.Augmenter(index, beta=0.9).explain("the cat sat , zebra")  # "," and "zebra" have the same tf-idf
+    by_reason = {w.reason: w for w in told.words}
+    assert by_reason["highest tf-idf"].probability == 1.0
+    assert by_reason["highest tf-idf"].tfidf == max(w.tfidf for w in told.words)
+    assert by_reason["equation 3, cut at 1"].probability == 1.0
+    assert by_reason["lowest tf-idf"].probability == 0.0
+    assert "equation 3" in reasons("the cat sat , zebra", beta=0.1)
+    assert reasons("zebra yak") == ["highest tf-idf", "all tf-idf equal: beta"]
+    assert reasons("the cat", select="random") == ["select is random: beta"] * 2
+    assert "highest tf-idf" in reasons("the cat sat", variant="released", beta=0.01)
+
+
+def test_a_radius_beyond_the_vocabulary_is_the_whole_of_it(index):
+    expected = una_fast.Augmenter(index, radius=index.n_terms).negatives(range(7))
+    for radius in (4000, 2**63, 1e300, 10**400):
+        una = una_fast.Augmenter(index, radius=radius)
+        assert una.window(0) == una.window(index.n_terms - 1) == (0, index.n_terms)
+        assert una.negatives(range(7)) == expected
+
+
+@pytest.mark.parametrize(
+    ("radius", "n_terms", "expected"),
+    [
+        (None, 451_691, 4000), (None, 400_000, 4000), (None, 23_515, 235), (None, 599, 5), (None, 40, 1),
+        ("1%", 451_691, 4516), ("1%", 599, 5), (" 0.5 %", 1000, 5), (".1%", 99, 1), ("100%", 599, 599),
+        (4000, 451_691, 4000), (4000, 599, 599), (np.int64(7), 599, 7), (7.0, 599, 7),
+    ],
+)  # fmt: skip
+def test_a_radius_is_a_number_of_ranks_or_a_share_of_the_vocabulary(radius, n_terms, expected):
+    assert resolve_radius(radius, n_terms) == expected
+    assert isinstance(resolve_radius(radius, n_terms), int)
+
+
+def test_the_radius_that_a_setting_came_to_is_read_from_the_augmenter(index):
+    v = index.n_terms
+    for given, expected in ((None, 1), (3, 3), (4000, v), ("50%", v // 2)):
+        una = una_fast.Augmenter(index, radius=given)
+        assert una.radius == expected and f"radius={expected}," in repr(una)
+        for term in (0, v // 2, v - 1):  # a window is clipped, not shifted
+            assert una.window(term) == (max(0, term - expected), min(v, term + expected + 1))
+        assert pickle.loads(pickle.dumps(una)).radius == expected
+
+
+def test_a_given_radius_that_reaches_words_of_unlike_importance_is_warned_of(index):
+    with pytest.warns(InputWarning, match=f"radius=4000: a window holds up to {index.n_terms} of the"):
+        una_fast.Augmenter(index, radius=4000)
+    with pytest.warns(InputWarning, match="radius='20%'"):
+        una_fast.Augmenter(index, radius="20%")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        una_fast.Augmenter(index)
+        una_fast.Augmenter(index, radius=4000, replace="random")
+
+
+def test_an_augmenter_travels_to_another_process(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    una_fast.build_index(CORPUS * 50).save("index")
+    una = una_fast.Augmenter(una_fast.load_index("index"), beta=0.7, variant="released", seed=9)
+    sent = pickle.dumps(una)
+    assert len(sent) < 1000  # the path is pickled, not the arrays
+    monkeypatch.chdir("/")
+    again = pickle.loads(sent)
+    assert again.negatives(range(7)) == una.negatives(range(7))
+    assert pickle.loads(pickle.dumps(una_fast.build_index(CORPUS))).words(3) == una.index.words(3)  # never saved
+    una_fast.build_index(CORPUS).save(tmp_path / "index")
+    with pytest.raises(InputError, match="another index was saved there"):
+        pickle.loads(sent)
+
+
+def test_a_forked_process_has_threads_of_its_own(minilm):
+    from transformers import AutoTokenizer
+
+    index = una_fast.build_index([f"{text} {i}" for i, text in enumerate(CORPUS * 100)])
+    una = una_fast.Augmenter(index, tokenizer=AutoTokenizer.from_pretrained(minilm), n_jobs=2)
+    rows = list(range(2048))
+    for _ in range(2):  # starts both threads of the pool; a forked child has neither
+        expected = una.negative_ids(rows)["input_ids"].tolist()
+    context = multiprocessing.get_context("fork")
+    equal = context.Value("b", False)
+
+    def compare():
+        equal.value = una.negative_ids(rows)["input_ids"].tolist() == expected
+
+    child = context.Process(target=compare)
+    child.start()
+    child.join(60)
+    child.kill()
+    assert equal.value
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"beta": -0.1}, r"beta=-0.1: give a number in \[0, 1\]"),
+        ({"beta": math.nan}, "beta=nan"),
+        ({"radius": 0}, "radius=0: a number of ranks must be an integer of at least 1"),
+        ({"radius": True}, "radius=True: a number of ranks"),
+        ({"radius": "4000"}, "radius='4000': a share must be a percentage .*: give a number of ranks"),
+        ({"radius": "0%"}, "radius='0%': a share must be a percentage above 0 and up to 100"),
+        ({"radius": np.array([1, 2])}, "radius=array"),
+        ({"beta": "0.5"}, r"beta='0.5': give a number in \[0, 1\]"),
+        ({"beta": True}, "beta=True: give a number"),
+        ({"beta": np.array([0.5, 0.6])}, "beta=array"),
+        ({"seed": "x"}, "seed='x': give an integer"),
+        ({"variant": ["paper"]}, r"variant=\['paper'\]: must be"),
+        ({"radius": math.inf}, "radius=inf: a number of ranks"),
+        ({"select": "all"}, "select='all': must be 'tfidf' or 'random'"),
+        ({"variant": "x"}, "variant='x': must be 'paper' or 'released'"),
+    ],
+)
+def test_settings_out_of_range_are_refused(index, setting, message):
+    with pytest.raises(InputError, match=message):
+        una_fast.Augmenter(index, **setting)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda una: una.augment("a sentence"), "got str, and a list of str is needed"),
+        (lambda una: una.augment(["a", 1.5]), r"sentences\[1\] is float, not str"),
+        (lambda una: una.explain("a \ud800"), r"sentences\[0\] holds a lone surrogate, '\\ud800' at character 2"),
+        (lambda una: una_fast.Augmenter("folder"), r"index: got 'folder', and an Index .*: una_fast\.load_index"),
+        (lambda una: una_fast.Augmenter(una_fast.build_index(["word"])), "1 of the 1 term .* may be replaced"),
+        (lambda una: una.negative_ids([0]), "needs a tokenizer"),
+        (lambda una: una.window("zebra"), "'zebra' is not a term"),
+        (lambda una: una.negatives(np.array([2**63], dtype=np.uint64)), r"rows: 9223372036854775808 \(at position 0\)"),
+        (lambda una: una.negatives([[1], [1, 2]]), "rows: a list or array of integers is needed"),
+        (lambda una: una.negatives([0], epoch=-1), "epoch=-1"),
+        (lambda una: una.negatives([0], epoch=2**64), f"epoch={2**64}"),
+    ],
+)
+def test_misuse_is_answered_with_a_sentence(index, call, message):
+    with pytest.raises(InputError, match=message):
+        call(una_fast.Augmenter(index))
