@@ -22,7 +22,7 @@ from train.config.command import Command, option, options_of
 from train.config.run import ENCODER, FILES, NEAR_MISS_SETTINGS, PAPER_SETTINGS, WORDS, Run, make_run, reading_arguments
 from train.encoder.pooling import AUTO, OF_TRAINING
 from train.evaluation.tasks.registry import read_rows
-from train.record.folder import BEST, COMPARISON, INDEX, RUNS, is_own, output_folder, read_mark, write_file, write_json
+from train.record.folder import BEST, COMPARISON, INDEX, RUNS, is_own, output_folder, write_file, write_json
 from train.report.runs import DEV, STS_AVERAGE, Comparison, Group, find_runs, kept_start
 from train.report.table import score_table
 from una_fast.errors import InputError
@@ -86,13 +86,9 @@ def _run(asked: dict[str, Any]) -> int:
     import_extra("train.report.page")  # a package that it needs is missed now, not after the training
     # imported late: --help and errors of the command line should not wait for torch
     from train.launch.seeds import train_seeds
-    from train.record.checkpoint import check_resumed, flags_of
 
-    output = Path(asked["output"])
-    settings = {name: value for name, value in asked.items() if name != "output"}  # which may be moved
-    if resume := is_own(output, COMPARISON):
-        check_resumed(output, flags_of(read_mark(output)["settings"]), flags_of(settings))
-    with output_folder(output, COMPARISON, resume, settings):
+    output, settings = Path(asked["output"]), {name: value for name, value in asked.items() if name != "output"}
+    with output_folder(output, COMPARISON, resume=is_own(output, COMPARISON)):
         asked |= _write_sides(Path(asked["pairs"]), output) if asked["pairs"] else {}
         for name, added in conditions(asked).items():
             sys.stderr.write(f"--- {name} ---\n")
@@ -108,7 +104,7 @@ def _write_sides(pairs: Path, output: Path) -> dict[str, str]:
         raise InputError(f"{pairs}: holds no pairs; write one sentence<TAB>paraphrase a line")
     paths = {name: output / f"{name}.txt" for name in ("corpus", "paraphrases")}
     for path, side in zip(paths.values(), zip(*rows, strict=True), strict=True):
-        write_file(path, "".join(f"{text}\n" for text in side).encode())
+        write_file(path, "".join(f"{text}\n" for text in side))
     return {name: str(path) for name, path in paths.items()}
 
 
@@ -133,7 +129,7 @@ def _conclude(asked: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
     scored = any(score != PROBE for pairs in paired.values() for score in pairs)
     lines += [*filter(None, [kept_start(run for group in groups for run in group.runs)]), TUNED if scored else UNSCORED]
     content = {
-        "settings": dict(settings),
+        "settings": settings,
         "conditions": conditions(asked),
         "before": {PROBE: distance_of(asked["model"], OF_TRAINING.get(asked["pooling"], AUTO))},
         "scores": {group.label: {str(run.seed): run.scores for run in group.runs} for group in groups},

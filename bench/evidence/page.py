@@ -22,11 +22,12 @@ from bench.evidence.conditions import (
     grid,
 )
 from bench.report import table
-from train.report.runs import Comparison, compare, holm, title
+from train.report.runs import Comparison, compare, title
 from una_fast.errors import InputError
 
 Evidence = Mapping[str, Any]  # evidence.json
 Pair = tuple[str, Condition, Condition]  # title, with, without
+MOST_UNCORRECTED = 10  # comparisons; of more, one below p = 0.05 is to be expected by chance
 FIGURES = ("seeds", "before", "without UNA", "with it", "difference", "95 % interval", "p")
 PAIRS = (  # what a reader sees first: title, with, without
     ("a language model, both arms tuned on dev", TUNED_ARMS[1], TUNED_ARMS[0]),
@@ -162,3 +163,21 @@ def cells(found: Comparison) -> list[str]:
 def shown_p(p: float) -> str:
     """A p value as it stands in a table."""
     return "" if np.isnan(p) else "< 0.01" if p < 0.01 else f"{p:.2f}"
+
+
+def holm(values: Sequence[float]) -> np.ndarray:
+    """The p values of one table as Holm's step-down method corrects them, where the table has more than ten.
+
+    Args:
+        values: p of each comparison; NaN of one with one seed.
+
+    Returns:
+        float64 (n,); NaN of one with one seed, and of all where there are no more than ten.
+    """
+    p = np.array(values, np.float64)
+    known = np.flatnonzero(~np.isnan(p))
+    if len(known) <= MOST_UNCORRECTED:
+        return np.full(len(p), np.nan)
+    order = known[np.argsort(p[known])]
+    p[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(order), 0, -1)), 1)
+    return p

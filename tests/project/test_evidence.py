@@ -14,7 +14,7 @@ from bench.evidence import results
 from bench.evidence.conditions import BASES, GRID, LANGUAGE_MODEL, VARIATIONS, Condition, find_conditions, grid, tuned
 from bench.evidence.controls import Deleted, Masked, OtherSentence
 from bench.evidence.corpora import write_pairs
-from bench.evidence.page import base_table, difference, pair_table, pairs_of, task_table
+from bench.evidence.page import base_table, difference, holm, pair_table, pairs_of, task_table
 from bench.evidence.runs import with_average
 from bench.evidence.word_classes import window, word_classes
 from support.tokenizer_families import bert_uncased
@@ -166,3 +166,10 @@ def test_terms_with_the_same_neighbours_are_of_one_class() -> None:
     members = np.flatnonzero(classes == of["cat"])
     assert sorted(window(members, members[2])) == sorted(set(members) - {members[2]})
     assert sorted(window(np.arange(0, 600, 2), 300)) == [*range(240, 300, 2), *range(302, 362, 2)]
+
+
+def test_more_than_ten_comparisons_are_corrected_step_by_step() -> None:
+    values = [0.001, 0.04, math.nan, 0.03, *[0.9] * 8]
+    assert holm(values[1:])[1:3] == pytest.approx([math.nan, math.nan], nan_ok=True)  # ten that were tested
+    expected = [0.011, 0.36, math.nan, 0.3, *[1] * 8]  # times 11, 9, -, 10
+    assert holm(values) == pytest.approx(expected, nan_ok=True)

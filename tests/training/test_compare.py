@@ -75,8 +75,8 @@ def test_the_same_command_does_nothing_twice_wherever_its_folder_is(finished, tm
 
 def test_another_command_is_refused(finished, monkeypatch, capsys):
     monkeypatch.delenv("UNA_FAST_DATA", raising=False)
-    assert call(finished, seeds="3") == 2
-    assert "--seeds was [3, 1] when" in capsys.readouterr().err
+    assert call(finished, temperature="0.1") == 2
+    assert "--temperature was 0.05 when" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from plotly.offline import get_plotlyjs
 
-from train.report.runs import DEV, DEV_LAST, LOSSES, STS_AVERAGE, Group, differing_settings, kept_start, title
-from train.report.table import mean_cell, score_table, short
+from train.report.runs import LOSSES, Group, differing_settings, kept_start
+from train.report.table import score_table, short
 
 MAIN_SETTINGS = ("model", "corpus", "batch_size", "max_length", "max_steps", "epochs", "learning_rate", "loss")
 MOST_POINTS = 100  # of a line, at most: the means of so many equal parts of the steps
@@ -44,22 +44,12 @@ def make_page(groups: Sequence[Group], baseline: Group | None = None, notes: Seq
         facts=[f"{name.replace('_', ' ')} {short(value)}" for name, value in settings.items() if value]
         + [f"{name} {versions[name]}" for name in ("una_fast", "torch") if name in versions],
         notes=dict.fromkeys([*notes, *filter(None, [kept_start(runs)])]),
-        cards=[_card(group) for group in groups],
+        labels=[group.label for group in groups],
         head=head,
         rows=rows,
         figures=figures(groups),
         plotly=get_plotlyjs(),
     )
-
-
-def _card(group: Group) -> dict[str, str]:
-    """A group's score of what was trained, beside the start's: the dev score after the last step, if there is one."""
-    scores = group.compared()
-    main = next((name for begin in (DEV_LAST, STS_AVERAGE, DEV) for name in scores if name.startswith(begin)), None)
-    if main is None:
-        return {"label": group.label, "value": "-", "start": "", "about": "no score"}
-    start = "" if main == STS_AVERAGE or group.start is None else f"start {100 * group.start:.2f}"
-    return {"label": group.label, "value": mean_cell(scores[main]), "start": start, "about": title(main)}
 
 
 def figures(groups: Sequence[Group]) -> list[dict[str, Any]]:

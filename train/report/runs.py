@@ -1,5 +1,5 @@
-"""Folders of runs -> their settings, curves and scores -> groups over seeds -> differences paired by seed,
-with 95 % intervals by Student's t, and Holm's correction of many comparisons.
+"""Folders of runs -> their settings, curves and scores -> groups over seeds -> differences paired by seed, with 95 %
+intervals by Student's t.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from train.record.folder import DEV, DEV_LAST, EVALUATION, METRICS, OLD_DEV, SUM
 from una_fast.errors import InputError
 
 STS_AVERAGE = "STS average"
+DEV_START = "dev_start/"  # before the name of the dev file: the score before training
 BELOW = ("", "*/", "runs/*/*/")  # where a folder has runs: itself, seeds of a command, tables of the paper
 LOSSES = ("loss without negatives", "loss with negatives")  # curves: a step with negatives has twice the candidates
 UNREADABLE = (OSError, ValueError, TypeError, KeyError, AttributeError)  # from a file of another program
 LEVEL = 0.95
-MOST_UNCORRECTED = 10  # comparisons; of more, one below p = 0.05 is to be expected by chance
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,7 @@ def read_run(folder: Path, name: str | None = None) -> RunRecord:
         settings = dict(summary["settings"])
         scores, dev = _defined(summary.get("scores", {})), dev_name(settings.get("dev"))
         scores = {OLD_DEV[name] + dev if name in OLD_DEV else name: score for name, score in scores.items()}
+        scores |= _defined({DEV_START + dev: summary.get("progress", {}).get("start_score")})
         scores |= read_evaluation(evaluation) if evaluation.is_file() else {}
         return RunRecord(name or folder.name, folder, settings, summary, _read_curves(folder / METRICS), scores)
     except UNREADABLE as error:
@@ -97,7 +98,7 @@ def read_evaluation(path: Path) -> dict[str, float]:
 
 def title(score: str) -> str:
     """The name of a score at the head of a table."""
-    for prefix, when in ((DEV, "best"), (DEV_LAST, "last")):
+    for prefix, when in ((DEV, "best"), (DEV_LAST, "last"), (DEV_START, "start")):
         if score.startswith(prefix):
             return f"{score.removeprefix(prefix)}, {when}"
     return TASKS[score].title if score in TASKS else score
@@ -171,24 +172,6 @@ def compare(without: Mapping[Any, float], with_it: Mapping[Any, float]) -> Compa
     return Comparison(n, *means, difference, deviation, difference - reach, difference + reach, p)
 
 
-def holm(values: Sequence[float]) -> np.ndarray:
-    """The p values of one table as Holm's step-down method corrects them, where the table has more than ten.
-
-    Args:
-        values: p of each comparison; NaN of one with one seed.
-
-    Returns:
-        float64 (n,); NaN of one with one seed, and of all where there are no more than ten.
-    """
-    p = np.array(values, np.float64)
-    known = np.flatnonzero(~np.isnan(p))
-    if len(known) <= MOST_UNCORRECTED:
-        return np.full(len(p), np.nan)
-    order = known[np.argsort(p[known])]
-    p[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(order), 0, -1)), 1)
-    return p
-
-
 @dataclass(frozen=True)
 class Group:
     """Runs of equal settings, whatever their seeds; at least one. label: its name, which no other group has."""
@@ -210,12 +193,6 @@ class Group:
         others = reference.by_seed() if reference else {name: dict.fromkeys(scores[name], 0.0) for name in scores}
         pairs = {name: compare(others.get(name, {}), values) for name, values in scores.items()}
         return {name: pair for name, pair in pairs.items() if pair}
-
-    @property
-    def start(self) -> float | None:
-        """The mean dev score before the first step, as a fraction; None if no run recorded it."""
-        scores = [run.curves["dev"][0] for run in self.runs if 0 in run.curves.get("dev", {})]
-        return sum(scores) / len(scores) if scores else None
 
 
 def group_runs(runs: Sequence[RunRecord]) -> list[Group]:
