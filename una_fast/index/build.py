@@ -12,16 +12,13 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from una_fast._kernels.csr import relabel
-from una_fast.arrays import ID
 from una_fast.corpus.source import MAX_DOCUMENT_BYTES, Reading
-from una_fast.corpus.word_tokenizers import Split, probe_words, resolve_tokenizer, tokenizer_name, unsplit_script
+from una_fast.corpus.word_tokenizers import Split, resolve_tokenizer, tokenizer_name, unsplit_script
 from una_fast.corpus.words import parse_corpus
 from una_fast.errors import InputError, InputWarning
-from una_fast.index.index import Index, load_index
-from una_fast.index.scores import rank, score_terms
+from una_fast.index.index import Index, index_meta, load_index
+from una_fast.index.scores import inverse, rank, score_terms
 from una_fast.parallel import n_cores
 
 logger = logging.getLogger(__name__)
@@ -108,11 +105,9 @@ def _build_in_memory(
     scores = score_terms(parsed.words, len(parsed.vocabulary), n_cores(n_jobs))
     order = rank(scores.max_tfidf)
     logger.info("terms scored and ranked")
-    ranks = np.empty_like(order)
-    ranks[order] = np.arange(len(order), dtype=ID)
-    relabel(parsed.words.values, ranks, parsed.words.values)  # in place
+    relabel(parsed.words.values, inverse(order), parsed.words.values)  # in place
     terms = parsed.vocabulary.take(order)
     tables = {"chunks": parsed.chunks, "terms": terms, "sentences": parsed.sentences, "words": parsed.words}
     arrays = {f"{name}_{part}": array for name, table in tables.items() for part, array in vars(table).items()}
     arrays |= {name: values[order] for name, values in scores._asdict().items()}
-    return Index(arrays, parsed.sources, tokenizer, lowercase, probe_words(tokenizer))
+    return Index(arrays, index_meta(parsed.sources, tokenizer, lowercase), tokenizer)

@@ -48,6 +48,21 @@ def memory_bytes(memory: str | int | None) -> int:
     return n_bytes
 
 
+def task_memory(memory: int, processes: int, threads: int) -> int:
+    """Bytes that a task may take if `processes` processes, of `threads` threads each, share `memory` bytes.
+
+    Raises InputError if that is not enough for the smallest splits.
+    """
+    slots = processes * threads
+    task = (memory - processes * BASE) // (slots + 1)  # the process that builds holds a split too
+    if task < TEXT_FACTOR * SMALLEST:
+        least = processes * BASE + (slots + 1) * TEXT_FACTOR * SMALLEST
+        raise InputError(
+            f"memory: {slots} tasks at once take at least {least >> 20:,} MiB: give more memory, or fewer workers"
+        )
+    return task
+
+
 @dataclass(frozen=True)
 class Runner:
     """Runs the tasks of a stage.
@@ -65,20 +80,19 @@ class Runner:
     progress: bool
 
     @classmethod
-    def on(cls, executor: Any, memory: str | int | None, progress: bool) -> Runner:
+    def on(cls, executor: Any, work: Path, memory: str | int | None, progress: bool) -> Runner:
         """The runner on an Executor, or on a Dask client, which has `get_executor`.
 
-        memory: for all workers of an Executor together, or for each worker process of a cluster; see `memory_bytes`.
+        work: folder of the files; memory: for all workers of an Executor together, or for each worker process of a
+        cluster; see `memory_bytes`.
 
-        Raises InputError if that is not enough for the smallest splits.
+        Raises InputError if that is not enough, or a worker of the cluster cannot take part.
         """
-        if is_cluster(executor):
-            threads_of: dict[str, int] = executor.nthreads()
-            if not threads_of:
-                raise InputError("the cluster has no worker: start some, then build again")
-            slots, task_bytes = sum(threads_of.values()), task_memory(memory_bytes(memory), 1, max(threads_of.values()))
-            return cls(executor.get_executor(pure=False, retries=RETRIES), slots, task_bytes, progress)
-        if not callable(getattr(executor, "submit", None)):
+        if hasattr(executor, "get_executor"):
+            n_threads = _checked_workers(executor, work)
+            task_bytes = task_memory(memory_bytes(memory), 1, max(n_threads))
+            return cls(executor.get_executor(pure=False, retries=RETRIES), sum(n_threads), task_bytes, progress)
+        if not isinstance(executor, Executor):
             kind = type(executor).__name__
             raise InputError(f"executor is {kind}: give an executor of concurrent.futures or a Dask client")
         slots = getattr(executor, "_max_workers", None) or n_cores(None)
@@ -113,42 +127,24 @@ class Runner:
             ) from None
 
 
-def task_memory(memory: int, processes: int, threads: int) -> int:
-    """Bytes that a task may take if `processes` processes, of `threads` threads each, share `memory` bytes.
-
-    Raises InputError if that is not enough for the smallest splits.
-    """
-    slots = processes * threads
-    task = (memory - processes * BASE) // (slots + 1)  # the process that builds holds a split too
-    if task < TEXT_FACTOR * SMALLEST:
-        least = processes * BASE + (slots + 1) * TEXT_FACTOR * SMALLEST
-        raise InputError(
-            f"memory: {slots} tasks at once take at least {least >> 20:,} MiB: give more memory, or fewer workers"
-        )
-    return task
-
-
-def is_cluster(executor: Any) -> bool:
-    """Whether an executor is a client of a Dask cluster."""
-    return hasattr(executor, "get_executor")
-
-
-def check_workers(executor: Any, folder: Path) -> None:
-    """Raise InputError unless all workers of a cluster have this version of una_fast, and see `folder`."""
-    if not is_cluster(executor):
-        return
+def _checked_workers(client: Any, work: Path) -> list[int]:
+    """The threads of each worker of a cluster. All must have this version of una_fast, and see the folder `work`."""
+    n_threads = list(client.nthreads().values())
+    if not n_threads:
+        raise InputError("the cluster has no worker: start some, then build again")
     try:
-        answers = executor.run(worker_answer, folder, on_error="return")
+        answers = client.run(worker_answer, work, on_error="return")
     except Exception as error:  # whatever it raises for functions that workers cannot load
         answers = {"of the cluster": error}
     for worker, answer in answers.items():
         if answer != (VERSION, True):
             raise InputError(
                 f"worker {worker} answers {answer!r}, not {(VERSION, True)}: it must have una_fast {VERSION}, with the "
-                f"same Python and packages, and see {folder}, on a disk that all machines share"
+                f"same Python and packages, and see {work}, on a disk that all machines share"
             )
+    return n_threads
 
 
-def worker_answer(folder: Path) -> tuple[str, bool]:
+def worker_answer(work: Path) -> tuple[str, bool]:
     """Runs on a worker: its version of una_fast, and whether it sees the folder."""
-    return VERSION, folder.exists()
+    return VERSION, work.exists()

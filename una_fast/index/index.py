@@ -17,9 +17,9 @@ from una_fast.arrays import ID, MAX_IDS, POINTER, SCORE, RaggedArray, StringNumb
 from una_fast.corpus.word_tokenizers import (
     NAMED,
     SEGMENTERS,
-    Probe,
     Split,
     check_probe,
+    probe_words,
     resolve_tokenizer,
     tokenizer_name,
 )
@@ -74,24 +74,13 @@ class Index:
             pickled as its path, and another process opens the same folder.
     """
 
-    def __init__(
-        self,
-        arrays: dict[str, np.ndarray],
-        sources: list[dict[str, Any]],
-        word_tokenizer: str | Split,
-        lowercase: bool,
-        word_probe: Probe | None = None,
-        path: Path | None = None,
-    ):
-        """arrays: by the names that they have in its folder (see `DTYPES`)."""
-        self._arrays = arrays
-        self.chunks, self.terms, self.sentences, self.word_ids = tables_of(arrays)
+    def __init__(self, arrays: Arrays, meta: dict[str, Any], word_tokenizer: str | Split, path: Path | None = None):
+        """arrays: by the names that they have in its folder (see `DTYPES`); meta: as `index_meta` makes it."""
+        self._arrays, self._meta = arrays, meta
+        self.chunks, self.terms, self.sentences, self.word_ids = tables_of(arrays).values()
         self.document_frequency, self.idf, self.max_tfidf = (arrays[name] for name in SCORES)
-        self.sources = sources
-        self.word_tokenizer = word_tokenizer
-        self.lowercase = lowercase
-        self.word_probe = word_probe
-        self.path = path
+        self.sources, self.lowercase, self.word_probe = meta["sources"], meta["lowercase"], meta.get("word_probe")
+        self.word_tokenizer, self.path = word_tokenizer, path
 
     @property
     def n_documents(self) -> int:
@@ -109,7 +98,7 @@ class Index:
 
         Indexes of the same fingerprint are equal byte for byte.
         """
-        tokenizer = tokenizer_name(self.word_tokenizer) if self.word_probe is None else self.word_probe
+        tokenizer = self._meta["word_tokenizer"] if self.word_probe is None else self.word_probe
         made_from = [[source["xxh3_128"] for source in self.sources], tokenizer, self.lowercase, SCORE_LAW]
         return xxhash.xxh3_128_hexdigest(repr(made_from).encode())
 
@@ -152,8 +141,7 @@ class Index:
         something else than an index.
         """
         folder = resolved(path)
-        meta = index_meta(self.sources, self.word_tokenizer, self.word_probe, self.lowercase)
-        save_arrays(folder, KIND, VERSION, meta, self._arrays)
+        save_arrays(folder, KIND, VERSION, self._meta, self._arrays)
         self.path = folder
         logger.info("index saved: %s", folder)
 
@@ -242,7 +230,7 @@ def load_index(
 
         check_sources(folder, meta["sources"], source_digests(corpus, column, quoting))
     tokenizer = _checked_tokenizer(folder, meta, word_tokenizer)
-    return Index(arrays, meta["sources"], tokenizer, meta["lowercase"], meta.get("word_probe"), folder.resolve())
+    return Index(arrays, meta, tokenizer, folder.resolve())
 
 
 def _checked_tokenizer(folder: Path, meta: dict[str, Any], given: str | Split | None) -> str | Split:
@@ -267,19 +255,17 @@ def _reopen(folder: Path, word_tokenizer: Split | None, fingerprint: str) -> Ind
     return index
 
 
-def index_meta(
-    sources: list[dict[str, Any]], word_tokenizer: str | Split, word_probe: Probe | None, lowercase: bool
-) -> dict[str, Any]:
+def index_meta(sources: list[dict[str, Any]], word_tokenizer: str | Split, lowercase: bool) -> dict[str, Any]:
     """The metadata in the manifest of an index."""
-    made = {"sources": sources, "word_tokenizer": tokenizer_name(word_tokenizer), "word_probe": word_probe}
-    return {**made, "lowercase": lowercase, "score_law": SCORE_LAW}
+    tokenizer = {"word_tokenizer": tokenizer_name(word_tokenizer), "word_probe": probe_words(word_tokenizer)}
+    return {"sources": sources, **tokenizer, "lowercase": lowercase, "score_law": SCORE_LAW}
 
 
-def tables_of(arrays: dict[str, np.ndarray]) -> tuple[StringTable, StringTable, RaggedArray, RaggedArray]:
-    """Chunks, terms, the chunk ids and the term ids of each document."""
-    chunks, terms = (StringTable(arrays[f"{name}_utf8"], arrays[f"{name}_offsets"]) for name in ("chunks", "terms"))
-    rows, words = (RaggedArray(arrays[f"{name}_values"], arrays[f"{name}_indptr"]) for name in ("sentences", "words"))
-    return chunks, terms, rows, words
+def tables_of(arrays: Arrays) -> dict[str, Any]:
+    """Chunks, terms, the chunk ids and the term ids of each document, by the names of their arrays."""
+    strings = {name: StringTable(arrays[f"{name}_utf8"], arrays[f"{name}_offsets"]) for name in ("chunks", "terms")}
+    rows = {name: RaggedArray(arrays[f"{name}_values"], arrays[f"{name}_indptr"]) for name in ("sentences", "words")}
+    return {**strings, **rows}
 
 
 def check_content(folder: Path, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -304,10 +290,10 @@ def _checks(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Iterator[tup
     yield "list of arrays", arrays.keys() == DTYPES.keys()
     for name, dtype in DTYPES.items():
         yield name, arrays[name].dtype == dtype and arrays[name].ndim == 1
-    chunks, terms, sentences, words = tables_of(arrays)
-    tables = {"chunks": chunks, "terms": terms, "sentences": sentences, "words": words}
+    tables = tables_of(arrays)
     for name, (values, bounds) in ((name, vars(table).values()) for name, table in tables.items()):
         yield name, len(bounds) > 0 and bounds[0] == 0 and bounds[-1] == len(values) and _never_falls(bounds)
+    chunks, terms, sentences, words = tables.values()
     yield "chunks", chunks.is_utf8()
     yield "terms", 0 < len(terms) <= MAX_IDS and terms.is_utf8()
     yield "sentences", len(sentences) == len(words)

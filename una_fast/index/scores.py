@@ -71,6 +71,13 @@ def rank(max_tfidf: np.ndarray) -> np.ndarray:
     return np.argsort(-max_tfidf, kind="stable").astype(ID)
 
 
+def inverse(order: np.ndarray) -> np.ndarray:
+    """int32 (n,), the place of each number in `order`, which holds 0 to n - 1; of ranked terms their ranks."""
+    places = np.empty(len(order), dtype=ID)
+    places[order] = np.arange(len(order), dtype=ID)
+    return places
+
+
 def _logarithm(ratios: np.ndarray | float, plus: int = 0) -> np.ndarray:
     """ln(ratio + plus) of each ratio, correctly rounded, so the same on every processor."""
     values = np.asarray(ratios, dtype=SCORE, order="C")

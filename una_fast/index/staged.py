@@ -11,25 +11,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from una_fast.arrays import StringTable, check_id_range
 from una_fast.corpus.source import Reading, joined
 from una_fast.corpus.sources import all_blank, open_sources, read_blocks
-from una_fast.corpus.word_tokenizers import Split, probe_words, tokenizer_name
+from una_fast.corpus.word_tokenizers import Split
 from una_fast.errors import InputError
-from una_fast.index.executors import Runner, check_workers
-from una_fast.index.index import DTYPES, KIND, SCORE_LAW, VERSION, index_meta
+from una_fast.index.executors import Runner
+from una_fast.index.index import DTYPES, KIND, SCORES, VERSION, index_meta
 from una_fast.index.stages import (
     ROWS,
+    Pack,
     PackFiles,
     cut_ranks,
     label_strings,
     merge_strings,
     rank_strings,
-    read_meta,
     scan_split,
     write_array,
     write_pack,
@@ -39,7 +38,7 @@ from una_fast.storage import check_own, resolved
 from una_fast.storage.files import checksum_of, locked, remove_partial, unwritable
 from una_fast.storage.folder import Manifest, publish
 
-LAYOUT = 5  # of the files of a scan: those of another version are not used
+LAYOUT = 6  # of the files of a scan: those of another version are not used
 
 
 def build_in_stages(
@@ -59,22 +58,18 @@ def build_in_stages(
     """
     target, sources = resolved(folder), open_sources(corpus, reading)
     check_own(target, KIND)
-    probe = probe_words(tokenizer)
-    made_by = repr([tokenizer_name(tokenizer), probe, lowercase, LAYOUT, SCORE_LAW])
+    summaries: list[dict[str, Any]] = []
+    meta = index_meta(summaries, tokenizer, lowercase)
+    settings = repr([LAYOUT, meta])  # before there are summaries
     workers = ThreadPoolExecutor(n_cores(n_jobs)) if executor is None else nullcontext(executor)
     with workers as executor, open_work(target) as work:
-        runner = Runner.on(executor, memory, progress)
-        check_workers(executor, work)
-        summaries: list[dict[str, Any]] = []
-        scans = _scan(read_blocks(sources, summaries), tokenizer, lowercase, made_by, work, runner)
+        runner = Runner.on(executor, work, memory, progress)
+        scans, text_bytes = _scan(read_blocks(sources, summaries), tokenizer, lowercase, settings, work, runner)
         n_documents = sum(source["n_documents"] for source in summaries)
-        about = [read_meta(path) for path in scans]
-        if not any(meta["n_words"] for meta in about):
+        if not any(scan.length("words_values") for scan in scans):
             _delete(work, "scan-*.pack")
             raise all_blank(n_documents)
-        n_partitions = runner.n_partitions(sum(meta["n_bytes"] for meta in about))
-        checksums = _join(scans, n_partitions, n_documents, runner)
-        manifest = Manifest(KIND, VERSION, index_meta(summaries, tokenizer, probe, lowercase), checksums)
+        manifest = Manifest(KIND, VERSION, meta, _join(scans, runner.n_partitions(text_bytes), n_documents, runner))
 
         def move() -> Manifest:
             for name, file in manifest.files.items():
@@ -126,52 +121,42 @@ def _delete(work: Path, *patterns: str) -> None:
 
 
 def _scan(
-    blocks: Iterator[StringTable],
-    tokenizer: str | Split,
-    lowercase: bool,
-    made_by: str,
-    work: Path,
-    runner: Runner,
-) -> PackFiles:
-    """The scan of each split; one that an earlier build made of the same text in the same way is taken.
+    blocks: Iterator[StringTable], tokenizer: str | Split, lowercase: bool, settings: str, work: Path, runner: Runner
+) -> tuple[PackFiles, int]:
+    """The scan of each split, and the bytes of the text; the scan of an equal split by an earlier build is taken.
 
     The text of a split lies in a file until its scan is written.
     """
-    n = 0
+    n = text_bytes = 0
 
     def tasks() -> Iterator[tuple[Any, ...]]:
-        nonlocal n
+        nonlocal n, text_bytes
         for block in joined(blocks, runner.split_bytes()):
             split, scan = (work / f"{stage}-{n}.pack" for stage in ("split", "scan"))
-            n += 1
-            of = checksum_of([made_by.encode(), *(array.data for array in vars(block).values())])
-            if not scan.exists() or read_meta(scan)["of"] != of:
+            n, text_bytes = n + 1, text_bytes + len(block.utf8)
+            made_of = checksum_of([settings.encode(), *(array.data for array in vars(block).values())])
+            if not scan.exists() or Pack(scan).made_of != made_of:
                 scan.unlink(missing_ok=True)
-                write_pack(split, {"of": of}, vars(block))
+                write_pack(split, made_of, vars(block))
                 yield split, tokenizer, lowercase, scan
 
     runner.run("scan", scan_split, tasks())
-    scans = PackFiles(work, "scan", n)
-    _delete(work, *({path.name for path in work.glob("scan-*.pack")} - {path.name for path in scans}))
-    return scans
+    return PackFiles(work, "scan", n), text_bytes
 
 
 def _join(scans: PackFiles, n: int, n_documents: int, runner: Runner) -> dict[str, str]:
     """The stages after the scan, with n hash ranges. Returns the checksums of the arrays, which lie in the folder."""
-    ranked, labelled = {}, {}
-    for kind in ROWS:
-        merged, ranked[kind], labelled[kind] = (
-            PackFiles(scans.work, f"{stage}-{kind}", n) for stage in ("merge", "rank", "label")
-        )
-        merges = ((kind, scans, i, n_documents, merged) for i in range(n))
-        check_id_range(sum(runner.run("merge", merge_strings, merges)), kind)
-        spans = pairwise([None, *cut_ranks(merged), None])
-        runner.run("rank", rank_strings, ((kind, merged, *span, ranked[kind][i]) for i, span in enumerate(spans)))
-        labels = ((merged[i], ranked[kind], i, path) for i, path in enumerate(labelled[kind]))
-        runner.run("label", label_strings, labels)
     writes = []
-    for name in DTYPES:
-        kind = "chunks" if name.startswith(("chunks", "sentences")) else "terms"
-        parts = scans if name.startswith(tuple(ROWS.values())) else ranked[kind]
-        writes.append((name, parts, labelled[kind], scans.work / f"{name}.npy"))
-    return dict(zip(DTYPES, runner.run("write", write_array, writes), strict=True))
+    for kind, rows in ROWS.items():
+        merged, ranked, labelled = (PackFiles(scans.work, f"{stage}-{kind}", n) for stage in ("merge", "rank", "label"))
+        merges = ((kind, scans, i, n_documents, merged) for i in range(n))
+        starts = cut_ranks(merged, runner.run("merge", merge_strings, merges))
+        check_id_range(sum(starts[-1]), kind)
+        runner.run("rank", rank_strings, ((kind, merged, starts[i], starts[i + 1], ranked[i]) for i in range(n)))
+        runner.run("label", label_strings, ((merged, ranked, i, labelled[i]) for i in range(n)))
+        of_rows = {name for name in DTYPES if name.startswith(rows)}
+        of_strings = {name for name in DTYPES if name.startswith(kind) or (kind == "terms" and name in SCORES)}
+        writes += [(name, scans, labelled) for name in of_rows] + [(name, ranked, labelled) for name in of_strings]
+    names = [name for name, *_ in writes]
+    checksums = runner.run("write", write_array, ((*task, scans.work / f"{task[0]}.npy") for task in writes))
+    return dict(zip(names, checksums, strict=True))
