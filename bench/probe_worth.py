@@ -24,7 +24,7 @@ import una_fast
 from bench.evidence.corpora import corpus_of, write_lines
 from bench.report import table, write_between_marks
 from train.config.command import run_command
-from train.evaluation.model import Batches, load_model, rows_among
+from train.evaluation.model import Batches, load_model
 from train.evaluation.tasks.registry import EvaluationProtocol, downstream_folder, read_task
 from train.record.folder import write_json
 from una_fast.errors import InputError
@@ -65,7 +65,7 @@ class Encoders:
     def __call__(self, texts: list[str]) -> NDArray[np.float16]:
         """Embeddings (n, E, D) of length 1."""
         if new := [text for text in dict.fromkeys(texts) if text not in self.known]:
-            embedded = Batches(new, self.model.tokenizer, 128).embed(self._encode, None).half().numpy()
+            embedded = Batches([new], self.model.tokenizer, 128).embed(self._encode, None).astype(np.float16)
             self.known |= dict(zip(new, embedded.reshape(len(new), len(self.names), -1), strict=True))
         return np.stack([self.known[text] for text in texts])
 
@@ -85,7 +85,7 @@ def measured(data: Path) -> dict[str, Any]:
     found = {}
     for at, name in enumerate(encoders.names):
         encode = encoders.one(at)
-        scores = {task.name: score(task, encode) for task in tasks}
+        scores = {task.name: task.score([*map(encode, task.texts)], EvaluationProtocol()) for task in tasks}
         probes = {
             "UNA": una_fast.probe(encode, index, N),
             "random words": una_fast.probe(encode, index, N, augmenter=random),
@@ -106,13 +106,6 @@ def measured(data: Path) -> dict[str, Any]:
         for measure in MEASURES
     }
     return {"n": N, "encoders": found, "correlations": correlations}
-
-
-def score(task: Any, encode: Callable[[list[str]], NDArray]) -> float:
-    """A task's score of an encoder."""
-    distinct: dict[str, int] = {}
-    rows = [rows_among(distinct, texts) for texts in task.texts]
-    return task.score(encode([*distinct]), rows, EvaluationProtocol())
 
 
 def main() -> int:

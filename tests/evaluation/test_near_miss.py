@@ -69,8 +69,7 @@ def test_scores_are_the_plain_ones_of_dev_all_and_other_images(
         texts = list(dict.fromkeys(one[column] for one in read for column in COLUMNS))
         embeddings = dict(zip(texts, np.random.default_rng(1).normal(size=(len(texts), 4)), strict=True))
         task = read_task(data / "senteval" / "downstream", name, protocol.split)
-        rows = [np.array([texts.index(text) for text in side]) for side in task.texts]
-        score = task.score(np.array([*embeddings.values()]), rows, protocol)
+        score = task.score([np.array([embeddings[text] for text in side]) for side in task.texts], protocol)
 
         sides = [[embeddings[one[column]] for column in COLUMNS] for one in read if is_dev(one["filename"]) in kept]
         near = [cosine(caption, near_miss) for caption, _, near_miss in sides]
@@ -89,7 +88,7 @@ def test_entailments_and_contradictions_of_sick(data: Path) -> None:
         assert task.texts == [[f"{side} {i}" for i in of] for of in judged for side in "ab"]
         assert task.sizes == {split: 2 * n}
         sides = np.random.default_rng(1).normal(size=(4, n, 8))
-        score = task.score(sides.reshape(-1, 8), np.arange(4 * n).reshape(4, n), EvaluationProtocol())
+        score = task.score(sides, EvaluationProtocol())
         same, other = ([cosine(u, v) for u, v in zip(*pair, strict=True)] for pair in (sides[:2], sides[2:]))
         assert score == pytest.approx(np.mean([x > y for x, y in product(same, other)]))
 

@@ -107,8 +107,8 @@ def test_pairs_are_classified_by_difference_and_product() -> None:
     labels = np.array([int(a == b) for a, b in zip(first, second, strict=True)])
     texts = [first, second] * 2
     task = TransferTask("MRPC", texts, {"train": 60, "test": 60}, {"train": labels, "test": labels})
-    rows = [np.array([int(text) for text in side]) for side in texts]
-    scores = task.score(np.random.default_rng(0).normal(size=(120, 4)), rows, EvaluationProtocol(mode="fasttest"))
+    of_texts = np.random.default_rng(0).normal(size=(120, 4))
+    scores = task.score([of_texts[[int(text) for text in side]] for side in texts], EvaluationProtocol(mode="fasttest"))
     assert scores["accuracy"] > 75
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from una_fast.errors import InputError
-
 if TYPE_CHECKING:  # --help lists the poolings, and should not wait for torch
     from torch import Tensor
 
@@ -91,14 +89,3 @@ DEFAULT_POOLING = "cls_before_pooler"
 Head = Literal["auto", "mlp", "none"]  # what training puts on the embedding
 OF_TRAINING = {kind.in_training: name for name, kind in POOLINGS.items() if kind.in_training}
 OF_MODULES = {kind.in_modules: name for name, kind in POOLINGS.items() if kind.in_modules}
-
-
-def check_pooling(pooling: str) -> str:
-    """The name in POOLINGS of `pooling`, or "auto"; InputError for an unknown name.
-
-    Names of training ("mean") are accepted too, unless POOLINGS has another pooling of that name ("cls").
-    """
-    known = {AUTO: AUTO, **OF_TRAINING, **{name: name for name in POOLINGS}}
-    if pooling not in known:
-        raise InputError(f"unknown pooling {pooling!r}: choose one of {', '.join((AUTO, *POOLINGS))}")
-    return known[pooling]

@@ -1,4 +1,4 @@
-"""A model to evaluate, and its embeddings: each distinct sentence once, in batches of nearly equal length.
+"""A model to evaluate, and embeddings of texts: each distinct sentence once, in batches of nearly equal length.
 
 `PairScorer` scores pairs under an encoder whose weights change: the dev evaluation of training.
 Letters of shapes: B sentences of a batch, L its longest, D the width of an embedding, n distinct sentences.
@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from transformers import AutoModel
 
 from train.encoder.cpu import use_cpu_layers
-from train.encoder.pooling import AUTO, POOLINGS, check_pooling
+from train.encoder.pooling import AUTO, POOLINGS
 from train.encoder.pretrained import Modules, from_pretrained, load_tokenizer, quiet, read_modules
 from train.evaluation.similarity import cosine, spearman
 from train.evaluation.tasks.sts import StsTask
@@ -55,10 +55,14 @@ class EvaluatedModel:
         embeddings = pooling.pool(output, batch["attention_mask"])
         return nn.functional.normalize(embeddings) if self.layout.normalize else embeddings
 
-    def embed(self, texts: Sequence[str], max_length: int | None = None) -> NDArray[np.float32]:
-        """Embeddings float32 (n, D) of the texts, prepared as the model's folder says."""
-        batches = Batches(self.layout.prepared(texts), self.tokenizer, max_length or self.max_length, self.device)
-        return batches.embed(self.encode, threads=None).cpu().numpy()
+    def batches(self, lists: Iterable[Sequence[str]], max_length: int | None = None) -> Batches:
+        """The texts of some lists, prepared as the model's folder says."""
+        return Batches(lists, self.tokenizer, max_length or self.max_length, self.device, self.layout.prepared)
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Embeddings float32 (n, D) of the texts."""
+        batches = self.batches([texts])
+        return batches.embed(self.encode, threads=None)[batches.rows[0]]
 
     @property
     def max_length(self) -> int:
@@ -85,13 +89,12 @@ def pick_device(device: str) -> torch.device:
 def load_model(
     name: str, pooling: str = AUTO, precision: str = "fp32", device: str = "auto", trust: bool = False
 ) -> EvaluatedModel:
-    """The encoder of a hub name or folder, with one of POOLINGS or, for "auto", as its folder says.
+    """The encoder of a hub name or folder, with one of POOLINGS, "mean" for "avg", or "auto": as its folder says.
 
     Raises:
         InputError: the model, its tokenizer or the pooler that "cls" reads is missing.
     """
-    pooling = check_pooling(pooling)
-    place = pick_device(device)
+    pooling, place = "avg" if pooling == "mean" else pooling, pick_device(device)
     quiet()
     tokenizer = load_tokenizer(name, trust)
     layout = read_modules(name) if pooling == AUTO else Modules(pooling=pooling)
@@ -108,47 +111,61 @@ def load_model(
     return EvaluatedModel(name, network, tokenizer, place, layout)
 
 
-def rows_among(distinct: dict[str, int], texts: Iterable[str]) -> NDArray[np.int64]:
-    """The row of each text among the distinct ones, int64 (n,), so that each is encoded once, wherever it occurs.
-
-    distinct: the row of each text so far, to which new ones are added.
-    """
-    return np.fromiter((distinct.setdefault(text, len(distinct)) for text in texts), np.int64)
-
-
 class Batches:
-    """Tokenised sentences in batches sorted by length, which can be embedded any number of times.
+    """The distinct sentences of lists of texts, tokenised, which can be embedded any number of times.
 
-    Almost all batches hold sentences of one length, so little padding is computed.
+    Sorted by length, almost all batches hold sentences of one length, so little padding is computed.
+
+    rows: for each list, the rows of its texts among the distinct ones, int64 (m,).
     """
 
     def __init__(
         self,
-        texts: Sequence[str],
+        lists: Iterable[Sequence[str]],
         tokenizer: Any,
         max_length: int | None = None,
         device: str | torch.device = "cpu",
+        prepared: Callable[[Sequence[str]], Sequence[str]] = list,
     ) -> None:
-        self.device = torch.device(device)
+        """prepared: maps texts to the texts that are tokenised, as `Modules.prepared` does."""
+        distinct: dict[str, int] = {}
+        self.rows = [np.array([distinct.setdefault(text, len(distinct)) for text in of], np.int64) for of in lists]
+        self._device = torch.device(device)
         limit = min(max_length or LONGEST, tokenizer.model_max_length, LONGEST)
-        ids = tokenizer(list(texts), truncation=True, max_length=limit)["input_ids"] if texts else []
+        texts = list(prepared([*distinct]))
+        ids = tokenizer(texts, truncation=True, max_length=limit)["input_ids"] if texts else []
         lengths = np.array([len(row) for row in ids], np.int64)
-        budget = GPU_BATCH_TOKENS if self.device.type == "cuda" else CPU_BATCH_TOKENS
-        self.order = np.argsort(lengths, kind="stable")
-        rows = [self.order[start:stop] for start, stop in batch_bounds(lengths[self.order], budget)]
-        padded = (tokenizer.pad({"input_ids": [ids[row] for row in batch]}, return_tensors="pt") for batch in rows)
-        self.batches = [dict(batch.to(self.device)) for batch in padded]
+        budget = GPU_BATCH_TOKENS if self._device.type == "cuda" else CPU_BATCH_TOKENS
+        self._order = np.argsort(lengths, kind="stable")
+        bounds = batch_bounds(lengths[self._order], budget)
+        batches = ({"input_ids": [ids[row] for row in self._order[start:stop]]} for start, stop in bounds)
+        self._batches = [dict(tokenizer.pad(batch, return_tensors="pt").to(self._device)) for batch in batches]
 
-    def embed(self, encode: Encode, threads: int | None = 1) -> Tensor:
-        """Embeddings in the order of the texts, float32 (n, D), on the device.
+    def embed(self, encode: Encode, threads: int | None = 1) -> NDArray[np.float32]:
+        """Embeddings of the distinct texts, float32 (n, D).
 
-        On a CPU, `threads` batches (None: as many as PyTorch has threads) are encoded at the same time, each
-        by one thread: autocast, which belongs to a thread, must then be entered inside `encode`.
+        encode: a padded batch {"input_ids", "attention_mask", ...} of int64 (B, L) -> embeddings (B, D). It is called
+        in inference mode; the caller puts the model into eval mode. On a CPU, `threads` batches (None: as many as
+        PyTorch has threads) are encoded at the same time, each by one thread: autocast, which belongs to a thread, must
+        then be entered inside `encode`. It must be 1 if `encode` communicates with other ranks.
         """
         encoded = torch.inference_mode()(lambda batch: encode(batch).float())  # the mode belongs to a thread
-        parts = in_threads(encoded, self.batches, threads if self.device.type == "cpu" else 1)
-        with torch.inference_mode():
-            return torch.cat(parts)[torch.from_numpy(self.order.argsort()).to(self.device)]
+        parts = in_threads(encoded, self._batches, threads if self._device.type == "cpu" else 1)
+        return torch.cat(parts).cpu().numpy()[self._order.argsort()]
+
+
+class PairScorer(Batches):
+    """Spearman of scored pairs under an encoder whose weights change."""
+
+    def __init__(self, pairs: StsTask, tokenizer: Any, *args: Any, **options: Any) -> None:
+        """args, options: as for `Batches`."""
+        super().__init__(pairs.texts, tokenizer, *args, **options)
+        self._gold = pairs.gold
+
+    def __call__(self, encode: Encode, threads: int | None = 1) -> float:
+        """Spearman over all pairs; NaN if the encoder gives every pair the same similarity. As for `embed`."""
+        embeddings = self.embed(encode, threads)
+        return spearman(cosine(*(embeddings[side] for side in self.rows)), self._gold)
 
 
 def in_threads(function: Callable[[Any], Any], items: Sequence[Any], threads: int | None = None) -> list[Any]:
@@ -181,30 +198,3 @@ def batch_bounds(lengths: NDArray[np.int64], budget: int) -> list[tuple[int, int
         if full or changes:
             ends.append(stop)
     return list(pairwise([*ends, len(lengths)])) if len(lengths) else []
-
-
-class PairScorer:
-    """Spearman of scored pairs: the sentences are tokenised and sorted once, and encoded at every call."""
-
-    def __init__(
-        self,
-        pairs: StsTask,
-        tokenizer: Any,
-        max_length: int | None = None,
-        device: str | torch.device = "cpu",
-        prepared: Callable[[Sequence[str]], Sequence[str]] = list,
-    ) -> None:
-        """prepared: maps texts to the texts that are tokenised, as `Modules.prepared` does."""
-        distinct: dict[str, int] = {}
-        self._rows, self._gold = [rows_among(distinct, side) for side in pairs.texts], pairs.gold
-        self._batches = Batches(prepared([*distinct]), tokenizer, max_length, device)
-
-    def __call__(self, encode: Encode, threads: int | None = 1) -> float:
-        """Spearman over all pairs; NaN if the encoder gives every pair the same similarity.
-
-        encode: a padded batch {"input_ids", "attention_mask", ...} of int64 (B, L) -> embeddings (B, D). It is called
-        in inference mode; the caller puts the model into eval mode. On the CPU, `threads` batches are encoded at once
-        (None: as many as PyTorch has threads), which must be 1 if `encode` communicates with other ranks.
-        """
-        embeddings = self._batches.embed(encode, threads).cpu().numpy()
-        return spearman(cosine(*(embeddings[side] for side in self._rows)), self._gold)

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from train.encoder.pooling import AUTO, POOLINGS
-from train.evaluation.model import EvaluatedModel, load_model, rows_among
+from train.evaluation.model import EvaluatedModel, load_model
 from train.evaluation.similarity import whiten
-from train.evaluation.tasks.registry import FULL, KINDS, TASKS, EvaluationProtocol, Scores, Task, read_task, suite
+from train.evaluation.tasks.registry import (
+    FULL,
+    KINDS,
+    TASKS,
+    EvaluationProtocol,
+    Scores,
+    Task,
+    measures,
+    read_task,
+    suite,
+)
 from una_fast.errors import InputError
 from una_fast.text_table import aligned
 
@@ -23,26 +33,6 @@ Results = dict[str, Any]
 "model"; "protocol": the settings by name; each kind of KINDS: the scores by task; "averages": of each kind of FULL;
 "notes": sentences; "seconds": of encoding and scoring, without loading the model. None is an undefined score.
 """
-
-
-class Column(NamedTuple):
-    """What a table shows, and the measure that is averaged: `value(scores)` of each task, times `scale`."""
-
-    title: str
-    value: Callable[[Scores], float | None]
-    scale: float = 100
-
-
-def column(kind: str, protocol: Mapping[str, Any]) -> Column:
-    """The measure of a kind of tasks under a described protocol."""
-    split, of_dev = protocol["split"], protocol["split"] == "dev"
-    if kind == "sts":
-        return Column(f"Spearman x 100, 'all', {split}", lambda scores: scores["spearman"]["all"])
-    if kind == "transfer":
-        accuracy = "dev_accuracy" if of_dev else "accuracy"
-        return Column(f"Accuracy, %, {split}", lambda scores: scores[accuracy], 1)
-    images = "dev" if of_dev else "held-out" if protocol["held_out"] else "all"
-    return Column(f"Near-misses x 100, {images} images", lambda scores: scores)
 
 
 def score_model(
@@ -80,21 +70,20 @@ def read_tasks(downstream: Path, names: Sequence[str], split: str) -> tuple[list
 
 def evaluate(model: EvaluatedModel, tasks: Sequence[Task], protocol: EvaluationProtocol) -> Results:
     """Score `model` on all tasks; each distinct sentence of them is encoded once."""
-    distinct: dict[str, int] = {}
-    rows = [[rows_among(distinct, texts) for texts in task.texts] for task in tasks]
     max_length = min(protocol.max_length or model.max_length, model.max_length)
-    embeddings = model.embed([*distinct], max_length)
-    described = describe(protocol, model, max_length)
-    measures = {kind: column(kind, described) for kind in KINDS}
-    scores: dict[str, dict[str, Scores]] = {kind: {} for kind in KINDS}
-    notes = []
-    for task, task_rows in zip(tasks, rows, strict=True):
+    batches = model.batches([texts for task in tasks for texts in task.texts], max_length)
+    embeddings, rows = batches.embed(model.encode, threads=None), iter(batches.rows)
+    results: Results = {"model": model.name, "protocol": describe(protocol, model, max_length)}
+    results |= {kind: {} for kind in KINDS}
+    for task in tasks:
+        task_rows = [next(rows) for _ in task.texts]
         space = whiten(embeddings, np.concatenate(task_rows)) if protocol.whiten else embeddings
-        scores[task.kind][task.name] = of_task = _or_none(task.score(space, task_rows, protocol))
-        if measures[task.kind].value(of_task) is None:
-            notes.append(f"{task.name}: no score is defined: all gold scores or all similarities are equal, or too few")
-    averages = {kind: _mean(measures[kind], scores[kind]) for kind in FULL}
-    return {"model": model.name, "protocol": described, **scores, "averages": averages, "notes": notes}
+        scores = task.score([space[part] for part in task_rows], protocol)
+        results[task.kind][task.name] = _or_none(scores)
+    undefined = (name for kind in KINDS for name, value in measures(kind, results).items() if value is None)
+    why = "no score is defined: all gold scores or all similarities are equal, or too few"
+    averages = {kind: _mean(measures(kind, results).values()) for kind in FULL}
+    return {**results, "averages": averages, "notes": [f"{name}: {why}" for name in undefined]}
 
 
 def describe(protocol: EvaluationProtocol, model: EvaluatedModel, max_length: int) -> dict[str, Any]:
@@ -123,25 +112,25 @@ def describe(protocol: EvaluationProtocol, model: EvaluatedModel, max_length: in
 
 def format_results(results: Results) -> str:
     """All tables of `results`, then the protocol, then the notes."""
-    protocol = results["protocol"]
-    parts = [_table(column(kind, protocol), results[kind], kind) for kind in KINDS if results[kind]]
-    lines = [f"model: {results['model']}", "protocol", *(f"  {name}: {value}" for name, value in protocol.items())]
-    return "\n\n".join([*parts, "\n".join(lines), *(f"note: {note}" for note in results["notes"])])
+    tables = [_table(kind, results) for kind in KINDS if results[kind]]
+    settings = [f"  {name}: {value}" for name, value in results["protocol"].items()]
+    lines = "\n".join([f"model: {results['model']}", "protocol", *settings])
+    return "\n\n".join([*tables, lines, *(f"note: {note}" for note in results["notes"])])
 
 
-def _table(measure: Column, tasks: Mapping[str, Scores], kind: str) -> str:
-    heads = [TASKS[name].title for name in tasks]
-    values = [measure.value(scores) for scores in tasks.values()]
-    if len(tasks) > 1 and kind in FULL:
-        heads.append("Avg." if {*tasks} == {*suite(kind)} else f"mean of {len(tasks)}")
-        values.append(_mean(measure, tasks))
-    cells = ["-" if value is None else f"{value * measure.scale:.2f}" for value in values]
-    return "\n".join([measure.title, *aligned([heads, cells])])
+def _table(kind: str, results: Results) -> str:
+    of_tasks, row = measures(kind, results), KINDS[kind]
+    shown = {TASKS[name].title: value for name, value in of_tasks.items()}
+    if len(of_tasks) > 1 and row.average:
+        label = "Avg." if {*of_tasks} == {*suite(kind)} else f"mean of {len(of_tasks)}"
+        shown[label] = results["averages"][kind]
+    cells = ["-" if value is None else f"{value * (100 / row.unit):.2f}" for value in shown.values()]
+    return "\n".join([f"{row.heading}, {results['protocol']['split']}", *aligned([[*shown], cells])])
 
 
-def _mean(measure: Column, tasks: Mapping[str, Scores]) -> float | None:
-    """Mean of a measure, unscaled, over the tasks for which it is defined; None if there is no such task."""
-    defined = [value for scores in tasks.values() if (value := measure.value(scores)) is not None]
+def _mean(values: Iterable[float | None]) -> float | None:
+    """Mean of the values that are defined; None if there is none."""
+    defined = [value for value in values if value is not None]
     return sum(defined) / len(defined) if defined else None
 
 

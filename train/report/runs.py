@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from train.config.run import compared
-from train.evaluation.tasks.registry import TASKS, suite
+from train.evaluation.tasks.registry import KINDS, TASKS, measures, suite
 from train.record.folder import DEV, DEV_LAST, EVALUATION, METRICS, OLD_DEV, SUMMARY, dev_name, read_json
 from una_fast.errors import InputError
 
-STS_AVERAGE = "STS average"
+STS_AVERAGE = KINDS["sts"].average
 DEV_START = "dev_start/"  # before the name of the dev file: the score before training
 BELOW = ("", "*/", "runs/*/*/")  # where a folder has runs: itself, seeds of a command, tables of the paper
 LOSSES = ("loss without negatives", "loss with negatives")  # curves: a step with negatives has twice the candidates
@@ -86,14 +86,13 @@ def _defined(scores: Mapping[str, float | None]) -> dict[str, float]:
 
 def read_evaluation(path: Path) -> dict[str, float]:
     """The scores of evaluation.json as fractions by name, and the average of a suite of which all tasks are there."""
-    content = read_json(path)
-    protocol = content["protocol"]
-    accuracy = "dev_accuracy" if protocol["split"] == "dev" else "accuracy"
-    sts = _defined({task: of["spearman"][protocol["aggregate"]] for task, of in content.get("sts", {}).items()})
-    transfer = {task: of[accuracy] / 100 for task, of in content.get("transfer", {}).items()}
-    suites = {"sts": (sts, STS_AVERAGE), "transfer": (transfer, "transfer average")}
-    whole = {name: sum(of.values()) / len(of) for kind, (of, name) in suites.items() if {*of} == {*suite(kind)}}
-    return {**sts, **transfer, **_defined(content.get("near-miss", {})), **whole}
+    content, scores = read_json(path), {}
+    for kind, row in KINDS.items():
+        of_kind = {task: score / row.unit for task, score in _defined(measures(kind, content)).items()}
+        scores |= of_kind
+        if row.average and {*of_kind} == {*suite(kind)}:
+            scores[row.average] = sum(of_kind.values()) / len(of_kind)
+    return scores
 
 
 def title(score: str) -> str:

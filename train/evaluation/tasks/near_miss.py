@@ -48,11 +48,11 @@ class NearMissTask(Task):
     kind = "near-miss"
     dev: NDArray[np.bool_] | None = None  # (n,), entries whose image is for tuning; None where entries have no image
 
-    def score(self, embeddings: NDArray, rows: Sequence[NDArray], protocol: EvaluationProtocol) -> Scores:
+    def score(self, embeddings: Sequence[NDArray], protocol: EvaluationProtocol) -> Scores:
         """The fraction that the measure of the task gives."""
         if protocol.held_out and self.dev is not None:
-            rows = [part[~self.dev] for part in rows]
-        first, second, *others = (embeddings[part] for part in rows)
+            embeddings = [part[~self.dev] for part in embeddings]
+        first, second, *others = embeddings
         same = cosine(first, second)
         if self.name == "sick_auc":
             return auc(same, cosine(*others))

@@ -1,7 +1,7 @@
 """The tasks by name, one row each, the protocol of an evaluation, and how the tasks' files are read. Imports no torch.
 
 A new task of a kind is a row and a module with `read(folder, name, split)`, which returns a `Task`. A new kind is a row
-in KINDS with such a module, and what its tables show in `columns` of `scoring.py`.
+in KINDS with such a module.
 """
 
 from __future__ import annotations
@@ -24,12 +24,22 @@ from una_fast.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+
+class Kind(NamedTuple):
+    """Tasks that are scored alike."""
+
+    module: str  # with `read`
+    heading: str  # of its table
+    unit: float = 1  # the highest value of its measure
+    average: str = ""  # what papers call the mean over its suite
+
+
 KINDS = {
-    "sts": "train.evaluation.tasks.sts",
-    "transfer": "train.evaluation.tasks.transfer",
-    "near-miss": "train.evaluation.tasks.near_miss",
+    "sts": Kind("train.evaluation.tasks.sts", "Spearman x 100, 'all'", average="STS average"),
+    "transfer": Kind("train.evaluation.tasks.transfer", "Accuracy, %", 100, "transfer average"),
+    "near-miss": Kind("train.evaluation.tasks.near_miss", "Near-misses x 100"),
 }
-FULL = ("sts", "transfer")  # the suites of which papers report the mean; together, "full"
+FULL = tuple(name for name, kind in KINDS.items() if kind.average)  # together, "full"
 NEAR_MISSES = "near_miss"  # the folder of SugarCrepe++, beside senteval/
 
 
@@ -92,7 +102,7 @@ def read_task(folder: Path, name: str, split: str = "test") -> Task:
         InputError: the task's files are missing or damaged, or it has no such split.
     """
     row = TASKS[name]
-    return import_module(row.module or KINDS[row.kind]).read(folder, name, split)
+    return import_module(row.module or KINDS[row.kind].module).read(folder, name, split)
 
 
 def task_names(tasks: str, mode: str = "test") -> list[str]:
@@ -174,6 +184,17 @@ class EvaluationProtocol:
 Scores = Any  # of one task: a number, or a dictionary of JSON types; NaN is an undefined score
 
 
+def measures(kind: str, results: Mapping[str, Any]) -> dict[str, float | None]:
+    """What tables show of each task of a kind, in its unit: Spearman of all pairs, accuracy, or the one score there is.
+
+    results: the content of evaluation.json.
+    """
+    scores, accuracy = results.get(kind, {}), "dev_accuracy" if results["protocol"]["split"] == "dev" else "accuracy"
+    if kind == "sts":
+        return {task: of["spearman"]["all"] for task, of in scores.items()}
+    return {task: of[accuracy] for task, of in scores.items()} if kind == "transfer" else dict(scores)
+
+
 @dataclass(frozen=True)
 class Task(ABC):
     """A task with its sentences and gold labels in memory."""
@@ -184,12 +205,8 @@ class Task(ABC):
     sizes: dict[str, int]  # pairs or examples of each split that was read
 
     @abstractmethod
-    def score(self, embeddings: NDArray, rows: Sequence[NDArray], protocol: EvaluationProtocol) -> Scores:
-        """The scores of the task.
-
-        embeddings: (n, D), of distinct sentences; rows: for each list of `texts`, the rows of its sentences in
-        `embeddings`, int64 (m,).
-        """
+    def score(self, embeddings: Sequence[NDArray], protocol: EvaluationProtocol) -> Scores:
+        """The scores of the task from the embeddings (m, D) of each list of `texts`."""
 
 
 def downstream_folder(data: str | os.PathLike[str] | None = None) -> Path:

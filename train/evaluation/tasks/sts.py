@@ -47,9 +47,9 @@ class StsTask(Task):
     gold: NDArray[np.float64]
     subsets: dict[str, slice] = field(default_factory=dict)  # consecutive parts of the pairs, in order
 
-    def score(self, embeddings: NDArray, rows: Sequence[NDArray], protocol: EvaluationProtocol) -> Scores:
+    def score(self, embeddings: Sequence[NDArray], protocol: EvaluationProtocol) -> Scores:
         """Correlations over all pairs, and Spearman's of each subset."""
-        similarity = cosine(*(embeddings[side] for side in rows))
+        similarity = cosine(*embeddings)
         return {
             "pairs": len(self.gold),
             **{name: {"all": measure(similarity, self.gold)} for name, measure in MEASURES.items()},

@@ -183,12 +183,11 @@ class TransferTask(Task):
     kind = "transfer"
     labels: dict[str, NDArray[np.int64]]  # the classes of each split
 
-    def score(self, embeddings: NDArray, rows: Sequence[NDArray], protocol: EvaluationProtocol) -> Scores:
+    def score(self, embeddings: Sequence[NDArray], protocol: EvaluationProtocol) -> Scores:
         """Accuracies on dev and on test in percent, by SentEval's protocol for the splits."""
-        n_sides, data = len(rows) // len(self.labels), {}
+        n_sides, data = len(embeddings) // len(self.labels), {}
         for i, (split, labels) in enumerate(self.labels.items()):
-            sides = [embeddings[part] for part in rows[i * n_sides :][:n_sides]]
-            data[split] = Labelled(_features(sides), torch.from_numpy(labels))
+            data[split] = Labelled(_features(embeddings[i * n_sides :][:n_sides]), torch.from_numpy(labels))
         n_classes = 1 + max(int(labels.max()) for labels in self.labels.values())
         if "test" in data:
             accuracies = validated(data["train"], data["test"], n_classes, protocol.fit, data.get("dev"))
