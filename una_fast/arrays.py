@@ -113,14 +113,6 @@ class StringTable(Sequence[str]):
             np.concatenate([table.utf8 for table in (self, *others)]), np.concatenate([self.offsets, *offsets])
         )
 
-    def exchanged(self, rows: np.ndarray, strings: Sequence[str]) -> StringTable:
-        """These strings, with `strings` in the place of the strings ``rows``, integers (m,)."""
-        if not len(rows):
-            return self
-        order = np.arange(len(self), dtype=POINTER)
-        order[rows] = len(self) + np.arange(len(rows))
-        return self.followed_by(StringTable.from_strings(strings)).take(order)
-
     def rows_with(self, *contents: bytes) -> np.ndarray:
         """int64, ascending: the numbers of the strings that hold one of `contents`, none of them empty."""
         strings = _arrow_array(pa.large_string(), self.offsets, self.utf8, length=len(self))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from una_fast.augment.base import TextAugmentation
 from una_fast.augment.counter_rng import CounterRNG, SampleKey
 from una_fast.augment.explain import WordExplanation
-from una_fast.augment.text_rows import TextRows
+from una_fast.augment.rows import Rows
 from una_fast.augment.una import Augmenter
 from una_fast.index.index import Index
 
@@ -25,7 +25,7 @@ class Control(TextAugmentation):
     """Whole sentences of the index in place of altered ones: a subclass says which row stands for which."""
 
     def __init__(self, index: Index, seed: int = 42, tokenizer: Any = None, n_jobs: int | None = None) -> None:
-        super().__init__(index, tokenizer, n_jobs, {"seed": seed})
+        super().__init__(index, seed=seed, tokenizer=tokenizer, n_jobs=n_jobs)
         self._seed = seed
 
     def others(self, rows: NDArray[np.int64], draws: SampleKey) -> NDArray[np.int64]:
@@ -37,14 +37,12 @@ class Control(TextAugmentation):
         """The random numbers of rows."""
         return CounterRNG(self._seed, draws.epoch, rows, draws.sample_index)
 
-    def _of_text(self, text: TextRows, draws: SampleKey) -> list[str]:
-        """One of all documents for each text."""
-        found = self.draws(text.keys, draws).below(self.index.n_documents, 1)[:, 0]
+    def _texts(self, source: Rows, rows: NDArray[np.int64], draws: SampleKey) -> list[str]:
+        """The other sentence of each row, and one of all documents for any text."""
+        if source.keys is None:
+            return [self.index.sentence(row) for row in self.others(rows, draws).tolist()]
+        found = self.draws(source.keys[rows], draws).below(self.index.n_documents, 1)[:, 0]
         return [self.index.sentence(row) for row in found.tolist()]
-
-    def _of_rows(self, rows: NDArray[np.int64], draws: SampleKey) -> list[str]:
-        """The text of each row."""
-        return [self.index.sentence(row) for row in self.others(rows, draws).tolist()]
 
 
 class OtherSentence(Control):
@@ -93,10 +91,12 @@ class MinedAndUna(Mined):
         self._settings |= {"beta": beta}
         self._una = Augmenter(index, beta=beta, radius="1%", seed=seed, surface="kept", n_jobs=n_jobs)
 
-    def _of_rows(self, rows: NDArray[np.int64], draws: SampleKey) -> list[str]:
+    def _texts(self, source: Rows, rows: NDArray[np.int64], draws: SampleKey) -> list[str]:
         """The text of each row."""
+        mined = super()._texts(source, rows, draws)
+        if source.keys is not None:
+            return mined
         is_mined = self.draws(rows, draws).units(1, number=1)[:, 0] < 0.5
-        mined = super()._of_rows(rows, draws)
         altered = self._una.texts(rows, draws.epoch, sample_index=draws.sample_index)
         return [one if taken else other for one, other, taken in zip(mined, altered, is_mined, strict=True)]
 
@@ -153,13 +153,9 @@ class Spliced(Control):
     def put(self, word: WordExplanation, written: str, unit: float) -> str:
         """What stands for a word that UNA replaces. written: the word in its sentence; unit: uniform in [0, 1)."""
 
-    def _of_text(self, text: TextRows, draws: SampleKey) -> list[str]:
+    def _texts(self, source: Rows, rows: NDArray[np.int64], draws: SampleKey) -> list[str]:
         """Each text with other words."""
-        return [self._splice(utf8.decode(), draws) for utf8 in text.texts]
-
-    def _of_rows(self, rows: NDArray[np.int64], draws: SampleKey) -> list[str]:
-        """The text of each row."""
-        return [self._splice(self.index.sentence(row), draws) for row in rows.tolist()]
+        return [self._splice(source.sentence(row), draws) for row in rows.tolist()]
 
     def _splice(self, sentence: str, draws: SampleKey) -> str:
         lower, parts, end = sentence.lower(), [], 0

@@ -42,7 +42,7 @@ def measure(index: una_fast.Index, family: str) -> tuple[float, float, float, fl
     again, as_words = min(cost(0) for _ in range(AGAIN)), min(cost(0, paper) for _ in range(AGAIN))
     left = np.ones(len(rows), dtype=np.uint8)
     ids = out["input_ids"].numpy(), out["attention_mask"].numpy()
-    una._detokenizer.fill(rows, una._draw(rows, SampleKey()), *ids, left)
+    una._surface.fill(una._kernel, rows, SampleKey(), *ids, left)
     return again, statistics.median(cost(epoch) for epoch in range(1, EPOCHS + 1)), as_words, left.mean()
 
 

@@ -46,7 +46,7 @@ def test_negatives_are_those_of_the_reference(index, radius):
 
     rows, setting = [row.tolist() for row in index.word_ids], {"beta": 0.7, "others_of": others_of}
     expected = reference_negatives(rows, index, len(rows), radius, setting, seed=5, epoch=3)
-    assert [row.tolist() for row in una._draw(ROWS, SampleKey(3))] == expected
+    assert [row.tolist() for row in una._draw(una._documents, ROWS, SampleKey(3))] == expected
 
 
 def test_unseen_words_too(index):
@@ -62,6 +62,7 @@ def test_unseen_words_too(index):
 
 def test_without_it_both_surfaces_have_the_same_draws(index):
     paper, kept = (una_fast.Augmenter(index, surface=surface, same_script=False) for surface in ("paper", "kept"))
-    assert np.array_equal(paper._draw(ROWS, SampleKey()).values, kept._draw(ROWS, SampleKey()).values)
+    drawn = [una._draw(una._documents, ROWS, SampleKey()).values for una in (paper, kept)]
+    assert np.array_equal(*drawn)
     same = una_fast.Augmenter(index, surface="paper", same_script=True)
     assert paper.negatives(ROWS) == same.negatives(ROWS)

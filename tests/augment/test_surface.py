@@ -77,7 +77,7 @@ def test_negatives_are_those_of_plain_python(settings):
     index = una_fast.build_index([*LINES, *ODD], **settings)
     una, rows, lowercase = una_fast.Augmenter(index, radius=500), range(len(index)), index.lowercase
     for epoch in range(3):
-        drawn = una._draw(np.arange(len(index)), SampleKey(epoch, 0))
+        drawn = una._draw(una._documents, np.arange(len(index)), SampleKey(epoch))
         expected = []
         for row in rows:
             new = [None if i == j else index.terms[j] for i, j in zip(index.word_ids[row], drawn[row], strict=True)]
@@ -91,12 +91,12 @@ def test_the_table_of_strings_stays_within_its_bytes(index, monkeypatch):
     rows, of_a_batch, forgotten = range(32), 32 * 40 * 100, 0
     for epoch in range(12):
         monkeypatch.setattr(surface, "MOST_BYTES", 2**26)
-        expected, before = una.negative_ids(rows, epoch), bounded._detokenizer._units.n_bytes
+        expected, before = una.negative_ids(rows, epoch), bounded._surface._units.n_bytes
         monkeypatch.setattr(surface, "MOST_BYTES", 10_000)
         assert torch.equal(bounded.negative_ids(rows, epoch)["input_ids"], expected["input_ids"])
-        forgotten += bounded._detokenizer._units.n_bytes < before
-        assert bounded._detokenizer._units.n_bytes < 10_000 + of_a_batch
-    assert forgotten > 1 and una._detokenizer._units.n_bytes > 20_000
+        forgotten += bounded._surface._units.n_bytes < before
+        assert bounded._surface._units.n_bytes < 10_000 + of_a_batch
+    assert forgotten > 1 and una._surface._units.n_bytes > 20_000
 
 
 @pytest.mark.parametrize("kind", ["kept", "paper"])
@@ -133,8 +133,7 @@ def test_few_rows_are_left_for_the_tokenizer():
     lines = ["The {}, a {} of {}, was seen ({} and {}).".format(*group) for group in groups]
     una = una_fast.Augmenter(una_fast.build_index(lines), tokenizer=roberta(), keep_punctuation=True, radius=10)
     rows, left = np.arange(len(lines)), np.ones(len(lines), dtype=np.uint8)
-    drawn, filled = una._draw(rows, SampleKey()), np.empty((2, len(lines), 32), dtype=np.int64)
-    una._detokenizer.fill(rows, drawn, *filled, left)
+    una._surface.fill(una._kernel, rows, SampleKey(), *np.empty((2, len(lines), 32), dtype=np.int64), left)
     assert not left.any()
 
 
@@ -160,7 +159,6 @@ def test_a_script_without_spaces_stays_without(index):
         texts = una.negatives(range(len(lines)), epoch)
         assert [text.count(" ") for text in texts] == [line.count(" ") for line in lines]
         assert all(text != line for text, line in zip(texts, lines, strict=True))
-        assert texts == una._detokenizer.rows(np.arange(6), una._draw(np.arange(6), SampleKey(epoch, 0)))
 
 
 def pairs(sentence):

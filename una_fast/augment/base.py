@@ -17,8 +17,9 @@ from una_fast._kernels.draws.rows import RowKernel
 from una_fast.arrays import RaggedArray
 from una_fast.augment.counter_rng import CounterRNG, SampleKey, seed_of, takes_draw_set
 from una_fast.augment.kept_words import KeptWords
-from una_fast.augment.surface import QUOTES, Detokenizer
-from una_fast.augment.text_rows import TextReader, TextRows
+from una_fast.augment.rows import Rows, documents_of, read_rows
+from una_fast.augment.surface import QUOTES, KeptSurface, PaperSurface
+from una_fast.corpus.word_tokenizers import word_tokenizer
 from una_fast.errors import InputError
 from una_fast.index.index import Index
 from una_fast.parallel import RowThreads, n_cores
@@ -27,7 +28,7 @@ from una_fast.tokens.ids import TokenIds, checked_rows, token_tensors
 if TYPE_CHECKING:
     import torch
 
-Rows: TypeAlias = "Sequence[int] | np.ndarray | torch.Tensor"
+RowNumbers: TypeAlias = "Sequence[int] | np.ndarray | torch.Tensor"
 ROWS_A_THREAD = 1024  # below it, handing rows to another thread (50 us) costs more than it saves
 
 
@@ -43,23 +44,22 @@ class TextAugmentation(ABC):
 
     kept_words = KeptWords()
 
-    def __init__(self, index: Index, tokenizer: Any, n_jobs: int | None, settings: dict[str, Any]):
+    def __init__(self, index: Index, *, tokenizer: Any = None, n_jobs: int | None = None, **settings: Any):
         self._settings = {**settings, "tokenizer": tokenizer, "n_jobs": n_jobs}
         self.index = index
         self.tokens = None if tokenizer is None else TokenIds(index, tokenizer, n_jobs)
-        self._reader = TextReader(index)
+        self._documents, self._split = documents_of(index), word_tokenizer(index.word_tokenizer, index.lowercase)
 
     @abstractmethod
-    def _of_text(self, text: TextRows, key: SampleKey) -> list[str]:
-        """The augmented rows of `text`."""
-
-    @abstractmethod
-    def _of_rows(self, rows: np.ndarray, key: SampleKey) -> list[str]:
-        """The augmented documents of `rows`, int64 (B,)."""
+    def _texts(self, source: Rows, rows: np.ndarray, key: SampleKey) -> list[str]:
+        """The augmented `rows`, int64 (B,), of `source`: of the documents, or of any text."""
 
     def _fill(self, rows: np.ndarray, key: SampleKey, input_ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
-        """Fill both, int64 (B, L), as `_of_rows`; returns the lines that the tokenizer has to encode: here all."""
+        """Fill both, int64 (B, L), by documents; returns the lines that the tokenizer has to encode: here all."""
         return np.arange(len(rows))
+
+    def _read(self, sentences: Iterable[str]) -> Rows:
+        return read_rows(sentences, self.index, self._split)
 
     @takes_draw_set
     def augment(self, sentences: Iterable[str], epoch: int = 0, *, sample_index: int = 0) -> list[str]:
@@ -74,18 +74,19 @@ class TextAugmentation(ABC):
             InputError: `sentences` is one str, an item is not a str, or `epoch` or `sample_index` is out of its range.
 
         """
-        key = SampleKey(epoch, sample_index)
-        return self._of_text(self._reader.read(sentences), key)
+        key, source = SampleKey(epoch, sample_index), self._read(sentences)
+        return self._texts(source, np.arange(len(source.words)), key)
 
     @takes_draw_set
-    def texts(self, rows: Rows, epoch: int = 0, *, sample_index: int = 0) -> list[str]:
+    def texts(self, rows: RowNumbers, epoch: int = 0, *, sample_index: int = 0) -> list[str]:
         """The augmented text of each document in `rows`, integers (B,); a blank document gives ""."""
-        return self._of_rows(checked_rows(rows, self.index.n_documents), SampleKey(epoch, sample_index))
+        rows = checked_rows(rows, self.index.n_documents)
+        return self._texts(self._documents, rows, SampleKey(epoch, sample_index))
 
     @takes_draw_set
     def token_ids(
         self,
-        rows: Rows,
+        rows: RowNumbers,
         epoch: int = 0,
         max_length: int = 32,
         out: dict[str, torch.Tensor] | None = None,
@@ -114,20 +115,19 @@ class TextAugmentation(ABC):
         out = token_tensors(len(rows), max_length, self.tokens, out)
         lines = self._fill(rows, key, out["input_ids"].numpy(), out["attention_mask"].numpy())
         if len(lines):
-            self.tokens.write_texts(self._of_rows(rows[lines], key), lines, out)
+            self.tokens.write_texts(self._texts(self._documents, rows[lines], key), lines, out)
         return out
 
     def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> Any:
         """The words of `sentence`, and `augment([sentence], epoch)`; prints as two lines."""
-        text = self._reader.read([sentence])
-        (result,) = self._of_text(text, SampleKey(epoch, sample_index))
-        return Edited(text.words(text.terms.values, self.index.terms), result)
+        source = self._read([sentence])
+        (result,) = self._texts(source, np.zeros(1, dtype=np.int64), SampleKey(epoch, sample_index))
+        return Edited(source.strings(source.words.values), result)
 
     def keeps_all(self, sentences: Iterable[str]) -> np.ndarray:
         """Whether each sentence has no word but those of `kept_words`, so that it has no negative: bool (n,)."""
-        text = self._reader.read(sentences)
-        rows = (text.words(ids, self.index.terms) for ids in text.terms)
-        return np.array([self.kept_words.among(words).all() for words in rows], dtype=bool)
+        source = self._read(sentences)
+        return np.array([self.kept_words.among(source.strings(ids)).all() for ids in source.words], dtype=bool)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(type(self), self.index, **self._settings), ()
@@ -159,42 +159,38 @@ class Edited:
 class KernelAugmentation(TextAugmentation):
     """An augmentation whose rows a compiled kernel draws, which threads share.
 
-    A subclass sets `_kernel`, of the rows of the index, and `_detokenizer`.
+    A subclass says by `_kernel_of` which kernel, and sets `_kernel`, that of the documents. surface: of its texts.
     """
 
     _kernel: RowKernel
-    _detokenizer: Detokenizer
 
-    def __init__(self, index: Index, tokenizer: Any, n_jobs: int | None, settings: dict[str, Any]):
-        super().__init__(index, tokenizer, n_jobs, settings)
-        self._threads = RowThreads(n_cores(n_jobs), ROWS_A_THREAD)
+    def __init__(self, index: Index, surface: str, **settings: Any):
+        super().__init__(index, surface=surface, **settings)
+        self._threads = RowThreads(n_cores(self._settings["n_jobs"]), ROWS_A_THREAD)
+        tokens = self.tokens if self.tokens is not None and self.tokens.by_word else None
+        self._surface = (KeptSurface if surface == "kept" else PaperSurface)(index, self._documents, tokens)
 
     @abstractmethod
-    def _draw_text(self, text: TextRows, key: SampleKey) -> RaggedArray:
-        """int32 ids of the augmented rows of `text`; id -1 - k is unseen word k."""
+    def _kernel_of(self, source: Rows) -> RowKernel:
+        """Draws rows of `source`, as int32 ids; -1 - k is unseen word k."""
 
-    def _draw(self, rows: np.ndarray, key: SampleKey) -> RaggedArray:
-        """int32 ids of the augmented documents of `rows`."""
-        return RaggedArray(*self._kernel.terms(rows, key.epoch, key.sample_index))
+    def _draw(self, source: Rows, rows: np.ndarray, key: SampleKey) -> RaggedArray:
+        """int32 ids of the augmented `rows` of `source`."""
+        kernel = self._kernel if source is self._documents else self._kernel_of(source)
+        return RaggedArray(*kernel.terms(rows, key.epoch, key.sample_index))
 
-    def _of_text(self, text: TextRows, key: SampleKey) -> list[str]:
-        return self._detokenizer.texts(text, self._draw_text(text, key))
-
-    def _of_rows(self, rows: np.ndarray, key: SampleKey) -> list[str]:
-        return self._detokenizer.rows(rows, self._draw(rows, key))
+    def _texts(self, source: Rows, rows: np.ndarray, key: SampleKey) -> list[str]:
+        return self._surface.texts(source, rows, self._draw(source, rows, key))
 
     def _fill(self, rows: np.ndarray, key: SampleKey, input_ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
-        """Fill both, int64 (B, L), as `_of_rows`; returns the lines that the kernel cannot write."""
+        """As above; the kernel cannot write some lines, and none if the tokenizer's ids are not made word by word."""
         left = np.ones(len(rows), dtype=np.uint8)
 
         def fill(part: slice) -> None:
             filled = input_ids[part], attention_mask[part], left[part]
-            if self._detokenizer.writes_ids:
-                self._detokenizer.fill(rows[part], self._draw(rows[part], key), *filled)
-            else:
-                self._kernel.token_ids(rows[part], key.epoch, *filled, key.sample_index)
+            self._surface.fill(self._kernel, rows[part], key, *filled)
 
-        if self._detokenizer.writes_ids or self._kernel.tokens is not None:
+        if self.tokens is not None and self.tokens.by_word:
             self._threads.run(fill, len(rows))
         return np.flatnonzero(left)
 
@@ -222,7 +218,7 @@ class WordAugmentation(TextAugmentation):
         n_jobs: int | None = None,
         **settings: Any,
     ):
-        super().__init__(index, tokenizer, n_jobs, {"seed": seed, **settings})
+        super().__init__(index, seed=seed, **settings, tokenizer=tokenizer, n_jobs=n_jobs)
         self._seed = seed_of(type(self).__name__, seed)
         self._quotes = QUOTES if index.word_tokenizer == "treebank" else ()
 
@@ -230,15 +226,10 @@ class WordAugmentation(TextAugmentation):
     def edit(self, words: list[str], draws: CounterRNG) -> list[str]:
         """The words that replace `words`, of which there is at least one. draws: of this sentence, B = 1."""
 
-    def _of_text(self, text: TextRows, key: SampleKey) -> list[str]:
-        return self._of_words((text.words(ids, self.index.terms) for ids in text.terms), text.keys, key)
-
-    def _of_rows(self, rows: np.ndarray, key: SampleKey) -> list[str]:
-        return self._of_words(map(self.index.words, rows.tolist()), rows, key)
-
-    def _of_words(self, sentences: Iterable[list[str]], numbers: np.ndarray, key: SampleKey) -> list[str]:
-        """The text that the words of each sentence become. numbers: (B,), of the rows, or the hashes of the texts."""
-        draws = (CounterRNG(self._seed, key.epoch, numbers[i : i + 1], key.sample_index) for i in range(len(numbers)))
+    def _texts(self, source: Rows, rows: np.ndarray, key: SampleKey) -> list[str]:
+        numbers = source.numbers(rows)
+        draws = (CounterRNG(self._seed, key.epoch, numbers[i : i + 1], key.sample_index) for i in range(len(rows)))
+        sentences = (source.strings(source.words[row]) for row in rows.tolist())
         return [self._edited(*pair) for pair in zip(sentences, draws, strict=True)]
 
     def _edited(self, words: list[str], draws: CounterRNG) -> str:

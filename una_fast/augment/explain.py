@@ -10,7 +10,7 @@ import numpy as np
 from una_fast._kernels.draws.probability import ANY, SamplingConfig
 from una_fast.augment.counter_rng import CounterRNG, SampleKey
 from una_fast.augment.kept_words import KeptWords
-from una_fast.augment.text_rows import TextRows
+from una_fast.augment.rows import Rows
 from una_fast.index.index import Index
 from una_fast.text_table import aligned
 
@@ -72,25 +72,25 @@ class Explanation:
 def explain_words(
     index: Index,
     config: SamplingConfig,
-    text: TextRows,
+    source: Rows,
     weights: tuple[np.ndarray, np.ndarray, np.ndarray],
     new: np.ndarray,
     key: SampleKey,
     unseen_scripts: np.ndarray | None,
     kept: KeptWords,
 ) -> list[WordExplanation]:
-    """The words of the one row of `text`, whose negative has the ids `new`: int32 (T,).
+    """The words of the one row of `source`, whose negative has the ids `new`: int32 (T,).
 
     weights: for each word the place where its term stands first, int32 (T,), its z and its p, float64 (T,).
     unseen_scripts: uint8, the script of each unseen word; None: replacements are of any script. kept: the words that
     are never replaced.
     """
     first, z, p = weights
-    words, replacements = (text.words(ids, index.terms) for ids in (text.terms.values, new))
-    draws = CounterRNG(config.seed, key.epoch, text.keys, key.sample_index).units(len(words))[0]
+    words, replacements = (source.strings(ids) for ids in (source.words.values, new))
+    draws = CounterRNG(config.seed, key.epoch, source.keys, key.sample_index).units(len(words))[0]
     first = np.arange(len(words)) if config.released else first  # the place whose draw a word has
     reasons, explanations = _reasons(config, first, z, p, words, kept), []
-    for k, (term, word) in enumerate(zip(text.terms.values.tolist(), words, strict=True)):
+    for k, (term, word) in enumerate(zip(source.words.values.tolist(), words, strict=True)):
         draw, probability = float(draws[first[k]]), float(p[k])
         script = ANY if unseen_scripts is None else config.script(term) if term >= 0 else int(unseen_scripts[-1 - term])
         window = config.window(term, float(z[k]), script)

@@ -17,8 +17,7 @@ from una_fast._kernels.draws.custom import CustomRows
 from una_fast.arrays import RaggedArray
 from una_fast.augment.base import KernelAugmentation, check_arguments
 from una_fast.augment.counter_rng import SampleKey, integer
-from una_fast.augment.surface import Detokenizer
-from una_fast.augment.text_rows import TextRows
+from una_fast.augment.rows import Rows
 from una_fast.errors import InputError
 from una_fast.imports import naming_extras
 from una_fast.index.index import Index
@@ -183,28 +182,32 @@ class NumbaAugmentation(KernelAugmentation):
         draw_row: CFunc,
     ):
         check_arguments(NumbaAugmentation.__init__, index, {"surface": surface})
-        self._draw_row, self._seed, self._surface = draw_row, integer("seed", seed) % 2**64, surface
-        super().__init__(index, tokenizer, n_jobs, {"seed": seed, "surface": surface})
-        self._detokenizer = Detokenizer(index, surface, self.tokens)
-        self._kernel = self._kernel_of(index.word_ids, 0, tokens=self._detokenizer.term_tokens)
+        self._draw_row, self._seed = draw_row, integer("seed", seed) % 2**64
+        super().__init__(index, surface, seed=seed, tokenizer=tokenizer, n_jobs=n_jobs)
+        self._kernel = self._kernel_of(self._documents)
 
-    def _draw_text(self, text: TextRows, key: SampleKey) -> RaggedArray:
+    def _kernel_of(self, source: Rows) -> CustomRows:
         """An unseen word has a negative id, and in the kernel one from V on."""
-        ids, last = text.terms.values, self.index.n_terms - 1
-        rows = RaggedArray(np.where(ids < 0, last - ids, ids), text.terms.indptr)
-        kernel = self._kernel_of(rows, len(text.unseen), numbers=text.keys)
-        drawn, bounds = kernel.terms(np.arange(len(text.keys)), key.epoch, key.sample_index)
-        return RaggedArray(np.where(drawn > last, last - drawn, drawn), bounds)
-
-    def _kernel_of(self, rows: RaggedArray, n_unseen: int, **arguments: Any) -> CustomRows:
-        index = self.index
+        index, words, n_unseen = self.index, source.words, len(source.unseen)
         idf, max_tfidf, frequency = index.idf, index.max_tfidf, index.document_frequency
         if n_unseen:
+            words = RaggedArray(self._mirrored(words.values, words.values < 0), words.indptr)
             idf = np.append(idf, [float(inverse_document_frequency(1, index.n_documents))] * n_unseen)
             max_tfidf = np.append(max_tfidf, [np.median(max_tfidf[frequency == frequency.min()])] * n_unseen)
             frequency = np.append(frequency, [1] * n_unseen)
-        settings = self._surface == "kept", idf, max_tfidf, frequency, index.n_terms, self._seed
-        return CustomRows(rows, self._draw_row, *settings, **arguments)
+        tables, tokens = (idf, max_tfidf, frequency), self._surface.term_tokens if source.keys is None else None
+        keeps_length = self._settings["surface"] == "kept"
+        return CustomRows(words, self._draw_row, keeps_length, *tables, index.n_terms, self._seed, tokens, source.keys)
+
+    def _draw(self, source: Rows, rows: np.ndarray, key: SampleKey) -> RaggedArray:
+        drawn = super()._draw(source, rows, key)
+        if not len(source.unseen):
+            return drawn
+        return RaggedArray(self._mirrored(drawn.values, drawn.values >= self.index.n_terms), drawn.indptr)
+
+    def _mirrored(self, ids: np.ndarray, unseen: np.ndarray) -> np.ndarray:
+        """The ids, of which the `unseen`, bool, become V + k from -1 - k, or the other way round."""
+        return np.where(unseen, self.index.n_terms - 1 - ids, ids)
 
     def _shown_settings(self) -> dict[str, Any]:
         return {"draw_row": self._draw_row.__qualname__, **super()._shown_settings()}

@@ -26,7 +26,7 @@ from una_fast.corpus.word_tokenizers import PUNCTUATION, SCRIPTS
 from una_fast.errors import InputError, InputWarning, counted
 from una_fast.index.index import Index
 from una_fast.index.scores import inverse_document_frequency
-from una_fast.parallel import free_memory
+from una_fast.parallel import free_memory, n_cores
 
 WIDE = 10  # a window of more than one term in WIDE reaches words of unlike importance
 
@@ -55,7 +55,7 @@ def make_config(index: Index, settings: Mapping[str, Any], kept: KeptWords) -> S
     if not is_number(beta) or not 0 <= beta <= 1:  # NaN fails too
         raise InputError(f"beta={beta!r}: give a number in [0, 1], a mean probability; the paper takes 0.5")
     fixed = _fixed_terms(index, settings["variant"], kept)
-    keeps_script = settings["same_script"] and settings["surface"] == "kept" and settings["variant"] == "paper"
+    keeps_script = settings["same_script"] and settings["surface"] == "kept"
     ranks = resolve_radius(radius, index.n_terms)
     widest = min(2 * ranks + 1, index.n_terms)
     if radius is not None and settings["replace"] != "random" and widest * WIDE > index.n_terms:
@@ -114,7 +114,7 @@ def term_scripts(terms: StringTable, fixed: np.ndarray) -> np.ndarray | None:
     return np.where(np.isin(scripts, few), np.uint8(ANY), scripts)
 
 
-def kept_probabilities(index: Index, config: SamplingConfig, n_jobs: int) -> np.ndarray | None:
+def kept_probabilities(index: Index, config: SamplingConfig, n_jobs: int | None) -> np.ndarray | None:
     """uint32 (T,), the words of each row with their probabilities (see `fill_weighted`).
 
     None if memory is short, or the index has more than 2**24 terms. They are mapped from the index's folder, where they
@@ -130,7 +130,7 @@ def kept_probabilities(index: Index, config: SamplingConfig, n_jobs: int) -> np.
     return index.cached(name, VERSION, lambda: {"words": weighted_words(index, config, n_jobs)})["words"]
 
 
-def weighted_words(index: Index, config: SamplingConfig, n_jobs: int) -> np.ndarray:
+def weighted_words(index: Index, config: SamplingConfig, n_jobs: int | None) -> np.ndarray:
     """All words of an index with their probabilities: uint32 (T,)."""
     values, indptr = index.word_ids.values, index.word_ids.indptr
     out = np.empty(len(values), dtype=np.uint32)
@@ -142,6 +142,6 @@ def weighted_words(index: Index, config: SamplingConfig, n_jobs: int) -> np.ndar
         replacement_probabilities(config, values[words], bounds, first, z, p)
         fill_weighted(config, values[words], bounds, first, p, out[words])
 
-    with ThreadPoolExecutor(n_jobs) as threads:
+    with ThreadPoolExecutor(n_cores(n_jobs)) as threads:
         list(threads.map(fill, range(0, index.n_documents, ROWS_A_TASK)))
     return out

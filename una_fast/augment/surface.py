@@ -10,16 +10,17 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
-from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
 
-from una_fast._kernels.ids import written as kernel
+from una_fast._kernels.draws.rows import RowKernel
+from una_fast._kernels.ids import written
 from una_fast._kernels.ids.emit import TermTokens
 from una_fast._kernels.words.strings import StringSet
-from una_fast.arrays import ID, POINTER, RaggedArray, StringTable, row_bounds, rows_from
-from una_fast.augment.text_rows import NO_STRINGS, TextRows, spell
+from una_fast.arrays import ID, POINTER, RaggedArray, StringTable, rows_from
+from una_fast.augment.counter_rng import SampleKey
+from una_fast.augment.rows import Rows
 from una_fast.corpus.word_tokenizers import NAMED, SCRIPTS
 from una_fast.errors import InputError
 from una_fast.index.index import Index
@@ -35,87 +36,88 @@ MOST_BYTES = 2**26  # of the strings whose ids are remembered, and their ids: so
 BYTES_A_STRING = 48  # of its places in the table
 
 
-class Detokenizer:
-    """Writes the ids that a kernel draws.
+class PaperSurface:
+    """Each word as the index has it, with spaces between.
 
-    index: the corpus; surface: "paper": each id as the index has it, with spaces between; "kept": like the sentence;
-    tokens: of a tokenizer, None: no ids are needed.
-
-    writes_ids: whether `fill` writes the token ids of rows; term_tokens: what a kernel needs to write them, None: it
-    cannot, or need not.
+    documents: of the index; tokens: of a tokenizer, None: no ids are needed. term_tokens: what a kernel needs to write
+    the ids of what it draws.
     """
 
-    def __init__(self, index: Index, surface: str, tokens: TokenIds | None):
-        self._index, self._tokens = index, tokens if tokens is not None and tokens.by_word else None
-        self._keeps = surface == "kept"
-        self.writes_ids, self.term_tokens = self._keeps and self._tokens is not None, None
-        if self.writes_ids:
-            _ = self._rows  # made before threads ask for it
-        elif self._tokens is not None:
-            self.term_tokens = TermTokens(self._tokens.terms, index.n_terms, self._tokens.frame)
+    def __init__(self, index: Index, documents: Rows, tokens: TokenIds | None):
+        self.term_tokens = tokens and TermTokens(tokens.terms, index.n_terms, tokens.frame)
+
+    def texts(self, source: Rows, rows: np.ndarray, drawn: RaggedArray) -> list[str]:
+        """The texts of `drawn`, the ids of the augmented `rows`, int64 (B,), of `source`."""
+        return [*source.spell(drawn)]
+
+    def fill(self, kernel: RowKernel, rows: np.ndarray, key: SampleKey, *filled: np.ndarray) -> None:
+        """Fill input ids and mask, int64 (B, L), with the documents `rows` that the `kernel` draws.
+
+        And a third array, uint8 (B,): 1 for a line that the tokenizer has to encode.
+        """
+        kernel.token_ids(rows, key.epoch, *filled, key.sample_index)
+
+
+class KeptSurface:
+    """Each text like its sentence. It takes and does what `PaperSurface` does."""
+
+    term_tokens = None
+
+    def __init__(self, index: Index, documents: Rows, tokens: TokenIds | None):
+        self._index, self._documents, self._tokens = index, documents, tokens
+        if tokens is not None:
+            self._units, _ = UnitIds(tokens.encoder), self._writer  # made before threads ask for it
 
     @cached_property
-    def _rows(self) -> kernel.RowWriter:
-        """Of the rows of the index."""
-        terms, cased, *_ = self._terms
-        characters, subwords = learn_characters(self._index.chunks, cased), None
-        if self._tokens is not None:
-            tokens, encoder = self._tokens, self._tokens.encoder
-            self._units = UnitIds(encoder)
-            name = f"tokens-forms-{encoder.fingerprint}"
-            kept = self._index.cached(name, 1, lambda: {"alike": encoder.alike(cased, terms)})
-            subwords = kernel.Subwords(tokens.terms, tokens.chunk_sizes, encoder.cuts(characters), kept["alike"])
-        self._subwords = subwords
-        tables = self._index.chunks, self._index.sentences, self._index.word_ids, NO_STRINGS
-        return kernel.RowWriter(*tables, *self._terms, subwords)
-
-    @cached_property
-    def _terms(self) -> tuple[StringTable, StringTable, np.ndarray, bool]:
-        """What a `RowWriter` needs to know of the terms: among others the string of each where it is drawn."""
-        terms, quotes = self._index.terms, QUOTES if self._index.word_tokenizer == "treebank" else ()
+    def _strings(self) -> StringTable:
+        """3 V strings: each term where it is drawn, as it is, with a capital, and in upper case."""
+        quotes = QUOTES if self._index.word_tokenizer == "treebank" else ()
         openings = OPENING if self._index.word_tokenizer in NAMED else ""
-        marked = terms.rows_with(*(mark.encode() for mark in (*quotes, *openings)))
-        forms = ['"' if terms[i] in quotes else terms[i].lstrip(openings) or terms[i] for i in marked.tolist()]
-        return terms, in_cases(terms.exchanged(marked, forms)), CHARACTERS, self._index.lowercase
+        words = ['"' if word in quotes else word.lstrip(openings) or word for word in self._index.terms]
+        capitalised = (word[:1].upper() + word[1:].lower() for word in words)
+        strings = StringTable.from_strings([*words, *capitalised, *map(str.upper, words)])
+        learn_characters(strings)
+        return strings
 
-    def rows(self, rows: np.ndarray, drawn: RaggedArray) -> list[str]:
-        """The texts of `drawn`, the ids of the augmented documents `rows`, int64 (B,)."""
-        if not self._keeps:
-            return [*spell(drawn, self._index.terms)]
-        written = self._rows.write(rows, drawn.values, drawn.indptr)
-        return _checked(written.texts(), lambda i: self._index.sentence(int(rows[i])))
+    @cached_property
+    def _subwords(self) -> written.Subwords:
+        assert self._tokens is not None
+        tokens, encoder, strings = self._tokens, self._tokens.encoder, self._strings
+        cuts = encoder.cuts(learn_characters(self._index.chunks, strings))
+        name, terms = f"tokens-forms-{encoder.fingerprint}", self._index.terms
+        alike = self._index.cached(name, 1, lambda: {"alike": encoder.alike(strings, terms)})["alike"]
+        return written.Subwords(tokens.terms, tokens.chunk_sizes, cuts, alike)
 
-    def texts(self, text: TextRows, drawn: RaggedArray) -> list[str]:
-        """The texts of `drawn`, the ids of the augmented rows of `text`."""
-        if not self._keeps:
-            return [*spell(drawn, self._index.terms, text.unseen)]
-        rows = np.arange(len(text.texts))
-        table = StringTable(np.frombuffer(b"".join(text.texts), dtype=np.uint8), row_bounds([*map(len, text.texts)]))
-        learn_characters(table, self._terms[1])
-        whole = RaggedArray(rows.astype(ID), np.arange(len(rows) + 1))  # each text is one chunk
-        writer = kernel.RowWriter(table, whole, text.terms, text.unseen, *self._terms)
-        return _checked(writer.write(rows, drawn.values, drawn.indptr).texts(), table.__getitem__)
+    @cached_property
+    def _writer(self) -> written.RowWriter:
+        """Of the documents."""
+        return self._writer_of(self._documents, None if self._tokens is None else self._subwords)
 
-    def fill(
-        self, rows: np.ndarray, drawn: RaggedArray, input_ids: np.ndarray, attention_mask: np.ndarray, left: np.ndarray
-    ) -> None:
-        """Fill both, int64 (B, L), as `rows`, and `left`, uint8 (B,): 1 for a line that the tokenizer has to encode."""
+    def _writer_of(self, source: Rows, subwords: written.Subwords | None = None) -> written.RowWriter:
+        learn_characters(source.chunks)
+        tables = source.chunks, source.sentences, source.words, source.unseen, source.terms, self._strings
+        return written.RowWriter(*tables, CHARACTERS, self._index.lowercase, subwords)
+
+    def texts(self, source: Rows, rows: np.ndarray, drawn: RaggedArray) -> list[str]:  # noqa: D102
+        writer = self._writer if source is self._documents else self._writer_of(source)
+        texts = writer.write(rows, drawn.values, drawn.indptr).texts()
+        if None in texts:
+            raise InputError(
+                'surface="kept": the word tokenizer made words of '
+                f"{source.sentence(rows[texts.index(None)])!r} that the text does not hold, or not in this order: "
+                'give surface="paper"'
+            )
+        return texts
+
+    def fill(self, kernel: RowKernel, rows: np.ndarray, key: SampleKey, *filled: np.ndarray) -> None:  # noqa: D102
         assert self._tokens is not None
         frame, sentences = self._tokens.frame, self._tokens.sentences
-        written = self._rows.write(rows, drawn.values, drawn.indptr, input_ids.shape[1] - frame.n_special)
-        numbers, ids = self._units.number(*written.units())
+        drawn = kernel.terms(rows, key.epoch, key.sample_index)
+        negatives = self._writer.write(rows, *drawn, filled[0].shape[1] - frame.n_special)
+        numbers, ids = self._units.number(*negatives.units())
         units, kept = (numbers, ids.values, ids.indptr), (sentences.values, sentences.indptr)
-        fill = kernel.fill_rows[f"{sentences.values.dtype}_t"]
-        fill(written, self._subwords, *units, *kept, rows, frame, input_ids, attention_mask, left)
-
-
-def _checked(texts: list[str | None], sentence: Callable[[int], str]) -> list[str]:
-    if None in texts:
-        raise InputError(
-            f'surface="kept": the word tokenizer made words of {sentence(texts.index(None))!r} that the text does not '
-            'hold, or not in this order: give surface="paper"'
-        )
-    return texts  # type: ignore[return-value]
+        fill = written.fill_rows[f"{sentences.values.dtype}_t"]
+        fill(negatives, self._subwords, *units, *kept, rows, frame, *filled)
 
 
 class UnitIds:
@@ -167,17 +169,17 @@ class UnitIds:
 
 def learn_characters(*tables: StringTable) -> list[str]:
     """Fill in CHARACTERS for the characters of all tables; returns these characters, each once."""
-    used = sorted({character for table in tables for character in table.utf8.tobytes().decode("utf-8")})
+    used = sorted(set().union(*(table.utf8.tobytes().decode("utf-8") for table in tables)))
     for character in used:
         if not CHARACTERS[ord(character)]:
             CHARACTERS[ord(character)] = (
                 KNOWN
                 | ord(character.lower()[0])
-                | stands_apart(character) * kernel.APART
-                | (character.lower() != character.upper()) * kernel.CASED
-                | character.islower() * kernel.LOWER
-                | character.isupper() * kernel.UPPER
-                | (unicodedata.category(character) == "Lt") * kernel.TITLE
+                | stands_apart(character) * written.APART
+                | (character.lower() != character.upper()) * written.CASED
+                | character.islower() * written.LOWER
+                | character.isupper() * written.UPPER
+                | (unicodedata.category(character) == "Lt") * written.TITLE
             )
     return used
 
@@ -190,24 +192,3 @@ def stands_apart(character: str) -> bool:
     """
     is_mark = unicodedata.category(character).startswith("P") or ("!" <= character <= "~" and not character.isalnum())
     return is_mark or WITHOUT_SPACES.match(character) is not None
-
-
-def in_cases(strings: StringTable) -> StringTable:
-    """3 V strings: V strings as they are, with a capital, and in upper case."""
-    beyond_ascii = strings.rows_from(0x80)
-    spelled = [strings[i] for i in beyond_ascii.tolist()]
-    lower, upper = (np.frombuffer(bytearray(change(strings.utf8.tobytes())), np.uint8) for change in ASCII_CASES)
-    title, firsts = lower, strings.offsets[:-1][np.diff(strings.offsets) > 0]
-    title[firsts] = upper[firsts]
-    table = strings
-    for utf8, change in ((title, _capitalised), (upper, str.upper)):
-        changed = StringTable(utf8, strings.offsets).exchanged(beyond_ascii, [*map(change, spelled)])
-        table = table.followed_by(changed)
-    return table
-
-
-def _capitalised(word: str) -> str:
-    return word[:1].upper() + word[1:].lower()
-
-
-ASCII_CASES = (bytes.lower, bytes.upper)  # they change the bytes of ASCII letters alone

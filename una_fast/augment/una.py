@@ -12,17 +12,15 @@ import numpy as np
 
 from una_fast._kernels.draws.negatives import Negatives
 from una_fast._kernels.draws.probability import ANY, replacement_probabilities
-from una_fast.arrays import SCORE, RaggedArray
+from una_fast.arrays import SCORE
 from una_fast.augment.base import KernelAugmentation, TextAugmentation, check_arguments
 from una_fast.augment.counter_rng import SampleKey, takes_draw_set
 from una_fast.augment.explain import Explanation, explain_words
 from una_fast.augment.kept_words import KeptWords
+from una_fast.augment.rows import Rows
 from una_fast.augment.settings import kept_probabilities, make_config, scripts_of
-from una_fast.augment.surface import Detokenizer
-from una_fast.augment.text_rows import TextRows
 from una_fast.errors import InputError
 from una_fast.index.index import Index
-from una_fast.parallel import n_cores
 
 
 class Augmenter(KernelAugmentation):
@@ -94,30 +92,22 @@ class Augmenter(KernelAugmentation):
         if surface == "lower":
             warnings.warn('surface="lower" means "kept": give that, or "paper"', FutureWarning, stacklevel=2)
             surface = "kept"
-        settings: dict[str, Any] = {
-            "beta": beta,
-            "radius": radius,
-            "seed": seed,
-            "select": select,
-            "replace": replace,
-            "variant": variant,
-            "surface": surface,
-            "keep_punctuation": keep_punctuation,
-            "same_script": same_script,
-        }
-        check_arguments(Augmenter.__init__, index, settings)
+        if variant == "released":
+            surface = "paper"
+        given = {name: value for name, value in locals().items() if name not in ("self", "index", "__class__")}
+        check_arguments(Augmenter.__init__, index, given)
         self.kept_words = KeptWords.of(keep_punctuation, keep_words, index.lowercase)
-        self._config = make_config(index, settings, self.kept_words)
-        super().__init__(
-            index,
-            tokenizer,
-            n_jobs,
-            {**settings, "keep_words": self.kept_words.words, "keep_probabilities": keep_probabilities},
-        )
-        self._detokenizer = Detokenizer(index, "paper" if variant == "released" else surface, self.tokens)
-        is_kept = keep_probabilities and self.tokens is not None and self.tokens.by_word
-        weighted = kept_probabilities(index, self._config, n_cores(n_jobs)) if is_kept else None
-        self._kernel = Negatives(index.word_ids, self._config, self._detokenizer.term_tokens, weighted)
+        self._config = make_config(index, given, self.kept_words)
+        super().__init__(index, **{**given, "keep_words": self.kept_words.words})
+        self._kernel = self._kernel_of(self._documents)
+
+    def _kernel_of(self, source: Rows) -> Negatives:
+        if source is not self._documents:
+            unseen = self._fixed_unseen(source), self._unseen_scripts(source)
+            return Negatives(source.words, self._config, None, None, source.keys, *unseen)
+        is_kept = self._settings["keep_probabilities"] and self.tokens is not None and self.tokens.by_word
+        weighted = kept_probabilities(self.index, self._config, self._settings["n_jobs"]) if is_kept else None
+        return Negatives(source.words, self._config, self._surface.term_tokens, weighted)
 
     # names of UNA for two methods of every augmentation
     negatives = TextAugmentation.texts
@@ -130,8 +120,8 @@ class Augmenter(KernelAugmentation):
 
     def replacement_probabilities(self, sentence: str) -> tuple[list[str], np.ndarray]:
         """The words of `sentence` and the probability that each is replaced: float64 (n,), equations 3 and 4."""
-        text = self._reader.read([sentence])
-        return text.words(text.terms.values, self.index.terms), self._weigh(text)[2]
+        source = self._read([sentence])
+        return source.strings(source.words.values), self._weigh(source)[2]
 
     def window(self, term: str | int) -> tuple[int, int]:
         """(start, stop): the ids of the candidates of `term`, itself among them, are ``start .. stop - 1``.
@@ -148,34 +138,31 @@ class Augmenter(KernelAugmentation):
     @takes_draw_set
     def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> Explanation:
         """Why each word of `augment([sentence], epoch)` was replaced or kept; prints as a table."""
-        text, key = self._reader.read([sentence]), SampleKey(epoch, sample_index)
-        drawn, scripts, kept = self._draw_text(text, key), self._unseen_scripts(text), self.kept_words
-        words = explain_words(self.index, self._config, text, self._weigh(text), drawn.values, key, scripts, kept)
-        return Explanation(words, *self._detokenizer.texts(text, drawn))
+        source, row, key = self._read([sentence]), np.zeros(1, dtype=np.int64), SampleKey(epoch, sample_index)
+        drawn, scripts = self._draw(source, row, key), self._unseen_scripts(source)
+        words = explain_words(
+            self.index, self._config, source, self._weigh(source), drawn.values, key, scripts, self.kept_words
+        )
+        return Explanation(words, *self._surface.texts(source, row, drawn))
 
     def _shown_settings(self) -> dict[str, Any]:
         n_kept = len(self.kept_words.words)
         return {**super()._shown_settings(), "radius": self.radius, "keep_words": f"{n_kept} words" if n_kept else ()}
 
-    def _draw_text(self, text: TextRows, key: SampleKey) -> RaggedArray:
-        fixed, scripts = self._fixed_unseen(text), self._unseen_scripts(text)
-        kernel = Negatives(text.terms, self._config, numbers=text.keys, fixed_unseen=fixed, unseen_scripts=scripts)
-        return RaggedArray(*kernel.terms(np.arange(len(text.keys)), key.epoch, key.sample_index))
-
-    def _weigh(self, text: TextRows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _weigh(self, source: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """For each word the place where its term stands first, int32 (T,), its tf-idf and p, both float64 (T,)."""
-        terms, first = text.terms, np.empty_like(text.terms.values)
-        z, p = np.empty((2, len(terms.values)), dtype=SCORE)
-        replacement_probabilities(self._config, terms.values, terms.indptr, first, z, p, self._fixed_unseen(text))
+        words, first = source.words, np.empty_like(source.words.values)
+        z, p = np.empty((2, len(words.values)), dtype=SCORE)
+        replacement_probabilities(self._config, words.values, words.indptr, first, z, p, self._fixed_unseen(source))
         return first, z, p
 
-    def _fixed_unseen(self, text: TextRows) -> np.ndarray | None:
-        """uint8, for each unseen word of `text` 1 if it is never replaced; None: all may be."""
-        return self.kept_words.among(list(text.unseen)).astype(np.uint8) if self._config.fixes else None
+    def _fixed_unseen(self, source: Rows) -> np.ndarray | None:
+        """uint8, for each unseen word of `source` 1 if it is never replaced; None: all may be."""
+        return self.kept_words.among(list(source.unseen)).astype(np.uint8) if self._config.fixes else None
 
-    def _unseen_scripts(self, text: TextRows) -> np.ndarray | None:
-        """uint8, the script of each unseen word of `text`, ANY if no term has it; None: all are of any."""
+    def _unseen_scripts(self, source: Rows) -> np.ndarray | None:
+        """uint8, the script of each unseen word of `source`, ANY if no term has it; None: all are of any."""
         if not self._config.by_script:
             return None
-        scripts = scripts_of([*text.unseen])
+        scripts = scripts_of([*source.unseen])
         return np.where(np.isin(scripts, [*self._config.known_scripts]), scripts, np.uint8(ANY))

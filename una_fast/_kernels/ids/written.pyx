@@ -41,7 +41,7 @@ cdef enum:
 APART, CASED, LOWER, UPPER, TITLE = IS_APART, IS_CASED, IS_LOWER, IS_UPPER, IS_TITLE
 UNKNOWN = NO_SIZE  # of a chunk that cannot be encoded alone
 
-cdef enum Case:  # in the order of `una_fast.augment.surface.in_cases`
+cdef enum Case:  # in the order of `KeptSurface._strings`
     AS_IT_IS
     TITLE_CASE
     UPPER_CASE

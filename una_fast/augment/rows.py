@@ -1,0 +1,86 @@
+"""Sentences as rows of ids: the documents of an index, or any text; words that the index has not seen are negative."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import xxhash
+
+from una_fast._kernels.ids.spell import spell_rows
+from una_fast.arrays import ID, RaggedArray, StringTable, row_bounds
+from una_fast.corpus.source import encode_sentence
+from una_fast.corpus.word_tokenizers import WordTokenizer
+from una_fast.corpus.words import split_texts
+from una_fast.errors import InputError
+from una_fast.index.index import Index
+
+NO_STRINGS = StringTable.from_strings([])
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Sentences whose words are ids.
+
+    terms: of the index; chunks, sentences: `StringTable` and `RaggedArray`, row i is the chunks ``sentences[i]`` with
+    spaces between; words: `RaggedArray` int32, a term's id, or -1 - k for word k of `unseen`; keys: uint64 (N,), the
+    hash of each row's words, which stands for its row number in the draws; None: the number itself.
+    """
+
+    terms: StringTable
+    chunks: StringTable
+    sentences: RaggedArray
+    words: RaggedArray
+    unseen: StringTable = NO_STRINGS
+    keys: np.ndarray | None = None
+
+    def sentence(self, row: int) -> str:
+        """The text of a row."""
+        return " ".join(self.chunks[k] for k in self.sentences[row])
+
+    def numbers(self, rows: np.ndarray) -> np.ndarray:
+        """int64 or uint64 (B,): what stands for `rows`, int64 (B,), in the draws."""
+        return rows if self.keys is None else self.keys[rows]
+
+    def strings(self, ids: np.ndarray) -> list[str]:
+        """The words of these ids."""
+        return [self.terms[i] if i >= 0 else self.unseen[-1 - i] for i in ids.tolist()]
+
+    def spell(self, ids: RaggedArray) -> StringTable:
+        """The words of each row of ids, joined by spaces."""
+        tables = self.terms.utf8, self.terms.offsets, self.unseen.utf8, self.unseen.offsets
+        return StringTable(*spell_rows(ids.values, ids.indptr, *tables))
+
+
+def documents_of(index: Index) -> Rows:
+    """The documents of an index."""
+    return Rows(index.terms, index.chunks, index.sentences, index.word_ids)
+
+
+def read_rows(sentences: Iterable[str], index: Index, split: WordTokenizer) -> Rows:
+    """The rows of any text, each of one chunk, split into words by `split`, as those of the index were.
+
+    Raises:
+        InputError: `sentences` is one str, or an item is not a str.
+
+    """
+    if isinstance(sentences, str) or not isinstance(sentences, Iterable):
+        raise InputError(f"sentences: got {type(sentences).__name__}, and a list of str is needed: [sentence]")
+    texts = [encode_sentence(sentence, f"sentences[{i}]") for i, sentence in enumerate(sentences)]
+    vocabulary, words = split_texts(texts, split)
+    known = index.term_ids.find(vocabulary)
+    new = np.flatnonzero(known < 0)
+    known[new] = -1 - np.arange(len(new), dtype=ID)
+    rows = Rows(
+        index.terms,
+        StringTable(np.frombuffer(b"".join(texts), dtype=np.uint8), row_bounds([*map(len, texts)])),
+        RaggedArray(np.arange(len(texts), dtype=ID), np.arange(len(texts) + 1)),
+        RaggedArray(known[words.values], words.indptr),
+        vocabulary.take(new),
+    )
+    spelled = rows.spell(rows.words)
+    text, bounds = spelled.utf8.data, spelled.offsets.tolist()
+    keys = [xxhash.xxh3_64_intdigest(text[a:b]) for a, b in pairwise(bounds)]
+    return replace(rows, keys=np.array(keys, dtype=np.uint64))
