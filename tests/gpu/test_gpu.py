@@ -6,14 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from support.fake_tokens import SENTENCES, fake_views
-from support.fake_tokens import train as train_on_cpu
+from support import fake_tokens
+from support.fake_tokens import SETTINGS
 from support.small_runs import assert_same_run, at_step, final_state, metrics, options, start, train_here
 from train.config.run import Run
-from train.encoder.encoder import load_encoder
-from train.loop.data import BatchMaker, Plan
 from train.loop.distributed import Ranks
-from train.loop.trainer import Trainer
 from train.objective.registry import LOSSES
 from train.record.metrics import LATE_STEPS, AsyncLossReader
 
@@ -41,19 +38,16 @@ def values_on_gpu(folder, model, **changes):
 def make_trainer(model, precision="fp32", compile="off", dropout=0.1, n_parts=2):
     """A trainer on the GPU, and the batches of its run, on the GPU too."""
     gpu = torch.device("cuda", 0)
-    run = Run(model=str(model), augment="una", learning_rate=1e-4, batch_size=8, precision=precision, compile=compile,
-              device="cuda", dropout=dropout, schedule="linear")  # fmt: skip
-    encoder = load_encoder(run.model, dropout, run.seed, device="cuda")
-    plan = Plan(np.arange(SENTENCES), run.batch_size, run.seed)
-    maker = BatchMaker(fake_views(3, 2), 0, 1, n_parts=n_parts, multiple=8)
-    trainer = Trainer(run, Ranks(0, 1, 0, gpu), encoder, plan)
-    return trainer, [maker.make(*batch).to(gpu) for batch in plan.batches()]
+    settings = {"precision": precision, "compile": compile, "dropout": dropout, "learning_rate": 1e-4, "device": "cuda"}
+    run = Run(model=str(model), augment="una", **{**SETTINGS, **settings})
+    trainer, maker = fake_tokens.make_trainer(run, Ranks(0, 1, 0, gpu), n_parts=n_parts, multiple=8)
+    return trainer, [maker.make(*batch).to(gpu) for batch in trainer.plan.batches()]
 
 
 @pytest.mark.parametrize("compile", COMPILE)
 def test_a_gpu_trains_as_the_cpu(tiny_model, compile):
     """In fp32 without dropout: the losses differ only by rounding, since sums have another order."""
-    losses, _ = train_on_cpu(tiny_model, dropout=0.0, learning_rate=1e-4, schedule="linear", compile="off")
+    losses, _ = fake_tokens.train(tiny_model, dropout=0.0, learning_rate=1e-4, schedule="linear", compile="off")
     trainer, batches = make_trainer(tiny_model, compile=compile, dropout=0.0)
     assert [trainer.step(batch).loss.item() for batch in batches] == pytest.approx(losses, abs=1e-4)
 

@@ -4,23 +4,19 @@ import numpy as np
 import torch
 
 from train.config.run import Run
-from train.encoder.encoder import load_encoder
+from train.encoder.encoder import Masking, load_encoder
 from train.loop.data import BatchMaker, Plan, Views, unchanged
 from train.loop.distributed import Ranks
 from train.loop.trainer import Trainer
+from train.objective.registry import LOSSES
 
 CPU = torch.device("cpu")
+ALONE = Ranks(0, 1, 0, CPU)
 BATCH, SENTENCES, STEPS = 8, 43, 6  # the last of the 6 batches holds 3 sentences: a rank of 4 has none
 SETTINGS = {
-    "loss": "pairs",
-    "precision": "fp32",
-    "batch_size": BATCH,
-    "dropout": 0.0,
-    "learning_rate": 3e-4,
-    "schedule": "linear",
-    "alpha": 3,
-    "device": "cpu",
-}
+    "loss": "pairs", "precision": "fp32", "batch_size": BATCH, "dropout": 0.0, "learning_rate": 3e-4,
+    "schedule": "linear", "alpha": 3, "device": "cpu",
+}  # fmt: skip
 
 
 class FakeTokens:
@@ -45,16 +41,21 @@ def fake_views(alpha, negative_views, negatives=True, max_length=32, kind=FakeTo
     return Views(unchanged(kind(0)), None, kind(1).token_ids if negatives else None, max_length, alpha, negative_views)
 
 
+def make_trainer(run, ranks=ALONE, encoder=None, sentences=SENTENCES, **parts):
+    """The trainer of a run on fake tokens, and what makes its rank's batches; parts: how these are cut."""
+    if encoder is None:
+        encoder = load_encoder(
+            run.model, run.dropout, run.seed, run.pooling, device=run.device, with_mlm=run.mlm_weight > 0
+        )
+    views = fake_views(run.alpha, LOSSES[run.loss].negative_views, run.augment == "una")
+    masking = Masking(run.seed, 103, 3000, (0,)) if run.mlm_weight else None
+    maker = BatchMaker(views, ranks.rank, ranks.world, rows_of_part=run.grad_cache, masking=masking, **parts)
+    return Trainer(run, ranks, encoder, Plan(np.arange(sentences), run.batch_size, run.seed, run.epochs)), maker
+
+
 def train(model, **settings):
     """The losses of all steps, the last one uneven, and the trainer; each step is cut into `n_parts` parts."""
     n_parts = settings.pop("n_parts", 2)
     run = Run(model=str(model), augment="una", **{**SETTINGS, "dropout": 0.1, **settings})
-    encoder = load_encoder(run.model, run.dropout, run.seed, run.pooling)
-    plan = Plan(np.arange(SENTENCES), BATCH, run.seed)
-    maker = BatchMaker(
-        fake_views(run.alpha, 2), 0, 1, rows_of_part=run.grad_cache, n_parts=n_parts,
-        multiple=8,
-    )  # fmt: skip
-    trainer = Trainer(run, Ranks(0, 1, 0, CPU), encoder, plan)
-    losses = [trainer.step(maker.make(*batch)).loss.item() for batch in plan.batches()]
-    return losses, trainer
+    trainer, maker = make_trainer(run, n_parts=n_parts, multiple=8)
+    return [trainer.step(maker.make(*batch)).loss.item() for batch in trainer.plan.batches()], trainer

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from support.fake_tokens import SENTENCES, SETTINGS, STEPS, FakeTokens, fake_views
+from support.fake_tokens import ALONE, SETTINGS, STEPS, FakeTokens, make_trainer
 from support.small_runs import free_port
 from train.config.run import Run
+from train.encoder.pretrained import quiet
 from train.loop import distributed as ranks
-from train.objective.registry import LOSSES, NOISES
+from train.objective.registry import NOISES
 from una_fast.parallel import n_cores
 
 # The gradient of a key's bias is 0 in exact arithmetic: it shifts all scores of a softmax alike. Adam scales the
@@ -30,33 +31,24 @@ def serve(rank, world, port, requests):
     while request := requests.recv():
         train_rank(group, *request)
         requests.send("done")
-    if world > 1:
-        torch.distributed.destroy_process_group()
+    torch.distributed.destroy_process_group()
 
 
 def train_rank(group, folder, model, settings):
     """Train, and embed three sentences; rank 0 leaves its losses and weights in `folder`."""
-    from train.encoder.encoder import Masking, load_encoder
-    from train.encoder.pretrained import quiet
-    from train.loop.data import BatchMaker, Plan
-    from train.loop.trainer import Trainer
-
     quiet()
-    run = Run(model=model, output=folder, **settings)
-    encoder = load_encoder(model, run.dropout, run.seed, with_mlm=run.mlm_weight > 0)
-    plan = Plan(np.arange(SENTENCES), run.batch_size, run.seed)
-    maker = BatchMaker(
-        fake_views(run.alpha, LOSSES[run.loss].negative_views, run.augment == "una"),
-        group.rank, group.world, rows_of_part=run.grad_cache,
-        masking=Masking(run.seed, 103, 3000, (0,)) if run.mlm_weight else None,
-    )  # fmt: skip
-    trainer = Trainer(run, group, encoder, plan)
-    losses = [trainer.step(maker.make(*batch)).loss.item() for batch in plan.batches()]
+    trainer, maker = make_trainer(Run(model=model, output=folder, **settings), group)
+    losses = [trainer.step(maker.make(*batch)).loss.item() for batch in trainer.plan.batches()]
     with torch.no_grad():
         embeddings = trainer.embed(FakeTokens(0).anchor_ids(range(3)))
     if group.first:
         moments = {i: state["exp_avg"] for i, state in trainer.optimizer.state_dict()["state"].items()}
-        result = {"losses": losses, "weights": encoder.state_dict(), "moments": moments, "embeddings": embeddings}
+        result = {
+            "losses": losses,
+            "weights": trainer.encoder.state_dict(),
+            "moments": moments,
+            "embeddings": embeddings,
+        }
         torch.save(result, Path(folder) / "result.pt")
 
 
@@ -97,8 +89,11 @@ def trained(tiny_model, tmp_path_factory):
         key = (world, *sorted(settings.items()))
         if key not in done:
             folder = str(tmp_path_factory.mktemp("ranks"))
-            group = groups.get(world) or groups.setdefault(world, Group(world))
-            group.train(folder, str(tiny_model), {**SETTINGS, **settings})
+            request = (folder, str(tiny_model), {**SETTINGS, **settings})
+            if world == 1:
+                train_rank(ALONE, *request)
+            else:
+                (groups.get(world) or groups.setdefault(world, Group(world))).train(*request)
             done[key] = torch.load(Path(folder) / "result.pt")
         return done[key]
 
@@ -141,7 +136,7 @@ NOISED = {"noise_view": "all", "noise_strength": 0.3, **KINDS["negatives"]}
 MASKED = {
     "mlm_weight": 0.5,
     **KINDS["negatives"],
-}  # ranks mask different numbers; one of four has none in the last step
+}  # of 4 ranks, one masks none in the last step
 
 
 @pytest.mark.slow
@@ -150,11 +145,8 @@ MASKED = {
     *[(2, {"noise": noise, **NOISED}, 5) for noise in NOISES], (2, MASKED, 0), (4, MASKED, 0),
 ])  # fmt: skip
 def test_gradient_caching_noise_and_masked_tokens_are_those_of_one_rank(trained, world, settings, cached):
-    one, many, plain = (
-        trained(1, **settings),
-        trained(world, grad_cache=cached, **settings),
-        trained(1, **KINDS["negatives"]),
-    )
+    one, plain = trained(1, **settings), trained(1, **KINDS["negatives"])
+    many = trained(world, grad_cache=cached, **settings)
     assert many["losses"] == pytest.approx(one["losses"], abs=1e-5)
     assert difference(one["weights"], many["weights"]) < 1e-5
     if "noise" in settings:
@@ -167,7 +159,7 @@ def test_a_process_started_alone_is_one_rank_with_all_cores_and_no_group(monkeyp
     monkeypatch.delenv("LOCAL_WORLD_SIZE")
     threads = torch.get_num_threads()
     try:
-        assert ranks.join_group("cpu") == ranks.Ranks(0, 1, 0, torch.device("cpu"))
+        assert ranks.join_group("cpu") == ALONE
         assert torch.get_num_threads() == n_cores(None) and not torch.distributed.is_initialized()
     finally:
         torch.set_num_threads(threads)

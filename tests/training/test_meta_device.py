@@ -17,12 +17,11 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from support.fake_tokens import BATCH, CPU, SENTENCES, SETTINGS, FakeTokens, fake_views
+from support.fake_tokens import BATCH, CPU, SETTINGS, FakeTokens, make_trainer
 from train.config.run import Run
-from train.encoder.encoder import Masking, load_encoder
+from train.encoder.encoder import load_encoder
 from train.encoder.pooling import OF_TRAINING
 from train.loop import trainer as trainers
-from train.loop.data import BatchMaker, Plan
 from train.loop.distributed import Ranks, StopConsensus, averaging_gradients, join_group
 from train.loop.trainer import Trainer
 from train.objective.registry import LOSSES, NOISES
@@ -111,18 +110,11 @@ def encoders(tiny_model):
 def train(encoders, **settings):
     """A trainer on the card, and what each of its steps computed."""
     run = Run(model="", augment="una", **{**SETTINGS, "dropout": 0.1, **settings})
-    plan, masking = Plan(np.arange(SENTENCES), BATCH, run.seed), masking_of(run)
-    views = fake_views(run.alpha, LOSSES[run.loss].negative_views)
-    maker = BatchMaker(views, 0, 1, rows_of_part=run.grad_cache, n_parts=1, multiple=8, masking=masking)
-    trainer = Trainer(run, Ranks(0, 1, 0, CARD), encoders(run), plan)
+    trainer, maker = make_trainer(run, Ranks(0, 1, 0, CARD), encoders(run), n_parts=1, multiple=8)
     with HostData(), Copies() as copies:
-        steps = [trainer.step(maker.make(*batch).to(CARD)) for batch in list(plan.batches())[:STEPS]]
+        steps = [trainer.step(maker.make(*batch).to(CARD)) for batch in list(trainer.plan.batches())[:STEPS]]
     assert not copies.to_host
     return trainer, steps
-
-
-def masking_of(run):
-    return Masking(run.seed, 103, 3000, (0,)) if run.mlm_weight else None
 
 
 PRECISIONS = ("fp32", "bf16", "fp16")
@@ -214,17 +206,15 @@ class Exchanges(TorchDispatchMode):
 
 def exchanges_of(encoders, rank, world, **settings):
     """What a rank exchanges in two steps, the second with fewer sentences than ranks, an evaluation and a stop."""
-    run = Run(model="", augment="una", **{**SETTINGS, **settings})
-    maker = BatchMaker(fake_views(1, 2), rank, world, rows_of_part=run.grad_cache, masking=masking_of(run))
-    ranks, encoder = Ranks(rank, world, rank, CPU), encoders(run)
+    run = Run(model="", augment="una", **{**SETTINGS, "alpha": 1, **settings})
     dist.init_process_group("fake", rank=rank, world_size=world, store=FakeStore())
     with Exchanges() as noted, mock.patch.object(trainers, "averaging_gradients", noted.averaging_gradients):
-        trainer = Trainer(run, ranks, encoder, Plan(np.arange(SENTENCES), BATCH, run.seed))
+        trainer, maker = make_trainer(run, Ranks(rank, world, rank, CPU), encoders(run))
         for step, rows in enumerate((np.arange(world + 3), np.arange(3))):
             trainer.step(maker.make(step, 0, rows))
         with torch.no_grad():
             trainer.embed(FakeTokens(0).anchor_ids(range(5)))
-        StopConsensus(ranks).now()
+        StopConsensus(trainer.ranks).now()
     dist.destroy_process_group()
     return noted.calls
 

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from support.fake_tokens import CPU, SETTINGS, FakeTokens, fake_views, train
+from support.fake_tokens import SETTINGS, FakeTokens, fake_views, make_trainer, train
 from train.config.run import Run
-from train.encoder.encoder import Masking, load_encoder
+from train.encoder.encoder import Masking
 from train.loop import trainer as trainers
 from train.loop.data import Batch, BatchMaker, Plan, Views, prefetched, unchanged, usable_rows
-from train.loop.distributed import Ranks, rank_share
-from train.loop.trainer import Trainer
+from train.loop.distributed import rank_share
 from train.objective.noise import on_device
 from una_fast.errors import InputError
 from una_fast.losses import pairs
@@ -185,15 +184,13 @@ def test_steps_are_those_of_a_few_plain_lines(tiny_model):
     """Whole steps, with negatives and an uneven last batch, against a plain forward and torch's AdamW."""
     from transformers import AutoModel
 
-    run = Run(model=str(tiny_model), augment="una", **SETTINGS)
-    encoder = load_encoder(run.model, 0.0, run.seed)
-    plan, views = Plan(np.arange(19), 8, run.seed, epochs=2), fake_views(run.alpha, 2)
+    run = Run(model=str(tiny_model), augment="una", epochs=2, **SETTINGS)
+    trainer, maker = make_trainer(run, sentences=19)
+    encoder, views = trainer.encoder, fake_views(run.alpha, 2)
     backbone = AutoModel.from_pretrained(tiny_model, add_pooling_layer=False)
     head = torch.nn.Linear(32, 32)
     own = {name.split(".")[-1]: weight for name, weight in encoder.state_dict().items() if "backbone" not in name}
     head.load_state_dict({"weight": own["weight"].clone(), "bias": own["bias"].clone()})
-    trainer = Trainer(run, Ranks(0, 1, 0, CPU), encoder, plan)
-    maker = BatchMaker(views, 0, 1)
     optimiser = torch.optim.AdamW([*backbone.parameters(), *head.parameters()], weight_decay=0.0)
 
     def embed(ids):
@@ -201,7 +198,7 @@ def test_steps_are_those_of_a_few_plain_lines(tiny_model):
         return torch.tanh(head(backbone(input_ids=kept).last_hidden_state[0, 0]))
 
     backbone.eval()  # no dropout
-    for step, epoch, rows in plan.batches():
+    for step, epoch, rows in trainer.plan.batches():
         loss = trainer.step(maker.make(step, epoch, rows)).loss.item()
         texts = [view["input_ids"] for view in views.of(step, epoch, rows)]
         anchors, positives, *negatives = [torch.stack([embed(ids) for ids in view]) for view in texts]
@@ -226,11 +223,9 @@ def test_a_runs_noise_sees_the_whole_step_by_epoch_and_row(tiny_model, monkeypat
 
     monkeypatch.setattr(trainers, "noise_on", lambda *how: named.append(how) or noise)
     how = {"noise": "linear", "noise_strength": 0.2, "noise_view": "negative", "seed": 7}
-    run = Run(model=str(tiny_model), augment="una", **SETTINGS, **how)
-    plan = Plan(np.arange(8), 8, run.seed, epochs=2)
-    trainer = Trainer(run, Ranks(0, 1, 0, CPU), load_encoder(run.model, 0.0, run.seed), plan)
-    losses = [trainer.step(BatchMaker(fake_views(3, 2), 0, 1).make(*batch)).loss.item() for batch in plan.batches()]
-    orders = [batch[2].tolist() for batch in plan.batches()]
+    trainer, maker = make_trainer(Run(model=str(tiny_model), augment="una", epochs=2, **SETTINGS, **how), sentences=8)
+    losses = [trainer.step(maker.make(*batch)).loss.item() for batch in trainer.plan.batches()]
+    orders = [batch[2].tolist() for batch in trainer.plan.batches()]
     assert named == [(*how.values(),)] and all(map(math.isnan, losses))
     assert seen == [((4, 8, 32), 0, orders[0]), ((2, 8, 32), 1, orders[1])]
 
