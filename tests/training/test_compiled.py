@@ -9,7 +9,6 @@ from transformers import AutoModel, BertConfig, DebertaV2Config, ModernBertConfi
 from support.fake_tokens import train
 from support.small_runs import assert_same_run, at_step, options, train_here
 from train.encoder.encoder import SentenceEncoder, compile_encoder
-from una_fast.errors import InputError
 
 
 class StaticMemory:
@@ -58,22 +57,6 @@ def test_memory_that_later_calls_overwrite_changes_no_bit(tiny_model, monkeypatc
     assert all(torch.equal(weight, weights_of(plain)[name]) for name, weight in weights_of(replayed).items())
 
 
-@pytest.mark.parametrize("alias", ["gradient", "output"])
-def test_the_stand_in_shows_an_alias(tiny_model, monkeypatch, alias):
-    """A gradient or an embedding that a later part of the step overwrites trains other weights."""
-    monkeypatch.setattr(SentenceEncoder, "_looked_up", lambda encoder, parts: parts)
-    settings = {"grad_cache": 5, "pooling": "mean"}  # without a head, whose outputs lie elsewhere
-    losses, _ = train(tiny_model, **settings)
-    monkeypatch.setattr(torch, "compile", StaticMemory)
-    if alias == "gradient":
-        zero_grad = torch.optim.AdamW.zero_grad
-        monkeypatch.setattr("train.loop.trainer.Trainer.zero_grad", lambda self: zero_grad(self.optimizer))
-    else:
-        cat = torch.cat
-        monkeypatch.setattr(torch, "cat", lambda tensors: tensors[0] if len(tensors) == 1 else cat(tensors))
-    assert train(tiny_model, compile="graphs", **settings)[0] != losses
-
-
 def test_what_cannot_be_compiled_is_said_in_a_line_and_runs_as_it_is(tiny_model, monkeypatch, capsys):
     losses, _ = train(tiny_model, dropout=0.1)
     errors = [RuntimeError("no C++ compiler\nmore"), torch.OutOfMemoryError("CUDA out of memory")]
@@ -89,11 +72,6 @@ def test_what_cannot_be_compiled_is_said_in_a_line_and_runs_as_it_is(tiny_model,
     assert plain.encoder.compiled is None and same == losses
     with pytest.raises(torch.OutOfMemoryError):  # ends the rank
         train(tiny_model, compile="on")
-
-
-def test_cuda_graphs_need_a_gpu(tmp_path, tiny_model):
-    with pytest.raises(InputError, match="--compile graphs needs a GPU, and none is used here: choose off or on"):
-        train_here(options(tmp_path, tiny_model, compile="graphs"))
 
 
 SIZES = {"vocab_size": 100, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}

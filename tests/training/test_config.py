@@ -16,6 +16,8 @@ from train.record.checkpoint import check_resumed, flags_of
 from una_fast.errors import InputError, InputWarning
 
 NEEDED = ["--corpus", "text.txt", "--model", "encoder", "--output", "run"]
+GAUSSIAN, SWAP = ["--noise", "gaussian"], ["--positives", "eda-swap"]
+NEGATIVES = [*GAUSSIAN, "--noise-view", "negative"]
 CONTRACT = {  # names and defaults that users rely on
     "alpha": 1, "beta": 0.3, "radius": None, "variant": "paper", "batch_size": 64, "max_length": 32,
     "temperature": 0.05, "dropout": 0.1, "loss": "triplet", "epochs": 1, "max_steps": None, "eval_every": 100,
@@ -208,6 +210,19 @@ def test_a_file_that_cannot_be_used(tmp_path, content, message):
         (["--radius", "0"], "--radius is 0: it must be above 0"),
         (["--radius", "0.5"], "radius=0.5: a number of ranks must be an integer of at least 1"),
         (["--radius", "0%"], "radius='0%': a share must be a percentage"),
+        (["--push-private"], "--push-private: nothing is pushed: give --push-to NAME too"),
+        (["--mlm-weight", "0.1", "--grad-cache", "8"], "--mlm-weight encodes a step's sentences all at once"),
+        (["--mlm-weight", "-1"], "--mlm-weight is -1"),
+        ([*GAUSSIAN, "--noise-strength", "0"], "--noise-strength is 0.0: it must be above 0"),
+        (
+            [*GAUSSIAN, "--noise-view", "negative", "--augment", "none"],
+            "--noise-view negative: this run has no negatives",
+        ),
+        ([*NEGATIVES, "--alpha", "0"], "--noise-view negative: this run has no negatives"),
+        ([*SWAP, "--paraphrases", "p.txt"], "--paraphrases: leave them out with --positives eda-swap"),
+        ([*SWAP, "--synonyms", "s.tsv"], "--synonyms: leave it out, or choose --positives eda-syn"),
+        ([*SWAP, "--positives-strength", "1.1"], "--positives-strength is 1.1: it must be at most 1"),
+        (["--positives", "backwards"], "--positives is 'backwards': choose from same, eda-synonym"),
         *[([NEEDED[at], ""], f"{NEEDED[at]} is missing") for at in (2, 4)],
     ],
 )

@@ -15,8 +15,6 @@ from transformers import (
 )
 
 from support import reference
-from support.small_runs import options
-from train.config.run import make_run
 from train.encoder.encoder import Masking, load_encoder, masking_of
 from una_fast.errors import InputError
 
@@ -91,11 +89,7 @@ def test_loss_and_gradient_are_those_of_transformers_with_the_head_of_the_checkp
             assert torch.allclose(parameter.grad, theirs[name].grad, atol=1e-6), name
 
 
-def test_what_cannot_be_is_refused(tmp_path, tiny_model, minilm):
-    with pytest.raises(InputError, match="--mlm-weight encodes a step's sentences all at once"):
-        make_run(options(tmp_path, tiny_model, mlm_weight=0.1, grad_cache=8))
-    with pytest.raises(InputError, match="--mlm-weight is -1"):
-        make_run(options(tmp_path, tiny_model, mlm_weight=-1.0))
+def test_a_tokenizer_without_a_mask_is_refused(minilm):
     tokenizer = AutoTokenizer.from_pretrained(minilm)
     assert masking_of(tokenizer, 1).mask_id == MASK
     tokenizer.mask_token = None

@@ -7,10 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from train.config.run import make_run
 from train.objective.noise import EmbeddingDraws, noise_on
 from train.objective.registry import NOISE_VIEWS, NOISES
-from una_fast.errors import InputError
 
 LAMBDA = 0.3
 NEEDED = {"corpus": "text.txt", "model": "encoder", "output": "run"}
@@ -122,17 +120,6 @@ def test_a_step_of_one_sentence_and_of_equal_ones_stays_finite(name):
         out = noise(views, 0, np.arange(views.shape[1]))
         out.sum().backward()
         assert torch.allclose(out, views, atol=1e-6) and views.grad.isfinite().all()
-
-
-@pytest.mark.parametrize(("settings", "message"), [
-    ({"noise_strength": 0.0}, "--noise-strength is 0.0: it must be above 0"),
-    ({"noise_strength": 1.5}, "--noise-strength is 1.5: it must be at most 1"),
-    ({"noise_view": "negative", "augment": "none"}, "--noise-view negative: this run has no negatives"),
-    ({"noise_view": "negative", "alpha": 0}, "--noise-view negative: this run has no negatives"),
-])  # fmt: skip
-def test_noise_that_cannot_be_is_said(settings, message):
-    with pytest.raises(InputError, match=message):
-        make_run({**NEEDED, "noise": "gaussian", **settings})
 
 
 def test_normals_are_standard_normal_and_independent():

@@ -1,4 +1,4 @@
-"""Pooling is read from the model's folder, and is the same in training, in scores and in best/."""
+"""Pooling is read from the model's folder, and is the same in training, in scores and in best/; masks of attention."""
 
 import json
 import shutil
@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
+from transformers import ModernBertConfig, ModernBertModel
 
 from support.small_runs import metrics, options, train_here
 from train.config.run import make_run
-from train.encoder.encoder import load_encoder
+from train.encoder.encoder import load_encoder, takes_ready_mask
 from train.encoder.pooling import OF_TRAINING
 from train.encoder.pretrained import load_tokenizer, read_modules
 from train.evaluation.model import PairScorer, load_model
@@ -219,3 +220,12 @@ def test_a_pooling_without_the_prompt_is_refused(prompted_model):
     (prompted_model / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
     with pytest.raises(InputError, match="a pooling that leaves out the tokens of the default prompt"):
         load_model(str(prompted_model), device="cpu")
+
+
+def test_a_model_that_takes_no_ready_mask_gets_its_own(tiny_model):
+    encoder = load_encoder(str(tiny_model), 0.0, 1)
+    assert takes_ready_mask(encoder.backbone) and encoder.backbone.training
+    encoder.backbone.config._attn_implementation = "eager"
+    assert not takes_ready_mask(encoder.backbone)
+    sizes = {"vocab_size": 50, "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32, "pad_token_id": 0}
+    assert not takes_ready_mask(ModernBertModel(ModernBertConfig(**sizes)))  # it has windows of attention

@@ -49,21 +49,6 @@ def test_positives_are_the_augmentation_of_that_name(index, tiny_model, synonyms
     assert not torch.equal(positives["input_ids"], anchors["input_ids"])
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"positives": "eda-swap", "paraphrases": "p.txt"}, "--paraphrases: leave them out with --positives eda-swap"),
-        ({"positives": "eda-swap", "synonyms": "s.tsv"}, "--synonyms: leave it out, or choose --positives eda-syn"),
-        ({"positives": "eda-swap", "positives_strength": 0.0}, "--positives-strength is 0.0: it must be above 0"),
-        ({"positives": "eda-swap", "positives_strength": 1.1}, "--positives-strength is 1.1: it must be at most 1"),
-        ({"positives": "backwards"}, "--positives is 'backwards': choose from same, eda-synonym"),
-    ],
-)
-def test_positives_that_cannot_be(settings, message):
-    with pytest.raises(InputError, match=message):
-        make_run({**NEEDED, **settings})
-
-
 def test_synonyms_that_are_not_there_are_said_before_an_index_is_built(tmp_path, tiny_model):
     values = options(tmp_path, tiny_model, positives="eda-synonym", synonyms=str(tmp_path / "none.tsv"))
     with pytest.raises(InputError, match="none.tsv"):

@@ -8,9 +8,11 @@ import shutil
 import signal
 import time
 from pathlib import Path
+from typing import ClassVar
 
 import psutil
 import pytest
+import torch
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoTokenizer
 
@@ -27,8 +29,13 @@ from support.small_runs import (
     train_here,
     wait_for_step,
 )
+from train.config.run import Run
 from train.evaluation.model import PairScorer
+from train.launch.run import beginning
+from train.loop.distributed import Ranks
 from train.loop.trainer import Trainer
+from train.record.checkpoint import Progress
+from una_fast.errors import InputError
 
 STEPS = 10
 
@@ -158,30 +165,25 @@ def values(folder, tiny_model):
     return options(folder, tiny_model, nproc=2, epochs=21, eval_every=50)
 
 
-def trained(values, output):
-    """The output of a run that nothing stopped."""
-    code, said = finish(start({**values, "output": str(output)}))
-    assert code == 0, said
-    return output
-
-
 @pytest.fixture(scope="module")
 def whole2(values, folder):
-    return trained(values, folder / "whole2")
+    """The output of a run on two ranks that nothing stopped."""
+    code, said = finish(start({**values, "output": str(folder / "whole2")}))
+    assert code == 0, said
+    return folder / "whole2"
 
 
+@pytest.mark.slow
 class TestTwoRanks:
     """The same tests by the command line, with two ranks that the launcher starts."""
 
-    @pytest.mark.slow
     def test_kills_at_random_moments(self, values, folder, whole2):
         values = {**values, "output": str(folder / "killed")}
         assert run_with_kills(values, random.Random(0), kills=3)
         assert_same_run(values["output"], whole2)
 
-    def test_a_dead_rank_ends_the_run_and_resume_goes_on(self, values, folder):
-        short = {**values, "epochs": 6, "eval_every": 12}
-        values = {**short, "output": str(folder / "dead")}
+    def test_a_dead_rank_ends_the_run_and_resume_goes_on(self, values, folder, whole2):
+        values = {**values, "output": str(folder / "dead")}
         process = start(values)
         wait_for_step(process, Path(values["output"]), 4)
         descendants = psutil.Process(process.pid).children(recursive=True)
@@ -190,7 +192,7 @@ class TestTwoRanks:
         code, said = finish(process)
         assert code == 1 and re.search(r"error: rank \d died: exit code -9: go on from step", said), said
         assert finish(start({**values, "resume": True}))[0] == 0
-        assert_same_run(values["output"], trained(short, folder / "short"))
+        assert_same_run(values["output"], whole2)
 
 
 @pytest.mark.slow
@@ -211,3 +213,26 @@ def test_ranks_end_with_their_launcher(folder, tiny_model):
         time.sleep(0.1)
     os.killpg(launcher.pid, signal.SIGKILL)
     pytest.fail("ranks were left behind")
+
+
+class TestSeveralMachines:
+    """Each has its own index folder and --output: rank 0 says where all begin."""
+
+    fingerprint: ClassVar = {"--learning-rate": "a", "corpus": "a", "model": "a"}
+    other = Ranks(2, 3, 0, torch.device("cpu"))
+
+    @pytest.fixture(autouse=True)
+    def rank_0(self, monkeypatch):
+        """Rank 0 sends its fingerprint, and a checkpoint of step 5."""
+        sent = [self.fingerprint, Progress(step=5), {"weights": 1}, False]
+        monkeypatch.setattr(torch.distributed, "broadcast_object_list", lambda to: to.__setitem__(slice(None), sent))
+        monkeypatch.setattr(torch.distributed, "all_gather_object", lambda to, mine: to.__setitem__(2, mine))
+
+    def test_a_machine_without_a_checkpoint_begins_where_rank_0_does(self, tmp_path):
+        run = Run(output=str(tmp_path / "none"), resume=True)
+        assert beginning(run, self.other, self.fingerprint) == (Progress(step=5), {"weights": 1}, False)
+
+    @pytest.mark.parametrize("name", fingerprint)
+    def test_machines_that_differ_are_refused(self, name):
+        with pytest.raises(InputError, match=f"rank 2 has {name} b, and rank 0 a: give all machines the same options"):
+            beginning(Run(output=""), self.other, {**self.fingerprint, name: "b"})

@@ -1,4 +1,4 @@
-"""The rows, views and batches of a step; and whole steps, compared with a loop that shares no code with them."""
+"""Rows, views, batches, learning rates and decay of a step; whole steps beside a loop that shares no code with them."""
 
 import math
 import threading
@@ -7,13 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from torch import nn
+from transformers import AutoModel, BertConfig, BertModel, RobertaConfig, RobertaModel
+from transformers.optimization import get_scheduler
 
 from support.fake_tokens import SETTINGS, FakeTokens, fake_views, make_trainer, train
-from train.config.run import Run
-from train.encoder.encoder import Masking
+from train.config.run import Run, make_run
+from train.encoder.encoder import Masking, SentenceEncoder
 from train.loop import trainer as trainers
 from train.loop.data import Batch, BatchMaker, Plan, Views, prefetched, unchanged, usable_rows
 from train.loop.distributed import rank_share
+from train.loop.trainer import adamw, learning_rate
 from train.objective.noise import on_device
 from una_fast.errors import InputError
 from una_fast.losses import pairs
@@ -182,8 +186,6 @@ def test_a_batch_moves_with_all_its_tensors_from_pinned_memory_and_is_not_waited
 
 def test_steps_are_those_of_a_few_plain_lines(tiny_model):
     """Whole steps, with negatives and an uneven last batch, against a plain forward and torch's AdamW."""
-    from transformers import AutoModel
-
     run = Run(model=str(tiny_model), augment="una", epochs=2, **SETTINGS)
     trainer, maker = make_trainer(run, sentences=19)
     encoder, views = trainer.encoder, fake_views(run.alpha, 2)
@@ -269,3 +271,64 @@ def test_rows_of_one_token_are_cut_on_their_side():
     mask = torch.tensor([[0, 0, 1], [0, 0, 1]])
     parts, _ = BatchMaker(fake_views(1, 1), 0, 1, n_parts=1)._cut({"input_ids": 7 * mask, "attention_mask": mask})
     assert [part["input_ids"].tolist() for part in parts] == [[[7], [7]]]
+
+
+SIZES = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+PADDING = 1
+
+
+@pytest.fixture(params=["bert", "roberta"])
+def encoder(request):
+    torch.manual_seed(0)
+    if request.param == "bert":
+        backbone = BertModel(BertConfig(**SIZES, pad_token_id=PADDING), add_pooling_layer=False)
+    else:
+        backbone = RobertaModel(RobertaConfig(**SIZES, pad_token_id=PADDING), add_pooling_layer=False)
+    return SentenceEncoder(backbone, seed=0).eval()
+
+
+def padded(rows):
+    """Rows of ids as a batch padded on the right."""
+    width = max(map(len, rows))
+    ids = torch.tensor([row + [PADDING] * (width - len(row)) for row in rows])
+    return {"input_ids": ids, "attention_mask": (ids != PADDING).long()}
+
+
+def test_parts_are_one_batch(encoder):
+    generator = torch.Generator().manual_seed(0)
+    rows = [torch.randint(5, 50, (length,), generator=generator).tolist() for length in (3, 4, 4, 6, 9)]
+    weight = torch.randn(len(rows), SIZES["hidden_size"], generator=generator)
+    results, gradients = [], []
+    for parts in ([padded(rows)], [padded(rows[:2]), padded(rows[2:4]), padded(rows[4:])]):
+        encoder.zero_grad()
+        results.append(encoder(parts)[0])
+        (results[-1] * weight).sum().backward()
+        gradients.append({name: p.grad.clone() for name, p in encoder.named_parameters() if p.grad is not None})
+    torch.testing.assert_close(results[0], results[1], rtol=1e-5, atol=1e-6)
+    assert gradients[0].keys() == gradients[1].keys()
+    for name, gradient in gradients[0].items():
+        torch.testing.assert_close(gradient, gradients[1][name], rtol=1e-4, atol=1e-6, msg=name)
+
+
+VALUES = {"corpus": "c.txt", "model": "m", "output": "o", "learning_rate": 1e-3}
+NAMES = {"linear": "linear", "cosine": "cosine", "constant": "constant_with_warmup"}
+
+
+@pytest.mark.parametrize("schedule", NAMES)
+@pytest.mark.parametrize(("warmup_steps", "n_warmup"), [(0, 0), (3, 3), (0.25, 5), (0.01, 1)])
+def test_rates_are_those_of_transformers(schedule, warmup_steps, n_warmup):
+    run = make_run({**VALUES, "schedule": schedule, "warmup_steps": warmup_steps})
+    optimizer = torch.optim.AdamW([nn.Parameter(torch.zeros(1))], lr=1e-3)
+    theirs = get_scheduler(NAMES[schedule], optimizer, n_warmup, 20)
+    for step in range(20):
+        assert learning_rate(run, step, 20) == pytest.approx(theirs.get_last_lr()[0], rel=1e-12)
+        optimizer.step()
+        theirs.step()
+
+
+def test_biases_and_layer_norm_do_not_decay():
+    model = nn.Sequential(nn.Linear(2, 3), nn.LayerNorm(3), nn.Linear(3, 1))
+    model[2].bias.requires_grad_(False)
+    groups = adamw(make_run({**VALUES, "weight_decay": 0.1}), model).param_groups
+    assert [[tuple(weight.shape) for weight in group["params"]] for group in groups] == [[(3, 2), (1, 3)], [(3,)] * 3]
+    assert [group["weight_decay"] for group in groups] == [0.1, 0.0]

@@ -12,7 +12,7 @@ from support import small_runs as training
 from support.small_runs import finish, options, start, wait_for_step
 from train import ddp
 from train.config.run import Run
-from train.launch.ranks import RankDiedError, work_on_ranks
+from train.launch import ranks
 from train.record.checkpoint import read_pointer
 from train.signals import Stopped, handled, held_back, raise_stopped
 
@@ -103,24 +103,20 @@ def test_blocked_signals_arrive_where_they_are_handled():
 class TestProcesses:
     """The processes themselves, with other work than a training."""
 
-    run = Run(nproc=2)
-
-    def test_the_exit_code_is_the_highest(self):
-        assert work_on_ranks(self.run, "support.rank_processes:number") == 5
-
-    @pytest.mark.parametrize(("work", "code"), [("divides", 1), ("is_killed", -9)])
-    def test_a_rank_that_dies_ends_all(self, work, code):
-        with pytest.raises(RankDiedError, match=f"rank 1 died: exit code {code}"):
-            work_on_ranks(self.run, f"support.rank_processes:{work}")
-
-    def test_a_signal_before_training_kills_what_has_nothing_to_save(self):
-        with pytest.raises(Stopped, match="SIGTERM"):
-            work_on_ranks(self.run, "support.rank_processes:sleeps")
-
-    def test_a_second_ctrl_c_ends_at_once(self, capfd):
-        with pytest.raises(Stopped, match="SIGINT"):
-            work_on_ranks(self.run, "support.rank_processes:saves_for_long")
-        assert "SIGINT: the run stops after this step; Ctrl-C ends it at once" in capfd.readouterr().err
+    @pytest.mark.parametrize(
+        ("work", "code", "said"),
+        [
+            ("number", 5, ""),  # the highest of all ranks
+            ("divides", 1, "error: rank 1 died: exit code 1: no checkpoint was saved yet"),
+            ("is_killed", 1, "error: rank 1 died: exit code -9: no checkpoint"),
+            ("sleeps", 143, "stopped by SIGTERM: no checkpoint"),  # before training, with nothing to save
+            ("saves_for_long", 130, "SIGINT: the run stops after this step; Ctrl-C ends it at once"),  # at the second
+        ],
+    )
+    def test_the_end_of_a_rank_is_the_end_of_all(self, work, code, said, tmp_path, monkeypatch, capfd):
+        monkeypatch.setattr(ranks, "WORK", f"support.rank_processes:{work}")
+        assert ranks.launch(Run(nproc=2, output=str(tmp_path))) == code
+        assert said in capfd.readouterr().err
 
 
 @pytest.mark.slow

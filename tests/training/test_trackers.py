@@ -71,6 +71,7 @@ def test_a_tracker_that_fails_is_left_out_and_the_run_goes_on(tmp_path, tiny_mod
     assert not (Path(values["output"]) / "tensorboard").exists()
 
 
+@pytest.mark.slow
 def test_weights_and_biases_offline_goes_on_under_the_same_id(tmp_path):
     settings, shown = {"output": str(tmp_path), "seed": 1}, {"lr": 0.5, "loss/plain": 0.25}
     for step in (0, 2):

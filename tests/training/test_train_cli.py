@@ -14,6 +14,7 @@ from support import small_runs as training
 from support.small_runs import final_state, flat, metrics, options, refusal, train_here
 from support.staged import Killed, kill
 from train.config.run import Run, make_run
+from train.launch import prepare
 from train.launch.prepare import device_of, resolve_options
 from una_fast.errors import InputError
 
@@ -98,6 +99,16 @@ def test_presets_follow_the_model(tmp_path, model_type, rate, schedule):
     assert (run.learning_rate, run.schedule, run.augment) == (rate, schedule, "una")
     chosen = resolve_options(make_run({**values, "learning_rate": 1e-4, "schedule": "constant", "loss": "simcse"}))
     assert (chosen.learning_rate, chosen.schedule, chosen.augment) == (1e-4, "constant", "none")
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize("has_bf16", [True, False])
+def test_auto_is_bf16_where_the_device_has_it(tmp_path, tiny_model, monkeypatch, device, has_bf16):
+    monkeypatch.setattr(prepare, "has_bf16", lambda: has_bf16)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda emulated: has_bf16)
+    run = resolve_options(make_run(options(tmp_path, tiny_model, precision="auto", device=device)))
+    assert run.precision == ("bf16" if has_bf16 else "fp32")
 
 
 @pytest.mark.slow

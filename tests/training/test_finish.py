@@ -1,20 +1,90 @@
-"""`--push-to`: the files that reach the hub, and the message if the upload fails."""
+"""What follows a finished run: its model card, whose command repeats the run, and `--push-to` a hub."""
 
 import dataclasses
+import json
+import shlex
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from unittest.mock import Mock, create_autospec
 
 import pytest
 from huggingface_hub import HfApi, ModelCard, constants
 from huggingface_hub.utils import HfHubHTTPError, filter_repo_objects
 
-from support.run_folders import write_run
-from train.config.run import make_run
+from support.run_folders import write_evaluation, write_run
+from train.config.run import make_parser, make_run
 from train.launch import finish as launcher
 from train.launch import seeds
 from train.launch.prepare import resolve_options
 from una_fast.errors import InputError
+
+SETTINGS = {
+    "augment": "una", "corpus": ("wiki.txt.gz", "news of today.txt"), "dev": "data/sts-dev.csv", "beta": 0.25,
+    "model": "google/bert_uncased_L-2", "lowercase": False, "radius": "1%", "output": "/home/somebody/run",
+}  # fmt: skip
+PARTS = {
+    "resume_fingerprint": {"corpus": "0123abcd"}, "corpus": {"trained_on": 12345}, "resolved": {"radius": 235},
+    "progress": {"step": 400, "best_step": 300, "start_score": 0.7, "last_score": 0.74}, "ranks": 2,
+}  # fmt: skip
+
+
+@pytest.fixture
+def card(tmp_path: Path) -> Any:
+    """A function that finishes a run, with changed parts of run.json, and returns its card."""
+    output = write_run(tmp_path / "my-run", 0.75, **{**SETTINGS, "output": str(tmp_path / "my-run")})
+    (output / "best").mkdir()
+    write_evaluation(output, 0.8)
+    summary = {**json.loads((output / "run.json").read_text()), **PARTS}
+
+    def finished(**changes: Any) -> str:
+        changed = {name: {**summary[name], **change} for name, change in changes.items()}
+        (output / "run.json").write_text(json.dumps({**summary, **changed}))
+        assert launcher.finish(make_run({**SETTINGS, "output": str(output)})) == 0
+        return (output / "best" / "README.md").read_text(encoding="utf-8")
+
+    return finished
+
+
+def test_the_hub_reads_it(card: Any) -> None:
+    data = ModelCard(card()).data
+    assert (data.library_name, data.pipeline_tag) == ("sentence-transformers", "sentence-similarity")
+    assert data.base_model == "google/bert_uncased_L-2"
+    assert {"sentence-transformers", "una_fast", "loss:triplet"} <= set(data.tags)
+    assert data.model_name == "my-run"
+    scores = {result.dataset_name: result.metric_value for result in data.eval_results}
+    assert scores == {"sts-dev, best": 0.75, "STS-B": 0.8}  # STS12 has no score
+    assert {result.metric_type for result in data.eval_results} == {"spearman_cosine"}
+
+
+def test_a_person_reads_it(card: Any, tmp_path: Path) -> None:
+    text = card()
+    for expected in (
+        "# my-run", "0123abcd", "12345 sentences", "shu2024una", "| sts-dev, best | 75.00 |",
+        "trained with una_fast: contrastive learning with hard negatives", "- steps: 300 of 400", "- seed: 42",
+        "- ranks: 2", "- dev score of the start: 70.00", "- dev score of the last step: 74.00",
+        "- hard negatives: una, in the first of every 1 steps", "- beta: 0.25", "- radius: 235", "- surface: kept",
+    ):  # fmt: skip
+        assert expected in text
+    assert str(tmp_path) not in text
+
+
+@pytest.mark.parametrize("settings", [{"augment": "none"}, {"alpha": 0}])
+def test_a_run_without_negatives_or_better_step_says_so(card: Any, settings: dict[str, Any]) -> None:
+    text = card(settings=settings)
+    assert "learning without hard negatives" in text and "- hard negatives: none" in text and "- beta" not in text
+    text = card(progress={"best_step": 0})
+    assert "The model from which a training with una_fast began, unchanged" in text and "- steps: 0 of 400" in text
+
+
+def test_no_path_of_the_machine_is_in_it_and_its_command_is_the_run(card: Any) -> None:
+    paths = {"corpus": ["/home/somebody/wiki.txt"], "dev": "/home/somebody/dev.tsv", "model": "/home/somebody/bert"}
+    text = card(settings=paths)
+    assert "/home" not in text and "--corpus wiki.txt" in text and "--dev=dev.tsv" in text
+    assert ModelCard(text).data.base_model is None
+    (line,) = (line for line in card().splitlines() if line.startswith("python -m train.ddp"))
+    given = make_parser().given([*shlex.split(line)[3:], "--output", SETTINGS["output"]])
+    assert make_run(given) == make_run(SETTINGS)
 
 
 def files_in(folder):
@@ -105,8 +175,6 @@ def test_what_cannot_be_pushed_is_said_before_training(hub, tiny_model, tmp_path
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(InputError, match="HF_HUB_OFFLINE"):
         launcher.check_finish(make_run({**values, "push_to": "a/b"}))
-    with pytest.raises(InputError, match="--push-private: nothing is pushed: give --push-to NAME too"):
-        make_run({**values, "push_private": True})
 
 
 @pytest.mark.slow
