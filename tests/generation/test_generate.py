@@ -102,7 +102,7 @@ from train.generation import write
 keep, sizes = write.keep, []
 def torn(records, batch):
     if len(sizes) == 3:  # in the middle of a transaction
-        records.execute("INSERT INTO lines VALUES (?, ?, ?, ?)", batch[0])
+        records.execute("INSERT INTO lines VALUES (?, ?, ?)", batch[0])
         os.kill(os.getpid(), signal.SIGKILL)
     keep(records, batch)
     sizes.append(len(batch))
@@ -169,7 +169,7 @@ def test_a_command_line_that_cannot_be_is_refused(capsys, sentence):
 
 def test_input_that_cannot_be_used_is_refused_before_anything_is_written(capsys, models, corpus, tiny_model, tmp_path):
     output, t5 = tmp_path / "out.txt", models["t5"]
-    assert "turn text into text" in refusal(capsys, *arguments(corpus, output, "--model", tiny_model))
+    assert "Unrecognized configuration class" in refusal(capsys, *arguments(corpus, output, "--model", tiny_model))
     assert "hf download tuner007/pegasus_paraphrase" in refusal(
         capsys, *arguments(corpus, output, "--model", "pegasus")
     )

@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
@@ -24,8 +25,7 @@ def output(tmp_path):
 def call(output, tmp_path, monkeypatch, capsys):
     """Runs the command with a writer that shouts: (exit code, what it said)."""
     (tmp_path / "corpus.txt").write_text("".join(f"{text}\n" for text in TEXTS))
-    monkeypatch.setattr(write, "check_model", lambda name, job: name)
-    monkeypatch.setattr(write, "Seq2Seq", lambda name, job, device: None)
+    monkeypatch.setattr(write, "Seq2Seq", lambda name, job, device: SimpleNamespace(digest=name))
     monkeypatch.setattr(
         write,
         "make_records",

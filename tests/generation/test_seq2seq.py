@@ -12,7 +12,7 @@ from support.seq2seq_models import FAMILIES, POSITIONS, save, save_marian
 from support.small_runs import WORDS
 from support.tokenizer_families import training_lines
 from train.generation.options import Job
-from train.generation.write import Seq2Seq, check_model
+from train.generation.write import Seq2Seq
 from una_fast.errors import InputError
 
 CPU = torch.device("cpu")
@@ -85,13 +85,13 @@ def test_settings_of_the_model_that_sample_are_not_taken(tmp_path, texts):
 def test_lengths_beyond_the_positions_are_refused(tmp_path):
     folder = str(save(tmp_path, "marian"))
     with pytest.raises(InputError, match=f"--max-target-length {POSITIONS + 1} is above the {POSITIONS} positions"):
-        check_model(folder, dataclasses.replace(JOB, max_target_length=POSITIONS + 1))
+        Seq2Seq(folder, dataclasses.replace(JOB, max_target_length=POSITIONS + 1), CPU)
     edge = dataclasses.replace(JOB, max_source_length=POSITIONS, max_target_length=POSITIONS)
-    assert check_model(folder, edge)
     assert lines_of(Seq2Seq(folder, edge, CPU), [" ".join(WORDS * 5)])[1] == [True]
 
 
 def test_a_digest_tells_models_apart_wherever_they_lie(tmp_path):
     first, second = (save(tmp_path / f"{seed}", "t5", seed=seed) for seed in (0, 1))
     moved = shutil.copytree(first, tmp_path / "moved")
-    assert check_model(str(first), JOB) == check_model(str(moved), JOB) != check_model(str(second), JOB)
+    digests = [Seq2Seq(str(folder), JOB, CPU).digest for folder in (first, moved, second)]
+    assert digests[0] == digests[1] != digests[2]

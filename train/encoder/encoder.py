@@ -281,10 +281,10 @@ def takes_ready_mask(backbone: Any) -> bool:
 
 
 def weights_digest(module: nn.Module) -> str:
-    """xxh3-128 of all trained weights, which identifies a run's model in whatever folder it is."""
+    """xxh3-128 of all weights that are not frozen, which identifies a model in whatever folder it is."""
     digest = xxhash.xxh3_128()
     for name, weights in sorted(module.named_parameters()):
         if weights.requires_grad:
             digest.update(name.encode())
-            digest.update(weights.detach().cpu().contiguous().view(-1).numpy().data)
+            digest.update(weights.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()

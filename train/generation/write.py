@@ -23,8 +23,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 import xxhash
-from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
+from train.encoder.encoder import weights_digest
 from train.encoder.pretrained import from_pretrained, quiet
 from train.evaluation.model import DTYPES, batch_bounds, pick_device
 from train.generation.options import Job
@@ -35,26 +36,23 @@ from train.signals import Stopped, handled, raise_stopped, tell_user
 from una_fast.corpus.source import Reading
 from una_fast.corpus.sources import open_sources
 from una_fast.errors import InputError, counted
-from una_fast.storage.files import file_checksum
 
 # Sentences are sorted by length within chunks of this many. Padding is then 2 % of the tokens of wiki_sample in batches
 # of 3,276 tokens and 5 % in batches of 8,192 (chunks of 512: 8 and 18 %).
 CHUNK = 2048
 CPU_BATCH_TOKENS = 4096
 GPU_BATCH_TOKENS = 32_768
-MODEL_FILES = (".safetensors", ".bin", ".json", ".model", ".spm", ".txt")  # suffixes of the files of a model's folder
 
 
 class Record(NamedTuple):
-    """The line that is made of a sentence, given by its row in the corpus.
+    """The line that is made of a sentence, given by its row in the corpus; "" if the models write nothing.
 
-    cut: a source was longer than --max-source-length. empty: nothing was written, and the line is the sentence itself.
+    cut: a source was longer than --max-source-length.
     """
 
     row: int
     line: str
     cut: bool = False
-    empty: bool = False
 
 
 def write_output(job: Job) -> int:
@@ -64,27 +62,29 @@ def write_output(job: Job) -> int:
         InputError: bad input. The sentences that are done by then are kept.
     """
     quiet()
+    output, manifest, part = places = [Path(job.output + ending) for ending in ("", ".manifest", ".part")]
+    if job.resume and not part.exists() and not manifest.exists():
+        raise InputError(f"--resume: there is no {part} to go on with: leave --resume out")
+    if not job.resume and (present := next((path for path in places if path.exists()), None)):
+        advice = ", or give --resume to go on with it" if part.exists() else ""
+        raise InputError(f"--output {output}: {present} exists: choose another name{advice}")
     device = pick_device(job.device)
-    models = {f"model {number}": check_model(name, job) for number, name in enumerate(job.model, start=1)}
     sources = open_sources([Path(name) for name in job.corpus], Reading(job.column))
     texts = [text for source in sources for block in source.blocks() for text in block]
     digest = xxhash.xxh3_128_hexdigest("\n".join(texts).encode("utf-8", "surrogatepass"))
+    writers = [Seq2Seq(name, job, device) for name in job.model]
+    models = {f"model {number}": writer.digest for number, writer in enumerate(writers, start=1)}
     fingerprint = job.settings() | {"corpus": digest} | models
-    output, manifest, part = (Path(job.output + ending) for ending in ("", ".manifest", ".part"))
-    if job.resume and manifest.exists():
+    if manifest.exists():
         check_resumed(output, read_object(manifest), fingerprint)
         part.unlink(missing_ok=True)
         tell_user(f"{output}: already finished")
         return 0
-    for path in (output, manifest, part):
-        if path.exists() and not (job.resume and part.exists()):
-            advice = ", or give --resume to go on with it" if path == part else ""
-            raise InputError(f"--output {output}: {path} exists: choose another name{advice}")
-    if job.resume and not part.exists():
-        raise InputError(f"--resume: there is no {part} to go on with: leave --resume out")
+    default = GPU_BATCH_TOKENS if device.type == "cuda" else CPU_BATCH_TOKENS
+    budget = max(1, (job.batch_tokens or default) // (job.beams or 1))
     with opened_part(part, fingerprint) as records:
         try:
-            _write(job, texts, device, records)
+            _write(writers, texts, budget, records)
             _finish(output, manifest, fingerprint, texts, records)
             part.unlink()
         except (InputError, Stopped, sqlite3.Error) as end:
@@ -111,7 +111,7 @@ def opened_part(path: Path, fingerprint: dict[str, Any]) -> Iterator[sqlite3.Con
             records.execute("PRAGMA locking_mode = EXCLUSIVE")
             records.execute("BEGIN EXCLUSIVE")  # the lock stays until the connection is closed
             records.execute("CREATE TABLE IF NOT EXISTS job (fingerprint TEXT)")
-            records.execute("CREATE TABLE IF NOT EXISTS lines (place INTEGER PRIMARY KEY, line, cut, empty)")
+            records.execute("CREATE TABLE IF NOT EXISTS lines (place INTEGER PRIMARY KEY, line, cut)")
             if saved := records.execute("SELECT fingerprint FROM job").fetchone():
                 check_resumed(path, json.loads(saved[0]), fingerprint)
             else:
@@ -130,15 +130,12 @@ def rows_in(records: sqlite3.Connection) -> set[int]:
 def keep(records: sqlite3.Connection, batch: list[Record]) -> None:
     """Keep the records of a batch, all or none."""
     with records:
-        records.executemany("INSERT INTO lines VALUES (?, ?, ?, ?)", batch)
+        records.executemany("INSERT INTO lines VALUES (?, ?, ?)", batch)
 
 
-def _write(job: Job, texts: list[str], device: torch.device, records: sqlite3.Connection) -> None:
+def _write(writers: list[Seq2Seq], texts: list[str], budget: int, records: sqlite3.Connection) -> None:
     """Make and keep what is left."""
     done, total = rows_in(records), sum(bool(text.strip()) for text in texts)
-    writers = [Seq2Seq(name, job, device) for name in job.model]
-    default = GPU_BATCH_TOKENS if device.type == "cuda" else CPU_BATCH_TOKENS
-    budget = max(1, (job.batch_tokens or default) // (job.beams or 1))
     # smoothing 0: mean speed over all sentences, because batches go from short ones to long ones
     with closing(Bar(len(done), total, "line", smoothing=0)) as bar, handled(raise_stopped):
         for batch in make_records(writers, texts, done, budget):
@@ -161,10 +158,7 @@ def make_records(writers: list[Seq2Seq], texts: list[str], done: set[int], budge
             lines, cut = [texts[row] for row in batch], [False] * len(batch)
             for writer in writers:
                 lines, cut = writer.write(lines, cut)
-            yield [
-                Record(row, line or one_line(texts[row]), was_cut, not line)
-                for row, line, was_cut in zip(batch, lines, cut, strict=True)
-            ]
+            yield [*map(Record, batch, lines, cut)]
 
 
 def one_line(text: str) -> str:
@@ -180,51 +174,36 @@ def _finish(
     output: Path, manifest: Path, fingerprint: dict[str, Any], texts: list[str], records: sqlite3.Connection
 ) -> None:
     """Write OUTPUT, with a blank line for a blank sentence, then its manifest; tell the user."""
-    lines = [""] * len(texts)
-    for row, line in records.execute("SELECT place, line FROM lines"):
-        lines[row] = line
-    cut, empty = records.execute("SELECT total(cut), total(empty) FROM lines").fetchone()
-    notes, blank = {"cut": int(cut), "empty": int(empty)}, lines.count("")
+    lines, cut, empty = [""] * len(texts), 0, 0
+    for row, line, was_cut in records.execute("SELECT * FROM lines"):
+        lines[row], cut, empty = line or one_line(texts[row]), cut + was_cut, empty + (not line)
+    blank = lines.count("")
     write_file(output, "".join(f"{line}\n" for line in lines))
-    write_json(manifest, fingerprint | {"lines": len(lines), "blank": blank, "notes": notes})
+    counts = {"lines": len(lines), "blank": blank, "notes": {"cut": cut, "empty": empty}}
+    write_json(manifest, fingerprint | counts)
     tell_user(f"{output}: {counted(len(lines), 'line')}, {blank:,} of them blank as in the corpus")
     if cut:
-        tell_user(f"  {notes['cut']:,} longer than --max-source-length and cut")
+        tell_user(f"  {cut:,} longer than --max-source-length and cut")
     if empty:
-        tell_user(f"  {notes['empty']:,} with an empty text, so the sentence itself stands there")
-
-
-def check_model(name: str, job: Job) -> str:
-    """What identifies a model: a digest of the files of its folder, or the commit of a model on the hub.
-
-    Raises:
-        InputError: no seq2seq model, no tokenizer, or fewer positions than the job's lengths.
-    """
-    config = from_pretrained("configuration", AutoConfig, name)
-    if not config.is_encoder_decoder:
-        raise InputError(
-            f"{name}: is a {config.model_type} model, which does not turn text into text: give a seq2seq model, such "
-            "as T5, BART, PEGASUS or Marian"
-        )
-    positions = getattr(config, "max_position_embeddings", None) or math.inf
-    for end, length in (("source", job.max_source_length), ("target", job.max_target_length)):
-        if (length or 0) > positions:
-            raise InputError(f"--max-{end}-length {length} is above the {positions} positions of {name}: shorten it")
-    from_pretrained("tokenizer", AutoTokenizer, name)
-    if not Path(name).is_dir():
-        return getattr(config, "_commit_hash", None) or ""
-    files = sorted(path for path in Path(name).iterdir() if path.suffix in MODEL_FILES)
-    return xxhash.xxh3_128_hexdigest("".join(f"{path.name} {file_checksum(path)}\n" for path in files).encode())
+        tell_user(f"  {empty:,} with an empty text, so the sentence itself stands there")
 
 
 class Seq2Seq:
-    """A seq2seq model with its tokenizer, on its device."""
+    """A seq2seq model with its tokenizer, on its device. digest: of its weights."""
 
     def __init__(self, name: str, job: Job, device: torch.device) -> None:
+        """Raises InputError: there is no such model, or it has fewer positions than the job's lengths."""
         self._name, self._device, self._job = name, device, job
         self._tokenizer = from_pretrained("tokenizer", AutoTokenizer, name)
         self._tokenizer.padding_side = "right"  # positions count from the left
         network = from_pretrained("weights", AutoModelForSeq2SeqLM, name)
+        positions = getattr(network.config, "max_position_embeddings", None) or math.inf
+        for end, length in (("source", job.max_source_length), ("target", job.max_target_length)):
+            if (length or 0) > positions:
+                raise InputError(
+                    f"--max-{end}-length {length} is above the {positions} positions of {name}: shorten it"
+                )
+        self.digest = weights_digest(network)
         self._network = network.to(device, DTYPES[job.precision]).eval()
         self._search = {  # besides, the model's own start token, forbidden words and length penalty hold
             "num_beams": job.beams,
