@@ -10,7 +10,7 @@ PEER_SENTENCES = 2_000
 
 
 def test_una_fast(note, size: int, corpus: Path) -> None:
-    parsed = note(OPERATION, size, "una_fast", size, lambda: parse_corpus(corpus))
+    parsed, _ = note(OPERATION, size, "una_fast", size, lambda: parse_corpus(corpus))
     assert len(parsed.words) == size
 
 

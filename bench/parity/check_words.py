@@ -16,13 +16,13 @@ from pathlib import Path
 
 from nltk import word_tokenize
 
-from una_fast.corpus.words import ParsedCorpus, parse_corpus
+from una_fast.corpus.words import Parsed, parse_corpus
 from una_fast.parallel import n_cores
 
 LINES_PER_TASK = 2000
 Task = tuple[int, list[str]]  # the row of the first line, and the lines
 
-parsed: ParsedCorpus  # set before the children are forked, which then share it
+parsed: Parsed  # set before the children are forked, which then share it
 
 
 def different_lines(task: Task) -> list[str]:
@@ -52,7 +52,7 @@ def check(path: Path) -> int:
     """Print how one file compares; returns the number of different lines."""
     global parsed
     start = time.perf_counter()
-    parsed = parse_corpus(path)
+    parsed, _ = parse_corpus(path)
     parse_seconds = time.perf_counter() - start
     n_different = 0
     with multiprocessing.get_context("fork").Pool(n_cores(None)) as pool:

@@ -21,7 +21,7 @@ ALTERED = 4  # one chunk of this many is altered
 
 def read(corpus: str) -> tuple[list[str], RaggedArray]:
     """The distinct chunks of a corpus, and its documents as ids of chunks."""
-    parsed = parse_corpus(corpus, "whitespace")
+    parsed, _ = parse_corpus(corpus, "whitespace")
     return list(parsed.chunks), parsed.sentences
 
 

@@ -88,7 +88,7 @@ def test_a_quotation_mark_in_a_tsv_is_a_character(tmp_path: Path) -> None:
         assert read(path) == rows
     quoted = Reading(quoting=True)
     with pytest.warns(InputWarning, match=r"a\.tsv: .* line ends in quotation marks, .* documents; .* quoting=False"):
-        assert len(parse_corpus(path, reading=quoted).sentences) < 2000
+        assert len(parse_corpus(path, reading=quoted)[0].sentences) < 2000
     digests = {open_sources(path, reading)[0].digest() for reading in (Reading(), quoted, Reading(quoting=False))}
     assert len(digests) == 2
     una_fast.build_index(path).save(tmp_path / "index")

@@ -101,7 +101,7 @@ def build_index(
 def _build_in_memory(
     corpus: Any, tokenizer: str | Split, lowercase: bool, reading: Reading, n_jobs: int | None, progress: bool
 ) -> Index:
-    parsed = parse_corpus(corpus, tokenizer, lowercase, reading, n_jobs, progress)
+    parsed, sources = parse_corpus(corpus, tokenizer, lowercase, reading, n_jobs, progress)
     scores = score_terms(parsed.words, len(parsed.vocabulary), n_cores(n_jobs))
     order = rank(scores.max_tfidf)
     logger.info("terms scored and ranked")
@@ -110,4 +110,4 @@ def _build_in_memory(
     tables = {"chunks": parsed.chunks, "terms": terms, "sentences": parsed.sentences, "words": parsed.words}
     arrays = {f"{name}_{part}": array for name, table in tables.items() for part, array in vars(table).items()}
     arrays |= {name: values[order] for name, values in scores._asdict().items()}
-    return Index(arrays, index_meta(parsed.sources, tokenizer, lowercase), tokenizer)
+    return Index(arrays, index_meta(sources, tokenizer, lowercase), tokenizer)

@@ -28,7 +28,7 @@ from una_fast._kernels.csr import relabel
 from una_fast._kernels.words.strings import StringSet, hash_strings
 from una_fast.arrays import ID, POINTER, SCORE, StringTable, check_id_range, row_bounds
 from una_fast.corpus.word_tokenizers import NAMED, Split, word_tokenizer
-from una_fast.corpus.words import Parser
+from una_fast.corpus.words import parse
 from una_fast.index.executors import N_BUCKETS
 from una_fast.index.index import DTYPES, SCORES
 from una_fast.index.scores import count_documents, inverse, term_scores
@@ -116,10 +116,9 @@ def scan_split(split: Path, tokenizer: str | Split, lowercase: bool, output: Pat
     if output.exists():  # written by a worker that was lost before it could say so
         return
     pack = Pack(split)
-    parser, here = Parser(word_tokenizer(tokenizer, lowercase)), Workers(1)
-    with nullcontext() if parser.tokenizer.name in NAMED else _ONE_AT_A_TIME:
-        parser.add([StringTable(pack.read("utf8"), pack.read("offsets"))], here)
-    chunks, sentences, vocabulary, word_ids = parser.result(here)
+    block, split_words = StringTable(pack.read("utf8"), pack.read("offsets")), word_tokenizer(tokenizer, lowercase)
+    with nullcontext() if split_words.name in NAMED else _ONE_AT_A_TIME:
+        chunks, sentences, vocabulary, word_ids = parse([block], split_words, Workers(1))
     arrays: dict[str, np.ndarray] = {}
     for kind, strings, ids in (("terms", vocabulary, word_ids), ("chunks", chunks, sentences)):
         hashes = hash_strings(strings.utf8, strings.offsets).astype(np.uint64)

@@ -29,15 +29,14 @@ def find_entries(const int[::1] chunks, const int64[::1] indptr, const unsigned 
     chunks: int32 (T,), indptr: int64 (n + 1,): document i has the chunks ``chunks[indptr[i]:indptr[i + 1]]``, at least
     one; closing: uint8 (C,), 1 for a chunk that may stand between a final period and the end.
 
-    Returns (entries int64 (E, 3), seen uint8 (C,)): entry i is ``chunks[entries[i, 0]:entries[i, 1]]`` in the place
-    entries[i, 2], the bits FIRST and LAST. seen: bit p of a chunk is set if it is an entry alone, in place p.
+    Returns int64 (E, 3): entry i is ``chunks[entries[i, 0]:entries[i, 1]]`` in the place entries[i, 2], the bits FIRST
+    and LAST.
     """
     cdef Py_ssize_t n = indptr.shape[0] - 1, row, i, tail, n_entries = 0
     capacity = min(indptr[n] - indptr[0], 4 * closing.shape[0]) + n
     entries_array = np.empty((capacity, 3), dtype=np.int64)  # only the part that is filled takes memory
-    seen_array = np.zeros(closing.shape[0], dtype=np.uint8)
     cdef int64[:, ::1] entries = entries_array
-    cdef unsigned char[::1] seen = seen_array
+    cdef unsigned char[::1] seen = np.zeros(closing.shape[0], dtype=np.uint8)  # bit p: it is an entry alone in place p
     cdef unsigned char place
     with nogil:
         for row in range(n):
@@ -52,7 +51,7 @@ def find_entries(const int[::1] chunks, const int64[::1] indptr, const unsigned 
                 entries[n_entries, 1] = indptr[row + 1] if i == tail else i + 1
                 entries[n_entries, 2] = place
                 n_entries += 1
-    return entries_array[:n_entries].copy(), seen_array
+    return entries_array[:n_entries].copy()
 
 
 cdef inline Py_ssize_t last_piece(const int[::1] chunks, int64 start, int64 stop,

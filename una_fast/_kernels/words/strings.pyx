@@ -76,7 +76,7 @@ cdef inline unsigned int code_of(uint64 key, uint64 length) noexcept nogil:
 
 
 cdef class StringSet:
-    """Distinct strings, numbered 0, 1, ... by first appearance, each with the place where it appeared first.
+    """Distinct strings, numbered 0, 1, ... by first appearance.
 
     The hash table has open addressing and is at most half full. A slot holds the key of a string, its length and its
     number plus 1; all are 0 in an empty slot. The key of up to 8 bytes is the string, so that most strings of a text
@@ -87,7 +87,6 @@ cdef class StringSet:
 
     cdef unsigned char[::1] utf8
     cdef int64[::1] offsets
-    cdef int64[::1] places
     cdef uint64[:, ::1] slots  # (key, length << 32 | number + 1)
     cdef int[::1] scratch
     cdef Py_ssize_t count
@@ -96,26 +95,24 @@ cdef class StringSet:
         room = max(FIRST_ROOM, 1 << (room - 1).bit_length())
         self.utf8 = np.empty(8 * room, dtype=np.uint8)
         self.offsets = np.zeros(room + 1, dtype=np.int64)
-        self.places = np.empty(room, dtype=np.int64)
         self.slots = on_own_lines(4 * room, np.uint64).reshape(-1, 2)
         self.scratch = np.empty(0, dtype=np.int32)
 
     def __len__(self):
         return self.count
 
-    def add(self, const unsigned char[::1] data, const int64[::1] starts, const int64[::1] stops, int64 place=0):
+    def add(self, const unsigned char[::1] data, const int64[::1] starts, const int64[::1] stops):
         """int32 (n,): the number of each string ``data[starts[i]:stops[i]]``; new strings are added to the set.
 
-        data: uint8; starts, stops: int64 (n,); place: of the first string, the next has the next place.
+        data: uint8; starts, stops: int64 (n,).
         """
-        return self.numbers(data, starts, stops, place, True)
+        return self.numbers(data, starts, stops, True)
 
     def find(self, const unsigned char[::1] data, const int64[::1] starts, const int64[::1] stops):
         """int32 (n,): the number of each string ``data[starts[i]:stops[i]]``, -1 for one that is not in the set."""
-        return self.numbers(data, starts, stops, 0, False)
+        return self.numbers(data, starts, stops, False)
 
-    cdef numbers(self, const unsigned char[::1] data, const int64[::1] starts, const int64[::1] stops, int64 place,
-                 bint adds):
+    cdef numbers(self, const unsigned char[::1] data, const int64[::1] starts, const int64[::1] stops, bint adds):
         cdef Py_ssize_t n = starts.shape[0], i, filled = 0
         cdef String group[GROUP]
         cdef const unsigned char* text = &data[0] if data.shape[0] else NULL
@@ -128,16 +125,15 @@ cdef class StringSet:
                 group[filled].key = key_of(text + starts[i], stops[i] - starts[i], end)
                 filled += 1
                 if filled == GROUP or i == n - 1:
-                    self.number_group(group, filled, place + i + 1 - filled, &out[i + 1 - filled], adds)
+                    self.number_group(group, filled, &out[i + 1 - filled], adds)
                     filled = 0
         return numbers
 
-    def add_chunks(self, const unsigned char[::1] data, const int64[::1] starts, const int64[::1] stops,
-                   int64 place=0):
+    def add_chunks(self, const unsigned char[::1] data, const int64[::1] starts, const int64[::1] stops):
         """Cut the documents ``data[starts[i]:stops[i]]`` at every space; two spaces in a row enclose an empty chunk.
 
         Returns (the numbers of the chunks int32 (T,), how many chunks each document has int64 (n,)). data: uint8;
-        starts, stops: int64 (n,); place: of the first chunk, the next has the next place.
+        starts, stops: int64 (n,).
         """
         cdef Py_ssize_t n = starts.shape[0], i, filled = 0, done = 0, before
         cdef String group[GROUP]
@@ -163,7 +159,7 @@ cdef class StringSet:
                     at = space
                     filled += 1
                     if filled == GROUP:
-                        self.number_group(group, GROUP, place + done, &out[done], True)
+                        self.number_group(group, GROUP, &out[done], True)
                         done += GROUP
                         filled = 0
                     if at == stop:
@@ -171,7 +167,7 @@ cdef class StringSet:
                     at += 1
                 lengths[i] = done + filled - before
             if filled:
-                self.number_group(group, filled, place + done, &out[done], True)
+                self.number_group(group, filled, &out[done], True)
         return np.array(out[: done + filled]), lengths_array
 
     def strings(self):
@@ -179,12 +175,8 @@ cdef class StringSet:
         offsets = np.array(self.offsets[: self.count + 1])
         return np.array(self.utf8[: offsets[self.count]]), offsets
 
-    def first_places(self):
-        """int64 (n,): the place where each string was added, by its number."""
-        return np.array(self.places[: self.count])
-
-    cdef int number_group(self, String* group, Py_ssize_t n, int64 place, int* out, bint adds) except -1 nogil:
-        """Number `n` strings, at most GROUP, as `number` does. place: of the first of them."""
+    cdef int number_group(self, String* group, Py_ssize_t n, int* out, bint adds) except -1 nogil:
+        """Number `n` strings, at most GROUP, as `number` does."""
         cdef unsigned int codes[GROUP]
         cdef int64 found[GROUP]
         cdef uint64 mask = self.slots.shape[0] - 1
@@ -200,10 +192,10 @@ cdef class StringSet:
         for k in range(n_found):
             una_prefetch(&self.utf8[self.offsets[found[k]]])
         for i in range(n):
-            out[i] = self.number(group[i], codes[i], place + i, adds)
+            out[i] = self.number(group[i], codes[i], adds)
         return 0
 
-    cdef int number(self, String string, unsigned int code, int64 place, bint adds) except -2 nogil:
+    cdef int number(self, String string, unsigned int code, bint adds) except -2 nogil:
         """The number of a string. A new one is added if `adds`, else it has the number -1."""
         cdef uint64* slots = &self.slots[0, 0]
         cdef uint64 mask = self.slots.shape[0] - 1, at = code & mask
@@ -226,11 +218,10 @@ cdef class StringSet:
         if self.count + 1 == self.offsets.shape[0] or start + string.n > self.utf8.shape[0]:
             with gil:
                 self.grow(string.n)
-            return self.number(string, code, place, adds)
+            return self.number(string, code, adds)
         if string.n:
             memcpy(&self.utf8[start], string.start, string.n)
         slots[2 * at], slots[2 * at + 1] = string.key, length | <uint64>(self.count + 1)
-        self.places[self.count] = place
         self.count += 1
         self.offsets[self.count] = start + string.n
         return <int>self.count - 1
@@ -242,7 +233,6 @@ cdef class StringSet:
             self.utf8 = _longer(self.utf8, used, 2 * max(used, n))
         if self.count + 1 == self.offsets.shape[0]:
             self.offsets = _longer(self.offsets, self.count + 1, 2 * self.count + 1)
-            self.places = _longer(self.places, self.count, 2 * self.count)
             self.rehash(on_own_lines(8 * self.count, np.uint64).reshape(-1, 2))
         return 0
 
