@@ -103,6 +103,7 @@ def parse(
             add_sentence_words(words, block, tokenizer)
         progress(len(block))
     texts, sentences = chunks.result()
+    del chunks  # its hash table and parts take as much memory as the result
     if tokenizer.name not in NAMED:
         return Parsed(texts, sentences, *words.result())
     return Parsed(texts, sentences, *_document_words(workers, texts, sentences, tokenizer))
@@ -165,6 +166,7 @@ def _document_words(
     for _, part in workers.map(tokenize, range(0, len(entries), ENTRIES_PER_TASK)):
         rows.add_rows(*part)
     vocabulary, words = rows.result()
+    del rows
     table = EntryWords(sentences.values, entries, closing, words.values, words.indptr)
     return vocabulary, _gather(workers, sentences, table)
 
