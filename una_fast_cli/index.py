@@ -72,23 +72,13 @@ def connected(address: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Upload:
+class Places:
     """Places."""
 
     folder: str = option("", required=True, positional=True, metavar="FOLDER")
-    """folder of an index"""
+    """folder of an index; one that is fetched must not exist, unless it holds the same index"""
     address: str = option("", required=True, positional=True, metavar="ADDRESS")
-    """address of a new folder, as s3://bucket/name, or a path"""
-
-
-@dataclass(frozen=True)
-class Fetch:
-    """Places."""
-
-    address: str = option("", required=True, positional=True, metavar="ADDRESS")
-    """address that `una-fast upload` was given, http too, or a path"""
-    folder: str = option("", required=True, positional=True, metavar="FOLDER")
-    """folder for the index; it must not exist, unless it holds the same index"""
+    """address of a folder, as s3://bucket/name, or a path; for `una-fast fetch` http too"""
 
 
 def _copy(function: str, values: dict[str, Any]) -> None:
@@ -108,12 +98,12 @@ main = Command(
 upload = Command(
     "una-fast upload",
     "Copy an index to s3, gs, hdfs or another address.",
-    options_of(Upload),
+    options_of(Places),
     partial(_copy, "upload_index"),
 )
 fetch = Command(
     "una-fast fetch",
     "Copy an index from an address to this machine, where it can be used.",
-    options_of(Fetch),
+    dict(reversed(options_of(Places).items())),
     partial(_copy, "fetch_index"),
 )

@@ -21,58 +21,27 @@ from una_fast.storage.files import new_file, unwritable
 if TYPE_CHECKING:
     from una_fast import Augmenter
 
-Records = dict[str, list[Any]]  # columns of one length: row, text, and negative or input_ids, attention_mask, ...
+Records = list[dict[str, Any]]  # each with row, text, and negative or input_ids, attention_mask, ...
 STANDARD_OUTPUT = "-"
-
-
 BATCH_ROWS = 8192  # sentences at a time: some megabytes, and enough for all threads
 
 
-def check_output(name: str, ids: bool) -> None:
-    """Raise InputError for a kind of file that cannot be written, and for a file that exists. ids: for token ids."""
-    if name == STANDARD_OUTPUT:
-        return
-    kind = Path(name).suffix
-    if kind not in WRITERS:
-        raise InputError(f"--output {name}: unknown kind of file: choose from {', '.join(WRITERS)}")
-    if ids and kind == ".txt":
-        raise InputError(f"--output {name}: a .txt takes text: write token ids to a .jsonl or .parquet")
-    if os.path.lexists(name):
-        raise InputError(f"--output {name}: exists already: choose another name, or delete it")
-
-
-def write(batches: Iterable[Records], name: str) -> None:
-    """Write all records."""
-    if name == STANDARD_OUTPUT:
-        _write_jsonl(batches, sys.stdout.buffer)
-        return
-    try:
-        Path(name).parent.mkdir(parents=True, exist_ok=True)
-        with new_file(Path(name)) as file:
-            WRITERS[Path(name).suffix](batches, file)
-    except OSError as error:
-        raise unwritable(Path(name), error) from error
-    sys.stdout.write(f"{name}: written\n")
-
-
 def _write_jsonl(batches: Iterable[Records], file: IO[bytes]) -> None:
-    for batch in batches:
-        for values in zip(*batch.values(), strict=True):
-            record = dict(zip(batch, values, strict=True))
-            file.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
+    for records in batches:
+        file.writelines(json.dumps(record, ensure_ascii=False).encode() + b"\n" for record in records)
 
 
 def _write_text(batches: Iterable[Records], file: IO[bytes]) -> None:
-    for batch in batches:
-        columns = [texts for name, texts in batch.items() if name.startswith("negative")]
-        file.writelines(f"{negative}\n".encode() for row in zip(*columns, strict=True) for negative in row)
+    for records in batches:
+        named = chain.from_iterable(map(dict.items, records))
+        file.writelines(f"{text}\n".encode() for name, text in named if name.startswith("negative"))
 
 
 def _write_parquet(batches: Iterable[Records], file: IO[bytes]) -> None:
     import pyarrow
     from pyarrow import parquet
 
-    tables = map(pyarrow.table, batches)
+    tables = map(pyarrow.Table.from_pylist, batches)
     if first := next(tables, None):
         with parquet.ParquetWriter(file, first.schema) as writer:
             for table in chain([first], tables):
@@ -80,6 +49,17 @@ def _write_parquet(batches: Iterable[Records], file: IO[bytes]) -> None:
 
 
 WRITERS = {".jsonl": _write_jsonl, ".parquet": _write_parquet, ".txt": _write_text}
+
+
+def check_output(name: str, ids: bool) -> None:
+    """Raise InputError for a kind of file that cannot be written, and for a file that exists. ids: for token ids."""
+    kind = Path(name).suffix
+    if kind not in WRITERS:
+        raise InputError(f"--output {name}: unknown kind of file: choose from {', '.join(WRITERS)}")
+    if ids and kind == ".txt":
+        raise InputError(f"--output {name}: a .txt takes text: write token ids to a .jsonl or .parquet")
+    if os.path.lexists(name):
+        raise InputError(f"--output {name}: exists already: choose another name, or delete it")
 
 
 @dataclass(frozen=True)
@@ -131,8 +111,9 @@ class Explain:
 
 
 def _write(values: dict[str, Any]) -> None:
-    check_output(values["output"], ids=bool(values["tokenizer"]))
-    tokenizer = None
+    name, tokenizer = values["output"], None
+    if name != STANDARD_OUTPUT:
+        check_output(name, ids=bool(values["tokenizer"]))
     if values["tokenizer"]:
         from train.encoder.pretrained import load_tokenizer  # here, so that --help does not wait for torch
 
@@ -140,8 +121,17 @@ def _write(values: dict[str, Any]) -> None:
     augmenter = _augmenter(values, tokenizer)
     total = values["rows"] if values["corpus"] else min(len(augmenter.index), values["rows"] or len(augmenter.index))
     with tqdm(total=total, unit=" sentences", unit_scale=True, disable=None) as bar:
-        batches = _batches(augmenter, values, bar)
-        write((_records(augmenter, tokenizer, values, *batch) for batch in batches), values["output"])
+        batches = (_records(augmenter, tokenizer, values, *batch) for batch in _batches(augmenter, values, bar))
+        if name == STANDARD_OUTPUT:
+            _write_jsonl(batches, sys.stdout.buffer)
+            return
+        try:
+            Path(name).parent.mkdir(parents=True, exist_ok=True)
+            with new_file(Path(name)) as file:
+                WRITERS[Path(name).suffix](batches, file)
+        except OSError as error:
+            raise unwritable(Path(name), error) from error
+    sys.stdout.write(f"{name}: written\n")
 
 
 def _explain(values: dict[str, Any]) -> None:
@@ -162,27 +152,22 @@ def _augmenter(values: dict[str, Any], tokenizer: Any = None) -> Augmenter:
 
 
 def _records(augmenter: Augmenter, tokenizer: Any, values: dict[str, Any], rows: range, texts: list[str]) -> Records:
-    """The columns of a batch of sentences: row, text, and for each sample index the negatives or their token ids."""
-    import numpy as np
-
+    """A batch of sentences with the negatives of each sample index, or with their token ids."""
     from una_fast.integrations.epochs import negative_names
 
-    records: Records = {"row": list(rows), "text": texts}
-    of_file, names, length = values["corpus"], negative_names(values["n"]), values["max_length"]
+    columns: dict[str, Any] = {"row": rows, "text": texts}
+    names, length = negative_names(values["n"]), values["max_length"]
     for number, name in enumerate(names):
         draws = {"epoch": values["epoch"], "sample_index": number}
-        if tokenizer is None:
-            records[name] = augmenter.augment(texts, **draws) if of_file else augmenter.negatives(rows, **draws)
-            continue
-        limits = {"truncation": True, "padding": "max_length", "max_length": length}
-        ids: Any = (
-            tokenizer(augmenter.augment(texts, **draws), **limits)
-            if of_file
-            else augmenter.negative_ids(rows, max_length=length, **draws)
-        )
+        if tokenizer and not values["corpus"]:
+            ids = augmenter.negative_ids(rows, max_length=length, **draws)
+            made = {part: array.tolist() for part, array in ids.items()}
+        else:
+            made = augmenter.augment(texts, **draws) if values["corpus"] else augmenter.negatives(rows, **draws)
+            made = tokenizer(made, truncation=True, padding="max_length", max_length=length) if tokenizer else made
         prefix = f"{name}_" if len(names) > 1 else ""
-        records |= {f"{prefix}{column}": np.asarray(part).tolist() for column, part in ids.items()}
-    return records
+        columns |= {f"{prefix}{part}": of for part, of in made.items()} if tokenizer else {name: made}
+    return [dict(zip(columns, record, strict=True)) for record in zip(*columns.values(), strict=True)]
 
 
 def _batches(augmenter: Augmenter, values: dict[str, Any], bar: Any) -> Iterator[tuple[range, list[str]]]:

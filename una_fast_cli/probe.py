@@ -11,6 +11,7 @@ from typing import Any
 from train.config.command import Command, option, options_of
 from train.config.run import FILES, WORDS, Run, reading_arguments
 from una_fast.errors import InputError, counted
+from una_fast.imports import import_extra
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,6 @@ def load_encode(name: str) -> Callable[[list[str]], Any]:
     Raises:
         InputError: sentence-transformers is not installed, or cannot load the encoder.
     """
-    from una_fast.imports import import_extra
-
     kind = import_extra("sentence_transformers").SentenceTransformer
     try:
         return kind(name).encode
