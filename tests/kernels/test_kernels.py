@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,57 +24,31 @@ SETTINGS = st.fixed_dictionaries(
 )
 RADII = st.sampled_from([1, 3, 50])
 PIECES = st.lists(st.lists(st.integers(1, 99), max_size=10), min_size=5, max_size=5)
+NUMBERS = st.lists(st.integers(0, 4), max_size=9)
+NUMBERS_OF_ROWS = st.lists(NUMBERS, max_size=6)
 ID_TYPES = st.sampled_from([np.uint16, np.int32])
 
 
-@given(SENTENCES)
-def test_scores_and_ranks_are_equation_2(rows):
-    checks.check_scores(rows)
+TEXT = st.lists(st.lists(st.one_of(st.integers(0, 30), st.sampled_from("abc")), max_size=8))
+CHECKS = {  # what a kernel computes, by its check: the strategies of the check's arguments, and the number of examples
+    checks.check_scores: (100, SENTENCES),
+    checks.check_relabel: (100, st.lists(st.integers(0, 20), max_size=50), st.permutations(range(21))),
+    checks.check_probabilities: (200, SENTENCES, SETTINGS),
+    checks.check_negatives: (300, SENTENCES, SETTINGS, RADII, st.integers(0, 2**64 - 1), st.integers(0, 3)),
+    checks.check_unseen: (200, SENTENCES, TEXT, SETTINGS, RADII),
+    checks.check_token_writes: (100, PIECES, st.none() | PIECES, NUMBERS_OF_ROWS, st.integers(3, 20), st.booleans()),
+    checks.check_padded_rows: (100, PIECES, NUMBERS, st.integers(3, 20), ID_TYPES, st.booleans()),
+}
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_a_kernel_is_its_reference(check):
+    n_examples, *arguments = CHECKS[check]
+    settings(max_examples=n_examples)(given(*arguments)(check))()
 
 
 def test_rank_breaks_ties_by_first_appearance():
     assert rank(np.array([0.5, 1.0, 0.5, 1.0, 0.5])).tolist() == [1, 3, 0, 2, 4]
-
-
-@given(st.lists(st.integers(0, 20), max_size=50), st.permutations(range(21)))
-def test_relabel_replaces_each_value_by_its_label(values, labels):
-    checks.check_relabel(values, labels)
-
-
-@settings(max_examples=200)
-@given(SENTENCES, SETTINGS)
-def test_probabilities_are_equations_3_and_4(rows, setting):
-    checks.check_probabilities(rows, setting)
-
-
-@settings(max_examples=300)
-@given(SENTENCES, SETTINGS, RADII, st.integers(0, 2**64 - 1), st.integers(0, 3))
-def test_negatives_are_the_reference_draw_for_draw(rows, setting, radius, seed, epoch):
-    checks.check_negatives(rows, setting, radius, seed, epoch)
-
-
-@settings(max_examples=200)
-@given(
-    SENTENCES, st.lists(st.lists(st.one_of(st.integers(0, 30), st.sampled_from("abc")), max_size=8)), SETTINGS, RADII
-)
-def test_unseen_words_stand_at_the_place_of_their_score(rows, text, setting, radius):
-    checks.check_unseen(rows, text, setting, radius)
-
-
-@given(
-    PIECES,
-    st.one_of(st.none(), PIECES),
-    st.lists(st.lists(st.integers(0, 4), max_size=9), max_size=6),
-    st.integers(3, 20),
-    st.booleans(),
-)
-def test_token_writes_are_a_list_cut_and_padded(terms, first_terms, rows, length, pads_left):
-    checks.check_token_writes(terms, first_terms, rows, length, pads_left)
-
-
-@given(PIECES, st.lists(st.integers(0, 4), max_size=9), st.integers(3, 20), ID_TYPES, st.booleans())
-def test_padded_rows_are_a_list_cut_and_padded(sentences, rows, length, dtype, pads_left):
-    checks.check_padded_rows(sentences, rows, length, dtype, pads_left)
 
 
 def test_a_long_document_of_few_terms_needs_no_other_path():

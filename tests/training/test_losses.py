@@ -24,28 +24,18 @@ def rows_of(views):
 
 
 def cross_entropy(target, candidates):
-    """-log(e^target / sum of e^candidates), the target being one of the candidates."""
+    """-log(e^target / sum of e^candidates)."""
     return math.log(sum(math.exp(c) for c in candidates)) - target
 
 
-def plain_pairs(views, tau):
-    rows = rows_of(views)
-    losses = []
-    for i, row in enumerate(rows):
-        partner = i + 1 if i % 2 == 0 else i - 1
-        candidates = [cosine(row, other) / tau for k, other in enumerate(rows) if k != i]
-        losses.append(cross_entropy(cosine(row, rows[partner]) / tau, candidates))
-    return sum(losses) / len(losses)
-
-
-def plain_decoupled(views, tau):
-    """Equation 1: the sum in the denominator is over all k except i and j."""
+def plain_pairs(views, tau, left_out=0):
+    """Equation 1, which leaves out k = i alone in the released code, and k = j too as it is printed."""
     rows = rows_of(views)
     losses = []
     for i, row in enumerate(rows):
         j = i + 1 if i % 2 == 0 else i - 1
-        others = sum(math.exp(cosine(row, rows[k]) / tau) for k in range(len(rows)) if k not in (i, j))
-        losses.append(-math.log(math.exp(cosine(row, rows[j]) / tau) / others))
+        candidates = [cosine(row, other) / tau for k, other in enumerate(rows) if k not in ((i,), (i, j))[left_out]]
+        losses.append(cross_entropy(cosine(row, rows[j]) / tau, candidates))
     return sum(losses) / len(losses)
 
 
@@ -93,7 +83,7 @@ def plain_distillation(views, start):
 
 PLAIN = {
     "pairs": plain_pairs,
-    "decoupled": plain_decoupled,
+    "decoupled": lambda views, tau: plain_pairs(views, tau, left_out=1),
     "triplet": plain_triplet,
     "simcse": plain_simcse,
     "soft": lambda views, tau: plain_simcse(views, tau) + 1e-3 * plain_margin(views),

@@ -228,18 +228,6 @@ def test_every_rank_takes_part_in_the_same_exchanges(encoders, world, ranks, set
     assert all(other == first for other in others)
 
 
-def test_a_rank_that_skips_an_exchange_is_noticed(encoders, monkeypatch):
-    """As one without a sentence in the last batch would."""
-    gather = trainers.gather
-
-    def skip(own, n, ranks):
-        return gather(own, n, ranks) if len(own) else own.new_ones(n, *own.shape[1:]) + own.sum()
-
-    monkeypatch.setattr(trainers, "gather", skip)
-    without, with_sentence = (exchanges_of(encoders, rank, 4) for rank in (0, 1))
-    assert without != with_sentence
-
-
 def test_a_rank_takes_its_card_before_it_allocates_anything(monkeypatch):
     calls = []
     for name, value in {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "CUDA_VISIBLE_DEVICES": "6,7"}.items():
