@@ -9,13 +9,22 @@ import warnings
 
 import numpy as np
 import pytest
+import xxhash
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import una_fast
+import una_fast.corpus.words
 from support import reference
+from support.alphabet import text
 from support.checks import reference_negatives
 from support.short_corpus import CORPUS
+from support.tokenizer_families import training_lines
 from una_fast import InputError
+from una_fast._kernels.draws.negatives import Negatives
+from una_fast.arrays import ID, RaggedArray
 from una_fast.augment.radius import resolve_radius
+from una_fast.corpus.word_tokenizers import word_tokenizer
 from una_fast.errors import InputWarning
 from una_fast.index.scores import inverse_document_frequency
 
@@ -120,8 +129,8 @@ def test_a_radius_is_a_number_of_ranks_or_a_share_of_the_vocabulary(radius, n_te
 
 def test_the_radius_that_a_setting_came_to_is_read_from_the_augmenter(index):
     v = index.n_terms
-    for given, expected in ((None, 1), (3, 3), (4000, v), ("50%", v // 2)):
-        una = una_fast.Augmenter(index, radius=given)
+    for radius, expected in ((None, 1), (3, 3), (4000, v), ("50%", v // 2)):
+        una = una_fast.Augmenter(index, radius=radius)
         assert una.radius == expected and f"radius={expected}," in repr(una)
         for term in (0, v // 2, v - 1):  # a window is clipped, not shifted
             assert una.window(term) == (max(0, term - expected), min(v, term + expected + 1))
@@ -137,6 +146,40 @@ def test_a_given_radius_that_reaches_words_of_unlike_importance_is_warned_of(ind
         warnings.simplefilter("error")
         una_fast.Augmenter(index)
         una_fast.Augmenter(index, radius=4000, replace="random")
+
+
+LINES = training_lines()[:200]
+SENTENCE = text | st.sampled_from(LINES) | st.builds("{} {}".format, text, st.sampled_from(LINES))
+
+
+@pytest.fixture(scope="module")
+def augmenters():
+    """Augmenters of both variants; here even a few texts are split all at once."""
+    index = una_fast.build_index([*LINES, "can not \"word ''quoted'' ...", "it's Σ σ İ ."])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(una_fast.corpus.words, "FEW", 0)
+        yield [
+            una_fast.Augmenter(index, radius=20, variant=variant, surface="paper") for variant in ("paper", "released")
+        ]
+
+
+def augmented_by_python(una, sentence: str, epoch: int) -> str:
+    """The negative, made word by word; each distinct unseen word has a negative id of its own."""
+    words = word_tokenizer(una.index.word_tokenizer, una.index.lowercase).words(sentence)
+    unseen: dict[str, int] = {}
+    known = una.index.term_ids
+    ids = np.array([known[w] if w in known else unseen.setdefault(w, -1 - len(unseen)) for w in words], dtype=ID)
+    key = np.array([xxhash.xxh3_64_intdigest(" ".join(words).encode())], dtype=np.uint64)
+    kernel = Negatives(RaggedArray(ids, np.array([0, len(ids)])), una._config, numbers=key)
+    out, _ = kernel.terms(np.array([0]), epoch)
+    return " ".join(una.index.terms[i] if i >= 0 else word for i, word in zip(out.tolist(), words, strict=True))
+
+
+@settings(max_examples=300)
+@given(sentences=st.lists(SENTENCE, min_size=1, max_size=5), epoch=st.integers(0, 2))
+def test_a_batch_of_any_text_is_each_sentence_by_itself(augmenters, sentences, epoch):
+    for una in augmenters:
+        assert una.augment(sentences, epoch) == [augmented_by_python(una, sentence, epoch) for sentence in sentences]
 
 
 def test_an_augmenter_travels_to_another_process(tmp_path, monkeypatch):

@@ -1,7 +1,8 @@
-"""Tests that every text augmentation passes, in Python and in Numba too: rows, text, ids, samples, processes."""
+"""Tests that every text augmentation passes, in Python and Numba too: rows, text, ids, samples, processes; `edit`."""
 
 from __future__ import annotations
 
+import itertools
 import pickle
 import re
 import sys
@@ -14,7 +15,8 @@ import una_fast
 from support.small_runs import ROOT
 from support.tokenizer_families import bert_uncased, roberta, training_lines
 from una_fast import InputError
-from una_fast.augment.base import TextAugmentation
+from una_fast.augment.base import TextAugmentation, WordAugmentation
+from una_fast.augment.counter_rng import CounterRNG
 from una_fast.augment.registry import AUGMENTATIONS, make_augmentation
 
 TEXTS = [*training_lines()[:300], "", "Hello", "a b"]
@@ -22,12 +24,20 @@ TABLE = {"the": ["that one", "zorg"], "of": ["from"], "is": ["seems", "appears t
 SETTINGS: dict[str, dict] = {"eda-synonym": {"synonyms": TABLE}, "eda-insert": {"synonyms": TABLE}}
 
 
+class Rotation(WordAugmentation):
+    """Moves a drawn number of first words of a sentence to its end."""
+
+    def edit(self, words: list[str], draws: CounterRNG) -> list[str]:
+        at = int(draws.below(len(words), 1)[0, 0])
+        return words[at:] + words[:at]
+
+
 @pytest.fixture(scope="module")
 def index():
     return una_fast.build_index(TEXTS)
 
 
-@pytest.fixture(scope="module", params=[*AUGMENTATIONS, "numba_una:una", "augment.test_word_augmentation:Rotation"])
+@pytest.fixture(scope="module", params=[*AUGMENTATIONS, "numba_una:una", "augment.test_text_augmentations:Rotation"])
 def name(request):
     sys.path.insert(0, str(ROOT / "examples"))
     yield request.param
@@ -104,3 +114,33 @@ def test_blank_text_stays_blank(augmentation):
 def test_an_unknown_name_is_answered_with_those_that_there_are(index):
     with pytest.raises(InputError, match="there is no augmentation 'eda-x': choose from una, eda-synonym"):
         make_augmentation("eda-x", index)
+
+
+@pytest.fixture(scope="module")
+def rotation():
+    return Rotation(una_fast.build_index(TEXTS[:60]), seed=7)
+
+
+def test_classes_and_seeds_have_their_own_draws(rotation):
+    class Other(Rotation):
+        pass
+
+    made = [kind(rotation.index, seed=seed).texts(range(60)) for kind in (Rotation, Other) for seed in (7, 8)]
+    assert made[0] == rotation.texts(range(60))
+    assert all(a != b for a, b in itertools.combinations(made, 2))
+
+
+def test_edit_may_change_its_words_and_returns_a_list_of_them(rotation):
+    class Reversed(WordAugmentation):
+        def edit(self, words, draws):
+            words.reverse()
+            return self.of(words)
+
+        of = staticmethod(lambda words: words)
+
+    told = Reversed(rotation.index).explain("one two")
+    assert (told.words, told.result) == (["one", "two"], "two one")
+    for wrong in (" ".join, lambda words: None, lambda words: [1]):
+        Reversed.of = staticmethod(wrong)
+        with pytest.raises(una_fast.InputError, match=r"Reversed.edit made .* of \['one', 'two'\]: .* a list of str"):
+            Reversed(rotation.index).augment(["one two"])

@@ -136,7 +136,7 @@ def test_scripts_with_spaces_are_not(corpus: list[str]) -> None:
 
 
 def test_an_index_knows_its_segmenter(tmp_path: Path) -> None:
-    """tests/docs/test_languages.py has the words and negatives of each."""
+    """tests/docs/test_pages.py has the words and negatives of each."""
     name, text, word = TEXTS["Chinese"]
     pytest.importorskip(name)
     index = una_fast.build_index([text + " " + text, "ascii words too"], word_tokenizer=name)

@@ -1,11 +1,15 @@
-"""What the pages say by themselves: how to install, and each word of the glossary once."""
+"""What the pages say: how to install, each word of the glossary once, and negatives of five languages."""
 
 import re
+import runpy
 from pathlib import Path
 
 import pytest
 
+import una_fast
+from una_fast.corpus.word_tokenizers import SEGMENTERS
 from una_fast.imports import EXTRA_OF
+from una_fast.text_table import aligned
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -41,3 +45,34 @@ def test_the_glossary_defines_each_word_once() -> None:
     words = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8").partition("## Where code lies")[0]
     defined = [re.sub(r" \(.+\)", "", word) for word in re.findall(r"^\| ([^|]+) \|", words, re.MULTILINE)]
     assert len(defined) > 30 and len(defined[1:]) == len(set(defined[1:]))  # the first is the heading
+
+
+EXAMPLE = runpy.run_path(str(ROOT / "examples" / "languages.py"))
+LANGUAGES = (ROOT / "docs" / "languages.md").read_text(encoding="utf-8")
+WORDS = {  # a word of the language's first sentence, and where a word tokenizer for English would not end it
+    "German": "bibliothekarin",
+    "Japanese": "手紙",
+    "Chinese": "管理员",
+    "Thai": "จดหมาย",
+    "Arabic": "الظهر",
+}
+
+
+@pytest.mark.parametrize("language", WORDS)
+@pytest.mark.filterwarnings("ignore::una_fast.errors.InputWarning")
+def test_a_language_has_negatives_as_the_page_shows_them(language: str) -> None:
+    options, between, parts = EXAMPLE["LANGUAGES"][language]
+    if options["word_tokenizer"] in SEGMENTERS:
+        pytest.importorskip(options["word_tokenizer"])
+    index = una_fast.build_index([between.join(part) for part in zip(*parts, strict=False)], **options)
+    assert WORDS[language] in index.terms
+    negatives = EXAMPLE["negatives"](language)
+    assert len(negatives) == 3
+    for sentence, negative in negatives:
+        assert sentence != negative
+        assert negative.count(" ") == sentence.count(" ")
+        assert f"{sentence}\n  {negative}\n" in LANGUAGES
+
+
+def test_a_table_on_the_screen_counts_columns_not_characters() -> None:
+    assert aligned([["辞書", "1"], ["ab", "22"], ["ริมแม่", "3"]], left=[0]) == ["辞書   1", "ab    22", "ริมแม่   3"]

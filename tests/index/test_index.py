@@ -1,7 +1,8 @@
-"""The index: a sequence of sentences, and equation 2."""
+"""The index: a sequence of sentences, equation 2, and what its build logs."""
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 
 import numpy as np
@@ -74,3 +75,28 @@ def test_indexes_are_equal_byte_for_byte_for_any_number_of_threads(tmp_path):
     files = {path.name: path.read_bytes() for path in (tmp_path / "1").iterdir()}
     for n_jobs in (2, 5):
         assert {path.name: path.read_bytes() for path in (tmp_path / str(n_jobs)).iterdir()} == files
+
+
+def test_term_ids_are_a_mapping():
+    index = una_fast.build_index(["one two two", "three é", "one"])
+    expected = {term: i for i, term in enumerate(index.terms)}
+    assert dict(index.term_ids) == expected and len(index.term_ids) == 4
+    assert [index.term_ids.get(word) for word in ("é", "four", "")] == [expected["é"], None, None]
+    with pytest.raises(KeyError, match="four"):
+        index.term_ids["four"]
+
+
+def test_the_stages_of_a_build_are_logged(tmp_path, caplog):
+    sentences = ["the cat sat on the mat", "a dog ran far", "the cat ran"]
+    caplog.set_level(logging.INFO, logger="una_fast")
+    una_fast.build_index(sentences).save(tmp_path / "index")
+    assert [record.getMessage() for record in caplog.records] == [
+        "corpus read: 3 sentences, 9 distinct words",
+        "terms scored and ranked",
+        f"index saved: {tmp_path / 'index'}",
+    ]
+    caplog.clear()
+    (tmp_path / "text.txt").write_text("\n".join(sentences) + "\n", encoding="utf-8")
+    una_fast.build_index(tmp_path / "text.txt", folder=tmp_path / "staged")
+    stages = [record.getMessage().split(":")[0] for record in caplog.records]
+    assert {"stage scan", "stage write"} < set(stages) and all(stage.startswith("stage ") for stage in stages)

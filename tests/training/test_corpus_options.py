@@ -1,4 +1,4 @@
-"""How a run reads its corpus: the options of `build_index`, and paraphrases in several files."""
+"""How a run reads its corpus: the options of `build_index`, paraphrases in several files; positives by augmentation."""
 
 import contextlib
 import json
@@ -6,15 +6,20 @@ import shutil
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
+from transformers import AutoTokenizer
 
 import una_fast
-from support.small_runs import options, write_corpus
-from train.config.run import Run, make_parser, make_run
+from support.small_runs import options, train_here, write_corpus
+from train.config.run import POSITIVES, Run, make_parser, make_run
 from train.encoder.pretrained import load_tokenizer
 from train.launch import prepare
 from train.launch.prepare import resolve_options
+from train.loop.distributed import Ranks
 from train.record.checkpoint import first_difference
+from una_fast.augment.registry import AUGMENTATIONS
 from una_fast.errors import InputError, InputWarning
 from una_fast_cli.__main__ import main
 
@@ -148,3 +153,39 @@ def test_an_index_is_opened_by_a_run_of_the_same_words(tmp_path, made, asked, me
     una_fast.build_index(["The cat sits", "on the Mat"], **made).save(tmp_path / "index")
     with pytest.raises(InputError, match=message) if message else contextlib.nullcontext():
         assert prepare.open_index(Run(index=str(tmp_path / "index"), **asked)).n_documents == 2
+
+
+@pytest.fixture(scope="module")
+def synonyms(tmp_path_factory):
+    path = tmp_path_factory.mktemp("synonyms") / "synonyms.tsv"
+    path.write_text("river\tstream\tbrook\nmountain\thill\nthe\ta\n", encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def index():
+    words = "the river ran below a mountain while two birds sang".split()
+    orders = np.random.default_rng(0).permuted(np.tile(np.arange(len(words)), (30, 1)), axis=1)
+    return una_fast.build_index([" ".join(words[i] for i in order) for order in orders])
+
+
+@pytest.mark.parametrize("name", sorted(POSITIVES))
+def test_positives_are_the_augmentation_of_that_name(index, tiny_model, synonyms, name):
+    with_synonyms = {"synonyms": synonyms} if name in ("eda-synonym", "eda-insert") else {}
+    settings = {"positives": name, "positives_strength": 0.3, "seed": 7, "augment": "none", "max_length": 16}
+    run = make_run({"corpus": "c.txt", "model": "m", "output": "o", "device": "cpu", **settings, **with_synonyms})
+    tokenizer, texts = AutoTokenizer.from_pretrained(tiny_model), prepare.TrainingRows(np.arange(len(index)), None, {})
+    maker = prepare.batch_maker(run, Ranks(0, 1, 0, torch.device("cpu")), index, tokenizer, texts)
+    rows = np.array([4, 0, 17])
+    anchors, positives = maker.views.of(1, 2, rows)
+    texts = AUGMENTATIONS[name].load()(index, strength=0.3, seed=7, **with_synonyms).texts(rows, 2)
+    expected = tokenizer(texts, max_length=16, padding="max_length", truncation=True, return_tensors="pt")
+    assert torch.equal(positives["input_ids"], expected["input_ids"])
+    assert not torch.equal(positives["input_ids"], anchors["input_ids"])
+
+
+def test_synonyms_that_are_not_there_are_said_before_an_index_is_built(tmp_path, tiny_model):
+    values = options(tmp_path, tiny_model, positives="eda-synonym", synonyms=str(tmp_path / "none.tsv"))
+    with pytest.raises(InputError, match="none.tsv"):
+        train_here(values)
+    assert not (tmp_path / "index").exists()
