@@ -74,7 +74,6 @@ def test_a_year_joins_its_subsets_and_skips_pairs_without_a_score(tmp_path: Path
     task = sts.read(tmp_path, "STS13")
     assert task.gold.tolist() == [1, 2, 5, 0]
     assert task.texts == [["a", "c", "g", "i"], ["b", "d", "h", "j"]]
-    assert task.subsets == {"FNWN": slice(0, 2), "headlines": slice(2, 3), "OnWN": slice(3, 4)}
     write_year(tmp_path, "FNWN", ["a\tb", "c\td"], ["1"])
     with pytest.raises(InputError, match=r"STS\.input\.FNWN\.txt has 2 pairs but .*STS\.gs\.FNWN\.txt has 1 scores"):
         sts.read(tmp_path, "STS13")
@@ -112,13 +111,11 @@ def test_correlations_equal_scipys(data: st.DataObject) -> None:
     assert pearson(x, y) == pytest.approx(pearsonr(x, y).statistic, abs=1e-6)
 
 
-def test_correlations_are_over_all_pairs_and_over_each_subset() -> None:
+def test_correlations_are_over_all_pairs() -> None:
     gold, similarity = np.array([0.0, 1, 2, 0, 1, 2, 3, 5, 5]), np.array([0.1, 0.2, 0.3, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4])
-    subsets = {"up": slice(0, 3), "down": slice(3, 7), "flat": slice(7, 9)}
-    task = StsTask("t", [["a"] * 9, ["b"] * 9], {"test": 9}, gold, subsets)
     embeddings = np.stack([similarity, np.sqrt(1 - similarity**2)], axis=1)  # their cosines with (1, 0)
+    task = StsTask("t", [["a"] * 9, ["b"] * 9], {"test": 9}, gold)
     scores = task.score([np.tile([1.0, 0], (9, 1)), embeddings], EvaluationProtocol())
-    assert np.isnan(scores["subsets"].pop("flat")) and scores["subsets"] == pytest.approx({"up": 1.0, "down": -1.0})
     assert scores["spearman"]["all"] == pytest.approx(spearmanr(similarity, gold).statistic)
     assert scores["pearson"]["all"] == pytest.approx(pearsonr(similarity, gold).statistic)
 

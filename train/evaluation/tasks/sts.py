@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,6 @@ TABLES: dict[str, tuple[dict[str, str], tuple[int, ...], int]] = {
     "STSBenchmark": ({split: f"STS/STSBenchmark/sts-{split}.csv" for split in ("test", "dev")}, (4, 5, 6), 0),
     "SICKRelatedness": ({split: f"SICK/{file}" for split, file in SICK_FILES.items()}, (3, 1, 2), 1),
 }
-MEASURES = {"pearson": pearson, "spearman": spearman}  # over all pairs of a task at once, SentEval's "all"
 
 
 @dataclass(frozen=True)
@@ -45,15 +44,14 @@ class StsTask(Task):
 
     kind = "sts"
     gold: NDArray[np.float64]
-    subsets: dict[str, slice] = field(default_factory=dict)  # consecutive parts of the pairs, in order
 
     def score(self, embeddings: Sequence[NDArray], protocol: EvaluationProtocol) -> Scores:
-        """Correlations over all pairs, and Spearman's of each subset."""
+        """Correlations over all pairs at once, SentEval's "all"."""
         similarity = cosine(*embeddings)
         return {
             "pairs": len(self.gold),
-            **{name: {"all": measure(similarity, self.gold)} for name, measure in MEASURES.items()},
-            "subsets": {name: spearman(similarity[part], self.gold[part]) for name, part in self.subsets.items()},
+            "pearson": {"all": pearson(similarity, self.gold)},
+            "spearman": {"all": spearman(similarity, self.gold)},
         }
 
 
@@ -62,10 +60,11 @@ def read(downstream: Path, name: str, split: str = "test") -> StsTask:
     if name in TABLES:
         files, columns, skip = TABLES[name]
         path = downstream / files[split]
-        return _task(name, path, read_rows(path, columns, score_in, skip), split=split)
+        return _task(name, path, read_rows(path, columns, score_in, skip), split)
     if split != "test":
         raise InputError(f"{name} has no {split} split: only {', '.join(TABLES)} have")
-    return _read_year(downstream / "STS" / f"{name}-en-test", name)
+    folder = downstream / "STS" / f"{name}-en-test"
+    return _task(name, folder, [row for subset in SUBSETS[name] for row in _read_subset(folder, subset)])
 
 
 def load_dev(path: str | os.PathLike[str]) -> StsTask:
@@ -83,30 +82,22 @@ def load_dev(path: str | os.PathLike[str]) -> StsTask:
     return task
 
 
-def _read_year(folder: Path, name: str) -> StsTask:
-    """One of STS12 to STS16: two files a subset, pairs and scores; a pair without a score is left out."""
-    rows: list[tuple[Any, ...]] = []
-    subsets = {}
-    for subset in SUBSETS[name]:
-        inputs, scores = folder / f"STS.input.{subset}.txt", folder / f"STS.gs.{subset}.txt"
-        pairs = read_rows(inputs, (0, 1))
-        golds = read_rows(scores, (0,), lambda text: score_in(text) if text else None)
-        if len(pairs) != len(golds):
-            raise InputError(
-                f"{inputs} has {len(pairs):,} pairs but {scores} has {len(golds):,} scores: line i of one "
-                "belongs to line i of the other"
-            )
-        scored = [(gold, *pair) for (gold,), pair in zip(golds, pairs, strict=True) if gold is not None]
-        subsets[subset] = slice(len(rows), len(rows) + len(scored))
-        rows += scored
-    return _task(name, folder, rows, subsets)
+def _read_subset(folder: Path, subset: str) -> list[tuple[Any, ...]]:
+    """Scores and pairs of a subset of STS12 to STS16, which are in two files; a pair without a score is left out."""
+    inputs, scores = folder / f"STS.input.{subset}.txt", folder / f"STS.gs.{subset}.txt"
+    pairs = read_rows(inputs, (0, 1))
+    golds = read_rows(scores, (0,), lambda text: score_in(text) if text else None)
+    if len(pairs) != len(golds):
+        raise InputError(
+            f"{inputs} has {len(pairs):,} pairs but {scores} has {len(golds):,} scores: line i of one belongs to line "
+            "i of the other"
+        )
+    return [(gold, *pair) for (gold,), pair in zip(golds, pairs, strict=True) if gold is not None]
 
 
-def _task(
-    name: str, path: Path, rows: Sequence[tuple[Any, ...]], subsets: dict[str, slice] | None = None, split: str = "test"
-) -> StsTask:
+def _task(name: str, path: Path, rows: Sequence[tuple[Any, ...]], split: str = "test") -> StsTask:
     """A task of the rows (gold score, first sentence, second sentence) that `path` holds."""
     if not rows:
         raise InputError(f"{path}: no pairs of sentences")
     gold, *texts = zip(*rows, strict=True)
-    return StsTask(name, [normalise_spaces(side) for side in texts], {split: len(rows)}, np.array(gold), subsets or {})
+    return StsTask(name, [normalise_spaces(side) for side in texts], {split: len(rows)}, np.array(gold))

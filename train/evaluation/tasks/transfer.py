@@ -59,14 +59,6 @@ class Fits(NamedTuple):
     biases: Tensor  # (F, 1, R, C)
 
 
-class Accuracies(NamedTuple):
-    """Accuracy in percent on dev and on test, and the predicted classes of the test set if there is one."""
-
-    dev: float
-    test: float
-    predicted: NDArray[np.int64] | None = None
-
-
 def fit_folds(
     data: Labelled,
     train: NDArray[np.int64],
@@ -125,23 +117,29 @@ def _set_gradients(data: Labelled, rows: Tensor, weights: Tensor, biases: Tensor
     biases.grad = error.sum(dim=1, keepdim=True).addcmul_(decay, biases)
 
 
-def nested_folds(data: Labelled, n_classes: int, settings: FitSettings) -> Accuracies:
-    """Mean over outer folds; each chooses its regularisation by cross-validation on its own training rows."""
+def nested_folds(data: Labelled, n_classes: int, settings: FitSettings) -> tuple[float, float]:
+    """Accuracy in percent on dev and on test, means over outer folds.
+
+    Each chooses its regularisation by cross-validation on its own training rows.
+    """
 
     def run(split: Sequence[NDArray]) -> tuple[float, float]:
         train, test = map(data.rows, split)
         return validated(train, test, n_classes, settings)[:2]
 
     dev, test = zip(*in_threads(run, _folds(data.labels.numpy(), settings.folds)), strict=True)
-    return Accuracies(round(float(np.mean(dev)), 2), round(float(np.mean(test)), 2))
+    return round(float(np.mean(dev)), 2), round(float(np.mean(test)), 2)
 
 
 def validated(
     train: Labelled, test: Labelled, n_classes: int, settings: FitSettings, dev: Labelled | None = None
-) -> Accuracies:
+) -> tuple[float, float, NDArray[np.int64]]:
     """Choose the regularisation on dev, which also stops the fits, and measure the chosen fit on test.
 
     Without dev, it is chosen by cross-validation on train, and a fit on all of train is measured.
+
+    Returns:
+        Accuracy in percent on dev and on test, and the predicted classes of the test set.
     """
     if dev is None:
         data, splits = train, _folds(train.labels.numpy(), settings.folds)
@@ -163,7 +161,7 @@ def validated(
     logits = test.features @ chosen.weights[0, :, best] + chosen.biases[0, :, best]  # (m, C)
     predicted = logits.argmax(dim=1).numpy()
     right = float((predicted == test.labels.numpy()).mean())
-    return Accuracies(max(scores), round(100 * right, 2), predicted)
+    return max(scores), round(100 * right, 2), predicted
 
 
 def _folds(labels: NDArray, n_folds: int) -> list[Sequence[NDArray]]:
@@ -189,13 +187,13 @@ class TransferTask(Task):
         for i, (split, labels) in enumerate(self.labels.items()):
             data[split] = Labelled(_features(embeddings[i * n_sides :][:n_sides]), torch.from_numpy(labels))
         n_classes = 1 + max(int(labels.max()) for labels in self.labels.values())
-        if "test" in data:
-            accuracies = validated(data["train"], data["test"], n_classes, protocol.fit, data.get("dev"))
-        else:
-            accuracies = nested_folds(data["train"], n_classes, protocol.fit)
-        scores: Scores = {"examples": self.sizes, "dev_accuracy": accuracies.dev, "accuracy": accuracies.test}
+        if "test" not in data:
+            dev, test = nested_folds(data["train"], n_classes, protocol.fit)
+            return {"examples": self.sizes, "dev_accuracy": dev, "accuracy": test}
+        dev, test, predicted = validated(data["train"], data["test"], n_classes, protocol.fit, data.get("dev"))
+        scores: Scores = {"examples": self.sizes, "dev_accuracy": dev, "accuracy": test}
         if self.name == "MRPC":
-            f1 = f1_score(self.labels["test"], accuracies.predicted, zero_division=0.0)  # of class 1
+            f1 = f1_score(self.labels["test"], predicted, zero_division=0.0)  # of class 1
             scores["f1"] = round(100 * float(f1), 2)
         return scores
 
