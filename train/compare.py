@@ -21,7 +21,7 @@ import una_fast
 from train.config.command import Command, option, options_of
 from train.config.run import ENCODER, FILES, NEAR_MISS_SETTINGS, PAPER_SETTINGS, WORDS, Run, make_run, reading_arguments
 from train.encoder.pooling import AUTO, OF_TRAINING
-from train.evaluation.tasks.registry import read_rows
+from train.evaluation.tasks.reading import read_rows
 from train.record.folder import BEST, COMPARISON, INDEX, RUNS, is_own, output_folder, write_file, write_json
 from train.report.runs import DEV, STS_AVERAGE, Comparison, Group, find_runs, kept_start
 from train.report.table import score_table

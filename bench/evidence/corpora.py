@@ -7,7 +7,7 @@ import itertools
 import zlib
 from pathlib import Path
 
-from train.evaluation.tasks.registry import read_rows
+from train.evaluation.tasks.reading import read_rows
 from train.record.folder import write_file
 from una_fast.errors import InputError
 

@@ -19,14 +19,8 @@ from sentence_transformers import SentenceTransformer
 
 from train.evaluation.model import load_model
 from train.evaluation.scoring import evaluate
-from train.evaluation.tasks.registry import (
-    EvaluationProtocol,
-    downstream_folder,
-    normalise_spaces,
-    read_rows,
-    score_in,
-    suite,
-)
+from train.evaluation.tasks.reading import normalise_spaces, read_rows, score_in
+from train.evaluation.tasks.registry import EvaluationProtocol, downstream_folder, suite
 from train.evaluation.tasks.sts import StsTask, read
 from una_fast.errors import InputError
 

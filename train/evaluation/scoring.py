@@ -13,17 +13,7 @@ import numpy as np
 from train.encoder.pooling import AUTO, POOLINGS
 from train.evaluation.model import EvaluatedModel, load_model
 from train.evaluation.similarity import whiten
-from train.evaluation.tasks.registry import (
-    FULL,
-    KINDS,
-    TASKS,
-    EvaluationProtocol,
-    Scores,
-    Task,
-    measures,
-    read_task,
-    suite,
-)
+from train.evaluation.tasks.registry import FULL, KINDS, TASKS, EvaluationProtocol, Task, measures, read_task, suite
 from una_fast.errors import InputError
 from una_fast.text_table import aligned
 
@@ -134,7 +124,7 @@ def _mean(values: Iterable[float | None]) -> float | None:
     return sum(defined) / len(defined) if defined else None
 
 
-def _or_none(scores: Scores) -> Scores:
+def _or_none(scores: Any) -> Any:
     """The scores of a task with None in the place of NaN, which JSON lacks."""
     if isinstance(scores, dict):
         return {name: _or_none(value) for name, value in scores.items()}

@@ -22,15 +22,8 @@ import xxhash
 from numpy.typing import NDArray
 
 from train.evaluation.similarity import auc, cosine, recall
-from train.evaluation.tasks.registry import (
-    NEAR_MISSES,
-    EvaluationProtocol,
-    Scores,
-    Task,
-    normalise_spaces,
-    read_lines,
-    read_rows,
-)
+from train.evaluation.tasks.reading import normalise_spaces, read_lines, read_rows
+from train.evaluation.tasks.registry import NEAR_MISSES, EvaluationProtocol, Scores, Task
 from train.evaluation.tasks.sts import SICK_FILES
 from una_fast.errors import InputError
 

@@ -1,4 +1,4 @@
-"""The tasks by name, one row each, the protocol of an evaluation, and how the tasks' files are read. Imports no torch.
+"""The tasks by name, one row each, and the protocol of an evaluation. Imports no torch.
 
 A new task of a kind is a row and a module with `read(folder, name, split)`, which returns a `Task`. A new kind is a row
 in KINDS with such a module.
@@ -6,11 +6,10 @@ in KINDS with such a module.
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -226,52 +225,3 @@ def downstream_folder(data: str | os.PathLike[str] | None = None) -> Path:
         return root / "senteval" / "downstream"
     what = "holds no senteval/downstream" if root.is_dir() else "is not a folder"
     raise InputError(f"evaluation data: {root} {what}; `python -m train.download --to {root}` fetches it")
-
-
-def read_lines(path: Path, encoding: str = "utf-8") -> list[str]:
-    """The lines of a text file without their line ends; InputError if it cannot be read."""
-    try:
-        with path.open(encoding=encoding) as file:
-            return [line.rstrip("\n") for line in file]
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not {encoding} text (byte {error.start}: {error.reason})") from None
-    except OSError as error:
-        reason = "missing" if isinstance(error, FileNotFoundError) else error.strerror or error
-        raise InputError(f"{path}: {reason}") from None
-
-
-def read_rows(
-    path: Path, columns: Sequence[int], first: Callable[[str], Any] = str, skip: int = 0, encoding: str = "utf-8"
-) -> list[tuple[Any, ...]]:
-    """The requested columns of each line of a tab-separated file, after `skip` lines of heading.
-
-    first: makes a value of the first of the columns, and raises ValueError for a text that it does not take.
-    Raises InputError, with file and line, for such a text and for a line with too few columns.
-    """
-    rows, needed = [], max(columns) + 1
-    for number, line in enumerate(read_lines(path, encoding)[skip:], start=1 + skip):
-        fields = line.split("\t")
-        try:
-            if len(fields) < needed:
-                raise ValueError(f"{len(fields)} columns between tabs, {needed} expected")
-            value, *texts = (fields[column] for column in columns)
-            rows.append((first(value), *texts))
-        except ValueError as error:
-            raise InputError(f"{path}, line {number}: {error}") from None
-    return rows
-
-
-def score_in(text: str) -> float:
-    """The finite number in `text`; ValueError if it is none."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise ValueError(f"score {text!r} is not a number")
-    return value
-
-
-def normalise_spaces(texts: Iterable[str]) -> list[str]:
-    """Each text split at white space and joined by single spaces, as SentEval does."""
-    return [" ".join(text.split()) for text in texts]

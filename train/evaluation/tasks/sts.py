@@ -12,15 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from train.evaluation.similarity import cosine, pearson, spearman
-from train.evaluation.tasks.registry import (
-    EvaluationProtocol,
-    Scores,
-    Task,
-    normalise_spaces,
-    read_lines,
-    read_rows,
-    score_in,
-)
+from train.evaluation.tasks.reading import normalise_spaces, read_lines, read_rows, score_in
+from train.evaluation.tasks.registry import EvaluationProtocol, Scores, Task
 from una_fast.errors import InputError
 
 SUBSETS = {  # STS13 is without its SMT subset, which SentEval may not distribute

@@ -21,16 +21,8 @@ from sklearn.model_selection import StratifiedKFold
 from torch import Tensor, nn
 
 from train.evaluation.model import in_threads
-from train.evaluation.tasks.registry import (
-    TASKS,
-    EvaluationProtocol,
-    FitSettings,
-    Scores,
-    Task,
-    normalise_spaces,
-    read_lines,
-    read_rows,
-)
+from train.evaluation.tasks.reading import normalise_spaces, read_lines, read_rows
+from train.evaluation.tasks.registry import TASKS, EvaluationProtocol, FitSettings, Scores, Task
 from una_fast.errors import InputError
 
 REGULARISATIONS = (1e-5, 1e-4, 1e-3, 1e-2)  # weight decay of Adam or RMSprop

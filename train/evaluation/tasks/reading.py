@@ -1,0 +1,59 @@
+"""How the files of tasks are read: their lines, the columns of tables, and scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from una_fast.errors import InputError
+
+
+def read_lines(path: Path, encoding: str = "utf-8") -> list[str]:
+    """The lines of a text file without their line ends; InputError if it cannot be read."""
+    try:
+        with path.open(encoding=encoding) as file:
+            return [line.rstrip("\n") for line in file]
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not {encoding} text (byte {error.start}: {error.reason})") from None
+    except OSError as error:
+        reason = "missing" if isinstance(error, FileNotFoundError) else error.strerror or error
+        raise InputError(f"{path}: {reason}") from None
+
+
+def read_rows(
+    path: Path, columns: Sequence[int], first: Callable[[str], Any] = str, skip: int = 0, encoding: str = "utf-8"
+) -> list[tuple[Any, ...]]:
+    """The requested columns of each line of a tab-separated file, after `skip` lines of heading.
+
+    first: makes a value of the first of the columns, and raises ValueError for a text that it does not take.
+    Raises InputError, with file and line, for such a text and for a line with too few columns.
+    """
+    rows, needed = [], max(columns) + 1
+    for number, line in enumerate(read_lines(path, encoding)[skip:], start=1 + skip):
+        fields = line.split("\t")
+        try:
+            if len(fields) < needed:
+                raise ValueError(f"{len(fields)} columns between tabs, {needed} expected")
+            value, *texts = (fields[column] for column in columns)
+            rows.append((first(value), *texts))
+        except ValueError as error:
+            raise InputError(f"{path}, line {number}: {error}") from None
+    return rows
+
+
+def score_in(text: str) -> float:
+    """The finite number in `text`; ValueError if it is none."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ValueError(f"score {text!r} is not a number")
+    return value
+
+
+def normalise_spaces(texts: Iterable[str]) -> list[str]:
+    """Each text split at white space and joined by single spaces, as SentEval does."""
+    return [" ".join(text.split()) for text in texts]
