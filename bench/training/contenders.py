@@ -23,8 +23,8 @@ import una_fast
 from train.config.run import PAPER_SETTINGS, make_run
 from train.encoder.encoder import load_encoder
 from train.encoder.pretrained import load_tokenizer
-from train.launch.prepare import TrainingRows, make_index, resolve_options
-from train.loop.data import CPU_PARTS, GPU_MULTIPLE, GPU_PARTS, BatchMaker, Views, prefetched, unchanged
+from train.launch.prepare import make_index, resolve_options, training_rows
+from train.loop.data import CPU_PARTS, GPU_MULTIPLE, GPU_PARTS, BatchMaker, Plan, Views, prefetched, unchanged
 from train.loop.distributed import Ranks, set_numerics
 from train.loop.trainer import Trainer
 from train.objective.registry import LOSSES
@@ -58,7 +58,7 @@ class Bench:
         self.index = make_index(run)
         self.tokenizer = load_tokenizer(model)
         self.una = una_fast.Augmenter(self.index, tokenizer=self.tokenizer, n_jobs=1)
-        self.plan = TrainingRows.of(run, self.index).plan(run)
+        self.plan = Plan(training_rows(run, self.index)[0], run.batch_size, run.seed, run.epochs, run.max_steps)
         self._rows = [rows for _, _, rows in self.plan.batches() if len(rows) == batch]
 
     def rows(self, number: int) -> NDArray[np.int64]:

@@ -53,7 +53,7 @@ VARIANTS = (  # precision, --compile, parts of a step by length
 )
 EPOCH_COLUMNS = ["epoch", "sentences", "steps", "seconds", "seconds, start included", "ms a step", "sentences/s",
                  "utilisation", "GPU GiB", "host GiB"]  # fmt: skip
-PHASES = ("data", "forward", "backward", "optimiser", "evaluation", "saving", "other")
+PHASES = ("data", "other")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -119,7 +119,7 @@ def test_run_json_has_the_gpus_time_and_memory(shared, tiny_model):
     values = values_on_gpu(shared, tiny_model, output=str(shared / "profile"))
     train_here(values)
     about = json.loads((shared / "profile" / "run.json").read_text())["this_process"]
-    assert 0.2 < sum(about["share_of_time"].values()) < 1.05
+    assert 0 < about["share_of_time"]["data"] < 1
     assert 0 < about["peak_memory"]["gpu_bytes"] <= about["peak_memory"]["gpu_reserved_bytes"]
 
 

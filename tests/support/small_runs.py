@@ -9,6 +9,7 @@ import sys
 import time
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,8 +19,8 @@ from train.config.run import PAPER_SETTINGS, make_run
 from train.ddp import main
 from train.launch.run import train
 from train.loop.trainer import Trainer
-from train.record.checkpoint import has_checkpoint, read_pointer
-from train.signals import STOP_SIGNALS
+from train.record.checkpoint import Progress, has_checkpoint, read_pointer
+from train.signals import STOP_SIGNALS, Stopped
 from una_fast.errors import InputError
 
 ROOT = Path(__file__).parents[2]
@@ -101,9 +102,15 @@ def options(folder, model, **changes):
 
 
 def train_here(values):
-    """Train as the only rank, inside this process; returns the outcome."""
+    """Train as the only rank, inside this process; returns how the run ended and where it stands, as in run.json."""
+    code = 0
     with ExitStack() as held:
-        return train(make_run(values), held)[1]
+        try:
+            train(make_run(values), held)
+        except Stopped as stopped:
+            code = stopped.number
+    summary = json.loads((Path(values["output"]) / "run.json").read_text())
+    return SimpleNamespace(status=summary["status"], code=code, progress=Progress(**summary["progress"]))
 
 
 def refused(values):

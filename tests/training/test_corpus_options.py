@@ -25,9 +25,9 @@ from una_fast_cli.__main__ import main
 
 
 def prepared(values):
-    """A run, whose index is built, and its training material."""
+    """A run, whose index is built, its rows and their counts."""
     run = resolve_options(make_run(values))
-    return run, prepare.TrainingRows.of(run, prepare.make_index(run))
+    return run, *prepare.training_rows(run, prepare.make_index(run))
 
 
 @pytest.fixture
@@ -46,8 +46,8 @@ def test_paraphrases_in_several_files_are_one(tmp_path, tiny_model, split, given
     values = options(tmp_path, tiny_model, paraphrases=str(tmp_path / given))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)  # about notes.md
-        run, material = prepared(values)
-        assert material.counts["sentences"] == material.paraphrase_offset == 70
+        run, _, counts = prepared(values)
+        assert counts["sentences"] == 70
         index = una_fast.load_index(run.index)
         assert index[70] == (split / "a.txt").read_text().splitlines()[0]
         assert [Path(source["name"]).name for source in index.sources] == ["corpus.txt", "a.txt", "b.txt"]
@@ -68,8 +68,8 @@ def test_quoting_is_an_option(tmp_path, tiny_model, quoting, sentences):
     values = options(tmp_path, tiny_model, corpus=(str(tmp_path / "table.tsv"),), quoting=quoting)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)
-        run, material = prepared(values)
-        assert material.counts["sentences"] == sentences
+        run, _, counts = prepared(values)
+        assert counts["sentences"] == sentences
         prepared(values | {"output": str(tmp_path / "second"), "index": run.index})  # of the same options
         folder = tmp_path / "other"
         assert main(["index", str(tmp_path / "table.tsv"), "--output", str(folder), *flags]) == 0
@@ -80,20 +80,23 @@ def test_the_longest_document_is_an_option(tmp_path, tiny_model):
     values = options(tmp_path, tiny_model, max_document_bytes=50)
     with pytest.raises(InputError, match=r"longer than 50 bytes: .*--max-document-bytes"):
         prepared(values)
-    assert prepared({**values, "max_document_bytes": 0})[1].counts["sentences"] == 70
+    assert prepared({**values, "max_document_bytes": 0})[2]["sentences"] == 70
 
 
 @pytest.mark.parametrize("paraphrases", [(), ("copy.txt",)])
 def test_further_sources_of_an_index_give_words_alone(tmp_path, tiny_model, paraphrases):
     values = options(tmp_path, tiny_model)
-    sources = [Path(values["corpus"][0]), *(write_corpus(tmp_path / name) for name in paraphrases)]
+    sources = [Path(values["corpus"][0]), *(tmp_path / name for name in paraphrases)]
+    for path in sources[1:]:
+        path.write_text("a river\n" * 30 + "\n" + "a castle\n" * 39)
     (tmp_path / "big.txt").write_text("a zebra and a xylophone\n\n" * 50)
     una_fast.build_index([*sources, tmp_path / "big.txt"]).save(tmp_path / "big")
     values |= {"index": str(tmp_path / "big"), **({"paraphrases": str(sources[1])} if paraphrases else {})}
-    _, rows = prepared(values)
-    assert "zebra" in list(una_fast.load_index(values["index"]).terms) and rows.rows.max() < 70
-    assert rows.paraphrase_offset == (70 if paraphrases else None)
-    assert (rows.counts["sentences"], rows.counts["trained_on"], rows.counts["blank"]) == (70, 68, 2)
+    _, rows, counts = prepared(values)
+    assert "zebra" in list(una_fast.load_index(values["index"]).terms) and rows.max() < 70
+    blank = {"blank": 2, "blank_paraphrases": 1 if paraphrases else 0}
+    assert counts.items() >= {"sentences": 70, "trained_on": 67 if paraphrases else 68, **blank}.items()
+    assert len(rows) == counts["trained_on"] and not {5, 11, *((30,) if paraphrases else ())} & {*rows}
     with pytest.raises(InputError, match="made from another corpus"):
         prepared({**values, "corpus": (str(tmp_path / "big.txt"),), "paraphrases": ""})
 
@@ -115,8 +118,7 @@ def fingerprinted(tmp_path, tiny_model):
 
     def fingerprint():
         run = resolve_options(make_run(values))
-        rows, tokenizer = prepare.TrainingRows.of(run, index), load_tokenizer(run.model)
-        return prepare.resume_fingerprint(run, index, rows, prepare.encoder_of(run), tokenizer)
+        return prepare.resume_fingerprint(run, index, 70, prepare.encoder_of(run), load_tokenizer(run.model))
 
     return tmp_path, fingerprint
 
@@ -174,8 +176,8 @@ def test_positives_are_the_augmentation_of_that_name(index, tiny_model, synonyms
     with_synonyms = {"synonyms": synonyms} if name in ("eda-synonym", "eda-insert") else {}
     settings = {"positives": name, "positives_strength": 0.3, "seed": 7, "augment": "none", "max_length": 16}
     run = make_run({"corpus": "c.txt", "model": "m", "output": "o", "device": "cpu", **settings, **with_synonyms})
-    tokenizer, texts = AutoTokenizer.from_pretrained(tiny_model), prepare.TrainingRows(np.arange(len(index)), None, {})
-    maker = prepare.batch_maker(run, Ranks(0, 1, 0, torch.device("cpu")), index, tokenizer, texts)
+    tokenizer = AutoTokenizer.from_pretrained(tiny_model)
+    maker = prepare.batch_maker(run, Ranks(0, 1, 0, torch.device("cpu")), index, tokenizer, len(index))
     rows = np.array([4, 0, 17])
     anchors, positives = maker.views.of(1, 2, rows)
     texts = AUGMENTATIONS[name].load()(index, strength=0.3, seed=7, **with_synonyms).texts(rows, 2)

@@ -1,4 +1,4 @@
-"""The loop alone, with stand-ins that record their calls: how it ends; its messages, and its shares of time."""
+"""The loop alone, with stand-ins that record their calls: how it ends, and its messages."""
 
 import json
 from contextlib import contextmanager
@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from train.loop.distributed import FAILED, Ranks, StopConsensus
+from train.loop.distributed import Ranks, StopConsensus
 from train.loop.loop import Loop
 from train.loop.telemetry import Telemetry
 from train.loop.trainer import Step, Trainer
 from train.record.checkpoint import Progress
-from train.record.metrics import AsyncLossReader, Stopwatch
+from train.record.metrics import AsyncLossReader
 from una_fast.errors import InputError
 
 RANKS = Ranks(0, 1, 0, torch.device("cpu"))
@@ -62,7 +62,7 @@ def loop_of(calls, stop, steps=3, wise_ft=(), patience=0, **answers):
 
     saves = {"encoder": lambda name, note: calls.append(f"{name} of {note['step']}"), **answers.get("saves", {})}
     run = SimpleNamespace(eval_every=2, save_every=1, wise_ft=wise_ft, early_stopping_patience=patience)
-    trainer = SimpleNamespace(ranks=RANKS, plan=plan, step=take, run=run, watch=Stopwatch(RANKS.device))
+    trainer = SimpleNamespace(ranks=RANKS, plan=plan, step=take, run=run)
     trainer.blended, trainer.encoder = blended, torch.nn.Identity()
     return Loop(
         trainer,
@@ -86,8 +86,8 @@ def test_a_loss_that_is_no_number_ends_the_run_with_the_save_before_it(stop):
     def refuse(batch, step):
         raise InputError("the loss is nan")
 
-    outcome = loop_of(calls, stop, telemetry={"step": refuse}).run()
-    assert (outcome.status, outcome.message) == ("failed", "the loss is nan")
+    with pytest.raises(InputError, match="the loss is nan"):
+        loop_of(calls, stop, telemetry={"step": refuse}).run()
     assert calls.count("saves.last") == 1  # the one before the first step
     assert calls[-2:] == ["telemetry.close", "saves.wait"]
 
@@ -95,47 +95,49 @@ def test_a_loss_that_is_no_number_ends_the_run_with_the_save_before_it(stop):
 def test_a_rank_whose_last_write_fails_tells_the_others(stop, monkeypatch):
     """All ranks exchange their state at the end; without it, the other ranks would wait for the failed one."""
     asked = []
-    now = stop.now
-    monkeypatch.setattr(stop, "now", lambda: asked.append(now()) or asked[-1])
+    check = stop.check
+    monkeypatch.setattr(stop, "check", lambda: asked.append(stop.error) or check())
 
     def fail():
         with stop.guard():
             raise OSError("the disk is full")
 
-    outcome = loop_of([], stop, saves={"wait": fail}).run()
-    assert (outcome.status, outcome.message) == ("failed", "the disk is full")
-    assert asked[-1] == FAILED and len(asked) == 4  # after each of three steps, and at the end
+    with pytest.raises(InputError, match="the disk is full"):
+        loop_of([], stop, saves={"wait": fail}).run()
+    assert asked[:3] == [None] * 3 and len(asked) == 4  # after each of three steps, and at the end
 
 
 def test_the_first_error_is_the_one_that_is_told(stop):
     for message in ("first", "second"):
         with stop.guard():
             raise OSError(message)
-    assert str(stop.error) == "first" and stop.now() == FAILED
+    with pytest.raises(InputError, match="first"):
+        stop.check()
 
 
 @pytest.mark.parametrize(("patience", "taken"), [(1, 4), (2, 10), (3, 12)])
 def test_patience_ends_the_run_and_its_blends_are_scored(stop, patience, taken):
     """Scores of steps 0, 2, ... are 0.5, 0.6, 0.1, 0.7, 0.65, 0.2 and 0.3."""
     calls = []
-    outcome = loop_of(calls, stop, steps=30, patience=patience, wise_ft=(0.5,)).run()
-    assert (outcome.status, outcome.progress.step) == ("finished", taken)
+    loop = loop_of(calls, stop, steps=30, patience=patience, wise_ft=(0.5,))
+    assert loop.run() is True and loop.progress.step == taken
     assert f"step {taken - 1}" in calls and f"step {taken}" not in calls
     assert calls.index("blend 0.5") > calls.index("telemetry.say")
-    again = loop_of([], StopConsensus(RANKS), steps=30, patience=patience)
-    again.progress = loop_of([], StopConsensus(RANKS), steps=30, patience=patience).run().progress
-    assert again.run().progress.step == taken
+    again, first = (loop_of([], StopConsensus(RANKS), steps=30, patience=patience) for _ in range(2))
+    assert first.run() is True
+    again.progress = first.progress
+    assert again.run() is True and again.progress.step == taken
 
 
 def test_blends_are_scored_after_the_last_step_and_the_best_of_all_is_kept():
     calls = []
-    loop = loop_of(calls, Part("stop", calls, now=0), wise_ft=(0.25, 0.5))
-    outcome = loop.run()
+    loop = loop_of(calls, Part("stop", calls), wise_ft=(0.25, 0.5))
+    loop.run()
     at = calls.index("blend 0.25")
     own = [call for call in calls[at:] if not call.startswith(("telemetry", "stop", "saves"))]
     assert own[:6] == ["blend 0.25", "score", "best of 3", "end", "blend 0.5", "score"]
     assert "step 2" in calls[:at] and "best of 3" not in own[6:]
-    assert (outcome.progress.best_score, outcome.progress.last_score) == (0.7, 0.1)
+    assert (loop.progress.best_score, loop.progress.last_score) == (0.7, 0.1)
 
 
 def test_blended_weights_lie_between_start_and_end_and_the_end_comes_back():
@@ -147,57 +149,11 @@ def test_blended_weights_lie_between_start_and_end_and_the_end_comes_back():
     assert torch.equal(end.weight, before)
 
 
-class Event:
-    """A GPU's event, which has passed when the test says so."""
-
-    clock = 0.0
-    passed = False
-    waited = 0
-
-    def __init__(self, enable_timing):
-        assert enable_timing
-
-    def record(self):
-        self.time = Event.clock
-
-    def query(self):
-        return Event.passed
-
-    def synchronize(self):
-        Event.waited += 1
-
-    def elapsed_time(self, other):
-        return 1000 * (other.time - self.time)
-
-
-def test_a_gpu_is_timed_by_events_and_never_waited_for(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "Event", Event)
-    watch = Stopwatch(torch.device("cuda", 0))
-    for seconds in (2.0, 3.0):
-        with watch.phase("forward"):
-            Event.clock += seconds
-    assert not watch.seconds and not Event.waited  # the GPU has not passed the events yet
-    monkeypatch.setattr(Event, "passed", True)
-    with watch.phase("backward"):
-        Event.clock += 4.0
-    assert watch.seconds == {"forward": 5.0, "backward": 4.0}
-    monkeypatch.setattr(Event, "passed", False)
-    with watch.phase("forward"):
-        Event.clock += 1.0
-    assert not Event.waited
-    watch.finish()
-    assert watch.seconds["forward"] == 6.0 and Event.waited == 1
-    watch = Stopwatch(torch.device("cpu"))  # which is timed at once
-    with watch.phase("data"):
-        pass
-    assert 0 < watch.seconds["data"] < 1
-
-
 @pytest.fixture
 def telemetry(tmp_path):
     """Telemetry of a run of 100 steps."""
     run = SimpleNamespace(output=str(tmp_path), dev="dev.tsv", report_to="none", precision="fp32")
-    parts = {"ranks": RANKS, "plan": SimpleNamespace(n_steps=100), "watch": Stopwatch(RANKS.device)}
+    parts = {"ranks": RANKS, "plan": SimpleNamespace(n_steps=100)}
     return Telemetry(SimpleNamespace(run=run, **parts), Progress(), StopConsensus(RANKS))
 
 

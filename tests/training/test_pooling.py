@@ -19,7 +19,7 @@ from train.evaluation.scoring import describe as describe_protocol
 from train.evaluation.tasks.registry import EvaluationProtocol
 from train.evaluation.tasks.sts import load_dev
 from train.launch.prepare import resolve_options
-from train.launch.run import report
+from train.launch.run import tell_scores
 from train.record.checkpoint import save_encoder
 from una_fast.errors import InputError, InputWarning
 
@@ -89,7 +89,7 @@ def test_the_start_is_best_if_no_step_was_better_and_last_is_the_encoder_of_the_
     assert outcome.progress.start_score == outcome.progress.best_score > outcome.progress.last_score
     start, best = (load_file(Path(folder) / "model.safetensors") for folder in (tiny_model, tmp_path / "run" / "best"))
     assert all(torch.equal(best[name], weights) for name, weights in start.items())
-    report(make_run(values), outcome)
+    tell_scores(tmp_path / "run", outcome.progress)
     said = capsys.readouterr().err
     assert f"after the last step {outcome.progress.last_score:.4f}): best/ is the model you gave, last/ the" in said
     last = load_model(str(tmp_path / "run" / "last"), device="cpu")

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import una_fast
-from support.small_runs import metrics, train_here
+from support.small_runs import metrics, refused, train_here
 from support.small_runs import options as small_options
 from train.config.run import make_parser, make_run
 from train.launch.prepare import resolve_options
@@ -116,8 +116,8 @@ def test_a_loss_that_names_the_start_gets_its_embeddings(own) -> None:
 
 
 def test_a_loss_that_is_no_single_number_is_refused(own, tiny_model) -> None:
-    outcome = train_here({**small_options(own, tiny_model), "loss": "own_parts:of_each"})
-    assert outcome.status == "failed" and "--loss: it made a tensor of shape (8,), and a loss is" in outcome.message
+    said = refused({**small_options(own, tiny_model), "loss": "own_parts:of_each"})
+    assert "--loss: it made a tensor of shape (8,), and a loss is" in said
 
 
 def test_a_loss_without_negatives_has_none_by_default(own, tiny_model) -> None:

@@ -224,13 +224,13 @@ class TestSeveralMachines:
     @pytest.fixture(autouse=True)
     def rank_0(self, monkeypatch):
         """Rank 0 sends its fingerprint, and a checkpoint of step 5."""
-        sent = [self.fingerprint, Progress(step=5), {"weights": 1}, False]
+        sent = [self.fingerprint, Progress(step=5), {"weights": 1}]
         monkeypatch.setattr(torch.distributed, "broadcast_object_list", lambda to: to.__setitem__(slice(None), sent))
         monkeypatch.setattr(torch.distributed, "all_gather_object", lambda to, mine: to.__setitem__(2, mine))
 
     def test_a_machine_without_a_checkpoint_begins_where_rank_0_does(self, tmp_path):
         run = Run(output=str(tmp_path / "none"), resume=True)
-        assert beginning(run, self.other, self.fingerprint) == (Progress(step=5), {"weights": 1}, False)
+        assert beginning(run, self.other, self.fingerprint) == (Progress(step=5), {"weights": 1})
 
     @pytest.mark.parametrize("name", fingerprint)
     def test_machines_that_differ_are_refused(self, name):

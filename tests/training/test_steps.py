@@ -15,7 +15,7 @@ from support.fake_tokens import SETTINGS, FakeTokens, fake_views, make_trainer, 
 from train.config.run import Run, make_run
 from train.encoder.encoder import Masking, SentenceEncoder
 from train.loop import trainer as trainers
-from train.loop.data import Batch, BatchMaker, Plan, Views, prefetched, unchanged, usable_rows
+from train.loop.data import Batch, BatchMaker, Plan, Views, prefetched, unchanged
 from train.loop.distributed import rank_share
 from train.loop.trainer import adamw, learning_rate
 from train.objective.noise import on_device
@@ -58,12 +58,6 @@ class TestPlan:
         parts = [list(range(n))[rank_share(n, rank, world)] for rank in range(world)]
         assert [row for part in parts for row in part] == list(range(n))
         assert max(map(len, parts)) - min(map(len, parts)) <= 1
-
-    def test_blank_sentences_and_those_of_blank_paraphrases_are_left_out(self):
-        blank = np.array([1, 6, 8, 9])  # of 4 sentences, then their 4 paraphrases, then rows that training does not use
-        rows, anchors, paraphrases = usable_rows(blank, 4)
-        assert (rows.tolist(), anchors, paraphrases) == ([0, 3], 1, 1)
-        assert usable_rows(np.array([1]), 3)[0].tolist() == [0, 2]
 
 
 class ByEpoch(FakeTokens):

@@ -5,14 +5,12 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import numpy as np
 import torch
 import xxhash
-from numpy.typing import NDArray
 from transformers.utils.hub import cached_file
 
 import una_fast
@@ -26,11 +24,10 @@ from train.loop.data import (
     GPU_MULTIPLE,
     GPU_PARTS,
     BatchMaker,
-    Plan,
+    Rows,
     Source,
     Views,
     unchanged,
-    usable_rows,
 )
 from train.loop.distributed import Ranks
 from train.objective.registry import loss_row
@@ -145,16 +142,16 @@ def make_index(run: Run) -> Index:
         check_own(Path(run.index), KIND, unused=True)
         tell_user(f"indexing {', '.join(map(str, sources(run)))}")
         index = build_index_of(run)
-        TrainingRows.of(run, index)  # raises InputError before anything is written
+        training_rows(run, index)  # raises InputError before anything is written
         index.save(run.index)
     index = open_index(run)
     digests = [{"name": source.name, "xxh3_128": source.digest()} for source in opened(run, sources(run))]
     check_sources(Path(run.index), index.sources[: len(digests)], digests)
     TokenIds(index, tokenizer)  # kept in the index's folder, for all ranks
-    rows = TrainingRows.of(run, index)
-    left_out = rows.counts["sentences"] - len(rows.rows)
+    rows, counts = training_rows(run, index)
+    left_out = counts["sentences"] - len(rows)
     note = f", {left_out:,} left out as blank" if left_out else ""
-    tell_user(f"{counted(len(rows.rows), 'sentence')} to train on{note}; {counted(index.n_terms, 'term')}")
+    tell_user(f"{counted(len(rows), 'sentence')} to train on{note}; {counted(index.n_terms, 'term')}")
     return index
 
 
@@ -193,50 +190,36 @@ def opened(run: Run, paths: list[Path]) -> Sequence[CorpusSource]:
         return open_sources(paths, Reading(run.column, run.quoting))
 
 
-@dataclass(frozen=True)
-class TrainingRows:
-    """The sentences to train on.
+def training_rows(run: Run, index: Index) -> tuple[Rows, dict[str, int]]:
+    """The rows of the index to train on, ascending: those where sentence and paraphrase, if there are any, have words.
 
-    Attributes:
-        rows: int64, the usable rows of the index.
-        paraphrase_offset: row of the first paraphrase, or None.
-        counts: as in run.json: "sentences", those "trained_on", "blank" ones and "blank_paraphrases", which have no
-            words but those that --keep-punctuation and --keep-words keep, and "terms".
+    Words that --keep-punctuation and --keep-words keep do not count.
+
+    Returns:
+        The rows, and what run.json says of them: "sentences", those "trained_on", "blank" ones and
+        "blank_paraphrases", and "terms". Paraphrases follow the sentences in the index.
+
+    Raises:
+        InputError: paraphrases of another length than the corpus, or fewer sentences than a batch.
     """
-
-    rows: NDArray[np.int64]
-    paraphrase_offset: int | None
-    counts: dict[str, int]
-
-    @classmethod
-    def of(cls, run: Run, index: Index) -> TrainingRows:
-        """Count and check the rows of an index against the options.
-
-        Raises:
-            InputError: paraphrases of another length than the corpus, or fewer sentences than a batch.
-        """
-        n_files = [len(opened(run, paths)) for paths in (sources(run), [Path(path) for path in run.corpus])]
-        n_all, n_anchors = (sum(source["n_documents"] for source in index.sources[:n]) for n in n_files)
-        if run.paraphrases and n_all != 2 * n_anchors:
-            raise InputError(
-                f"--paraphrases {run.paraphrases}: has {counted(n_all - n_anchors, 'sentence')} and the corpus "
-                f"{n_anchors:,}: line i of one must be a paraphrase of line i of the other"
-            )
-        kept = KeptWords.of(run.keep_punctuation, run.keep_words, index.lowercase)
-        blank_rows = kept.rows(index)
-        rows, blank, blank_paraphrases = usable_rows(blank_rows[blank_rows < n_all], n_anchors)
-        if len(rows) < run.batch_size:
-            raise InputError(
-                f"the corpus has {counted(len(rows), 'sentence')} with words, fewer than --batch-size "
-                f"{run.batch_size}: give more text or a smaller batch"
-            )
-        about = {"sentences": n_anchors, "trained_on": len(rows), "blank": blank}
-        about |= {"blank_paraphrases": blank_paraphrases, "terms": index.n_terms}
-        return cls(rows, n_anchors if run.paraphrases else None, about)
-
-    def plan(self, run: Run) -> Plan:
-        """Which rows each step of the run takes."""
-        return Plan(self.rows, run.batch_size, run.seed, run.epochs, run.max_steps)
+    paths = sources(run)
+    n_files = [len(opened(run, part)) for part in (paths[: len(run.corpus)], paths)]
+    n, n_all = (sum(source["n_documents"] for source in index.sources[:files]) for files in n_files)
+    if run.paraphrases and n_all != 2 * n:
+        raise InputError(
+            f"--paraphrases {run.paraphrases}: has {counted(n_all - n, 'sentence')} and the corpus {n:,}: "
+            "line i of one must be a paraphrase of line i of the other"
+        )
+    blank = KeptWords.of(run.keep_punctuation, run.keep_words, index.lowercase).rows(index)
+    blank, blank_paraphrases, _ = np.split(blank, np.searchsorted(blank, [n, n_all]))
+    rows = np.delete(np.arange(n), np.union1d(blank, blank_paraphrases - n))
+    if len(rows) < run.batch_size:
+        raise InputError(
+            f"the corpus has {counted(len(rows), 'sentence')} with words, fewer than --batch-size {run.batch_size}: "
+            "give more text or a smaller batch"
+        )
+    counts = {"sentences": n, "trained_on": len(rows), "blank": len(blank)}
+    return rows, {**counts, "blank_paraphrases": len(blank_paraphrases), "terms": index.n_terms}
 
 
 def encoder_of(run: Run) -> SentenceEncoder:
@@ -249,9 +232,12 @@ def encoder_of(run: Run) -> SentenceEncoder:
 
 
 def resume_fingerprint(
-    run: Run, index: Index, rows: TrainingRows, encoder: SentenceEncoder, tokenizer: Any
+    run: Run, index: Index, n_sentences: int, encoder: SentenceEncoder, tokenizer: Any
 ) -> dict[str, Any]:
-    """What --resume must find unchanged, by name; a checkpoint stores it. run: a run with all options resolved."""
+    """What --resume must find unchanged, by name; run.json holds it.
+
+    run: with all options resolved. n_sentences: of the corpus; the index may hold more.
+    """
     vocabulary = sorted(tokenizer.get_vocab().items())
     tokenizing = tokenizer.backend_tokenizer.to_str() if tokenizer.is_fast else repr(vocabulary)
     config = cast(str, cached_file(run.model, "config.json"))
@@ -259,7 +245,7 @@ def resume_fingerprint(
     return {
         **flags_of(run.identity()),
         "corpus": index.fingerprint,
-        "sentences": rows.counts["sentences"],  # an index may hold more
+        "sentences": n_sentences,
         "model": weights_digest(encoder.backbone),
         "model's tokenizer": xxhash.xxh3_128_hexdigest(tokenizing.encode()),
         "model's config.json": file_checksum(Path(config)),
@@ -268,8 +254,11 @@ def resume_fingerprint(
     }
 
 
-def batch_maker(run: Run, ranks: Ranks, index: Index, tokenizer: Any, rows: TrainingRows) -> BatchMaker:
-    """The BatchMaker of this rank: the sources of anchors, positives and negatives, and when a step has negatives."""
+def batch_maker(run: Run, ranks: Ranks, index: Index, tokenizer: Any, n_sentences: int) -> BatchMaker:
+    """The BatchMaker of this rank: the sources of anchors, positives and negatives, and when a step has negatives.
+
+    n_sentences: of the corpus; their paraphrases, if there are any, follow them in the index.
+    """
     always = {"seed": run.seed, "tokenizer": tokenizer, "n_jobs": 1}
     tokens: TokenIds | None = None
     positive: Source | None = None  # a sentence is its own
@@ -281,8 +270,8 @@ def batch_maker(run: Run, ranks: Ranks, index: Index, tokenizer: Any, rows: Trai
     if run.positives != SAME:
         offered = {"strength": run.positives_strength, "synonyms": run.synonyms or None}
         positive = make_augmentation(run.positives, index, offered, **always).token_ids
-    elif rows.paraphrase_offset is not None:
-        positive = unchanged(tokens, rows.paraphrase_offset)
+    elif run.paraphrases:
+        positive = unchanged(tokens, n_sentences)
     negative_views = loss_row(run.loss).negative_views
     on_gpu = ranks.device.type == "cuda"
     return BatchMaker(
@@ -296,7 +285,7 @@ def batch_maker(run: Run, ranks: Ranks, index: Index, tokenizer: Any, rows: Trai
     )
 
 
-def summary_of(run: Run, ranks: Ranks, index: Index, rows: TrainingRows, fingerprint: Any) -> dict[str, Any]:
+def summary_of(run: Run, ranks: Ranks, index: Index, counts: Any, fingerprint: Any) -> dict[str, Any]:
     """What run.json holds of a run before its first step."""
     return {
         "settings": vars(run),
@@ -304,6 +293,6 @@ def summary_of(run: Run, ranks: Ranks, index: Index, rows: TrainingRows, fingerp
         "versions": versions(),
         "machine": machine(),
         "ranks": ranks.world,
-        "corpus": {**rows.counts, "sources": index.sources},
+        "corpus": {**counts, "sources": index.sources},
         "resume_fingerprint": fingerprint,
     }

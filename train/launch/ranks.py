@@ -54,10 +54,10 @@ def launch(run: Run) -> int:
     try:
         return work_on_ranks(run, WORK)
     except Stopped as stopped:
-        tell_end(Path(run.output), f"stopped by {stopped}")
+        tell_user(f"stopped by {stopped}: {next_start(Path(run.output))}")
         return 128 + stopped.number
     except RankDiedError as error:
-        tell_end(Path(run.output), f"error: {error}")
+        tell_user(f"error: {error}: {next_start(Path(run.output))}")
         return EXIT_DIED
 
 
@@ -66,10 +66,10 @@ def is_under_torchrun() -> bool:
     return "TORCHELASTIC_RUN_ID" in os.environ
 
 
-def tell_end(output: Path, reason: str) -> None:
-    """Tell the user why a run ended before its last step, and how to go on."""
+def next_start(output: Path) -> str:
+    """How to go on with a run that ended before its last step."""
     saved = read_object(output / POINTER).get("progress", {"step": 0})["step"]
-    tell_user(f"{reason}: {f'go on from step {saved} with --resume' if saved else 'no checkpoint was saved yet'}")
+    return f"go on from step {saved} with --resume" if saved else "no checkpoint was saved yet"
 
 
 def work_on_ranks(run: Run, work: str) -> int:

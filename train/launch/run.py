@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import signal
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -22,9 +21,10 @@ from train.config.run import Run
 from train.encoder.pretrained import load_tokenizer, quiet
 from train.launch import prepare
 from train.launch.memory import remedy, warn_of_memory
-from train.launch.ranks import EXIT_BAD_INPUT, tell_end
-from train.loop.distributed import FAILED, Ranks, StopConsensus, join_group, of_all_ranks, set_numerics
-from train.loop.loop import Loop, Outcome, Saves
+from train.launch.ranks import EXIT_BAD_INPUT, next_start
+from train.loop.data import Plan
+from train.loop.distributed import Ranks, StopConsensus, join_group, of_all_ranks, set_numerics
+from train.loop.loop import Loop, Saves
 from train.loop.telemetry import Telemetry
 from train.loop.trainer import Trainer
 from train.record.checkpoint import Progress, check_resumed, first_difference, has_checkpoint, load_checkpoint
@@ -63,21 +63,24 @@ def carry_out(run: Run, ready: Callable[[], object] | None = None) -> int:
         with ExitStack() as held:
             if ready is None:
                 held.enter_context(handled(raise_stopped))
-            run, outcome = train(run, held, ready or (lambda: None))
-            code = report(run, outcome)
-            if code or not is_first:
-                return code
+            run, progress = train(run, held, ready or (lambda: None))
+            if not is_first:
+                return 0
+            tell_scores(Path(run.output), progress)
             from train.launch.finish import finish  # imports the evaluation tasks and the hub's client
 
             with handled(raise_stopped):
                 return finish(run)
     except Stopped as stopped:
-        return report(run, Outcome("stopped", Progress(), stopped.number))
+        code, reason = 128 + stopped.number, f"stopped by {stopped}: {next_start(Path(run.output))}"
     except InputError as error:
-        return report(run, Outcome("failed", Progress(), message=str(error)))
+        code, reason = EXIT_BAD_INPUT, f"error: {error}"
+    if is_first:
+        tell_user(reason)
+    return code
 
 
-def train(run: Run, held: ExitStack, ready: Callable[[], object] = lambda: None) -> tuple[Run, Outcome]:
+def train(run: Run, held: ExitStack, ready: Callable[[], object] = lambda: None) -> tuple[Run, Progress]:
     """Train as the rank that the environment describes, or as the only one.
 
     Args:
@@ -86,10 +89,11 @@ def train(run: Run, held: ExitStack, ready: Callable[[], object] = lambda: None)
         ready: called when the ranks can take steps: from then on a signal makes them save a checkpoint.
 
     Returns:
-        The run with all options resolved, and how it ended.
+        The run with all options resolved, and where it stands after its last step.
 
     Raises:
-        InputError: the run cannot begin; the same on every rank.
+        InputError: the run cannot begin, or cannot go on; the same on every rank.
+        Stopped: a signal came, and a checkpoint is saved.
     """
     with joined(run) as ranks:
         with errors_of_all(ranks):
@@ -131,28 +135,30 @@ def errors_of_all(ranks: Ranks) -> Iterator[None]:
         raise InputError(first)
 
 
-def _train(run: Run, ranks: Ranks, index: Index | None, ready: Callable[[], object]) -> Outcome:
+def _train(run: Run, ranks: Ranks, index: Index | None, ready: Callable[[], object]) -> Progress:
     """`train` with resolved options. index: None if another process of this machine has made and checked it."""
     output = Path(run.output)
     with errors_of_all(ranks):
         index = index or prepare.open_index(run)
         tokenizer, encoder = load_tokenizer(run.model, run.trust_remote_code), prepare.encoder_of(run)
-        rows = prepare.TrainingRows.of(run, index)
+        rows, counts = prepare.training_rows(run, index)
         # before a use sets the tokenizer's padding
-        fingerprint = prepare.resume_fingerprint(run, index, rows, encoder, tokenizer)
-        maker, scorer, layout = prepare.batch_maker(run, ranks, index, tokenizer, rows), None, encoder.layout
+        fingerprint = prepare.resume_fingerprint(run, index, counts["sentences"], encoder, tokenizer)
+        maker = prepare.batch_maker(run, ranks, index, tokenizer, counts["sentences"])
+        scorer, layout = None, encoder.layout
         if run.dev:
             from train.evaluation.model import PairScorer
             from train.evaluation.tasks.sts import load_dev
 
             scorer = PairScorer(load_dev(run.dev), tokenizer, layout.max_length, ranks.device, layout.prepared)
-    progress, state, is_done = beginning(run, ranks, fingerprint)
-    if is_done:
+    progress, state = beginning(run, ranks, fingerprint)
+    if progress.step and state is None:
         if ranks.first:
             tell_user(f"{output}: already finished")
-        return Outcome("finished", progress)
-    about = prepare.summary_of(run, ranks, index, rows, fingerprint)
-    trainer, stop = Trainer(run, ranks, encoder, rows.plan(run), state), StopConsensus(ranks)
+        return progress
+    about = prepare.summary_of(run, ranks, index, counts, fingerprint)
+    plan = Plan(rows, run.batch_size, run.seed, run.epochs, run.max_steps)
+    trainer, stop = Trainer(run, ranks, encoder, plan, state), StopConsensus(ranks)
     if ranks.device.type == "cuda":
         warn_of_memory(trainer)
         torch.cuda.reset_peak_memory_stats(ranks.device)  # which run.json reports
@@ -163,24 +169,33 @@ def _train(run: Run, ranks: Ranks, index: Index | None, ready: Callable[[], obje
             if ranks.first:
                 write_json(output / SUMMARY, {"status": "running", **about})
             telemetry = Telemetry(trainer, progress, stop)
-        saves = Saves(trainer, tokenizer, stop)
+        loop = Loop(trainer, maker, progress, scorer, Saves(trainer, tokenizer, stop), telemetry, stop)
         ready()
-        outcome = Loop(trainer, maker, progress, scorer, saves, telemetry, stop).run()
-        if ranks.first:
-            progress, used = outcome.progress, {**telemetry.times(), "peak_memory": peak_memory()}
-            name = dev_name(run.dev)
-            scores = old_names({DEV + name: progress.best_score, DEV_LAST + name: progress.last_score})
-            ended = {"progress": vars(progress), "scores": scores, "this_process": used}
-            write_json(output / SUMMARY, {"status": outcome.status, **about, **ended})
-        late = stop.now()
+        status = "failed"
+        try:
+            status = "finished" if loop.run() else "stopped"
+        except InputError as error:
+            raise InputError(f"{error}: {next_start(output)}") from error
+        finally:
+            if ranks.first:
+                write_json(output / SUMMARY, {"status": status, **about, **ended(run, loop)})
+        stop.check()  # also of a signal that came after the last step
     set_numerics(dataclasses.replace(run, precision="fp32", deterministic=False), ranks.device)  # for what comes next
-    if outcome.status == "finished" and 0 < late < FAILED:  # the signal came after the last step
-        return Outcome("stopped", outcome.progress, late)
-    return outcome
+    return loop.progress
 
 
-def beginning(run: Run, ranks: Ranks, fingerprint: dict[str, Any]) -> tuple[Progress, dict[str, Any] | None, bool]:
-    """Where the run begins, the state of its checkpoint if there is one, and whether no step is left.
+def ended(run: Run, loop: Loop) -> dict[str, Any]:
+    """What run.json holds of a run after its last step."""
+    progress, name = loop.progress, dev_name(run.dev)
+    return {
+        "progress": vars(progress),
+        "scores": old_names({DEV + name: progress.best_score, DEV_LAST + name: progress.last_score}),
+        "this_process": {**loop.telemetry.times(), "peak_memory": peak_memory()},
+    }
+
+
+def beginning(run: Run, ranks: Ranks, fingerprint: dict[str, Any]) -> tuple[Progress, dict[str, Any] | None]:
+    """Where the run begins, and the state of its checkpoint; None for a new run, and for one that is finished.
 
     Rank 0 reads them for all ranks: a machine whose --output is not shared has no checkpoint.
 
@@ -188,18 +203,17 @@ def beginning(run: Run, ranks: Ranks, fingerprint: dict[str, Any]) -> tuple[Prog
         InputError: the checkpoint is damaged or of another run, or machines would train on different sentences, from
             different weights, or with different settings.
     """
-    output, progress, state, is_done = Path(run.output), Progress(), None, False
+    output, sent = Path(run.output), [fingerprint, Progress(), None]
     with errors_of_all(ranks):
         # a run killed before its first step begins anew
         if ranks.first and run.resume and (is_finished(output) or has_checkpoint(output)):
             summary = read_json(output / SUMMARY)
             check_resumed(output, summary.get("resume_fingerprint", {}), fingerprint)
-            is_done = is_finished(output)
-            progress, state = (Progress(**summary["progress"]), None) if is_done else load_checkpoint(output)
-    sent: list[Any] = [fingerprint, progress, state, is_done]
+            finished = is_finished(output)
+            sent[1:] = (Progress(**summary["progress"]), None) if finished else load_checkpoint(output)
     if ranks.world > 1:
         dist.broadcast_object_list(sent)
-    of_first, progress, state, is_done = sent
+    of_first, progress, state = sent
     with errors_of_all(ranks):
         if different := first_difference(of_first, fingerprint):
             what, first, value = different
@@ -207,25 +221,11 @@ def beginning(run: Run, ranks: Ranks, fingerprint: dict[str, Any]) -> tuple[Prog
                 f"rank {ranks.rank} has {what} {value}, and rank 0 {first}: give all machines the same options, the "
                 "same model, and the same index: copy one folder, or build it on each from the same corpus"
             )
-    return progress, state, is_done
+    return progress, state
 
 
-def report(run: Run, outcome: Outcome) -> int:
-    """The exit code of an outcome; rank 0 tells the user how the run ended."""
-    output, progress = Path(run.output), outcome.progress
-    if os.environ.get("RANK", "0") == "0":
-        if outcome.status == "finished":
-            _report_scores(output, progress)
-        elif outcome.status == "stopped":
-            tell_end(output, f"stopped by {signal.Signals(outcome.code).name}")
-        elif progress.step:
-            tell_end(output, f"error: {outcome.message}")
-        else:
-            tell_user(f"error: {outcome.message}")
-    return {"finished": 0, "stopped": 128 + outcome.code, "failed": EXIT_BAD_INPUT}[outcome.status]
-
-
-def _report_scores(output: Path, progress: Progress) -> None:
+def tell_scores(output: Path, progress: Progress) -> None:
+    """Tell the user how a finished run ended."""
     if progress.best_step == 0:
         scores = f"dev Spearman {progress.best_score:.4f}, after the last step {progress.last_score:.4f}"
         tell_user(f"no step was better than the start ({scores}): best/ is the model you gave, last/ the trained one")

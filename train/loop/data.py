@@ -68,16 +68,6 @@ class Plan:
             yield step, epoch, order[position * self.batch_size : (position + 1) * self.batch_size]
 
 
-def usable_rows(blank: Rows, n_anchors: int) -> tuple[Rows, int, int]:
-    """Rows to train on, ascending, and how many anchors and paraphrases are blank; these two leave a sentence out.
-
-    blank: ascending, the rows of documents without words; the rows of paraphrases, if any, follow the anchors.
-    """
-    anchors, paraphrases = np.split(blank, [np.searchsorted(blank, n_anchors)])
-    paraphrases = paraphrases[paraphrases < 2 * n_anchors] - n_anchors
-    return np.delete(np.arange(n_anchors), np.union1d(anchors, paraphrases)), len(anchors), len(paraphrases)
-
-
 def unchanged(tokens: TokenIds, offset: int = 0) -> Source:
     """The sentence of a row, or the one `offset` rows further: its paraphrase, where those follow the sentences."""
     return lambda rows, epoch, max_length: tokens.anchor_ids(rows + offset, max_length)

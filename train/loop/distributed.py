@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from train.config.run import Run
+from train.signals import Stopped
 from una_fast.errors import InputError
 from una_fast.parallel import n_cores
 
@@ -125,7 +126,7 @@ def averaging_gradients(model: nn.Module, ranks: Ranks) -> nn.Module:
 class StopConsensus:
     """Lets all ranks stop after the same step, whichever of them got a signal or failed.
 
-    After each step every rank gives its code, and all get the highest. The processes wait for each other, and not for
+    After each step every rank gives its code, and the highest counts. The processes wait for each other, and not for
     their GPUs.
 
     error: the first error of this rank inside `guard`, or None.
@@ -148,9 +149,17 @@ class StopConsensus:
             self.error = self.error or InputError(str(error))
             self._code = FAILED
 
-    def now(self) -> int:
-        """The highest code of all ranks at this moment: 0 to go on, a signal's number, or FAILED."""
+    def check(self) -> None:
+        """Go on, or raise the same on all ranks.
+
+        Raises:
+            InputError: a rank cannot go on.
+            Stopped: one of them got a signal.
+        """
         code = torch.tensor(self._code)
         if self._world > 1:
             dist.all_reduce(code, dist.ReduceOp.MAX)
-        return int(code)
+        if code == FAILED:
+            raise InputError(str(self.error or ""))
+        if code:
+            raise Stopped(int(code))

@@ -14,29 +14,15 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from train.loop.data import BatchMaker, prefetched
-from train.loop.distributed import FAILED, StopConsensus
+from train.loop.distributed import StopConsensus
 from train.loop.telemetry import Telemetry
 from train.loop.trainer import Trainer
 from train.record.checkpoint import Progress, save_encoder, snapshot, write_checkpoint
 from train.record.folder import BEST, LAST
-from una_fast.errors import InputError
+from train.signals import Stopped
 
 if TYPE_CHECKING:
     from train.evaluation.model import PairScorer
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How the loop ended: "finished", "stopped" by signal `code`, or "failed" with a message."""
-
-    status: str
-    progress: Progress
-    code: int = 0
-    message: str = ""
-
-
-class _Left(BaseException):
-    """All ranks have agreed to leave the loop; its argument is the code of `StopConsensus`."""
 
 
 @dataclass
@@ -54,22 +40,22 @@ class Loop:
     telemetry: Telemetry
     stop: StopConsensus
 
-    def run(self) -> Outcome:
-        """Train until the end of the run, a signal or an error."""
-        code = 0
+    def run(self) -> bool:
+        """Train and save until the end of the run or a signal; returns whether the last step was taken.
+
+        Raises:
+            InputError: a write failed, or a loss is no number; the same on every rank.
+        """
+        finished = False
         try:
-            try:
+            with contextlib.suppress(Stopped):
                 self._train()
-            except _Left as left:
-                code = left.args[0]
-            if code != FAILED:
-                self._save(finished=not code)
+                finished = True
+            self._save(finished)
             self.saves.wait()
-            if code == FAILED or self.stop.now() == FAILED:
-                return Outcome("failed", self.progress, message=str(self.stop.error or ""))
-            return Outcome("stopped" if code else "finished", self.progress, code)
-        except InputError as error:  # a NaN loss: every rank sees it at the same step
-            return Outcome("failed", self.progress, message=str(error))
+            with contextlib.suppress(Stopped):
+                self.stop.check()  # of the last write
+            return finished
         finally:
             self.telemetry.close()
             self.saves.wait()
@@ -95,8 +81,7 @@ class Loop:
                 self.telemetry.step(batch, step)
                 if taken % run.eval_every == 0:
                     self._evaluate()
-                if code := self.stop.now():
-                    raise _Left(code)
+                self.stop.check()
                 if taken % run.save_every == 0 and taken != plan.n_steps:  # after the last step, `run` saves
                     self._save()
         self._evaluate()
@@ -119,8 +104,7 @@ class Loop:
         if not self.scorer or self.progress.evaluated_step == step:
             return
         self.telemetry.catch_up()
-        with self.trainer.watch.phase("evaluation"):
-            score = self._dev_score()
+        score = self._dev_score()
         start = self.progress.start_score if step else score
         self.progress = replace(self.progress, start_score=start, last_score=score, evaluated_step=step)
         self._keep_if_best(score)
@@ -137,8 +121,7 @@ class Loop:
         """Spearman of the encoder on the dev pairs, by all ranks together, which may leave the loop meanwhile."""
 
         def embed(batch: dict[str, Tensor]) -> Tensor:
-            if code := self.stop.now():
-                raise _Left(code)
+            self.stop.check()
             return self.trainer.embed(batch)
 
         assert self.scorer is not None
@@ -193,10 +176,9 @@ class Saves:
     def _begin(self, state: Callable[[], dict[str, Any]], write: Callable[[dict[str, Any]], None]) -> None:
         """Wait for the write before, copy the state, and write it while training goes on; after an error nothing."""
         if self._trainer.ranks.first:
-            with self._trainer.watch.phase("saving"):
-                self.wait()
-                if not self._stop.error:
-                    self._pending = self._pool.submit(self._stop.guard()(write), snapshot(state()))
+            self.wait()
+            if not self._stop.error:
+                self._pending = self._pool.submit(self._stop.guard()(write), snapshot(state()))
 
     def wait(self) -> None:
         """Wait until all writes are on the disk."""

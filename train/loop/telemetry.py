@@ -44,7 +44,7 @@ class Telemetry:
 
     def __init__(self, trainer: Trainer, start: Progress, stop: StopConsensus) -> None:
         run, ranks = trainer.run, trainer.ranks
-        self._run, self._watch, self._n_steps, self._stop = run, trainer.watch, trainer.plan.n_steps, stop
+        self._run, self._n_steps, self._stop = run, trainer.plan.n_steps, stop
         self._is_first, self._dev = ranks.first, DEV + dev_name(run.dev)
         if self._is_first:
             self._trackers = start_trackers(run.report_to, vars(run), start.step)
@@ -53,18 +53,18 @@ class Telemetry:
             self._file = (Path(run.output) / METRICS).open("a", encoding="utf-8", buffering=1)
             self._bar = Bar(start.step, self._n_steps, "step")
         self._losses = AsyncLossReader(ranks.device)
-        self._steps = 0  # taken by this process
+        self._steps, self._waited = 0, 0.0  # taken by this process, and its seconds of waiting for batches
         self._begun = self._step_begun = time.perf_counter()
         on = torch.cuda.get_device_name(ranks.device) if ranks.device.type == "cuda" else ranks.device.type
         on += f", {counted(ranks.world, 'rank')}, {run.precision}"
         self.say(f"training on {on}: steps {start.step:,} to {self._n_steps:,}")
 
     def timed(self, batches: Iterator[Batch]) -> Iterator[Batch]:
-        """Yield the batches. The time of waiting for a batch is the phase "data", with which a step begins."""
+        """Yield the batches; a step begins with the wait for its batch."""
         while True:
             self._step_begun = time.perf_counter()
-            with self._watch.phase("data"):
-                batch = next(batches, None)
+            batch = next(batches, None)
+            self._waited += time.perf_counter() - self._step_begun
             if batch is None:
                 return
             yield batch
@@ -128,8 +128,6 @@ class Telemetry:
                 self.say(f"warning: --report-to {name}: {error!r:.200}; the run goes on without it")
 
     def times(self) -> dict[str, Any]:
-        """Where the time of this process went in the loop, for run.json. Waits for the device."""
-        self._watch.finish()
+        """The steps and the time of this process in the loop, and its share of waiting for batches, for run.json."""
         seconds = time.perf_counter() - self._begun
-        shares = {name: spent / seconds for name, spent in self._watch.seconds.items()}
-        return {"steps": self._steps, "seconds": seconds, "share_of_time": shares}
+        return {"steps": self._steps, "seconds": seconds, "share_of_time": {"data": self._waited / seconds}}

@@ -21,7 +21,6 @@ from train.loop.data import Batch, Plan
 from train.loop.distributed import Ranks, averaging_gradients, gather, of_all_ranks, rank_share, set_numerics
 from train.objective.noise import noise_on
 from train.objective.registry import loss_row
-from train.record.metrics import Stopwatch
 from train.signals import tell_user
 from una_fast.errors import InputError
 from una_fast.losses import similarity_distillation
@@ -59,7 +58,6 @@ class Trainer:
                 self.optimizer.load_state_dict(state["optimizer"])
             self.scaler.load_state_dict(state["scaler"])
         self.model = averaging_gradients(self.encoder, ranks)
-        self.watch = Stopwatch(ranks.device)
         if run.compile != "off":
             self._compile()
         if ranks.world > 1:
@@ -118,20 +116,18 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(self.run, batch.step, self.plan.n_steps)
         step = self._backward_cached(batch) if self.run.grad_cache else self._backward(batch)
-        with self.watch.phase("optimiser"):
-            if self.run.max_grad_norm:
-                self.scaler.unscale_(self.optimizer)
-                nn.utils.clip_grad_norm_(self.encoder.parameters(), self.run.max_grad_norm)
-            self.scaler.step(self.optimizer)
-            self.scaler.update()
-            self.zero_grad()
+        if self.run.max_grad_norm:
+            self.scaler.unscale_(self.optimizer)
+            nn.utils.clip_grad_norm_(self.encoder.parameters(), self.run.max_grad_norm)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        self.zero_grad()
         return step
 
     def _backward(self, batch: Batch) -> Step:
         """The gradients of the whole step, in the weights, and what the step computed."""
-        with self.watch.phase("forward"):
-            encoded, masked_loss = self._encode(batch.step, batch.parts, batch.masked)
-            step = self._compare(encoded, batch)
+        encoded, masked_loss = self._encode(batch.step, batch.parts, batch.masked)
+        step = self._compare(encoded, batch)
         loss = step.loss
         if batch.masked is not None:
             sums = torch.stack([torch.full_like(masked_loss, len(batch.masked.targets)), masked_loss.detach()])
@@ -139,8 +135,7 @@ class Trainer:
                 dist.all_reduce(sums)
             share = self.run.mlm_weight / sums[0].clamp(min=1)  # of the mean over the masked tokens of all ranks
             step, loss = step._replace(loss=loss + share * sums[1]), loss + share * masked_loss
-        with self.watch.phase("backward"):
-            self.scaler.scale(loss * self.ranks.world).backward()  # DDP averages gradients over the ranks
+        self.scaler.scale(loss * self.ranks.world).backward()  # DDP averages gradients over the ranks
         return step
 
     def _backward_cached(self, batch: Batch) -> Step:
@@ -149,20 +144,18 @@ class Trainer:
         All parts are encoded without a graph, the loss gives the gradient of every embedding, and each part is
         encoded once more, under the same dropout masks, to carry its gradient on into the weights.
         """
-        with self.watch.phase("forward"):
-            # a compiled function has other dropout masks without a gradient, so that it gets one here too
-            with torch.set_grad_enabled(self.encoder.compiled is not None):
-                parts = [self._encode(batch.step, [part], number=i)[0].detach() for i, part in enumerate(batch.parts)]
-            encoded = torch.cat(parts).requires_grad_()
-            step = self._compare(encoded, batch)
-        with self.watch.phase("backward"):
-            self.scaler.scale(step.loss * self.ranks.world).backward()
-            assert encoded.grad is not None
-            gradients = encoded.grad.split([len(part) for part in parts])
-            for i, (part, gradient) in enumerate(zip(batch.parts, gradients, strict=True)):
-                alone = self.ranks.world == 1 or i == len(parts) - 1  # the last part shares all gradients
-                with contextlib.nullcontext() if alone else self.model.no_sync():  # type: ignore[operator]
-                    self._encode(batch.step, [part], number=i)[0].backward(gradient)
+        # a compiled function has other dropout masks without a gradient, so that it gets one here too
+        with torch.set_grad_enabled(self.encoder.compiled is not None):
+            parts = [self._encode(batch.step, [part], number=i)[0].detach() for i, part in enumerate(batch.parts)]
+        encoded = torch.cat(parts).requires_grad_()
+        step = self._compare(encoded, batch)
+        self.scaler.scale(step.loss * self.ranks.world).backward()
+        assert encoded.grad is not None
+        gradients = encoded.grad.split([len(part) for part in parts])
+        for i, (part, gradient) in enumerate(zip(batch.parts, gradients, strict=True)):
+            alone = self.ranks.world == 1 or i == len(parts) - 1  # the last part shares all gradients
+            with contextlib.nullcontext() if alone else self.model.no_sync():  # type: ignore[operator]
+                self._encode(batch.step, [part], number=i)[0].backward(gradient)
         return step
 
     def _encode(

@@ -7,10 +7,8 @@ import json
 import math
 import platform
 import sys
-import time
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -126,42 +124,3 @@ def peak_memory() -> dict[str, int]:
         peak["gpu_bytes"] = torch.cuda.max_memory_allocated()
         peak["gpu_reserved_bytes"] = torch.cuda.max_memory_reserved()  # graphs' memory included
     return peak
-
-
-class Stopwatch:
-    """Seconds by phase: the time of this process on a CPU, the device's own time on a GPU.
-
-    On a GPU a phase lasts from the event at its beginning to the event at its end. It includes the time in which the
-    device waits, and no step waits for the measurement; the sums are complete after `finish`.
-    """
-
-    def __init__(self, device: torch.device) -> None:
-        self.seconds: dict[str, float] = defaultdict(float)
-        self._on_gpu = device.type == "cuda"
-        self._running: deque[tuple[str, torch.cuda.Event, torch.cuda.Event]] = deque()
-
-    @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Time the block as `name`."""
-        if not self._on_gpu:
-            begun = time.perf_counter()
-            yield
-            self.seconds[name] += time.perf_counter() - begun
-            return
-        begins, ends = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        begins.record()
-        yield
-        ends.record()
-        self._running.append((name, begins, ends))
-        while self._running and self._running[0][-1].query():
-            self._read()
-
-    def finish(self) -> None:
-        """Wait for the device, and add the phases that were not read yet."""
-        while self._running:
-            self._running[0][-1].synchronize()
-            self._read()
-
-    def _read(self) -> None:
-        name, begins, ends = self._running.popleft()
-        self.seconds[name] += begins.elapsed_time(ends) / 1000
