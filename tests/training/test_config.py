@@ -9,7 +9,7 @@ import warnings
 import pytest
 
 from train.config.command import Group, Parser, option, options_of, run_command, words_of
-from train.config.names import ANSWERS, OLD
+from train.config.names import OLD, answers
 from train.config.run import OPTIONS, compared, make_parser, make_run
 from train.config.run import parse as option_values
 from train.record.checkpoint import check_resumed, flags_of
@@ -133,10 +133,10 @@ def test_names_of_other_software_are_answered_with_ours(tmp_path, elsewhere, her
 
 def test_what_is_suggested_is_there():
     known = make_parser().flags
-    for answer in ANSWERS.values():
+    for answer in answers().values():
         assert answer.split()[0].rstrip(",") in known or not answer.startswith("--")
     assert {new.split()[0] for new in OLD.values()} <= {*known}
-    assert not {f"--{name}" for name in ANSWERS} & {*known} and not {*OLD} & {*known}
+    assert not {f"--{name}" for name in answers()} & {*known} and not {*OLD} & {*known}
 
 
 @pytest.mark.parametrize(
