@@ -14,10 +14,7 @@ from typing import Any
 import numpy as np
 
 from train.config.run import Run
-from train.encoder.pooling import POOLINGS
-from train.evaluation.model import PairScorer, load_model
-from train.evaluation.tasks.sts import load_dev
-from train.record.folder import BEST, write_file
+from train.record.folder import write_file
 from train.signals import tell_user
 from una_fast import Augmenter, load_index
 from una_fast.imports import import_extra
@@ -52,16 +49,8 @@ def demo_settings(output: Path) -> dict[str, Any]:
     }
 
 
-def show_results(run: Run, n: int = 3) -> None:
-    """Show the scores of the demo's pairs before and after, and n short sentences with their first negatives."""
-    task = load_dev(PAIRS)
-    lines = [f"Spearman x 100 of the {len(task.gold)} demo pairs"]
-    for label, folder in (("before", run.model), ("after", str(Path(run.output) / BEST))):
-        model = load_model(folder, device="cpu")  # the folder decides the pooling
-        scorer = PairScorer(task, model.tokenizer, model.max_length, prepared=model.layout.prepared)
-        pooling = POOLINGS[model.layout.pooling].meaning
-        lines.append(f"{f'{label} ({pooling})':<60}{100 * scorer(model.encode):8.2f}")
-    tell_user("\n".join(lines))
+def show_negatives(run: Run, n: int = 3) -> None:
+    """Show n sentences and their first negatives."""
     index = load_index(run.index)
     una = Augmenter(index, beta=run.beta, radius=run.radius, seed=run.seed, surface=run.surface)
     rows = np.flatnonzero(index.word_ids.lengths() >= 8)[:n]

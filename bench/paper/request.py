@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.paper.tables import Cell, Source, cells_of, contents
-from train.config.command import Parser, option, options_of, words_of
+from train.config.command import Command, option, options_of, words_of
 from train.config.run import DEFAULTS, OPTIONS, PAPER_SETTINGS, WITH_SYNONYMS, Run, make_run
 from train.evaluation.tasks.registry import downstream_folder
 from una_fast.errors import InputError
@@ -146,7 +146,7 @@ def read_request(words: Sequence[str], prog: str) -> Request:
     """
     taken = {key: one for key, one in OPTIONS.items() if key not in SET_BY_COMMAND}
     own = options_of(Paper)
-    given = Parser(prog, "A table of the paper, with its figures beside what is measured.", own | taken).given(words)
+    given = Command(prog, "A table of the paper, with its figures beside what is measured.", own | taken).given(words)
     name = given.pop("table", "")
     if not name:
         raise InputError(f"TABLE is missing: choose from {', '.join(own['table'].choices)}")

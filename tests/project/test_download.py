@@ -88,8 +88,8 @@ def test_archives_that_are_broken_foreign_or_malicious_are_refused(hub: Path, tm
     for content, message in (
         (b"not a tar", "could not be opened"),
         (archive({"x/y": "z"}), "holds no STS folder"),
-        (archive({"../../../../evil": "x"}), "evil lies outside of it"),
-        (archive({"evil": "x"}, top=str(tmp_path.parent)), "evil lies outside of it"),
+        (archive({"../../../../evil": "x"}), "evil. would be extracted to .* outside the destination"),
+        (archive({"evil": "x"}, top=str(tmp_path.parent)), "holds no STS folder"),
     ):
         (hub / SENTEVAL).write_bytes(content)
         with pytest.raises(InputError, match=message):

@@ -8,7 +8,7 @@ import warnings
 
 import pytest
 
-from train.config.command import Group, Parser, option, options_of, run_command, words_of
+from train.config.command import Command, Group, option, options_of, run_command, words_of
 from train.config.names import OLD, answers
 from train.config.run import OPTIONS, compared, make_parser, make_run
 from train.config.run import parse as option_values
@@ -83,7 +83,7 @@ def test_an_option_is_what_stands_beside_its_field():
 
     assert [of.group for of in options_of(Small).values()] == [Group("Small things"), named]
     (share,) = options_of(Small, named).values()
-    given = [Parser("small", "", options_of(Small)).given(["--share", text])["share"] for text in ("1", "0.5")]
+    given = [Command("small", "", options_of(Small)).given(["--share", text])["share"] for text in ("1", "0.5")]
     assert given == [1, 0.5] and isinstance(given[0], int)
     assert (share.flag, share.help, share.role, share.default) == ("--share", "a share, of something", "running", None)
     for value, bound in ((0, "above 0"), (1.5, "at most 1"), (float("nan"), "above 0"), (2**64, "at most 1")):

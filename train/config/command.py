@@ -209,18 +209,40 @@ _usual_format = warnings.formatwarning
 SPINS = "10000"
 
 
-class Parser(argparse.ArgumentParser):
-    """A parser of options by field name, each under its heading. It raises InputError, and takes no abbreviations."""
+class Command(argparse.ArgumentParser):
+    """A command and its options, each under its heading; calling it runs a command line. It takes no abbreviations."""
 
-    def __init__(self, prog: str, about: str, options: Mapping[str, Option], epilog: str = "") -> None:
+    def __init__(
+        self,
+        prog: str,
+        about: str,
+        options: Mapping[str, Option],
+        run: Callable[[dict[str, Any]], int | None] = lambda values: None,
+        extra: str | None = None,
+        epilog: str = "",
+    ) -> None:
+        """
+        Args:
+            prog: its name in --help.
+            about: what it does, in a sentence.
+            options: its options by field name.
+            run: what it does with a value for every option; returns the exit code, or None for 0.
+            extra: what `pip install 'una_fast[EXTRA]'` must name to install its packages.
+            epilog: the last sentences of --help.
+        """
         super().__init__(prog, description=about, epilog=epilog, argument_default=argparse.SUPPRESS, allow_abbrev=False)
-        self.options = options
+        self.options, self.run, self.extra = options, run, extra
         places = [f"{option.metavar}{' ...' * option.many}" for option in options.values() if option.positional]
         self.usage = " ".join(["%(prog)s", *places, "[options]"])
         for group, members in groupby(options.values(), key=lambda option: option.group):
             section = self.add_argument_group(group.title, group.about or None)
             for option in members:
                 _add(section, option)
+
+    def __call__(self, arguments: Sequence[str] | None = None, prog: str = "") -> int:
+        """Run a command line, by default that of the process, and return the exit code. prog: see `Command`."""
+        self.prog = prog or self.prog
+        return run_command(lambda: self.run(complete(self.options, self.given(arguments))), self.extra)
 
     @property
     def flags(self) -> list[str]:
@@ -264,32 +286,6 @@ def _add(section: Any, option: Option) -> None:
     name, single, many = (option.name, "?", "*") if option.positional else (option.flag, None, "+")  # `complete` counts
     metavar = choices or option.metavar or PLACEHOLDERS[option.kinds[0]]
     section.add_argument(name, nargs=many if option.many else single, metavar=metavar, help=about)
-
-
-@dataclass(frozen=True)
-class Command:
-    """A command; calling it runs a command line.
-
-    Attributes:
-        prog: its name in --help.
-        about: what it does, in a sentence.
-        options: its options by field name.
-        run: what it does with a value for every option; returns the exit code, or None for 0.
-        extra: what `pip install 'una_fast[EXTRA]'` must name to install its packages.
-        epilog: the last sentences of --help.
-    """
-
-    prog: str
-    about: str
-    options: Mapping[str, Option]
-    run: Callable[[dict[str, Any]], int | None]
-    extra: str | None = None
-    epilog: str = ""
-
-    def __call__(self, arguments: Sequence[str] | None = None, prog: str = "") -> int:
-        """Run a command line, by default that of the process, and return the exit code."""
-        parser = Parser(prog or self.prog, self.about, self.options, self.epilog)
-        return run_command(lambda: self.run(complete(self.options, parser.given(arguments))), self.extra)
 
 
 def file_values(name: str, options: Mapping[str, Option]) -> dict[str, Any]:

@@ -20,6 +20,8 @@ OLD = {  # of version 0.2 -> today's, for one version
     "--compile auto": "--compile off",
     "--surface lower": "--surface kept",
 }
+
+
 def today(flag: str, value: str = "") -> str:
     """Today's name of a flag, or of a value of a flag; warns of an old one."""
     written = f"{flag} {value}" if value else flag

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, Literal
 
-from train.config.command import Group, Parser, complete, file_values, options_of
+from train.config.command import Command, Group, complete, file_values, options_of
 from train.encoder.pooling import AUTO, OF_TRAINING, POOLINGS, Head
 from train.objective.registry import LOSSES, NOISE_VIEWS, NOISES
 from una_fast.augment.radius import resolve_radius
@@ -240,12 +240,12 @@ def compared(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if name not in left_out}
 
 
-def make_parser(prog: str = "python -m train.ddp") -> Parser:
+def make_parser(prog: str = "python -m train.ddp") -> Command:
     """The parser of the command; its result lacks options that were not given."""
     about = "Train a sentence encoder with UNA's hard negatives, on one rank or many."
     may_change = ", ".join(option.flag for option in OPTIONS.values() if option.role not in ("result", "call"))
     epilog = f"On --resume these may differ from what was given at the start: {may_change}."
-    return Parser(prog, about, OPTIONS, epilog)
+    return Command(prog, about, OPTIONS, epilog=epilog)
 
 
 def parse(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") -> dict[str, Any]:

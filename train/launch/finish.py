@@ -55,10 +55,10 @@ def finish(run: Run) -> int:
     Returns the exit code: 0, or EXIT_NOT_PUSHED. run: with all options resolved.
     """
     if run.demo:
-        from train.demo import show_results
+        from train.demo import show_negatives
         from train.report.__main__ import main as write_report
 
-        show_results(run)
+        show_negatives(run)
         write_report([run.output, "--output", str(Path(run.output) / "report.html")])
     if run.evaluate and not is_scored(run):
         score_best(run)
