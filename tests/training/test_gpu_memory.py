@@ -11,7 +11,6 @@ from bench.training.memory import LiveBytes, fake_batch, fake_trainer
 from support.small_runs import options, train_here
 from train.config.run import Run
 from train.encoder.encoder import SentenceEncoder
-from train.launch.memory import warn_of_memory
 from train.launch.run import joined
 from train.loop.distributed import Ranks
 from train.loop.trainer import Trainer
@@ -34,7 +33,7 @@ def test_bytes_are_counted_until_they_are_freed():
 
 def test_a_run_that_will_not_fit_is_told_before_it_starts(capsys, monkeypatch):
     with fake_trainer(CONFIG, 256, precision="fp32") as (trainer, counted):
-        warn_of_memory(trainer)
+        trainer.try_memory()
         assert not capsys.readouterr().err
         weights, tried = sum(weight.nbytes for weight in trainer.encoder.parameters()), counted.peak
         assert all(weight.grad is None for weight in trainer.encoder.parameters())
@@ -42,7 +41,7 @@ def test_a_run_that_will_not_fit_is_told_before_it_starts(capsys, monkeypatch):
             trainer.step(fake_batch(step, 256, 32, 0))
         assert tried == pytest.approx(counted.peak, rel=0.1) and tried > 4 * weights
         monkeypatch.setattr(SentenceEncoder, "embed", full)
-        warn_of_memory(trainer)
+        trainer.try_memory()
     assert capsys.readouterr().err == (
         "memory: the GPU cannot hold a step if all of its texts have --max-length 32 tokens: give --grad-cache 128, "
         "--precision bf16, a lower --batch-size or a lower --max-length\n"

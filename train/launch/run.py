@@ -20,13 +20,12 @@ import torch.distributed as dist
 from train.config.run import Run
 from train.encoder.pretrained import load_tokenizer, quiet
 from train.launch import prepare
-from train.launch.memory import remedy, warn_of_memory
 from train.launch.ranks import EXIT_BAD_INPUT, next_start
 from train.loop.data import Plan
 from train.loop.distributed import Ranks, StopConsensus, join_group, of_all_ranks, set_numerics
 from train.loop.loop import Loop, Saves
 from train.loop.telemetry import Telemetry
-from train.loop.trainer import Trainer
+from train.loop.trainer import Trainer, remedy
 from train.record.checkpoint import Progress, check_resumed, first_difference, has_checkpoint, load_checkpoint
 from train.record.folder import (
     BEST,
@@ -160,7 +159,7 @@ def _train(run: Run, ranks: Ranks, index: Index | None, ready: Callable[[], obje
     plan = Plan(rows, run.batch_size, run.seed, run.epochs, run.max_steps)
     trainer, stop = Trainer(run, ranks, encoder, plan, state), StopConsensus(ranks)
     if ranks.device.type == "cuda":
-        warn_of_memory(trainer)
+        trainer.try_memory()
         torch.cuda.reset_peak_memory_stats(ranks.device)  # which run.json reports
 
     # several ranks get a signal more than once, and their launcher counts it

@@ -43,8 +43,13 @@ def train_seeds(run: Run) -> int:
             runs = list(map(resolve_options, runs))
             with output_folder(output, RUNS, run.resume, vars(run)):
                 # begun seeds first: these refuse another corpus, model or setting before a missing one is trained
-                code = _train_each(sorted(runs, key=lambda run: not has_checkpoint(Path(run.output))))
-                if code in (0, EXIT_NOT_PUSHED):
+                code = 0
+                for seed_run in sorted(runs, key=lambda run: not has_checkpoint(Path(run.output))):
+                    tell_user(f"seed {seed_run.seed} of {', '.join(map(str, run.seeds))}")
+                    code = launch(seed_run) or code
+                    if code not in (0, EXIT_NOT_PUSHED):  # one that cannot be pushed is trained
+                        break
+                else:
                     _write_table(output, folders)
                     return code
     except Stopped as stopped:
@@ -53,16 +58,6 @@ def train_seeds(run: Run) -> int:
     if any(map(has_checkpoint, folders)):
         done = sum(map(is_finished, folders))
         tell_user(f"{done} of {len(runs)} seeds are trained: the same command with --resume does what is left")
-    return code
-
-
-def _train_each(runs: Sequence[Run]) -> int:
-    """Train one run after the other, past failed pushes, until one does not finish; returns the last code but 0."""
-    code = 0
-    for number, run in enumerate(runs, start=1):
-        if code in (0, EXIT_NOT_PUSHED):
-            tell_user(f"seed {run.seed}, {number} of {len(runs)}")
-            code = launch(run) or code
     return code
 
 

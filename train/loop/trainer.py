@@ -102,6 +102,25 @@ class Trainer:
         (rows.sum() + (0.0 if masked_loss is None else masked_loss)).backward()
         self.zero_grad()
 
+    def try_memory(self) -> None:
+        """Tell the user if the GPU cannot hold a step whose texts have --max-length tokens: its gradients are dropped.
+
+        Before the first step, because AdamW's two moments of each weight are not there yet.
+        """
+        run, encoder = self.run, self.encoder
+        views = 2 + (self.row.negative_views if run.alpha else 0) + (run.mlm_weight > 0)
+        rows = views * -(-run.batch_size // self.ranks.world)
+        part = self.part_of_ones(min(rows, run.grad_cache or rows), run.max_length)
+        try:
+            moments = [torch.empty_like(weight) for weight in encoder.parameters() for _ in range(2)]
+            with self.autocast():
+                encoder.embed(part).sum().backward()
+            del moments
+        except torch.OutOfMemoryError:
+            length = f"--max-length {run.max_length}"
+            tell_user(f"memory: the GPU cannot hold a step if all of its texts have {length} tokens: {remedy(run)}")
+        self.zero_grad()
+
     def zero_grad(self) -> None:
         """Clear the gradients; replayed CUDA graphs add to tensors that stay."""
         self.optimizer.zero_grad(set_to_none=self.run.compile != "graphs")
@@ -221,6 +240,13 @@ class Trainer:
         with self.autocast():
             embeddings = self.encoder.embed(mine)
         return gather(embeddings.float()[:n_own], n, self.ranks)
+
+
+def remedy(run: Run) -> str:
+    """What a user can do about a GPU whose memory is full."""
+    cache = [] if run.mlm_weight else [f"--grad-cache {max(1, (run.grad_cache or run.batch_size) // 2)}"]
+    halves = [] if run.precision != "fp32" else ["--precision bf16"]
+    return f"give {', '.join([*cache, *halves, 'a lower --batch-size'])} or a lower --max-length"
 
 
 def adamw(run: Run, model: nn.Module) -> torch.optim.AdamW:
