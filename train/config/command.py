@@ -67,33 +67,22 @@ option = Group("").option  # under the docstring of its dataclass
 
 @dataclass(frozen=True)
 class Option:
-    """An option as its dataclass field states it.
-
-    Attributes:
-        name, default: Of the field.
-        kinds, many: Types of the field, of which a text becomes the first that accepts it, and whether it is a tuple.
-        help: The text below the field, and what is stated here, or else the meanings of the choices, behind a colon.
-        group: Its heading; by default the first line of the dataclass' docstring.
-        bounds: Bounds of a number, or of each of several.
-        metavar: Placeholder of the value in --help; by default a word for the type.
-        choices: The values that are allowed, () for any; a field states them, maps each to its meaning or to a row
-            that has one, or has a Literal type. One with a colon, as "MODULE:CLASS", stands for every import path.
-        required: It must not be empty.
-        positional: It stands on the command line without a name.
-    """
+    """An option as its dataclass field states it."""
 
     name: str
     default: Any
-    kinds: tuple[type, ...]
-    many: bool
-    help: str
-    group: Group
+    kinds: tuple[type, ...]  # types of the field, of which a text becomes the first that accepts it
+    many: bool  # the field is a tuple
+    help: str  # the text below the field, and what is stated beside it or the meanings of the choices, behind a colon
+    group: Group  # its heading; by default the first line of the dataclass' docstring
     role: Role
-    bounds: Mapping[str, float]
+    bounds: Mapping[str, float]  # of a number, or of each of several
+    # What is allowed, () for anything. A field states them, maps each to its meaning or to a row that has one, or has a
+    # Literal type. One with a colon, as "MODULE:CLASS", stands for every import path.
     choices: tuple[str, ...]
-    metavar: str = ""
-    required: bool = False
-    positional: bool = False
+    metavar: str = ""  # placeholder of the value in --help; by default a word for the type
+    required: bool = False  # it must not be empty
+    positional: bool = False  # it stands on the command line without a name
 
     @property
     def flag(self) -> str:
@@ -221,14 +210,10 @@ class Command(argparse.ArgumentParser):
         extra: str | None = None,
         epilog: str = "",
     ) -> None:
-        """
-        Args:
-            prog: its name in --help.
-            about: what it does, in a sentence.
-            options: its options by field name.
-            run: what it does with a value for every option; returns the exit code, or None for 0.
-            extra: what `pip install 'una_fast[EXTRA]'` must name to install its packages.
-            epilog: the last sentences of --help.
+        """A command named `prog`, which does `about` by calling `run` with a value for every option by field name.
+
+        `run` returns the exit code, or None for 0. extra: what `pip install 'una_fast[EXTRA]'` must name to install
+        the packages. epilog: the last sentences of --help.
         """
         super().__init__(prog, description=about, epilog=epilog, argument_default=argparse.SUPPRESS, allow_abbrev=False)
         self.options, self.run, self.extra = options, run, extra
