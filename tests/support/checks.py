@@ -64,10 +64,7 @@ def sampling_config(
 
 def weigh(rules, words, fixed_unseen=()):
     """`first`, z and p of each word, computed by the kernel. fixed_unseen: for each unseen word, whether it is kept."""
-    first = np.empty(len(words.values), dtype=ID)
-    z, p = np.empty((2, len(words.values)))
-    replacement_probabilities(rules, words.values, words.indptr, first, z, p, np.array(fixed_unseen, dtype=np.uint8))
-    return first, z, p
+    return replacement_probabilities(rules, words, np.array(fixed_unseen, dtype=np.uint8))
 
 
 def reference_negatives(rows, scores, n_documents, radius, setting, seed, epoch, numbers=None):

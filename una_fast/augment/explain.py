@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from una_fast._kernels.draws.probability import ANY, SamplingConfig
+from una_fast._kernels.draws.probability import SamplingConfig
 from una_fast.augment.counter_rng import CounterRNG, SampleKey
 from una_fast.augment.kept_words import KeptWords
 from una_fast.augment.rows import Rows
-from una_fast.index.index import Index
 from una_fast.text_table import aligned
+
+if TYPE_CHECKING:
+    from una_fast.augment.una import Augmenter
 
 SHOWN = 5  # candidates of a word
 
@@ -69,30 +71,17 @@ class Explanation:
         return "\n".join([*map(str.rstrip, lines), "", self.negative])
 
 
-def explain_words(
-    index: Index,
-    config: SamplingConfig,
-    source: Rows,
-    weights: tuple[np.ndarray, np.ndarray, np.ndarray],
-    new: np.ndarray,
-    key: SampleKey,
-    unseen_scripts: np.ndarray | None,
-    kept: KeptWords,
-) -> list[WordExplanation]:
-    """The words of the one row of `source`, whose negative has the ids `new`: int32 (T,).
-
-    weights: for each word the place where its term stands first, int32 (T,), its z and its p, float64 (T,).
-    unseen_scripts: uint8, the script of each unseen word; None: replacements are of any script. kept: the words that
-    are never replaced.
-    """
-    first, z, p = weights
+def explain_words(una: Augmenter, source: Rows, new: np.ndarray, key: SampleKey) -> list[WordExplanation]:
+    """The words of the one row of `source`, whose negative has the ids `new`: int32 (T,)."""
+    index, config, (first, z, p) = una.index, una._config, una._weigh(source)
     words, replacements = (source.strings(ids) for ids in (source.words.values, new))
     draws = CounterRNG(config.seed, key.epoch, source.keys, key.sample_index).units(len(words))[0]
     first = np.arange(len(words)) if config.released else first  # the place whose draw a word has
-    reasons, explanations = _reasons(config, first, z, p, words, kept), []
+    unseen_scripts = una._unseen_scripts(source)
+    reasons, explanations = _reasons(config, first, z, p, words, una.kept_words), []
     for k, (term, word) in enumerate(zip(source.words.values.tolist(), words, strict=True)):
         draw, probability = float(draws[first[k]]), float(p[k])
-        script = ANY if unseen_scripts is None else config.script(term) if term >= 0 else int(unseen_scripts[-1 - term])
+        script = config.script(term) if term >= 0 else int(unseen_scripts[-1 - term])
         window = config.window(term, float(z[k]), script)
         ids = config.candidates(window, -1 if config.released else term, script)  # without those that cannot be drawn
         shown = ids[np.unique(np.linspace(0, len(ids) - 1, SHOWN).round().astype(int))].tolist()

@@ -18,7 +18,7 @@ from una_fast._kernels.draws.probability import (
     id_bits,
     replacement_probabilities,
 )
-from una_fast.arrays import ID, SCORE, StringTable
+from una_fast.arrays import RaggedArray, StringTable
 from una_fast.augment.counter_rng import integer
 from una_fast.augment.kept_words import KeptWords, as_bits
 from una_fast.augment.radius import is_number, resolve_radius
@@ -34,7 +34,6 @@ EAST_ASIAN = ("Chinese", "Japanese")  # a Japanese word may be of Chinese charac
 GROUPS = ["".join(SCRIPTS[name] for name in EAST_ASIAN) + PUNCTUATION]
 GROUPS += [letters for name, letters in SCRIPTS.items() if name not in EAST_ASIAN]
 LETTERS = re.compile("|".join(f"([{letters}])" for letters in GROUPS))
-FIRST_BYTE = 0xE0  # in UTF-8 every character of SCRIPTS begins with this byte or a higher one
 
 VERSION = 4  # of the layout of a weighted word
 MOST_ID_BITS = 24  # with 7 bits of the probability, a fifth of the sentences has a word that they cannot decide
@@ -101,15 +100,13 @@ def scripts_of(words: Sequence[str]) -> np.ndarray:
 
 
 def term_scripts(terms: StringTable, fixed: np.ndarray) -> np.ndarray | None:
-    """As `scripts_of` for each term, uint8 (V,); None if all are 0.
+    """As `scripts_of` for each term, uint8 (V,); None if all are 0,.
 
     ANY for terms that no other of their script can replace. fixed: bool (V,), the terms that are not drawn.
     """
-    beyond = terms.rows_from(FIRST_BYTE)
-    scripts = np.zeros(len(terms), dtype=np.uint8)
-    scripts[beyond] = scripts_of([terms[i] for i in beyond.tolist()])
-    if not scripts.any():
+    if not LETTERS.search(terms.utf8.tobytes().decode("utf-8")):
         return None
+    scripts = scripts_of(terms)
     few = np.flatnonzero(np.bincount(scripts[~fixed], minlength=len(GROUPS) + 1) < 2)
     return np.where(np.isin(scripts, few), np.uint8(ANY), scripts)
 
@@ -137,10 +134,9 @@ def weighted_words(index: Index, config: SamplingConfig, n_jobs: int | None) -> 
 
     def fill(start: int) -> None:
         bounds = indptr[start : start + ROWS_A_TASK + 1]
-        words, bounds = slice(bounds[0], bounds[-1]), bounds - bounds[0]
-        first, (z, p) = np.empty(bounds[-1], dtype=ID), np.empty((2, bounds[-1]), dtype=SCORE)
-        replacement_probabilities(config, values[words], bounds, first, z, p)
-        fill_weighted(config, values[words], bounds, first, p, out[words])
+        part, words = slice(bounds[0], bounds[-1]), RaggedArray(values[bounds[0] : bounds[-1]], bounds - bounds[0])
+        first, _, p = replacement_probabilities(config, words)
+        fill_weighted(config, words.values, words.indptr, first, p, out[part])
 
     with ThreadPoolExecutor(n_cores(n_jobs)) as threads:
         list(threads.map(fill, range(0, index.n_documents, ROWS_A_TASK)))

@@ -12,7 +12,6 @@ import numpy as np
 
 from una_fast._kernels.draws.negatives import Negatives
 from una_fast._kernels.draws.probability import ANY, replacement_probabilities
-from una_fast.arrays import SCORE
 from una_fast.augment.base import KernelAugmentation, TextAugmentation, check_arguments
 from una_fast.augment.counter_rng import SampleKey, takes_draw_set
 from una_fast.augment.explain import Explanation, explain_words
@@ -139,11 +138,8 @@ class Augmenter(KernelAugmentation):
     def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> Explanation:
         """Why each word of `augment([sentence], epoch)` was replaced or kept; prints as a table."""
         source, row, key = self._read([sentence]), np.zeros(1, dtype=np.int64), SampleKey(epoch, sample_index)
-        drawn, scripts = self._draw(source, row, key), self._unseen_scripts(source)
-        words = explain_words(
-            self.index, self._config, source, self._weigh(source), drawn.values, key, scripts, self.kept_words
-        )
-        return Explanation(words, *self._surface.texts(source, row, drawn))
+        drawn = self._draw(source, row, key)
+        return Explanation(explain_words(self, source, drawn.values, key), *self._surface.texts(source, row, drawn))
 
     def _shown_settings(self) -> dict[str, Any]:
         n_kept = len(self.kept_words.words)
@@ -151,18 +147,13 @@ class Augmenter(KernelAugmentation):
 
     def _weigh(self, source: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """For each word the place where its term stands first, int32 (T,), its tf-idf and p, both float64 (T,)."""
-        words, first = source.words, np.empty_like(source.words.values)
-        z, p = np.empty((2, len(words.values)), dtype=SCORE)
-        replacement_probabilities(self._config, words.values, words.indptr, first, z, p, self._fixed_unseen(source))
-        return first, z, p
+        return replacement_probabilities(self._config, source.words, self._fixed_unseen(source))
 
     def _fixed_unseen(self, source: Rows) -> np.ndarray | None:
         """uint8, for each unseen word of `source` 1 if it is never replaced; None: all may be."""
         return self.kept_words.among(list(source.unseen)).astype(np.uint8) if self._config.fixes else None
 
-    def _unseen_scripts(self, source: Rows) -> np.ndarray | None:
-        """uint8, the script of each unseen word of `source`, ANY if no term has it; None: all are of any."""
-        if not self._config.by_script:
-            return None
+    def _unseen_scripts(self, source: Rows) -> np.ndarray:
+        """uint8, the script of each unseen word of `source`; ANY if no term has it, or scripts do not count."""
         scripts = scripts_of([*source.unseen])
         return np.where(np.isin(scripts, [*self._config.known_scripts]), scripts, np.uint8(ANY))

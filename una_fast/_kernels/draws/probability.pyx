@@ -189,24 +189,27 @@ cdef int fill_tfidf(SamplingConfig config, int32_t* repeats, const int32_t* ids,
     return 0
 
 
-def replacement_probabilities(SamplingConfig config, const int32_t[::1] ids, const int64_t[::1] indptr,
-                              int32_t[::1] first, double[::1] z, double[::1] p,
-                              const unsigned char[::1] fixed_unseen=None):
-    """Fill `first` (int32), `z` and `p` (float64), all (T,), for the rows ``ids[indptr[i]:indptr[i + 1]]``.
+def replacement_probabilities(SamplingConfig config, words, const unsigned char[::1] fixed_unseen=None):
+    """(first int32, z float64, p float64), all (T,), for the rows of `words`, `RaggedArray` int32.
 
-    ids: int32 (T,), negative for unseen words; indptr: int64 (N + 1,); first: for each word the first place of its term
-    in its row, counted from 0; z: tf-idf (equation 2); p: replacement probability (equations 3 and 4); fixed_unseen:
-    uint8, for each unseen word 1 if it is never replaced, needed if the config has fixed terms.
+    An id below 0 is an unseen word. first: for each word the first place of its term in its row, counted from 0; z:
+    tf-idf (equation 2); p: replacement probability (equations 3 and 4). fixed_unseen: uint8, for each unseen word 1 if
+    it is never replaced, needed if the config has fixed terms.
     """
+    cdef const int32_t[::1] ids = words.values
+    cdef const int64_t[::1] indptr = words.indptr
     cdef int64_t n_unseen = -min(0, np.min(ids, initial=0)), row, at, n
     cdef int32_t[::1] latest = np.empty(n_unseen + config.idf.shape[0], dtype=np.int32)
     cdef int32_t[::1] repeats = np.empty(np.max(np.diff(indptr), initial=0) + 1, dtype=np.int32)
+    cdef int32_t[::1] first = np.empty(ids.shape[0], dtype=np.int32)
+    cdef double[:, ::1] weights = np.empty((2, ids.shape[0]))
     with nogil:
         for row in range(indptr.shape[0] - 1):
             at, n = indptr[row], indptr[row + 1] - indptr[row]
             if n > 0:
-                fill_probabilities(config, &latest[n_unseen], &repeats[0], &ids[at], n, &first[at], &z[at], &p[at],
-                                   fixed_unseen)
+                fill_probabilities(config, &latest[n_unseen], &repeats[0], &ids[at], n, &first[at], &weights[0, at],
+                                   &weights[1, at], fixed_unseen)
+    return np.asarray(first), *np.asarray(weights)
 
 
 def id_bits(int64_t n_terms):
@@ -221,8 +224,8 @@ def fill_weighted(SamplingConfig config, const int32_t[::1] ids, const int64_t[:
     The lowest b = `id_bits` bits are the term. The upper 31 - b bits are q = floor(2**(31 - b) p), at most
     2**(31 - b) - 1: a draw whose upper bits are below q is below p, and one whose upper bits are above q is not. The
     bit between says that the term stands at later places of the row too. In the paper's variant such later places have
-    q = 0, because the first place decides for them. indptr: int64 (N + 1,), bounds of the rows; first, p: as
-    `replacement_probabilities` fills them.
+    q = 0, because the first place decides for them. indptr: int64 (N + 1,), bounds of the rows; first, p: of
+    `replacement_probabilities`.
     """
     cdef int64_t row, k, at
     cdef int b = id_bits(config.scores.shape[0])
