@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support import checks, reference
-from support.checks import ragged, ranked, sampling_config, score, weigh
+from support.checks import ragged, ranked, sampling_config, score
+from una_fast._kernels.draws.probability import replacement_probabilities
 from una_fast.index.scores import rank
 
 ROWS = st.lists(st.lists(st.integers(0, 30), max_size=12), min_size=1, max_size=30)
@@ -55,6 +56,6 @@ def test_a_long_document_of_few_terms_needs_no_other_path():
     row = np.random.default_rng(0).integers(0, 50, 20_000).tolist()
     rows = ranked([row, list(range(50)), [3]])
     scores = score(rows)
-    first, _, p = weigh(sampling_config(scores, 3), ragged(rows))
+    first, _, p = replacement_probabilities(sampling_config(scores, 3), ragged(rows))
     assert first[:20_000].tolist() == [rows[0].index(t) for t in rows[0]]
     assert p[:20_000].tolist() == reference.probabilities(rows[0], dict(enumerate(scores.idf)), 0.0, 0.5)

@@ -10,12 +10,18 @@ import numpy as np
 from support import reference
 from una_fast._kernels import csr
 from una_fast._kernels.draws.negatives import Negatives
-from una_fast._kernels.draws.probability import SamplingConfig, fill_weighted, id_bits, replacement_probabilities
+from una_fast._kernels.draws.probability import (
+    ANY,
+    FIXED,
+    SamplingConfig,
+    fill_weighted,
+    id_bits,
+    replacement_probabilities,
+)
 from una_fast._kernels.draws.rows import RowKernel
 from una_fast._kernels.ids.emit import Frame, TermTokens, pad_rows
 from una_fast.arrays import ID, POINTER, RaggedArray
 from una_fast.augment.counter_rng import CounterRNG
-from una_fast.augment.kept_words import as_bits
 from una_fast.index.scores import TermScores, rank, score_terms
 
 
@@ -58,13 +64,13 @@ def sampling_config(
         released=variant == "released",
         random_select=select == "random",
         random_replace=replace == "random",
-        fixed=as_bits(np.array([term in fixed for term in range(len(scores.idf))])) if fixed else None,
+        groups=groups_of(term in fixed for term in range(len(scores.idf))) if fixed else None,
     )
 
 
-def weigh(rules, words, fixed_unseen=()):
-    """`first`, z and p of each word, computed by the kernel. fixed_unseen: for each unseen word, whether it is kept."""
-    return replacement_probabilities(rules, words, np.array(fixed_unseen, dtype=np.uint8))
+def groups_of(fixed):
+    """The groups of words, of which some are `fixed` and the others of any script."""
+    return np.array([FIXED if is_fixed else ANY for is_fixed in fixed], dtype=np.uint8)
 
 
 def reference_negatives(rows, scores, n_documents, radius, setting, seed, epoch, numbers=None):
@@ -115,7 +121,7 @@ def check_probabilities(rows, setting):
     rows = ranked(rows)
     words, scores = ragged(rows), score(rows)
     setting = with_fixed(setting, len(scores.idf))
-    first, z, p = weigh(sampling_config(scores, len(rows), **setting), words)
+    first, z, p = replacement_probabilities(sampling_config(scores, len(rows), **setting), words)
     idf = dict(enumerate(scores.idf))
     for i, row in enumerate(rows):
         part = slice(*words.indptr[i : i + 2])
@@ -140,7 +146,7 @@ def check_negatives(rows, setting, radius, seed, epoch):
     assert bounds.tolist() == words.indptr.tolist()
 
     table = np.empty(len(out), dtype=np.uint32)
-    first, _, p = weigh(rules, words)
+    first, _, p = replacement_probabilities(rules, words)
     fill_weighted(rules, words.values, words.indptr, first, p, table)
     kept, _ = Negatives(words, rules, weighted=table).terms(numbers, epoch)
     assert kept.tolist() == out.tolist()
@@ -164,10 +170,10 @@ def check_unseen(rows, text, setting, radius):
     words = ragged([[t if isinstance(t, int) else -1 - "abc".index(t) for t in row] for row in text])
     setting = with_fixed(setting, n_terms)
     rules = sampling_config(scores, len(rows), radius=radius, **setting)
-    fixed = np.array([word in setting["fixed"] for word in "abc"], dtype=np.uint8)
+    groups = groups_of(word in setting["fixed"] for word in "abc")
     numbers = np.arange(len(text))
     backwards = numbers[::-1].astype(np.uint64).copy()  # the draws of a row are those of its number
-    out, _ = Negatives(words, rules, numbers=backwards, fixed_unseen=fixed).terms(numbers, 0)
+    out, _ = Negatives(words, rules, numbers=backwards, unseen_groups=groups).terms(numbers, 0)
     expected = reference_negatives(text, scores, len(rows), radius, setting, 7, 0, numbers=backwards.tolist())
     assert out.tolist() == [t if isinstance(t, int) else -1 - "abc".index(t) for row in expected for t in row]
 

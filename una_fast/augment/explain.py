@@ -77,13 +77,12 @@ def explain_words(una: Augmenter, source: Rows, new: np.ndarray, key: SampleKey)
     words, replacements = (source.strings(ids) for ids in (source.words.values, new))
     draws = CounterRNG(config.seed, key.epoch, source.keys, key.sample_index).units(len(words))[0]
     first = np.arange(len(words)) if config.released else first  # the place whose draw a word has
-    unseen_scripts = una._unseen_scripts(source)
+    unseen_groups = una._groups_of_unseen(source)
     reasons, explanations = _reasons(config, first, z, p, words, una.kept_words), []
     for k, (term, word) in enumerate(zip(source.words.values.tolist(), words, strict=True)):
         draw, probability = float(draws[first[k]]), float(p[k])
-        script = config.script(term) if term >= 0 else int(unseen_scripts[-1 - term])
-        window = config.window(term, float(z[k]), script)
-        ids = config.candidates(window, -1 if config.released else term, script)  # without those that cannot be drawn
+        window = config.window(term, float(z[k]), unseen_groups)
+        ids = config.candidates(window, term, unseen_groups)  # without those that cannot be drawn
         shown = ids[np.unique(np.linspace(0, len(ids) - 1, SHOWN).round().astype(int))].tolist()
         near = [(index.terms[i], float(index.max_tfidf[i])) for i in shown]
         replacement = replacements[k] if draw < probability else None

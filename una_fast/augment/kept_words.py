@@ -88,10 +88,3 @@ def _word(item: str, place: str) -> str:
 def is_punctuation(words: Sequence[str]) -> np.ndarray:
     """True for each word that holds no letter and no digit of any script (`str.isalnum`): bool (n,)."""
     return np.array([not any(map(str.isalnum, word)) for word in words], dtype=bool)
-
-
-def as_bits(flags: np.ndarray) -> np.ndarray:
-    """uint64 (n // 64 + 1,): bit ``i % 64`` of number ``i // 64`` is ``flags[i]``, bool (n,)."""
-    padded = np.zeros(64 * (len(flags) // 64 + 1), dtype=bool)
-    padded[: len(flags)] = flags
-    return np.packbits(padded, bitorder="little").view("<u8").astype(np.uint64)

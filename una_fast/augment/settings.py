@@ -13,6 +13,7 @@ import xxhash
 
 from una_fast._kernels.draws.probability import (
     ANY,
+    FIXED,
     SamplingConfig,
     fill_weighted,
     id_bits,
@@ -20,7 +21,7 @@ from una_fast._kernels.draws.probability import (
 )
 from una_fast.arrays import RaggedArray, StringTable
 from una_fast.augment.counter_rng import integer
-from una_fast.augment.kept_words import KeptWords, as_bits
+from una_fast.augment.kept_words import KeptWords
 from una_fast.augment.radius import is_number, resolve_radius
 from una_fast.corpus.word_tokenizers import PUNCTUATION, SCRIPTS
 from una_fast.errors import InputError, InputWarning, counted
@@ -74,8 +75,7 @@ def make_config(index: Index, settings: Mapping[str, Any], kept: KeptWords) -> S
         released=settings["variant"] == "released",
         random_select=settings["select"] == "random",
         random_replace=settings["replace"] == "random",
-        fixed=as_bits(fixed) if kept else None,
-        scripts=term_scripts(index.terms, fixed) if keeps_script else None,
+        groups=term_groups(index.terms, fixed, keeps_script),
     )
 
 
@@ -99,16 +99,19 @@ def scripts_of(words: Sequence[str]) -> np.ndarray:
     return np.array([match.lastindex if match else 0 for match in matches], dtype=np.uint8)
 
 
-def term_scripts(terms: StringTable, fixed: np.ndarray) -> np.ndarray | None:
-    """As `scripts_of` for each term, uint8 (V,); None if all are 0,.
+def term_groups(terms: StringTable, fixed: np.ndarray, keeps_script: bool) -> np.ndarray | None:
+    """uint8 (V,), the `groups` of a `SamplingConfig`; None if each term may be drawn for any other.
 
-    ANY for terms that no other of their script can replace. fixed: bool (V,), the terms that are not drawn.
+    FIXED where `fixed`, bool (V,), says so; else with `keeps_script` as `scripts_of`, but ANY for terms that no other
+    of their script can replace.
     """
-    if not LETTERS.search(terms.utf8.tobytes().decode("utf-8")):
-        return None
-    scripts = scripts_of(terms)
-    few = np.flatnonzero(np.bincount(scripts[~fixed], minlength=len(GROUPS) + 1) < 2)
-    return np.where(np.isin(scripts, few), np.uint8(ANY), scripts)
+    groups = np.full(len(terms), ANY, dtype=np.uint8)
+    if keeps_script and LETTERS.search(terms.utf8.tobytes().decode("utf-8")):
+        groups = scripts_of(terms)
+        few = np.flatnonzero(np.bincount(groups[~fixed], minlength=len(GROUPS) + 1) < 2)
+        groups[np.isin(groups, few)] = ANY
+    groups[fixed] = FIXED
+    return None if (groups == ANY).all() else groups
 
 
 def kept_probabilities(index: Index, config: SamplingConfig, n_jobs: int | None) -> np.ndarray | None:
@@ -121,7 +124,7 @@ def kept_probabilities(index: Index, config: SamplingConfig, n_jobs: int | None)
     is_large = free is not None and np.dtype(np.uint32).itemsize * n_words > LARGE_SHARE * free
     if is_large or id_bits(index.n_terms) > MOST_ID_BITS:
         return None
-    fixed = config.fixes and xxhash.xxh3_128_hexdigest(np.asarray(config.fixed).tobytes())
+    fixed = xxhash.xxh3_128_hexdigest((np.asarray(config.groups) == FIXED).tobytes())
     settings = (config.beta, config.random_select, config.released, fixed)  # all that change a probability
     name = f"probabilities-{VERSION}-{xxhash.xxh3_128_hexdigest(repr(settings).encode())}"
     return index.cached(name, VERSION, lambda: {"words": weighted_words(index, config, n_jobs)})["words"]

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from una_fast._kernels.draws.negatives import Negatives
-from una_fast._kernels.draws.probability import ANY, replacement_probabilities
+from una_fast._kernels.draws.probability import ANY, FIXED, replacement_probabilities
 from una_fast.augment.base import KernelAugmentation, TextAugmentation, check_arguments
 from una_fast.augment.counter_rng import SampleKey, takes_draw_set
 from una_fast.augment.explain import Explanation, explain_words
@@ -97,13 +97,14 @@ class Augmenter(KernelAugmentation):
         check_arguments(Augmenter.__init__, index, given)
         self.kept_words = KeptWords.of(keep_punctuation, keep_words, index.lowercase)
         self._config = make_config(index, given, self.kept_words)
+        self._groups = np.unique(self._config.groups)
         super().__init__(index, **{**given, "keep_words": self.kept_words.words})
         self._kernel = self._kernel_of(self._documents)
 
     def _kernel_of(self, source: Rows) -> Negatives:
         if source is not self._documents:
-            unseen = self._fixed_unseen(source), self._unseen_scripts(source)
-            return Negatives(source.words, self._config, None, None, source.keys, *unseen)
+            groups = self._groups_of_unseen(source)
+            return Negatives(source.words, self._config, numbers=source.keys, unseen_groups=groups)
         is_kept = self._settings["keep_probabilities"] and self.tokens is not None and self.tokens.by_word
         weighted = kept_probabilities(self.index, self._config, self._settings["n_jobs"]) if is_kept else None
         return Negatives(source.words, self._config, self._surface.term_tokens, weighted)
@@ -147,13 +148,12 @@ class Augmenter(KernelAugmentation):
 
     def _weigh(self, source: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """For each word the place where its term stands first, int32 (T,), its tf-idf and p, both float64 (T,)."""
-        return replacement_probabilities(self._config, source.words, self._fixed_unseen(source))
+        return replacement_probabilities(self._config, source.words, self._groups_of_unseen(source))
 
-    def _fixed_unseen(self, source: Rows) -> np.ndarray | None:
-        """uint8, for each unseen word of `source` 1 if it is never replaced; None: all may be."""
-        return self.kept_words.among(list(source.unseen)).astype(np.uint8) if self._config.fixes else None
-
-    def _unseen_scripts(self, source: Rows) -> np.ndarray:
-        """uint8, the script of each unseen word of `source`; ANY if no term has it, or scripts do not count."""
-        scripts = scripts_of([*source.unseen])
-        return np.where(np.isin(scripts, [*self._config.known_scripts]), scripts, np.uint8(ANY))
+    def _groups_of_unseen(self, source: Rows) -> np.ndarray:
+        """uint8, the group of each unseen word of `source`: as `term_groups`, and ANY if no term has its script."""
+        words = [*source.unseen]
+        scripts = scripts_of(words)
+        groups = np.where(np.isin(scripts, self._groups), scripts, np.uint8(ANY))
+        groups[self.kept_words.among(words)] = FIXED
+        return groups

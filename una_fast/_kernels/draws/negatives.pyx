@@ -16,8 +16,8 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from una_fast._kernels.draws.probability cimport ANY_SCRIPT, BLOCK_BITS, SamplingConfig, Window
-from una_fast._kernels.draws.probability cimport fill_probabilities, is_candidate
+from una_fast._kernels.draws.probability cimport BLOCK_BITS, SamplingConfig, Window
+from una_fast._kernels.draws.probability cimport fill_probabilities, group_of, is_candidate
 from una_fast._kernels.draws.probability import id_bits
 from una_fast._kernels.draws.random cimport LAST_NUMBER, TRIES, below, draw64, unit
 from una_fast._kernels.draws.rows cimport RowKernel, Workspace
@@ -34,22 +34,21 @@ cdef class Negatives(RowKernel):
 
     words, tokens, numbers: of `RowKernel`; an id -1 - k is unseen word k. weighted: uint32 (T,), all words
     of an index with their probabilities (see `probability.fill_weighted`); None: the probabilities of each row are
-    computed, which makes the same draws. fixed_unseen: uint8, for each unseen word 1 if it is never replaced; needed if
-    the config has fixed terms. unseen_scripts: uint8, the script of each unseen word, if the config knows scripts.
+    computed, which makes the same draws. unseen_groups: uint8, the group of each unseen word, needed if the config has
+    groups.
     """
 
     cdef readonly SamplingConfig config
     cdef const uint32_t[::1] weighted
-    cdef const unsigned char[::1] fixed_unseen
-    cdef const uint8_t[::1] unseen_scripts
+    cdef const uint8_t[::1] unseen_groups
     cdef int id_bits
     cdef int64_t n_unseen
 
     def __init__(self, words, SamplingConfig config, TermTokens tokens=None, weighted=None, numbers=None,
-                 fixed_unseen=None, unseen_scripts=None):
+                 unseen_groups=None):
         RowKernel.__init__(self, words, config.seed, tokens, numbers)
         self.config, self.id_bits = config, id_bits(config.scores.shape[0])
-        self.fixed_unseen, self.weighted, self.unseen_scripts = fixed_unseen, weighted, unseen_scripts
+        self.weighted, self.unseen_groups = weighted, unseen_groups
         self.n_unseen = 0 if numbers is None else -min(0, np.min(words.values, initial=0))
         self.n_ids = self.n_unseen + config.idf.shape[0]
         if weighted is not None:
@@ -70,9 +69,9 @@ cdef class Negatives(RowKernel):
         memcpy(out, ids, n * sizeof(int32_t))
         length = self.indptr[row + 1] - self.indptr[row]
         fill_probabilities(self.config, &work.latest[self.n_unseen], chosen, ids, length, &work.first[0], &work.z[0],
-                           &work.p[0], self.fixed_unseen)
+                           &work.p[0], self.unseen_groups)
         n_chosen = choose_exactly(self.config.released, key, &work.first[0], &work.p[0], n, chosen)
-        replace_chosen(self.config, records, key, ids, n, &work.z[0], chosen, n_chosen, out, self.unseen_scripts)
+        replace_chosen(self.config, records, key, ids, n, &work.z[0], chosen, n_chosen, out, self.unseen_groups)
         if not self.config.released:
             for k in range(n):
                 out[k] = out[work.first[k]]
@@ -118,7 +117,7 @@ cdef int64_t choose_exactly(bint released, uint64_t key, const int32_t* first, c
 
 cdef int replace_chosen(SamplingConfig config, const int32_t* records, uint64_t key, const int32_t* ids, int64_t n,
                         const double* z, const int32_t* chosen, int64_t n_chosen, int32_t* out,
-                        const uint8_t[::1] unseen_scripts) except -1 nogil:
+                        const uint8_t[::1] unseen_groups) except -1 nogil:
     """Replace the chosen words of the row `ids` of n words in its copy `out`.
 
     The positions in the draws count from the row's first word. records: of `TermTokens`, or NULL; the records that will
@@ -129,19 +128,18 @@ cdef int replace_chosen(SamplingConfig config, const int32_t* records, uint64_t 
     cdef int64_t n_terms = config.scores.shape[0], radius = config.radius, i, j, k, start
     cdef bint by_rank = not config.random_replace, released = config.released
     cdef int32_t new
-    cdef uint8_t script = ANY_SCRIPT
+    cdef uint8_t group
     for i in range(n_chosen):
         k = chosen[i] >> 1
         new = -1
-        if config.by_script:
-            script = config.scripts[ids[k]] if ids[k] >= 0 else unseen_scripts[-1 - ids[k]]
+        group = group_of(config, ids[k], unseen_groups)
         if by_rank and ids[k] >= 0:  # the first candidate, which `draw_term` too would take
             start = max(0, ids[k] - radius)
             new = <int32_t>accepted(blocks, scores, draw64(key, k, 1), start, min(n_terms, ids[k] + 1 + radius) - start)
-            if new >= 0 and not is_candidate(config, new, -1 if released else ids[k], script):
+            if new >= 0 and not is_candidate(config, new, -1 if released else ids[k], group):
                 new = -1
         if new < 0:
-            new = <int32_t>draw_term(config, key, k, ids[k], z[k], script)
+            new = <int32_t>draw_term(config, key, k, ids[k], z[k], group)
         if records != NULL:
             una_prefetch(records + RECORD * <int64_t>new)
         out[k] = new
@@ -164,11 +162,11 @@ cdef inline int64_t accepted(const double* blocks, const double* scores, uint64_
 
 
 cdef int64_t draw_term(SamplingConfig config, uint64_t key, int64_t position, int64_t term, double score,
-                       uint8_t script) except -1 nogil:
+                       uint8_t group) except -1 nogil:
     """Draw a replacement for `term` from its window, each candidate with a probability proportional to its score.
 
     The paper's variant never draws `term` itself; the released code's variant may. position: place of the word in its
-    row; score: tf-idf of the word, from which an unseen word (term < 0) gets its window; script: of the word.
+    row; score: tf-idf of the word, from which an unseen word (term < 0) gets its window; group: of the word.
     """
     cdef Window window
     cdef int64_t excluded = -1 if config.released else term, number, candidate
@@ -182,32 +180,32 @@ cdef int64_t draw_term(SamplingConfig config, uint64_t key, int64_t position, in
             candidate = window.start + below(bits, width)
         else:
             candidate = accepted(&config.blocks[0], &config.scores[0], bits, window.start, width)
-        if candidate >= 0 and is_candidate(config, candidate, excluded, script):
+        if candidate >= 0 and is_candidate(config, candidate, excluded, group):
             return candidate
-    return invert_weights(config, window, excluded, script, draw64(key, position, LAST_NUMBER))
+    return invert_weights(config, window, excluded, group, draw64(key, position, LAST_NUMBER))
 
 
-cdef int64_t invert_weights(SamplingConfig config, Window window, int64_t excluded, uint8_t script,
+cdef int64_t invert_weights(SamplingConfig config, Window window, int64_t excluded, uint8_t group,
                             uint64_t bits) except -1 nogil:
     """Draw from `window` with the same probabilities as `draw_term`, by a search in the cumulative sum of its scores.
 
-    It is for windows where one score is far above the others, or where nearly all terms are fixed or of other scripts,
+    It is for windows where one score is far above the others, or where nearly all terms are fixed or of other groups,
     so that all TRIES candidates were rejected.
     """
     cdef int64_t j, n_candidates = 0, last = -1
     cdef double total = 0.0, target, weight
     cdef bint uniform
-    if config.fixes or config.by_script:
-        config.reach_candidate(excluded, script, &window)
+    if config.has_groups:
+        config.reach_candidate(excluded, group, &window)
     for j in range(window.start, window.stop):
-        if is_candidate(config, j, excluded, script):
+        if is_candidate(config, j, excluded, group):
             total += config.scores[j]
             n_candidates += 1
     uniform = total == 0.0 or config.random_replace
     target = below(bits, n_candidates) if uniform else unit(bits) * total
     for j in range(window.start, window.stop):
         weight = 1.0 if uniform else config.scores[j]
-        if weight > 0.0 and is_candidate(config, j, excluded, script):
+        if weight > 0.0 and is_candidate(config, j, excluded, group):
             last = j
             target -= weight
             if target < 0.0:

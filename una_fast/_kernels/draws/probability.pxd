@@ -7,7 +7,9 @@ cdef enum:
     TABLE_LENGTHS = 128
     # 64 scores share one entry of `blocks`, so it has 88 KB at V = 700,000 and stays in the second-level cache.
     BLOCK_BITS = 6
-    ANY_SCRIPT = 255
+    # of `SamplingConfig.groups`
+    FIXED_GROUP = 254
+    ANY_GROUP = 255
 
 
 cdef struct Window:
@@ -18,8 +20,7 @@ cdef struct Window:
 cdef class SamplingConfig:
     cdef const double[::1] idf, scores, blocks
     cdef double[:, ::1] tf_table
-    cdef readonly const uint64_t[::1] fixed
-    cdef const uint8_t[::1] scripts
+    cdef readonly const uint8_t[::1] groups
     cdef readonly double unseen_idf
     cdef readonly double beta
     cdef readonly int64_t radius
@@ -27,24 +28,24 @@ cdef class SamplingConfig:
     cdef readonly bint released
     cdef readonly bint random_select
     cdef readonly bint random_replace
-    cdef readonly bint fixes
-    cdef readonly bint by_script
-    cdef readonly object known_scripts
+    cdef bint has_groups
     cdef double tf(self, int64_t count, int64_t length) except? -1 nogil
     cdef int find_window(self, int64_t term, double score, Window *window) except -1 nogil
-    cdef int reach_candidate(self, int64_t excluded, uint8_t script, Window *window) except -1 nogil
+    cdef int reach_candidate(self, int64_t excluded, uint8_t group, Window *window) except -1 nogil
 
 
-cdef inline bint is_fixed(SamplingConfig config, int64_t term) noexcept nogil:
-    """Whether a term of the index is neither replaced nor drawn."""
-    return config.fixes and config.fixed[term >> 6] >> (term & 63) & 1
+cdef inline uint8_t group_of(SamplingConfig config, int64_t id, const uint8_t[::1] unseen_groups) noexcept nogil:
+    """The group of a term of the index, or of the unseen word -1 - id."""
+    if not config.has_groups:
+        return ANY_GROUP
+    return config.groups[id] if id >= 0 else unseen_groups[-1 - id]
 
 
-cdef inline bint is_candidate(SamplingConfig config, int64_t term, int64_t excluded, uint8_t script) noexcept nogil:
-    """Whether a term of the index may be drawn: it is neither `excluded` nor fixed, and of the script."""
-    return (term != excluded and not is_fixed(config, term)
-            and (not config.by_script or script == ANY_SCRIPT or config.scripts[term] == script))
+cdef inline bint is_candidate(SamplingConfig config, int64_t term, int64_t excluded, uint8_t group) noexcept nogil:
+    """Whether a term of the index may be drawn for a word of a group: it is neither `excluded` nor fixed."""
+    return term != excluded and (not config.has_groups or (
+        config.groups[term] != FIXED_GROUP and (group >= FIXED_GROUP or config.groups[term] == group)))
 
 
 cdef int fill_probabilities(SamplingConfig config, int32_t* latest, int32_t* repeats, const int32_t* ids, int64_t n,
-                            int32_t* first, double* z, double* p, const unsigned char[::1] fixed_unseen) except -1 nogil
+                            int32_t* first, double* z, double* p, const uint8_t[::1] unseen_groups) except -1 nogil

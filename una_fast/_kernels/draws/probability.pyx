@@ -8,8 +8,8 @@ import numpy as np
 from una_fast._kernels.logarithm cimport log1p_rounded
 from una_fast._kernels.prefetch cimport una_prefetch
 
-ANY = ANY_SCRIPT
-cdef double FIXED = -1.0  # stands for p at a word that is not replaced until the row's other words have their p
+FIXED, ANY = FIXED_GROUP, ANY_GROUP
+cdef double NO_P = -1.0  # stands for p at a word that is not replaced until the row's other words have their p
 
 
 cdef class SamplingConfig:
@@ -21,14 +21,13 @@ cdef class SamplingConfig:
     on either side of a term; seed: of all draws; released: whether to draw as the released code does instead of as the
     paper says; random_select: every term is replaced with probability `beta`; random_replace: replacements are uniform
     over the vocabulary.
-    fixed: uint64 (V // 64 + 1,), bit ``i % 64`` of number ``i // 64`` says that term i is neither replaced nor drawn;
-    None if there is no such term. scripts: uint8 (V,), of each term; it is replaced by terms of its script alone, or by
-    any where the number is ANY; None: by any.
+    groups: uint8 (V,), of each term: FIXED for one that is neither replaced nor drawn; others are replaced by terms of
+    their group alone, and by any that is not fixed if it is ANY. None: by any.
     """
 
     def __init__(self, const double[::1] idf, const double[::1] scores, *, double unseen_idf, double beta,
                  int64_t radius, uint64_t seed, bint released, bint random_select, bint random_replace,
-                 const uint64_t[::1] fixed=None, const uint8_t[::1] scripts=None):
+                 const uint8_t[::1] groups=None):
         cdef int64_t count, length
         self.idf, self.scores = idf, scores
         # Scores never increase, so blocks[j >> BLOCK_BITS] >= scores[j] >= blocks[(j >> BLOCK_BITS) + 1].
@@ -39,10 +38,8 @@ cdef class SamplingConfig:
                 self.tf_table[count, length] = log1p_rounded(count / <double>length)
         self.unseen_idf, self.beta, self.radius, self.seed = unseen_idf, beta, radius, seed
         self.released, self.random_select, self.random_replace = released, random_select, random_replace
-        self.fixes, self.by_script = fixed is not None, scripts is not None
-        self.fixed = fixed if self.fixes else np.empty(0, dtype=np.uint64)
-        self.scripts = scripts if self.by_script else np.empty(0, dtype=np.uint8)
-        self.known_scripts = frozenset(np.unique(self.scripts).tolist())
+        self.has_groups = groups is not None
+        self.groups = groups if self.has_groups else np.empty(0, dtype=np.uint8)
 
     cdef double tf(self, int64_t count, int64_t length) except? -1 nogil:
         """The tf of equation 2: ln(1 + n_t / n), where n_t is `count` and n is `length`."""
@@ -71,37 +68,34 @@ cdef class SamplingConfig:
             window.start, window.stop = max(0, low - self.radius), min(n_terms, low + self.radius)
         return 0
 
-    cdef int reach_candidate(self, int64_t excluded, uint8_t script, Window *window) except -1 nogil:
+    cdef int reach_candidate(self, int64_t excluded, uint8_t group, Window *window) except -1 nogil:
         """Widen a window without a candidate by one rank on either side until it holds one; there is one somewhere."""
         cdef int64_t j
         for j in range(window.start, window.stop):
-            if is_candidate(self, j, excluded, script):
+            if is_candidate(self, j, excluded, group):
                 return 0
         while True:
             window.start, window.stop = max(0, window.start - 1), min(self.scores.shape[0], window.stop + 1)
-            if (is_candidate(self, window.start, excluded, script)
-                    or is_candidate(self, window.stop - 1, excluded, script)):
+            if (is_candidate(self, window.start, excluded, group)
+                    or is_candidate(self, window.stop - 1, excluded, group)):
                 return 0
 
-    def script(self, int64_t term):
-        """The script of a term; ANY if it is replaced by terms of any."""
-        return self.scripts[term] if self.by_script else ANY
-
-    def window(self, int64_t term, double score=0.0, uint8_t script=ANY):
+    def window(self, int64_t term, double score=0.0, const uint8_t[::1] unseen_groups=None):
         """(start, stop): the candidates of `term` are the ids ``start .. stop - 1``.
 
-        For an unseen word, `term` is -1, `score` is its tf-idf, and `script` its script.
+        For an unseen word `term` is below 0, `score` is its tf-idf, and `unseen_groups` as the kernels take it.
         """
         cdef Window window
         self.find_window(term, score, &window)
-        if self.fixes or self.by_script:
-            self.reach_candidate(term, self.script(term) if term >= 0 else script, &window)
+        if self.has_groups:
+            self.reach_candidate(term, group_of(self, term, unseen_groups), &window)
         return window.start, window.stop
 
-    def candidates(self, window, int64_t excluded, uint8_t script=ANY):
-        """int64: the terms of `window`, (start, stop), of a script that may be drawn when `excluded` is replaced."""
-        cdef int64_t j, start = window[0], stop = window[1]
-        return np.array([j for j in range(start, stop) if is_candidate(self, j, excluded, script)], dtype=np.int64)
+    def candidates(self, window, int64_t term, const uint8_t[::1] unseen_groups=None):
+        """int64: the terms of `window`, (start, stop), that may be drawn for `term`."""
+        cdef int64_t j, start = window[0], stop = window[1], excluded = -1 if self.released else term
+        cdef uint8_t group = group_of(self, term, unseen_groups)
+        return np.array([j for j in range(start, stop) if is_candidate(self, j, excluded, group)], dtype=np.int64)
 
 
 cdef void find_first(int32_t* latest, const int32_t* ids, int64_t n, int32_t* first) noexcept nogil:
@@ -120,7 +114,7 @@ cdef void find_first(int32_t* latest, const int32_t* ids, int64_t n, int32_t* fi
 
 cdef int fill_probabilities(SamplingConfig config, int32_t* latest, int32_t* repeats, const int32_t* ids, int64_t n,
                             int32_t* first, double* z, double* p,
-                            const unsigned char[::1] fixed_unseen) except -1 nogil:
+                            const uint8_t[::1] unseen_groups) except -1 nogil:
     """Fill `first`, `z` and `p` (see `replacement_probabilities`) for one row of n words, at least 1.
 
     latest: as `find_first` takes it; repeats: scratch of n.
@@ -131,22 +125,21 @@ cdef int fill_probabilities(SamplingConfig config, int32_t* latest, int32_t* rep
     """
     cdef int64_t k, counts, n_averaged = 0, highest = -1
     cdef double lowest = INFINITY, top = -1.0, total = 0.0, scale
-    cdef bint uniform, fixed = False
+    cdef bint uniform, fixed
     for k in range(n):
         una_prefetch(&config.idf[max(ids[k], 0)])
         una_prefetch(&latest[ids[k]])
     find_first(latest, ids, n, first)
     fill_tfidf(config, repeats, ids, n, first, z, p)
     for k in range(n):
-        if config.fixes:
-            fixed = is_fixed(config, ids[k]) if ids[k] >= 0 else <bint>fixed_unseen[-1 - ids[k]]
-        p[k] = FIXED if fixed else 0.0
+        fixed = group_of(config, ids[k], unseen_groups) == FIXED_GROUP
+        p[k] = NO_P if fixed else 0.0
         if not fixed:
             lowest = min(lowest, z[k])
             if z[k] > top:
                 top, highest = z[k], k
     for k in range(n):
-        if p[k] != FIXED:
+        if p[k] != NO_P:
             counts = config.released or first[k] == k
             total += counts * (z[k] - lowest)
             n_averaged += counts
@@ -154,7 +147,7 @@ cdef int fill_probabilities(SamplingConfig config, int32_t* latest, int32_t* rep
     uniform = total == 0.0 or config.random_select
     scale = 0.0 if uniform else config.beta / (total / n_averaged)
     for k in range(n):
-        if p[k] == FIXED:
+        if p[k] == NO_P:
             p[k] = 0.0
         else:
             p[k] = config.beta if uniform else min(scale * (z[k] - lowest), 1.0)
@@ -189,12 +182,12 @@ cdef int fill_tfidf(SamplingConfig config, int32_t* repeats, const int32_t* ids,
     return 0
 
 
-def replacement_probabilities(SamplingConfig config, words, const unsigned char[::1] fixed_unseen=None):
+def replacement_probabilities(SamplingConfig config, words, const uint8_t[::1] unseen_groups=None):
     """(first int32, z float64, p float64), all (T,), for the rows of `words`, `RaggedArray` int32.
 
     An id below 0 is an unseen word. first: for each word the first place of its term in its row, counted from 0; z:
-    tf-idf (equation 2); p: replacement probability (equations 3 and 4). fixed_unseen: uint8, for each unseen word 1 if
-    it is never replaced, needed if the config has fixed terms.
+    tf-idf (equation 2); p: replacement probability (equations 3 and 4). unseen_groups: uint8, the group of
+    each unseen word, needed if the config has groups.
     """
     cdef const int32_t[::1] ids = words.values
     cdef const int64_t[::1] indptr = words.indptr
@@ -208,7 +201,7 @@ def replacement_probabilities(SamplingConfig config, words, const unsigned char[
             at, n = indptr[row], indptr[row + 1] - indptr[row]
             if n > 0:
                 fill_probabilities(config, &latest[n_unseen], &repeats[0], &ids[at], n, &first[at], &weights[0, at],
-                                   &weights[1, at], fixed_unseen)
+                                   &weights[1, at], unseen_groups)
     return np.asarray(first), *np.asarray(weights)
 
 
