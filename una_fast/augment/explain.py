@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,9 +12,6 @@ from una_fast.augment.counter_rng import CounterRNG, SampleKey
 from una_fast.augment.kept_words import KeptWords
 from una_fast.augment.rows import Rows
 from una_fast.text_table import aligned
-
-if TYPE_CHECKING:
-    from una_fast.augment.una import Augmenter
 
 SHOWN = 5  # candidates of a word
 
@@ -71,8 +68,8 @@ class Explanation:
         return "\n".join([*map(str.rstrip, lines), "", self.negative])
 
 
-def explain_words(una: Augmenter, source: Rows, new: np.ndarray, key: SampleKey) -> list[WordExplanation]:
-    """The words of the one row of `source`, whose negative has the ids `new`: int32 (T,)."""
+def explain_words(una: Any, source: Rows, new: np.ndarray, key: SampleKey) -> list[WordExplanation]:
+    """The words of the one row of `source`, whose negative by an `Augmenter` has the ids `new`: int32 (T,)."""
     index, config, (first, z, p) = una.index, una._config, una._weigh(source)
     words, replacements = (source.strings(ids) for ids in (source.words.values, new))
     draws = CounterRNG(config.seed, key.epoch, source.keys, key.sample_index).units(len(words))[0]
