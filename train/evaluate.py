@@ -38,12 +38,8 @@ def _run(values: dict[str, Any]) -> int:
     protocol = EvaluationProtocol(**{name: values[name] for name in options_of(EvaluationProtocol)})
     names, downstream = task_names(values["tasks"], protocol.mode), downstream_folder(values["data"])
     model, file = model_folder(values["model"]), values["json"] and Path(values["json"])
-    if file and file.exists():
-        other = read_object(file).get("model")
-        if other is None or Path(other).resolve() != Path(model).resolve():
-            raise InputError(
-                f"--json {file}: holds {f'the scores of {other}' if other else 'no scores'}: choose another name"
-            )
+    if file and file.exists() and read_object(file).get("model") != model:
+        raise InputError(f"--json {file}: holds no scores of {model}: choose another name")
     # imported late: --help and errors of the command line should not wait for torch
     import torch
 

@@ -104,8 +104,6 @@ def load_model(
         raise InputError(
             f"{name}: pooling 'cls' reads the checkpoint's pooler, and it holds none: use 'cls_before_pooler'"
         )
-    if pooling == "cls" and tokenizer.padding_side == "left":
-        raise InputError(f"{name}: pooling 'cls' reads the first position, and this tokenizer pads there: use 'last'")
     network = network.to(place, DTYPES[precision]).eval()
     use_cpu_layers(network)
     return EvaluatedModel(name, network, tokenizer, place, layout)

@@ -46,13 +46,13 @@ class Job:
         metavar="KIND",
     )
     """kind of text that is written for every sentence"""
-    corpus: tuple[str, ...] = FILES.option((), required=True, metavar="FILE")
+    corpus: tuple[str, ...] = FILES.option((), role="source", required=True, metavar="FILE")
     """files of sentences, of the kinds that training takes, in the order of its --corpus"""
     column: str = FILES.option("text", metavar="NAME")
     """column of the sentences in a table"""
     output: str = FILES.option("", role="running", required=True, metavar="FILE")
     """file to write, a .txt: line i is made from sentence i of the corpus"""
-    model: tuple[str, ...] = FILES.option((), metavar="NAME_OR_FOLDER")
+    model: tuple[str, ...] = FILES.option((), role="source", metavar="NAME_OR_FOLDER")
     """pegasus or t5 for paraphrases, opus-mt-fr for back-translations, which are the paper's models; or seq2seq models
     by name on the Hugging Face hub or by folder: for back-translations two, there and back"""
     prefix: str | None = SEARCH.option(None)
@@ -74,8 +74,7 @@ class Job:
 
     def settings(self) -> dict[str, Any]:
         """The settings that change the text, which --resume must find unchanged, besides corpus and models."""
-        names = [name for name, row in OPTIONS.items() if row.role == "result" and name not in ("corpus", "model")]
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name, row in OPTIONS.items() if row.role == "result"}
 
 
 OPTIONS = options_of(Job)

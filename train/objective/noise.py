@@ -24,8 +24,9 @@ from scipy.special import ndtri
 from torch import Tensor
 from torch.nn import functional
 
-from train.objective.registry import NOISE_VIEWS, NOISES
+from train.objective.registry import NOISE_VIEWS
 from una_fast.augment.counter_rng import CounterRNG
+from una_fast.imports import import_object
 
 StepNoise = Callable[[Tensor, int, NDArray[np.int64]], Tensor]  # (views, epoch, rows) -> views, see `noise_on`
 
@@ -39,7 +40,7 @@ def noise_on(name: str, strength: float, view: str, seed: int) -> StepNoise | No
     """
     if name == "none":
         return None
-    change = NOISES[name].load()
+    change = import_object(f"{__name__}:{name.replace('-', '_')}")
 
     def on_step(views: Tensor, epoch: int, rows: NDArray[np.int64]) -> Tensor:
         if len(rows) < 2:

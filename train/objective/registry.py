@@ -1,6 +1,6 @@
 """The losses and the noises on embeddings by name: a new one is a function and a row here.
 
-`load` imports a function when it is needed, because the options of training are made from these tables.
+A function is imported when it is needed, because the options of training are made from these tables.
 """
 
 from __future__ import annotations
@@ -15,29 +15,23 @@ from una_fast.imports import import_object
 
 
 @dataclass(frozen=True)
-class Row:
-    """A noise, or a loss: what it does, for --help, and its function as "module:name"."""
+class LossRow:
+    """A loss, whose function takes what `una_fast.losses` says.
+
+    meaning: for --help. path: of its function, as "module:name". negative_views: how often it takes the negative as a
+    view. options: the option of a run, by field name, of each further parameter. start: the function has a parameter of
+    this name, and takes the embeddings of the encoder as it was before training.
+    """
 
     meaning: str
     path: str
+    negative_views: int = 1
+    options: Mapping[str, str] = field(default_factory=dict)
+    start: bool = False
 
     def load(self) -> Callable[..., Any]:
         """The function."""
         return import_object(self.path)
-
-
-@dataclass(frozen=True)
-class LossRow(Row):
-    """A loss, whose function takes what `una_fast.losses` says. A noise takes what `train.objective.noise` says.
-
-    negative_views: how often it takes the negative as a view. options: the option of a run, by field name, of each
-    further parameter. start: the function has a parameter of this name, and takes the embeddings of the encoder as it
-    was before training.
-    """
-
-    negative_views: int = 1
-    options: Mapping[str, str] = field(default_factory=dict)
-    start: bool = False
 
     def arguments(self, run: Any) -> dict[str, Any]:
         """The further arguments of the function that the options of a run give."""
@@ -89,11 +83,11 @@ def loss_row(name: str) -> LossRow:
     return LossRow("a function of your own", name, n_views, start=takes_start)
 
 
-NOISES = {
-    "gaussian": Row("normal noise", "train.objective.noise:gaussian"),
-    "interpolation": Row("towards the nearest other sentence of the step", "train.objective.noise:interpolation"),
-    "extrapolation": Row("away from the mean of the step", "train.objective.noise:extrapolation"),
-    "linear": Row("along the difference of two random sentences of the step", "train.objective.noise:linear"),
-    "pca-jitter": Row("along the principal components of the step", "train.objective.noise:pca_jitter"),
+NOISES = {  # meaning by name, which is that of the function in train.objective.noise
+    "gaussian": "normal noise",
+    "interpolation": "towards the nearest other sentence of the step",
+    "extrapolation": "away from the mean of the step",
+    "linear": "along the difference of two random sentences of the step",
+    "pca-jitter": "along the principal components of the step",
 }
 NOISE_VIEWS = {"anchor": (0,), "positive": (1,), "negative": (2, 3), "all": (0, 1, 2, 3)}  # places among a loss's views
