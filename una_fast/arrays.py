@@ -66,12 +66,16 @@ class RaggedArray:
     def followed_by(self, *others: RaggedArray) -> RaggedArray:
         """These rows, then the rows of each of `others`."""
         parts = [self, *others]
-        values = np.concatenate([part.values for part in parts])
-        return RaggedArray(values, row_bounds(np.concatenate([part.lengths() for part in parts])))
+        return RaggedArray(*_joined([part.values for part in parts], [part.indptr for part in parts]))
 
     def take(self, rows: np.ndarray) -> RaggedArray:
         """The rows ``rows``, in that order. rows: integers (m,)."""
         return rows_from(self.values, self.indptr[:-1][rows], self.lengths()[rows])
+
+
+def _joined(values: list[np.ndarray], bounds: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """The values and the bounds of the rows of several arrays, one after the other."""
+    return np.concatenate(values), row_bounds(np.concatenate([np.diff(ends) for ends in bounds]))
 
 
 def rows_from(values: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> RaggedArray:
@@ -107,11 +111,8 @@ class StringTable(Sequence[str]):
 
     def followed_by(self, *others: StringTable) -> StringTable:
         """These strings, then those of the `others`."""
-        starts = row_bounds([len(table.utf8) for table in (self, *others)])[1:-1]
-        offsets = [table.offsets[1:] + start for table, start in zip(others, starts, strict=True)]
-        return StringTable(
-            np.concatenate([table.utf8 for table in (self, *others)]), np.concatenate([self.offsets, *offsets])
-        )
+        parts = [self, *others]
+        return StringTable(*_joined([part.utf8 for part in parts], [part.offsets for part in parts]))
 
     def rows_with(self, *contents: bytes) -> np.ndarray:
         """int64, ascending: the numbers of the strings that hold one of `contents`, none of them empty."""
@@ -141,11 +142,7 @@ class StringTable(Sequence[str]):
     def __getitem__(self, i: slice) -> list[str]: ...
     def __getitem__(self, i: int | slice) -> str | list[str]:
         if isinstance(i, slice):
-            places = range(*i.indices(len(self)))
-            if places.step != 1 or not places:
-                return [self[j] for j in places]
-            bounds = self.offsets[places.start : places.stop + 1]
-            return [*StringTable(self.utf8[bounds[0] : bounds[-1]], bounds - bounds[0])]
+            return [*self.take(np.arange(*i.indices(len(self))))]
         n = len(self)
         if not -n <= i < n:
             raise IndexError(f"index {i} of a table of {n} strings")

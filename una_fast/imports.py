@@ -84,15 +84,8 @@ def import_object(path: str) -> Any:
         if first not in sys.modules and find_spec(first) is None and str(Path.cwd()) not in sys.path:
             sys.path.append(str(Path.cwd()))  # last, so that a file there hides no package
         module = import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name and (name == error.name or name.startswith(f"{error.name}.")):
-            raise InputError(
-                f"{path!r}: there is no module {error.name!r}: name one of the folder {Path.cwd()}, of an installed "
-                "package or of a folder in PYTHONPATH"
-            ) from error
-        raise missing_package(error) or _broken(path, error) from error
     except Exception as error:  # whatever the module raises when it is run
-        raise _broken(path, error) from error
+        raise _import_error(path, name, error) from error
     try:
         found = reduce(getattr, attribute.split("."), module)
     except AttributeError as error:
@@ -103,11 +96,16 @@ def import_object(path: str) -> Any:
     return found
 
 
-def _broken(path: str, error: Exception) -> InputError:
-    """The error for a module that fails when it is imported, with the place where it fails."""
-    if isinstance(error, SyntaxError):
-        place = f"{error.filename}, line {error.lineno}"
-    else:
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{frame.filename}, line {frame.lineno}"
-    return InputError(f"{path!r} cannot be imported: {place}: {type(error).__name__}: {error}")
+def _import_error(path: str, name: str, error: Exception) -> InputError:
+    """The error for the module `name` of a path, which is not there, lacks a package, or fails when it is imported."""
+    if isinstance(error, ModuleNotFoundError):
+        if error.name and f"{name}.".startswith(f"{error.name}."):
+            return InputError(
+                f"{path!r}: there is no module {error.name!r}: name one of the folder {Path.cwd()}, of an installed "
+                "package or of a folder in PYTHONPATH"
+            )
+        if missing := missing_package(error):
+            return missing
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    file, line = (error.filename, error.lineno) if isinstance(error, SyntaxError) else (last.filename, last.lineno)
+    return InputError(f"{path!r} cannot be imported: {file}, line {line}: {type(error).__name__}: {error}")

@@ -40,28 +40,24 @@ def free_memory() -> int | None:
 
 def map_ahead(
     submit: Callable[[Item], Future[Result]], items: Iterable[Item], ahead: int
-) -> Generator[tuple[Item, Result], None, None]:
-    """Each item with its result, in order.
+) -> Generator[Result, None, None]:
+    """The result of each item, in order.
 
     The calling thread reads `items`, and submits `ahead` of them before it waits for the first. So no worker waits for
     the caller, and a stream of items is never held in memory as a whole. If one fails or the caller leaves, those that
     have begun are waited for.
     """
-    waiting: deque[tuple[Item, Future[Result]]] = deque()
-    iterator = iter(items)
+    futures, waiting = map(submit, items), deque[Future[Result]]()
     try:
-        while True:
-            for item in islice(iterator, ahead - len(waiting)):
-                waiting.append((item, submit(item)))
-            if not waiting:
-                return
-            item, future = waiting[0]
-            yield item, future.result()
+        waiting.extend(islice(futures, ahead))
+        while waiting:
+            yield waiting[0].result()
             waiting.popleft()
+            waiting.extend(islice(futures, 1))
     finally:
-        for _, future in waiting:
+        for future in waiting:
             future.cancel()
-        wait([future for _, future in waiting])
+        wait(waiting)
 
 
 class Workers:
@@ -78,10 +74,10 @@ class Workers:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
 
-    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[tuple[Item, Result]]:
-        """Each item with its result, in order; `items` are read ahead by two more than there are threads."""
+    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """The result of each item, in order; `items` are read ahead by two more than there are threads."""
         if self._pool is None:
-            return ((item, function(item)) for item in items)
+            return map(function, items)
         pool = self._pool
         return map_ahead(lambda item: pool.submit(function, item), items, self.n_jobs + 2)
 

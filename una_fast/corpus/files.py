@@ -50,18 +50,11 @@ def opened(path: File) -> Iterator[io.BufferedReader]:
     """The bytes of a file, decompressed by its ending.
 
     Raises:
-        InputError: the file cannot be read, its compression is damaged, or it is UTF-16 or UTF-32.
+        InputError: the file cannot be read, or its compression is damaged.
     """
     ending = Path(path.name).suffix.lower()
     try:
         with path.open("rb") as raw, io.BufferedReader(COMPRESSIONS.get(ending, lambda file: file)(raw)) as file:
-            start = file.peek(4096)[:4096]
-            # a byte order mark, or the zero bytes of ASCII characters
-            if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or start.count(0) * 4 > len(start) > 3:
-                raise InputError(
-                    f"{path}: it looks like UTF-16 or UTF-32, and UTF-8 is needed: convert it, for example with "
-                    f"iconv -f UTF-16 -t UTF-8 {path.name} > utf8-{path.name}"
-                )
             yield file
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         if ending in COMPRESSIONS and getattr(error, "errno", None) is None:
@@ -92,7 +85,8 @@ def decoded(path: File, number: int, text: bytes) -> str:
     except UnicodeDecodeError as error:
         number += text.count(b"\n", 0, error.start)
         raise InputError(
-            f"{path}, line {number:,}: not UTF-8; convert the file, for example with iconv -f latin1 -t utf-8"
+            f"{path}, line {number:,}: not UTF-8; convert the file, for example with "
+            "iconv -f latin1 -t utf-8 (or -f utf-16)"
         ) from error
 
 

@@ -43,33 +43,34 @@ class Reading:
         return ROW_FACTOR * (self.max_document_bytes or MAX_DOCUMENT_BYTES)
 
 
+@dataclass
 class Source:
-    """One source of documents, whose `blocks` can be read once. `digest` and `identity` are what they are read from."""
+    """One source of documents, whose `blocks` can be read once. `digest` and `identity` are what they are read from.
 
-    def __init__(
-        self,
-        name: str,
-        reading: Reading,
-        documents: Iterator[StringTable],
-        file: Path | RemoteFile | None = None,
-        key: str | None = None,
-    ):
-        """documents: in order, about BLOCK_BYTES at a time.
+    Attributes:
+        name: for messages and manifests.
+        limit: the longest document that is accepted, in bytes of UTF-8; None for any length.
+        documents: in order, about BLOCK_BYTES at a time.
+        file: that holds them, if it is one.
+        key: the options that decide, with the bytes of a file, which rows it holds; None for a file without columns.
+    """
 
-        file: that holds them, if it is one; key: the options that decide, with the bytes of a file, which rows it
-        holds; None for a file without columns.
-        """
-        self.name, self.file = name, file
-        self._reading, self._documents, self._key = reading, documents, key
+    name: str
+    limit: int | None
+    documents: Iterator[StringTable]
+    file: Path | RemoteFile | None = None
+    key: str | None = None
+
+    def __post_init__(self) -> None:
         self._text, self._lengths = xxhash.xxh3_128(), xxhash.xxh3_128()
 
     def blocks(self) -> Iterator[StringTable]:
-        """The documents, in order. Raises InputError for one that is longer than the reading's limit."""
-        limit, n_documents = self._reading.max_document_bytes, 0
-        for block in self._documents:
+        """The documents, in order. Raises InputError for one that is longer than the limit."""
+        limit, n_documents = self.limit, 0
+        for block in self.documents:
             lengths = np.diff(block.offsets)
             if limit is not None and lengths.max(initial=0) > limit:
-                row = "line" if self.file and self._key is None else "row"
+                row = "line" if self.file and self.key is None else "row"
                 raise too_long(f"{self.file or self.name}, {row} {n_documents + int(lengths.argmax()) + 1:,}", limit)
             if self.file is None:
                 self._lengths.update(lengths.astype("<i8").data)
@@ -86,7 +87,7 @@ class Source:
             while piece := file.read(BLOCK_BYTES):
                 state.update(piece)
         raw = state.hexdigest()
-        return raw if self._key is None else xxhash.xxh3_128_hexdigest(f"{raw} {self._key}".encode())
+        return raw if self.key is None else xxhash.xxh3_128_hexdigest(f"{raw} {self.key}".encode())
 
     def identity(self) -> list[Any]:
         """What differs once a file has changed: its size in bytes and its times of change in ns.

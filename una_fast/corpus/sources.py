@@ -152,7 +152,7 @@ def _file_source(file: File, reader: Reader, reading: Reading) -> Source:
     key = None if reader is text_lines else reading.column
     if reader is csv_rows and not has_quotes(file.name, reading):
         key = f"{key} without quotation marks"
-    return Source(file.name, reading, reader(file, reading), file, key)
+    return Source(file.name, reading.max_document_bytes, reader(file, reading), file, key)
 
 
 def _files_in(folder: str) -> list[Path]:
@@ -175,12 +175,12 @@ def _reader_of(name: str) -> Reader | None:
 
 def _object_source(corpus: Any, reading: Reading) -> Source | None:
     """The source of a dataset, an Arrow table, a frame or series of pandas or polars, or an iterable; else None."""
-    column, kind = reading.column, type(corpus).__name__
+    column, limit, kind = reading.column, reading.max_document_bytes, type(corpus).__name__
     of_frames = hasattr(corpus, "iloc") or hasattr(corpus, "to_arrow")  # of pandas, or of polars
     if hasattr(corpus, "column_names") and hasattr(corpus, "iter"):  # a Dataset or IterableDataset of Hugging Face
         tables = corpus.with_format("arrow").iter(batch_size=BATCH_ROWS)
         arrays = (array for table in tables for array in _column(table, "dataset", table.column_names, column).chunks)
-        return Source("dataset", reading, arrow_blocks(arrays, f"the dataset, column {column!r}"))
+        return Source("dataset", limit, arrow_blocks(arrays, f"the dataset, column {column!r}"))
     if isinstance(corpus, pa.Table):
         corpus = _column(corpus, kind := "Arrow table", corpus.column_names, column)
     elif of_frames and hasattr(corpus, "columns"):
@@ -190,8 +190,8 @@ def _object_source(corpus: Any, reading: Reading) -> Source | None:
         if not isinstance(corpus, Iterable) or isinstance(corpus, (bytes, bytearray)):
             return None
         rows = (encode_row(row, column, f"item {i} of the corpus (from 0)") for i, row in enumerate(corpus))
-        return Source("iterable", reading, blocks_of(rows))
-    return Source(kind, reading, arrow_blocks(_slices(kind, corpus), f"the {kind}"))
+        return Source("iterable", limit, blocks_of(rows))
+    return Source(kind, limit, arrow_blocks(_slices(kind, corpus), f"the {kind}"))
 
 
 def _column(table: Any, kind: str, names: list[Any], column: str) -> Any:

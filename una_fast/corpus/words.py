@@ -163,7 +163,7 @@ def _document_words(
         text, offsets, indptr = tokenize_entries(utf8, spans, sentences.values, part, treebank)
         return StringTable(text, offsets), np.diff(indptr)
 
-    for _, part in workers.map(tokenize, range(0, len(entries), ENTRIES_PER_TASK)):
+    for part in workers.map(tokenize, range(0, len(entries), ENTRIES_PER_TASK)):
         rows.add_rows(*part)
     vocabulary, words = rows.result()
     del rows

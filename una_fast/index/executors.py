@@ -117,7 +117,7 @@ class Runner:
         ended = map_ahead(lambda task: self.executor.submit(function, *task), tasks, self.slots + 2)
         try:
             with closing(ended), tqdm(ended, desc=stage, unit=" tasks", disable=not self.progress) as bar:
-                return [result for _, result in bar]
+                return list(bar)
         except Exception as error:
             if not isinstance(error, (BrokenExecutor, CancelledError)) and "distributed." not in type(error).__module__:
                 raise

@@ -75,7 +75,7 @@ def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tupl
 
     starts = range(0, len(index.sentences), ROWS_A_TASK)
     with Workers(n_jobs) as workers:
-        parts = [part for _, part in workers.map(encode, starts)]
+        parts = list(workers.map(encode, starts))
     bounds = row_bounds(np.concatenate([part.lengths() for part in parts]))
     values = np.empty(bounds[-1], dtype=dtype)
     for start in starts:  # each part is freed, so that no two copies are held

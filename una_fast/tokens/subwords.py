@@ -70,7 +70,7 @@ class SubwordEncoder:
             return self._encode_words([*map(operator.add, heads, table[start : start + BLOCK])])
 
         with Workers(n_jobs) as workers:
-            first, *others = (part for _, part in workers.map(encode, range(0, len(table), BLOCK)))
+            first, *others = workers.map(encode, range(0, len(table), BLOCK))
         ids = first.followed_by(*others)
         n, starts, lengths = len(self._before), ids.indptr[:-1], ids.lengths()
         heads = np.append(ids.values, np.full(n, -1, dtype=ID))[starts[:, None] + np.arange(n)]
