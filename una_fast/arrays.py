@@ -116,8 +116,12 @@ class StringTable(Sequence[str]):
 
     def rows_with(self, *contents: bytes) -> np.ndarray:
         """int64, ascending: the numbers of the strings that hold one of `contents`, none of them empty."""
+        escaped = "|".join(re.escape(content.decode("utf-8")) for content in contents)
+        return self.rows_matching(escaped or r"[^\x00-\x{10FFFF}]")  # which matches nothing
+
+    def rows_matching(self, pattern: str) -> np.ndarray:
+        """int64, ascending: the numbers of the strings in which a pattern of RE2 matches somewhere."""
         strings = _arrow_array(pa.large_string(), self.offsets, self.utf8, length=len(self))
-        pattern = "|".join(re.escape(content.decode("utf-8")) for content in contents) or r"[^\x00-\x{10FFFF}]"  # none
         return np.flatnonzero(pc.match_substring_regex(strings, pattern).to_numpy(zero_copy_only=False))
 
     def is_utf8(self) -> bool:
@@ -128,10 +132,6 @@ class StringTable(Sequence[str]):
         except pa.ArrowInvalid:
             return False
         return True
-
-    def rows_from(self, byte: int) -> np.ndarray:
-        """int64, ascending: the numbers of the strings that hold a byte of at least `byte`."""
-        return np.unique(np.searchsorted(self.offsets, np.flatnonzero(self.utf8 >= byte), side="right") - 1)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

@@ -25,7 +25,6 @@ capital sigma depends on its neighbours, and no further than to the next space.
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
@@ -45,8 +44,9 @@ from una_fast.parallel import Workers
 logger = logging.getLogger(__name__)
 ENTRIES_PER_TASK = 1 << 15
 ROWS_PER_TASK = 1 << 16
-CLOSING = re.compile(r"""(?:[])}>"'»”’]|[^\S\x1c-\x1f])*""")  # `regex` has no white space from \x1c to \x1f
-CLOSING_BYTES = b"])}>\"' \t\n\r\v\f\xc2\xe1\xe2\xe3"  # with which its characters begin in UTF-8
+# Chunks that may stand between a final period and the end of their document: closing brackets, quotes, and what `\s` of
+# the package `regex` matches, which are not \x1c to \x1f
+CLOSING = r"""^[\])}>"'»”’\t-\r \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]*$"""
 FEW = 16  # fewer texts are split one by one, because the tables of `parse` take 0.5 ms to set up
 
 
@@ -152,15 +152,17 @@ def _document_words(
     workers: Workers, chunks: StringTable, sentences: RaggedArray, tokenizer: WordTokenizer
 ) -> tuple[StringTable, RaggedArray]:
     """Vocabulary and words of all documents. Entries are listed by first appearance, so words are numbered by it."""
-    utf8, spans = _lower(chunks) if tokenizer.lowercase else (chunks.utf8, _spans(chunks.offsets))
+    texts = _lower(chunks) if tokenizer.lowercase else chunks
     treebank = tokenizer.name == "treebank"
-    closing = _closing_chunks(utf8, spans) if treebank else np.zeros(len(chunks), dtype=np.uint8)
+    closing = np.zeros(len(chunks), dtype=np.uint8)
+    if treebank:
+        closing[texts.rows_matching(CLOSING)] = 1
     entries = find_entries(sentences.values, sentences.indptr, closing)
     rows = NumberedRows("words")
 
     def tokenize(start: int) -> tuple[StringTable, np.ndarray]:
         part = entries[start : start + ENTRIES_PER_TASK]
-        text, offsets, indptr = tokenize_entries(utf8, spans, sentences.values, part, treebank)
+        text, offsets, indptr = tokenize_entries(texts.utf8, texts.offsets, sentences.values, part, treebank)
         return StringTable(text, offsets), np.diff(indptr)
 
     for part in workers.map(tokenize, range(0, len(entries), ENTRIES_PER_TASK)):
@@ -171,34 +173,14 @@ def _document_words(
     return vocabulary, _gather(workers, sentences, table)
 
 
-def _closing_chunks(utf8: np.ndarray, spans: np.ndarray) -> np.ndarray:
-    """uint8 (C,): 1 for each chunk that may stand between a final period and the end of its document, else 0.
-
-    Such a chunk is empty, or holds only closing brackets, quotes and white space. utf8, spans: as `_lower` has them.
-    """
-    may_close = np.isin(np.arange(256), list(CLOSING_BYTES))[np.append(utf8, np.uint8(0))[spans[:, 0]]]
-    closing = spans[:, 0] == spans[:, 1]
-    for i in np.flatnonzero(may_close & ~closing).tolist():
-        closing[i] = CLOSING.fullmatch(utf8[spans[i, 0] : spans[i, 1]].tobytes().decode("utf-8")) is not None
-    return closing.astype(np.uint8)
-
-
-def _lower(chunks: StringTable) -> tuple[np.ndarray, np.ndarray]:
-    """(utf8, spans int64 (C, 2)): lower-cased chunk i is ``utf8[spans[i, 0]:spans[i, 1]]``."""
-    utf8, spans = chunks.utf8, _spans(chunks.offsets)
-    capitals = (utf8 >= ord("A")) & (utf8 <= ord("Z"))
-    beyond_ascii = chunks.rows_from(0x80)
-    strings = chunks.take(beyond_ascii)
-    text = np.insert(strings.utf8, strings.offsets[1:], ord(" ")).tobytes().decode("utf-8")
-    lowered = np.frombuffer(text.lower().encode("utf-8"), dtype=np.uint8)
-    stops = np.flatnonzero(lowered == ord(" "))
-    starts = np.concatenate([[0], stops[:-1] + 1])[: len(stops)]
-    spans[beyond_ascii] = len(utf8) + np.stack([starts, stops], axis=1)
-    return np.concatenate([utf8 + capitals * np.uint8(32), lowered]), spans
-
-
-def _spans(offsets: np.ndarray) -> np.ndarray:
-    return np.stack([offsets[:-1], offsets[1:]], axis=1)
+def _lower(chunks: StringTable) -> StringTable:
+    """The chunks in lower case; those of ASCII all at once."""
+    beyond_ascii = chunks.rows_matching(r"[^\x00-\x7F]")
+    lowered = StringTable(np.frombuffer(chunks.utf8.tobytes().lower(), dtype=np.uint8), chunks.offsets)
+    others = StringTable.from_strings([chunk.lower() for chunk in chunks.take(beyond_ascii)])
+    order = np.arange(len(chunks))
+    order[beyond_ascii] = len(chunks) + np.arange(len(others))
+    return lowered.followed_by(others).take(order)
 
 
 def _gather(workers: Workers, sentences: RaggedArray, words: EntryWords) -> RaggedArray:

@@ -137,11 +137,11 @@ cdef Py_ssize_t plain_word(const unsigned char[::1] utf8, Py_ssize_t start, Py_s
     return i if byte == c',' or byte == c':' or byte == c';' or byte == c'?' or byte == c'!' or byte == c')' else -1
 
 
-def tokenize_entries(const unsigned char[::1] utf8, const int64[:, ::1] spans, const int[::1] chunks,
+def tokenize_entries(const unsigned char[::1] utf8, const int64[::1] offsets, const int[::1] chunks,
                      const int64[:, ::1] entries, bint treebank):
     """The words of `entries`, int64 (E, 3), and `chunks`, int32 (T,), both as in `find_entries`.
 
-    Chunk i is ``utf8[spans[i, 0]:spans[i, 1]]``; spans: int64 (C, 2). treebank: whether to apply the rules of NLTK's
+    Chunk i is ``utf8[offsets[i]:offsets[i + 1]]``; offsets: int64 (C + 1,). treebank: whether to apply the rules of NLTK's
     tokenizer; otherwise entries are only cut at white space.
 
     Returns (utf8 of the words uint8, offsets int64 (W + 1,), indptr int64 (E + 1,)): entry i has the words indptr[i] to
@@ -149,28 +149,30 @@ def tokenize_entries(const unsigned char[::1] utf8, const int64[:, ::1] spans, c
     """
     cdef Py_ssize_t n = entries.shape[0], e, word
     starts, stops = np.asarray(entries)[:, 0], np.asarray(entries)[:, 1]
-    sizes = np.diff(np.asarray(spans)[np.asarray(chunks)[starts]]).ravel() + 1  # in bytes, with a space behind
+    bounds, several = np.asarray(offsets), np.asarray(chunks)[starts]
+    sizes = bounds[several + 1] - bounds[several] + 1  # in bytes, with a space behind
     for e in np.flatnonzero(stops - starts > 1):
-        sizes[e] = (np.diff(np.asarray(spans)[np.asarray(chunks)[starts[e] : stops[e]]]) + 1).sum()
+        several = np.asarray(chunks)[starts[e] : stops[e]]
+        sizes[e] = (bounds[several + 1] - bounds[several] + 1).sum()
     cdef WordWriter out = WordWriter(sizes.sum())
     cdef Rewriter text = Rewriter()
     text.reserve(GROWTH * (sizes.max(initial=0) + 4) + EXTRA)
     indptr_array = np.zeros(n + 1, dtype=np.int64)
     cdef int64[::1] indptr = indptr_array
-    cdef const int64[::1] span
+    cdef int64 start, stop
     cdef int place
     with nogil:
         for e in range(n):
-            span = spans[chunks[entries[e, 0]]]
+            start, stop = offsets[chunks[entries[e, 0]]], offsets[chunks[entries[e, 0]] + 1]
             place = <int>entries[e, 2] if treebank else FIRST | LAST
-            word = plain_word(utf8, span[0], span[1], place) if entries[e, 1] - entries[e, 0] == 1 else -1
-            if word == span[1] or (word >= 0 and not treebank):
-                out.write_plain(utf8, span[0], span[1])
+            word = plain_word(utf8, start, stop, place) if entries[e, 1] - entries[e, 0] == 1 else -1
+            if word == stop or (word >= 0 and not treebank):
+                out.write_plain(utf8, start, stop)
             elif word >= 0:
-                out.write_plain(utf8, span[0], word)
-                out.write_plain(utf8, word, span[1])
+                out.write_plain(utf8, start, word)
+                out.write_plain(utf8, word, stop)
             else:
-                put_entry(text, utf8, spans, chunks[entries[e, 0] : entries[e, 1]], place)
+                put_entry(text, utf8, offsets, chunks[entries[e, 0] : entries[e, 1]], place)
                 if treebank:
                     apply_treebank(text)
                 out.write_entry(text, place)
@@ -178,7 +180,7 @@ def tokenize_entries(const unsigned char[::1] utf8, const int64[:, ::1] spans, c
     return np.asarray(out.utf8)[: out.used], np.asarray(out.offsets)[: out.count + 1], indptr_array
 
 
-cdef int put_entry(Rewriter text, const unsigned char[::1] utf8, const int64[:, ::1] spans, const int[::1] chunks,
+cdef int put_entry(Rewriter text, const unsigned char[::1] utf8, const int64[::1] offsets, const int[::1] chunks,
                    int place) except -1 nogil:
     """Make an entry the text of `text`, with an "x" in place of each neighbour that the entry has."""
     cdef Py_ssize_t i
@@ -188,7 +190,7 @@ cdef int put_entry(Rewriter text, const unsigned char[::1] utf8, const int64[:, 
     for i in range(chunks.shape[0]):
         if i:
             put(text, c' ')
-        put_utf8(text, utf8, spans[chunks[i], 0], spans[chunks[i], 1])
+        put_utf8(text, utf8, offsets[chunks[i]], offsets[chunks[i] + 1])
     if not place & LAST:
         put(text, c' ')
         put(text, c'x')
