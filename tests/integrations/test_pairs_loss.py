@@ -4,8 +4,7 @@ import math
 
 import pytest
 import torch
-from datasets import Dataset
-from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.losses import (
     CachedMultipleNegativesRankingLoss,
     MultipleNegativesRankingLoss,
@@ -13,10 +12,9 @@ from sentence_transformers.sentence_transformer.losses import (
 from torch import nn
 
 import una_fast
-from support.recorded_training import COMMON
+from support.sentence_trainer import make_trainer
 from support.small_runs import write_corpus
-from una_fast.integrations import Negatives
-from una_fast.integrations.sentence_transformers import PairsLoss, RowCollator, ViewsLoss, row_dataset
+from una_fast.integrations.sentence_transformers import PairsLoss, ViewsLoss
 from una_fast.losses import gated, pairs, similarity_distillation, soft
 
 
@@ -99,39 +97,16 @@ def test_bad_settings_are_named(views, call, message):
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory):
+    """The folder of an index: 8 batches an epoch."""
     folder = tmp_path_factory.mktemp("pairs")
     una_fast.build_index(write_corpus(folder / "corpus.txt", 34)).save(folder / "index")
-    return una_fast.load_index(folder / "index")
-
-
-def trainer(index, tiny_model, output, make_loss, by_rows, **arguments):
-    """A trainer of 8 batches an epoch."""
-    model = SentenceTransformer(str(tiny_model), device="cpu")
-    una = una_fast.Augmenter(index, tokenizer=model.tokenizer)
-    if by_rows:
-        collator = source = RowCollator(una)
-        dataset = row_dataset(una)
-    else:
-        collator, source = None, Negatives(una)
-        dataset = Dataset.from_dict({"text": list(index)})
-        dataset = source.select(dataset).with_transform(source)
-    loss = make_loss(model)
-    settings = {**COMMON, "output_dir": str(output), "num_train_epochs": 1, **arguments}
-    return SentenceTransformerTrainer(
-        model,
-        SentenceTransformerTrainingArguments(**settings),
-        train_dataset=dataset,
-        data_collator=collator,
-        loss=loss,
-        callbacks=[source.callback(), *([loss.callback()] if isinstance(loss, PairsLoss) else [])],
-    )
+    return folder / "index"
 
 
 def test_negatives_are_used_every_alpha_optimiser_steps(index, tiny_model, tmp_path):
     """Each of four steps has two batches: those of steps 0 and 2 have four views, the others two."""
-    run = trainer(
-        index, tiny_model, tmp_path, lambda model: PairsLoss(model, alpha=2), True, gradient_accumulation_steps=2
-    )
+    settings = {"num_train_epochs": 1, "gradient_accumulation_steps": 2}
+    run = make_trainer(index, tiny_model, tmp_path, lambda model: PairsLoss(model, alpha=2), True, **settings)
     calls = []
     run.model.register_forward_hook(lambda *_: calls.append(1))
     counts = []
@@ -141,7 +116,7 @@ def test_negatives_are_used_every_alpha_optimiser_steps(index, tiny_model, tmp_p
 
 
 def test_the_model_card_cites_the_paper(index, tiny_model, tmp_path):
-    run = trainer(index, tiny_model, tmp_path, PairsLoss, by_rows=False)
+    run = make_trainer(index, tiny_model, tmp_path, PairsLoss, by_rows=False)
     run.model.save_pretrained(str(tmp_path / "model"))
     card = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
     assert "loss:PairsLoss" in card and "Unsupervised hard Negative Augmentation" in card and '"alpha": 5' in card
@@ -156,7 +131,7 @@ def test_the_model_card_cites_the_paper(index, tiny_model, tmp_path):
     ],
 )
 def test_losses_train_with_both_ways(index, tiny_model, tmp_path, loss, by_rows):
-    run = trainer(index, tiny_model, tmp_path, loss, by_rows, max_steps=2, learning_rate=1e-3)
+    run = make_trainer(index, tiny_model, tmp_path, loss, by_rows, max_steps=2, learning_rate=1e-3)
     before = [weights.clone() for weights in run.model.parameters()]
     found = run.train().training_loss
     # random weights find the positive among 4 positives and 4 negatives about as often as chance does

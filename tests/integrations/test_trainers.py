@@ -1,18 +1,72 @@
 """The negatives that trainers get: new in every epoch, the same for any workers and ranks, and after a stop."""
 
 import json
+import multiprocessing
 import os
-import subprocess
-import sys
+from functools import partial
 
 import pytest
 import torch
+from torch import nn
+from transformers import TrainerCallback
 
 import una_fast
-from support.recorded_training import KINDS, ROWS, embeddings, pairs_loss, record
-from support.small_runs import ROOT, free_port, write_corpus
+from support.sentence_trainer import make_trainer
+from support.small_runs import free_port, write_corpus
+from una_fast.integrations.sentence_transformers import PairsLoss
 
 pytestmark = pytest.mark.slow
+ROWS = 18  # with two blank lines: four batches an epoch, or two on each of two ranks
+KINDS = ("text", "rows")
+
+
+class RecordingLoss(nn.Module):
+    """A loss that records its input."""
+
+    def __init__(self, model, seen):
+        super().__init__()
+        self.model, self.seen = model, seen
+
+    def forward(self, features, labels=None):
+        assert len(features) == 3
+        self.seen[-1].update(zip(ids_of(features[0]), ids_of(features[2]), strict=True))
+        return self.model(dict(features[0]))["sentence_embedding"].sum()
+
+
+def ids_of(features):
+    """The ids of each text, without padding."""
+    pairs = zip(features["input_ids"], features["attention_mask"].bool(), strict=True)
+    return [" ".join(map(str, ids[mask].tolist())) for ids, mask in pairs]
+
+
+def record(kind, folder, model, **arguments):
+    """Train two epochs; returns for each the ids of a sentence -> the ids of its negative."""
+    seen, epochs = [], TrainerCallback()
+    epochs.on_epoch_begin = lambda *args, **kwargs: seen.append({})
+    loss, by_rows = partial(RecordingLoss, seen=seen), kind == "rows"
+    settings = {"num_train_epochs": 2, **arguments}
+    make_trainer(folder / "index", model, folder / "output", loss, by_rows, epochs, **settings).train()
+    return seen
+
+
+class Given(nn.Module):
+    """A model that returns its input as embeddings."""
+
+    def forward(self, features):
+        return {"sentence_embedding": features["embedding"]}
+
+
+def embeddings():
+    """Float (3, 6, 8): anchors, positives and negatives of six sentences."""
+    return torch.randn(3, 6, 8, generator=torch.Generator().manual_seed(0))
+
+
+def pairs_loss(views):
+    """`PairsLoss` of views (3, B, D), the rows of all ranks gathered, and its gradient."""
+    leaf = views.clone().requires_grad_()
+    value = PairsLoss(Given(), alpha=1, gather_across_devices=True)([{"embedding": view} for view in leaf])
+    value.backward()
+    return value.item(), leaf.grad.tolist()
 
 
 @pytest.fixture(scope="module")
@@ -36,22 +90,26 @@ def test_negatives_are_new_in_every_epoch(alone, kind):
     assert not set(first.values()) & {""}
 
 
+def record_rank(rank, port, folder, model):
+    """Record all kinds on one rank of two, and its gradient of a loss over both."""
+    os.environ.update(
+        RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port)
+    )
+    found = {kind: record(kind, folder, model, ddp_backend="gloo") for kind in KINDS}
+    found["loss"], found["gradient"] = pairs_loss(embeddings()[:, 3 * rank : 3 * (rank + 1)])
+    (folder / f"rank{rank}.json").write_text(json.dumps(found), encoding="utf-8")
+
+
 @pytest.fixture(scope="module")
 def ranks(folder, tiny_model):
     """The records of each of two ranks."""
-    command, port = [sys.executable, "-m", "support.recorded_training", str(folder), str(tiny_model)], str(free_port())
-    processes = [
-        subprocess.Popen(
-            [*command, str(rank)],
-            env={
-                **os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")]), "OMP_NUM_THREADS": "1",
-                "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
-                "MASTER_PORT": port,
-            },
-        )
-        for rank in range(2)
-    ]  # fmt: skip
-    assert [process.wait() for process in processes] == [0, 0]
+    context, port = multiprocessing.get_context("spawn"), free_port()
+    processes = [context.Process(target=record_rank, args=(rank, port, folder, tiny_model)) for rank in range(2)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0, 0]
     return [json.loads((folder / f"rank{rank}.json").read_text()) for rank in range(2)]
 
 
