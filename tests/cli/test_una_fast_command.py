@@ -145,28 +145,6 @@ def test_explain_prints_a_table_or_json(folder, capsys):
     assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(una.explain("the river castle").to_dict()))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["idnex"], "unknown command 'idnex': did you mean index?"),
-        (["xyz"], "unknown command 'xyz': choose from train, evaluate"),
-        (["negatives"], "--index is missing"),
-        (["negatives", "--index", "I", "--betta", "1"], "unknown option --betta: did you mean --beta?"),
-        (["negatives", "--index", "I", "--output", "x.csv"], "unknown kind of file: choose from .jsonl, .parquet, "),
-        (["negatives", "--index", "I", "--output", "x.txt", "--tokenizer", "T"], "a .txt takes text"),
-        (["negatives", "--index", "nowhere"], "nowhere"),
-        (["index", "nothing.txt", "--output", "I"], "nothing.txt: no such file"),
-        (["index", "nothing.txt", "--output", "memory://i"], "--output memory://i: is an address"),
-        (["train", "--demo", "--output", "s3://bucket/run"], "--output s3://bucket/run: is an address"),
-        (["report", "run", "--output", "file:///r.html"], "--output file:///r.html: is an address"),
-    ],
-)
-def test_bad_input_gets_one_sentence(capsys, tmp_path, monkeypatch, arguments, message):
-    monkeypatch.chdir(tmp_path)
-    assert message in refusal(capsys, *arguments)
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_file_that_is_there_is_kept_and_bad_input_leaves_none(folder, tmp_path, capsys):
     (tmp_path / "bad.txt").write_bytes(b"good\n\xff\n")
     command = ("negatives", "--index", folder, "--corpus", tmp_path / "bad.txt", "--output")

@@ -149,24 +149,6 @@ def test_a_text_becomes_one_line_and_keeps_its_words(text):
     assert line.split() == text.split() and line == line.strip()
 
 
-FILES = ["--corpus", "c.txt", "--output", "o.txt"]
-REFUSED = {
-    "KIND is missing: give the kind of text": [],
-    "KIND is 'parafrase': choose from paraphrase, back-translation": ["parafrase"],
-    "--model is missing: a paraphrase takes pegasus, t5, or a seq2seq model by name": ["paraphrase", *FILES],
-    "--corpus is missing": ["paraphrase", "--model", "t5"],
-    "ends in .txt": ["paraphrase", "--model", "t5", "--corpus", "c.txt", "--output", "o.tsv"],
-    "--beams is 101": ["paraphrase", *FILES, "--beams", "101"],
-    "--model t5: a back-translation takes opus-mt-fr, or two": ["back-translation", *FILES, "--model", "t5"],
-    "--model a b: a paraphrase takes": ["paraphrase", *FILES, "--model", "a", "b"],
-}
-
-
-@pytest.mark.parametrize("sentence", REFUSED)
-def test_a_command_line_that_cannot_be_is_refused(capsys, sentence):
-    assert sentence in refusal(capsys, *REFUSED[sentence])
-
-
 def test_input_that_cannot_be_used_is_refused_before_anything_is_written(capsys, models, corpus, tiny_model, tmp_path):
     output, t5 = tmp_path / "out.txt", models["t5"]
     assert "Unrecognized configuration class" in refusal(capsys, *arguments(corpus, output, "--model", tiny_model))

@@ -17,8 +17,11 @@ from hypothesis import strategies as st
 import una_fast
 from support.staged import Calling, cut
 from una_fast.errors import InputError
+from una_fast.index import executors
 from una_fast.index.index import DTYPES
 from una_fast.index.staged import work_folder
+from una_fast_cli.__main__ import main
+from una_fast_cli.index import connected
 
 WORDS = ["the", "cat", "Sat", "dog.", "it's", "(a)", "...", "naïve", "x", "x's", "10:30", '"', "''", ")"]
 CORPORA = st.lists(st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join), min_size=1, max_size=25)
@@ -94,3 +97,49 @@ def test_a_function_of_the_caller_splits_the_words(tmp_path, monkeypatch):
     cut(monkeypatch)
     index = built(LINES, word_tokenizer=list, folder=tmp_path / "index", n_jobs=3)
     assert same(index, una_fast.build_index(LINES, word_tokenizer=list))
+
+
+@pytest.fixture(scope="module")
+def distributed():
+    return pytest.importorskip("distributed")
+
+
+@pytest.fixture(scope="module")
+def cluster(distributed):
+    """Two workers in this process: no processes have to start, but the workers act as on machines of their own."""
+    how = {"processes": False, "dashboard_address": None, "protocol": "tcp"}
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, **how) as cluster:
+        yield cluster
+
+
+@pytest.mark.slow
+class TestDask:
+    """A Dask cluster builds the same bits; one that cannot build gets a message."""
+
+    def test_the_command_builds_on_a_cluster_what_a_build_in_memory_makes(self, cluster, tmp_path, monkeypatch):
+        cut(monkeypatch, split_bytes=300)
+        (tmp_path / "corpus.txt").write_text("\n".join(LINES))
+        words = [tmp_path / "corpus.txt", "--output", tmp_path / "index", "--cluster", cluster.scheduler_address]
+        assert main(["index", *map(str, words), "--memory", "1GB"]) == 0
+        assert same(una_fast.load_index(tmp_path / "index"), una_fast.build_index(tmp_path / "corpus.txt"))
+
+    @pytest.mark.parametrize("address", ["127.0.0.1:1", "nothing://here"])
+    def test_an_unreachable_scheduler_is_said_with_a_sentence(self, distributed, address, monkeypatch):
+        monkeypatch.setattr("una_fast_cli.index.TIMEOUT", 0.2)
+        message = "no Dask scheduler answers at .* start one with `dask scheduler`"
+        with pytest.raises(InputError, match=message), connected(address):
+            pass
+
+    def test_workers_that_cannot_take_part_are_named(self, distributed, cluster, tmp_path, monkeypatch):
+        monkeypatch.setattr(executors, "worker_answer", lambda folder: ("0.0.1", False))
+        message = r"worker tcp://.* answers .* must have una_fast .*, on a disk that all machines"
+        with distributed.Client(cluster) as client, pytest.raises(InputError, match=message):
+            built(LINES, folder=tmp_path / "index", executor=client)
+
+    def test_a_cluster_without_workers_is_said_with_a_sentence(self, distributed, tmp_path):
+        with (
+            distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as empty,
+            distributed.Client(empty) as client,
+            pytest.raises(InputError, match="the cluster has no worker"),
+        ):
+            built(LINES, folder=tmp_path / "index", executor=client)

@@ -26,20 +26,47 @@ REFUSED = {
     "train.report": (["nowhere"], "nowhere: no such folder"),
     "train.download": (["--to", "x", "--only", "all"], "--only is 'all': choose from wiki, "),
 }
-MISTAKES = [
-    ("train.evaluate", "--modell m", "unknown option --modell: did you mean --model?"),
-    ("train.evaluate", "", "--model is missing: give the encoder to score"),
-    ("train.evaluate", "--model m more", "unrecognized arguments: more (see --help)"),
-    ("train.report.__main__", "--output", "--output: expected one argument"),
-    ("una_fast_cli.index", "c.txt", "--output is missing: give the folder"),
-    ("una_fast_cli.index", "--output f", "FILE is missing: give the files of text"),
-    ("una_fast_cli.index", "c.txt --output f --max-document-bytes -1", "--max-document-bytes is -1: it must be at"),
-    ("una_fast_cli.__main__", "upload nowhere s3://b/c", "nowhere: not a saved index (it has no manifest.json)"),
-    ("una_fast_cli.__main__", "fetch nonsense://a b", "nonsense://a cannot be opened: Protocol not known: nonsense"),
-    ("una_fast_cli.probe", "--model m", "--corpus is missing: give the file of your text"),
-    ("train.compare", "--model m --corpus c", "--output is missing: give the folder of the runs"),
-    ("train.compare", "--model m --corpus c --output o --seed 3", "unknown option --seed: did you mean --seeds?"),
-]
+TO_TEXT, COMPARED, NEGATIVES = "--corpus c.txt --output o.txt", "--model m --corpus c", "negatives --index I"
+MISTAKES = {  # by module: arguments of a call, and what is said of them
+    "train.evaluate": {
+        "": "--model is missing: give the encoder to score",
+        "--model m more": "unrecognized arguments: more (see --help)",
+    },
+    "train.report.__main__": {"--output": "--output: expected one argument"},
+    "train.compare": {
+        COMPARED: "--output is missing: give the folder of the runs",
+        f"{COMPARED} --output o --seed 3": "unknown option --seed: did you mean --seeds?",
+    },
+    "train.generate": {
+        "": "KIND is missing: give the kind of text",
+        "parafrase": "KIND is 'parafrase': choose from paraphrase, back-translation",
+        f"paraphrase {TO_TEXT}": "--model is missing: a paraphrase takes pegasus, t5, or a seq2seq model by name",
+        "paraphrase --model t5": "--corpus is missing",
+        "paraphrase --model t5 --corpus c.txt --output o.tsv": "ends in .txt",
+        f"paraphrase {TO_TEXT} --beams 101": "--beams is 101",
+        f"back-translation {TO_TEXT} --model t5": "--model t5: a back-translation takes opus-mt-fr, or two",
+        f"paraphrase {TO_TEXT} --model a b": "--model a b: a paraphrase takes",
+    },
+    "una_fast_cli.__main__": {
+        "idnex": "unknown command 'idnex': did you mean index?",
+        "xyz": "unknown command 'xyz': choose from train, evaluate",
+        "probe --model m": "--corpus is missing: give the file of your text",
+        "negatives": "--index is missing",
+        f"{NEGATIVES} --betta 1": "unknown option --betta: did you mean --beta?",
+        f"{NEGATIVES} --output x.csv": "unknown kind of file: choose from .jsonl, .parquet, ",
+        f"{NEGATIVES} --output x.txt --tokenizer T": "a .txt takes text",
+        NEGATIVES: "I: not a saved index (it has no manifest.json)",
+        "index c.txt": "--output is missing: give the folder",
+        "index --output f": "FILE is missing: give the files of text",
+        "index c.txt --output f": "c.txt: no such file",
+        "index c.txt --output f --max-document-bytes -1": "--max-document-bytes is -1: it must be at",
+        "index c.txt --output memory://i": "--output memory://i: is an address",
+        "train --demo --output s3://bucket/run": "--output s3://bucket/run: is an address",
+        "report run --output file:///r.html": "--output file:///r.html: is an address",
+        "upload nowhere s3://b/c": "nowhere: not a saved index (it has no manifest.json)",
+        "fetch nonsense://a b": "nonsense://a cannot be opened: Protocol not known: nonsense",
+    },
+}
 
 
 def test_help_and_refusals_do_not_wait_for_torch() -> None:
@@ -52,12 +79,13 @@ def test_help_and_refusals_do_not_wait_for_torch() -> None:
     assert all(message in ran.stderr for _, message in REFUSED.values())
 
 
-@pytest.mark.parametrize(("module", "arguments", "message"), MISTAKES)
-def test_a_mistake_in_a_call_is_one_sentence_and_code_2(module, arguments, message, capsys) -> None:
-    code = importlib.import_module(module).main(arguments.split())
+@pytest.mark.parametrize(("module", "words"), [(module, words) for module, said in MISTAKES.items() for words in said])
+def test_a_mistake_in_a_call_is_one_sentence_and_code_2(module, words, capsys, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    code = importlib.import_module(module).main(words.split())
     said = capsys.readouterr()
-    assert code == 2 and not said.out and said.err.count("\n") == 1
-    assert said.err.startswith("error: ") and message in said.err
+    assert code == 2 and not said.out and said.err.count("\n") == 1 and not list(tmp_path.iterdir())
+    assert said.err.startswith("error: ") and MISTAKES[module][words] in said.err
 
 
 def test_public_names_are_there_when_asked_for() -> None:
