@@ -72,7 +72,7 @@ PARTS = {
         ("una_fast/*.py",),
         ("tests/index", "tests/augment"),
         25,
-        ("tests/corpus", "tests/tokens", "tests/integrations", "tests/project/test_extras.py", "tests/cli"),
+        ("tests/corpus", "tests/tokens", "tests/integrations", "tests/project/test_commands.py", "tests/cli"),
     ),
     "augment": Part(("una_fast/augment/*.py",), ("tests/augment",), 40, ("tests/training/test_registries.py",)),
     "corpus": Part(("una_fast/corpus/*.py",), ("tests/corpus",), 35),

@@ -46,9 +46,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, st
     return code, *capsys.readouterr()
 
 
-def test_scores_with_their_protocol_are_printed_and_kept(
-    data: Path, tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_scores_with_their_protocol_are_printed_and_kept(data, tiny_model, tmp_path, capsys):
     kept = tmp_path / "out" / "scores.json"
     code, out, _ = run(capsys, "--model", tiny_model, "--data", data, "--tasks", "STS13,STSBenchmark", "--json", kept)
     assert code == 0
@@ -65,9 +63,7 @@ def test_scores_with_their_protocol_are_printed_and_kept(
     assert f"{100 * both[0]:.2f}" in out
 
 
-def test_dev_mode_scores_dev_splits_and_transfer_is_quick(
-    data: Path, tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_dev_mode_scores_dev_splits_and_transfer_is_quick(data, tiny_model, tmp_path, capsys):
     kept = tmp_path / "dev.json"
     code, out, _ = run(
         capsys, "--model", tiny_model, "--data", data, "--mode", "dev", "--tasks", "STSBenchmark,CR", "--json", kept,
@@ -81,9 +77,7 @@ def test_dev_mode_scores_dev_splits_and_transfer_is_quick(
     assert task_names("sts", "dev") == ["STSBenchmark", "SICKRelatedness"]
 
 
-def test_tasks_that_cannot_be_scored_are_said_and_left_out_of_the_average(
-    data: Path, tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_tasks_that_cannot_be_scored_are_said_and_left_out_of_the_average(data, tiny_model, tmp_path, capsys):
     write(data / "senteval/downstream/STS/STS13-en-test/STS.gs.OnWN.txt", ["1.0"] * 7 + ["high"])
     rows = [f"g\tf\ty\t0\t3.0\t{text}" for text in ("a\tb", "a c\td", "a dog runs\t ")]
     write(data / "senteval/downstream/STS/STSBenchmark/sts-test.csv", rows)
@@ -100,9 +94,7 @@ def test_tasks_that_cannot_be_scored_are_said_and_left_out_of_the_average(
     assert code == 2 and err.startswith("error: none of the tasks could be read")
 
 
-def test_cls_needs_the_checkpoints_pooler(
-    data: Path, tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_cls_needs_the_checkpoints_pooler(data, tiny_model, tmp_path, capsys):
     arguments = ("--data", data, "--tasks", "STSBenchmark", "--pooling", "cls")
     code, _, err = run(capsys, "--model", tiny_model, *arguments)
     assert code == 2 and "pooling 'cls' reads the checkpoint's pooler, and it holds none" in err
@@ -114,9 +106,7 @@ def test_cls_needs_the_checkpoints_pooler(
 
 
 @pytest.mark.parametrize("damage", ["cut", "another shape", "another type"])
-def test_damaged_models_get_one_sentence(
-    data: Path, tiny_model: Path, tmp_path: Path, damage: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_damaged_models_get_one_sentence(data, tiny_model, tmp_path, damage, capsys):
     folder = Path(shutil.copytree(tiny_model, tmp_path / "damaged"))
     weights, config = folder / "model.safetensors", folder / "config.json"
     if damage == "cut":
@@ -128,9 +118,7 @@ def test_damaged_models_get_one_sentence(
     assert code == 2 and err.startswith(f"error: model {folder}: no ") and err.count("\n") == 1, err
 
 
-def test_bad_options_are_refused(
-    data: Path, tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_options_are_refused(data, tiny_model, tmp_path, capsys):
     kept, summary = tmp_path / "scores.json", tmp_path / "run.json"  # of another model, and of a run
     write_json(kept, {"model": "another"})
     write_json(summary, {"status": "finished"})
@@ -150,7 +138,7 @@ def test_bad_options_are_refused(
         assert code == 2 and err.startswith("error: ") and message in err, (arguments, err)
 
 
-def test_a_device_is_one_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_is_one_that_is_there(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
     names = {"auto": "cuda", "cuda": "cuda", "cuda:3": "cuda:3", "cpu": "cpu"}
@@ -159,7 +147,7 @@ def test_a_device_is_one_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
         pick_device("cuda:4")
 
 
-def test_task_names_are_sets_or_lists() -> None:
+def test_task_names_are_sets_or_lists():
     assert len(task_names("full", "test")) == 14
     assert task_names("mr, sts12,MR", "test") == ["MR", "STS12"]
     assert task_names("sts-b,stsb, STS_B,sick-r", "test") == ["STSBenchmark", "SICKRelatedness"]
@@ -168,9 +156,7 @@ def test_task_names_are_sets_or_lists() -> None:
         task_names("nothing", "test")
 
 
-def test_the_folder_of_a_run_stands_for_its_best(
-    data: Path, tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_folder_of_a_run_stands_for_its_best(data, tiny_model, tmp_path, capsys):
     shutil.copytree(tiny_model, tmp_path / "run" / "best")
     code, out, err = run(capsys, "--model", tmp_path / "run", "--data", data, "--tasks", "sts-b")
     assert code == 0 and f"model: {tmp_path / 'run' / 'best'}" in out
@@ -187,9 +173,7 @@ def read(folder, name, split):
 """
 
 
-def test_a_file_and_a_row_are_a_task_of_the_command(
-    data: Path, tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_and_a_row_are_a_task_of_the_command(data, tiny_model, tmp_path, monkeypatch, capsys):
     (tmp_path / "pairs_of_a_test.py").write_text(NEW_TASK)
     monkeypatch.syspath_prepend(tmp_path)
     row = TaskRow("NEWPAIRS", "sts", {"test": 24}, short="NEW", module="pairs_of_a_test")
@@ -215,9 +199,7 @@ class OwnModel(BertModel):
 """
 
 
-def test_code_of_a_model_runs_only_if_trusted(
-    data: Path, tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_code_of_a_model_runs_only_if_trusted(data, tiny_model, tmp_path, monkeypatch, capsys):
     """Even if standard input answers "y" to every question."""
     folder, marker = tmp_path / "own", tmp_path / "marker"
     shutil.copytree(tiny_model, folder)

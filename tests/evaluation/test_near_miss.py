@@ -21,15 +21,13 @@ COSINES = st.lists(st.sampled_from([-0.5, 0.0, 0.25, 0.5, 0.75, 1.0]), min_size=
 
 
 @given(COSINES, COSINES)
-def test_auc_is_the_share_of_pairs_in_the_right_order(same: list[float], other: list[float]) -> None:
+def test_auc_is_the_share_of_pairs_in_the_right_order(same, other):
     plain = [1.0 if x > y else 0.5 if x == y else 0.0 for x, y in product(same, other)]
     assert auc(np.array(same), np.array(other)) == pytest.approx(sum(plain) / len(plain))
 
 
 @given(COSINES, COSINES, st.floats(0, 0.99))
-def test_recall_counts_above_the_lowest_threshold_that_lets_a_share_pass(
-    same: list[float], other: list[float], share: float
-) -> None:
+def test_recall_counts_above_the_lowest_threshold_that_lets_a_share_pass(same, other, share):
     passing = [t for t in other if sum(y > t for y in other) <= share * len(other)]
     plain = sum(x > min(passing) for x in same) / len(same)
     assert recall(np.array(same), np.array(other), share) == pytest.approx(plain)
@@ -59,9 +57,7 @@ def cosine(u: np.ndarray, v: np.ndarray) -> float:
 
 @pytest.mark.parametrize(("mode", "held_out", "kept"), [("dev", False, {True}), ("test", False, {True, False}),
                                                         ("test", True, {False})])  # fmt: skip
-def test_scores_are_the_plain_ones_of_dev_all_and_other_images(
-    data: Path, mode: str, held_out: bool, kept: set[bool]
-) -> None:
+def test_scores_are_the_plain_ones_of_dev_all_and_other_images(data, mode, held_out, kept):
     protocol = EvaluationProtocol(mode=mode, held_out=held_out)
     for name in (*SUBSETS, "replace", "recall_at_5"):
         subsets = [name] if name in SUBSETS else REPLACED
@@ -81,7 +77,7 @@ def test_scores_are_the_plain_ones_of_dev_all_and_other_images(
         assert score == pytest.approx(plain), name
 
 
-def test_entailments_and_contradictions_of_sick(data: Path) -> None:
+def test_entailments_and_contradictions_of_sick(data):
     for split, n in (("test", 5), ("dev", 3)):
         task = read_task(data / "senteval" / "downstream", "sick_auc", split)
         judged = [range(0, 3 * n, 3), range(2, 3 * n, 3)]
@@ -93,9 +89,7 @@ def test_entailments_and_contradictions_of_sick(data: Path) -> None:
         assert score == pytest.approx(np.mean([x > y for x, y in product(same, other)]))
 
 
-def test_near_misses_alone_are_scored_without_senteval(
-    data: Path, tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_near_misses_alone_are_scored_without_senteval(data, tiny_model, tmp_path, capsys):
     words = ["--model", str(tiny_model), "--tasks", "near-miss", "--device", "cpu", "--data"]
     assert main([*words, str(data), "--json", str(tmp_path / "scores.json")]) == 0
     scores = json.loads((tmp_path / "scores.json").read_text())
@@ -116,7 +110,7 @@ def test_near_misses_alone_are_scored_without_senteval(
         ("[]", "near_miss: holds no entries of replace_obj in split 'test'"),
     ],
 )
-def test_damaged_files_get_one_sentence(data: Path, content: str | None, message: str) -> None:
+def test_damaged_files_get_one_sentence(data, content, message):
     path = data / "near_miss" / "replace_obj.json"
     path.unlink() if content is None else path.write_text(content)
     with pytest.raises(InputError, match=message):
@@ -124,7 +118,7 @@ def test_damaged_files_get_one_sentence(data: Path, content: str | None, message
 
 
 @pytest.mark.slow
-def test_minilm_has_the_known_figure(data_dir: Path, minilm: Path) -> None:
+def test_minilm_has_the_known_figure(data_dir, minilm):
     """Per cent of hits, mean pooling, fp32, measured before this evaluation was written. A fifth of images is dev."""
     if not (data_dir / "near_miss").is_dir():
         pytest.skip("needs near_miss/ in UNA_FAST_DATA: python -m train.download --only near-miss")

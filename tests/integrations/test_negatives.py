@@ -8,14 +8,12 @@ from types import SimpleNamespace
 import datasets
 import dill
 import pytest
-from torch.nn import Linear
 from torch.utils.data import DataLoader
 
 import una_fast
 from support.tokenizer_families import bert_uncased
 from una_fast.integrations import Negatives
 from una_fast.integrations.epochs import SharedEpoch
-from una_fast.integrations.sentence_transformers import PairsLoss
 from una_fast.integrations.transformers import RowCollator
 
 TEXTS = [
@@ -185,18 +183,6 @@ def test_a_collator_of_rows_notices_a_second_pass_too(una):
     collator(range(18))
     with pytest.warns(una_fast.InputWarning, match=r"RowCollator\.callback\(\)"):
         collator(range(18))
-
-
-def test_public_objects_show_what_they_are(una):
-    shown = repr(Negatives(una, keep=["label"]))
-    assert "column='text', positive='same', n=1, of='anchor', keep=('label',), epoch=0" in shown and repr(una) in shown
-    with_tokens = una_fast.Augmenter(una.index, tokenizer=bert_uncased())
-    shown = repr(RowCollator(with_tokens, n=2))
-    assert "views anchor, positive, negative_1, negative_2, max_length=32, epoch=0" in shown
-    assert repr(with_tokens.tokens).startswith(
-        "<una_fast.TokenIds of <una_fast.Index of 18 documents, 24 terms>: ids w"
-    )
-    assert "temperature=0.05, alpha=5" in repr(PairsLoss(Linear(1, 1)))
 
 
 def test_bad_input_is_answered_with_a_sentence(una, dataset):

@@ -8,7 +8,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
 
 import una_fast
-from support.tokenizer_families import FAMILIES, bert_uncased, llama3, training_lines
+from support.tokenizer_families import FAMILIES, bert_uncased, training_lines
 from una_fast.integrations.sentence_transformers import RowCollator, row_dataset
 from una_fast.integrations.transformers import RowCollator as PlainRowCollator
 
@@ -115,12 +115,6 @@ def test_a_collator_travels_with_its_epoch(una):
     collator.set_epoch(4)
     found, expected = other(ROWS), collator(ROWS)
     assert all(torch.equal(found[name], expected[name]) for name in expected)
-
-
-def test_left_padding_is_trimmed_on_the_left(index):
-    una = una_fast.Augmenter(index, tokenizer=llama3())
-    mask = RowCollator(una)([0, 41])["anchor_attention_mask"]
-    assert mask[:, 0].any() and mask[:, -1].all()
 
 
 @pytest.mark.parametrize(

@@ -48,9 +48,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatc
     return hub
 
 
-def test_all_files_are_fetched_checked_and_laid_out(
-    hub: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_all_files_are_fetched_checked_and_laid_out(hub, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(download, "WIKI_LINES", 4000)
     monkeypatch.setattr(download, "suite", lambda name: ["STSBenchmark"])
     rows = [TaskRow(name, "", {"test": 1}) for name in ("STSBenchmark", *SUBSETS)]
@@ -65,7 +63,7 @@ def test_all_files_are_fetched_checked_and_laid_out(
     assert main(["--to", str(tmp_path)]) == 0  # no file is fetched twice
 
 
-def test_what_is_missing_or_short_is_said(hub: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_missing_or_short_is_said(hub, tmp_path, capsys):
     assert main(["--to", str(tmp_path)]) == 2
     said = capsys.readouterr().err
     assert f"{WIKI}: has 4,000 lines, and 1,000,000 were expected" in said
@@ -74,7 +72,7 @@ def test_what_is_missing_or_short_is_said(hub: Path, tmp_path: Path, capsys: pyt
     assert "replace_obj test: 1 examples, 1,652 expected" in said
 
 
-def test_what_cannot_be_fetched_or_written_gets_a_sentence(hub: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_fetched_or_written_gets_a_sentence(hub, tmp_path):
     (tmp_path / "corpora").write_text("mine")
     (hub / "swap_att.json").unlink()
     (hub / SENTEVAL).unlink()
@@ -84,7 +82,7 @@ def test_what_cannot_be_fetched_or_written_gets_a_sentence(hub: Path, tmp_path: 
     assert (tmp_path / "corpora").read_text() == "mine" and not list((tmp_path / NEAR_MISSES).glob("swap_att*"))
 
 
-def test_archives_that_are_broken_foreign_or_malicious_are_refused(hub: Path, tmp_path: Path) -> None:
+def test_archives_that_are_broken_foreign_or_malicious_are_refused(hub, tmp_path):
     for content, message in (
         (b"not a tar", "could not be opened"),
         (archive({"x/y": "z"}), "holds no STS folder"),
@@ -97,7 +95,7 @@ def test_archives_that_are_broken_foreign_or_malicious_are_refused(hub: Path, tm
         assert not (tmp_path.parent / "evil").exists() and not (tmp_path / "senteval" / "downstream").exists()
 
 
-def test_real_data_passes_the_check(data_dir: Path) -> None:
+def test_real_data_passes_the_check(data_dir):
     assert check("senteval", data_dir) == []
     if (data_dir / NEAR_MISSES).is_dir():
         assert check("near-miss", data_dir) == []

@@ -170,14 +170,6 @@ def test_verify_notices_a_changed_byte_of_kept_ids(saved):
         una_fast.load_index(saved, verify=True)
 
 
-def test_an_index_that_cannot_be_written_keeps_the_ids_in_memory(index, tmp_path):
-    (tmp_path / "file").touch()
-    read_only = una_fast.build_index(TEXTS)
-    read_only.path = tmp_path / "file"  # no folder can be made below a file, even by root
-    tokens = TokenIds(read_only, bert_uncased())
-    assert_equal(tokens.anchor_ids([0, 3]), TokenIds(index, bert_uncased()).anchor_ids([0, 3]))
-
-
 def test_a_folder_that_has_gone_is_not_made_again(saved, tmp_path):
     index = una_fast.load_index(saved)
     saved.rename(tmp_path / "moved")

@@ -1,6 +1,7 @@
-"""A step on a card, without one: where its tensors lie, and that it waits for none; what ranks exchange."""
+"""A card, without one: where a step's tensors lie, that it waits for none, what ranks exchange, and a full memory."""
 
 import copy
+import os
 import sys
 from functools import cache
 from itertools import zip_longest
@@ -16,16 +17,21 @@ from torch.overrides import TorchFunctionMode
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
+from transformers import BertConfig
 
+from bench.training.memory import fake_batch, fake_trainer
 from support.fake_tokens import BATCH, CPU, SETTINGS, FakeTokens, make_trainer
+from support.small_runs import options, train_here
 from train.config.run import Run
-from train.encoder.encoder import load_encoder
+from train.encoder.encoder import SentenceEncoder, load_encoder
 from train.encoder.pooling import OF_TRAINING
+from train.launch.run import joined
 from train.loop import trainer as trainers
 from train.loop.distributed import Ranks, StopConsensus, averaging_gradients, join_group
 from train.loop.trainer import Trainer
 from train.objective.registry import LOSSES, NOISES
 from train.record.metrics import LATE_STEPS, AsyncLossReader
+from una_fast.errors import InputError
 
 STEPS = 2
 CARD = torch.device("meta")
@@ -238,3 +244,51 @@ def test_a_rank_takes_its_card_before_it_allocates_anything(monkeypatch):
     ranks = join_group("cuda")
     assert calls == [("set_device", torch.device("cuda", 1)), (("cpu:gloo,cuda:nccl",), torch.device("cuda", 1))]
     assert ranks == Ranks(5, 8, 1, torch.device("cuda", 1))
+
+
+BERT = BertConfig(hidden_size=256, num_hidden_layers=2, num_attention_heads=4, intermediate_size=1024)
+
+
+def test_a_run_that_will_not_fit_is_told_before_it_starts(capsys, monkeypatch):
+    with fake_trainer(BERT, 256, precision="fp32") as (trainer, counted):
+        trainer.try_memory()
+        assert not capsys.readouterr().err
+        weights, tried = sum(weight.nbytes for weight in trainer.encoder.parameters()), counted.peak
+        assert all(weight.grad is None for weight in trainer.encoder.parameters())
+        for step in range(2):
+            trainer.step(fake_batch(step, 256, 32, 0))
+        assert tried == pytest.approx(counted.peak, rel=0.1) and tried > 4 * weights
+        monkeypatch.setattr(SentenceEncoder, "embed", full)
+        trainer.try_memory()
+    assert capsys.readouterr().err == (
+        "memory: the GPU cannot hold a step if all of its texts have --max-length 32 tokens: give --grad-cache 128, "
+        "--precision bf16, a lower --batch-size or a lower --max-length\n"
+    )
+
+
+def full(*args, **named):
+    raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.\nmore")
+
+
+@pytest.mark.parametrize("world", [1, 2])
+def test_a_full_memory_ends_the_run_with_a_sentence(tmp_path, tiny_model, monkeypatch, capsys, world):
+    """A rank of several ends its process, because the others wait for it in an exchange: the launcher ends them."""
+    plain = Trainer.step
+    monkeypatch.setattr(Trainer, "step", lambda trainer, batch: full() if batch.step else plain(trainer, batch))
+    sentence = (
+        "the GPU's memory is full: give --grad-cache 4, --precision bf16, a lower --batch-size or a lower --max-length "
+        "(CUDA out of memory. Tried to allocate 2 GiB.)"
+    )
+    if world == 1:
+        with pytest.raises(InputError) as refused:
+            train_here(options(tmp_path, tiny_model))
+        assert str(refused.value) == sentence
+        return
+    in_group = iter((True, False))  # until the process has ended
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setattr("train.launch.run.join_group", lambda device: Ranks(1, 2, 0, torch.device(device)))
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: next(in_group))
+    monkeypatch.setattr(os, "_exit", sys.exit)
+    with pytest.raises(SystemExit, match="1"), joined(Run(device="cpu", batch_size=8, precision="fp32")):
+        full()
+    assert f"error: rank 1: {sentence}\n" in capsys.readouterr().err
