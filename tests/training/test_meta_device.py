@@ -220,7 +220,7 @@ def exchanges_of(encoders, rank, world, **settings):
             trainer.step(maker.make(step, 0, rows))
         with torch.no_grad():
             trainer.embed(FakeTokens(0).anchor_ids(range(5)))
-        StopConsensus(trainer.ranks).now()
+        StopConsensus(trainer.ranks).check()
     dist.destroy_process_group()
     return noted.calls
 
