@@ -78,14 +78,10 @@ def test_import_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(index.terms) == ["x", "y", "z"]
     index.save(tmp_path / "index")
     assert una_fast.load_index(tmp_path / "index", word_tokenizer="own_words:Own.split").n_terms == 3
-    for path, message in [
-        ("no_such_module:split", "'no_such_module:split': there is no module 'no_such_module'"),
-        ("own_words:join", "'own_words:join': the module own_words .* has no 'join'"),
-        ("own_words:__name__", "is of type str: name a function"),
-        (":split", "':split' is no import path"),
-    ]:
-        with pytest.raises(InputError, match=message):
-            una_fast.build_index(CORPUS, word_tokenizer=path)
+    with pytest.raises(InputError, match="'no_such_module:split': there is no module 'no_such_module'"):
+        una_fast.build_index(CORPUS, word_tokenizer="no_such_module:split")
+    with pytest.raises(InputError, match="is of type str: name a function"):
+        una_fast.build_index(CORPUS, word_tokenizer="own_words:__name__")
 
 
 def test_the_name_in_an_index_is_never_imported(tmp_path: Path) -> None:
