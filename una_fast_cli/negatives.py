@@ -161,7 +161,7 @@ def _records(augmenter: Augmenter, tokenizer: Any, values: dict[str, Any], rows:
         draws = {"epoch": values["epoch"], "sample_index": number}
         if tokenizer and not values["corpus"]:
             ids = augmenter.negative_ids(rows, max_length=length, **draws)
-            made = {part: array.tolist() for part, array in ids.items()}
+            made: Any = {part: array.tolist() for part, array in ids.items()}
         else:
             made = augmenter.augment(texts, **draws) if values["corpus"] else augmenter.negatives(rows, **draws)
             made = tokenizer(made, truncation=True, padding="max_length", max_length=length) if tokenizer else made

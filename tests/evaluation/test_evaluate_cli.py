@@ -105,17 +105,15 @@ def test_cls_needs_the_checkpoints_pooler(data, tiny_model, tmp_path, capsys):
     assert code == 0 and "pooling: cls" in out
 
 
-@pytest.mark.parametrize("damage", ["cut", "another shape", "another type"])
-def test_damaged_models_get_one_sentence(data, tiny_model, tmp_path, damage, capsys):
+def test_damaged_models_get_one_sentence(data, tiny_model, tmp_path, capsys):
     folder = Path(shutil.copytree(tiny_model, tmp_path / "damaged"))
     weights, config = folder / "model.safetensors", folder / "config.json"
-    if damage == "cut":
-        weights.write_bytes(weights.read_bytes()[:5000])
-    else:
-        settings = {**json.loads(config.read_text()), "hidden_size": 64 if damage == "another shape" else "wide"}
-        config.write_text(json.dumps(settings))
-    code, _, err = run(capsys, "--model", folder, "--data", data, "--tasks", "sts-b")
-    assert code == 2 and err.startswith(f"error: model {folder}: no ") and err.count("\n") == 1, err
+    whole = weights.read_bytes(), config.read_text()
+    for content, width in ((whole[0][:5000], 32), (whole[0], 64), (whole[0], "wide")):
+        weights.write_bytes(content)
+        config.write_text(json.dumps({**json.loads(whole[1]), "hidden_size": width}))
+        code, _, err = run(capsys, "--model", folder, "--data", data, "--tasks", "sts-b")
+        assert code == 2 and err.startswith(f"error: model {folder}: no ") and err.count("\n") == 1, err
 
 
 def test_bad_options_are_refused(data, tiny_model, tmp_path, capsys):

@@ -86,7 +86,8 @@ def _defined(scores: Mapping[str, float | None]) -> dict[str, float]:
 
 def read_evaluation(path: Path) -> dict[str, float]:
     """The scores of evaluation.json as fractions by name, and the average of a suite of which all tasks are there."""
-    content, scores = read_json(path), {}
+    content = read_json(path)
+    scores: dict[str, float] = {}
     for kind, row in KINDS.items():
         of_kind = {task: score / row.unit for task, score in _defined(measures(kind, content)).items()}
         scores |= of_kind

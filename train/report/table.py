@@ -27,6 +27,7 @@ def score_table(groups: Sequence[Group], baseline: Group | None = None) -> tuple
     names = list(dict.fromkeys(name for group in groups for name in group.by_seed()))
     rows = []
     for i, group in enumerate(groups):
+        lines: list[tuple[str, str, str, Any]]
         lines = [("run", run.name, f"seed {run.seed}", run.scores) for run in group.runs]
         label = f"{len(lines)} runs" if len(lines) > 1 else lines.pop()[2]
         lines.append(("mean", group.label, label, group.compared()))
