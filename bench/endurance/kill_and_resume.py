@@ -23,8 +23,7 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
 from support import small_runs as training  # noqa: E402
-from train.record.checkpoint import has_checkpoint, read_pointer  # noqa: E402
-from train.record.folder import RUN, is_own  # noqa: E402
+from train.record.folder import RUN, is_own, saved_step  # noqa: E402
 
 KILLS_A_RUN = 5
 STEPS = {"epochs": 6, "eval_every": 20, "save_every": 2}  # 54 steps; saves are so frequent that most kills hit one
@@ -67,8 +66,7 @@ def run_with_kills(values: dict, chance: random.Random, kills: int, say: Callabl
         process = training.start({**values, "resume": True} if resume else values)
         if done < kills and kill_at_random(process, output, chance):
             done += 1
-            step = read_pointer(output).progress.step if has_checkpoint(output) else "no step"
-            say(f"{output.name}: kill {done}, saved: {step}")
+            say(f"{output.name}: kill {done}, saved: step {saved_step(output)}")
             continue
         code, said = training.finish(process, timeout=LONGEST_RUN)
         if code:

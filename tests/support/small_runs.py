@@ -19,7 +19,8 @@ from train.config.run import PAPER_SETTINGS, make_run
 from train.ddp import main
 from train.launch.run import train
 from train.loop.trainer import Trainer
-from train.record.checkpoint import Progress, has_checkpoint, read_pointer
+from train.record.checkpoint import Progress, has_checkpoint
+from train.record.folder import saved_step
 from train.signals import STOP_SIGNALS, Stopped
 from una_fast.errors import InputError
 
@@ -162,7 +163,7 @@ def wait_for_step(process, output, step):
     """Wait until metrics.jsonl shows that a checkpoint of `step` exists."""
     deadline = time.monotonic() + 240
     while time.monotonic() < deadline and process.poll() is None:
-        if has_checkpoint(output) and read_pointer(output).progress.step >= step:
+        if has_checkpoint(output) and saved_step(output) >= step:
             return
         time.sleep(0.01)
     pytest.fail(f"no checkpoint of step {step}: {process.stderr.read()}")

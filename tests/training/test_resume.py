@@ -38,7 +38,8 @@ from train.launch import ranks
 from train.launch.run import beginning
 from train.loop.distributed import Ranks
 from train.loop.trainer import Trainer
-from train.record.checkpoint import Progress, read_pointer
+from train.record.checkpoint import Progress
+from train.record.folder import saved_step
 from train.signals import Stopped, handled, held_back, raise_stopped
 from una_fast.errors import InputError
 
@@ -276,7 +277,7 @@ def test_a_signal_saves_and_ends_within_seconds(tmp_path, tiny_model, nproc, nam
     number = getattr(signal, name)
     seconds, code, said = sent(process, number, to_group)
     assert code == 128 + number
-    step = read_pointer(Path(values["output"])).progress.step
+    step = saved_step(Path(values["output"]))
     assert f"stopped by {name}: go on from step {step} with --resume" in said
     assert_quiet(said)
     assert seconds < LONGEST

@@ -26,7 +26,7 @@ from torch.distributed import TCPStore
 
 from train.config.command import run_command
 from train.config.run import Run
-from train.record.folder import POINTER, RUN, is_own, read_object
+from train.record.folder import RUN, is_own, saved_step
 from train.signals import Stopped, handled, held_back, raise_stopped, stop_then_end, tell_user
 from una_fast.imports import import_object
 
@@ -68,8 +68,8 @@ def is_under_torchrun() -> bool:
 
 def next_start(output: Path) -> str:
     """How to go on with a run that ended before its last step."""
-    saved = read_object(output / POINTER).get("progress", {"step": 0})["step"]
-    return f"go on from step {saved} with --resume" if saved else "no checkpoint was saved yet"
+    step = saved_step(output)
+    return f"go on from step {step} with --resume" if step else "no checkpoint was saved yet"
 
 
 def work_on_ranks(run: Run, work: str) -> int:
@@ -172,7 +172,6 @@ def start_fork_server(modules: Sequence[str]) -> None:
 
 def _end_fork_server() -> None:
     """End the fork server at once; left alone, it would finish its imports and then spend seconds on unloading them."""
-    server = getattr(forkserver, "_forkserver", None)
-    if pid := getattr(server, "_forkserver_pid", None):
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    server: Any = forkserver._forkserver  # type: ignore[attr-defined]
+    with suppress(ProcessLookupError):
+        os.kill(server._forkserver_pid, signal.SIGKILL)

@@ -58,15 +58,6 @@ class Progress:
     evaluated_step: int | None = None
 
 
-@dataclass(frozen=True)
-class Pointer:
-    """The content of last/checkpoint.json: where the run stands, and its state file in last/ with its checksum."""
-
-    progress: Progress
-    state: str
-    xxh3_64: str
-
-
 def snapshot(state: Any) -> Any:
     """A copy of nested state on the CPU, which later steps do not change."""
     # from a GPU into pinned memory, at full speed
@@ -95,42 +86,32 @@ def write_checkpoint(output: Path, progress: Progress, state: dict[str, Any]) ->
         checksum = file_checksum(folder / name)
     except (OSError, RuntimeError) as error:  # torch.save reports a full disk as a RuntimeError
         raise unwritable(folder, error) from error
-    write_json(output / POINTER, {"version": VERSION, **asdict(Pointer(progress, name, checksum))})
+    pointer = {"version": VERSION, "progress": asdict(progress), "state": name, "xxh3_64": checksum}
+    write_json(output / POINTER, pointer)
     (folder / other).unlink(missing_ok=True)
 
 
 def load_checkpoint(output: Path) -> tuple[Progress, dict[str, Any]]:
-    """The newest checkpoint. Raises InputError if there is none, or it is cut short or altered."""
-    pointer = read_pointer(output)
-    path = output / LAST / pointer.state
-    if not path.is_file() or file_checksum(path) != pointer.xxh3_64:
-        raise InputError(f"{path}: the checkpoint is gone, cut short or altered: {AGAIN}")
-    return pointer.progress, torch.load(path, map_location="cpu", weights_only=True)
+    """The newest checkpoint.
+
+    Raises:
+        InputError: there is none, it is cut short or altered, or another version of the program wrote it.
+    """
+    path = output / POINTER
+    if not path.is_file():
+        raise InputError(f"--resume: {output} holds no checkpoint ({POINTER}): {AGAIN}")
+    pointer = read_json(path)
+    if pointer.get("version") != VERSION:
+        raise InputError(f"{path}: another version of the program wrote it: go on with that version, or {AGAIN}")
+    state = output / LAST / pointer["state"]
+    if not state.is_file() or file_checksum(state) != pointer["xxh3_64"]:
+        raise InputError(f"{state}: the checkpoint is gone, cut short or altered: {AGAIN}")
+    return Progress(**pointer["progress"]), torch.load(state, map_location="cpu", weights_only=True)
 
 
 def has_checkpoint(output: Path) -> bool:
     """True if `output` holds last/checkpoint.json, or had one: a step had been taken when best/ was written."""
     return (output / POINTER).is_file() or bool(read_object(output / BEST / f"{BEST}.json").get("step"))
-
-
-def read_pointer(output: Path) -> Pointer:
-    """last/checkpoint.json.
-
-    Raises:
-        InputError: there is none, it is damaged, or another version of the program wrote it.
-    """
-    path = output / POINTER
-    if not path.is_file():
-        raise InputError(f"--resume: {output} holds no checkpoint ({POINTER}): {AGAIN}")
-    content = read_json(path)
-    try:
-        if content.pop("version") != VERSION:
-            raise ValueError("another version")
-        return Pointer(**content | {"progress": Progress(**content["progress"])})
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(
-            f"{path}: cannot be read: another version of the program wrote it: go on with that version, or {AGAIN}"
-        ) from error
 
 
 def flags_of(settings: Mapping[str, Any]) -> dict[str, Any]:

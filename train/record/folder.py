@@ -106,6 +106,11 @@ def read_object(path: Path) -> dict[str, Any]:
     return {}
 
 
+def saved_step(output: Path) -> int:
+    """The step of the checkpoint in `output`; 0 if there is none."""
+    return int(read_object(output / POINTER).get("progress", {}).get("step", 0))
+
+
 def is_finished(output: Path) -> bool:
     """True if the run in `output` has taken its last step."""
     return read_object(output / SUMMARY).get("status") == "finished"
