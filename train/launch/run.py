@@ -202,7 +202,8 @@ def beginning(run: Run, ranks: Ranks, fingerprint: dict[str, Any]) -> tuple[Prog
         InputError: the checkpoint is damaged or of another run, or machines would train on different sentences, from
             different weights, or with different settings.
     """
-    output, sent = Path(run.output), [fingerprint, Progress(), None]
+    output = Path(run.output)
+    sent: list[Any] = [fingerprint, Progress(), None]
     with errors_of_all(ranks):
         # a run killed before its first step begins anew
         if ranks.first and run.resume and (is_finished(output) or has_checkpoint(output)):
