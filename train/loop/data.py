@@ -8,9 +8,9 @@ Letters: B sentences of a step over all ranks, b sentences of one rank, V views,
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,6 +21,7 @@ from torch.utils._pytree import tree_map_only
 
 from train.encoder.encoder import Masked, Masking
 from train.loop.distributed import rank_share
+from una_fast.parallel import map_ahead
 from una_fast.tokens.ids import TokenIds
 
 CPU_PARTS = 4  # parts of a batch, by length: padding falls from 25 % to 6 % of the tokens of Wikipedia sentences
@@ -169,13 +170,7 @@ def prefetched(steps: Iterable[tuple[int, int, Rows]], make: Callable[[int, int,
 
     An error of the thread is raised in place of its batch. Closing the generator ends the thread.
     """
-    pool, ahead = ThreadPoolExecutor(1, thread_name_prefix="batches"), deque[Future[Batch]]()
-    try:
-        for step in steps:
-            ahead.append(pool.submit(make, *step))
-            if len(ahead) > AHEAD:
-                yield ahead.popleft().result()
-        while ahead:
-            yield ahead.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
+    pool = ThreadPoolExecutor(1, thread_name_prefix="batches")
+    with pool, closing(map_ahead(lambda step: pool.submit(make, *step), steps, AHEAD + 1)) as made:
+        for _, batch in made:
+            yield batch
