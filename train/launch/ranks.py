@@ -172,6 +172,6 @@ def start_fork_server(modules: Sequence[str]) -> None:
 
 def _end_fork_server() -> None:
     """End the fork server at once; left alone, it would finish its imports and then spend seconds on unloading them."""
-    server: Any = forkserver._forkserver  # type: ignore[attr-defined]
+    server: Any = forkserver._forkserver
     with suppress(ProcessLookupError):
         os.kill(server._forkserver_pid, signal.SIGKILL)
