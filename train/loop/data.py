@@ -172,5 +172,4 @@ def prefetched(steps: Iterable[tuple[int, int, Rows]], make: Callable[[int, int,
     """
     pool = ThreadPoolExecutor(1, thread_name_prefix="batches")
     with pool, closing(map_ahead(lambda step: pool.submit(make, *step), steps, AHEAD + 1)) as made:
-        for _, batch in made:
-            yield batch
+        yield from made
