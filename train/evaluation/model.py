@@ -132,12 +132,11 @@ class Batches:
         limit = min(max_length or LONGEST, tokenizer.model_max_length, LONGEST)
         texts = list(prepared([*distinct]))
         ids = tokenizer(texts, truncation=True, max_length=limit)["input_ids"] if texts else []
-        lengths = np.array([len(row) for row in ids], np.int64)
         budget = GPU_BATCH_TOKENS if self._device.type == "cuda" else CPU_BATCH_TOKENS
-        self._order = np.argsort(lengths, kind="stable")
-        bounds = batch_bounds(lengths[self._order], budget)
-        batches = ({"input_ids": [ids[row] for row in self._order[start:stop]]} for start, stop in bounds)
-        self._batches = [dict(tokenizer.pad(batch, return_tensors="pt").to(self._device)) for batch in batches]
+        batches = batches_by_length([*map(len, ids)], budget)
+        self._order = np.concatenate(batches)
+        padded = (tokenizer.pad({"input_ids": [ids[row] for row in rows]}, return_tensors="pt") for rows in batches)
+        self._batches = [dict(batch.to(self._device)) for batch in padded]
 
     def embed(self, encode: Encode, threads: int | None = 1) -> NDArray[np.float32]:
         """Embeddings of the distinct texts, float32 (n, D).
@@ -183,16 +182,16 @@ def in_threads(function: Callable[[Any], Any], items: Sequence[Any], threads: in
         torch.set_num_threads(before)
 
 
-def batch_bounds(lengths: NDArray[np.int64], budget: int) -> list[tuple[int, int]]:
-    """Bounds (start, stop) of batches over never decreasing lengths (n,), of at most `budget` padded tokens.
+def batches_by_length(lengths: Sequence[int], budget: int) -> list[NDArray[np.int64]]:
+    """The places of the lengths (n,), short ones first, in batches of at most `budget` padded tokens.
 
     Once a batch holds a quarter of the budget, it ends where the length changes: a batch of several lengths has
     padding, while more and smaller batches need more calls.
     """
-    ends = [0]
-    for stop, (before, length) in enumerate(pairwise(lengths.tolist()), start=1):
+    order, ends = np.argsort(np.array(lengths, np.int64), kind="stable"), [0]
+    for stop, (before, length) in enumerate(pairwise(lengths[place] for place in order), start=1):
         full = length * (stop + 1 - ends[-1]) > budget
         changes = length != before and before * (stop - ends[-1]) * 4 >= budget
         if full or changes:
             ends.append(stop)
-    return list(pairwise([*ends, len(lengths)])) if len(lengths) else []
+    return np.split(order, ends[1:]) if len(lengths) else []

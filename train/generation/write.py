@@ -20,14 +20,13 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 import xxhash
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from train.encoder.encoder import weights_digest
 from train.encoder.pretrained import from_pretrained, quiet
-from train.evaluation.model import DTYPES, batch_bounds, pick_device
+from train.evaluation.model import DTYPES, batches_by_length, pick_device
 from train.generation.options import Job
 from train.record.checkpoint import check_resumed
 from train.record.folder import read_object, write_file, write_json
@@ -151,10 +150,8 @@ def make_records(writers: list[Seq2Seq], texts: list[str], done: set[int], budge
     left = [row for row, text in enumerate(texts) if text.strip() and row not in done]
     for start in range(0, len(left), CHUNK):
         rows = left[start : start + CHUNK]
-        lengths = np.array(writers[0].lengths([texts[row] for row in rows]))
-        order = np.argsort(lengths, kind="stable")
-        for begin, stop in batch_bounds(lengths[order], budget):
-            batch = [rows[place] for place in order[begin:stop]]
+        for places in batches_by_length(writers[0].lengths([texts[row] for row in rows]), budget):
+            batch = [rows[place] for place in places]
             lines, cut = [texts[row] for row in batch], [False] * len(batch)
             for writer in writers:
                 lines, cut = writer.write(lines, cut)
