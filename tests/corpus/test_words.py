@@ -138,7 +138,7 @@ def test_progress_is_shown_when_asked(tokenizer, capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().err == ""
 
 
-@pytest.fixture(params=[0, 16], ids=["at once", "few"], scope="module")
+@pytest.fixture(params=[0, 32], ids=["at once", "few"], scope="module")
 def few(request):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("una_fast.corpus.words.FEW", request.param)

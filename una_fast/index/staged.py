@@ -149,11 +149,11 @@ def _join(scans: PackFiles, n: int, n_documents: int, runner: Runner) -> dict[st
     writes = []
     for kind, rows in ROWS.items():
         merged, ranked, labelled = (PackFiles(scans.work, f"{stage}-{kind}", n) for stage in ("merge", "rank", "label"))
-        merges = ((kind, scans, i, n_documents, merged) for i in range(n))
-        starts = cut_ranks(merged, runner.run("merge", merge_strings, merges))
+        runner.run("merge", merge_strings, ((kind, scans, i, n_documents, merged) for i in range(n)))
+        starts = cut_ranks(merged)
         check_id_range(sum(starts[-1]), kind)
-        runner.run("rank", rank_strings, ((kind, merged, starts[i], starts[i + 1], ranked[i]) for i in range(n)))
-        runner.run("label", label_strings, ((merged, ranked, i, labelled[i]) for i in range(n)))
+        runner.run("rank", rank_strings, ((kind, merged, starts[i], starts[i + 1], ranked.path(i)) for i in range(n)))
+        runner.run("label", label_strings, ((merged, ranked, i, labelled.path(i)) for i in range(n)))
         of_rows = {name for name in DTYPES if name.startswith(rows)}
         of_strings = {name for name in DTYPES if name.startswith(kind) or (kind == "terms" and name in SCORES)}
         writes += [(name, scans, labelled) for name in of_rows] + [(name, ranked, labelled) for name in of_strings]

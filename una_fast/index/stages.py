@@ -35,7 +35,6 @@ from una_fast.index.scores import count_documents, inverse, term_scores
 from una_fast.parallel import Workers
 from una_fast.storage.files import file_checksum, new_file, unwritable
 
-N_SAMPLES = 256  # keys of a hash range, from which ranges of ranks of about equal size are cut
 PLACES = 2.0**31  # first places of a split; 2**22 splits have places that a float holds exactly
 ROWS = {"terms": "words", "chunks": "sentences"}  # the arrays of rows whose ids name these strings
 _ONE_AT_A_TIME = threading.Lock()  # held while a caller's word tokenizer runs, which may not be thread-safe
@@ -49,11 +48,12 @@ class PackFiles:
     stage: str
     n: int
 
-    def __getitem__(self, i: int) -> Path:
+    def path(self, i: int) -> Path:
+        """The file of task i."""
         return self.work / f"{self.stage}-{i}.pack"
 
     def __iter__(self) -> Iterator[Pack]:
-        return (Pack(self[i]) for i in range(self.n))
+        return (Pack(self.path(i)) for i in range(self.n))
 
 
 def write_pack(path: Path, made_of: str, arrays: dict[str, np.ndarray]) -> None:
@@ -135,11 +135,8 @@ def scan_split(split: Path, tokenizer: str | Split, lowercase: bool, output: Pat
     split.unlink(missing_ok=True)
 
 
-def merge_strings(kind: str, scans: PackFiles, partition: int, n_documents: int, merged: PackFiles) -> np.ndarray:
-    """The task of a hash range: merges it from all `scans`; words by score, chunks by first appearance.
-
-    Returns up to 2 `N_SAMPLES` evenly spaced keys of its strings.
-    """
+def merge_strings(kind: str, scans: PackFiles, partition: int, n_documents: int, merged: PackFiles) -> None:
+    """The task of a hash range: merges it from all `scans`; words by score, chunks by first appearance."""
     buckets = (partition * N_BUCKETS // merged.n, (partition + 1) * N_BUCKETS // merged.n)
     strings, places, firsts, frequencies, ratios = StringSet(), [], [], [], []
     for split, scan in enumerate(scans):
@@ -165,16 +162,16 @@ def merge_strings(kind: str, scans: PackFiles, partition: int, n_documents: int,
     del strings
     arrays = {name: values[order] for name, values in scores.items()} | {"keys": keys[order], **vars(table)}
     arrays |= {"places": inverse(order)[in_set], "bounds": row_bounds([*map(len, places)])}  # of each split's strings
-    write_pack(merged[partition], "", arrays)
-    return arrays["keys"][:: max(1, n // N_SAMPLES)]
+    write_pack(merged.path(partition), "", arrays)
 
 
-def cut_ranks(merged: PackFiles, samples: list[np.ndarray]) -> list[list[int]]:
+def cut_ranks(merged: PackFiles) -> list[list[int]]:
     """Where each range of ranks starts in the file of each hash range, and where the last one ends: (n + 1) rows of n.
 
-    There are as many ranges of ranks as of hashes, of about as many strings each.
+    There are as many ranges of ranks as of hashes, of about as many strings each: the keys of a hash range are a random
+    sample of all keys, and cut the others as they are cut themselves.
     """
-    keys = np.sort(np.concatenate(samples))
+    keys = max(merged, key=lambda pack: pack.length("keys")).read("keys")
     cuts = keys[len(keys) * np.arange(1, merged.n) // merged.n]
     starts = [[0, *np.searchsorted(pack.read("keys"), cuts).tolist(), pack.length("keys")] for pack in merged]
     return [list(row) for row in zip(*starts, strict=True)]
@@ -202,7 +199,7 @@ def rank_strings(kind: str, merged: PackFiles, starts: list[int], stops: list[in
 def label_strings(merged: PackFiles, ranked: PackFiles, partition: int, output: Path) -> None:
     """The task of a hash range: int32 `labels`, the ranks of its strings in all splits, and `bounds` of the splits."""
     ranks = np.concatenate([pack.read_rows("ranks", "bounds", partition, partition + 1)[0] for pack in ranked])
-    strings = Pack(merged[partition])
+    strings = Pack(merged.path(partition))
     write_pack(output, "", {"labels": ranks[strings.read("places")], "bounds": strings.read("bounds")})
 
 
