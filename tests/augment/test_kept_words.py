@@ -1,9 +1,11 @@
-"""keep_punctuation=True and keep_words: such words are neither replaced nor drawn."""
+"""Words that are neither replaced nor drawn (keep_punctuation, keep_words), and words drawn for their script alone."""
 
 from __future__ import annotations
 
 import pickle
+import random
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,9 +13,12 @@ from hypothesis import strategies as st
 import una_fast
 from support import reference
 from support.alphabet import text
+from support.checks import reference_negatives
 from support.tokenizer_families import training_lines
 from una_fast import InputError
+from una_fast.augment.counter_rng import SampleKey
 from una_fast.augment.kept_words import KeptWords, read_words
+from una_fast.augment.settings import scripts_of
 
 KEPT = ("the", "a", "of", "dog", "zorg")  # the last is in no sentence
 KEPT_SETTINGS = [(True, ()), (False, KEPT), (True, KEPT)]  # keep_punctuation, keep_words
@@ -114,3 +119,59 @@ def test_datasets_leave_out_sentences_of_punctuation(tmp_path):
         assert row_dataset(una)["row"] == rows
         selected = Negatives(una).select(datasets.Dataset.from_dict({"text": list(index)}))
         assert selected["text"] == [index[row] for row in rows]
+
+
+WORDS = [
+    "可以 修改 删去 地址 天气 电影 音乐 食べる ねこ".split(),
+    "แมว หมา บ้าน รถ น้ำ".split(),
+    "linux path file user".split(),
+    ["ខ្មែរ"],
+]
+DRAW = random.Random(0)
+KINDS = [WORDS[0], WORDS[0] + WORDS[2], WORDS[1], WORDS[2], WORDS[2] * 3 + WORDS[0][:1] + WORDS[3]]
+SCRIPT_LINES = ["|".join(DRAW.choices(DRAW.choice(KINDS), k=7)) for _ in range(200)]
+ROWS = np.arange(len(SCRIPT_LINES))
+
+
+@pytest.fixture(scope="module")
+def scripted():
+    return una_fast.build_index(SCRIPT_LINES, word_tokenizer=lambda text: text.split("|"))
+
+
+def test_the_script_of_a_word():
+    words = [*"北京 ひらがな カタカナ IT业 。 ＡＢ แมว ລາວ မြန်မာ ខ្មែរ path привет 한국어 —".split(), ""]
+    assert scripts_of(words).tolist() == [1] * 6 + [2, 3, 4, 5] + [0] * 5
+
+
+@pytest.mark.parametrize("radius", [1, 4, 30])
+def test_negatives_are_those_of_the_reference(scripted, radius):
+    una = una_fast.Augmenter(scripted, beta=0.7, radius=radius, seed=5)
+    scripts = scripts_of([*scripted.terms]).tolist()
+
+    def others_of(term):
+        if scripts.count(scripts[term]) < 2:  # nothing else is of its script, and it is drawn for nothing but itself
+            return frozenset()
+        return frozenset(j for j, script in enumerate(scripts) if script != scripts[term])
+
+    rows, setting = [row.tolist() for row in scripted.word_ids], {"beta": 0.7, "others_of": others_of}
+    expected = reference_negatives(rows, scripted, len(rows), radius, setting, seed=5, epoch=3)
+    assert [row.tolist() for row in una._draw(una._documents, ROWS, SampleKey(3))] == expected
+
+
+def test_unseen_words_too(scripted):
+    una = una_fast.Augmenter(scripted, beta=1.0, radius=2)
+    words = ["鸟", "นก", "ລາວ", "shell", "地址", "path", "ខ្មែរ"]
+    for epoch in range(20):
+        for word in una.explain("|".join(words), epoch).words:
+            if word.word not in ("ລາວ", "ខ្មែរ"):  # no term is of the one's script, and no other of the other's
+                near = [term for term, _ in word.candidates] + [word.replacement or word.word]
+                assert {*scripts_of(near)} == {*scripts_of([word.word])}
+            assert word.candidates
+
+
+def test_without_it_both_surfaces_have_the_same_draws(scripted):
+    paper, kept = (una_fast.Augmenter(scripted, surface=surface, same_script=False) for surface in ("paper", "kept"))
+    drawn = [una._draw(una._documents, ROWS, SampleKey()).values for una in (paper, kept)]
+    assert np.array_equal(*drawn)
+    same = una_fast.Augmenter(scripted, surface="paper", same_script=True)
+    assert paper.negatives(ROWS) == same.negatives(ROWS)
