@@ -133,19 +133,11 @@ def __getattr__(name: str) -> Any:
     return new
 
 
-VIEWS = {
-    2: "anchors and positives",
-    3: "anchors, positives and negatives",
-    4: "anchors, positives, negatives and the negatives again under another dropout mask",
-}
-
-
 def _check(loss: str, views: Tensor, allowed: tuple[int, ...], temperature: float) -> None:
     if views.ndim != 3 or len(views) not in allowed:
-        taken = ", or ".join(f"{n} ({VIEWS[n]})" for n in allowed)
+        taken = " or ".join(map(str, allowed))
         raise InputError(
-            f"{loss} takes embeddings (views, sentences, width) with {taken} as the number of views, and got shape "
-            f"{tuple(views.shape)}"
+            f"{loss} takes {taken} views, as (views, sentences, width), and got shape {tuple(views.shape)}"
         )
     if not temperature > 0:
         raise InputError(f"temperature={temperature}: must be above 0; the paper takes 0.05")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -44,8 +43,9 @@ class Probe:
         A near-miss made in the same way from another sentence of the text lies above it with a chance of at most
         `share` (split conformal prediction). For near-misses that people write it is an estimate.
         """
-        share = Fraction(repr(float(self.share)))  # 1 - 0.7 as a float is above 0.3, and 10 times it above 3
-        place = math.ceil((len(self.near_misses) + 1) * (1 - share))
+        place = math.ceil(
+            round((len(self.near_misses) + 1) * (1 - self.share), 9)
+        )  # 10 (1 - 0.7) is 3.0000000000000004
         return float(np.sort(self.near_misses)[place - 1]) if place <= len(self.near_misses) else None
 
     def passing(self, threshold: float) -> float:

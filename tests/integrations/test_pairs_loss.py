@@ -86,7 +86,7 @@ def test_evaluations_and_alpha_0_take_no_negatives(views):
         (lambda views: PairsLoss(Given())(views), r"add loss\.callback\(\) to the trainer's callbacks"),
         (lambda views: PairsLoss(Given(), alpha=1)(views[:2]), "anchor, positive and negative, and got 2"),
         (lambda views: PairsLoss(Given(), alpha=-1), "alpha=-1"),
-        (lambda views: PairsLoss(Given(), temperature=0), "temperature=0"),
+        (lambda views: PairsLoss(Given(), temperature=0, alpha=1)(views), "temperature=0"),
         (lambda views: ViewsLoss(Given(), soft, similarity_distillation=-1), "similarity_distillation=-1"),
     ],
 )

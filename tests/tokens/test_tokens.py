@@ -86,7 +86,7 @@ def test_no_rows_are_an_empty_batch(tokens):
         ([205], r"rows: 205 \(at position 0\)"),
         ([0.5], "rows: got float64"),
         ([True], "rows: got bool"),
-        (["a sentence"], r"rows: got text, .*: for text call augment\(\[...\]\)"),
+        (["a sentence"], r"rows: got <U10 .*: give a list or array of integers; for text call augment\(\[...\]\)"),
         ("a sentence", "for text call augment"),
         ([[0, 1]], r"rows: got int64 of shape \(1, 2\)"),
         (3, r"shape \(\)"),

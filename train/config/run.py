@@ -25,7 +25,7 @@ Schedule = Literal["linear", "cosine", "constant"]
 SAME = "same"  # positives that no augmentation makes
 OWN = "one of your own, by its import path"
 HARD = {name: row for name, row in AUGMENTATIONS.items() if row.negative}
-POSITIVES = {name: row for name, row in AUGMENTATIONS.items() if row.positive}
+POSITIVES = {name: row for name, row in AUGMENTATIONS.items() if not row.negative}
 WITH_SYNONYMS = tuple(name for name, row in POSITIVES.items() if row.needs_synonyms)
 WITHOUT_NEGATIVES = tuple(name for name, row in LOSSES.items() if not row.negative_views)
 # how the paper's code uses negatives; the defaults are the settings that did best in docs/will-it-help.md

@@ -175,14 +175,11 @@ def wordnet_synonyms() -> Synonyms:
     """WordNet's synonyms by nltk: the lemmas of all senses of a word; none for function words."""
     try:
         from nltk.corpus import wordnet
-    except ImportError as error:
-        raise InputError("synonyms from WordNet need nltk: pip install 'una_fast[eda]', or give a TSV file") from error
-    try:
+
         wordnet.ensure_loaded()
-    except LookupError as error:
-        raise InputError(
-            f"synonyms: nltk's WordNet is not on this machine: run `{FETCH}`, or give a TSV file of your own"
-        ) from error
+    except (ImportError, LookupError) as error:
+        need = f"run `{FETCH}`" if isinstance(error, LookupError) else "pip install 'una_fast[eda]'"
+        raise InputError(f"synonyms: nltk's WordNet is not on this machine: {need}, or give a TSV file") from error
 
     def synonyms(word: str) -> list[str]:
         if word in FUNCTION_WORDS or not any(map(str.isalpha, word)):

@@ -7,8 +7,7 @@ all constants are of 64 unsigned bits.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial, reduce
-from importlib import import_module
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +18,7 @@ from una_fast.augment.base import KernelAugmentation, check_arguments
 from una_fast.augment.counter_rng import SampleKey, integer
 from una_fast.augment.rows import Rows
 from una_fast.errors import InputError
-from una_fast.imports import naming_extras
+from una_fast.imports import import_object, naming_extras
 from una_fast.index.index import Index
 from una_fast.index.scores import inverse_document_frequency
 
@@ -219,5 +218,5 @@ class NumbaAugmentation(KernelAugmentation):
 
 def _again(module: str, name: str, index: Index, settings: dict[str, Any]) -> NumbaAugmentation:
     """An augmentation in another process, where the module's object of this name is the function or what it makes."""
-    law: Any = reduce(getattr, name.split("."), import_module(module))
+    law: Any = import_object(f"{module}:{name}")
     return (law if isinstance(law, partial) else numba_augmentation(law))(index, **settings)

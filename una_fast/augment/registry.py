@@ -28,14 +28,13 @@ class AugmentationRow:
     of which the class gets those that its constructor names.
 
     meaning: what becomes of a sentence, for --help. path: its class, as "module:name". settings: arguments of the class
-    that the name stands for. positive, negative: whether --positives and --augment of training accept the name.
+    that the name stands for. negative: whether it is a value of --augment of training, else it is one of --positives.
     needs_synonyms: whether it uses --synonyms. An --augment also gets the other options of training by their names.
     """
 
     meaning: str
     path: str
     settings: Mapping[str, Any] = field(default_factory=dict)
-    positive: bool = True
     negative: bool = False
     needs_synonyms: bool = False
 
@@ -44,14 +43,9 @@ class AugmentationRow:
         return partial(import_object(self.path), **self.settings)
 
 
-EDA = "una_fast.augment.eda:EDA"
+UNA, EDA = "una_fast.augment.una:Augmenter", "una_fast.augment.eda:EDA"
 AUGMENTATIONS = {
-    "una": AugmentationRow(
-        "important words become words of like importance",
-        "una_fast.augment.una:Augmenter",
-        positive=False,
-        negative=True,
-    ),
+    "una": AugmentationRow("important words become words of like importance", UNA, negative=True),
     "eda-synonym": AugmentationRow("some words become synonyms", EDA, {"operation": "synonym"}, needs_synonyms=True),
     "eda-insert": AugmentationRow(
         "synonyms of some words are put in at random places", EDA, {"operation": "insert"}, needs_synonyms=True

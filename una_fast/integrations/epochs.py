@@ -74,9 +74,6 @@ class SharedEpoch:
         self.expect_moves()
         return True
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> SharedEpoch:
-        return self
-
     def __reduce__(self) -> tuple[Any, ...]:
         return SharedEpoch, (self.value, self._path)
 

@@ -80,7 +80,7 @@ class ViewsLoss(nn.Module):
         options: further arguments of `loss`.
 
     Raises:
-        InputError: `alpha` or `similarity_distillation` below 0, or a `temperature` that is not above 0.
+        InputError: `alpha` or `similarity_distillation` below 0.
     """
 
     def __init__(
@@ -98,8 +98,6 @@ class ViewsLoss(nn.Module):
         if "tie_weight" in options:
             warnings.warn("ViewsLoss: tie_weight is now similarity_distillation", FutureWarning, stacklevel=2)
             similarity_distillation = options.pop("tie_weight")
-        if not temperature > 0:
-            raise InputError(f"temperature={temperature}: must be above 0; the paper takes 0.05")
         if alpha < 0:
             raise InputError(f"alpha={alpha}: must be at least 0, where 0 is never; the paper takes 5")
         if not similarity_distillation >= 0:

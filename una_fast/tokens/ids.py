@@ -153,12 +153,10 @@ def checked_rows(rows: Sequence[int] | np.ndarray | torch.Tensor, n_documents: i
     """`rows` as int64 (B,), contiguous. Raises `InputError` for anything but integers from 0 to `n_documents` - 1."""
     try:
         given = np.asarray(rows)
-    except ValueError as error:  # lists of different lengths
-        raise InputError(f"rows: a list or array of integers is needed ({error})") from error
-    if given.dtype.kind in "US" or (given.ndim == 1 and given.size and isinstance(given[0], str)):
-        raise InputError("rows: got text, and rows are numbers of the index's sentences: for text call augment([...])")
-    if given.ndim != 1 or (given.dtype.kind not in "iu" and given.size):
-        raise InputError(f"rows: got {given.dtype} of shape {given.shape}, and a list or array of integers is needed")
+        if given.ndim != 1 or (given.dtype.kind not in "iu" and given.size):
+            raise ValueError(f"got {given.dtype} of shape {given.shape}")
+    except ValueError as error:  # of numpy too, for lists of different lengths
+        raise InputError(f"rows: {error}: give a list or array of integers; for text call augment([...])") from None
     array = np.array(given, dtype=np.int64, order="C")  # a copy: the caller may fill `rows` again meanwhile
     if array.size and array.view(np.uint64).max() >= n_documents:  # as uint64 a negative row is above any valid one
         at = int(np.argmax(array.view(np.uint64) >= n_documents))

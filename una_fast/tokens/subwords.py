@@ -98,12 +98,9 @@ class SubwordEncoder:
 
         It has if it is the term once both are normalised, and holds no added token that is searched before that.
         """
-        is_uncased = self.pipeline.normalize("A") == self.pipeline.normalize("a")
-        normalize = self.pipeline.normalize if is_uncased else str
-        normal = itertools.cycle([*map(normalize, terms)])
-        alike = np.array([*map(operator.eq, map(normalize, forms), normal)], dtype=np.uint8)
-        if is_uncased:
-            alike[forms.rows_with(*self.pipeline.raw)] = 0
+        normal = itertools.cycle([*map(self.pipeline.normalize, terms)])
+        alike = np.array([*map(operator.eq, map(self.pipeline.normalize, forms), normal)], dtype=np.uint8)
+        alike[forms.rows_with(*self.pipeline.raw)] = 0
         return alike
 
     def cuts(self, characters: Sequence[str]) -> np.ndarray:
