@@ -122,8 +122,8 @@ class StringTable(Sequence[str]):
     def rows_matching(self, pattern: str) -> np.ndarray:
         """int64, ascending: the numbers of the strings in which a pattern of RE2 matches somewhere."""
         strings = _arrow_array(pa.large_string(), self.offsets, self.utf8, length=len(self))
-        matches = pc.match_substring_regex(strings, pattern)
-        return pc.indices_nonzero(matches).to_numpy().astype(np.int64)  # booleans as an array would import pandas
+        rows = pc.indices_nonzero(pc.match_substring_regex(strings, pattern))
+        return np.frombuffer(rows.buffers()[1], np.uint64, len(rows)).astype(np.int64)  # to_numpy would import pandas
 
     def is_utf8(self) -> bool:
         """Whether each string is whole UTF-8, so that no character is cut in two."""
