@@ -120,7 +120,7 @@ def test_a_killed_save_leaves_the_old_content_or_the_new_one(tmp_path):
     left = [folder / f".ids-0123456789abcdef.npy.{'0' * 16}.partial", folder / "ids-0123456789abcdef.npy"]
     for path in left:  # of another killed save
         path.write_text("cut short")
-    for _ in range(int(os.environ.get("UNA_FAST_KILLS", "20"))):
+    for _ in range(int(os.environ.get("UNA_FAST_KILLS", "10"))):
         pid = os.fork()
         if not pid:
             try:
