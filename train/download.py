@@ -89,8 +89,7 @@ def unpack(archive: Path) -> Path:
     """Unpack SentEval's archive beside it; returns the folder that holds STS. TarError if it is another archive."""
     unpacked = archive.with_name("unpacked")
     with tarfile.open(archive) as tar:
-        tar.extraction_filter = getattr(tarfile, "data_filter", None)  # nothing outside; the default of Python 3.14
-        tar.extractall(unpacked)
+        tar.extractall(unpacked, filter="data")  # nothing outside the folder; Python 3.10.12, 3.11.4 and later know it
     folder = next((path.parent for path in sorted(unpacked.rglob("STS")) if path.is_dir()), None)
     if folder is None:
         raise tarfile.TarError("it holds no STS folder, so it is not SentEval's archive")
