@@ -177,12 +177,12 @@ def test_what_cannot_be_pushed_is_said_before_training(hub, tiny_model, tmp_path
         launcher.check_finish(make_run({**values, "push_to": "a/b"}))
 
 
-@pytest.mark.slow
-def test_each_seed_has_a_repository_and_none_stops_the_next(run, monkeypatch):
+@pytest.mark.parametrize(("codes", "launched", "code"), [([3, 0, 0], 3, 3), ([3, 2, 0], 2, 2), ([0, 0, 0], 3, 0)])
+def test_each_seed_has_a_repository_and_none_stops_the_next(run, monkeypatch, tmp_path, codes, launched, code):
     """After a failed push the other seeds are trained; after a run that did not finish they are not."""
-    runs = [seeds.of_seed(run, seed) for seed in (42, 0, 1)]
-    assert [one.push_to for one in runs] == ["una-model-seed-42", "una-model-seed-0", "una-model-seed-1"]
-    for codes, launched, code in [([3, 0, 0], 3, 3), ([3, 2, 0], 2, 2), ([0, 0, 0], 3, 0)]:
-        left = iter(codes)
-        monkeypatch.setattr(seeds, "launch", lambda one, left=left: next(left))
-        assert seeds._train_each(runs) == code and len(list(left)) == 3 - launched
+    pushed_to = []
+    monkeypatch.setattr(seeds, "resolve_options", lambda run: run)
+    monkeypatch.setattr(seeds, "_write_table", lambda output, folders: None)
+    monkeypatch.setattr(seeds, "launch", lambda run: pushed_to.append(run.push_to) or codes[len(pushed_to) - 1])
+    assert seeds.train_seeds(dataclasses.replace(run, output=str(tmp_path / "seeds"), seeds=(42, 0, 1))) == code
+    assert pushed_to == [f"una-model-seed-{seed}" for seed in (42, 0, 1)][:launched]
