@@ -191,7 +191,7 @@ def test_the_page_is_as_its_tool_writes_it():
     assert written == page(), "write it again: python tools/make_tokenizer_table.py"
 
 
-ROWS, MANY_ROWS = 20_000, 1_000_000
+ROWS, MANY_ROWS = 60_000, 1_000_000
 SPECIAL = [(token, 0.0) for token in fuzz.SPECIAL]
 
 
