@@ -187,8 +187,7 @@ class KernelAugmentation(TextAugmentation):
         left = np.ones(len(rows), dtype=np.uint8)
 
         def fill(part: slice) -> None:
-            filled = input_ids[part], attention_mask[part], left[part]
-            self._surface.fill(self._kernel, rows[part], key, *filled)
+            self._surface.fill(self._kernel, rows[part], key, input_ids[part], attention_mask[part], left[part])
 
         if self.tokens is not None and self.tokens.by_word:
             self._threads.run(fill, len(rows))

@@ -72,7 +72,9 @@ def explain_words(una: Any, source: Rows, new: np.ndarray, key: SampleKey) -> li
     """The words of the one row of `source`, whose negative by an `Augmenter` has the ids `new`: int32 (T,)."""
     index, config, (first, z, p) = una.index, una._config, una._weigh(source)
     words, replacements = (source.strings(ids) for ids in (source.words.values, new))
-    draws = CounterRNG(config.seed, key.epoch, source.keys, key.sample_index).units(len(words))[0]
+    draws = CounterRNG(config.seed, key.epoch, source.numbers(np.zeros(1, dtype=int)), key.sample_index).units(
+        len(words)
+    )[0]
     first = np.arange(len(words)) if config.released else first  # the place whose draw a word has
     unseen_groups = una._groups_of_unseen(source)
     reasons, explanations = _reasons(config, first, z, p, words, una.kept_words), []

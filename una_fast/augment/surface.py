@@ -44,18 +44,20 @@ class PaperSurface:
     """
 
     def __init__(self, index: Index, documents: Rows, tokens: TokenIds | None):
-        self.term_tokens = tokens and TermTokens(tokens.terms, index.n_terms, tokens.frame)
+        self.term_tokens = None if tokens is None else TermTokens(tokens.terms, index.n_terms, tokens.frame)
 
     def texts(self, source: Rows, rows: np.ndarray, drawn: RaggedArray) -> list[str]:
         """The texts of `drawn`, the ids of the augmented `rows`, int64 (B,), of `source`."""
         return [*source.spell(drawn)]
 
-    def fill(self, kernel: RowKernel, rows: np.ndarray, key: SampleKey, *filled: np.ndarray) -> None:
+    def fill(
+        self, kernel: RowKernel, rows: np.ndarray, key: SampleKey, ids: np.ndarray, mask: np.ndarray, left: np.ndarray
+    ) -> None:
         """Fill input ids and mask, int64 (B, L), with the documents `rows` that the `kernel` draws.
 
-        And a third array, uint8 (B,): 1 for a line that the tokenizer has to encode.
+        left: uint8 (B,), filled with 1 for a line that the tokenizer has to encode, else 0.
         """
-        kernel.token_ids(rows, key.epoch, *filled, key.sample_index)
+        kernel.token_ids(rows, key.epoch, ids, mask, left, key.sample_index)
 
 
 class KeptSurface:
@@ -109,15 +111,17 @@ class KeptSurface:
             )
         return texts
 
-    def fill(self, kernel: RowKernel, rows: np.ndarray, key: SampleKey, *filled: np.ndarray) -> None:  # noqa: D102
+    def fill(  # noqa: D102
+        self, kernel: RowKernel, rows: np.ndarray, key: SampleKey, ids: np.ndarray, mask: np.ndarray, left: np.ndarray
+    ) -> None:
         assert self._tokens is not None
         frame, sentences = self._tokens.frame, self._tokens.sentences
-        drawn = kernel.terms(rows, key.epoch, key.sample_index)
-        negatives = self._writer.write(rows, *drawn, filled[0].shape[1] - frame.n_special)
-        numbers, ids = self._units.number(*negatives.units())
-        units, kept = (numbers, ids.values, ids.indptr), (sentences.values, sentences.indptr)
+        drawn, bounds = kernel.terms(rows, key.epoch, key.sample_index)
+        negatives = self._writer.write(rows, drawn, bounds, ids.shape[1] - frame.n_special)
+        numbers, known = self._units.number(*negatives.units())
+        units, kept = (numbers, known.values, known.indptr), (sentences.values, sentences.indptr)
         fill = written.fill_rows[f"{sentences.values.dtype}_t"]
-        fill(negatives, self._subwords, *units, *kept, rows, frame, *filled)
+        fill(negatives, self._subwords, *units, *kept, rows, frame, ids, mask, left)
 
 
 class UnitIds:

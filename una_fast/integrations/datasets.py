@@ -75,7 +75,7 @@ class Negatives(DrawnByEpoch):
         Raises:
             InputError: a column that is not there, or that holds something other than text; one row that is no batch.
         """
-        views = self._views(batch)
+        views: dict[str, Any] = {view: _texts(batch, column) for view, column in self._view_columns().items()}
         self._note_drawn(len(views["anchor"]))
         for number, name in enumerate(self.names):
             views[name] = self.augmenter.augment(views[self.of], self.epoch.value, sample_index=number)
@@ -106,8 +106,7 @@ class Negatives(DrawnByEpoch):
                 f"select takes a Dataset of the library datasets, not {type(dataset).__name__}: make one with "
                 "Dataset.from_pandas(TABLE), Dataset.from_polars(TABLE) or Dataset.from_dict({'text': [...]})"
             )
-        positive = [] if self.positive in (None, "same") else [self.positive]
-        columns = list(dict.fromkeys([self.column, *positive, *self.keep]))
+        columns = [*dict.fromkeys([*self._view_columns().values(), *self.keep])]
         for column in columns:
             if dataset.column_names is not None and column not in dataset.column_names:
                 raise missing_column("the dataset", column, dataset.column_names)
@@ -119,18 +118,14 @@ class Negatives(DrawnByEpoch):
             kept += self._are_whole({column: [row[column] for row in block] for column in columns})
         return dataset if all(kept) else dataset.select([row for row, keep in enumerate(kept) if keep])
 
-    def _views(self, batch: Mapping[str, Sequence[Any]], none_is_blank: bool = False) -> dict[str, Any]:
-        """The texts of the views that the batch holds."""
-        views = {"anchor": _texts(batch, self.column, none_is_blank)}
-        if self.positive == "same":
-            views["positive"] = views["anchor"]
-        elif self.positive is not None:
-            views["positive"] = _texts(batch, self.positive, none_is_blank)
-        return views
+    def _view_columns(self) -> dict[str, str]:
+        """The column of each view that the batch holds."""
+        positive = self.column if self.positive == "same" else self.positive
+        return {"anchor": self.column} | ({"positive": positive} if positive is not None else {})
 
     def _are_whole(self, batch: Mapping[str, Sequence[Any]]) -> list[bool]:
         """Whether each row of a batch has a text for every view, and a value in every column of `keep`."""
-        views = self._views(batch, none_is_blank=True)
+        views = {view: _texts(batch, column, blank=True) for view, column in self._view_columns().items()}
         whole = ~self.augmenter.keeps_all(views[self.of])  # a sentence without another word is its own negative
         for texts in views.values():
             whole &= [bool(text.strip()) for text in texts]
@@ -142,14 +137,15 @@ class Negatives(DrawnByEpoch):
         return self  # many calls of datasets copy the transform, and a copy would open the index again
 
 
-def _texts(batch: Mapping[str, Sequence[Any]], column: str, none_is_blank: bool) -> list[str]:
+def _texts(batch: Mapping[str, Sequence[Any]], column: str, blank: bool = False) -> list[str]:
+    """The texts of a column; with `blank` None is one, too."""
     values = _column(batch, column)
     if isinstance(values, str):
         raise InputError(
             f"column {column!r} is one sentence, and a batch of rows is needed: dataset.map(..., batched=True), or "
             "dataset.with_transform(...)"
         )
-    texts = ["" if none_is_blank and text is None else text for text in values]
+    texts = ["" if blank and text is None else text for text in values]
     for row, text in enumerate(texts):
         if not isinstance(text, str):
             raise InputError(
