@@ -141,8 +141,8 @@ def tokenize_entries(const unsigned char[::1] utf8, const int64[::1] offsets, co
                      const int64[:, ::1] entries, bint treebank):
     """The words of `entries`, int64 (E, 3), and `chunks`, int32 (T,), both as in `find_entries`.
 
-    Chunk i is ``utf8[offsets[i]:offsets[i + 1]]``; offsets: int64 (C + 1,). treebank: whether to apply the rules of NLTK's
-    tokenizer; otherwise entries are only cut at white space.
+    Chunk i is ``utf8[offsets[i]:offsets[i + 1]]``; offsets: int64 (C + 1,). treebank: whether to apply the rules of
+    NLTK's tokenizer; otherwise entries are only cut at white space.
 
     Returns (utf8 of the words uint8, offsets int64 (W + 1,), indptr int64 (E + 1,)): entry i has the words indptr[i] to
     indptr[i + 1] - 1, and word j is ``utf8[offsets[j]:offsets[j + 1]]``.
