@@ -1,5 +1,6 @@
 """Work for the processes of ranks that is no training."""
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -36,6 +37,26 @@ def saves_for_long(run, ready):
     to_launcher(signal.SIGINT)
     to_launcher(signal.SIGINT)
     time.sleep(60)
+
+
+def stops_at_once(run, ready):
+    """Gets a SIGTERM before its first step; returns 5 if DDP still lives when the rank leaves its group."""
+    import torch.distributed as dist  # not above: the other work needs none of it
+    from torch.nn.parallel import DistributedDataParallel
+
+    from train.launch.run import carry_out
+    from train.loop.loop import Loop
+
+    leave_group, alive = dist.destroy_process_group, []
+
+    def leave():
+        alive.extend(one for one in gc.get_objects() if type(one) is DistributedDataParallel)
+        leave_group()
+
+    dist.destroy_process_group = leave
+    Loop.run = lambda loop: loop.stop.note(signal.SIGTERM)
+    code = carry_out(run, ready)
+    return 5 if alive else code
 
 
 def to_launcher(number):

@@ -32,7 +32,7 @@ from support.small_runs import (
     wait_for_step,
 )
 from train import ddp
-from train.config.run import Run
+from train.config.run import Run, make_run
 from train.evaluation.model import PairScorer
 from train.launch import ranks
 from train.launch.run import beginning
@@ -345,6 +345,10 @@ class TestProcesses:
         monkeypatch.setattr(ranks, "WORK", f"support.rank_processes:{work}")
         assert ranks.launch(Run(nproc=2, output=str(tmp_path))) == code
         assert said in capfd.readouterr().err
+
+    def test_a_stopped_rank_frees_its_reducer_before_it_leaves_the_group(self, tmp_path, tiny_model, monkeypatch):
+        monkeypatch.setattr(ranks, "WORK", "support.rank_processes:stops_at_once")
+        assert ranks.launch(make_run(options(tmp_path, tiny_model, nproc=2))) == 128 + signal.SIGTERM
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import dataclasses
 import os
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -163,7 +163,8 @@ def _train(run: Run, ranks: Ranks, index: Index | None, ready: Callable[[], obje
         torch.cuda.reset_peak_memory_stats(ranks.device)  # which run.json reports
 
     # several ranks get a signal more than once, and their launcher counts it
-    with handled(stop.note if ranks.world > 1 else stop_then_end(stop.note, end_at_once)):
+    handler = stop.note if ranks.world > 1 else stop_then_end(stop.note, end_at_once)
+    with closing(trainer), handled(handler):
         with errors_of_all(ranks):
             if ranks.first:
                 write_json(output / SUMMARY, {"status": "running", **about})

@@ -68,6 +68,14 @@ class Trainer:
         optimizer = {"optimizer": self.optimizer.state_dict()} if with_optimizer else {}
         return {"model": self.encoder.state_dict(), **optimizer, "scaler": self.scaler.state_dict()}
 
+    def close(self) -> None:
+        """Free DDP, before its process group is left.
+
+        Else DDP's reducer may be the last that holds the group. Its end then waits for gloo's thread while it holds
+        Python's lock (GIL), which that thread needs to free the tensor of the last exchange: the rank never ends.
+        """
+        del self.model
+
     def _compile(self) -> None:
         """Compile the encoder on all ranks, or on none: a run is compiled from its first step, or not at all."""
         if self.ranks.first:
