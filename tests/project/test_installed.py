@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 import una_fast
-from una_fast.integrations import Negatives
 
 RUN = """
 import json, sys
@@ -49,13 +48,6 @@ def una(tmp_path_factory: pytest.TempPathFactory) -> una_fast.Augmenter:
 def test_negatives_are_those_of_every_machine(una: una_fast.Augmenter) -> None:
     assert una.negatives(range(5), epoch=3) == DRAWN
     assert una.augment(["An unseen castle on the river"], epoch=3) == [UNSEEN]
-
-
-def test_a_dataset_gets_its_columns(una: una_fast.Augmenter) -> None:
-    negatives = Negatives(una)
-    negatives.set_epoch(3)
-    columns = negatives({"text": ["An unseen castle on the river"]})
-    assert list(columns) == ["anchor", "positive", "negative"] and columns["negative"] == [UNSEEN]
 
 
 def test_the_commands_of_the_library(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from una_fast.corpus.source import missing_column
 from una_fast.errors import InputError
-from una_fast.integrations.epochs import DrawnByEpoch, negative_names
+from una_fast.integrations.epochs import DrawnByEpoch
 
 ROWS_A_CALL = 1024  # rows that `select` holds as strings at a time
 
@@ -54,19 +54,17 @@ class Negatives(DrawnByEpoch):
         of: Literal["anchor", "positive"] = "anchor",
         keep: Sequence[str] = (),
     ):
-        super().__init__(augmenter)
+        super().__init__(augmenter, positive is not None, n)
         self.column, self.positive, self.of = column, positive, of
-        self.names = negative_names(n)
         self.keep = (keep,) if isinstance(keep, str) else tuple(keep)
         if self.of not in ("anchor", "positive"):
             raise InputError(f"of={self.of!r}: negatives are made of the 'anchor' or of the 'positive'")
         if self.of == "positive" and self.positive is None:
             raise InputError("of='positive': there is no positive: give the column of the positives as positive=")
-        made = ["anchor", *(["positive"] if self.positive else []), *self.names]
-        if taken := [name for name in self.keep if name in made]:
+        if taken := [name for name in self.keep if name in self.views]:
             raise InputError(
-                f"keep: the column {taken[0]!r} has the name of one that is made ({', '.join(made)}): rename it with "
-                "dataset.rename_column"
+                f"keep: the column {taken[0]!r} has the name of one that is made ({', '.join(self.views)}): rename it "
+                "with dataset.rename_column"
             )
 
     def __call__(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
@@ -77,14 +75,12 @@ class Negatives(DrawnByEpoch):
         """
         views: dict[str, Any] = {view: _texts(batch, column) for view, column in self._view_columns().items()}
         self._note_drawn(len(views["anchor"]))
-        for number, name in enumerate(self.names):
-            views[name] = self.augmenter.augment(views[self.of], self.epoch.value, sample_index=number)
+        views |= {name: self.augmenter.augment(views[self.of], **self._draws(name)) for name in self.negatives}
         return views | {name: _column(batch, name) for name in self.keep}
 
     def __repr__(self) -> str:
-        settings: dict[str, Any] = {"column": self.column, "positive": self.positive, "n": len(self.names)}
-        settings |= {"of": self.of, "keep": self.keep, "epoch": self.epoch.value}
-        shown = ", ".join(f"{name}={value!r}" for name, value in settings.items())
+        columns = f"column={self.column!r}, positive={self.positive!r}, n={len(self.negatives)}, of={self.of!r}"
+        shown = f"{columns}, keep={self.keep!r}, epoch={self.epoch}"
         return f"<una_fast.integrations.Negatives of {self.augmenter!r}: {shown}>"
 
     def select(self, dataset: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from una_fast.errors import InputError
 from una_fast.imports import naming_extras
-from una_fast.integrations.epochs import DrawnByEpoch, negative_names
+from una_fast.integrations.epochs import DrawnByEpoch
 from una_fast.tokens.ids import token_tensors
 
 with naming_extras("integrations"):
@@ -45,7 +45,7 @@ class RowCollator(DrawnByEpoch):
         n: int = 1,
         prompts: str | Mapping[str, str] | None = None,
     ):
-        super().__init__(augmenter)
+        super().__init__(augmenter, positive is not None, n)
         if augmenter.tokens is None:
             kind = type(augmenter).__name__
             raise InputError(f"a collator of rows makes token ids: give {kind}(index, tokenizer=AutoTokenizer...)")
@@ -53,8 +53,6 @@ class RowCollator(DrawnByEpoch):
             raise InputError(f"positive={positive!r}: give 'same', None, or the offset in rows of the positives")
         self.max_length = max_length
         self._offset = positive if isinstance(positive, int) else 0
-        self._negatives = negative_names(n)
-        self.views = ["anchor", *(["positive"] if positive is not None else []), *self._negatives]
         self._prompts = dict.fromkeys(self.views, prompts) if isinstance(prompts, str) else dict(prompts or {})
         for view, prompt in self._prompts.items():
             if view not in self.views:
@@ -70,7 +68,7 @@ class RowCollator(DrawnByEpoch):
         return {name: torch.stack([ids[name] for ids in views.values()], dim=1) for name in views["anchor"]}
 
     def __repr__(self) -> str:
-        views = f"views {', '.join(self.views)}, max_length={self.max_length}, epoch={self.epoch.value}"
+        views = f"views {', '.join(self.views)}, max_length={self.max_length}, epoch={self.epoch}"
         return f"<{type(self).__module__}.{type(self).__name__} of {self.augmenter!r}: {views}>"
 
     def _read(self, rows: Sequence[int | Mapping[str, int]]) -> dict[str, Ids]:
@@ -80,13 +78,12 @@ class RowCollator(DrawnByEpoch):
         return {view: self._ids(view, numbers + self._offset * (view == "positive")) for view in self.views}
 
     def _ids(self, view: str, rows: np.ndarray) -> Ids:
-        una, prompt, is_drawn = self.augmenter, self._prompts.get(view), view in self._negatives
-        draws = {"epoch": self.epoch.value, "sample_index": self._negatives.index(view)} if is_drawn else {}
+        una, prompt, is_drawn = self.augmenter, self._prompts.get(view), view in self.negatives
         if prompt:
-            texts = una.texts(rows, **draws) if is_drawn else map(una.index.sentence, rows.tolist())
+            texts = una.texts(rows, **self._draws(view)) if is_drawn else map(una.index.sentence, rows.tolist())
             return self._encoded([prompt + text for text in texts])
         if is_drawn:
-            return una.token_ids(rows, max_length=self.max_length, **draws)
+            return una.token_ids(rows, max_length=self.max_length, **self._draws(view))
         return una.tokens.anchor_ids(rows, self.max_length)
 
     def _encoded(self, texts: Sequence[str]) -> Ids:
