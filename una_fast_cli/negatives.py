@@ -22,22 +22,17 @@ if TYPE_CHECKING:
     from una_fast import Augmenter
 
 Records = list[dict[str, Any]]  # each with row, text, and negative or input_ids, attention_mask, ...
-STANDARD_OUTPUT = "-"
+SOURCE, STANDARD_OUTPUT = "Input", "-"
+KINDS = (".jsonl", ".parquet", ".txt")  # of files
 BATCH_ROWS = 8192  # sentences at a time: some megabytes, and enough for all threads
 
 
-def _write_jsonl(batches: Iterable[Records], file: IO[bytes]) -> None:
-    for records in batches:
-        file.writelines(json.dumps(record, ensure_ascii=False).encode() + b"\n" for record in records)
-
-
-def _write_text(batches: Iterable[Records], file: IO[bytes]) -> None:
-    for records in batches:
-        named = chain.from_iterable(map(dict.items, records))
-        file.writelines(f"{text}\n".encode() for name, text in named if name.startswith("negative"))
-
-
-def _write_parquet(batches: Iterable[Records], file: IO[bytes]) -> None:
+def write_records(batches: Iterable[Records], file: IO[bytes], kind: str) -> None:
+    """Write batches as one of KINDS."""
+    if kind != ".parquet":
+        line = _negatives_alone if kind == ".txt" else _json_line
+        file.writelines(line(record).encode() for records in batches for record in records)
+        return
     import pyarrow
     from pyarrow import parquet
 
@@ -48,14 +43,19 @@ def _write_parquet(batches: Iterable[Records], file: IO[bytes]) -> None:
                 writer.write_table(table)
 
 
-WRITERS = {".jsonl": _write_jsonl, ".parquet": _write_parquet, ".txt": _write_text}
+def _json_line(record: dict[str, Any]) -> str:
+    return json.dumps(record, ensure_ascii=False) + "\n"
+
+
+def _negatives_alone(record: dict[str, Any]) -> str:
+    return "".join(f"{text}\n" for name, text in record.items() if name.startswith("negative"))
 
 
 def check_output(name: str, ids: bool) -> None:
     """Raise InputError for a kind of file that cannot be written, and for a file that exists. ids: for token ids."""
     kind = Path(name).suffix
-    if kind not in WRITERS:
-        raise InputError(f"--output {name}: unknown kind of file: choose from {', '.join(WRITERS)}")
+    if kind not in KINDS:
+        raise InputError(f"--output {name}: unknown kind of file: choose from {', '.join(KINDS)}")
     if ids and kind == ".txt":
         raise InputError(f"--output {name}: a .txt takes text: write token ids to a .jsonl or .parquet")
     if os.path.lexists(name):
@@ -63,10 +63,10 @@ def check_output(name: str, ids: bool) -> None:
 
 
 @dataclass(frozen=True)
-class Source:
-    """Input."""
+class Negatives:
+    """The options of `una-fast negatives`, of which `una-fast explain` has the first ones."""
 
-    index: str = option("", required=True, metavar="FOLDER")
+    index: str = option("", SOURCE, required=True, metavar="FOLDER")
     """folder of the index, as `una-fast index` saves it"""
     word_tokenizer: str = option("", metavar="NAME")
     """import path of the function that the index was built with, if it was built with one"""
@@ -75,22 +75,12 @@ class Source:
     epoch: int = option(0, least=0)
     """number of the epoch: each epoch has other negatives"""
 
-
-@dataclass(frozen=True)
-class Text:
-    """Text."""
-
-    corpus: str = option("", metavar="FILE")
+    corpus: str = option("", "Text", metavar="FILE")
     """file of sentences to make negatives of; by default the sentences of the index"""
     rows: int | None = option(None, least=1)
     """only this many sentences, the first ones; by default all"""
 
-
-@dataclass(frozen=True)
-class Output:
-    """Output."""
-
-    output: str = option("-", metavar="FILE")
+    output: str = option(STANDARD_OUTPUT, "Output", metavar="FILE")
     """file to write: .jsonl, .parquet, or .txt (the negatives alone, one a line); -: JSON lines to standard output"""
     n: int = option(1, least=1)
     """negatives of a sentence; above 1 their columns are negative_1 to negative_N, in .txt they follow"""
@@ -123,12 +113,12 @@ def _write(values: dict[str, Any]) -> None:
     with tqdm(total=total, unit=" sentences", unit_scale=True, disable=None) as bar:
         batches = (_records(augmenter, tokenizer, values, *batch) for batch in _batches(augmenter, values, bar))
         if name == STANDARD_OUTPUT:
-            _write_jsonl(batches, sys.stdout.buffer)
+            write_records(batches, sys.stdout.buffer, ".jsonl")
             return
         try:
             Path(name).parent.mkdir(parents=True, exist_ok=True)
             with new_file(Path(name)) as file:
-                WRITERS[Path(name).suffix](batches, file)
+                write_records(batches, file, Path(name).suffix)
         except OSError as error:
             raise unwritable(Path(name), error) from error
     sys.stdout.write(f"{name}: written\n")
@@ -151,6 +141,23 @@ def _augmenter(values: dict[str, Any], tokenizer: Any = None) -> Augmenter:
     return cast("Augmenter", make_augmentation("una", index, {**values, "tokenizer": tokenizer}))
 
 
+def _batches(augmenter: Augmenter, values: dict[str, Any], bar: Any) -> Iterator[tuple[range, list[str]]]:
+    """(rows, sentences) of the file or of the index, in order, up to --rows; the bar moves when a batch is done."""
+    from una_fast.corpus.source import Reading
+    from una_fast.corpus.sources import open_sources
+
+    texts: Iterable[str] = augmenter.index
+    if values["corpus"]:
+        sources = open_sources(Path(values["corpus"]), Reading(**reading_arguments(values)))
+        texts = (text for source in sources for block in source.blocks() for text in block)
+    texts = islice(texts, values["rows"])
+    for start in count(0, BATCH_ROWS):
+        if not (batch := list(islice(texts, BATCH_ROWS))):
+            return
+        yield range(start, start + len(batch)), batch
+        bar.update(len(batch))
+
+
 def _records(augmenter: Augmenter, tokenizer: Any, values: dict[str, Any], rows: range, texts: list[str]) -> Records:
     """A batch of sentences with the negatives of each sample index, or with their token ids."""
     from una_fast.integrations.epochs import negative_names
@@ -170,32 +177,15 @@ def _records(augmenter: Augmenter, tokenizer: Any, values: dict[str, Any], rows:
     return [dict(zip(columns, record, strict=True)) for record in zip(*columns.values(), strict=True)]
 
 
-def _batches(augmenter: Augmenter, values: dict[str, Any], bar: Any) -> Iterator[tuple[range, list[str]]]:
-    """(rows, sentences) of the file or of the index, in order, up to --rows; the bar moves when a batch is done."""
-    from una_fast.corpus.source import Reading
-    from una_fast.corpus.sources import open_sources
-
-    texts: Iterable[str] = augmenter.index
-    if values["corpus"]:
-        sources = open_sources(Path(values["corpus"]), Reading(**reading_arguments(values)))
-        texts = (text for source in sources for block in source.blocks() for text in block)
-    texts = islice(texts, values["rows"])
-    for start in count(0, BATCH_ROWS):
-        if not (batch := list(islice(texts, BATCH_ROWS))):
-            return
-        yield range(start, start + len(batch)), batch
-        bar.update(len(batch))
-
-
 main = Command(
     "una-fast negatives",
     "Make hard negatives of every sentence of an index, or of a file. A blank sentence has an empty one.",
-    options_of(Source) | options_of(Text) | options_of(Run, FILES) | options_of(Output) | options_of(Run, DRAWS),
+    options_of(Negatives) | options_of(Run, FILES, DRAWS),
     _write,
 )
 explain = Command(
     "una-fast explain",
     "Show why each word of a sentence is replaced or kept, and the negative that comes of it.",
-    options_of(Explain) | options_of(Source) | options_of(Run, DRAWS),
+    options_of(Explain) | options_of(Negatives, SOURCE) | options_of(Run, DRAWS),
     _explain,
 )

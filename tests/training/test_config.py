@@ -8,7 +8,7 @@ import warnings
 
 import pytest
 
-from train.config.command import Command, Group, option, options_of, run_command, words_of
+from train.config.command import Command, option, options_of, run_command, words_of
 from train.config.names import OLD, answers
 from train.config.run import OPTIONS, compared, make_parser, make_run
 from train.config.run import parse as option_values
@@ -60,29 +60,29 @@ def test_help_shows_every_option_under_its_heading_with_default_and_limits():
     shown = " ".join(" ".join(lines).split())
     for declared in OPTIONS.values():
         assert re.search(f"{declared.flag}[ ,]", shown) and " ".join(declared.help.split()[:4]) in shown
-    in_order = [declared.group for declared in OPTIONS.values()]
+    in_order = [declared.heading for declared in OPTIONS.values()]
     assert sum(a != b for a, b in itertools.pairwise(in_order)) == len({*in_order}) - 1
     headings = [line[:-1] for line in lines if re.fullmatch(r"[A-Z][a-z ]+:", line)]
-    assert headings == [*dict.fromkeys(group.title for group in in_order)]
+    assert headings == [*dict.fromkeys(in_order)]
     assert "[default 64, at least 2]" in shown and "[default 0.1, at least 0 and below 1]" in shown
     assert "Accumulating gradients is no option" in shown
 
 
 def test_an_option_is_what_stands_beside_its_field():
-    named = Group("Named", "Below it.", role="running")
-
     @dataclasses.dataclass(frozen=True)
     class Small:
         """Small things."""
 
         first: int = option(1)
         """the first"""
-        share: int | float | None = named.option(None, above=0, most=1)
+        share: int | float | None = option(None, "Named", above=0, most=1, role="running")
         """a share,
         of something"""
+        third: str = option("x")
+        """the third"""
 
-    assert [of.group for of in options_of(Small).values()] == [Group("Small things"), named]
-    (share,) = options_of(Small, named).values()
+    assert [of.heading for of in options_of(Small).values()] == ["Small things", "Named", "Named"]
+    share, _ = options_of(Small, "Named").values()
     given = [Command("small", "", options_of(Small)).given(["--share", text])["share"] for text in ("1", "0.5")]
     assert given == [1, 0.5] and isinstance(given[0], int)
     assert (share.flag, share.help, share.role, share.default) == ("--share", "a share, of something", "running", None)

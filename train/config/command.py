@@ -1,6 +1,6 @@
 """A command line: options as dataclass fields, their values from words and a YAML file, errors, and the exit code.
 
-A field states default, bounds, role and heading of its option, and below it its text. Python does not keep the text
+A field states default, heading, bounds and role of its option, and below it its text. Python does not keep the text
 below a field, so `options_of` reads it in the source of the class.
 """
 
@@ -25,14 +25,14 @@ from os.path import expanduser
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
-from train.config.names import known_flag, today, why_not
+from train.config.names import answers, known_flag, today
 from una_fast.errors import InputError, InputWarning
 from una_fast.imports import missing_package
 
 BOUNDS = {"least": (ge, "at least"), "above": (gt, "above"), "most": (le, "at most"), "below": (lt, "below")}
 LARGEST = 2.0**64  # no number that an option takes is as large
-NOUNS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
-PLACEHOLDERS = {str: "TEXT", int: "N", float: "X"}  # of a value in --help, by its type
+# of a type: what a value of it is called, and its placeholder in --help
+TYPES = {str: ("text", "TEXT"), int: ("a whole number", "N"), float: ("a number", "X"), bool: ("true or false", "")}
 PATHS = ("FILE", "FILE.yaml", "FOLDER", "NAME_OR_FOLDER", "ADDRESS", "RUN")  # placeholders of paths, where ~ is read
 Role = Literal["result", "source", "running", "call"]
 """What a change of an option means to --resume and to a report.
@@ -44,25 +44,15 @@ call: it concerns one call of the command, so a --config file must not hold it; 
 """
 
 
-@dataclass(frozen=True)
-class Group:
-    """A heading of --help, what stands below it, and the role of its options that state no other."""
+def option(default: Any, heading: str = "", **stated: Any) -> Any:
+    """A dataclass field that is an option; the string below the field is its text in --help.
 
-    title: str
-    about: str = ""
-    role: Role = "result"
-
-    def option(self, default: Any, **stated: Any) -> Any:
-        """A dataclass field that is an option under this heading; the string below the field is its text in --help.
-
-        Args:
-            default: Its value where it is not given.
-            stated: Further attributes of `Option`, and bounds by their names in BOUNDS, as ``least=0``.
-        """
-        return dataclasses.field(default=default, metadata={"group": self, "role": self.role, **stated})
-
-
-option = Group("").option  # under the docstring of its dataclass
+    Args:
+        default: Its value where it is not given.
+        heading: What it and those below it stand under in --help, in place of the first line of the docstring.
+        stated: Further attributes of `Option`, and bounds by their names in BOUNDS, as ``least=0``.
+    """
+    return dataclasses.field(default=default, metadata={"heading": heading, **stated})
 
 
 @dataclass(frozen=True)
@@ -74,12 +64,12 @@ class Option:
     kinds: tuple[type, ...]  # types of the field, of which a text becomes the first that accepts it
     many: bool  # the field is a tuple
     help: str  # the text below the field, and what is stated beside it or the meanings of the choices, behind a colon
-    group: Group  # its heading; by default the first line of the dataclass' docstring
-    role: Role
+    heading: str
     bounds: Mapping[str, float]  # of a number, or of each of several
     # What is allowed, () for anything. A field states them, maps each to its meaning or to a row that has one, or has a
     # Literal type. One with a colon, as "MODULE:CLASS", stands for every import path.
     choices: tuple[str, ...]
+    role: Role = "result"
     metavar: str = ""  # placeholder of the value in --help; by default a word for the type
     required: bool = False  # it must not be empty
     positional: bool = False  # it stands on the command line without a name
@@ -95,15 +85,15 @@ class Option:
         Raises:
             InputError: It has another type, breaks a bound or is no choice; the message says what is allowed.
         """
-        if not self.many or value is None:
-            return self._read(value)
+        if value is None or not self.many:
+            return value if value is None else self._read(value)
         values = value if isinstance(value, (tuple, list)) else [value]
-        if str not in self.kinds:
-            values = [part for value in values for part in (value.split(",") if isinstance(value, str) else [value])]
+        if values and str not in self.kinds:
+            values = ",".join(map(str, values)).split(",")
         return tuple(map(self._read, values))
 
     def _read(self, value: Any) -> Any:
-        if value is None or (isinstance(value, bool) and self.kinds == (bool,)):
+        if isinstance(value, bool) and bool in self.kinds:
             return value
         for kind in () if isinstance(value, (bool, dict, list)) or bool in self.kinds else self.kinds:
             try:
@@ -112,7 +102,7 @@ class Option:
                 continue
             return self._checked_text(read) if kind is str else self._within_bounds(read)
         several = ": write them as 42,0,1" if self.many else ""
-        raise InputError(f"{self.flag} is {value!r}, and must be {NOUNS[self.kinds[-1]]}{several}")
+        raise InputError(f"{self.flag} is {value!r}, and must be {TYPES[self.kinds[-1]][0]}{several}")
 
     def _checked_text(self, text: str) -> str:
         if not self.choices:
@@ -120,11 +110,11 @@ class Option:
         text = today(self.flag, text)
         if text in self.choices or (":" in text and ":" in "".join(self.choices)):
             return text
-        answer = why_not(self.flag, text) or f"choose from {', '.join(self.choices)}"
+        answer = answers().get(f"{self.flag.lstrip('-')}-{text}") or f"choose from {', '.join(self.choices)}"
         raise InputError(f"{self.flag} is {text!r}: {answer}")
 
     def _within_bounds(self, number: float) -> float:
-        for name, bound in {**self.bounds, "below": self.bounds.get("below", LARGEST)}.items():
+        for name, bound in [*self.bounds.items(), ("below", LARGEST)]:
             allows, word = BOUNDS[name]
             if not allows(number, bound):  # NaN never is
                 raise InputError(f"{self.flag} is {number}: it must be {word} {bound:g}")
@@ -136,21 +126,34 @@ class Option:
             return [] if value is None else [self.flag if value else self.flag.replace("--", "--no-", 1)]
         return [self.flag, *map(str, value)] if self.many else [f"{self.flag}={value}"]
 
+    def add_to(self, parser: Any) -> None:
+        """Add it to a parser of argparse, which leaves values as texts; its help has default and bounds behind it."""
+        default = " ".join(map(str, self.default)) if self.many else self.default
+        notes = [] if default in (None, "") or bool in self.kinds else [f"default {default}"]
+        notes += filter(None, [" and ".join(f"{BOUNDS[name][1]} {bound:g}" for name, bound in self.bounds.items())])
+        about = (f"{self.help} [{', '.join(notes)}]" if notes else self.help).replace("%", "%%")
+        if bool in self.kinds:
+            parser.add_argument(self.flag, action=argparse.BooleanOptionalAction, help=about)
+            return
+        metavar = f"{{{','.join(self.choices)}}}" if self.choices else self.metavar or TYPES[self.kinds[0]][1]
+        name, one, many = (self.name, "?", "*") if self.positional else (self.flag, None, "+")  # `complete` counts
+        parser.add_argument(name, nargs=many if self.many else one, metavar=metavar, help=about)
 
-def options_of(kind: type, *groups: Group) -> dict[str, Option]:
-    """The option of each field of a dataclass, by field name and in their order; with groups, the options of these."""
+
+def options_of(kind: type, *headings: str) -> dict[str, Option]:
+    """The option of each field of a dataclass, by name and in their order; with headings, the options under these."""
     source: Any = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
     texts = {
         ast.unparse(field.target): " ".join(ast.literal_eval(text.value).split())
         for field, text in pairwise(source.body)
         if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr)
     }
-    hints, heading = typing.get_type_hints(kind), Group((kind.__doc__ or "").partition("\n")[0].rstrip("."))
+    hints, heading = typing.get_type_hints(kind), (kind.__doc__ or "").partition("\n")[0].rstrip(".")
     options = {}
     for field in dataclasses.fields(kind):
         stated, leaves = dict(field.metadata), _leaves(hints[field.name])
         choices = stated.pop("choices", ()) or [leaf for leaf in leaves if isinstance(leaf, str)]
-        meanings = [(name, choices[name]) for name in choices] if isinstance(choices, Mapping) else []
+        meanings = choices.items() if isinstance(choices, Mapping) else ()
         about = "; ".join(f"{name}: {getattr(meaning, 'meaning', meaning)}" for name, meaning in meanings)
         options[field.name] = Option(
             field.name,
@@ -158,12 +161,12 @@ def options_of(kind: type, *groups: Group) -> dict[str, Option]:
             kinds=tuple(leaf for leaf in leaves if isinstance(leaf, type) and leaf is not types.NoneType) or (str,),
             many=Ellipsis in leaves,
             help=": ".join(filter(None, [texts[field.name], stated.pop("help", about)])),
-            group=group if (group := stated.pop("group")).title else heading,
+            heading=(heading := stated.pop("heading") or heading),
             bounds={name: stated.pop(name) for name in BOUNDS if name in stated},
             choices=(*choices,),
             **stated,
         )
-    return {name: option for name, option in options.items() if not groups or option.group in groups}
+    return {name: option for name, option in options.items() if not headings or option.heading in headings}
 
 
 def _leaves(hint: Any) -> list[Any]:
@@ -213,16 +216,16 @@ class Command(argparse.ArgumentParser):
         """A command named `prog`, which does `about` by calling `run` with a value for every option by field name.
 
         `run` returns the exit code, or None for 0. extra: what `pip install 'una_fast[EXTRA]'` must name to install
-        the packages. epilog: the last sentences of --help.
+        the packages. epilog: the last sentences of --help. An option --config names a file of options.
         """
         super().__init__(prog, description=about, epilog=epilog, argument_default=argparse.SUPPRESS, allow_abbrev=False)
         self.options, self.run, self.extra = options, run, extra
         places = [f"{option.metavar}{' ...' * option.many}" for option in options.values() if option.positional]
         self.usage = " ".join(["%(prog)s", *places, "[options]"])
-        for group, members in groupby(options.values(), key=lambda option: option.group):
-            section = self.add_argument_group(group.title, group.about or None)
+        for heading, members in groupby(options.values(), key=lambda option: option.heading):
+            section = self.add_argument_group(heading)
             for option in members:
-                _add(section, option)
+                option.add_to(section)
 
     def __call__(self, arguments: Sequence[str] | None = None, prog: str = "") -> int:
         """Run a command line, by default that of the process, and return the exit code. prog: see `Command`."""
@@ -235,13 +238,13 @@ class Command(argparse.ArgumentParser):
         return [flag for action in self._actions for flag in action.option_strings]
 
     def given(self, arguments: Sequence[str] | None) -> dict[str, Any]:
-        """The values that a command line gives, by field name.
+        """The values that a command line and its --config file give, by field name; those of the command line win.
 
         Raises:
             InputError: an unknown option, which is reported before a missing one, because it may be that one, misspelt;
-                a value that its option does not take; an address as --output.
+                a value that its option does not take; an address as --output; a file that cannot be used.
         """
-        words = sys.argv[1:] if arguments is None else list(arguments)
+        words = [*(sys.argv[1:] if arguments is None else arguments)]
         for i, word in enumerate(takewhile(lambda word: word != "--", words)):
             flag, equals, value = word.partition("=")
             if flag.startswith("--"):
@@ -250,46 +253,26 @@ class Command(argparse.ArgumentParser):
         values = {name: self.options[name].read(value) for name, value in parsed.items() if value not in (None, [])}
         if "://" in (output := values.get("output") or ""):
             raise InputError(f"--output {output}: is an address; results are written to a disk of this machine")
-        return values
+        file = values.pop("config", "")
+        return self._in_file(file) | values if file else values
+
+    def _in_file(self, name: str) -> dict[str, Any]:
+        """The values in a YAML file, by field name; keys may be written with - or _, and null is not given."""
+        import yaml  # takes 30 ms, and only --config needs it
+
+        known = {option.flag: option for option in self.options.values() if option.role != "call"}
+        try:
+            content = yaml.safe_load(Path(name).read_text(encoding="utf-8")) or {}
+            if not isinstance(content, dict):
+                raise InputError(f"holds a {type(content).__name__}: write one 'option: value' a line")
+            read = [(known[known_flag(f"--{key}".replace("_", "-"), known)], value) for key, value in content.items()]
+            return {option.name: option.read(value) for option, value in read if value is not None}
+        except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: no UTF-8, the 31st of June
+            raise InputError(f"--config {name}: {' '.join(str(error).split())}") from error
 
     def error(self, message: str) -> NoReturn:
         """Raise argparse's message as an InputError."""
         raise InputError(f"{message.removeprefix('argument ')} (see --help)")
-
-
-def _add(section: Any, option: Option) -> None:
-    """Add an option; its texts are read later, by `Option.read`. Its help has default and bounds behind it."""
-    is_switch = option.kinds == (bool,)
-    default = " ".join(map(str, option.default)) if option.many else option.default
-    notes = [f"default {default}"] if default not in (None, "") and not is_switch else []
-    notes += filter(None, [" and ".join(f"{BOUNDS[name][1]} {bound:g}" for name, bound in option.bounds.items())])
-    about = (f"{option.help} [{', '.join(notes)}]" if notes else option.help).replace("%", "%%")
-    if is_switch:
-        section.add_argument(option.flag, action=argparse.BooleanOptionalAction, help=about)
-        return
-    choices = "{" + ",".join(option.choices) + "}" if option.choices else ""
-    name, single, many = (option.name, "?", "*") if option.positional else (option.flag, None, "+")  # `complete` counts
-    metavar = choices or option.metavar or PLACEHOLDERS[option.kinds[0]]
-    section.add_argument(name, nargs=many if option.many else single, metavar=metavar, help=about)
-
-
-def file_values(name: str, options: Mapping[str, Option]) -> dict[str, Any]:
-    """Values of the options in a YAML file, by field name; keys may be written with - or _, and null is not given.
-
-    Raises:
-        InputError: no YAML file, an unknown key, a value that its option does not take; the message names --config.
-    """
-    import yaml  # takes 30 ms, and only --config needs it
-
-    by_flag = {option.flag: option for option in options.values()}
-    try:
-        content = yaml.safe_load(Path(name).read_text(encoding="utf-8")) or {}
-        if not isinstance(content, dict):
-            raise InputError(f"holds a {type(content).__name__}: write one 'option: value' a line")
-        read = [(by_flag[known_flag(f"--{key}".replace("_", "-"), by_flag)], value) for key, value in content.items()]
-        return {option.name: option.read(value) for option, value in read if value is not None}
-    except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: no UTF-8, the 31st of June
-        raise InputError(f"--config {name}: {' '.join(str(error).split())}") from error
 
 
 def run_command(action: Callable[[], int | None], extra: str | None = None) -> int:

@@ -32,14 +32,9 @@ def today(flag: str, value: str = "") -> str:
 
 
 def answers() -> dict[str, str]:
-    """What to write for the names of other trainers, by name without dashes before it."""
+    """What to write for a name of other trainers, by name without dashes before it; for a value, by flag-value."""
     lines = Path(__file__).with_name("foreign.tsv").read_text(encoding="utf-8").splitlines()
     return {name: answer for answer, names in (line.split("\t") for line in lines) for name in names.split()}
-
-
-def why_not(flag: str, value: str) -> str:
-    """What to do instead of a value that an option does not take; "" if there is nothing to say."""
-    return answers().get(f"{flag.lstrip('-')}-{value}", "")
 
 
 def known_flag(flag: str, known: Collection[str]) -> str:

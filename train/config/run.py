@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, Literal
 
-from train.config.command import Command, Group, complete, file_values, options_of
+from train.config.command import Command, complete, option, options_of
 from train.encoder.pooling import AUTO, OF_TRAINING, POOLINGS, Head
 from train.objective.registry import LOSSES, NOISE_VIEWS, NOISES
 from una_fast.augment.radius import resolve_radius
@@ -34,195 +34,188 @@ PAPER_SETTINGS: dict[str, Any] = {"loss": "pairs", "alpha": 5, "beta": 0.5, "sur
 NEAR_MISS_SETTINGS: dict[str, Any] = {"loss": "margin", "similarity_distillation": 10.0, "alpha": 1, "beta": 0.12}
 NEAR_MISS_SETTINGS |= {"select": "random", "surface": "kept", "keep_punctuation": True}
 
-PRESETS = Group("Many options at once", role="call")
-DATA = Group("Data", role="source")
-FILES = Group("How files are read")
-WORDS = Group("Words")
-ENCODER = Group("Encoder")
-POSITIVE = Group("Positives")
-NEGATIVES = Group("Hard negatives")
-DRAWS = Group("How hard negatives are drawn")
-OBJECTIVE = Group("Objective")
-NOISE = Group("Noise on embeddings")
-OPTIMISATION = Group("Optimisation")
-EVALUATION = Group("Evaluation")
-HUB = Group("The hub", role="running")
-RUNNING = Group("Running", "Where and how the run is carried out. --resume accepts other values of these.", "running")
+FILES = "How files are read"
+WORDS = "Words"
+ENCODER = "Encoder"
+DRAWS = "How hard negatives are drawn"
 
 
 @dataclass(frozen=True)
 class Run:
     """Every option of `python -m train.ddp`."""
 
-    config: str = PRESETS.option("", metavar="FILE.yaml")
+    config: str = option("", "Many options at once", metavar="FILE.yaml", role="call")
     """options in a file, by the names below; the command line wins"""
-    paper: bool = PRESETS.option(False)
+    paper: bool = option(False, role="call")
     """the paper's settings, where you give no others: --loss pairs --alpha 5 --beta 0.5 --surface paper"""
 
-    corpus: tuple[str, ...] = DATA.option((), required=True, metavar="FILE")
+    corpus: tuple[str, ...] = option((), "Data", required=True, metavar="FILE", role="source")
     """files of text to train on: .txt, .csv, .tsv, .jsonl, .json or .parquet, a sentence a line; folders and globs"""
-    paraphrases: str = DATA.option("", metavar="FILE")
+    paraphrases: str = option("", metavar="FILE", role="source")
     """file, folder or glob whose line i is the positive of line i; default: the sentence itself"""
-    index: str = DATA.option("", role="running", metavar="FOLDER")
+    index: str = option("", role="running", metavar="FOLDER")
     """folder of the index, which is built if it is not there; default OUTPUT/index"""
 
-    column: str = FILES.option("text", metavar="NAME")
+    column: str = option("text", FILES, metavar="NAME")
     """column of the sentences in all files but .txt"""
-    quoting: bool | None = FILES.option(None)
+    quoting: bool | None = option(None)
     """a cell in quotation marks may hold line ends and delimiters; by default yes in .csv, and no in .tsv"""
-    max_document_bytes: int = FILES.option(MAX_DOCUMENT_BYTES, least=0, role="running")
+    max_document_bytes: int = option(MAX_DOCUMENT_BYTES, least=0, role="running")
     """longest document, in bytes of UTF-8; 0: any length"""
 
-    word_tokenizer: str = WORDS.option("treebank", metavar="NAME")
+    word_tokenizer: str = option("treebank", WORDS, metavar="NAME")
     """what splits a sentence into words: treebank, whitespace, rjieba (Chinese), fugashi (Japanese), pythainlp (Thai),
     or MODULE:FUNCTION, one of your own"""
-    lowercase: bool = WORDS.option(True)
+    lowercase: bool = option(True)
     """lower-case sentences before they are split into words"""
 
-    model: str = ENCODER.option("", role="source", required=True, metavar="NAME_OR_FOLDER")
+    model: str = option("", ENCODER, role="source", required=True, metavar="NAME_OR_FOLDER")
     """Hugging Face encoder to start from: its name on the hub, or the folder that holds it"""
-    pooling: str = ENCODER.option(
+    pooling: str = option(
         AUTO,
         choices={AUTO: "as the model's modules.json says, cls for a model without that file"}
         | {name: POOLINGS[known] for name, known in OF_TRAINING.items()},
     )
     """how the vectors of a sentence's tokens become its embedding"""
-    head: Head = ENCODER.option("auto")
+    head: Head = option("auto")
     """layer on the embedding in training, which best/ leaves out: mlp: Linear + tanh; none: no layer; auto: mlp with
     --pooling cls, as in SimCSE, and none with any other pooling"""
-    trust_remote_code: bool = ENCODER.option(False, role="running")
+    trust_remote_code: bool = option(False, role="running")
     """run Python code that the model brings along; without it, such a model is refused"""
-    max_length: int = ENCODER.option(32, least=3)
+    max_length: int = option(32, least=3)
     """sub-word tokens of a sentence, special tokens included; longer sentences are cut"""
-    dropout: float = ENCODER.option(0.1, least=0, below=1)
+    dropout: float = option(0.1, least=0, below=1)
     """probability of dropout in hidden states and attention"""
 
-    positives: str = POSITIVE.option(
+    positives: str = option(
         SAME,
+        "Positives",
         choices={SAME: "the sentence itself, or its line of --paraphrases"} | POSITIVES | {"MODULE:CLASS": OWN},
     )
     """what the positive of a sentence is; all but the first are drawn anew in every epoch"""
-    positives_strength: float = POSITIVE.option(0.1, above=0, most=1)
+    positives_strength: float = option(0.1, above=0, most=1)
     """share of a sentence's words that --positives changes"""
-    synonyms: str = POSITIVE.option("", metavar="FILE")
+    synonyms: str = option("", metavar="FILE")
     """synonyms for eda-synonym and eda-insert: lines of a word and its synonyms, between tabs; default: WordNet"""
 
-    augment: str | None = NEGATIVES.option(None, choices=HARD | {"none": "train without them", "MODULE:CLASS": OWN})
+    augment: str | None = option(
+        None, "Hard negatives", choices=HARD | {"none": "train without them", "MODULE:CLASS": OWN}
+    )
     """what makes hard negatives, by default una, or none with a loss that takes none, as simcse"""
-    alpha: int = NEGATIVES.option(1, least=0)
+    alpha: int = option(1, least=0)
     """add negatives in the first of every ALPHA optimiser steps; 1: in every step; 0: never"""
 
-    beta: float = DRAWS.option(0.3, least=0, most=1)
+    beta: float = option(0.3, DRAWS, least=0, most=1)
     """mean probability that a word of a negative is replaced"""
-    radius: int | float | str | None = DRAWS.option(None, above=0, metavar="N_OR_SHARE")
+    radius: int | float | str | None = option(None, above=0, metavar="N_OR_SHARE")
     """how far from a word its replacement may be: a number of ranks, or a share of all words such as 1%; default:
     1%, or the paper's 4000 ranks where 1% is more"""
-    select: Literal["tfidf", "random"] = DRAWS.option("tfidf")
+    select: Literal["tfidf", "random"] = option("tfidf")
     """words to replace: tfidf: the important ones more often; random: each with probability beta"""
-    replace: Literal["tfidf", "random"] = DRAWS.option("tfidf")
+    replace: Literal["tfidf", "random"] = option("tfidf")
     """replacements: tfidf: words of like importance, by --radius; random: any word of the corpus"""
-    variant: Literal["paper", "released"] = DRAWS.option("paper")
+    variant: Literal["paper", "released"] = option("paper")
     """make negatives as the paper says, or as the code that its authors released does"""
-    surface: Literal["kept", "paper"] = DRAWS.option("kept")
+    surface: Literal["kept", "paper"] = option("kept")
     """kept: a negative is the sentence as it is written, but for the words that are replaced; paper: it is words in
     lower case with spaces between, with NLTK's `` and '' for quotation marks"""
-    keep_punctuation: bool = DRAWS.option(False)
+    keep_punctuation: bool = option(False)
     """words without a letter or digit are neither replaced nor drawn; not with --variant released"""
-    keep_words: str = DRAWS.option("", metavar="FILE")
+    keep_words: str = option("", metavar="FILE")
     """file with a word a line (names, product numbers, stop words): these too are neither replaced nor drawn"""
-    same_script: bool = DRAWS.option(True)
+    same_script: bool = option(True)
     """with --surface kept: a word of a script without spaces (Chinese and Japanese, Thai, Lao, Burmese, Khmer) is
     replaced by words of that script alone, and no other word by such"""
 
-    loss: str = OBJECTIVE.option("triplet", choices=LOSSES | {"MODULE:FUNCTION": OWN})
+    loss: str = option("triplet", "Objective", choices=LOSSES | {"MODULE:FUNCTION": OWN})
     """what the loss compares"""
-    temperature: float = OBJECTIVE.option(0.05, above=0)
+    temperature: float = option(0.05, above=0)
     """number by which cosine similarities are divided"""
-    margin_weight: float = OBJECTIVE.option(1e-3, least=0)
+    margin_weight: float = option(1e-3, least=0)
     """weight of the margin of --loss soft, as in SNCSE"""
-    margin_least: float = OBJECTIVE.option(0.1, least=0, most=2)
+    margin_least: float = option(0.1, least=0, most=2)
     """--loss soft and margin: a negative's cosine is to be this much below the positive's"""
-    margin_most: float = OBJECTIVE.option(0.3, least=0, most=2)
+    margin_most: float = option(0.3, least=0, most=2)
     """--loss soft and margin: and at most this much below it"""
-    gate_sigma: float = OBJECTIVE.option(0.17, above=0, metavar="SIGMA")
+    gate_sigma: float = option(0.17, above=0, metavar="SIGMA")
     """--loss gated: with s the cosine of an anchor and its own negative, divided by --temperature, and b the same
     before training, the softmax gets s if s > b, else s (1 - exp(-(s - b)^2 / (2 SIGMA^2))), as in GCSE"""
-    similarity_distillation: float = OBJECTIVE.option(0.0, least=0)
+    similarity_distillation: float = option(0.0, least=0)
     """weight of the mean squared change, since before training, of cosines between a step's anchors"""
-    wise_ft: tuple[float, ...] = OBJECTIVE.option((), above=0, below=1, metavar="W")
+    wise_ft: tuple[float, ...] = option((), above=0, below=1, metavar="W")
     """after the last step, also score start + W (end - start) of the encoder's weights on --dev for each of these
     numbers, such as 0.25 0.5 0.75; best/ is the best of all (WiSE-FT)"""
-    mlm_weight: float = OBJECTIVE.option(0.0, least=0)
+    mlm_weight: float = option(0.0, least=0)
     """weight of an added masked-language-model loss of the sentences; SimCSE takes 0.1"""
 
-    noise: str = NOISE.option("none", choices={"none": "they stay as they are"} | NOISES)
+    noise: str = option("none", "Noise on embeddings", choices={"none": "they stay as they are"} | NOISES)
     """how embeddings are moved before the loss"""
-    noise_strength: float = NOISE.option(0.1, above=0, most=1)
+    noise_strength: float = option(0.1, above=0, most=1)
     """how far --noise moves an embedding"""
-    noise_view: str = NOISE.option("positive", choices=tuple(NOISE_VIEWS))
+    noise_view: str = option("positive", choices=tuple(NOISE_VIEWS))
     """whose embeddings --noise moves"""
 
-    batch_size: int = OPTIMISATION.option(64, least=2)
+    batch_size: int = option(64, "Optimisation", least=2)
     """number of sentences in a step, over all ranks together"""
-    learning_rate: float | None = OPTIMISATION.option(None, above=0, most=1)
+    learning_rate: float | None = option(None, above=0, most=1)
     """learning rate of AdamW; default 3e-5, or 5e-6 for the RoBERTa family"""
-    schedule: Schedule | None = OPTIMISATION.option(None)
+    schedule: Schedule | None = option(None)
     """learning rate after the warm-up: linear: it falls by the same amount in every step and ends at 0; cosine: it
     falls to 0 along half a cosine; constant: it stays; default linear, or constant for the RoBERTa family"""
-    warmup_steps: float = OPTIMISATION.option(0.0, least=0, metavar="N_OR_SHARE")
+    warmup_steps: float = option(0.0, least=0, metavar="N_OR_SHARE")
     """steps in which the learning rate rises from 0 at the beginning: a number, or a share of all steps below 1"""
-    weight_decay: float = OPTIMISATION.option(0.0, least=0)
+    weight_decay: float = option(0.0, least=0)
     """AdamW's weight decay of all weights but biases and those of LayerNorm"""
-    max_grad_norm: float = OPTIMISATION.option(0.0, least=0)
+    max_grad_norm: float = option(0.0, least=0)
     """scale the gradient of a step down to this norm where it is longer; 0: never"""
-    epochs: int = OPTIMISATION.option(1, least=1)
+    epochs: int = option(1, least=1)
     """passes over the corpus"""
-    max_steps: int | None = OPTIMISATION.option(None, least=1)
+    max_steps: int | None = option(None, least=1)
     """stop after this many optimiser steps if the epochs have more"""
-    seed: int = OPTIMISATION.option(42, least=0)
+    seed: int = option(42, least=0)
     """seed of the order of the data, the head, dropout and the negatives"""
-    seeds: tuple[int, ...] = OPTIMISATION.option((), least=0, role="running", metavar="N,N,...")
+    seeds: tuple[int, ...] = option((), least=0, role="running", metavar="N,N,...")
     """train a run for each of these seeds, in OUTPUT/seed-N, and show mean and standard deviation of the scores"""
-    precision: Literal["auto", "fp32", "bf16", "fp16"] = OPTIMISATION.option("auto")
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = option("auto")
     """number format of the encoder's arithmetic (autocast); weights stay in fp32; auto: bf16 where the device has it"""
-    grad_cache: int = OPTIMISATION.option(0, least=0)
+    grad_cache: int = option(0, least=0)
     """texts of a rank that are encoded at a time, each twice, so that a large batch fits into memory; 0: all, once.
     Accumulating gradients is no option: of small batches it is another loss, with fewer negatives for a sentence"""
 
-    dev: str = EVALUATION.option("", role="source", metavar="FILE")
+    dev: str = option("", "Evaluation", role="source", metavar="FILE")
     """scored pairs that choose best/: STS-B's csv, or lines of score<TAB>sentence<TAB>sentence"""
-    early_stopping_patience: int = EVALUATION.option(0, least=0)
+    early_stopping_patience: int = option(0, least=0)
     """stop after this many dev evaluations in a row of which none is the best so far; 0: never"""
-    eval_every: int = EVALUATION.option(100, least=1)
+    eval_every: int = option(100, least=1)
     """steps between two dev evaluations; one more evaluation follows the last step"""
-    evaluate: str = EVALUATION.option("", role="running", metavar="FOLDER")
+    evaluate: str = option("", role="running", metavar="FOLDER")
     """folder of SentEval's data, on which best/ is scored after the last step, into OUTPUT/evaluation.json"""
-    tasks: str = EVALUATION.option("sts", role="running", metavar="NAMES")
+    tasks: str = option("sts", role="running", metavar="NAMES")
     """tasks that --evaluate scores: sts, transfer, near-miss, full (sts and transfer), or names with commas between"""
 
-    push_to: str = HUB.option("", metavar="NAME")
+    push_to: str = option("", "The hub", metavar="NAME", role="running")
     """repository on the hub that gets best/ and its card at the end; with --seeds NAME-seed-N"""
-    push_private: bool = HUB.option(False)
+    push_private: bool = option(False, role="running")
     """make the repository of --push-to a private one"""
 
-    output: str = RUNNING.option("", required=True, metavar="FOLDER")
+    output: str = option("", "Running", required=True, metavar="FOLDER", role="running")
     """folder of the run: best/, last/, run.json, metrics.jsonl"""
-    nproc: int = RUNNING.option(1, least=1)
+    nproc: int = option(1, least=1, role="running")
     """number of ranks on this machine: one for each GPU, or processes that share the CPU's cores"""
-    device: Literal["auto", "cpu", "cuda"] = RUNNING.option("auto")
+    device: Literal["auto", "cpu", "cuda"] = option("auto", role="running")
     """where to train; auto: on the GPUs if there are any"""
-    compile: Literal["off", "on", "graphs"] = RUNNING.option("off")
+    compile: Literal["off", "on", "graphs"] = option("off", role="running")
     """torch.compile of the encoder, which takes minutes before the first step; graphs: on a GPU as CUDA graphs"""
-    deterministic: bool = RUNNING.option(True)
+    deterministic: bool = option(True, role="running")
     """on a GPU, add in the same order every time, without which --resume ends with other bits"""
-    save_every: int | None = RUNNING.option(None, least=1)
+    save_every: int | None = option(None, least=1, role="running")
     """steps between two checkpoints; default: at each dev evaluation, on a GPU at each tenth"""
-    report_to: str = RUNNING.option("tensorboard" if find_spec("tensorboard") else "none", metavar="NAMES")
+    report_to: str = option("tensorboard" if find_spec("tensorboard") else "none", metavar="NAMES", role="running")
     """what shows the figures of the run, with commas between: tensorboard (where it is installed, the default), wandb,
     trackio, mlflow, none, or MODULE:CLASS, one of your own"""
-    resume: bool = RUNNING.option(False, role="call")
+    resume: bool = option(False, role="call")
     """go on from the checkpoint in OUTPUT/last; with --seeds, do what is left"""
-    demo: bool = RUNNING.option(False, role="call")
+    demo: bool = option(False, role="call")
     """train offline: a packaged encoder, sentences of Python's documentation, a small dev set"""
 
     def identity(self) -> dict[str, Any]:
@@ -255,9 +248,7 @@ def parse(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") 
         InputError: an unknown option or key, a value of the wrong kind.
     """
     given = make_parser(prog).given(argv)
-    config, paper = given.pop("config", None), given.pop("paper", False)
-    in_file = {name: option for name, option in OPTIONS.items() if option.role != "call"}
-    return (PAPER_SETTINGS if paper else {}) | (file_values(config, in_file) if config else {}) | given
+    return (PAPER_SETTINGS if given.pop("paper", False) else {}) | given
 
 
 def make_run(values: Mapping[str, Any]) -> Run:

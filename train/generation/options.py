@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from train.config.command import Group, options_of
+from train.config.command import option, options_of
 from una_fast.errors import InputError
 
 MAX_LENGTH = 128  # tokens of a sentence, unless a preset has another limit; a sentence of Wikipedia has 30
@@ -28,17 +28,15 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 N_MODELS = {"paraphrase": 1, "back-translation": 2}  # kinds of text, and how many models each takes
 MODELS = {"paraphrase": "a seq2seq model", "back-translation": "two seq2seq models, there and back,"}
-FILES = Group("Input and output")
-SEARCH = Group("How text is made", "By beam search without sampling: a sentence gives the same text each time.")
-RUNNING = Group("Running", "Where and how the work is done. None of these changes the text.", "running")
 
 
 @dataclass(frozen=True)
 class Job:
     """The options of `python -m train.generate`."""
 
-    kind: str = FILES.option(
+    kind: str = option(
         None,
+        "Input and output",
         choices={"paraphrase": "by one model", "back-translation": "into another language and back, by two"},
         role="running",
         required=True,
@@ -46,30 +44,30 @@ class Job:
         metavar="KIND",
     )
     """kind of text that is written for every sentence"""
-    corpus: tuple[str, ...] = FILES.option((), role="source", required=True, metavar="FILE")
+    corpus: tuple[str, ...] = option((), role="source", required=True, metavar="FILE")
     """files of sentences, of the kinds that training takes, in the order of its --corpus"""
-    column: str = FILES.option("text", metavar="NAME")
+    column: str = option("text", metavar="NAME")
     """column of the sentences in a table"""
-    output: str = FILES.option("", role="running", required=True, metavar="FILE")
+    output: str = option("", role="running", required=True, metavar="FILE")
     """file to write, a .txt: line i is made from sentence i of the corpus"""
-    model: tuple[str, ...] = FILES.option((), role="source", metavar="NAME_OR_FOLDER")
+    model: tuple[str, ...] = option((), role="source", metavar="NAME_OR_FOLDER")
     """pegasus or t5 for paraphrases, opus-mt-fr for back-translations, which are the paper's models; or seq2seq models
     by name on the Hugging Face hub or by folder: for back-translations two, there and back"""
-    prefix: str | None = SEARCH.option(None)
+    prefix: str | None = option(None, "How text is made (by beam search: a sentence gives the same text each time)")
     """text to put before each sentence, as T5 models want it; default: the preset's, else none"""
-    beams: int | None = SEARCH.option(None, least=1, most=100)
+    beams: int | None = option(None, least=1, most=100)
     """beams of the search; default: the preset's, else 4"""
-    max_source_length: int | None = SEARCH.option(None, least=3)
+    max_source_length: int | None = option(None, least=3)
     """tokens of a sentence; longer ones are cut; default: the preset's, else 128"""
-    max_target_length: int | None = SEARCH.option(None, least=3)
+    max_target_length: int | None = option(None, least=3)
     """tokens that are written at most; default: the preset's, else 128"""
-    precision: Literal["fp32", "bf16"] = SEARCH.option("fp32")
+    precision: Literal["fp32", "bf16"] = option("fp32")
     """number format of the weights and of the arithmetic"""
-    device: str = RUNNING.option("auto")
+    device: str = option("auto", "Running (none of these changes the text)", role="running")
     """auto, cpu, cuda or cuda:N; auto: the first GPU if there is one"""
-    batch_tokens: int | None = RUNNING.option(None, least=1)
+    batch_tokens: int | None = option(None, least=1, role="running")
     """tokens of a batch's sentences, padding included, times beams; default 4096, on a GPU 32768"""
-    resume: bool = RUNNING.option(False, role="call")
+    resume: bool = option(False, role="call")
     """go on with what an earlier call left in OUTPUT.part"""
 
     def settings(self) -> dict[str, Any]:
