@@ -164,15 +164,15 @@ def augmenters():
 
 
 def augmented_by_python(una, sentence: str, epoch: int) -> str:
-    """The negative, made word by word; each distinct unseen word has a negative id of its own."""
+    """The negative, made word by word; each distinct unseen word has an id of its own, from V on."""
     words = word_tokenizer(una.index.word_tokenizer, una.index.lowercase).words(sentence)
     unseen: dict[str, int] = {}
-    known = una.index.term_ids
-    ids = np.array([known[w] if w in known else unseen.setdefault(w, -1 - len(unseen)) for w in words], dtype=ID)
+    known, n = una.index.term_ids, una.index.n_terms
+    ids = np.array([known[w] if w in known else unseen.setdefault(w, n + len(unseen)) for w in words], dtype=ID)
     key = np.array([xxhash.xxh3_64_intdigest(" ".join(words).encode())], dtype=np.uint64)
     kernel = Negatives(RaggedArray(ids, np.array([0, len(ids)])), una._config, numbers=key)
     out, _ = kernel.terms(np.array([0]), epoch)
-    return " ".join(una.index.terms[i] if i >= 0 else word for i, word in zip(out.tolist(), words, strict=True))
+    return " ".join(una.index.terms[i] if i < n else word for i, word in zip(out.tolist(), words, strict=True))
 
 
 @settings(max_examples=300)

@@ -93,6 +93,17 @@ def test_a_law_may_leave_words_out_with_the_papers_surface():
         law(index).texts([0])
 
 
+def test_a_law_may_move_words_that_the_index_has_not_seen():
+    @numba.cfunc(ROW)
+    def backwards(ids, n, key, idf, max_tfidf, document_frequency, n_terms, out):
+        for k in range(n):
+            out[k] = ids[n - 1 - k]
+        return n
+
+    law = una_fast.numba_augmentation(backwards)(una_fast.build_index(["a b c d"]))
+    assert law.augment(["A unseen, word b"]) == ["B word, unseen a"]
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_what_a_law_must_not_do_is_refused(capfd):
     def make(returned, written):

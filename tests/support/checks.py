@@ -167,7 +167,7 @@ def check_unseen(rows, text, setting, radius):
     scores = score(rows)
     n_terms = len(scores.idf)
     text = [[t if isinstance(t, str) else t % n_terms for t in row] for row in text]
-    words = ragged([[t if isinstance(t, int) else -1 - "abc".index(t) for t in row] for row in text])
+    words = ragged(ids_of(text, n_terms))
     setting = with_fixed(setting, n_terms)
     rules = sampling_config(scores, len(rows), radius=radius, **setting)
     groups = groups_of(word in setting["fixed"] for word in "abc")
@@ -175,7 +175,12 @@ def check_unseen(rows, text, setting, radius):
     backwards = numbers[::-1].astype(np.uint64).copy()  # the draws of a row are those of its number
     out, _ = Negatives(words, rules, numbers=backwards, unseen_groups=groups).terms(numbers, 0)
     expected = reference_negatives(text, scores, len(rows), radius, setting, 7, 0, numbers=backwards.tolist())
-    assert out.tolist() == [t if isinstance(t, int) else -1 - "abc".index(t) for row in expected for t in row]
+    assert out.tolist() == [t for row in ids_of(expected, n_terms) for t in row]
+
+
+def ids_of(text, n_terms):
+    """The ids of rows of text, of which letters are unseen words."""
+    return [[t if isinstance(t, int) else n_terms + "abc".index(t) for t in row] for row in text]
 
 
 def check_token_writes(terms, first_terms, rows, length, pads_left):

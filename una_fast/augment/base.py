@@ -172,7 +172,7 @@ class KernelAugmentation(TextAugmentation):
 
     @abstractmethod
     def _kernel_of(self, source: Rows) -> RowKernel:
-        """Draws rows of `source`, as int32 ids; -1 - k is unseen word k."""
+        """Draws rows of `source`, as int32 ids; V + k is unseen word k."""
 
     def _draw(self, source: Rows, rows: np.ndarray, key: SampleKey) -> RaggedArray:
         """int32 ids of the augmented `rows` of `source`."""

@@ -86,7 +86,7 @@ def explain_words(una: Any, source: Rows, new: np.ndarray, key: SampleKey) -> li
         near = [(index.terms[i], float(index.max_tfidf[i])) for i in shown]
         replacement = replacements[k] if draw < probability else None
         explanations.append(
-            WordExplanation(word, term >= 0, float(z[k]), probability, reasons[k], window, near, draw, replacement)
+            WordExplanation(word, term < index.n_terms, float(z[k]), probability, reasons[k], window, near, draw, replacement)
         )
     return explanations
 

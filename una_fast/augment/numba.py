@@ -13,9 +13,8 @@ from typing import Any, Literal
 import numpy as np
 
 from una_fast._kernels.draws.custom import CustomRows
-from una_fast.arrays import RaggedArray
 from una_fast.augment.base import KernelAugmentation, check_arguments
-from una_fast.augment.counter_rng import SampleKey, integer
+from una_fast.augment.counter_rng import integer
 from una_fast.augment.rows import Rows
 from una_fast.errors import InputError
 from una_fast.imports import import_object, naming_extras
@@ -186,27 +185,15 @@ class NumbaAugmentation(KernelAugmentation):
         self._kernel = self._kernel_of(self._documents)
 
     def _kernel_of(self, source: Rows) -> CustomRows:
-        """An unseen word has a negative id, and in the kernel one from V on."""
-        index, words, n_unseen = self.index, source.words, len(source.unseen)
+        index, n_unseen = self.index, len(source.unseen)
         idf, max_tfidf, frequency = index.idf, index.max_tfidf, index.document_frequency
         if n_unseen:
-            words = RaggedArray(self._mirrored(words.values, words.values < 0), words.indptr)
             idf = np.append(idf, [float(inverse_document_frequency(1, index.n_documents))] * n_unseen)
             max_tfidf = np.append(max_tfidf, [np.median(max_tfidf[frequency == frequency.min()])] * n_unseen)
             frequency = np.append(frequency, [1] * n_unseen)
         tables, tokens = (idf, max_tfidf, frequency), self._surface.term_tokens if source.keys is None else None
         keeps_length = self._settings["surface"] == "kept"
-        return CustomRows(words, self._draw_row, keeps_length, *tables, index.n_terms, self._seed, tokens, source.keys)
-
-    def _draw(self, source: Rows, rows: np.ndarray, key: SampleKey) -> RaggedArray:
-        drawn = super()._draw(source, rows, key)
-        if not len(source.unseen):
-            return drawn
-        return RaggedArray(self._mirrored(drawn.values, drawn.values >= self.index.n_terms), drawn.indptr)
-
-    def _mirrored(self, ids: np.ndarray, unseen: np.ndarray) -> np.ndarray:
-        """The ids, of which the `unseen`, bool, become V + k from -1 - k, or the other way round."""
-        return np.where(unseen, self.index.n_terms - 1 - ids, ids)
+        return CustomRows(source.words, self._draw_row, keeps_length, *tables, index.n_terms, self._seed, tokens, source.keys)
 
     def _shown_settings(self) -> dict[str, Any]:
         return {"draw_row": self._draw_row.__qualname__, **super()._shown_settings()}

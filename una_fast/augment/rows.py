@@ -1,4 +1,4 @@
-"""Sentences as rows of ids: the documents of an index, or any text; words that the index has not seen are negative."""
+"""Sentences as rows of ids: the documents of an index, or any text; words that the index has not seen have ids from V on."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Rows:
     """Sentences whose words are ids.
 
     terms: of the index; chunks, sentences: `StringTable` and `RaggedArray`, row i is the chunks ``sentences[i]`` with
-    spaces between; words: `RaggedArray` int32, a term's id, or -1 - k for word k of `unseen`; keys: uint64 (N,), the
+    spaces between; words: `RaggedArray` int32, a term's id, or V + k for word k of `unseen`; keys: uint64 (N,), the
     hash of each row's words, which stands for its row number in the draws; None: the number itself.
     """
 
@@ -46,7 +46,8 @@ class Rows:
 
     def strings(self, ids: np.ndarray) -> list[str]:
         """The words of these ids."""
-        return [self.terms[i] if i >= 0 else self.unseen[-1 - i] for i in ids.tolist()]
+        n = len(self.terms)
+        return [self.terms[i] if i < n else self.unseen[i - n] for i in ids.tolist()]
 
     def spell(self, ids: RaggedArray) -> StringTable:
         """The words of each row of ids, joined by spaces."""
@@ -72,7 +73,7 @@ def read_rows(sentences: Iterable[str], index: Index, split: WordTokenizer) -> R
     vocabulary, words = split_texts(texts, split)
     known = index.term_ids.find(vocabulary)
     new = np.flatnonzero(known < 0)
-    known[new] = -1 - np.arange(len(new), dtype=ID)
+    known[new] = index.n_terms + np.arange(len(new), dtype=ID)
     rows = Rows(
         index.terms,
         StringTable(np.frombuffer(b"".join(texts), dtype=np.uint8), row_bounds([*map(len, texts)])),

@@ -32,7 +32,7 @@ cdef enum:
 cdef class Negatives(RowKernel):
     """Makes the negatives of rows of words with the scores and settings in `config`.
 
-    words, tokens, numbers: of `RowKernel`; an id -1 - k is unseen word k. weighted: uint32 (T,), all words
+    words, tokens, numbers: of `RowKernel`; an id V + k is unseen word k. weighted: uint32 (T,), all words
     of an index with their probabilities (see `probability.fill_weighted`); None: the probabilities of each row are
     computed, which makes the same draws. unseen_groups: uint8, the group of each unseen word, needed if the config has
     groups.
@@ -42,15 +42,15 @@ cdef class Negatives(RowKernel):
     cdef const uint32_t[::1] weighted
     cdef const uint8_t[::1] unseen_groups
     cdef int id_bits
-    cdef int64_t n_unseen
 
     def __init__(self, words, SamplingConfig config, TermTokens tokens=None, weighted=None, numbers=None,
                  unseen_groups=None):
         RowKernel.__init__(self, words, config.seed, tokens, numbers)
         self.config, self.id_bits = config, id_bits(config.scores.shape[0])
         self.weighted, self.unseen_groups = weighted, unseen_groups
-        self.n_unseen = 0 if numbers is None else -min(0, np.min(words.values, initial=0))
-        self.n_ids = self.n_unseen + config.idf.shape[0]
+        self.n_ids = config.idf.shape[0]
+        if numbers is not None:  # any text
+            self.n_ids = max(self.n_ids, np.max(words.values, initial=0) + 1)
         if weighted is not None:
             self.read_first = weighted.view(np.int32)
 
@@ -68,7 +68,7 @@ cdef class Negatives(RowKernel):
                 return n
         memcpy(out, ids, n * sizeof(int32_t))
         length = self.indptr[row + 1] - self.indptr[row]
-        fill_probabilities(self.config, &work.latest[self.n_unseen], chosen, ids, length, &work.first[0], &work.z[0],
+        fill_probabilities(self.config, &work.latest[0], chosen, ids, length, &work.first[0], &work.z[0],
                            &work.p[0], self.unseen_groups)
         n_chosen = choose_exactly(self.config.released, key, &work.first[0], &work.p[0], n, chosen)
         replace_chosen(self.config, records, key, ids, n, &work.z[0], chosen, n_chosen, out, self.unseen_groups)
@@ -133,7 +133,7 @@ cdef int replace_chosen(SamplingConfig config, const int32_t* records, uint64_t 
         k = chosen[i] >> 1
         new = -1
         group = group_of(config, ids[k], unseen_groups)
-        if by_rank and ids[k] >= 0:  # the first candidate, which `draw_term` too would take
+        if by_rank and ids[k] < n_terms:  # the first candidate, which `draw_term` too would take
             start = max(0, ids[k] - radius)
             new = <int32_t>accepted(blocks, scores, draw64(key, k, 1), start, min(n_terms, ids[k] + 1 + radius) - start)
             if new >= 0 and not is_candidate(config, new, -1 if released else ids[k], group):
@@ -166,7 +166,7 @@ cdef int64_t draw_term(SamplingConfig config, uint64_t key, int64_t position, in
     """Draw a replacement for `term` from its window, each candidate with a probability proportional to its score.
 
     The paper's variant never draws `term` itself; the released code's variant may. position: place of the word in its
-    row; score: tf-idf of the word, from which an unseen word (term < 0) gets its window; group: of the word.
+    row; score: tf-idf of the word, from which an unseen word (term >= V) gets its window; group: of the word.
     """
     cdef Window window
     cdef int64_t excluded = -1 if config.released else term, number, candidate

@@ -35,10 +35,11 @@ cdef class SamplingConfig:
 
 
 cdef inline uint8_t group_of(SamplingConfig config, int64_t id, const uint8_t[::1] unseen_groups) noexcept nogil:
-    """The group of a term of the index, or of the unseen word -1 - id."""
+    """The group of a term of the index, or of an unseen word, whose ids begin at V."""
+    cdef int64_t n_terms = config.scores.shape[0]
     if not config.has_groups:
         return ANY_GROUP
-    return config.groups[id] if id >= 0 else unseen_groups[-1 - id]
+    return config.groups[id] if id < n_terms else unseen_groups[id - n_terms]
 
 
 cdef inline bint is_candidate(SamplingConfig config, int64_t term, int64_t excluded, uint8_t group) noexcept nogil:

@@ -50,13 +50,13 @@ cdef class SamplingConfig:
     cdef int find_window(self, int64_t term, double score, Window *window) except -1 nogil:
         """Set `window` to the ids of the candidates for `term`.
 
-        The window of an unseen word (term < 0) lies around the place that its tf-idf, `score`, would have in the
+        The window of an unseen word (term >= V) lies around the place that its tf-idf, `score`, would have in the
         ranking: before the first term with a lower score. For other terms, `score` is not used.
         """
         cdef int64_t n_terms = self.scores.shape[0], low = 0, high = n_terms, middle
         if self.random_replace:
             window.start, window.stop = 0, n_terms
-        elif term >= 0:
+        elif term < n_terms:
             window.start, window.stop = max(0, term - self.radius), min(n_terms, term + 1 + self.radius)
         else:
             while low < high:
@@ -83,7 +83,7 @@ cdef class SamplingConfig:
     def window(self, int64_t term, double score=0.0, const uint8_t[::1] unseen_groups=None):
         """(start, stop): the candidates of `term` are the ids ``start .. stop - 1``.
 
-        For an unseen word `term` is below 0, `score` is its tf-idf, and `unseen_groups` as the kernels take it.
+        For an unseen word `term` is V or more, `score` is its tf-idf, and `unseen_groups` as the kernels take it.
         """
         cdef Window window
         self.find_window(term, score, &window)
@@ -127,7 +127,7 @@ cdef int fill_probabilities(SamplingConfig config, int32_t* latest, int32_t* rep
     cdef double lowest = INFINITY, top = -1.0, total = 0.0, scale
     cdef bint uniform, fixed
     for k in range(n):
-        una_prefetch(&config.idf[max(ids[k], 0)])
+        una_prefetch(&config.idf[0] + ids[k])
         una_prefetch(&latest[ids[k]])
     find_first(latest, ids, n, first)
     fill_tfidf(config, repeats, ids, n, first, z, p)
@@ -161,15 +161,15 @@ cdef int fill_probabilities(SamplingConfig config, int32_t* latest, int32_t* rep
 
 cdef int fill_tfidf(SamplingConfig config, int32_t* repeats, const int32_t* ids, int64_t n, const int32_t* first,
                     double* z, double* count) except -1 nogil:
-    """Fill z with ln(1 + n_t / n) idf (equation 2) at each place of the row. Negative ids are unseen words.
+    """Fill z with ln(1 + n_t / n) idf (equation 2) at each place of the row. Ids from V on are unseen words.
 
     The first loop scores each word as if it occurred once; the other loops correct the words that occur several times.
     In one loop for both, the branch for repeated words would be mispredicted at each of them. repeats, count: scratch.
     """
-    cdef int64_t k, i, n_repeats = 0
+    cdef int64_t k, i, n_repeats = 0, n_terms = config.idf.shape[0]
     cdef double once = config.tf(1, n)
     for k in range(n):
-        z[k] = once * (config.idf[ids[k]] if ids[k] >= 0 else config.unseen_idf)
+        z[k] = once * (config.idf[ids[k]] if ids[k] < n_terms else config.unseen_idf)
         count[k] = 1.0
         repeats[n_repeats] = <int32_t>k
         n_repeats += first[k] != k
@@ -177,7 +177,7 @@ cdef int fill_tfidf(SamplingConfig config, int32_t* repeats, const int32_t* ids,
         count[first[repeats[i]]] += 1.0
     for i in range(n_repeats):
         k = first[repeats[i]]
-        z[k] = config.tf(<int64_t>count[k], n) * (config.idf[ids[k]] if ids[k] >= 0 else config.unseen_idf)
+        z[k] = config.tf(<int64_t>count[k], n) * (config.idf[ids[k]] if ids[k] < n_terms else config.unseen_idf)
         z[repeats[i]] = z[k]
     return 0
 
@@ -185,14 +185,14 @@ cdef int fill_tfidf(SamplingConfig config, int32_t* repeats, const int32_t* ids,
 def replacement_probabilities(SamplingConfig config, words, const uint8_t[::1] unseen_groups=None):
     """(first int32, z float64, p float64), all (T,), for the rows of `words`, `RaggedArray` int32.
 
-    An id below 0 is an unseen word. first: for each word the first place of its term in its row, counted from 0; z:
+    An id from V on is an unseen word. first: for each word the first place of its term in its row, counted from 0; z:
     tf-idf (equation 2); p: replacement probability (equations 3 and 4). unseen_groups: uint8, the group of
     each unseen word, needed if the config has groups.
     """
     cdef const int32_t[::1] ids = words.values
     cdef const int64_t[::1] indptr = words.indptr
-    cdef int64_t n_unseen = -min(0, np.min(ids, initial=0)), row, at, n
-    cdef int32_t[::1] latest = np.empty(n_unseen + config.idf.shape[0], dtype=np.int32)
+    cdef int64_t row, at, n
+    cdef int32_t[::1] latest = np.empty(max(config.idf.shape[0], np.max(ids, initial=0) + 1), dtype=np.int32)
     cdef int32_t[::1] repeats = np.empty(np.max(np.diff(indptr), initial=0) + 1, dtype=np.int32)
     cdef int32_t[::1] first = np.empty(ids.shape[0], dtype=np.int32)
     cdef double[:, ::1] weights = np.empty((2, ids.shape[0]))
@@ -200,7 +200,7 @@ def replacement_probabilities(SamplingConfig config, words, const uint8_t[::1] u
         for row in range(indptr.shape[0] - 1):
             at, n = indptr[row], indptr[row + 1] - indptr[row]
             if n > 0:
-                fill_probabilities(config, &latest[n_unseen], &repeats[0], &ids[at], n, &first[at], &weights[0, at],
+                fill_probabilities(config, &latest[0], &repeats[0], &ids[at], n, &first[at], &weights[0, at],
                                    &weights[1, at], unseen_groups)
     return np.asarray(first), *np.asarray(weights)
 

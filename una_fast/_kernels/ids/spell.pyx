@@ -10,13 +10,13 @@ def spell_rows(const int32_t[::1] ids, const int64_t[::1] indptr, const unsigned
                const int64_t[::1] offsets, const unsigned char[::1] other_utf8, const int64_t[::1] other_offsets):
     """Returns (text uint8 (T,), bounds int64 (N + 1,)): row i of `ids` is spelt ``text[bounds[i]:bounds[i + 1]]``.
 
-    Row i has the ids ``ids[indptr[i]:indptr[i + 1]]``, int32. An id k of at least 0 is the string
-    ``utf8[offsets[k]:offsets[k + 1]]``; a negative id k is string -1 - k of the table `other_utf8`, `other_offsets`.
+    Row i has the ids ``ids[indptr[i]:indptr[i + 1]]``, int32. An id k below V is the string
+    ``utf8[offsets[k]:offsets[k + 1]]``; an id V + k is string k of the table `other_utf8`, `other_offsets`.
     """
-    cdef int64_t row, k, capacity = ids.shape[0], end = 0
+    cdef int64_t row, k, capacity = ids.shape[0], end = 0, n = offsets.shape[0] - 1
     with nogil:
         for k in range(ids.shape[0]):
-            capacity += size(offsets, ids[k]) if ids[k] >= 0 else size(other_offsets, -1 - ids[k])
+            capacity += size(offsets, ids[k]) if ids[k] < n else size(other_offsets, ids[k] - n)
     text, bounds_array = np.empty(capacity, dtype=np.uint8), np.zeros(indptr.shape[0], dtype=np.int64)
     cdef unsigned char[::1] out = text
     cdef int64_t[::1] bounds = bounds_array
@@ -26,10 +26,10 @@ def spell_rows(const int32_t[::1] ids, const int64_t[::1] indptr, const unsigned
                 if k > indptr[row]:
                     out[end] = c' '
                     end += 1
-                if ids[k] >= 0:
+                if ids[k] < n:
                     end += copy(utf8, offsets, ids[k], out, end)
                 else:
-                    end += copy(other_utf8, other_offsets, -1 - ids[k], out, end)
+                    end += copy(other_utf8, other_offsets, ids[k] - n, out, end)
             bounds[row + 1] = end
     return text[:end], bounds_array
 

@@ -169,7 +169,7 @@ cdef class RowWriter:
     """Writes rows of text, words of which were replaced, with case and spacing. Threads may share one object.
 
     chunks, sentences: `StringTable` and `RaggedArray`, row i is ``" ".join(chunks[k] for k in sentences[i])``; words:
-    `RaggedArray`, the words of each row, a number of `terms` or -1 - k for word k of `unseen`; strings: V terms as they
+    `RaggedArray`, the words of each row, a number of `terms` or V + k for word k of `unseen`; strings: V terms as they
     are spelled where they are drawn, in each of the three cases: 3 V strings; characters: uint32, what is known of each
     character; lowered: whether the words are in lower case; subwords: of a tokenizer; None: no ids.
     """
@@ -279,12 +279,11 @@ cdef class RowWriter:
         cdef int64_t k, n, end, at = 0
         cdef bint is_mark
         for k in range(n_words):
-            if words[k] >= 0:
-                word, n = &self.term_utf8[0] + self.term_offsets[words[k]], (
-                    self.term_offsets[words[k] + 1] - self.term_offsets[words[k]])
+            if words[k] < self.n_terms:
+                word = &self.term_utf8[0] + self.term_offsets[words[k]]
+                n = self.term_offsets[words[k] + 1] - self.term_offsets[words[k]]
             else:
-                word, n = &self.unseen_utf8[0] + self.unseen_offsets[-1 - words[k]], (
-                    self.unseen_offsets[-words[k]] - self.unseen_offsets[-1 - words[k]])
+                word = self.unseen_word(words[k], &n)
             is_mark, end = n == 2 and word[0] == word[1] and (word[0] == c"'" or word[0] == c'`'), -1
             while end < 0:
                 end = self.match(out, at, word, n)
@@ -297,6 +296,11 @@ cdef class RowWriter:
             out.word_starts[k], out.word_stops[k] = at, end
             at = end
         return True
+
+    cdef inline const uint8_t* unseen_word(self, int64_t id, int64_t* n) noexcept nogil:
+        """The word of an id from V on, and its size in bytes."""
+        n[0] = self.unseen_offsets[id - self.n_terms + 1] - self.unseen_offsets[id - self.n_terms]
+        return &self.unseen_utf8[0] + self.unseen_offsets[id - self.n_terms]
 
     cdef inline int64_t match(self, Written out, int64_t at, const uint8_t* word, int64_t n) noexcept nogil:
         """Where a word that starts at `at` of the line ends; -1 if it does not start there."""
@@ -326,23 +330,26 @@ cdef class RowWriter:
     cdef int write_words(self, Written out, int64_t at, int64_t end, const int32_t* old, const int32_t* new,
                          int64_t w, int64_t stop) except -1 nogil:
         """Write the line from `at` to `end`, with its words from `w` to `stop`, and the units of what is written."""
-        cdef int64_t k, n_kept, string = 0, case = 0
+        cdef int64_t k, n_kept, string = 0, size = 0
         cdef bint changed, is_glued, last_changed = False
         cdef uint32_t last, first
         cdef const uint8_t* following
+        cdef const uint8_t* spelled = NULL
         for k in range(w, stop):
             n_kept, changed = out.word_stops[k] - out.word_starts[k], new[k] != old[k]
+            if changed and new[k] < self.n_terms:
+                string = self.case_of(&out.line[out.word_starts[k]], n_kept) * self.n_terms + new[k]
+                spelled = &self.string_utf8[self.string_offsets[string]]
+                size = self.string_offsets[string + 1] - self.string_offsets[string]
+            elif changed:  # a law may move an unseen word
+                spelled = self.unseen_word(new[k], &size)
             if changed:
-                case = self.case_of(&out.line[out.word_starts[k]], n_kept)
                 n_kept = opening(&out.line[out.word_starts[k]], n_kept)
-                string = case * self.n_terms + new[k]
             if out.word_starts[k] > at:
                 out.extend_unit(-1)
                 out.put(&out.line[at], out.word_starts[k] - at)
             elif k > w:
-                following = &out.line[at]
-                if n_kept == 0:
-                    following = &self.string_utf8[self.string_offsets[string]]
+                following = spelled if n_kept == 0 else &out.line[at]
                 last, first = out.last(), character(following)
                 is_glued = (changed or last_changed) and not (self.characters[last] | self.characters[first]) & IS_APART
                 if out.room >= 0 and (is_glued or self.cuts(last) or self.cuts(first)):
@@ -352,8 +359,7 @@ cdef class RowWriter:
             out.extend_unit(new[k] if out.room >= 0 and changed and n_kept == 0 and self.subwords.alike[string] else -1)
             out.put(&out.line[out.word_starts[k]], n_kept)
             if changed:
-                out.put(&self.string_utf8[self.string_offsets[string]],
-                        self.string_offsets[string + 1] - self.string_offsets[string])
+                out.put(spelled, size)
             at, last_changed = out.word_stops[k], changed
         if end > at:
             out.extend_unit(-1)
