@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, get_origin,
 import numpy as np
 
 from una_fast._kernels.draws.rows import RowKernel
+from una_fast._kernels.ids.emit import TermTokens
 from una_fast.arrays import RaggedArray
 from una_fast.augment.counter_rng import CounterRNG, SampleKey, seed_of, takes_draw_set
 from una_fast.augment.kept_words import KeptWords
 from una_fast.augment.rows import Rows, documents_of, read_rows
-from una_fast.augment.surface import QUOTES, KeptSurface, PaperSurface
+from una_fast.augment.surface import QUOTES, KeptSurface
 from una_fast.corpus.word_tokenizers import word_tokenizer
 from una_fast.errors import InputError
 from una_fast.index.index import Index
@@ -157,18 +158,20 @@ class Edited:
 
 
 class KernelAugmentation(TextAugmentation):
-    """An augmentation whose rows a compiled kernel draws, which threads share.
+    """An augmentation whose rows a compiled kernel draws, which threads share; a subclass says by `_kernel_of` which.
 
-    A subclass says by `_kernel_of` which kernel, and sets `_kernel`, that of the documents. surface: of its texts.
+    surface: of its texts: "kept", or "paper" for each word as the index has it, with spaces between.
     """
-
-    _kernel: RowKernel
 
     def __init__(self, index: Index, surface: str, **settings: Any):
         super().__init__(index, surface=surface, **settings)
         self._threads = RowThreads(n_cores(self._settings["n_jobs"]), ROWS_A_THREAD)
-        tokens = self.tokens if self.tokens is not None and self.tokens.by_word else None
-        self._surface = (KeptSurface if surface == "kept" else PaperSurface)(index, self._documents, tokens)
+        self._by_word = tokens = self.tokens if self.tokens is not None and self.tokens.by_word else None
+        self._surface = KeptSurface(index, self._documents, tokens) if surface == "kept" else None
+        self._term_tokens = None  # with which the kernel itself writes the ids of what it draws
+        if tokens is not None and self._surface is None:
+            self._term_tokens = TermTokens(tokens.terms, index.n_terms, tokens.frame)
+        self._kernel = self._kernel_of(self._documents)
 
     @abstractmethod
     def _kernel_of(self, source: Rows) -> RowKernel:
@@ -180,16 +183,24 @@ class KernelAugmentation(TextAugmentation):
         return RaggedArray(*kernel.terms(rows, key.epoch, key.sample_index))
 
     def _texts(self, source: Rows, rows: np.ndarray, key: SampleKey) -> list[str]:
-        return self._surface.texts(source, rows, self._draw(source, rows, key))
+        return self._written(source, rows, self._draw(source, rows, key))
+
+    def _written(self, source: Rows, rows: np.ndarray, drawn: RaggedArray) -> list[str]:
+        """The texts of `drawn`, the ids of the augmented `rows` of `source`."""
+        return self._surface.texts(source, rows, drawn) if self._surface is not None else [*source.spell(drawn)]
 
     def _fill(self, rows: np.ndarray, key: SampleKey, input_ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
         """As above; the kernel cannot write some lines, and none if the tokenizer's ids are not made word by word."""
         left = np.ones(len(rows), dtype=np.uint8)
 
         def fill(part: slice) -> None:
-            self._surface.fill(self._kernel, rows[part], key, input_ids[part], attention_mask[part], left[part])
+            batch = input_ids[part], attention_mask[part], left[part]
+            if self._surface is not None:
+                self._surface.fill(self._kernel, rows[part], key, *batch)
+            else:
+                self._kernel.token_ids(rows[part], key.epoch, *batch, key.sample_index)
 
-        if self.tokens is not None and self.tokens.by_word:
+        if self._by_word is not None:
             self._threads.run(fill, len(rows))
         return np.flatnonzero(left)
 

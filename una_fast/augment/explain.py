@@ -80,13 +80,13 @@ def explain_words(una: Any, source: Rows, new: np.ndarray, key: SampleKey) -> li
     reasons, explanations = _reasons(config, first, z, p, words, una.kept_words), []
     for k, (term, word) in enumerate(zip(source.words.values.tolist(), words, strict=True)):
         draw, probability = float(draws[first[k]]), float(p[k])
-        window = config.window(term, float(z[k]), unseen_groups)
+        seen, window = term < index.n_terms, config.window(term, float(z[k]), unseen_groups)
         ids = config.candidates(window, term, unseen_groups)  # without those that cannot be drawn
         shown = ids[np.unique(np.linspace(0, len(ids) - 1, SHOWN).round().astype(int))].tolist()
         near = [(index.terms[i], float(index.max_tfidf[i])) for i in shown]
         replacement = replacements[k] if draw < probability else None
         explanations.append(
-            WordExplanation(word, term < index.n_terms, float(z[k]), probability, reasons[k], window, near, draw, replacement)
+            WordExplanation(word, seen, float(z[k]), probability, reasons[k], window, near, draw, replacement)
         )
     return explanations
 

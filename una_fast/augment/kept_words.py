@@ -32,9 +32,9 @@ class KeptWords:
         return self.punctuation or bool(self.words)
 
     def among(self, words: Sequence[str]) -> np.ndarray:
-        """Whether each word is kept: bool (n,)."""
-        listed = np.array([word in self.words for word in words], dtype=bool)
-        return listed | is_punctuation(words) if self.punctuation else listed
+        """Whether each word is kept: bool (n,). Punctuation has no letter and no digit of any script."""
+        kept = (word in self.words or (self.punctuation and not any(map(str.isalnum, word))) for word in words)
+        return np.fromiter(kept, bool, len(words))
 
     def terms(self, index: Index) -> np.ndarray:
         """Whether each term of an index is kept: bool (V,)."""
@@ -56,12 +56,16 @@ def read_words(source: str | Path | Iterable[str]) -> frozenset[str]:
         InputError: the file cannot be read, or an item is not one word.
 
     """
-    if not isinstance(source, str | Path):
-        return frozenset(_word(item, f"item {number}") for number, item in enumerate(source, 1))
-    if source == "":
-        return frozenset()
-    lines = read_lines("keep_words", source, "a file with a word a line")
-    return frozenset(_word(line, f"{source}, line {number}") for number, line in lines)
+    if isinstance(source, Path) or (isinstance(source, str) and source):
+        place, words = f"{source}, line", dict(read_lines("keep_words", source, "a file with a word a line"))
+    else:
+        place, words = "item", dict(enumerate(source, 1))
+    for number, word in words.items():
+        if not isinstance(word, str) or len(word.split()) != 1:
+            raise InputError(
+                f"keep_words: {place} {number}: {word!r} is not one word: give words as Index.words has them"
+            )
+    return frozenset(map(str.strip, words.values()))
 
 
 def read_lines(setting: str, file: str | Path, what: str) -> list[tuple[int, str]]:
@@ -77,14 +81,3 @@ def read_lines(setting: str, file: str | Path, what: str) -> list[tuple[int, str
         reason = error.strerror or error if isinstance(error, OSError) else "not UTF-8"
         raise InputError(f"{setting}: {file}: {reason}: give {what}") from error
     return [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
-
-
-def _word(item: str, place: str) -> str:
-    if not isinstance(item, str) or len(item.split()) != 1:
-        raise InputError(f"keep_words: {place}: {item!r} is not one word: give words as Index.words has them")
-    return item.strip()
-
-
-def is_punctuation(words: Sequence[str]) -> np.ndarray:
-    """True for each word that holds no letter and no digit of any script (`str.isalnum`): bool (n,)."""
-    return np.array([not any(map(str.isalnum, word)) for word in words], dtype=bool)

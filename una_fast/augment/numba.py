@@ -182,18 +182,17 @@ class NumbaAugmentation(KernelAugmentation):
         check_arguments(NumbaAugmentation.__init__, index, {"surface": surface})
         self._draw_row, self._seed = draw_row, integer("seed", seed) % 2**64
         super().__init__(index, surface, seed=seed, tokenizer=tokenizer, n_jobs=n_jobs)
-        self._kernel = self._kernel_of(self._documents)
 
     def _kernel_of(self, source: Rows) -> CustomRows:
         index, n_unseen = self.index, len(source.unseen)
-        idf, max_tfidf, frequency = index.idf, index.max_tfidf, index.document_frequency
+        tables = [index.idf, index.max_tfidf, index.document_frequency]
         if n_unseen:
-            idf = np.append(idf, [float(inverse_document_frequency(1, index.n_documents))] * n_unseen)
-            max_tfidf = np.append(max_tfidf, [np.median(max_tfidf[frequency == frequency.min()])] * n_unseen)
-            frequency = np.append(frequency, [1] * n_unseen)
-        tables, tokens = (idf, max_tfidf, frequency), self._surface.term_tokens if source.keys is None else None
+            rarest = index.max_tfidf[index.document_frequency == index.document_frequency.min()]
+            of_unseen = float(inverse_document_frequency(1, index.n_documents)), np.median(rarest), 1
+            tables = [np.append(table, [value] * n_unseen) for table, value in zip(tables, of_unseen, strict=True)]
         keeps_length = self._settings["surface"] == "kept"
-        return CustomRows(source.words, self._draw_row, keeps_length, *tables, index.n_terms, self._seed, tokens, source.keys)
+        numbers = self._seed, self._term_tokens, source.keys
+        return CustomRows(source.words, self._draw_row, keeps_length, *tables, index.n_terms, *numbers)
 
     def _shown_settings(self) -> dict[str, Any]:
         return {"draw_row": self._draw_row.__qualname__, **super()._shown_settings()}

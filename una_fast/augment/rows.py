@@ -1,4 +1,4 @@
-"""Sentences as rows of ids: the documents of an index, or any text; words that the index has not seen have ids from V on."""
+"""Sentences as rows of ids: the documents of an index, or any text; unseen words have ids from V on."""
 
 from __future__ import annotations
 

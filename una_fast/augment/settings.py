@@ -105,13 +105,19 @@ def term_groups(terms: StringTable, fixed: np.ndarray, keeps_script: bool) -> np
     FIXED where `fixed`, bool (V,), says so; else with `keeps_script` as `scripts_of`, but ANY for terms that no other
     of their script can replace.
     """
-    groups = np.full(len(terms), ANY, dtype=np.uint8)
+    scripts, drawn = np.zeros(len(terms), dtype=np.uint8), np.empty(0, dtype=np.intp)
     if keeps_script and LETTERS.search(terms.utf8.tobytes().decode("utf-8")):
-        groups = scripts_of(terms)
-        few = np.flatnonzero(np.bincount(groups[~fixed], minlength=len(GROUPS) + 1) < 2)
-        groups[np.isin(groups, few)] = ANY
-    groups[fixed] = FIXED
+        scripts = scripts_of(terms)
+        drawn = np.flatnonzero(np.bincount(scripts[~fixed]) >= 2)
+    groups = grouped(scripts, fixed, drawn)
     return None if (groups == ANY).all() else groups
+
+
+def grouped(scripts: np.ndarray, fixed: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+    """uint8 (n,), the groups of words: FIXED, bool (n,), or else their script, ANY where it is not one of `drawn`."""
+    groups = np.where(np.isin(scripts, drawn), scripts, np.uint8(ANY))
+    groups[fixed] = FIXED
+    return groups
 
 
 def kept_probabilities(index: Index, config: SamplingConfig, n_jobs: int | None) -> np.ndarray | None:

@@ -1,6 +1,6 @@
-"""Rows of drawn ids -> their text, in one of the surfaces, and their token ids where those depend on the sentence.
+"""surface="kept": rows of drawn ids -> their text and their token ids.
 
-surface="kept" is the sentence as it is written, except for its replaced words: a new word takes the capitals of the
+The text is the sentence as it is written, except for its replaced words: a new word takes the capitals of the
 word that it replaces, the opening marks before that word ("¿Cuánto") stay, and where a new word and its neighbour would
 look like one ("song," and "album" for the comma), a space is put between.
 """
@@ -16,7 +16,6 @@ import numpy as np
 
 from una_fast._kernels.draws.rows import RowKernel
 from una_fast._kernels.ids import written
-from una_fast._kernels.ids.emit import TermTokens
 from una_fast._kernels.words.strings import StringSet
 from una_fast.arrays import ID, POINTER, RaggedArray, StringTable, rows_from
 from una_fast.augment.counter_rng import SampleKey
@@ -36,34 +35,11 @@ MOST_BYTES = 2**26  # of the strings whose ids are remembered, and their ids: so
 BYTES_A_STRING = 48  # of its places in the table
 
 
-class PaperSurface:
-    """Each word as the index has it, with spaces between.
-
-    documents: of the index; tokens: of a tokenizer, None: no ids are needed. term_tokens: what a kernel needs to write
-    the ids of what it draws.
-    """
-
-    def __init__(self, index: Index, documents: Rows, tokens: TokenIds | None):
-        self.term_tokens = None if tokens is None else TermTokens(tokens.terms, index.n_terms, tokens.frame)
-
-    def texts(self, source: Rows, rows: np.ndarray, drawn: RaggedArray) -> list[str]:
-        """The texts of `drawn`, the ids of the augmented `rows`, int64 (B,), of `source`."""
-        return [*source.spell(drawn)]
-
-    def fill(
-        self, kernel: RowKernel, rows: np.ndarray, key: SampleKey, ids: np.ndarray, mask: np.ndarray, left: np.ndarray
-    ) -> None:
-        """Fill input ids and mask, int64 (B, L), with the documents `rows` that the `kernel` draws.
-
-        left: uint8 (B,), filled with 1 for a line that the tokenizer has to encode, else 0.
-        """
-        kernel.token_ids(rows, key.epoch, ids, mask, left, key.sample_index)
-
-
 class KeptSurface:
-    """Each text like its sentence. It takes and does what `PaperSurface` does."""
+    """Writes each text like its sentence.
 
-    term_tokens = None
+    documents: of the index; tokens: of a tokenizer, None: no ids are needed.
+    """
 
     def __init__(self, index: Index, documents: Rows, tokens: TokenIds | None):
         self._index, self._documents, self._tokens = index, documents, tokens
@@ -100,7 +76,8 @@ class KeptSurface:
         tables = source.chunks, source.sentences, source.words, source.unseen, source.terms, self._strings
         return written.RowWriter(*tables, CHARACTERS, self._index.lowercase, subwords)
 
-    def texts(self, source: Rows, rows: np.ndarray, drawn: RaggedArray) -> list[str]:  # noqa: D102
+    def texts(self, source: Rows, rows: np.ndarray, drawn: RaggedArray) -> list[str]:
+        """The texts of `drawn`, the ids of the augmented `rows`, int64 (B,), of `source`."""
         writer = self._writer if source is self._documents else self._writer_of(source)
         texts = writer.write(rows, drawn.values, drawn.indptr).texts()
         if None in texts:
@@ -111,9 +88,13 @@ class KeptSurface:
             )
         return texts
 
-    def fill(  # noqa: D102
+    def fill(
         self, kernel: RowKernel, rows: np.ndarray, key: SampleKey, ids: np.ndarray, mask: np.ndarray, left: np.ndarray
     ) -> None:
+        """Fill input ids and mask, int64 (B, L), with the documents `rows` that the `kernel` draws.
+
+        left: uint8 (B,), filled with 1 for a line that the tokenizer has to encode, else 0.
+        """
         assert self._tokens is not None
         frame, sentences = self._tokens.frame, self._tokens.sentences
         drawn, bounds = kernel.terms(rows, key.epoch, key.sample_index)
@@ -162,13 +143,15 @@ class UnitIds:
     def _add(self, n_known: int, ids: RaggedArray) -> None:
         """Append the ids of new strings. Arrays that other threads read are never written below their ends."""
         n, used = n_known + len(ids), int(self._bounds[n_known])
-        if n + 1 > len(self._bounds):
-            self._bounds = np.concatenate([self._bounds[: n_known + 1], np.empty(n + 1, dtype=POINTER)])
-        if used + len(ids.values) > len(self._values):
-            self._values = np.concatenate([self._values[:used], np.empty(used + len(ids.values), dtype=ID)])
+        self._bounds, self._values = _grown(self._bounds, n + 1), _grown(self._values, used + len(ids.values))
         self._values[used : used + len(ids.values)] = ids.values
         self._bounds[n_known + 1 : n + 1] = used + ids.indptr[1:]
         self.n_bytes += 4 * len(ids.values)
+
+
+def _grown(array: np.ndarray, n: int) -> np.ndarray:
+    """The array with room for n items: itself, or a copy of at least twice its length."""
+    return array if n <= len(array) else np.concatenate([array, np.empty(n, dtype=array.dtype)])
 
 
 def learn_characters(*tables: StringTable) -> list[str]:

@@ -11,13 +11,13 @@ from typing import Any, Literal
 import numpy as np
 
 from una_fast._kernels.draws.negatives import Negatives
-from una_fast._kernels.draws.probability import ANY, FIXED, replacement_probabilities
+from una_fast._kernels.draws.probability import replacement_probabilities
 from una_fast.augment.base import KernelAugmentation, TextAugmentation, check_arguments
 from una_fast.augment.counter_rng import SampleKey, takes_draw_set
 from una_fast.augment.explain import Explanation, explain_words
 from una_fast.augment.kept_words import KeptWords
 from una_fast.augment.rows import Rows
-from una_fast.augment.settings import kept_probabilities, make_config, scripts_of
+from una_fast.augment.settings import grouped, kept_probabilities, make_config, scripts_of
 from una_fast.errors import InputError
 from una_fast.index.index import Index
 
@@ -99,15 +99,12 @@ class Augmenter(KernelAugmentation):
         self._config = make_config(index, given, self.kept_words)
         self._groups = np.unique(self._config.groups)
         super().__init__(index, **{**given, "keep_words": self.kept_words.words})
-        self._kernel = self._kernel_of(self._documents)
 
     def _kernel_of(self, source: Rows) -> Negatives:
-        if source is not self._documents:
-            groups = self._groups_of_unseen(source)
-            return Negatives(source.words, self._config, numbers=source.keys, unseen_groups=groups)
-        is_kept = self._settings["keep_probabilities"] and self.tokens is not None and self.tokens.by_word
-        weighted = kept_probabilities(self.index, self._config, self._settings["n_jobs"]) if is_kept else None
-        return Negatives(source.words, self._config, self._surface.term_tokens, weighted)
+        weighted, groups = None, self._groups_of_unseen(source)
+        if source is self._documents and self._by_word is not None and self._settings["keep_probabilities"]:
+            weighted = kept_probabilities(self.index, self._config, self._settings["n_jobs"])
+        return Negatives(source.words, self._config, self._term_tokens, weighted, source.keys, groups)
 
     # names of UNA for two methods of every augmentation
     negatives = TextAugmentation.texts
@@ -140,7 +137,7 @@ class Augmenter(KernelAugmentation):
         """Why each word of `augment([sentence], epoch)` was replaced or kept; prints as a table."""
         source, row, key = self._read([sentence]), np.zeros(1, dtype=np.int64), SampleKey(epoch, sample_index)
         drawn = self._draw(source, row, key)
-        return Explanation(explain_words(self, source, drawn.values, key), *self._surface.texts(source, row, drawn))
+        return Explanation(explain_words(self, source, drawn.values, key), *self._written(source, row, drawn))
 
     def _shown_settings(self) -> dict[str, Any]:
         n_kept = len(self.kept_words.words)
@@ -153,7 +150,4 @@ class Augmenter(KernelAugmentation):
     def _groups_of_unseen(self, source: Rows) -> np.ndarray:
         """uint8, the group of each unseen word of `source`: as `term_groups`, and ANY if no term has its script."""
         words = [*source.unseen]
-        scripts = scripts_of(words)
-        groups = np.where(np.isin(scripts, self._groups), scripts, np.uint8(ANY))
-        groups[self.kept_words.among(words)] = FIXED
-        return groups
+        return grouped(scripts_of(words), self.kept_words.among(words), self._groups)
