@@ -19,7 +19,7 @@ from train.launch import prepare
 from train.launch.prepare import resolve_options
 from train.loop.distributed import Ranks
 from train.record.checkpoint import first_difference
-from una_fast.augment.registry import AUGMENTATIONS
+from una_fast.augment.registry import make_augmentation
 from una_fast.errors import InputError, InputWarning
 from una_fast_cli.__main__ import main
 
@@ -180,7 +180,7 @@ def test_positives_are_the_augmentation_of_that_name(index, tiny_model, synonyms
     maker = prepare.batch_maker(run, Ranks(0, 1, 0, torch.device("cpu")), index, tokenizer, len(index))
     rows = np.array([4, 0, 17])
     anchors, positives = maker.views.of(1, 2, rows)
-    texts = AUGMENTATIONS[name].load()(index, strength=0.3, seed=7, **with_synonyms).texts(rows, 2)
+    texts = make_augmentation(name, index, strength=0.3, seed=7, **with_synonyms).texts(rows, 2)
     expected = tokenizer(texts, max_length=16, padding="max_length", truncation=True, return_tensors="pt")
     assert torch.equal(positives["input_ids"], expected["input_ids"])
     assert not torch.equal(positives["input_ids"], anchors["input_ids"])

@@ -1,7 +1,6 @@
 """The text augmentations by name: a new one is a file in this folder and a row here.
 
-The table is light to import, because the options of training are made from it: the class of a row is imported when
-`AugmentationRow.load` asks for it.
+The options of training are made from the table, so it is light to import: `load_augmentation` imports a class.
 """
 
 from __future__ import annotations
@@ -38,10 +37,6 @@ class AugmentationRow:
     negative: bool = False
     needs_synonyms: bool = False
 
-    def load(self) -> Callable[..., TextAugmentation]:
-        """The class, with the settings of this row."""
-        return partial(import_object(self.path), **self.settings)
-
 
 UNA, EDA = "una_fast.augment.una:Augmenter", "una_fast.augment.eda:EDA"
 AUGMENTATIONS = {
@@ -67,12 +62,12 @@ def make_augmentation(
 
     """
     maker = load_augmentation(name)
-    parameters = inspect.signature(maker).parameters
-    takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
-    for setting in settings if not takes_all else ():
-        if setting not in parameters:
-            raise InputError(f"{name} takes no {setting}: it takes {', '.join(parameters)}")
-    taken = parameters.keys() - {"index"}  # as an option it is the name of a folder
+    signature = inspect.signature(maker)
+    try:
+        signature.bind_partial(index, **settings)
+    except TypeError as error:
+        raise InputError(f"{name}: {error}: its constructor takes {', '.join(signature.parameters)}") from None
+    taken = signature.parameters.keys() - {"index"}  # as an option it is the name of a folder
     return maker(index, **{key: value for key, value in (offered or {}).items() if key in taken} | settings)
 
 
@@ -86,8 +81,8 @@ def load_augmentation(name: str) -> Callable[..., TextAugmentation]:
         InputError: a name that is not among `AUGMENTATIONS`, or a path that leads to something else.
 
     """
-    if name in AUGMENTATIONS:
-        return AUGMENTATIONS[name].load()
+    if row := AUGMENTATIONS.get(name):
+        return partial(import_object(row.path), **row.settings)
     if ":" not in name:
         raise InputError(f"there is no augmentation {name!r}: choose from {', '.join(AUGMENTATIONS)}")
     maker = import_object(name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,7 @@ from una_fast.corpus.word_tokenizers import PUNCTUATION, SCRIPTS
 from una_fast.errors import InputError, InputWarning, counted
 from una_fast.index.index import Index
 from una_fast.index.scores import inverse_document_frequency
-from una_fast.parallel import free_memory, n_cores
+from una_fast.parallel import Workers, free_memory
 
 WIDE = 10  # a window of more than one term in WIDE reaches words of unlike importance
 
@@ -143,10 +142,11 @@ def weighted_words(index: Index, config: SamplingConfig, n_jobs: int | None) -> 
 
     def fill(start: int) -> None:
         bounds = indptr[start : start + ROWS_A_TASK + 1]
-        part, words = slice(bounds[0], bounds[-1]), RaggedArray(values[bounds[0] : bounds[-1]], bounds - bounds[0])
+        part = slice(bounds[0], bounds[-1])
+        words = RaggedArray(values[part], bounds - bounds[0])
         first, _, p = replacement_probabilities(config, words)
         fill_weighted(config, words.values, words.indptr, first, p, out[part])
 
-    with ThreadPoolExecutor(n_cores(n_jobs)) as threads:
-        list(threads.map(fill, range(0, index.n_documents, ROWS_A_TASK)))
+    with Workers(n_jobs) as workers:
+        list(workers.map(fill, range(0, index.n_documents, ROWS_A_TASK)))
     return out
