@@ -179,20 +179,18 @@ class Group:
     label: str
     runs: list[RunRecord]
 
-    def by_seed(self) -> dict[str, dict[str, float]]:
-        """Of every score that a run of the group has: its value by seed."""
-        scores: dict[str, dict[str, float]] = {}
-        for run in self.runs:
-            for name, score in run.scores.items():
-                scores.setdefault(name, {})[str(run.seed)] = score
-        return scores
+    def by_seed(self, name: str) -> dict[str, float]:
+        """A score by seed, of the runs that have it."""
+        return {str(run.seed): run.scores[name] for run in self.runs if name in run.scores}
 
     def compared(self, reference: Group | None = None) -> dict[str, Comparison]:
         """Every score compared with the reference's, paired by seed; without a reference, with 0."""
-        scores = self.by_seed()
-        others = reference.by_seed() if reference else {name: dict.fromkeys(scores[name], 0.0) for name in scores}
-        pairs = {name: compare(others.get(name, {}), values) for name, values in scores.items()}
-        return {name: pair for name, pair in pairs.items() if pair}
+        pairs = {}
+        for name in dict.fromkeys(name for run in self.runs for name in run.scores):
+            scores = self.by_seed(name)
+            if pair := compare(reference.by_seed(name) if reference else dict.fromkeys(scores, 0.0), scores):
+                pairs[name] = pair
+        return pairs
 
 
 def group_runs(runs: Sequence[RunRecord]) -> list[Group]:

@@ -24,32 +24,26 @@ def score_table(groups: Sequence[Group], baseline: Group | None = None) -> tuple
     group's runs, their mean ± deviation, and the differences to the baseline, with 95 % intervals.
     """
     settings = differing_settings(groups)
-    names = list(dict.fromkeys(name for group in groups for name in group.by_seed()))
+    names = list(dict.fromkeys(name for group in groups for run in group.runs for name in run.scores))
     rows = []
     for i, group in enumerate(groups):
-        lines: list[tuple[str, str, str, Any]]
-        lines = [("run", run.name, f"seed {run.seed}", run.scores) for run in group.runs]
+        lines = [("run", run.name, f"seed {run.seed}", Group("", [run]).compared()) for run in group.runs]
         label = f"{len(lines)} runs" if len(lines) > 1 else lines.pop()[2]
         lines.append(("mean", group.label, label, group.compared()))
         if baseline and group is not baseline and (pairs := group.compared(baseline)):
             lines.append(("difference", f"difference to {baseline.label}", "", pairs))
         shown = [short(group.runs[0].settings.get(name, "-")) for name in settings]
-        for kind, *begin, scores in lines:
-            cells = [CELLS[kind](scores[name]) if name in scores else "-" for name in names]
-            rows.append(Row(i, kind, [*begin, *cells, *(shown if kind == "mean" else [""] * len(shown))]))
+        for kind, name, about, pairs in lines:
+            cells = [_cell(kind, pairs[score]) if score in pairs else "-" for score in names]
+            rows.append(Row(i, kind, [name, about, *cells, *(shown if kind == "mean" else [""] * len(shown))]))
     return ["", "runs", *map(title, names), *settings], rows
 
 
-def _mean(score: Comparison) -> str:
-    return f"{100 * score.with_it:.2f}" + (f" ± {100 * score.deviation:.2f}" if score.n > 1 else "")
-
-
-def _difference(pair: Comparison) -> str:
-    interval = f" ({100 * pair.low:+.2f} to {100 * pair.high:+.2f})" if pair.n > 1 else ""
-    return f"{100 * pair.difference:+.2f}{interval}"
-
-
-CELLS: dict[str, Any] = {"run": lambda score: f"{100 * score:.2f}", "mean": _mean, "difference": _difference}
+def _cell(kind: str, pair: Comparison) -> str:
+    if kind == "difference":
+        interval = f" ({100 * pair.low:+.2f} to {100 * pair.high:+.2f})" if pair.n > 1 else ""
+        return f"{100 * pair.difference:+.2f}{interval}"
+    return f"{100 * pair.with_it:.2f}" + (f" ± {100 * pair.deviation:.2f}" if pair.n > 1 else "")
 
 
 def short(setting: Any) -> str:
