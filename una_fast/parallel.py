@@ -60,36 +60,24 @@ def map_ahead(
         wait(waiting)
 
 
-class Workers:
-    """A pool of threads, to be used in a with statement. With one job the caller does all the work, without threads."""
+def map_threads(
+    function: Callable[[Item], Result], items: Iterable[Item], n_jobs: int | None
+) -> Generator[Result, None, None]:
+    """The result of each item, in order, by `n_jobs` threads; with one job the caller does all the work."""
+    if (n_threads := n_cores(n_jobs)) == 1:
+        yield from map(function, items)
+        return
+    with ThreadPoolExecutor(n_threads) as pool:
+        yield from map_ahead(lambda item: pool.submit(function, item), items, n_threads + 2)
 
-    def __init__(self, n_jobs: int | None):
-        self.n_jobs = n_cores(n_jobs)
-        self._pool = ThreadPoolExecutor(self.n_jobs) if self.n_jobs > 1 else None
 
-    def __enter__(self) -> Workers:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
-
-    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """The result of each item, in order; `items` are read ahead by two more than there are threads."""
-        if self._pool is None:
-            return map(function, items)
-        pool = self._pool
-        return map_ahead(lambda item: pool.submit(function, item), items, self.n_jobs + 2)
-
-    def read_ahead(self, items: Iterable[Item]) -> Iterator[Item]:
-        """The items in order; while the caller works on one, a thread reads the next. No item may be None."""
-        iterator = iter(items)
-        if self._pool is None:
-            yield from iterator
-            return
-        future = self._pool.submit(next, iterator, None)
+def read_ahead(items: Iterable[Item]) -> Iterator[Item]:
+    """The items in order; while the caller works on one, a thread reads the next. No item may be None."""
+    iterator = iter(items)
+    with ThreadPoolExecutor(1) as thread:
+        future = thread.submit(next, iterator, None)
         while (item := future.result()) is not None:
-            future = self._pool.submit(next, iterator, None)
+            future = thread.submit(next, iterator, None)
             yield item
 
 

@@ -26,7 +26,7 @@ from una_fast.corpus.word_tokenizers import PUNCTUATION, SCRIPTS
 from una_fast.errors import InputError, InputWarning, counted
 from una_fast.index.index import Index
 from una_fast.index.scores import inverse_document_frequency
-from una_fast.parallel import Workers, free_memory
+from una_fast.parallel import free_memory, map_threads
 
 WIDE = 10  # a window of more than one term in WIDE reaches words of unlike importance
 
@@ -147,6 +147,5 @@ def weighted_words(index: Index, config: SamplingConfig, n_jobs: int | None) -> 
         first, _, p = replacement_probabilities(config, words)
         fill_weighted(config, words.values, words.indptr, first, p, out[part])
 
-    with Workers(n_jobs) as workers:
-        list(workers.map(fill, range(0, index.n_documents, ROWS_A_TASK)))
+    list(map_threads(fill, range(0, index.n_documents, ROWS_A_TASK), n_jobs))
     return out

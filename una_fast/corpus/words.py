@@ -39,7 +39,7 @@ from una_fast.corpus.source import Reading, block_of
 from una_fast.corpus.sources import all_blank, open_sources, read_blocks
 from una_fast.corpus.word_tokenizers import NAMED, Split, WordTokenizer, word_tokenizer
 from una_fast.errors import InputError
-from una_fast.parallel import Workers
+from una_fast.parallel import map_threads, n_cores, read_ahead
 
 logger = logging.getLogger(__name__)
 ENTRIES_PER_TASK = 1 << 15
@@ -81,8 +81,9 @@ def parse_corpus(
     """
     split, summaries = word_tokenizer(tokenizer, lowercase), list[dict[str, Any]]()
     sources = open_sources(corpus, reading or Reading())
-    with Workers(n_jobs) as workers, tqdm(unit=" sentences", unit_scale=True, disable=not progress) as bar:
-        parsed = parse(read_blocks(sources, summaries, workers.read_ahead), split, workers, bar.update)
+    ahead = read_ahead if n_cores(n_jobs) > 1 else iter
+    with tqdm(unit=" sentences", unit_scale=True, disable=not progress) as bar:
+        parsed = parse(read_blocks(sources, summaries, ahead), split, n_jobs, bar.update)
     logger.info("corpus read: %d sentences, %d distinct words", len(parsed.sentences), len(parsed.vocabulary))
     if not len(parsed.vocabulary):
         raise all_blank(len(parsed.sentences))
@@ -92,7 +93,7 @@ def parse_corpus(
 def parse(
     blocks: Iterable[StringTable],
     tokenizer: WordTokenizer,
-    workers: Workers,
+    n_jobs: int | None,
     progress: Callable[[int], Any] = lambda n_documents: None,
 ) -> Parsed:
     """The documents of all blocks. progress: called with the number of documents of each block that is read."""
@@ -106,7 +107,7 @@ def parse(
     del chunks  # its hash table and parts take as much memory as the result
     if tokenizer.name not in NAMED:
         return Parsed(texts, sentences, *words.result())
-    return Parsed(texts, sentences, *_document_words(workers, texts, sentences, tokenizer))
+    return Parsed(texts, sentences, *_document_words(n_jobs, texts, sentences, tokenizer))
 
 
 class NumberedRows:
@@ -149,7 +150,7 @@ def add_sentence_words(rows: NumberedRows, block: StringTable, tokenizer: WordTo
 
 
 def _document_words(
-    workers: Workers, chunks: StringTable, sentences: RaggedArray, tokenizer: WordTokenizer
+    n_jobs: int | None, chunks: StringTable, sentences: RaggedArray, tokenizer: WordTokenizer
 ) -> tuple[StringTable, RaggedArray]:
     """Vocabulary and words of all documents. Entries are listed by first appearance, so words are numbered by it."""
     texts = _lower(chunks) if tokenizer.lowercase else chunks
@@ -165,12 +166,12 @@ def _document_words(
         text, offsets, indptr = tokenize_entries(texts.utf8, texts.offsets, sentences.values, part, treebank)
         return StringTable(text, offsets), np.diff(indptr)
 
-    for part in workers.map(tokenize, range(0, len(entries), ENTRIES_PER_TASK)):
+    for part in map_threads(tokenize, range(0, len(entries), ENTRIES_PER_TASK), n_jobs):
         rows.add_rows(*part)
     vocabulary, words = rows.result()
     del rows
     table = EntryWords(sentences.values, entries, closing, words.values, words.indptr)
-    return vocabulary, _gather(workers, sentences, table)
+    return vocabulary, _gather(n_jobs, sentences, table)
 
 
 def _lower(chunks: StringTable) -> StringTable:
@@ -186,7 +187,7 @@ def _lower(chunks: StringTable) -> StringTable:
     return lowered.followed_by(others).take(order)
 
 
-def _gather(workers: Workers, sentences: RaggedArray, words: EntryWords) -> RaggedArray:
+def _gather(n_jobs: int | None, sentences: RaggedArray, words: EntryWords) -> RaggedArray:
     """The words of each document. sentences: int32 chunk ids."""
     lengths = np.empty(len(sentences), dtype=POINTER)
     parts = [slice(row, min(row + ROWS_PER_TASK, len(sentences))) for row in range(0, len(sentences), ROWS_PER_TASK)]
@@ -194,10 +195,10 @@ def _gather(workers: Workers, sentences: RaggedArray, words: EntryWords) -> Ragg
     def gather(rows: slice, out: np.ndarray | None = None) -> None:
         words.gather(sentences.values, sentences.indptr[rows.start : rows.stop + 1], lengths[rows], out)
 
-    list(workers.map(gather, parts))
+    list(map_threads(gather, parts, n_jobs))
     indptr = row_bounds(lengths)
     values = np.empty(indptr[-1], dtype=ID)
-    list(workers.map(lambda rows: gather(rows, values[indptr[rows.start] : indptr[rows.stop]]), parts))
+    list(map_threads(lambda rows: gather(rows, values[indptr[rows.start] : indptr[rows.stop]]), parts, n_jobs))
     return RaggedArray(values, indptr)
 
 
@@ -208,7 +209,7 @@ def split_texts(texts: Sequence[bytes], tokenizer: WordTokenizer) -> tuple[Strin
     """
     block = block_of(texts)
     if tokenizer.name in NAMED and len(texts) >= FEW:
-        parsed = parse([block], tokenizer, Workers(1))
+        parsed = parse([block], tokenizer, 1)
         return parsed.vocabulary, parsed.words
     rows = NumberedRows("words")
     add_sentence_words(rows, block, tokenizer)

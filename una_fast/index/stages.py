@@ -32,7 +32,6 @@ from una_fast.corpus.words import parse
 from una_fast.index.executors import N_BUCKETS
 from una_fast.index.index import DTYPES, SCORES
 from una_fast.index.scores import count_documents, inverse, term_scores
-from una_fast.parallel import Workers
 from una_fast.storage.files import file_checksum, new_file, unwritable
 
 PLACES = 2.0**31  # first places of a split; 2**22 splits have places that a float holds exactly
@@ -118,7 +117,7 @@ def scan_split(split: Path, tokenizer: str | Split, lowercase: bool, output: Pat
     pack = Pack(split)
     block, split_words = StringTable(pack.read("utf8"), pack.read("offsets")), word_tokenizer(tokenizer, lowercase)
     with nullcontext() if split_words.name in NAMED else _ONE_AT_A_TIME:
-        chunks, sentences, vocabulary, word_ids = parse([block], split_words, Workers(1))
+        chunks, sentences, vocabulary, word_ids = parse([block], split_words, 1)
     arrays: dict[str, np.ndarray] = {}
     for kind, strings, ids in (("terms", vocabulary, word_ids), ("chunks", chunks, sentences)):
         hashes = hash_strings(strings.utf8, strings.offsets).astype(np.uint64)

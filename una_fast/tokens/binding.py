@@ -9,7 +9,7 @@ import numpy as np
 
 from una_fast._kernels.ids.written import UNKNOWN
 from una_fast.arrays import ID, POINTER, RaggedArray, StringTable, check_id_range, row_bounds
-from una_fast.parallel import Workers
+from una_fast.parallel import map_threads
 from una_fast.storage.folder import Arrays
 from una_fast.tokens.pipelines import NotByWordError
 from una_fast.tokens.subwords import SubwordEncoder
@@ -74,8 +74,7 @@ def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tupl
         return ids.followed_by(RaggedArray(texts.values.astype(dtype), texts.indptr)).take(order)
 
     starts = range(0, len(index.sentences), ROWS_A_TASK)
-    with Workers(n_jobs) as workers:
-        parts = list(workers.map(encode, starts))
+    parts = list(map_threads(encode, starts, n_jobs))
     bounds = row_bounds(np.concatenate([part.lengths() for part in parts]))
     values = np.empty(bounds[-1], dtype=dtype)
     for start in starts:  # each part is freed, so that no two copies are held

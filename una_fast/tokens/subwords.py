@@ -16,7 +16,7 @@ from una_fast._kernels.ids.emit import Frame
 from una_fast.arrays import ID, TOKEN, RaggedArray, StringTable, row_bounds, rows_from
 from una_fast.errors import InputError
 from una_fast.imports import import_extra
-from una_fast.parallel import Workers
+from una_fast.parallel import map_threads
 from una_fast.tokens.pipelines import NotByWordError, Pipeline
 
 if TYPE_CHECKING:
@@ -69,8 +69,7 @@ class SubwordEncoder:
             heads = ["" if first else f"{BEFORE} " for first in is_first[start : start + BLOCK].tolist()]
             return self._encode_words([*map(operator.add, heads, table[start : start + BLOCK])])
 
-        with Workers(n_jobs) as workers:
-            first, *others = workers.map(encode, range(0, len(table), BLOCK))
+        first, *others = map_threads(encode, range(0, len(table), BLOCK), n_jobs)
         ids = first.followed_by(*others)
         n, starts, lengths = len(self._before), ids.indptr[:-1], ids.lengths()
         heads = np.append(ids.values, np.full(n, -1, dtype=ID))[starts[:, None] + np.arange(n)]
