@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,11 @@ from typing import Any
 import una_fast
 from train.config.command import Command, option, options_of
 from train.config.run import ENCODER, FILES, NEAR_MISS_SETTINGS, PAPER_SETTINGS, WORDS, Run, make_run, reading_arguments
-from train.encoder.pooling import AUTO, OF_TRAINING
+from train.config.run import OPTIONS as RUN
+from train.encoder.pooling import AUTO
 from train.evaluation.tasks.reading import read_rows
 from train.record.folder import BEST, COMPARISON, INDEX, RUNS, is_own, output_folder, write_file, write_json
-from train.report.runs import DEV, STS_AVERAGE, Comparison, Group, find_runs, kept_start
+from train.report.runs import DEV, STS_AVERAGE, Comparison, Group, RunRecord, find_runs, kept_start
 from train.report.table import score_table
 from una_fast.errors import InputError
 from una_fast.imports import import_extra
@@ -64,7 +65,6 @@ class Comparing:
     """folder with senteval/ and near_miss/, to score STS and near-misses; default: UNA_FAST_DATA, if it is set"""
 
 
-RUN = options_of(Run)
 DEFAULTS = {"seeds": (42, 0, 1), "max_steps": 320, "precision": "fp32"}  # where they are not those of train.ddp
 SHARED = ("dev", "temperature", "batch_size", "learning_rate", "device", *DEFAULTS)
 TAKEN = {*SHARED, *OF_YOURS, *options_of(Run, FILES, WORDS, ENCODER)}
@@ -119,11 +119,11 @@ def _conclude(asked: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
     """Pair the scores by seed, write compare.json and compare.html, and print the answer."""
     from train.report.page import make_page
 
-    output, distance_of, groups = Path(asked["output"]), _probes(asked), []
-    for name in conditions(asked):
-        runs = find_runs([output / name])
-        probed = [replace(run, scores=run.scores | {PROBE: distance_of(run.folder / BEST)}) for run in runs]
-        groups.append(Group(name, probed))
+    output, words = Path(asked["output"]), {name: asked[name] for name in options_of(Run, WORDS)}
+    index = una_fast.build_index(asked["corpus"], **words, **reading_arguments(asked))
+    groups = [
+        Group(name, [_probed(run, index, asked) for run in find_runs([output / name])]) for name in conditions(asked)
+    ]
     paired = {group.label: group.compared(groups[0]) for group in groups[1:]}
     lines = [answer(name, pairs) for name, pairs in paired.items()]
     scored = any(score != PROBE for pairs in paired.values() for score in pairs)
@@ -131,7 +131,6 @@ def _conclude(asked: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
     content = {
         "settings": settings,
         "conditions": conditions(asked),
-        "before": {PROBE: distance_of(asked["model"], OF_TRAINING.get(asked["pooling"], AUTO))},
         "scores": {group.label: {str(run.seed): run.scores for run in group.runs} for group in groups},
         "differences": {name: {score: pair._asdict() for score, pair in of.items()} for name, of in paired.items()},
         "answer": lines,
@@ -139,24 +138,17 @@ def _conclude(asked: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
     write_json(output / "compare.json", content)
     write_file(output / "compare.html", make_page(groups, groups[0], lines))
     head, rows = score_table(groups, groups[0])
-    columns = [head, *(row.cells for row in rows if row.kind != "run")]
-    table = aligned([*zip(*columns, strict=True)], left=(0,))
+    table = aligned([*zip(head, *(row.cells for row in rows if row.kind != "run"), strict=True)], left=(0,))
     end = f"{output / 'compare.html'} has pictures, {output / 'compare.json'} all figures"
     sys.stdout.write("\n".join([*table, "", *lines, end, ""]))
 
 
-def _probes(asked: Mapping[str, Any]) -> Callable[..., float]:
-    """A function from an encoder's folder or name, and its pooling, to the probe's distance on the corpus."""
+def _probed(run: RunRecord, index: una_fast.Index, asked: Mapping[str, Any]) -> RunRecord:
+    """A run with one more score, the probe's distance of its best/ on the corpus."""
     from train.evaluation.model import load_model
 
-    words = {name: asked[name] for name in options_of(Run, WORDS)}
-    index = una_fast.build_index(asked["corpus"], **words, **reading_arguments(asked))
-
-    def distance(name: str | Path, pooling: str = AUTO) -> float:
-        model = load_model(str(name), pooling, device=asked["device"], trust=asked["trust_remote_code"])
-        return una_fast.probe(model.embed, index, N_PROBED).distance
-
-    return distance
+    model = load_model(str(run.folder / BEST), AUTO, device=asked["device"], trust=asked["trust_remote_code"])
+    return replace(run, scores=run.scores | {PROBE: una_fast.probe(model.embed, index, N_PROBED).distance})
 
 
 def answer(name: str, pairs: Mapping[str, Comparison]) -> str:

@@ -6,17 +6,15 @@ import unicodedata
 from collections.abc import Container, Sequence
 
 
-def aligned(rows: Sequence[Sequence[str]], left: Container[int] = (), between: str = "  ") -> list[str]:
+def aligned(rows: Sequence[Sequence[str]], left: Container[int] = ()) -> list[str]:
     """The rows as lines of equal columns, right-aligned but for the columns numbered in `left`."""
-    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        cells = []
-        for i, (cell, width) in enumerate(zip(row, widths, strict=True)):
-            blanks = " " * (width - _width(cell))
-            cells.append(cell + blanks if i in left else blanks + cell)
-        lines.append(between.join(cells))
-    return lines
+    columns = []
+    for i, column in enumerate(zip(*rows, strict=True)):
+        width = max(map(_width, column))
+        blanks = [" " * (width - _width(cell)) for cell in column]
+        sides = (column, blanks) if i in left else (blanks, column)
+        columns.append(map("".join, zip(*sides, strict=True)))
+    return [*map("  ".join, zip(*columns, strict=True))]
 
 
 def _width(cell: str) -> int:
