@@ -7,7 +7,6 @@ import re
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
@@ -28,14 +27,10 @@ def n_cores(n_jobs: int | None) -> int:
 
 
 def free_memory() -> int | None:
-    """Bytes that programs can take without swapping, or None where the system does not say."""
-    with suppress(OSError):
-        available = re.search(r"^MemAvailable:\s+(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
-        if available:
-            return int(available[1]) * 1024
-    with suppress(OSError, ValueError, AttributeError):
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return None
+    """Bytes that programs can take without swapping, or None where the system does not say: Linux does."""
+    file = Path("/proc/meminfo")
+    available = re.search(r"^MemAvailable:\s+(\d+) kB$", file.read_text() if file.exists() else "", re.MULTILINE)
+    return int(available[1]) * 1024 if available else None
 
 
 def map_ahead(

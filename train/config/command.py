@@ -180,8 +180,7 @@ def complete(options: Mapping[str, Option], given: Mapping[str, Any]) -> dict[st
     Raises:
         InputError: A required value is missing, or a given one cannot be used.
     """
-    every = {**{name: option.default for name, option in options.items()}, **given}
-    values = {name: options[name].read(value) for name, value in every.items()}
+    values = {name: option.read(given.get(name, option.default)) for name, option in options.items()}
     for name, option in options.items():
         if option.required and not values[name]:
             raise InputError(f"{option.flag} is missing: give the {option.help.split(':')[0]}")
@@ -232,11 +231,6 @@ class Command(argparse.ArgumentParser):
         self.prog = prog or self.prog
         return run_command(lambda: self.run(complete(self.options, self.given(arguments))), self.extra)
 
-    @property
-    def flags(self) -> list[str]:
-        """Every flag, with its dashes."""
-        return [flag for action in self._actions for flag in action.option_strings]
-
     def given(self, arguments: Sequence[str] | None) -> dict[str, Any]:
         """The values that a command line and its --config file give, by field name; those of the command line win.
 
@@ -248,7 +242,7 @@ class Command(argparse.ArgumentParser):
         for i, word in enumerate(takewhile(lambda word: word != "--", words)):
             flag, equals, value = word.partition("=")
             if flag.startswith("--"):
-                words[i] = known_flag(flag, self.flags) + equals + value
+                words[i] = known_flag(flag, self._option_string_actions) + equals + value
         parsed = vars(self.parse_args(words))
         values = {name: self.options[name].read(value) for name, value in parsed.items() if value not in (None, [])}
         if "://" in (output := values.get("output") or ""):

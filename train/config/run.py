@@ -269,7 +269,8 @@ def make_run(values: Mapping[str, Any]) -> Run:
 
 def conflicts(run: Run) -> dict[str, Any]:
     """Map each message about values that contradict each other to whether this run has the conflict."""
-    without_negatives = run.augment == "none" or run.alpha == 0 or run.loss in WITHOUT_NEGATIVES
+    has_negatives = run.augment != "none" and run.alpha and run.loss not in WITHOUT_NEGATIVES
+    moves_negatives = run.noise != "none" and run.noise_view == "negative"
     return {
         "--seeds: give each seed once": len({*run.seeds}) < len(run.seeds),
         f"--batch-size {run.batch_size} is smaller than --nproc {run.nproc}": run.batch_size < run.nproc,
@@ -284,9 +285,7 @@ def conflicts(run: Run) -> dict[str, Any]:
             run.mlm_weight and run.grad_cache
         ),
         "--push-private: nothing is pushed: give --push-to NAME too": run.push_private and not run.push_to,
-        "--noise-view negative: this run has no negatives": (
-            run.noise != "none" and run.noise_view == "negative" and without_negatives
-        ),
+        "--noise-view negative: this run has no negatives": moves_negatives and not has_negatives,
         f"--margin-least {run.margin_least:g} is above --margin-most": run.margin_least > run.margin_most,
         "--loss margin needs negatives in every step: give --alpha 1 and an --augment": (
             run.loss == "margin" and (run.augment == "none" or run.alpha != 1)
