@@ -210,5 +210,7 @@ def _slices(name: str, values: Any) -> Iterator[pa.Array]:
             if not isinstance(part, (pa.Array, pa.ChunkedArray)):
                 part = part.to_arrow() if hasattr(part, "to_arrow") else pa.array(part, from_pandas=True)
         except (pa.ArrowException, TypeError, UnicodeEncodeError) as error:
-            raise InputError(f"the {name}, rows from {row:,} (from 0): not all text ({error}): give text alone, as by astype(str)") from error
+            raise InputError(
+                f"the {name}, rows from {row:,} (from 0): not all text ({error}): give text alone, as by astype(str)"
+            ) from error
         yield from part.chunks if isinstance(part, pa.ChunkedArray) else [part]
