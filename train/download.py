@@ -21,7 +21,7 @@ from tqdm import tqdm
 from train.config.command import Command, option, options_of
 from train.evaluation.tasks.registry import NEAR_MISSES, TASKS, downstream_folder, read_task, suite
 from train.record.folder import partial_folder
-from una_fast.errors import InputError, counted
+from una_fast.errors import InputError, counted, first_line
 
 WIKI, WIKI_LINES = "wiki1m_for_simcse.txt", 1_000_000
 SUBSETS = ("replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att")  # of SugarCrepe++, tasks by name
@@ -76,8 +76,7 @@ def fetch(part: str, folder: Path) -> None:
                 urlretrieve(address, file, lambda n_blocks, size, _: bar.update(n_blocks * size - bar.n))
                 (unpack(file) if part == "senteval" else file).rename(target)
         except (OSError, HTTPException, tarfile.TarError) as error:
-            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            raise InputError(f"{address}: cannot be fetched into {target} ({reason}): call again") from error
+            raise InputError(f"{address}: cannot be fetched into {target} ({first_line(error)}): call again") from error
 
 
 def unpack(archive: Path) -> Path:

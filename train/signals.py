@@ -1,8 +1,8 @@
 """The signals that ask a run to stop, and how the parts of the program handle them.
 
 Ctrl-C (SIGINT), SIGTERM and SIGHUP come from people and systems, SIGUSR1 and SIGUSR2 from schedulers that announce
-the end of a job's time. A rank notes a signal, ends its step and saves; the launcher passes it on to the ranks; while
-there is nothing to save, the signal ends the program. This module is imported first, so it imports nothing slow.
+the end of a job's time. In training a rank notes a signal, ends its step and saves; at any other time the signal ends
+it. The launcher passes signals on to its ranks. This module is imported first, so it imports nothing slow.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
+
+Handler = Callable[[int, Any], object] | signal.Handlers  # of a signal's number and the frame that it interrupts
 
 STOP_SIGNALS = tuple(
     getattr(signal, name)
@@ -38,20 +39,17 @@ class Stopped(BaseException):
 
 
 @contextmanager
-def handled(handler: Callable[[int], object]) -> Iterator[None]:
-    """Inside the with block, every stop signal calls `handler` with its number; afterwards the old handlers are back.
+def handled(handler: Handler) -> Iterator[None]:
+    """Inside the with block `handler` answers every stop signal; afterwards the old handlers are back.
 
-    Signals that this process has blocked are delivered inside the block. SIGHUP stays ignored if it is (nohup). Outside
-    the main thread nothing changes. On Windows, where signals cannot be blocked, the program ends with a message.
+    Signals that this process has blocked are delivered inside the block. SIGHUP stays ignored if it is (nohup). On
+    Windows, where signals cannot be blocked, the program ends with a message.
     """
     if not hasattr(signal, "pthread_sigmask"):
         tell_user(f"error: {NEEDS_POSIX}")
         sys.exit(2)
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
     numbers = [n for n in STOP_SIGNALS if n != signal.SIGHUP or signal.getsignal(n) != signal.SIG_IGN]
-    before = {n: signal.signal(n, lambda number, frame: handler(number)) for n in numbers}
+    before = {n: signal.signal(n, handler) for n in numbers}
     mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
     try:
         yield
@@ -71,39 +69,38 @@ def held_back() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-def raise_stopped(number: int) -> NoReturn:
+def raise_stopped(number: int, frame: Any = None) -> NoReturn:
     """A handler: raise Stopped."""
     raise Stopped(number)
 
 
-def leave_at_once(number: int) -> NoReturn:
-    """A handler for the time before there is anything to save: print one sentence and exit with the signal's code.
+def leave_at_once(number: int, frame: Any = None) -> NoReturn:
+    """A handler: print one sentence and exit with the signal's code.
 
     It raises nothing: an exception during an import may be swallowed, or leave a module half initialised.
     """
-    if os.environ.get("RANK", "0") == "0":
-        tell_user(f"stopped by {signal.Signals(number).name} before the run began")
+    if is_first_rank():
+        tell_user(f"stopped by {signal.Signals(number).name}")
     os._exit(128 + number)
 
 
-def stop_then_end(stop: Callable[[int], object], end: Callable[[int], object]) -> Callable[[int], None]:
-    """A handler: `stop` for the first signal, of which it tells the user, and `end` for Ctrl-C pressed after it."""
+def stop_then_end(stop: Callable[[int], object], end: Handler) -> Callable[[int, Any], None]:
+    """A handler: `stop` for the first signal, and `end` for Ctrl-C pressed after it."""
     at: list[float] = []
 
-    def handle(number: int) -> None:
+    def handle(number: int, frame: Any) -> None:
         at.append(time.monotonic())
         if len(at) == 1:
             stop(number)
-            tell_user(f"{signal.Signals(number).name}: the run stops after this step; Ctrl-C ends it at once")
         elif number == signal.SIGINT and at[-1] > at[0] + ONE_PRESS:
-            end(number)
+            end(number, frame)
 
     return handle
 
 
-def end_at_once(number: int) -> None:
-    """A handler: exit with the signal's code."""
-    os._exit(128 + number)
+def is_first_rank() -> bool:
+    """True in the one process of a run that talks to the user."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 class _StandardError:

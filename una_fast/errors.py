@@ -9,6 +9,11 @@ class InputWarning(UserWarning):
     """Input that can be used, but probably is not what the user meant. The commands print the message on one line."""
 
 
+def first_line(error: BaseException) -> str:
+    """The first line of an exception's message, or the name of its type if it has none."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
 def counted(n: int, one: str, many: str = "") -> str:
     """A number with its noun: "1 line", "2,000 lines". many: the plural, if it is not `one` with an s."""
     return f"{n:,} {one if n == 1 else many or one + 's'}"

@@ -11,7 +11,7 @@ from typing import Any
 
 from train.config.command import Command, option, options_of
 from train.config.run import FILES, WORDS, Run, reading_arguments
-from una_fast.errors import InputError, counted
+from una_fast.errors import InputError, counted, first_line
 from una_fast.imports import naming_extras
 
 TIMEOUT = 10  # s, for the first answer of a Dask scheduler
@@ -64,10 +64,9 @@ def connected(address: str) -> Any:
     try:
         return Client(address, timeout=TIMEOUT)
     except (OSError, ValueError, TypeError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(
-            f"no Dask scheduler answers at {address} ({reason}): start one with `dask scheduler`, and give the address "
-            "that it prints"
+            f"no Dask scheduler answers at {address} ({first_line(error)}): start one with `dask scheduler`, and give "
+            "the address that it prints"
         ) from error
 
 

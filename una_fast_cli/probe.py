@@ -10,7 +10,7 @@ from typing import Any
 
 from train.config.command import Command, option, options_of
 from train.config.run import FILES, WORDS, Run, reading_arguments
-from una_fast.errors import InputError, counted
+from una_fast.errors import InputError, counted, first_line
 from una_fast.imports import import_extra
 
 
@@ -58,8 +58,7 @@ def load_encode(name: str) -> Callable[[list[str]], Any]:
     try:
         return kind(name).encode
     except Exception as error:  # it raises exceptions of many types for files that are missing or damaged
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise InputError(f"model {name}: sentence-transformers cannot load it: {reason}") from error
+        raise InputError(f"model {name}: sentence-transformers cannot load it: {first_line(error)}") from error
 
 
 main = Command(

@@ -165,7 +165,7 @@ def test_a_closed_pipe_is_quiet(folder, tmp_path):
 
 @pytest.mark.slow
 def test_a_users_train_py_is_neither_run_nor_in_the_way(script, tmp_path, tiny_model):
-    """With two ranks: the script, the fork server and the ranks must all find our package."""
+    """With two ranks: the script and the ranks must find our package."""
     ran = script("train", *command(options(tmp_path, tiny_model, nproc=2, epochs=1, max_steps=2, seed=0))[3:])
     assert ran.returncode == 0, ran.stderr
     assert "finished after 2 steps" in ran.stderr

@@ -1,45 +1,43 @@
 """Work for the processes of ranks that is no training."""
 
 import gc
-import multiprocessing
 import os
 import signal
 import time
 
 
-def number(run, ready):
+def number(run):
     """Returns the number of the rank."""
     return 5 * int(os.environ["RANK"])
 
 
-def divides(run, ready):
+def divides(run):
     """Rank 1 dies, while the others wait."""
     return 1 // (1 - int(os.environ["RANK"])) and time.sleep(60)
 
 
-def is_killed(run, ready):
+def is_killed(run):
     """Rank 1 is killed, while the others wait."""
     if os.environ["RANK"] == "1":
         os.kill(os.getpid(), signal.SIGKILL)
     time.sleep(60)
 
 
-def sleeps(run, ready):
-    """Is never ready; its launcher gets a SIGTERM."""
+def sleeps(run):
+    """Is ended by the SIGTERM that its launcher gets."""
     to_launcher(signal.SIGTERM)
     time.sleep(60)
 
 
-def saves_for_long(run, ready):
+def saves_for_long(run):
     """Takes no notice of a signal; its launcher gets Ctrl-C twice."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    ready()
     to_launcher(signal.SIGINT)
     to_launcher(signal.SIGINT)
     time.sleep(60)
 
 
-def stops_at_once(run, ready):
+def stops_at_once(run):
     """Gets a SIGTERM before its first step; returns 5 if DDP still lives when the rank leaves its group."""
     import torch.distributed as dist  # not above: the other work needs none of it
     from torch.nn.parallel import DistributedDataParallel
@@ -55,7 +53,7 @@ def stops_at_once(run, ready):
 
     dist.destroy_process_group = leave
     Loop.run = lambda loop: loop.stop.note(signal.SIGTERM)
-    code = carry_out(run, ready)
+    code = carry_out(run)
     return 5 if alive else code
 
 
@@ -63,4 +61,4 @@ def to_launcher(number):
     """Send a signal to the launcher from rank 1, the last that it starts."""
     time.sleep(0.5)
     if os.environ["RANK"] == "1":
-        os.kill(multiprocessing.parent_process().pid, number)
+        os.kill(os.getppid(), number)

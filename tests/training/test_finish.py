@@ -158,7 +158,7 @@ def test_a_hub_that_refuses_or_is_not_there_costs_nothing(hub, run, capsys, monk
     before = files_in(Path(run.output))
     assert launcher.finish(run) == launcher.EXIT_NOT_PUSHED
     said = capsys.readouterr().err
-    assert said.startswith("error: --push-to una-model: ") and reason in said and "Traceback" not in said
+    assert "\nerror: --push-to una-model: " in said and reason in said and "Traceback" not in said
     assert "best is complete, and the same command with --resume pushes it again" in said
     assert before < files_in(Path(run.output)) and (Path(run.output) / "best" / "README.md").is_file()
 
@@ -181,7 +181,6 @@ def test_what_cannot_be_pushed_is_said_before_training(hub, tiny_model, tmp_path
 def test_each_seed_has_a_repository_and_none_stops_the_next(run, monkeypatch, tmp_path, codes, launched, code):
     """After a failed push the other seeds are trained; after a run that did not finish they are not."""
     pushed_to = []
-    monkeypatch.setattr(seeds, "resolve_options", lambda run: run)
     monkeypatch.setattr(seeds, "_write_table", lambda output, folders: None)
     monkeypatch.setattr(seeds, "launch", lambda run: pushed_to.append(run.push_to) or codes[len(pushed_to) - 1])
     assert seeds.train_seeds(dataclasses.replace(run, output=str(tmp_path / "seeds"), seeds=(42, 0, 1))) == code

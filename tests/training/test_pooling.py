@@ -18,8 +18,8 @@ from train.evaluation.model import PairScorer, load_model
 from train.evaluation.scoring import describe as describe_protocol
 from train.evaluation.tasks.registry import EvaluationProtocol
 from train.evaluation.tasks.sts import load_dev
+from train.launch.finish import tell_end
 from train.launch.prepare import resolve_options
-from train.launch.run import tell_scores
 from train.record.checkpoint import save_encoder
 from una_fast.errors import InputError, InputWarning
 
@@ -89,9 +89,9 @@ def test_the_start_is_best_if_no_step_was_better_and_last_is_the_encoder_of_the_
     assert outcome.progress.start_score == outcome.progress.best_score > outcome.progress.last_score
     start, best = (load_file(Path(folder) / "model.safetensors") for folder in (tiny_model, tmp_path / "run" / "best"))
     assert all(torch.equal(best[name], weights) for name, weights in start.items())
-    tell_scores(tmp_path / "run", outcome.progress)
+    tell_end(tmp_path / "run")
     said = capsys.readouterr().err
-    assert f"after the last step {outcome.progress.last_score:.4f}): best/ is the model you gave, last/ the" in said
+    assert "No step beat the dev score" in said and f"dev, last {100 * outcome.progress.last_score:.2f}" in said
     last = load_model(str(tmp_path / "run" / "last"), device="cpu")
     score = PairScorer(load_dev(values["dev"]), last.tokenizer)(last.encode)
     assert score == pytest.approx(outcome.progress.last_score, abs=2e-3)

@@ -137,13 +137,3 @@ def test_a_signal_while_scoring_says_how_to_go_on(values, finished, capsys, monk
     assert launch(run) == 128 + signal.SIGINT
     assert "stopped by SIGINT: go on from step 9 with --resume" in capsys.readouterr().err
     assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == handlers
-
-
-@pytest.mark.parametrize(("name", "trained"), [("read_run", 3), ("resolve_options", 0)])
-def test_a_signal_beside_the_runs_says_what_is_trained(values, finished, monkeypatch, tmp_path, name, trained):
-    monkeypatch.setattr(f"train.launch.seeds.{name}", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
-    again = {"seeds": "3,1,0", "resume": True} if trained else {"output": str(tmp_path / "new")}
-    code, said = trained_here({**values, **again})
-    assert code == 128 + signal.SIGTERM and "stopped by SIGTERM\n" in said
-    assert said.endswith("3 of 3 seeds are trained: the same command with --resume does what is left\n" * bool(trained))
-    assert "before the run began" not in said

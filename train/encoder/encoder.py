@@ -27,7 +27,7 @@ from train.encoder.cpu import use_cpu_layers
 from train.encoder.pooling import AUTO, DEFAULT_POOLING, OF_TRAINING, POOLINGS, Head
 from train.encoder.pretrained import Modules, from_pretrained, load_config, read_modules
 from una_fast.augment.counter_rng import CounterRNG
-from una_fast.errors import InputError
+from una_fast.errors import InputError, first_line
 
 SHARE, TO_MASK, TO_RANDOM = 0.15, 0.8, 0.1
 CHOICE, KIND, TOKEN = 0, 1, 2  # numbers of the draws at a position
@@ -210,7 +210,7 @@ def compile_encoder(
         raise
     except Exception as error:  # dynamo, inductor and the C++ compiler raise exceptions of many types
         encoder.compiled = None
-        return (str(error).strip() or type(error).__name__).splitlines()[0]
+        return first_line(error)
     finally:
         encoder.zero_grad()
     return ""

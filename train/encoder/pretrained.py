@@ -20,7 +20,7 @@ from transformers.utils import logging as hf_logging
 from transformers.utils.hub import cached_file
 
 from train.encoder.pooling import AUTO, DEFAULT_POOLING, OF_MODULES, POOLINGS
-from una_fast.errors import InputError
+from una_fast.errors import InputError, first_line
 
 HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")  # the form of a model's name on the hub
 # names of the two dropouts in the configurations of encoders
@@ -62,10 +62,9 @@ def from_pretrained(what: str, kind: Any, name: str, trust: bool = False, **kwar
                 f"model {name}: its {what} can be read only by Python code that comes with the model: read that code, "
                 "and if it may run here, give --trust-remote-code where the command takes it (in Python: trust=True)"
             ) from error
-        first_line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         where = "in this folder" if is_folder else "of this name on the Hugging Face hub (is there a network?)"
         here = "" if is_folder else f", and there is no such folder (`hf download {name}` fetches a model)"
-        raise InputError(f"model {name}: no {what} {where} that can be read{here}: {first_line}") from error
+        raise InputError(f"model {name}: no {what} {where} that can be read{here}: {first_line(error)}") from error
 
 
 def load_config(name: str, dropout: float, trust: bool = False) -> Any:

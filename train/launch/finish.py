@@ -16,13 +16,13 @@ from train.config.run import DEFAULTS, OPTIONS, Run
 from train.encoder.pretrained import HUB_NAME
 from train.evaluation.scoring import read_tasks, score_model
 from train.evaluation.tasks.registry import KINDS, TASKS, EvaluationProtocol, downstream_folder, suite, task_names
+from train.launch.ranks import EXIT_NOT_PUSHED
 from train.record.folder import BEST, DEV, EVALUATION, SUMMARY, read_json, read_object, write_file, write_json
-from train.report.runs import read_evaluation, read_run, title
+from train.report.runs import kept_start, read_evaluation, read_run, title
 from train.signals import tell_user
-from una_fast.errors import InputError
+from una_fast.errors import InputError, counted, first_line
 from una_fast.version import CITATION
 
-EXIT_NOT_PUSHED = 3  # the run is finished, and only its push failed
 PROTOCOL = EvaluationProtocol()  # with the pooling of best/, in fp32
 TEMPLATE = Path(__file__).with_name("card.md")
 TAGS = ["sentence-transformers", "sentence-similarity", "feature-extraction", "una_fast"]
@@ -54,6 +54,7 @@ def finish(run: Run) -> int:
 
     Returns the exit code: 0, or EXIT_NOT_PUSHED. run: with all options resolved.
     """
+    tell_end(Path(run.output))
     if run.demo:
         from train.demo import show_negatives
         from train.report.__main__ import main as write_report
@@ -70,6 +71,14 @@ def finish(run: Run) -> int:
         tell_user(f"error: {error}")
         return EXIT_NOT_PUSHED
     return 0
+
+
+def tell_end(output: Path) -> None:
+    """Tell the user how the finished run in `output` ended."""
+    run = read_run(output)
+    dev = [f"{title(name)} {100 * score:.2f}" for name, score in run.scores.items() if name.startswith("dev")]
+    end = f"finished after {counted(run.summary['progress']['step'], 'step')}: {output / BEST}"
+    tell_user("\n".join(filter(None, [kept_start([run]), ", ".join(dev), end])))
 
 
 def is_scored(run: Run) -> bool:
@@ -110,9 +119,8 @@ def push_best(run: Run) -> None:
             ignore_patterns=[".*"],  # partial files of a killed process
         )
     except Exception as error:  # the hub, the network and the disk raise exceptions of different types
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise InputError(
-            f"--push-to {run.push_to}: {reason} ({hub.endpoint}); {output / BEST} is complete, and the "
+            f"--push-to {run.push_to}: {first_line(error)} ({hub.endpoint}); {output / BEST} is complete, and the "
             "same command with --resume pushes it again"
         ) from error
     tell_user(f"pushed: {commit.commit_url}")

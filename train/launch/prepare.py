@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -41,8 +40,7 @@ from una_fast.augment.kept_words import KeptWords, read_words
 from una_fast.augment.radius import resolve_radius
 from una_fast.augment.registry import load_augmentation, make_augmentation
 from una_fast.corpus.source import Reading
-from una_fast.corpus.source import Source as CorpusSource
-from una_fast.corpus.sources import check_sources, open_sources
+from una_fast.corpus.sources import check_sources, open_sources, source_digests
 from una_fast.errors import InputError, InputWarning, counted
 from una_fast.index.index import KIND, Index
 from una_fast.storage import check_own, is_saved
@@ -138,15 +136,17 @@ def make_index(run: Run) -> Index:
         prepare_demo(run)
     tokenizer = load_tokenizer(run.model, run.trust_remote_code)
     check_embeddings(run.model, tokenizer, run.trust_remote_code)
-    if not is_saved(Path(run.index)):
+    if is_saved(Path(run.index)):
+        index = open_index(run)
+        digests = source_digests(sources(run), run.column, run.quoting)
+        check_sources(Path(run.index), index.sources[: len(digests)], digests)
+    else:
         check_own(Path(run.index), KIND, unused=True)
         tell_user(f"indexing {', '.join(map(str, sources(run)))}")
         index = build_index_of(run)
         training_rows(run, index)  # raises InputError before anything is written
         index.save(run.index)
-    index = open_index(run)
-    digests = [{"name": source.name, "xxh3_128": source.digest()} for source in opened(run, sources(run))]
-    check_sources(Path(run.index), index.sources[: len(digests)], digests)
+        index = open_index(run)
     TokenIds(index, tokenizer)  # kept in the index's folder, for all ranks
     rows, counts = training_rows(run, index)
     left_out = counts["sentences"] - len(rows)
@@ -183,11 +183,11 @@ def sources(run: Run) -> list[Path]:
     return [Path(path) for path in (*run.corpus, *filter(None, [run.paraphrases]))]
 
 
-def opened(run: Run, paths: list[Path]) -> Sequence[CorpusSource]:
-    """The sources at `paths`: several for a folder or a glob."""
+def n_files(run: Run, paths: list[Path]) -> int:
+    """The number of files at `paths`: several for a folder or a glob."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)  # on files left out; building the index shows these warnings
-        return open_sources(paths, Reading(run.column, run.quoting))
+        return len(open_sources(paths, Reading(run.column, run.quoting)))
 
 
 def training_rows(run: Run, index: Index) -> tuple[Rows, dict[str, int]]:
@@ -203,8 +203,9 @@ def training_rows(run: Run, index: Index) -> tuple[Rows, dict[str, int]]:
         InputError: paraphrases of another length than the corpus, or fewer sentences than a batch.
     """
     paths = sources(run)
-    n_files = [len(opened(run, part)) for part in (paths[: len(run.corpus)], paths)]
-    n, n_all = (sum(source["n_documents"] for source in index.sources[:files]) for files in n_files)
+    files = index.sources[: n_files(run, paths)]
+    n_all = sum(file["n_documents"] for file in files)
+    n = sum(file["n_documents"] for file in files[: n_files(run, paths[: len(run.corpus)])])
     if run.paraphrases and n_all != 2 * n:
         raise InputError(
             f"--paraphrases {run.paraphrases}: has {counted(n_all - n, 'sentence')} and the corpus {n:,}: "

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ import torch.distributed as dist
 from train.config.run import Run
 from train.encoder.pretrained import load_tokenizer, quiet
 from train.launch import prepare
-from train.launch.ranks import EXIT_BAD_INPUT, next_start
+from train.launch.ranks import next_start
 from train.loop.data import Plan
 from train.loop.distributed import Ranks, StopConsensus, join_group, of_all_ranks, set_numerics
 from train.loop.loop import Loop, Saves
@@ -28,7 +28,6 @@ from train.loop.telemetry import Telemetry
 from train.loop.trainer import Trainer, remedy
 from train.record.checkpoint import Progress, check_resumed, first_difference, has_checkpoint, load_checkpoint
 from train.record.folder import (
-    BEST,
     DEV,
     DEV_LAST,
     RUN,
@@ -41,54 +40,38 @@ from train.record.folder import (
     write_json,
 )
 from train.record.metrics import peak_memory
-from train.signals import Stopped, end_at_once, handled, raise_stopped, stop_then_end, tell_user
-from una_fast.errors import InputError, InputWarning, counted
+from train.signals import handled, is_first_rank, leave_at_once, stop_then_end, tell_user
+from una_fast.errors import InputError, InputWarning, first_line
 from una_fast.index.index import Index
 from una_fast.parallel import n_cores
 
 
-def carry_out(run: Run, ready: Callable[[], object] | None = None) -> int:
-    """Carry out the part of this process, which is a rank or all of the run; returns the exit code.
+def carry_out(run: Run) -> int:
+    """Carry out the part of this process, which is a rank or all of the run; return the exit code.
 
-    Args:
-        run: the options as they were given.
-        ready: for a rank of `work_on_ranks`, whose launcher ends it at a signal until it calls this.
+    run: the options as they were given. Raises InputError and Stopped as `train` does.
     """
-    is_first = os.environ.get("RANK", "0") == "0"
     quiet()
-    if not is_first:
+    if not is_first_rank():
         warnings.simplefilter("ignore", InputWarning)  # rank 0 shows them
-    try:
-        with ExitStack() as held:
-            if ready is None:
-                held.enter_context(handled(raise_stopped))
-            run, progress = train(run, held, ready or (lambda: None))
-            if not is_first:
-                return 0
-            tell_scores(Path(run.output), progress)
-            from train.launch.finish import finish  # imports the evaluation tasks and the hub's client
+    with ExitStack() as held:
+        run = train(run, held)
+        if not is_first_rank():
+            return 0
+        from train.launch.finish import finish  # imports the evaluation tasks and the hub's client
 
-            with handled(raise_stopped):
-                return finish(run)
-    except Stopped as stopped:
-        code, reason = 128 + stopped.number, f"stopped by {stopped}: {next_start(Path(run.output))}"
-    except InputError as error:
-        code, reason = EXIT_BAD_INPUT, f"error: {error}"
-    if is_first:
-        tell_user(reason)
-    return code
+        return finish(run)
 
 
-def train(run: Run, held: ExitStack, ready: Callable[[], object] = lambda: None) -> tuple[Run, Progress]:
+def train(run: Run, held: ExitStack) -> Run:
     """Train as the rank that the environment describes, or as the only one.
 
     Args:
         run: the options as they were given.
         held: what keeps the output folder locked until it is closed.
-        ready: called when the ranks can take steps: from then on a signal makes them save a checkpoint.
 
     Returns:
-        The run with all options resolved, and where it stands after its last step.
+        The run with all options resolved.
 
     Raises:
         InputError: the run cannot begin, or cannot go on; the same on every rank.
@@ -101,7 +84,8 @@ def train(run: Run, held: ExitStack, ready: Callable[[], object] = lambda: None)
                 held.enter_context(output_folder(Path(run.output), RUN, run.resume, vars(run)))
         with errors_of_all(ranks):
             index = None if ranks.local_rank else prepare.make_index(run)
-        return run, _train(run, ranks, index, ready)
+        _train(run, ranks, index)
+        return run
 
 
 @contextmanager
@@ -110,8 +94,7 @@ def joined(run: Run) -> Iterator[Ranks]:
     try:
         yield join_group(prepare.device_of(run))
     except torch.OutOfMemoryError as error:
-        first_line = f"{error}".partition("\n")[0]
-        sentence = f"the GPU's memory is full: {remedy(run)} ({first_line})"
+        sentence = f"the GPU's memory is full: {remedy(run)} ({first_line(error)})"
         if dist.is_initialized():  # the other ranks wait for this one in an exchange: the launcher ends them
             tell_user(f"error: rank {os.environ['RANK']}: {sentence}")
             os._exit(1)
@@ -134,7 +117,7 @@ def errors_of_all(ranks: Ranks) -> Iterator[None]:
         raise InputError(first)
 
 
-def _train(run: Run, ranks: Ranks, index: Index | None, ready: Callable[[], object]) -> Progress:
+def _train(run: Run, ranks: Ranks, index: Index | None) -> None:
     """`train` with resolved options. index: None if another process of this machine has made and checked it."""
     output = Path(run.output)
     with errors_of_all(ranks):
@@ -154,7 +137,7 @@ def _train(run: Run, ranks: Ranks, index: Index | None, ready: Callable[[], obje
     if progress.step and state is None:
         if ranks.first:
             tell_user(f"{output}: already finished")
-        return progress
+        return
     about = prepare.summary_of(run, ranks, index, counts, fingerprint)
     plan = Plan(rows, run.batch_size, run.seed, run.epochs, run.max_steps)
     trainer, stop = Trainer(run, ranks, encoder, plan, state), StopConsensus(ranks)
@@ -163,25 +146,23 @@ def _train(run: Run, ranks: Ranks, index: Index | None, ready: Callable[[], obje
         torch.cuda.reset_peak_memory_stats(ranks.device)  # which run.json reports
 
     # several ranks get a signal more than once, and their launcher counts it
-    handler = stop.note if ranks.world > 1 else stop_then_end(stop.note, end_at_once)
+    handler = stop.note if ranks.world > 1 else stop_then_end(stop.note, leave_at_once)
     with closing(trainer), handled(handler):
         with errors_of_all(ranks):
             if ranks.first:
                 write_json(output / SUMMARY, {"status": "running", **about})
             telemetry = Telemetry(trainer, progress, stop)
         loop = Loop(trainer, maker, progress, scorer, Saves(trainer, tokenizer, stop), telemetry, stop)
-        ready()
         status = "failed"
         try:
             status = "finished" if loop.run() else "stopped"
         except InputError as error:
-            raise InputError(f"{error}: {next_start(output)}") from error
+            raise InputError(f"{error}: {next_start(run)}") from error
         finally:
             if ranks.first:
                 write_json(output / SUMMARY, {"status": status, **about, **ended(run, loop)})
         stop.check()  # also of a signal that came after the last step
     set_numerics(dataclasses.replace(run, precision="fp32", deterministic=False), ranks.device)  # for what comes next
-    return loop.progress
 
 
 def ended(run: Run, loop: Loop) -> dict[str, Any]:
@@ -223,14 +204,3 @@ def beginning(run: Run, ranks: Ranks, fingerprint: dict[str, Any]) -> tuple[Prog
                 "same model, and the same index: copy one folder, or build it on each from the same corpus"
             )
     return progress, state
-
-
-def tell_scores(output: Path, progress: Progress) -> None:
-    """Tell the user how a finished run ended."""
-    if progress.best_step == 0:
-        scores = f"dev Spearman {progress.best_score:.4f}, after the last step {progress.last_score:.4f}"
-        tell_user(f"no step was better than the start ({scores}): best/ is the model you gave, last/ the trained one")
-    elif progress.best_score is not None:
-        start = "" if progress.start_score is None else f" (start {progress.start_score:.4f})"
-        tell_user(f"best dev Spearman {progress.best_score:.4f} at step {progress.best_step}{start}")
-    tell_user(f"finished after {counted(progress.step, 'step')}: {output / BEST}")

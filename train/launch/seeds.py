@@ -10,14 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from train.config.run import Run
-from train.launch.finish import EXIT_NOT_PUSHED
-from train.launch.prepare import resolve_options
-from train.launch.ranks import is_under_torchrun, launch
+from train.launch.ranks import EXIT_NOT_PUSHED, is_rank, launch
 from train.record.checkpoint import has_checkpoint
 from train.record.folder import INDEX, RUN, RUNS, SEEDS, is_finished, is_own, old_names, output_folder, write_json
 from train.report.runs import Group, kept_start, read_run
 from train.report.table import score_table
-from train.signals import Stopped, handled, raise_stopped, tell_user
+from train.signals import tell_user
 from una_fast.errors import InputError
 from una_fast.text_table import aligned
 
@@ -31,30 +29,23 @@ def train_seeds(run: Run) -> int:
     Raises:
         InputError: OUTPUT holds another kind of run, or these seeds without --resume; torchrun starts the ranks.
     """
-    if is_under_torchrun():
+    if is_rank():
         raise InputError(
             "--seeds starts the ranks of each seed itself, which torchrun forbids: give --nproc instead of torchrun, "
             "or call torchrun once a seed, with --seed and an --output for each"
         )
-    output, runs = Path(run.output), [of_seed(run, seed) for seed in run.seeds]
+    output, runs, code = Path(run.output), [of_seed(run, seed) for seed in run.seeds], 0
     folders = [Path(seed_run.output) for seed_run in runs]
-    try:
-        with handled(raise_stopped):
-            runs = list(map(resolve_options, runs))
-            with output_folder(output, RUNS, run.resume, vars(run)):
-                # begun seeds first: these refuse another corpus, model or setting before a missing one is trained
-                code = 0
-                for seed_run in sorted(runs, key=lambda run: not has_checkpoint(Path(run.output))):
-                    tell_user(f"seed {seed_run.seed} of {', '.join(map(str, run.seeds))}")
-                    code = launch(seed_run) or code
-                    if code not in (0, EXIT_NOT_PUSHED):  # one that cannot be pushed is trained
-                        break
-                else:
-                    _write_table(output, folders)
-                    return code
-    except Stopped as stopped:
-        code = 128 + stopped.number
-        tell_user(f"stopped by {stopped}")
+    with output_folder(output, RUNS, run.resume, vars(run)):
+        # begun seeds first: these refuse another corpus, model or setting before a missing one is trained
+        for seed_run in sorted(runs, key=lambda run: not has_checkpoint(Path(run.output))):
+            tell_user(f"seed {seed_run.seed} of {', '.join(map(str, run.seeds))}")
+            code = launch(seed_run) or code
+            if code not in (0, EXIT_NOT_PUSHED):  # one that cannot be pushed is trained
+                break
+        else:
+            _write_table(output, folders)
+            return code
     if any(map(has_checkpoint, folders)):
         done = sum(map(is_finished, folders))
         tell_user(f"{done} of {len(runs)} seeds are trained: the same command with --resume does what is left")

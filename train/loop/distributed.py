@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from train.config.run import Run
-from train.signals import Stopped
+from train.signals import Stopped, tell_user
 from una_fast.errors import InputError
 from una_fast.parallel import n_cores
 
@@ -134,10 +135,12 @@ class StopConsensus:
 
     def __init__(self, ranks: Ranks) -> None:
         self.error: InputError | None = None
-        self._world, self._code = ranks.world, 0
+        self._ranks, self._code = ranks, 0
 
-    def note(self, number: int) -> None:
+    def note(self, number: int, frame: Any = None) -> None:
         """A handler of signals: stop all ranks with this code."""
+        if self._ranks.first and not self._code:  # a signal to the process group comes twice
+            tell_user(f"{signal.Signals(number).name}: the run stops after this step; Ctrl-C ends it at once")
         self._code = self._code or number
 
     @contextlib.contextmanager
@@ -157,7 +160,7 @@ class StopConsensus:
             Stopped: one of them got a signal.
         """
         code = torch.tensor(self._code)
-        if self._world > 1:
+        if self._ranks.world > 1:
             dist.all_reduce(code, dist.ReduceOp.MAX)
         if code == FAILED:
             raise InputError(str(self.error or ""))
