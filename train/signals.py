@@ -79,8 +79,7 @@ def leave_at_once(number: int, frame: Any = None) -> NoReturn:
 
     It raises nothing: an exception during an import may be swallowed, or leave a module half initialised.
     """
-    if is_first_rank():
-        tell_user(f"stopped by {signal.Signals(number).name}")
+    tell_user(f"stopped by {signal.Signals(number).name}")
     os._exit(128 + number)
 
 
@@ -96,11 +95,6 @@ def stop_then_end(stop: Callable[[int], object], end: Handler) -> Callable[[int,
             end(number, frame)
 
     return handle
-
-
-def is_first_rank() -> bool:
-    """True in the one process of a run that talks to the user."""
-    return os.environ.get("RANK", "0") == "0"
 
 
 class _StandardError:
@@ -121,7 +115,13 @@ class _StandardError:
 STDERR: Any = _StandardError()
 
 
+def is_first_rank() -> bool:
+    """True in the one process of a run that tells the user how it goes."""
+    return os.environ.get("RANK", "0") == "0"
+
+
 def tell_user(message: str) -> None:
-    """Write a line to standard error."""
-    STDERR.write(f"{message}\n")
-    STDERR.flush()
+    """Write a line to standard error, of several ranks on the first."""
+    if is_first_rank():
+        STDERR.write(f"{message}\n")
+        STDERR.flush()

@@ -19,7 +19,6 @@ from train.encoder.encoder import load_encoder
 from train.encoder.pretrained import load_tokenizer
 from train.record.checkpoint import (
     Progress,
-    check_resumed,
     load_checkpoint,
     save_encoder,
     saved_options,
@@ -242,13 +241,6 @@ class TestCheckpoint:
             path.unlink()
         with pytest.raises(InputError, match=r"\.pt: the checkpoint is gone, cut short or altered"):
             load_checkpoint(tmp_path)
-
-    def test_a_setting_that_differs_is_named_and_one_that_is_new_has_its_default(self, tmp_path):
-        saved = {"--seed": 1, "corpus": "a", "--blend": [0.5]}
-        check_resumed(tmp_path, saved, {"--seed": 1, "--dropout": 0.1, "--blend": (0.5,)})
-        for given, said in (({"corpus": "b"}, "corpus was a"), ({"--dropout": 0.2}, "--dropout was 0.1")):
-            with pytest.raises(InputError, match=f"--resume: {said} when"):
-                check_resumed(tmp_path, saved, given)
 
     def test_lines_after_the_checkpoint_are_written_again(self, tmp_path):
         path = tmp_path / "metrics.jsonl"

@@ -106,10 +106,6 @@ class TestRefusals:
     def test_seeds_that_are_there(self, values, finished, capsys):
         assert "holds a run of train.ddp --seeds: give --resume to go on with it" in refusal(capsys, values)
 
-    def test_other_settings(self, values, finished, capsys):
-        said = refusal(capsys, {**values, "resume": True, "temperature": 0.1})
-        assert "--resume: --temperature was 0.05 when" in said and "seed-3 was started and is 0.1 now" in said
-
     def test_another_corpus_before_a_missing_seed_is_trained(self, values, finished, capsys, tmp_path):
         corpus = str(training.write_corpus(tmp_path / "corpus.txt", seed=9))
         changed = {"seeds": "2,3", "resume": True, "corpus": (corpus,), "index": str(tmp_path / "index")}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoTokenizer
+from transformers import AutoModel, AutoTokenizer
 
 from support import small_runs as training
 from support.small_runs import final_state, flat, metrics, options, refusal, train_here
@@ -36,6 +36,9 @@ class TestBadInput:
         tokenizer = AutoTokenizer.from_pretrained(shutil.copytree(tiny_model, tmp_path / "grown"))
         tokenizer.add_tokens(["<new>", "<newer>"])
         tokenizer.save_pretrained(tmp_path / "grown")
+        model = AutoModel.from_pretrained(shutil.copytree(tiny_model, tmp_path / "broken"))
+        model.embeddings.word_embeddings.weight.data[7, 3] = float("nan")
+        model.save_pretrained(tmp_path / "broken")
         for name, change in (
             ("endless", {"model_max_length": "x"}), ("padless", {"tokenizer_class": "Nope", "pad_token": None})
         ):  # fmt: skip
@@ -50,6 +53,7 @@ class TestBadInput:
             ("weightless", "no weights in this folder"),
             ("wordless", "the folder has no tokenizer"),
             ("empty", "no configuration in this folder"),
+            ("broken", "some of its weights are NaN or infinite"),
             ("grown", "has 4,002 entries, and the model embeddings of 4,000 tokens"),
             ("endless", "its tokenizer has no padding token, or a model_max_length that is no number"),
             ("padless", "its tokenizer has no padding token, or a model_max_length that is no number"),

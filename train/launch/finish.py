@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import EvalResult, HfApi, ModelCard, ModelCardData, constants, get_token
+from huggingface_hub import EvalResult, HfApi, ModelCard, ModelCardData, get_token
 from huggingface_hub.utils import HFValidationError, validate_repo_id
 
 from train.config.command import words_of
@@ -32,8 +32,7 @@ def check_finish(run: Run) -> None:
     """Refuse, before training, an --evaluate or a --push-to that would fail after it. The network is not used.
 
     Raises:
-        InputError: no data in the folder, or an unknown task; the hub does not allow the name, there is no token, or a
-            setting forbids the network.
+        InputError: no data in the folder, or an unknown task; the hub does not allow the name, or there is no token.
     """
     if run.evaluate:
         read_tasks(downstream_folder(run.evaluate), task_names(run.tasks), PROTOCOL.split)
@@ -43,8 +42,6 @@ def check_finish(run: Run) -> None:
         validate_repo_id(run.push_to)
     except HFValidationError as error:
         raise InputError(f"--push-to: {error}") from error
-    if constants.HF_HUB_OFFLINE:
-        raise InputError("--push-to: HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE forbids the network: unset it")
     if get_token() is None:
         raise InputError("--push-to: there is no token for the hub: log in with `hf auth login`, or set HF_TOKEN")
 
@@ -76,9 +73,14 @@ def finish(run: Run) -> int:
 def tell_end(output: Path) -> None:
     """Tell the user how the finished run in `output` ended."""
     run = read_run(output)
-    dev = [f"{title(name)} {100 * score:.2f}" for name, score in run.scores.items() if name.startswith("dev")]
+    dev = listed({name: score for name, score in run.scores.items() if name.startswith("dev")})
     end = f"finished after {counted(run.summary['progress']['step'], 'step')}: {output / BEST}"
-    tell_user("\n".join(filter(None, [kept_start([run]), ", ".join(dev), end])))
+    tell_user("\n".join(filter(None, [kept_start([run]), dev, end])))
+
+
+def listed(scores: Mapping[str, float]) -> str:
+    """Scores in a line, in per cent."""
+    return ", ".join(f"{title(name)} {100 * score:.2f}" for name, score in scores.items())
 
 
 def is_scored(run: Run) -> bool:
@@ -98,8 +100,7 @@ def score_best(run: Run) -> None:
         tell_user(f"note: {note}")
     scores = read_evaluation(output / EVALUATION)
     averages = {name: score for name, score in scores.items() if name not in TASKS}
-    said = ", ".join(f"{title(name)} {100 * score:.2f}" for name, score in (averages or scores).items())
-    tell_user(f"{said or 'no score is defined'}: {output / EVALUATION}")
+    tell_user(f"{listed(averages or scores) or 'no score is defined'}: {output / EVALUATION}")
 
 
 def push_best(run: Run) -> None:

@@ -22,7 +22,7 @@ from typing import IO, NoReturn, cast
 from train.config.command import run_command
 from train.config.run import Run
 from train.record.folder import RUN, is_own, saved_step
-from train.signals import Stopped, handled, held_back, is_first_rank, raise_stopped, stop_then_end, tell_user
+from train.signals import Stopped, handled, held_back, raise_stopped, stop_then_end, tell_user
 from una_fast.errors import InputError
 from una_fast.imports import import_object
 
@@ -57,8 +57,7 @@ def launch(run: Run, work: str = WORK) -> int:
         code, reason = EXIT_DIED, f"error: {error}: {next_start(run)}"
     except InputError as error:
         code, reason = EXIT_BAD_INPUT, f"error: {error}"
-    if is_first_rank():
-        tell_user(reason)
+    tell_user(reason)
     return code
 
 

@@ -40,7 +40,7 @@ from train.record.folder import (
     write_json,
 )
 from train.record.metrics import peak_memory
-from train.signals import handled, is_first_rank, leave_at_once, stop_then_end, tell_user
+from train.signals import STDERR, handled, is_first_rank, leave_at_once, stop_then_end, tell_user
 from una_fast.errors import InputError, InputWarning, first_line
 from una_fast.index.index import Index
 from una_fast.parallel import n_cores
@@ -96,7 +96,7 @@ def joined(run: Run) -> Iterator[Ranks]:
     except torch.OutOfMemoryError as error:
         sentence = f"the GPU's memory is full: {remedy(run)} ({first_line(error)})"
         if dist.is_initialized():  # the other ranks wait for this one in an exchange: the launcher ends them
-            tell_user(f"error: rank {os.environ['RANK']}: {sentence}")
+            STDERR.write(f"error: rank {os.environ['RANK']}: {sentence}\n")
             os._exit(1)
         raise InputError(sentence) from error
     finally:
@@ -135,8 +135,7 @@ def _train(run: Run, ranks: Ranks, index: Index | None) -> None:
             scorer = PairScorer(load_dev(run.dev), tokenizer, layout.max_length, ranks.device, layout.prepared)
     progress, state = beginning(run, ranks, fingerprint)
     if progress.step and state is None:
-        if ranks.first:
-            tell_user(f"{output}: already finished")
+        tell_user(f"{output}: already finished")
         return
     about = prepare.summary_of(run, ranks, index, counts, fingerprint)
     plan = Plan(rows, run.batch_size, run.seed, run.epochs, run.max_steps)
@@ -191,8 +190,7 @@ def beginning(run: Run, ranks: Ranks, fingerprint: dict[str, Any]) -> tuple[Prog
         if ranks.first and run.resume and (is_finished(output) or has_checkpoint(output)):
             summary = read_json(output / SUMMARY)
             check_resumed(output, summary.get("resume_fingerprint", {}), fingerprint)
-            finished = is_finished(output)
-            sent[1:] = (Progress(**summary["progress"]), None) if finished else load_checkpoint(output)
+            sent[1:] = (Progress(**summary["progress"]), None) if is_finished(output) else load_checkpoint(output)
     if ranks.world > 1:
         dist.broadcast_object_list(sent)
     of_first, progress, state = sent

@@ -78,15 +78,13 @@ class Trainer:
 
     def _compile(self) -> None:
         """Compile the encoder on all ranks, or on none: a run is compiled from its first step, or not at all."""
-        if self.ranks.first:
-            tell_user("--compile: torch.compile makes the encoder's kernels, which takes minutes")
+        tell_user("--compile: torch.compile makes the encoder's kernels, which takes minutes")
         rows = -(-2 * self.plan.batch_size // self.ranks.world)
         part = self.part_of_ones(min(rows, self.run.grad_cache or rows), self.run.max_length)  # the same on all ranks
         reason = compile_encoder(self.encoder, part, self.autocast(), graphs=self.run.compile == "graphs")
         if reasons := [*filter(None, of_all_ranks(self.ranks, reason))]:
             self.encoder.compiled = None
-            if self.ranks.first:
-                tell_user(f"--compile: this run is not compiled, because the encoder cannot be: {reasons[0]}")
+            tell_user(f"--compile: this run is not compiled, because the encoder cannot be: {reasons[0]}")
         elif self.run.compile == "graphs":
             # a replayed CUDA graph writes its gradients where the replay before did: the weights' gradients have to be
             # tensors of their own from the start, to which replays add

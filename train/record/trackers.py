@@ -1,8 +1,13 @@
 """--report-to: programs that show the figures of a run while it goes on.
 
-A tracker is a class that is made without arguments and has the three methods of `Tracker`; one of the user's own is
-named as MODULE:CLASS. The packages are imported only when they are asked for. A resumed run goes on under the id that
-the tracker gave at its first start, which is kept in OUTPUT/trackers.json.
+A tracker is a class that is made without arguments, one of the user's own by MODULE:CLASS. Rank 0 alone calls it:
+
+start(settings, step, run_id)   before the first step, or to go on: every option of the run by name, the first step that
+    will be logged, and what `start` returned when the run began, None for a new run; returns the run's id or None
+log(values, step)   figures of a step, by name: "loss/plain" or "loss/negatives", "lr", "dev/FILE" and others
+finish()   the run has ended or is stopped
+
+The packages are imported only when they are asked for. The id is kept in OUTPUT/trackers.json.
 """
 
 from __future__ import annotations
@@ -11,7 +16,7 @@ import os
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from train.record.folder import TENSORBOARD, read_object, write_json
 from una_fast.errors import InputError
@@ -21,28 +26,6 @@ IDS = "trackers.json"
 PROJECT = "una_fast"
 NONE = "none"
 FLUSH_SECONDS = 3  # between two flushes of TensorBoard's figures: a killed process loses those after the last one
-
-
-class Tracker(Protocol):
-    """What shows the figures of a run. All methods are called by rank 0 alone."""
-
-    def start(self, settings: dict[str, Any], step: int, run_id: str | None) -> str | None:
-        """Begin before the first step, or go on.
-
-        Args:
-            settings: every option of the run by name, "output" among them.
-            step: the first step that will be logged; above 0 on --resume.
-            run_id: what `start` returned when the run began; None for a new run.
-
-        Returns:
-            The name of the run for a later `start`; None if it needs none.
-        """
-
-    def log(self, values: dict[str, float], step: int) -> None:
-        """Take figures of a step, by name: "loss/plain" or "loss/negatives", "lr", "dev/FILE" and others."""
-
-    def finish(self) -> None:
-        """The run has ended or is stopped."""
 
 
 class _TensorBoard:
@@ -107,7 +90,7 @@ class _MLflow:
 TRACKERS = {"tensorboard": _TensorBoard, "wandb": _WandB, "trackio": _Trackio, "mlflow": _MLflow}
 
 
-def make_trackers(names: str) -> dict[str, Tracker]:
+def make_trackers(names: str) -> dict[str, Any]:
     """The trackers of a value of --report-to, by name, not started yet.
 
     Args:
@@ -130,7 +113,7 @@ def _make(name: str) -> Any:
     return TRACKERS[name]()
 
 
-def start_trackers(names: str, settings: Mapping[str, Any], step: int) -> dict[str, Tracker]:
+def start_trackers(names: str, settings: Mapping[str, Any], step: int) -> dict[str, Any]:
     """The trackers of a value of --report-to, started for a run that begins, or goes on, with `step`.
 
     Raises:
