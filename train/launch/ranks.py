@@ -31,8 +31,8 @@ EXIT_DIED, EXIT_BAD_INPUT, EXIT_NOT_PUSHED = 1, 2, 3  # 3: the run is finished, 
 HOST = "127.0.0.1"
 LAUNCHER = "UNA_FAST_LAUNCHER"  # variable with the process id of what started a rank of --nproc
 WATCH_SECONDS = 0.1  # between two checks whether a rank, or the launcher, still runs
-# What a rank executes. The working directory, which comes first here, may hold a train.py of the user.
-BEGIN = "import sys; del sys.path[0]; from train.launch.ranks import be_rank; be_rank()"
+# What a rank executes. It may not look in the working directory, "", which may hold a train.py of the user.
+BEGIN = "import sys; sys.path[:] = filter(None, sys.path); from train.launch.ranks import be_rank; be_rank()"
 
 
 class RankDiedError(Exception):
