@@ -126,29 +126,34 @@ def test_the_negative_of_a_pair_is_made_of_the_positive_and_other_columns_pass_t
     assert list(pairs.with_transform(kept)[0]) == ["anchor", "negative", "mined"]
 
 
-def test_what_cannot_be_a_pair_is_answered_with_a_sentence(una):
-    with pytest.raises(una_fast.InputError, match="of='query': negatives are made of the 'anchor' or of the 'posi"):
-        Negatives(una, of="query")
-    with pytest.raises(una_fast.InputError, match="of='positive': there is no positive"):
-        Negatives(una, positive=None, of="positive")
-    with pytest.raises(una_fast.InputError, match="column 'negative' has the name of one that is made.*rename_column"):
-        Negatives(una, keep=["negative"])
-    pairs = datasets.Dataset.from_dict(PAIRS)
-    for wrong in ({"positive": "products"}, {"positive": "product", "keep": ["products"]}):
-        negatives = Negatives(una, column="query", **wrong)
-        for form in (pairs, pairs.to_iterable_dataset()):
-            with pytest.raises(una_fast.InputError, match=r"no column 'products', only 'query', 'product'"):
-                negatives.select(form)
-        with pytest.raises(una_fast.InputError, match="no column 'products'"):
-            pairs.with_transform(negatives)[0]
-    for table in (pairs.to_pandas(), pairs.to_polars(), TEXTS):
-        with pytest.raises(una_fast.InputError, match=r"select takes a Dataset .*not (DataFrame|list): .*from_pandas"):
-            Negatives(una).select(table)
+TABLE, LISTS = datasets.Dataset.from_dict(PAIRS), datasets.Dataset.from_dict({"text": [["one", "two"], ["three"]]})
 
 
-def test_a_map_of_single_rows_is_refused(una, dataset):
-    with pytest.raises(una_fast.InputError, match=r"column 'text' is one sentence.*batched=True"):
-        dataset.map(Negatives(una))
+def of_pairs(una, **columns):
+    return Negatives(una, column="query", **columns)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda una: Negatives(una, of="query"), "of='query': negatives are made of the 'anchor' or of the 'posi"),
+        (lambda una: Negatives(una, positive=None, of="positive"), "of='positive': there is no positive"),
+        (lambda una: Negatives(una, keep=["negative"]), "'negative' has the name of one that is made.*rename_column"),
+        (lambda una: Negatives(una, n=0), "n=0: give the number of negatives"),
+        (lambda una: Negatives(una).set_epoch(-1), "epoch=-1"),
+        (lambda una: Negatives(una_fast.Augmenter(una_fast.build_index(TEXTS))), r"index\.save\(FOLDER\)"),
+        (lambda una: of_pairs(una, positive="x").select(TABLE), "no column 'x', only 'query', 'product'"),
+        (lambda una: of_pairs(una, keep=["x"]).select(TABLE.to_iterable_dataset()), "no column 'x', only 'query'"),
+        (lambda una: TABLE.with_transform(of_pairs(una, keep=["x"]))[0], "no column 'x'"),
+        (lambda una: Negatives(una).select(TABLE.to_pandas()), "select takes a Dataset .*not DataFrame: .*from_pandas"),
+        (lambda una: Negatives(una).select(TEXTS), "select takes a Dataset .*not list: .*from_pandas"),
+        (lambda una: TABLE.map(of_pairs(una)), r"column 'query' is one sentence.*batched=True"),
+        (lambda una: LISTS.with_transform(Negatives(una))[0], "column 'text': row 0 of the batch holds list, .*select"),
+    ],
+)
+def test_bad_input_is_answered_with_a_sentence(una, call, message):
+    with pytest.raises(una_fast.InputError, match=message):
+        call(una)
 
 
 @pytest.mark.filterwarnings("error:more sentences are drawn:una_fast.InputWarning")  # a worker hands the error on
@@ -177,20 +182,6 @@ def test_a_collator_of_rows_notices_a_second_pass_too(una):
     collator(range(18))
     with pytest.warns(una_fast.InputWarning, match=r"RowCollator\.callback\(\)"):
         collator(range(18))
-
-
-def test_bad_input_is_answered_with_a_sentence(una, dataset):
-    with pytest.raises(una_fast.InputError, match=r"index\.save\(FOLDER\)"):
-        Negatives(una_fast.Augmenter(una_fast.build_index(TEXTS)))
-    with pytest.raises(una_fast.InputError, match="n=0: give the number of negatives"):
-        Negatives(una, n=0)
-    lists = datasets.Dataset.from_dict({"text": [["one", "two"], ["three"]]})
-    with pytest.raises(
-        una_fast.InputError, match="column 'text': row 0 of the batch holds list, and a sentence.*select"
-    ):
-        lists.with_transform(Negatives(una))[0]
-    with pytest.raises(una_fast.InputError, match="epoch"):
-        Negatives(una).set_epoch(-1)
 
 
 def test_epochs_are_counted_from_where_a_run_goes_on(una):
