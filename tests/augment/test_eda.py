@@ -76,7 +76,8 @@ def test_a_share_of_the_words_is_changed(strength, n):
 def test_a_file_of_synonyms(tmp_path):
     path = tmp_path / "synonyms.tsv"
     path.write_text("cat\tfeline\ttom  cat\n\ncat\tfeline\tcat\tpuss\ndog\thound\n", encoding="utf-8")
-    assert sources.read_table(path) == {"cat": ["feline", "tom cat", "puss"], "dog": ["hound"]}
+    look_up = sources.open_synonyms(path)
+    assert (look_up("cat"), look_up("dog"), look_up("a")) == (["feline", "tom cat", "puss"], ["hound"], ())
     index = una_fast.build_index(["the cat sat"])
     assert EDA(index, "synonym", synonyms=path).texts([0])[0] in {f"the {s} sat" for s in ("feline", "tom cat", "puss")}
     for text, message in (("cat\n", "line 1: 'cat' has no synonym"), ("\n", "it holds no word")):

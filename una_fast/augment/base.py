@@ -73,7 +73,6 @@ class TextAugmentation(ABC):
 
         Raises:
             InputError: `sentences` is one str, an item is not a str, or `epoch` or `sample_index` is out of its range.
-
         """
         key, source = SampleKey(epoch, sample_index), self._read(sentences)
         return self._texts(source, np.arange(len(source.words)), key)
@@ -108,7 +107,6 @@ class TextAugmentation(ABC):
 
         Raises:
             InputError: no tokenizer was given, a row is out of range, or `out` does not fit.
-
         """
         if self.tokens is None:
             raise InputError(f"token_ids needs a tokenizer: {type(self).__name__}(index, tokenizer=AutoTokenizer...)")
@@ -217,7 +215,6 @@ class WordAugmentation(TextAugmentation):
         tokenizer: a Hugging Face tokenizer; only `token_ids` needs it.
         n_jobs: threads that read the tokenizer's sub-words of the index.
         settings: further arguments of the subclass' constructor, by name.
-
     """
 
     def __init__(

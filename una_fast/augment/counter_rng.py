@@ -29,7 +29,6 @@ class SampleKey:
 
     Raises:
         InputError: another value.
-
     """
 
     epoch: int = 0

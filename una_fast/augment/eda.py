@@ -62,7 +62,6 @@ class EDA(WordAugmentation):
 
     Raises:
         InputError: a setting out of its range, or no WordNet, or a file of synonyms that cannot be read.
-
     """
 
     def __init__(
@@ -143,18 +142,13 @@ def open_synonyms(source: str | Path | Mapping[str, Sequence[str]] | None) -> Sy
 
     Raises:
         InputError: nltk or its WordNet is missing, or the file cannot be read; the message says what to do.
-
     """
     if source is None:
         return wordnet_synonyms()
-    if isinstance(source, Mapping):
-        table = {word: _cleaned(word, synonyms) for word, synonyms in source.items()}
-    elif isinstance(source, (str, Path)):
-        table = read_table(Path(source))
-    else:
-        raise InputError(
-            f"synonyms: got {type(source).__name__}: give a TSV file, a dict of lists, or None for WordNet"
-        )
+    given = read_table(Path(source)) if isinstance(source, str | Path) else source
+    if not isinstance(given, Mapping):
+        raise InputError(f"synonyms: got {type(given).__name__}: give a TSV file, a dict of lists, or None for WordNet")
+    table = {word: _cleaned(word, synonyms) for word, synonyms in given.items()}
     return lambda word: table.get(word, ())
 
 
@@ -165,7 +159,7 @@ def read_table(path: Path) -> dict[str, list[str]]:
         word, *synonyms = (part.strip() for part in line.split("\t"))
         if not any(synonyms):
             raise InputError(f"synonyms: {path}: line {number}: {word!r} has no synonym: give it one, after a tab")
-        table[word] = _cleaned(word, [*table.get(word, []), *synonyms])
+        table.setdefault(word, []).extend(synonyms)
     if not table:
         raise InputError(f"synonyms: {path}: it holds no word: give {LINES}")
     return table

@@ -54,7 +54,6 @@ def read_words(source: str | Path | Iterable[str]) -> frozenset[str]:
 
     Raises:
         InputError: the file cannot be read, or an item is not one word.
-
     """
     if isinstance(source, Path) or (isinstance(source, str) and source):
         place, words = f"{source}, line", dict(read_lines("keep_words", source, "a file with a word a line"))
@@ -73,7 +72,6 @@ def read_lines(setting: str, file: str | Path, what: str) -> list[tuple[int, str
 
     Raises:
         InputError: the file cannot be read; it names the `setting`.
-
     """
     try:
         lines = Path(file).read_bytes().decode("utf-8-sig").splitlines()

@@ -6,6 +6,7 @@ all constants are of 64 unsigned bits.
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
@@ -142,7 +143,6 @@ def numba_augmentation(draw_row: CFunc) -> Callable[..., NumbaAugmentation]:
 
     Raises:
         InputError: `draw_row` is no such function.
-
     """
     if not isinstance(draw_row, CFunc) or draw_row._sig != ROW:  # type: ignore[attr-defined]
         raise InputError(
@@ -166,7 +166,6 @@ class NumbaAugmentation(KernelAugmentation):
     Raises:
         InputError: a setting out of its range, or, in a call, a number of ids or an id that the function must not
             write.
-
     """
 
     def __init__(
@@ -181,7 +180,7 @@ class NumbaAugmentation(KernelAugmentation):
     ):
         check_arguments(NumbaAugmentation.__init__, index, {"surface": surface})
         self._draw_row, self._seed = draw_row, integer("seed", seed) % 2**64
-        super().__init__(index, surface, seed=seed, tokenizer=tokenizer, n_jobs=n_jobs)
+        super().__init__(index, surface, seed=seed, tokenizer=tokenizer, n_jobs=n_jobs, draw_row=draw_row)
 
     def _kernel_of(self, source: Rows) -> CustomRows:
         index, n_unseen = self.index, len(source.unseen)
@@ -195,14 +194,13 @@ class NumbaAugmentation(KernelAugmentation):
         return CustomRows(source.words, self._draw_row, keeps_length, *tables, index.n_terms, *numbers)
 
     def _shown_settings(self) -> dict[str, Any]:
-        return {"draw_row": self._draw_row.__qualname__, **super()._shown_settings()}
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        function = self._draw_row.__wrapped__
-        return _again, (function.__module__, function.__qualname__, self.index, self._settings)
+        return {**super()._shown_settings(), "draw_row": self._draw_row.__qualname__}
 
 
-def _again(module: str, name: str, index: Index, settings: dict[str, Any]) -> NumbaAugmentation:
-    """An augmentation in another process, where the module's object of this name is the function or what it makes."""
-    law: Any = import_object(f"{module}:{name}")
-    return (law if isinstance(law, partial) else numba_augmentation(law))(index, **settings)
+def _compiled(path: str) -> CFunc:
+    """The function in another process, where the object of this import path is it, or the augmentation of it."""
+    law: Any = import_object(path)
+    return law.keywords["draw_row"] if isinstance(law, partial) else law
+
+
+copyreg.pickle(CFunc, lambda function: (_compiled, (f"{function.__wrapped__.__module__}:{function.__qualname__}",)))

@@ -22,7 +22,6 @@ def resolve_radius(radius: float | str | None, n_terms: int) -> int:
 
     Raises:
         InputError: any other `radius`.
-
     """
     if radius is None:
         return min(PAPER_RADIUS, max(1, n_terms // TERMS_PER_RANK))

@@ -59,7 +59,6 @@ def make_augmentation(
 
     Raises:
         InputError: an unknown name, or one of `settings` that the constructor does not take.
-
     """
     maker = load_augmentation(name)
     signature = inspect.signature(maker)
@@ -79,7 +78,6 @@ def load_augmentation(name: str) -> Callable[..., TextAugmentation]:
 
     Raises:
         InputError: a name that is not among `AUGMENTATIONS`, or a path that leads to something else.
-
     """
     if row := AUGMENTATIONS.get(name):
         return partial(import_object(row.path), **row.settings)

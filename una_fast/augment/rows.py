@@ -65,7 +65,6 @@ def read_rows(sentences: Iterable[str], index: Index, split: WordTokenizer) -> R
 
     Raises:
         InputError: `sentences` is one str, or an item is not a str.
-
     """
     if isinstance(sentences, str) or not isinstance(sentences, Iterable):
         raise InputError(f"sentences: got {type(sentences).__name__}, and a list of str is needed: [sentence]")

@@ -48,7 +48,6 @@ def make_config(index: Index, settings: Mapping[str, Any], kept: KeptWords) -> S
 
     Raises:
         InputError: a setting out of its range, or fewer than two terms that are not kept.
-
     """
     beta, radius = settings["beta"], settings["radius"]
     if not is_number(beta) or not 0 <= beta <= 1:  # NaN fails too

@@ -67,7 +67,6 @@ class Augmenter(KernelAugmentation):
     Warns:
         InputWarning: a `radius` was given whose windows hold more than a tenth of the terms.
         FutureWarning: surface="lower", which means "kept".
-
     """
 
     def __init__(
@@ -125,7 +124,6 @@ class Augmenter(KernelAugmentation):
 
         Raises:
             InputError: not a term of the index (`explain` shows the window of an unseen word in its sentence).
-
         """
         term_id = self.index.term_ids.get(term, -1) if isinstance(term, str) else operator.index(term)
         if not 0 <= term_id < self.index.n_terms:

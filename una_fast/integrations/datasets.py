@@ -42,7 +42,6 @@ class Negatives(DrawnByEpoch):
     Raises:
         InputError: an index that is not saved, `n` below 1, another value of `of`, or a column to keep that has the
             name of one that is made.
-
     """
 
     def __init__(
@@ -78,11 +77,6 @@ class Negatives(DrawnByEpoch):
         views |= {name: self.augmenter.augment(views[self.of], **self._draws(name)) for name in self.negatives}
         return views | {name: _column(batch, name) for name in self.keep}
 
-    def __repr__(self) -> str:
-        columns = f"column={self.column!r}, positive={self.positive!r}, n={len(self.negatives)}, of={self.of!r}"
-        shown = f"{columns}, keep={self.keep!r}, epoch={self.epoch}"
-        return f"<una_fast.integrations.Negatives of {self.augmenter!r}: {shown}>"
-
     def select(self, dataset: Any) -> Any:
         """The rows of a dataset that have an anchor, a positive (unless `positive` is None) and a negative.
 
@@ -93,7 +87,6 @@ class Negatives(DrawnByEpoch):
 
         Raises:
             InputError: another type of data, or a column that is not there.
-
         """
         if isinstance(dataset, dict):
             return type(dataset)({split: self.select(part) for split, part in dataset.items()})

@@ -51,6 +51,10 @@ class DrawnByEpoch:
         # DataLoader, forked or spawned, so that persistent ones see each new epoch.
         self._shared = torch.zeros(3, dtype=torch.int64).share_memory_()
 
+    def __repr__(self) -> str:
+        name = f"{type(self).__module__}.{type(self).__name__}"
+        return f"<{name} of {self.augmenter!r}: views {', '.join(self.views)}, epoch={self.epoch}>"
+
     @property
     def epoch(self) -> int:
         """The epoch of the draws, from 0."""

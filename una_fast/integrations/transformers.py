@@ -34,7 +34,6 @@ class RowCollator(DrawnByEpoch):
 
     Raises:
         InputError: no tokenizer, an index that is not saved, or a setting out of its range.
-
     """
 
     def __init__(
@@ -66,10 +65,6 @@ class RowCollator(DrawnByEpoch):
         """{"input_ids", "attention_mask"[, "token_type_ids"]}: torch.int64 (B, V, L), the V views as in `views`."""
         views = self._read(rows)
         return {name: torch.stack([ids[name] for ids in views.values()], dim=1) for name in views["anchor"]}
-
-    def __repr__(self) -> str:
-        views = f"views {', '.join(self.views)}, max_length={self.max_length}, epoch={self.epoch}"
-        return f"<{type(self).__module__}.{type(self).__name__} of {self.augmenter!r}: {views}>"
 
     def _read(self, rows: Sequence[int | Mapping[str, int]]) -> dict[str, Ids]:
         """The ids of each view, (B, max_length), of rows that are numbers or, from a dataset, ``{"row": number}``."""
