@@ -79,14 +79,14 @@ def read_ahead(items: Iterable[Item]) -> Iterator[Item]:
 class RowThreads:
     """Threads that share the rows of a batch; they start with the first batch that is large enough."""
 
-    def __init__(self, n_jobs: int, least: int):
-        self._n_jobs, self._least = n_jobs, least
+    def __init__(self, n_jobs: int):
+        self._n_jobs = n_jobs
         self._pool: ThreadPoolExecutor | None = None
         self._pool_of = 0  # id of the process that made the threads
 
-    def run(self, fill: Callable[[slice], None], n_rows: int) -> None:
+    def run(self, fill: Callable[[slice], None], n_rows: int, least: int) -> None:
         """Call `fill` for parts of the rows 0 .. n_rows - 1, at most one a thread, of at least `least` rows each."""
-        n_parts = max(1, min(self._n_jobs, n_rows // self._least))
+        n_parts = max(1, min(self._n_jobs, n_rows // least))
         bounds = [n_rows * i // n_parts for i in range(n_parts + 1)]
         first, *others = map(slice, bounds, bounds[1:])
         # The calling thread takes the first part, so that with two threads each writes the same half of the batch in

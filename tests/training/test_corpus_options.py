@@ -13,13 +13,13 @@ from transformers import AutoTokenizer
 
 import una_fast
 from support.small_runs import options, train_here, write_corpus
-from train.config.run import POSITIVES, Run, make_parser, make_run
+from train.config.run import Run, make_parser, make_run
 from train.encoder.pretrained import load_tokenizer
 from train.launch import prepare
 from train.launch.prepare import resolve_options
 from train.loop.distributed import Ranks
 from train.record.checkpoint import first_difference
-from una_fast.augment.registry import make_augmentation
+from una_fast.augment.registry import POSITIVES, make_augmentation
 from una_fast.errors import InputError, InputWarning
 from una_fast_cli.__main__ import main
 

@@ -16,7 +16,7 @@ from train.config.command import Command, complete, option, options_of
 from train.encoder.pooling import AUTO, OF_TRAINING, POOLINGS, Head
 from train.objective.registry import LOSSES, NOISE_VIEWS, NOISES
 from una_fast.augment.radius import resolve_radius
-from una_fast.augment.registry import AUGMENTATIONS
+from una_fast.augment.registry import HARD, POSITIVES, WITH_SYNONYMS
 from una_fast.corpus.source import MAX_DOCUMENT_BYTES
 from una_fast.errors import InputError
 
@@ -24,9 +24,6 @@ Schedule = Literal["linear", "cosine", "constant"]
 
 SAME = "same"  # positives that no augmentation makes
 OWN = "one of your own, by its import path"
-HARD = {name: row for name, row in AUGMENTATIONS.items() if row.negative}
-POSITIVES = {name: row for name, row in AUGMENTATIONS.items() if not row.negative}
-WITH_SYNONYMS = tuple(name for name, row in POSITIVES.items() if row.needs_synonyms)
 WITHOUT_NEGATIVES = tuple(name for name, row in LOSSES.items() if not row.negative_views)
 # how the paper's code uses negatives; the defaults are the settings that did best in docs/will-it-help.md
 PAPER_SETTINGS: dict[str, Any] = {"loss": "pairs", "alpha": 5, "beta": 0.5, "surface": "paper"}

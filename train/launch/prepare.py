@@ -13,7 +13,7 @@ import xxhash
 from transformers.utils.hub import cached_file
 
 import una_fast
-from train.config.run import SAME, WITH_SYNONYMS, Run, reading_arguments
+from train.config.run import SAME, Run, reading_arguments
 from train.encoder.cpu import has_bf16
 from train.encoder.encoder import SentenceEncoder, head_of, load_encoder, masking_of, weights_digest
 from train.encoder.pooling import AUTO, OF_TRAINING, POOLINGS
@@ -38,7 +38,7 @@ from train.signals import tell_user
 from una_fast.augment.eda import open_synonyms
 from una_fast.augment.kept_words import KeptWords, read_words
 from una_fast.augment.radius import resolve_radius
-from una_fast.augment.registry import load_augmentation, make_augmentation
+from una_fast.augment.registry import WITH_SYNONYMS, load_augmentation, make_augmentation
 from una_fast.corpus.source import Reading
 from una_fast.corpus.sources import check_sources, open_sources, source_digests
 from una_fast.errors import InputError, InputWarning, counted

@@ -18,12 +18,11 @@ from una_fast._kernels.ids.emit import TermTokens
 from una_fast.arrays import RaggedArray
 from una_fast.augment.counter_rng import CounterRNG, SampleKey, seed_of, takes_draw_set
 from una_fast.augment.kept_words import KeptWords
-from una_fast.augment.rows import Rows, documents_of, read_rows
+from una_fast.augment.rows import Rows, read_rows
 from una_fast.augment.surface import QUOTES, KeptSurface
 from una_fast.corpus.word_tokenizers import word_tokenizer
 from una_fast.errors import InputError
 from una_fast.index.index import Index
-from una_fast.parallel import RowThreads, n_cores
 from una_fast.tokens.ids import TokenIds, checked_rows, token_tensors
 
 if TYPE_CHECKING:
@@ -49,7 +48,8 @@ class TextAugmentation(ABC):
         self._settings = {**settings, "tokenizer": tokenizer, "n_jobs": n_jobs}
         self.index = index
         self.tokens = None if tokenizer is None else TokenIds(index, tokenizer, n_jobs)
-        self._documents, self._split = documents_of(index), word_tokenizer(index.word_tokenizer, index.lowercase)
+        self._documents = Rows(index.terms, index.chunks, index.sentences, index.word_ids)
+        self._split = word_tokenizer(index.word_tokenizer, index.lowercase)
 
     @abstractmethod
     def _texts(self, source: Rows, rows: np.ndarray, key: SampleKey) -> list[str]:
@@ -163,7 +163,6 @@ class KernelAugmentation(TextAugmentation):
 
     def __init__(self, index: Index, surface: str, **settings: Any):
         super().__init__(index, surface=surface, **settings)
-        self._threads = RowThreads(n_cores(self._settings["n_jobs"]), ROWS_A_THREAD)
         self._by_word = tokens = self.tokens if self.tokens is not None and self.tokens.by_word else None
         self._surface = KeptSurface(index, self._documents, tokens) if surface == "kept" else None
         self._term_tokens = None  # with which the kernel itself writes the ids of what it draws
@@ -199,7 +198,7 @@ class KernelAugmentation(TextAugmentation):
                 self._kernel.token_ids(rows[part], key.epoch, *batch, key.sample_index)
 
         if self._by_word is not None:
-            self._threads.run(fill, len(rows))
+            self._by_word.threads.run(fill, len(rows), ROWS_A_THREAD)
         return np.flatnonzero(left)
 
 

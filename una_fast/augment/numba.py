@@ -189,9 +189,9 @@ class NumbaAugmentation(KernelAugmentation):
             rarest = index.max_tfidf[index.document_frequency == index.document_frequency.min()]
             of_unseen = float(inverse_document_frequency(1, index.n_documents)), np.median(rarest), 1
             tables = [np.append(table, [value] * n_unseen) for table, value in zip(tables, of_unseen, strict=True)]
-        keeps_length = self._settings["surface"] == "kept"
-        numbers = self._seed, self._term_tokens, source.keys
-        return CustomRows(source.words, self._draw_row, keeps_length, *tables, index.n_terms, *numbers)
+        idf, max_tfidf, frequency = tables
+        law = self._draw_row, self._settings["surface"] == "kept", idf, max_tfidf, frequency, index.n_terms
+        return CustomRows(source.words, *law, self._seed, self._term_tokens, source.keys)
 
     def _shown_settings(self) -> dict[str, Any]:
         return {**super()._shown_settings(), "draw_row": self._draw_row.__qualname__}

@@ -1,5 +1,7 @@
 """The text augmentations by name: a new one is a file in this folder and a row here.
 
+HARD are the values of --augment of training, POSITIVES of --positives; WITH_SYNONYMS use --synonyms.
+
 The options of training are made from the table, so it is light to import: `load_augmentation` imports a class.
 """
 
@@ -23,31 +25,26 @@ if TYPE_CHECKING:
 class AugmentationRow:
     """One augmentation: a class whose constructor takes the index, `seed`, `tokenizer` and `n_jobs`.
 
-    Training also offers `strength` (--positives-strength, a float or None) and `synonyms` (--synonyms, a path or None),
-    of which the class gets those that its constructor names.
-
     meaning: what becomes of a sentence, for --help. path: its class, as "module:name". settings: arguments of the class
-    that the name stands for. negative: whether it is a value of --augment of training, else it is one of --positives.
-    needs_synonyms: whether it uses --synonyms. An --augment also gets the other options of training by their names.
+    that the name stands for. Of the options of training the class gets those that its constructor names: as a negative
+    of all, as a positive `strength` (--positives-strength, a float or None) and `synonyms` (--synonyms, a path).
     """
 
     meaning: str
     path: str
     settings: Mapping[str, Any] = field(default_factory=dict)
-    negative: bool = False
-    needs_synonyms: bool = False
 
 
-UNA, EDA = "una_fast.augment.una:Augmenter", "una_fast.augment.eda:EDA"
-AUGMENTATIONS = {
-    "una": AugmentationRow("important words become words of like importance", UNA, negative=True),
-    "eda-synonym": AugmentationRow("some words become synonyms", EDA, {"operation": "synonym"}, needs_synonyms=True),
-    "eda-insert": AugmentationRow(
-        "synonyms of some words are put in at random places", EDA, {"operation": "insert"}, needs_synonyms=True
-    ),
+EDA = "una_fast.augment.eda:EDA"
+HARD = {"una": AugmentationRow("important words become words of like importance", "una_fast.augment.una:Augmenter")}
+POSITIVES = {
+    "eda-synonym": AugmentationRow("some words become synonyms", EDA, {"operation": "synonym"}),
+    "eda-insert": AugmentationRow("synonyms of some words are put in at random places", EDA, {"operation": "insert"}),
     "eda-swap": AugmentationRow("some words change places", EDA, {"operation": "swap"}),
     "eda-delete": AugmentationRow("some words are left out", EDA, {"operation": "delete"}),
 }
+WITH_SYNONYMS = ("eda-synonym", "eda-insert")
+AUGMENTATIONS = HARD | POSITIVES
 
 
 def make_augmentation(

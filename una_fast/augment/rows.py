@@ -55,11 +55,6 @@ class Rows:
         return StringTable(*spell_rows(ids.values, ids.indptr, *tables))
 
 
-def documents_of(index: Index) -> Rows:
-    """The documents of an index."""
-    return Rows(index.terms, index.chunks, index.sentences, index.word_ids)
-
-
 def read_rows(sentences: Iterable[str], index: Index, split: WordTokenizer) -> Rows:
     """The rows of any text, each of one chunk, split into words by `split`, as those of the index were.
 

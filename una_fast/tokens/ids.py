@@ -59,7 +59,7 @@ class TokenIds:
 
     def __init__(self, index: Index, tokenizer: PreTrainedTokenizerBase, n_jobs: int | None = None):
         check_settings(tokenizer)
-        self.threads = RowThreads(n_cores(n_jobs), ROWS_A_THREAD)
+        self.threads = RowThreads(n_cores(n_jobs))
         self.has_token_type_ids = "token_type_ids" in tokenizer.model_input_names
         self._index = index
         self._tokenizer, self._lock = _copied(tokenizer), threading.Lock()
@@ -115,7 +115,7 @@ class TokenIds:
         def fill(part: slice) -> None:
             pad_rows[f"{values.dtype}_t"](values, bounds, checked[part], self.frame, ids[part], mask[part])
 
-        self.threads.run(fill, len(checked))
+        self.threads.run(fill, len(checked), ROWS_A_THREAD)
         return batch
 
     def write_texts(self, texts: Sequence[str], rows: np.ndarray, batch: dict[str, torch.Tensor]) -> None:
@@ -194,5 +194,5 @@ def token_tensors(
             )
     if tokens.has_token_type_ids:
         types = out["token_type_ids"].numpy()  # torch's zero_ wakes threads that then spin beside the kernel's
-        tokens.threads.run(lambda part: types[part].fill(0), n_rows)
+        tokens.threads.run(lambda part: types[part].fill(0), n_rows, ROWS_A_THREAD)
     return out
