@@ -28,11 +28,17 @@ def call(words, **changes):
     return main([word for pair in chosen.items() for word in pair])
 
 
-@pytest.fixture(scope="module")
-def finished(words, tmp_path_factory):
+@pytest.fixture(scope="module", autouse=True)
+def no_data():
+    """No folder of test data."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("UNA_FAST_DATA", raising=False)
-        assert call(words) == 0
+        yield
+
+
+@pytest.fixture(scope="module")
+def finished(words):
+    assert call(words) == 0
     return words
 
 
@@ -64,7 +70,6 @@ def test_differences_are_those_of_the_runs_by_seed(finished):
 
 
 def test_the_same_command_does_nothing_twice_wherever_its_folder_is(finished, tmp_path, monkeypatch):
-    monkeypatch.delenv("UNA_FAST_DATA", raising=False)
     monkeypatch.setattr("train.launch.run.Trainer", None)  # no run begins
     monkeypatch.chdir(tmp_path)
     shutil.copytree(output_of(finished), "moved")
@@ -72,8 +77,7 @@ def test_the_same_command_does_nothing_twice_wherever_its_folder_is(finished, tm
     assert Path("moved", "compare.json").read_bytes() == (output_of(finished) / "compare.json").read_bytes()
 
 
-def test_another_command_is_refused(finished, monkeypatch, capsys):
-    monkeypatch.delenv("UNA_FAST_DATA", raising=False)
+def test_another_command_is_refused(finished, capsys):
     assert call(finished, temperature="0.1") == 2
     assert "--temperature was 0.05 when" in capsys.readouterr().err
 
@@ -89,7 +93,6 @@ def test_the_answer_follows_the_interval(low, high, said):
 
 
 def test_pairs_are_anchors_and_positives(finished, tmp_path, monkeypatch, capsys):
-    monkeypatch.delenv("UNA_FAST_DATA", raising=False)
     for name in ("paper", "near-misses"):  # the sentences are the same in all conditions
         monkeypatch.delitem(CONDITIONS, name)
     lines = [line for line in Path(finished["--corpus"]).read_text().splitlines() if line]

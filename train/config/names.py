@@ -43,8 +43,8 @@ def known_flag(flag: str, known: Collection[str]) -> str:
     Raises:
         InputError: it is no option; the message says what to write instead.
     """
-    if flag in known or (new := today(flag)) in known:
-        return flag if flag in known else new
+    if (name := today(flag)) in known:
+        return name
     answer = answers().get(flag.lstrip("-").replace("_", "-").lower(), "")
     if answer.split(" ")[0].rstrip(",") in known:
         answer = f"did you mean {answer}?"

@@ -20,8 +20,6 @@ from una_fast.augment.registry import HARD, POSITIVES, WITH_SYNONYMS
 from una_fast.corpus.source import MAX_DOCUMENT_BYTES
 from una_fast.errors import InputError
 
-Schedule = Literal["linear", "cosine", "constant"]
-
 SAME = "same"  # positives that no augmentation makes
 OWN = "one of your own, by its import path"
 WITHOUT_NEGATIVES = tuple(name for name, row in LOSSES.items() if not row.negative_views)
@@ -156,7 +154,7 @@ class Run:
     """number of sentences in a step, over all ranks together"""
     learning_rate: float | None = option(None, above=0, most=1)
     """learning rate of AdamW; default 3e-5, or 5e-6 for the RoBERTa family"""
-    schedule: Schedule | None = option(None)
+    schedule: Literal["linear", "cosine", "constant"] | None = option(None)
     """learning rate after the warm-up: linear: it falls by the same amount in every step and ends at 0; cosine: it
     falls to 0 along half a cosine; constant: it stays; default linear, or constant for the RoBERTa family"""
     warmup_steps: float = option(0.0, least=0, metavar="N_OR_SHARE")
