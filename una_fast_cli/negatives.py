@@ -160,7 +160,7 @@ def _batches(augmenter: Augmenter, values: dict[str, Any], bar: Any) -> Iterator
 
 def _records(augmenter: Augmenter, tokenizer: Any, values: dict[str, Any], rows: range, texts: list[str]) -> Records:
     """A batch of sentences with the negatives of each sample index, or with their token ids."""
-    from una_fast.integrations.epochs import negative_names
+    from una_fast.integrations.datasets import negative_names
 
     columns: dict[str, Any] = {"row": rows, "text": texts}
     names, length = negative_names(values["n"]), values["max_length"]

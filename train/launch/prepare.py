@@ -36,9 +36,9 @@ from train.record.metrics import machine, versions
 from train.record.trackers import make_trackers
 from train.signals import tell_user
 from una_fast.augment.eda import open_synonyms
-from una_fast.augment.kept_words import KeptWords, read_words
 from una_fast.augment.radius import resolve_radius
 from una_fast.augment.registry import WITH_SYNONYMS, load_augmentation, make_augmentation
+from una_fast.augment.settings import KeptWords, read_words
 from una_fast.corpus.source import Reading
 from una_fast.corpus.sources import check_sources, open_sources, source_digests
 from una_fast.errors import InputError, InputWarning, counted

@@ -17,8 +17,8 @@ from una_fast._kernels.draws.rows import RowKernel
 from una_fast._kernels.ids.emit import TermTokens
 from una_fast.arrays import RaggedArray
 from una_fast.augment.counter_rng import CounterRNG, SampleKey, seed_of, takes_draw_set
-from una_fast.augment.kept_words import KeptWords
 from una_fast.augment.rows import Rows, read_rows
+from una_fast.augment.settings import KeptWords
 from una_fast.augment.surface import QUOTES, KeptSurface
 from una_fast.corpus.word_tokenizers import word_tokenizer
 from una_fast.errors import InputError

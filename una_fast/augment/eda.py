@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeVar
 
 from una_fast.augment.base import WordAugmentation, check_arguments
 from una_fast.augment.counter_rng import CounterRNG, seed_of
-from una_fast.augment.kept_words import read_lines
 from una_fast.augment.radius import is_number
+from una_fast.augment.settings import read_lines
 from una_fast.errors import InputError
 from una_fast.index.index import Index
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from una_fast._kernels.draws.probability import SamplingConfig
 from una_fast.augment.counter_rng import CounterRNG, SampleKey
-from una_fast.augment.kept_words import KeptWords
 from una_fast.augment.rows import Rows
+from una_fast.augment.settings import KeptWords
 from una_fast.text_table import aligned
 
 SHOWN = 5  # candidates of a word

@@ -15,9 +15,8 @@ from una_fast._kernels.draws.probability import replacement_probabilities
 from una_fast.augment.base import KernelAugmentation, TextAugmentation, check_arguments
 from una_fast.augment.counter_rng import SampleKey, takes_draw_set
 from una_fast.augment.explain import Explanation, explain_words
-from una_fast.augment.kept_words import KeptWords
 from una_fast.augment.rows import Rows
-from una_fast.augment.settings import grouped, kept_probabilities, make_config, scripts_of
+from una_fast.augment.settings import KeptWords, grouped, kept_probabilities, make_config, scripts_of
 from una_fast.errors import InputError
 from una_fast.index.index import Index
 

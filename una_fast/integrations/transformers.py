@@ -9,7 +9,7 @@ import numpy as np
 
 from una_fast.errors import InputError
 from una_fast.imports import naming_extras
-from una_fast.integrations.epochs import DrawnByEpoch
+from una_fast.integrations.datasets import DrawnByEpoch
 from una_fast.tokens.ids import token_tensors
 
 with naming_extras("integrations"):
