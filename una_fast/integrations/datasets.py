@@ -1,4 +1,4 @@
-"""Negatives as columns of a Hugging Face dataset, and what all integrations share: the views, and the epoch of draws."""
+"""Negatives as columns of a Hugging Face dataset, and what all integrations share: views, and the epoch of draws."""
 
 from __future__ import annotations
 
