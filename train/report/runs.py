@@ -30,21 +30,15 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class RunRecord:
-    """The results of a run.
-
-    Attributes:
-        settings: its options, as in run.json.
-        summary: all of run.json.
-        curves: value by step of what metrics.jsonl records, the loss by LOSSES, and "dev" (a fraction).
-        scores: by name, as fractions; an undefined one is absent.
-    """
+    """The results of a run."""
 
     name: str
     folder: Path
-    settings: dict[str, Any]
-    summary: dict[str, Any]
+    settings: dict[str, Any]  # its options, as in run.json
+    summary: dict[str, Any]  # all of run.json
+    # value by step of what metrics.jsonl records, the loss by LOSSES, and "dev" (a fraction)
     curves: dict[str, dict[int, float]]
-    scores: dict[str, float]
+    scores: dict[str, float]  # by name, as fractions; an undefined one is absent
 
     @property
     def seed(self) -> Any:
@@ -132,26 +126,16 @@ def find_runs(folders: Iterable[Path]) -> list[RunRecord]:
 
 
 class Comparison(NamedTuple):
-    """A score of n seeds under two conditions, in the unit of the scores.
-
-    Attributes:
-        without: mean of the reference.
-        with_it: mean of the other condition.
-        difference: mean over seeds of (with_it - without). All below are about it, and NaN for one seed.
-        deviation: standard deviation of the sample (n - 1).
-        low: lower end of the 95 % interval by Student's t.
-        high: upper end.
-        p: of the two-sided paired t-test.
-    """
+    """A score of n seeds under two conditions, in the unit of the scores."""
 
     n: int
-    without: float
-    with_it: float
-    difference: float
-    deviation: float = math.nan
-    low: float = math.nan
+    without: float  # mean of the reference
+    with_it: float  # mean of the other condition
+    difference: float  # mean over seeds of with_it - without; all below are about it, and NaN for one seed
+    deviation: float = math.nan  # standard deviation of the sample (n - 1)
+    low: float = math.nan  # ends of the 95 % interval by Student's t
     high: float = math.nan
-    p: float = math.nan
+    p: float = math.nan  # of the two-sided paired t-test
 
 
 def compare(without: Mapping[Any, float], with_it: Mapping[Any, float]) -> Comparison | None:
