@@ -155,28 +155,21 @@ def test_best_loads_everywhere_and_reads_raw_cls(tmp_path, tiny_model):
 @pytest.mark.slow
 def test_torchrun_on_two_machines_is_the_job_of_one_and_its_first_rank_scores(tmp_path, tiny_model):
     """Each machine has its own index and --output."""
-    data = training.write_senteval(tmp_path / "data")
-    values = options(tmp_path, tiny_model, max_steps=3, nproc=2)
-    whole = training.start({**values, "output": str(tmp_path / "whole"), "index": str(tmp_path / "i")})
-    values = {name: value for name, value in values.items() if name != "nproc"} | {
-        "evaluate": data,
-        "tasks": "STSBenchmark",
-    }
+    scored = {"evaluate": training.write_senteval(tmp_path / "data"), "tasks": "STSBenchmark"}
+    values = options(tmp_path, tiny_model, max_steps=3)
+    whole = training.start({**values, "nproc": 2, "output": str(tmp_path / "whole"), "index": str(tmp_path / "i")})
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--nnodes", "2", "--nproc-per-node", "1"]
     torchrun += ["--master-addr", "127.0.0.1", "--master-port", str(training.free_port())]
-    outputs = [tmp_path / f"run-{node}" for node in range(2)]
     nodes = []
-    for node, output in enumerate(outputs):
-        own = training.command({**values, "output": output, "index": tmp_path / f"index-{node}"})[3:]
-        command = [*torchrun, "--node-rank", str(node), "-m", "train.ddp", *own]
+    for node in range(2):
+        paths = {"output": tmp_path / f"run-{node}", "index": tmp_path / f"index-{node}"}
+        command = [*torchrun, "--node-rank", str(node), *training.command({**values, **scored, **paths})[1:]]
         nodes.append(subprocess.Popen(command, cwd=training.ROOT, stderr=subprocess.PIPE, text=True))
     said = [node.communicate(timeout=240)[1] for node in nodes]
-    assert [node.returncode for node in nodes] == [0, 0], said
-    assert training.finish(whole)[0] == 0
-    found, expected = (
-        [line["loss"] for line in metrics(o) if "loss" in line] for o in (outputs[0], tmp_path / "whole")
-    )
-    assert found == pytest.approx(expected, abs=1e-4)  # a rank on a machine of its own has more threads
-    assert json.loads((outputs[0] / "run.json").read_text())["ranks"] == 2 and not outputs[1].exists()
-    assert json.loads((outputs[0] / "evaluation.json").read_text())["sts"]["STSBenchmark"]["pairs"] == 24
+    assert [node.returncode for node in nodes] == [0, 0] and training.finish(whole)[0] == 0, said
+    losses = [[line["loss"] for line in metrics(tmp_path / name) if "loss" in line] for name in ("run-0", "whole")]
+    assert losses[0] == pytest.approx(losses[1], abs=1e-4)  # a rank on a machine of its own has more threads
+    output = tmp_path / "run-0"
+    assert json.loads((output / "run.json").read_text())["ranks"] == 2 and not (tmp_path / "run-1").exists()
+    assert json.loads((output / "evaluation.json").read_text())["sts"]["STSBenchmark"]["pairs"] == 24
     assert [err.count("evaluation.json") for err in said] == [1, 0]

@@ -116,8 +116,6 @@ def _check_inputs(run: Run) -> None:
         load_dev(run.dev)
     if run.positives in WITH_SYNONYMS:
         open_synonyms(run.synonyms or None)
-    if run.mlm_weight:
-        masking_of(load_tokenizer(run.model, run.trust_remote_code), run.seed)
     if run.evaluate or run.push_to:
         from train.launch.finish import check_finish  # imports the evaluation tasks and the hub's client
 

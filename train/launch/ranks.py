@@ -35,10 +35,6 @@ WATCH_SECONDS = 0.1  # between two checks whether a rank, or the launcher, still
 BEGIN = "import sys; sys.path[:] = filter(None, sys.path); from train.launch.ranks import be_rank; be_rank()"
 
 
-class RankDiedError(Exception):
-    """A rank ended by an exception or was killed; the message says which and how."""
-
-
 def launch(run: Run, work: str = WORK) -> int:
     """Carry out a run, or a rank's part of it; tell the user why it ended early; return the exit code.
 
@@ -53,8 +49,6 @@ def launch(run: Run, work: str = WORK) -> int:
             return cast(int, carry_out(_of_rank(run) if is_rank() else run))
     except Stopped as stopped:
         code, reason = 128 + stopped.number, f"stopped by {stopped}: {next_start(run)}"
-    except RankDiedError as error:
-        code, reason = EXIT_DIED, f"error: {error}: {next_start(run)}"
     except InputError as error:
         code, reason = EXIT_BAD_INPUT, f"error: {error}"
     tell_user(reason)
@@ -83,9 +77,10 @@ def next_start(run: Run) -> str:
 def start_ranks(run: Run, work: str) -> int:
     """The highest exit code of run.nproc processes, each a rank with the environment that torchrun would give it.
 
+    Where one of them dies, the others are killed, the user is told, and the code is EXIT_DIED.
+
     Raises:
         Stopped: a signal ended them.
-        RankDiedError: one of them died, and the others were killed.
     """
     from torch.distributed import TCPStore  # not above, because a rank first handles signals and then imports torch
 
@@ -102,18 +97,17 @@ def start_ranks(run: Run, work: str) -> int:
         with handled(stop_then_end(pass_on, raise_stopped)):
             with held_back():  # a rank begins with signals blocked, which it cannot handle yet
                 ranks += [_start(rank, store.port, run, work) for rank in range(run.nproc)]
-            _wait(ranks)
-    except RankDiedError:
-        if signals:
-            raise Stopped(signals[0]) from None
-        raise
+            died = _wait(ranks)
     finally:
         for rank in ranks:
             rank.kill()
             rank.wait()
-    if signals and not any(rank.returncode for rank in ranks):
+    code = EXIT_DIED if died else max(rank.returncode for rank in ranks)
+    if signals and (died or not code):
         raise Stopped(signals[0])
-    return max(rank.returncode for rank in ranks)
+    if died:
+        tell_user(f"error: {died}: {next_start(run)}")
+    return code
 
 
 def _start(rank: int, port: int, run: Run, work: str) -> subprocess.Popen[bytes]:
@@ -129,15 +123,16 @@ def _start(rank: int, port: int, run: Run, work: str) -> subprocess.Popen[bytes]
     return process
 
 
-def _wait(ranks: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Return once all ranks have ended. Raises RankDiedError if one died."""
+def _wait(ranks: Sequence[subprocess.Popen[bytes]]) -> str:
+    """Return once all ranks have ended, or one has died by an exception or a signal: which one and how, or ""."""
     codes: list[int | None] = [None]
     while None in codes:
         time.sleep(WATCH_SECONDS)
         codes = [rank.poll() for rank in ranks]
         for number, code in enumerate(codes):
             if code is not None and (code < 0 or code == EXIT_DIED):
-                raise RankDiedError(f"rank {number} died: exit code {code}")
+                return f"rank {number} died: exit code {code}"
+    return ""
 
 
 def be_rank() -> NoReturn:
