@@ -118,8 +118,12 @@ class NumberedRows:
         self._ids, self._lengths = [np.empty(0, dtype=ID)], [np.empty(0, dtype=POINTER)]
 
     def add_documents(self, block: StringTable) -> None:
-        """Add a row for each document of a block: its chunks."""
-        self._append(*self._set.add_chunks(block.utf8, block.offsets[:-1], block.offsets[1:]))
+        """Add a row for each document of a block: its chunks. Two spaces in a row enclose an empty chunk."""
+        spaces = np.flatnonzero(block.utf8 == ord(" "))
+        cuts = np.searchsorted(spaces, block.offsets)  # how many spaces are before each document
+        starts = np.insert(spaces + 1, cuts[:-1], block.offsets[:-1])
+        stops = np.insert(spaces, cuts[1:], block.offsets[1:])
+        self._append(self._set.add(block.utf8, starts, stops), np.diff(cuts) + 1)
 
     def add_rows(self, strings: StringTable, lengths: np.ndarray) -> None:
         """Add rows of these lengths, int64 (n,), which hold all `strings` in order."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from libc.string cimport memchr, memcmp, memcpy
+from libc.string cimport memcmp, memcpy
 
 from una_fast._kernels.cache_lines import on_own_lines
 
@@ -88,7 +88,6 @@ cdef class StringSet:
     cdef unsigned char[::1] utf8
     cdef int64[::1] offsets
     cdef uint64[:, ::1] slots  # (key, length << 32 | number + 1)
-    cdef int[::1] scratch
     cdef Py_ssize_t count
 
     def __cinit__(self, Py_ssize_t room=FIRST_ROOM):
@@ -96,7 +95,6 @@ cdef class StringSet:
         self.utf8 = np.empty(8 * room, dtype=np.uint8)
         self.offsets = np.zeros(room + 1, dtype=np.int64)
         self.slots = on_own_lines(4 * room, np.uint64).reshape(-1, 2)
-        self.scratch = np.empty(0, dtype=np.int32)
 
     def __len__(self):
         return self.count
@@ -128,47 +126,6 @@ cdef class StringSet:
                     self.number_group(group, filled, &out[i + 1 - filled], adds)
                     filled = 0
         return numbers
-
-    def add_chunks(self, const unsigned char[::1] data, const int64[::1] starts, const int64[::1] stops):
-        """Cut the documents ``data[starts[i]:stops[i]]`` at every space; two spaces in a row enclose an empty chunk.
-
-        Returns (the numbers of the chunks int32 (T,), how many chunks each document has int64 (n,)). data: uint8;
-        starts, stops: int64 (n,).
-        """
-        cdef Py_ssize_t n = starts.shape[0], i, filled = 0, done = 0, before
-        cdef String group[GROUP]
-        cdef const unsigned char* text = &data[0] if data.shape[0] else NULL
-        cdef const unsigned char* end = text + data.shape[0]
-        cdef const unsigned char* at
-        cdef const unsigned char* stop
-        cdef const unsigned char* space
-        lengths_array = np.empty(n, dtype=np.int64)
-        if self.scratch.shape[0] < data.shape[0] + n:
-            self.scratch = np.empty(data.shape[0] + n, dtype=np.int32)
-        cdef int64[::1] lengths = lengths_array
-        cdef int[::1] out = self.scratch
-        with nogil:
-            for i in range(n):
-                at, stop, before = text + starts[i], text + stops[i], done + filled
-                while True:
-                    space = <const unsigned char*>memchr(at, c' ', stop - at) if at < stop else NULL
-                    if space == NULL:
-                        space = stop
-                    group[filled].start, group[filled].n = at, space - at
-                    group[filled].key = key_of(at, space - at, end)
-                    at = space
-                    filled += 1
-                    if filled == GROUP:
-                        self.number_group(group, GROUP, &out[done], True)
-                        done += GROUP
-                        filled = 0
-                    if at == stop:
-                        break
-                    at += 1
-                lengths[i] = done + filled - before
-            if filled:
-                self.number_group(group, filled, &out[done], True)
-        return np.array(out[: done + filled]), lengths_array
 
     def strings(self):
         """(utf8 uint8, offsets int64): string i is ``utf8[offsets[i]:offsets[i + 1]]``; copies without spare room."""
