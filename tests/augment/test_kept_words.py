@@ -106,20 +106,6 @@ def test_a_file_has_a_word_a_line(index, tmp_path):
         una_fast.Augmenter(index, keep_words=["a", 7])
 
 
-def test_datasets_leave_out_sentences_of_punctuation(tmp_path):
-    datasets = pytest.importorskip("datasets")
-    from una_fast.integrations.datasets import Negatives
-    from una_fast.integrations.sentence_transformers import row_dataset
-
-    index = una_fast.build_index(["a dog .", "... !", "", "the cat"])
-    index.save(tmp_path / "index")
-    for keep, rows in ((True, [0, 3]), (False, [0, 1, 3])):
-        una = una_fast.Augmenter(index, keep_punctuation=keep)
-        assert row_dataset(una)["row"] == rows
-        selected = Negatives(una).select(datasets.Dataset.from_dict({"text": list(index)}))
-        assert selected["text"] == [index[row] for row in rows]
-
-
 WORDS = [
     "可以 修改 删去 地址 天气 电影 音乐 食べる ねこ".split(),
     "แมว หมา บ้าน รถ น้ำ".split(),

@@ -61,6 +61,8 @@ def test_rows_without_a_word_are_left_out(una, dataset):
     assert negatives.select(selected) is selected
     assert negatives.select(dataset.with_transform(negatives)).with_format(None)["text"][:] == WORDS
     assert negatives.select(datasets.Dataset.from_dict({"text": ["a castle", None]}))["text"][:] == ["a castle"]
+    of_words = Negatives(una_fast.Augmenter(una.index, keep_punctuation=True))
+    assert of_words.select(datasets.Dataset.from_dict({"text": ["... !", "a castle"]}))["text"][:] == ["a castle"]
 
 
 def test_a_streamed_dataset_draws_anew_in_every_epoch(una, dataset):

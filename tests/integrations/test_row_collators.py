@@ -36,6 +36,8 @@ def una(index):
 def test_rows_with_a_word_are_the_dataset(una):
     assert row_dataset(una)["row"][:] == [row for row, text in enumerate(TEXTS) if text]
     assert row_dataset(una, 3)["row"][:] == [0, 1, 2]
+    keeping = una_fast.Augmenter(una.index, keep_words=["one"])
+    assert row_dataset(keeping)["row"][:] == [row for row, text in enumerate(TEXTS) if text not in ("", "one")]
 
 
 def test_features_are_those_of_sentence_transformers_own_collator(tiny_model, index):

@@ -163,10 +163,6 @@ class ViewsLoss(nn.Module):
 
         return StepCallback()
 
-    def extra_repr(self) -> str:
-        """The settings, for `repr`."""
-        return ", ".join(f"{name}={value!r}" for name, value in self.get_config_dict().items())
-
     def get_config_dict(self) -> dict[str, Any]:
         """For the model card."""
         names = ("temperature", "alpha", "similarity_distillation", "gather_across_devices")
