@@ -24,8 +24,7 @@ from train.config.run import OPTIONS as RUN
 from train.encoder.pooling import AUTO
 from train.evaluation.tasks.reading import read_rows
 from train.record.folder import BEST, COMPARISON, INDEX, RUNS, is_own, output_folder, write_file, write_json
-from train.report.runs import DEV, STS_AVERAGE, Comparison, Group, RunRecord, find_runs, kept_start
-from train.report.table import score_table
+from train.report.runs import DEV, STS_AVERAGE, Comparison, Group, RunRecord, find_runs, kept_start, score_table
 from una_fast.errors import InputError
 from una_fast.imports import import_extra
 from una_fast.text_table import aligned

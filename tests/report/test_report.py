@@ -26,9 +26,9 @@ from train.report.runs import (
     group_runs,
     kept_start,
     read_run,
+    score_table,
     title,
 )
-from train.report.table import score_table
 from una_fast.errors import InputError
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chromium-browser"))), None)

@@ -13,8 +13,7 @@ from train.config.run import Run
 from train.launch.ranks import EXIT_NOT_PUSHED, is_rank, launch
 from train.record.checkpoint import has_checkpoint
 from train.record.folder import INDEX, RUN, RUNS, SEEDS, is_finished, is_own, old_names, output_folder, write_json
-from train.report.runs import Group, kept_start, read_run
-from train.report.table import score_table
+from train.report.runs import Group, kept_start, read_run, score_table
 from train.signals import tell_user
 from una_fast.errors import InputError
 from una_fast.text_table import aligned

@@ -1,7 +1,7 @@
 """Show runs as one HTML page: ``python -m train.report RUN... [--output report.html]``.
 
-`runs` reads the files of runs, groups them over seeds and compares their scores, `table` shows them, and `page` fills
-page.html. The page needs no other file and no network.
+`runs` reads the files of runs, groups them over seeds and compares their scores, and `page` fills page.html, which
+needs no other file and no network.
 """
 
 from __future__ import annotations

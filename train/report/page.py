@@ -13,8 +13,7 @@ import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from plotly.offline import get_plotlyjs
 
-from train.report.runs import LOSSES, Group, differing_settings, kept_start
-from train.report.table import score_table, short
+from train.report.runs import LOSSES, Group, differing_settings, kept_start, score_table, short
 
 MAIN_SETTINGS = ("model", "corpus", "batch_size", "max_length", "max_steps", "epochs", "learning_rate", "loss")
 MOST_POINTS = 100  # of a line, at most: the means of so many equal parts of the steps
