@@ -83,7 +83,7 @@ def leave_at_once(number: int, frame: Any = None) -> NoReturn:
     os._exit(128 + number)
 
 
-def stop_then_end(stop: Callable[[int], object], end: Handler) -> Callable[[int, Any], None]:
+def stop_then_end(stop: Callable[[int], object], end: Callable[[int, Any], object]) -> Callable[[int, Any], None]:
     """A handler: `stop` for the first signal, and `end` for Ctrl-C pressed after it."""
     at: list[float] = []
 

@@ -11,6 +11,11 @@ def number(run):
     return 5 * int(os.environ["RANK"])
 
 
+def resumes(run):
+    """Returns 7 if the run goes on from its checkpoint."""
+    return 7 * run.resume
+
+
 def divides(run):
     """Rank 1 dies, while the others wait."""
     return 1 // (1 - int(os.environ["RANK"])) and time.sleep(60)

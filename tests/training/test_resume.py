@@ -39,7 +39,7 @@ from train.launch.run import beginning
 from train.loop.distributed import Ranks
 from train.loop.trainer import Trainer
 from train.record.checkpoint import Progress
-from train.record.folder import saved_step
+from train.record.folder import RUN, output_folder, saved_step
 from train.signals import Stopped, handled, held_back, raise_stopped
 from una_fast.errors import InputError
 
@@ -333,6 +333,15 @@ class TestProcesses:
     def test_the_end_of_a_rank_is_the_end_of_all(self, work, code, said, tmp_path, capfd):
         assert launch(Run(nproc=2, output=str(tmp_path)), f"support.rank_processes:{work}") == code
         assert said in capfd.readouterr().err
+
+    @pytest.mark.parametrize(("restarts", "code"), [(0, 0), (1, 7)])
+    def test_ranks_that_torchrun_starts_again_go_on_with_the_run(self, tmp_path, monkeypatch, restarts, code):
+        with output_folder(tmp_path, RUN, False):
+            pass
+        monkeypatch.setattr("train.launch.ranks.end_with_launcher", lambda: None)
+        monkeypatch.setenv("TORCHELASTIC_RUN_ID", "x")
+        monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", str(restarts))
+        assert launch(Run(output=str(tmp_path)), "support.rank_processes:resumes") == code
 
     def test_a_stopped_rank_frees_its_reducer_before_it_leaves_the_group(self, tmp_path, tiny_model):
         run = make_run(options(tmp_path, tiny_model, nproc=2))
