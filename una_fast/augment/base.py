@@ -156,14 +156,15 @@ class Edited:
 
 
 class KernelAugmentation(TextAugmentation):
-    """An augmentation whose rows a compiled kernel draws, which threads share; a subclass says by `_kernel_of` which.
+    """An augmentation whose rows a compiled kernel draws, which threads share.
 
-    surface: of its texts: "kept", or "paper" for each word as the index has it, with spaces between.
+    A subclass says by `_kernel_of` which kernel; what that reads it sets before it calls this constructor. surface: of
+    its texts: "kept", or "paper" for each word as the index has it, with spaces between.
     """
 
     def __init__(self, index: Index, surface: str, **settings: Any):
         super().__init__(index, surface=surface, **settings)
-        self._by_word = tokens = self.tokens if self.tokens is not None and self.tokens.by_word else None
+        tokens = self._by_word = self.tokens if self.tokens is not None and self.tokens.by_word else None
         self._surface = KeptSurface(index, self._documents, tokens) if surface == "kept" else None
         self._term_tokens = None  # with which the kernel itself writes the ids of what it draws
         if tokens is not None and self._surface is None:

@@ -203,4 +203,5 @@ def _compiled(path: str) -> CFunc:
     return law.keywords["draw_row"] if isinstance(law, partial) else law
 
 
+# so that an augmentation reaches the workers of a DataLoader that are spawned
 copyreg.pickle(CFunc, lambda function: (_compiled, (f"{function.__wrapped__.__module__}:{function.__qualname__}",)))
