@@ -68,6 +68,7 @@ def import_object(path: str) -> Any:
 
     Raises:
         InputError: there is no such module or name, the module cannot be imported, or the object cannot be called.
+        ModuleNotFoundError: the module needs an optional package that is not installed.
     """
     name, _, attribute = path.partition(":")
     if not name or not attribute:
@@ -79,6 +80,8 @@ def import_object(path: str) -> Any:
             sys.path.append(str(Path.cwd()))  # last, so that a file there hides no package
         module = import_module(name)
     except Exception as error:  # whatever the module raises when it is run
+        if isinstance(error, ModuleNotFoundError) and missing_package(error):
+            raise  # a command names the extra that brings all its packages
         raise _import_error(path, name, error) from error
     try:
         found = reduce(getattr, attribute.split("."), module)
@@ -91,15 +94,12 @@ def import_object(path: str) -> Any:
 
 
 def _import_error(path: str, name: str, error: Exception) -> InputError:
-    """The error for the module `name` of a path, which is not there, lacks a package, or fails when it is imported."""
-    if isinstance(error, ModuleNotFoundError):
-        if error.name and f"{name}.".startswith(f"{error.name}."):
-            return InputError(
-                f"{path!r}: there is no module {error.name!r}: name one of the folder {Path.cwd()}, of an installed "
-                "package or of a folder in PYTHONPATH"
-            )
-        if missing := missing_package(error):
-            return missing
+    """The error for the module `name` of a path, which is not there, or fails when it is imported."""
+    if isinstance(error, ModuleNotFoundError) and error.name and f"{name}.".startswith(f"{error.name}."):
+        return InputError(
+            f"{path!r}: there is no module {error.name!r}: name one of the folder {Path.cwd()}, of an installed "
+            "package or of a folder in PYTHONPATH"
+        )
     last = traceback.extract_tb(error.__traceback__)[-1]
     file, line = (error.filename, error.lineno) if isinstance(error, SyntaxError) else (last.filename, last.lineno)
     return InputError(f"{path!r} cannot be imported: {file}, line {line}: {type(error).__name__}: {error}")
