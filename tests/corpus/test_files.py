@@ -55,9 +55,6 @@ def test_files_give_their_documents(name: str, tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(files, "BLOCK_BYTES", 5)
     monkeypatch.setattr(files, "BATCH_ROWS", 3)
     assert read(path, **options) == lines
-    if path.suffix != ".parquet":
-        parts = gzip.compress(path.read_bytes()) + gzip.compress(b"", mtime=0)
-        assert read(written(tmp_path, name + ".gz", parts), **options) == lines
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.json"])

@@ -2,8 +2,6 @@
 
 import gzip
 import os
-import subprocess
-import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -209,15 +207,6 @@ def test_frames_of_unusual_values_are_refused_in_words() -> None:
         read(polars().DataFrame({"text": ["a"]}).lazy())
     assert read(type("Frame", (pd.DataFrame,), {})({"text": ["a", "b", "c"]}).iloc[[2, 0]]) == ["c", "a"]
     assert read(pd.Series(["a", "b", "a"], dtype="category")) == ["a", "b", "a"]
-
-
-def test_reading_a_file_imports_neither_pandas_nor_polars(tmp_path: Path) -> None:
-    write_text(tmp_path / "a.txt", LINES)
-    program = (
-        "import sys; from una_fast.corpus.words import parse_corpus; "
-        f"parse_corpus({str(tmp_path / 'a.txt')!r}); print({{'pandas', 'polars'}} & set(sys.modules))"
-    )
-    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "set()\n"
 
 
 def test_datasets_give_their_documents() -> None:

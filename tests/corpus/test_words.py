@@ -186,7 +186,13 @@ SENTENCES = [
 ]
 
 
-@pytest.mark.parametrize("line", SENTENCES)
+LONG_RUNS = ["'", '"', "`", "``", "''", ".", ":", ",:", "-", "n't ", "' ", " '", '("', "can"]  # they fit the buffer
+
+
+@pytest.mark.parametrize(
+    "line",
+    [*SENTENCES, *(run for piece in LONG_RUNS for run in (piece * 500, piece * 500 + "a.", "x" + piece * 501 + "\n"))],
+)
 def test_words_of_chosen_sentences(line: str) -> None:
     assert treebank_words(line) == nltk_words(line)
     assert treebank_words(line.lower()) == nltk_words(line.lower())
@@ -197,12 +203,6 @@ def test_words_of_chosen_sentences(line: str) -> None:
 def test_words_of_any_text(line: str) -> None:
     assert treebank_words(line) == nltk_words(line)
     assert treebank_words(line.lower()) == nltk_words(line.lower())
-
-
-@pytest.mark.parametrize("piece", ["'", '"', "`", "``", "''", ".", ":", ",:", "-", "n't ", "' ", " '", '("', "can"])
-def test_long_runs_fit_the_buffer(piece: str) -> None:
-    for line in (piece * 500, piece * 500 + "a.", "x" + piece * 501 + "\n"):
-        assert treebank_words(line) == nltk_words(line)
 
 
 EVERY_CHARACTER = "".join(map(chr, range(sys.maxunicode + 1)))

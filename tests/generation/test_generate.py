@@ -239,7 +239,6 @@ def test_a_kill_at_the_end_is_gone_on_from(call, stopped, output, monkeypatch, a
 
 
 def test_another_job_is_refused(call, stopped, tmp_path):
-    assert "beams was 4 when" in call("--resume", "--beams", "5")[1]
     assert "prefix was  when" in call("--resume", "--prefix", "x")[1]
     (tmp_path / "corpus.txt").write_text("another\n")
     assert "corpus was" in call("--resume")[1]
