@@ -55,16 +55,13 @@ documents_of_nasty_text = st.lists(text | st.lists(nasty_text, max_size=5).map("
 @given(lines=documents_of_nasty_text, lowercase=st.booleans())
 @example(lines=["ΑΣ ΒΣ. Σ", "σ Σ' ΑΣ'Β"], lowercase=True)
 @example(lines=['He said "so." \' ) ', "It ended. ) \t", '" )', " . ", '.". ) "', "no.\n ", "  "], lowercase=True)
-def test_words_of_chunks_are_the_words_of_the_line(tokenizer, split, lines: list[str], lowercase: bool) -> None:
+def test_words_of_chunks_are_those_of_the_line_and_numbered_by_first_appearance(
+    tokenizer, split, lines: list[str], lowercase: bool
+) -> None:
     lines = ["a word", *lines]
     parsed, _ = parse_corpus(lines, tokenizer, lowercase=lowercase, n_jobs=1)
     assert documents(parsed) == lines
     assert words(parsed) == [split(line.lower() if lowercase else line) for line in lines]
-
-
-@given(documents_of_nasty_text)
-def test_chunks_and_words_are_numbered_by_first_appearance(lines: list[str]) -> None:
-    parsed, _ = parse_corpus(["a word", *lines], n_jobs=1)
     for table, rows in [(parsed.chunks, parsed.sentences), (parsed.vocabulary, parsed.words)]:
         assert len(set(table)) == len(table)
         assert list(dict.fromkeys(rows.values.tolist())) == list(range(len(table)))
