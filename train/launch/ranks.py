@@ -139,7 +139,7 @@ def be_rank() -> NoReturn:
     """Do what `start_ranks` has sent to this process."""
     with handled(signal.SIG_DFL):
         run, work = pickle.load(sys.stdin.buffer)
-        raise SystemExit(run_command(lambda: launch(run, work), "train"))
+        os._exit(run_command(lambda: launch(run, work), "train"))  # Python would unload torch, which takes a second
 
 
 def end_with_launcher() -> None:
