@@ -334,7 +334,7 @@ cdef class RowWriter:
         cdef bint changed, is_glued, last_changed = False
         cdef uint32_t last, first
         cdef const uint8_t* following
-        cdef const uint8_t* spelled = NULL
+        cdef const uint8_t* spelled = &self.string_utf8[0]  # a word without a character may come before any new one
         for k in range(w, stop):
             n_kept, changed = out.word_stops[k] - out.word_starts[k], new[k] != old[k]
             if changed and new[k] < self.n_terms:
