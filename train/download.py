@@ -6,32 +6,27 @@ names.
 
 from __future__ import annotations
 
-import os
-import socket
 import sys
 import tarfile
+import urllib.request
 from dataclasses import dataclass
-from http.client import HTTPException
 from pathlib import Path
 from typing import Any
-from urllib.request import urlretrieve
-
-from tqdm import tqdm
 
 from train.config.command import Command, option, options_of
 from train.evaluation.tasks.registry import NEAR_MISSES, TASKS, downstream_folder, read_task, suite
 from train.record.folder import partial_folder
 from una_fast.errors import InputError, counted, first_line
 
-WIKI, WIKI_LINES = "wiki1m_for_simcse.txt", 1_000_000
+REPOSITORY = "princeton-nlp/datasets-for-simcse"
+WIKI = "wiki1m_for_simcse.txt"
+WIKI_LINES = 1_000_000
+NEAR_MISS_ADDRESS = "https://raw.githubusercontent.com/Sri-Harsha/scpp/c083bbf039a5ca215acaf25e7ee736d2ea6f3864/data"
 SUBSETS = ("replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att")  # of SugarCrepe++, tasks by name
-HUB = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
-SIMCSE = f"{HUB}/datasets/princeton-nlp/datasets-for-simcse/resolve/main"
-SUGARCREPE = "https://raw.githubusercontent.com/Sri-Harsha/scpp/c083bbf039a5ca215acaf25e7ee736d2ea6f3864/data"
-FILES = {  # of each part: what FOLDER gets, and the address of the file that it is made of
-    "wiki": {f"corpora/{WIKI}": f"{SIMCSE}/{WIKI}"},
-    "senteval": {"senteval/downstream": f"{SIMCSE}/senteval.tar"},
-    "near-miss": {f"{NEAR_MISSES}/{name}.json": f"{SUGARCREPE}/{name}.json" for name in SUBSETS},
+FILES = {  # of each part: what FOLDER gets, and the file of REPOSITORY or below NEAR_MISS_ADDRESS that it is made of
+    "wiki": {f"corpora/{WIKI}": WIKI},
+    "senteval": {"senteval/downstream": "senteval.tar"},
+    "near-miss": {f"{NEAR_MISSES}/{name}.json": f"{name}.json" for name in SUBSETS},
 }
 TIMEOUT = 60  # seconds without an answer
 
@@ -65,18 +60,28 @@ def fetch(part: str, folder: Path) -> None:
     Raises:
         InputError: it cannot be fetched or unpacked, or cannot be written.
     """
-    socket.setdefaulttimeout(TIMEOUT)
-    for name, address in FILES[part].items():
-        target = folder / name
+    for target, source in ((folder / name, source) for name, source in FILES[part].items()):
         if target.exists():
             continue
         try:
-            with partial_folder(target) as partial, tqdm(desc=name, unit="B", unit_scale=True, disable=None) as bar:
-                file = partial / Path(name).name
-                urlretrieve(address, file, lambda n_blocks, size, _: bar.update(n_blocks * size - bar.n))
-                (unpack(file) if part == "senteval" else file).rename(target)
-        except (OSError, HTTPException, tarfile.TarError) as error:
-            raise InputError(f"{address}: cannot be fetched into {target} ({first_line(error)}): call again") from error
+            with partial_folder(target) as partial:
+                path = _file(part, source, partial)
+                (unpack(path) if part == "senteval" else path).rename(target)
+        except ModuleNotFoundError:
+            raise  # huggingface_hub is not installed: the command names its extra
+        except Exception as error:  # the hub, the network and the disk raise exceptions of different types
+            raise InputError(f"{source}: cannot be fetched into {target} ({first_line(error)}): call again") from error
+
+
+def _file(part: str, name: str, folder: Path) -> Path:
+    """Fetch a file of a part into `folder`, from GitHub or the hub; returns its path."""
+    if part == "near-miss":
+        with urllib.request.urlopen(f"{NEAR_MISS_ADDRESS}/{name}", timeout=TIMEOUT) as answer:
+            (folder / name).write_bytes(answer.read())
+        return folder / name
+    from huggingface_hub import hf_hub_download  # imported late: --help should not wait for it
+
+    return Path(hf_hub_download(REPOSITORY, name, repo_type="dataset", local_dir=folder))
 
 
 def unpack(archive: Path) -> Path:
@@ -110,7 +115,7 @@ def check(part: str, folder: Path) -> list[str]:
 
 
 ABOUT = "Fetch SimCSE's Wikipedia sentences, SentEval's files and SugarCrepe++."
-main = Command("python -m train.download", ABOUT, options_of(Download), _run)
+main = Command("python -m train.download", ABOUT, options_of(Download), _run, "train")
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -150,6 +150,7 @@ sys.exit(main(sys.argv[1:]))
 CALLS = {
     "train": ["--corpus", "README.md", "--model", "m", "--output", "o"],
     "evaluate": ["--model", "m", "--data", "."],
+    "download": ["--to", "o", "--only", "wiki"],
 }
 
 

@@ -6,10 +6,11 @@ import shutil
 import tarfile
 from pathlib import Path
 
+import huggingface_hub
 import pytest
 
 from train import download
-from train.download import FILES, SUBSETS, WIKI, check, fetch, main
+from train.download import REPOSITORY, SUBSETS, WIKI, check, fetch, main
 from train.evaluation.tasks.registry import NEAR_MISSES, TaskRow
 from una_fast.errors import InputError
 
@@ -37,9 +38,13 @@ def hub(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatc
     entry = dict.fromkeys(("filename", "caption", "caption2", "negative_caption"), "a")
     for name in SUBSETS:
         (hub / f"{name}.json").write_text(json.dumps([entry]))
-    for part, files in FILES.items():
-        here = {name: f"{hub.as_uri()}/{address.rpartition('/')[2]}" for name, address in files.items()}
-        monkeypatch.setitem(FILES, part, here)
+    monkeypatch.setattr(download, "NEAR_MISS_ADDRESS", hub.as_uri())
+
+    def from_hub(repository: str, name: str, *, repo_type: str, local_dir: Path) -> str:
+        assert (repository, repo_type) == (REPOSITORY, "dataset")
+        return str(shutil.copy(hub / name, local_dir))
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", from_hub)
     return hub
 
 
@@ -72,7 +77,7 @@ def test_what_cannot_be_fetched_or_written_gets_a_sentence(hub, tmp_path):
     (hub / "swap_att.json").unlink()
     (hub / SENTEVAL).unlink()
     for part, source in (("wiki", WIKI), ("senteval", SENTEVAL), ("near-miss", "swap_att.json")):
-        with pytest.raises(InputError, match=f"{source}: cannot be fetched into .*: call again$"):
+        with pytest.raises(InputError, match=f"^{source}: cannot be fetched into .*: call again$"):
             fetch(part, tmp_path)
     assert (tmp_path / "corpora").read_text() == "mine" and not list((tmp_path / NEAR_MISSES).glob("swap_att*"))
 
