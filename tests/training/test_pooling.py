@@ -91,7 +91,7 @@ def test_the_start_is_best_if_no_step_was_better_and_last_is_the_encoder_of_the_
     assert all(torch.equal(best[name], weights) for name, weights in start.items())
     tell_end(tmp_path / "run")
     said = capsys.readouterr().err
-    assert "No step beat the dev score" in said and f"dev, last {100 * outcome.progress.last_score:.2f}" in said
+    assert "No step beat the dev score" in said and f"last {100 * outcome.progress.last_score:.2f}" in said
     last = load_model(str(tmp_path / "run" / "last"), device="cpu")
     score = PairScorer(load_dev(values["dev"]), last.tokenizer)(last.encode)
     assert score == pytest.approx(outcome.progress.last_score, abs=2e-3)

@@ -73,14 +73,12 @@ def finish(run: Run) -> int:
 def tell_end(output: Path) -> None:
     """Tell the user how the finished run in `output` ended."""
     run = read_run(output)
-    dev = listed({name: score for name, score in run.scores.items() if name.startswith("dev")})
-    end = f"finished after {counted(run.summary['progress']['step'], 'step')}: {output / BEST}"
+    progress = run.summary["progress"]
+    scores = {"start": progress["start_score"], "best": progress["best_score"], "last": progress["last_score"]}
+    shown = ", ".join(f"{name} {100 * score:.2f}" for name, score in scores.items() if score is not None)
+    dev = shown and f"dev Spearman x 100: {shown} (best/ is of step {progress['best_step']})"
+    end = f"finished after {counted(progress['step'], 'step')}: {output / BEST}"
     tell_user("\n".join(filter(None, [kept_start([run]), dev, end])))
-
-
-def listed(scores: Mapping[str, float]) -> str:
-    """Scores in a line, in per cent."""
-    return ", ".join(f"{title(name)} {100 * score:.2f}" for name, score in scores.items())
 
 
 def is_scored(run: Run) -> bool:
@@ -100,7 +98,8 @@ def score_best(run: Run) -> None:
         tell_user(f"note: {note}")
     scores = read_evaluation(output / EVALUATION)
     averages = {name: score for name, score in scores.items() if name not in TASKS}
-    tell_user(f"{listed(averages or scores) or 'no score is defined'}: {output / EVALUATION}")
+    said = ", ".join(f"{title(name)} {100 * score:.2f}" for name, score in (averages or scores).items())
+    tell_user(f"{said or 'no score is defined'}: {output / EVALUATION}")
 
 
 def push_best(run: Run) -> None:
