@@ -17,6 +17,7 @@ from train.encoder.pretrained import HUB_NAME
 from train.evaluation.scoring import read_tasks, score_model
 from train.evaluation.tasks.registry import KINDS, TASKS, EvaluationProtocol, downstream_folder, suite, task_names
 from train.launch.ranks import EXIT_NOT_PUSHED
+from train.record.checkpoint import Progress
 from train.record.folder import BEST, DEV, EVALUATION, SUMMARY, read_json, read_object, write_file, write_json
 from train.report.runs import kept_start, read_evaluation, read_run, title
 from train.signals import tell_user
@@ -73,11 +74,11 @@ def finish(run: Run) -> int:
 def tell_end(output: Path) -> None:
     """Tell the user how the finished run in `output` ended."""
     run = read_run(output)
-    progress = run.summary["progress"]
-    scores = {"start": progress["start_score"], "best": progress["best_score"], "last": progress["last_score"]}
+    progress = Progress(**run.summary["progress"])
+    scores = {"start": progress.start_score, "best": progress.best_score, "last": progress.last_score}
     shown = ", ".join(f"{name} {100 * score:.2f}" for name, score in scores.items() if score is not None)
-    dev = shown and f"dev Spearman x 100: {shown} (best/ is of step {progress['best_step']})"
-    end = f"finished after {counted(progress['step'], 'step')}: {output / BEST}"
+    dev = shown and f"dev Spearman x 100: {shown} (best/ is of step {progress.best_step})"
+    end = f"finished after {counted(progress.step, 'step')}: {output / BEST}"
     tell_user("\n".join(filter(None, [kept_start([run]), dev, end])))
 
 
