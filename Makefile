@@ -48,10 +48,10 @@ bench-gpu: kernels .venv/peers
 	$(BIN)/python -m bench.report
 
 # fails on a warning, such as a dead link or an unknown name
-docs: kernels
+docs: kernels .venv/tools
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
-lint: .venv/packages
+lint: .venv/tools
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -73,7 +73,11 @@ clean:
 	touch $@
 
 .venv/packages: .venv/demo
-	UNA_FAST_KERNELS=0 $(INSTALL) --editable '.[test,lint,docs]'
+	UNA_FAST_KERNELS=0 $(INSTALL) --editable '.[test]'
+	touch $@
+
+.venv/tools: .venv/packages
+	UNA_FAST_KERNELS=0 $(INSTALL) --editable '.[lint,docs]'
 	touch $@
 
 .venv/peers: .venv/packages

@@ -136,7 +136,10 @@ def read_words(source: str | Path | Iterable[str]) -> frozenset[str]:
         InputError: the file cannot be read, or an item is not one word.
     """
     if isinstance(source, Path) or (isinstance(source, str) and source):
-        place, words = f"{source}, line", dict(read_lines("keep_words", source, "a file with a word a line"))
+        place, words = (
+            f"{source}, line",
+            dict(read_lines("keep_words", source, "a file with a word a line, or a list of words")),
+        )
     else:
         place, words = "item", dict(enumerate(source, 1))
     for number, word in words.items():

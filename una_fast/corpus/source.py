@@ -186,10 +186,10 @@ def arrow_blocks(arrays: Iterable[pa.Array], where: str) -> Iterator[StringTable
         row += len(values)
 
 
-def missing_column(where: str, column: str, names: Sequence[Any]) -> InputError:
-    """The error for a table or a row without the column."""
+def missing_column(where: str, column: str, names: Sequence[Any], argument: str = "`column` (--column)") -> InputError:
+    """The error for a table or a row without the column that an argument names."""
     there = ", ".join(map(repr, names)) or "no column at all"
-    return InputError(f"{where}: no column {column!r}, only {there}; name one with `column` (--column)")
+    return InputError(f"{where}: no column {column!r}, only {there}; name one with {argument}")
 
 
 def too_long(where: str, limit: int) -> InputError:

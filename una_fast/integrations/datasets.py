@@ -15,6 +15,7 @@ from una_fast.imports import naming_extras
 if TYPE_CHECKING:
     from transformers import TrainerCallback
 
+ARGUMENTS = "`column`, `positive` or `keep`"  # which name columns
 ROWS_A_CALL = 1024  # rows that `select` holds as strings at a time
 PASSES = 1.5  # over as many sentences as the index has; a sampler may repeat some in a single pass
 
@@ -198,7 +199,7 @@ class Negatives(DrawnByEpoch):
         columns = [*dict.fromkeys([*self._view_columns().values(), *self.keep])]
         for column in columns:
             if dataset.column_names is not None and column not in dataset.column_names:
-                raise missing_column("the dataset", column, dataset.column_names)
+                raise missing_column("the dataset", column, dataset.column_names, ARGUMENTS)
         if not hasattr(dataset, "select"):  # a streamed one
             return dataset.filter(self._are_whole, batched=True)
         rows = iter(dataset.with_format(None).select_columns(columns))
@@ -246,5 +247,5 @@ def _texts(batch: Mapping[str, Sequence[Any]], column: str, blank: bool = False)
 
 def _column(batch: Mapping[str, Sequence[Any]], column: str) -> Sequence[Any]:
     if column not in batch:
-        raise missing_column("the dataset", column, list(batch))
+        raise missing_column("the dataset", column, list(batch), ARGUMENTS)
     return batch[column]
