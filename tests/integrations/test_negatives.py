@@ -144,7 +144,7 @@ def of_pairs(una, **columns):
         (lambda una: Negatives(una, n=0), "n=0: give the number of negatives"),
         (lambda una: Negatives(una).set_epoch(-1), "epoch=-1"),
         (lambda una: Negatives(una_fast.Augmenter(una_fast.build_index(TEXTS))), r"index\.save\(FOLDER\)"),
-        (lambda una: of_pairs(una, positive="x").select(TABLE), "no column 'x', only 'query', 'product'"),
+        (lambda una: of_pairs(una, positive="x").select(TABLE), "no column 'x', only .*; name one with .*positive"),
         (lambda una: of_pairs(una, keep=["x"]).select(TABLE.to_iterable_dataset()), "no column 'x', only 'query'"),
         (lambda una: TABLE.with_transform(of_pairs(una, keep=["x"]))[0], "no column 'x'"),
         (lambda una: Negatives(una).select(TABLE.to_pandas()), "select takes a Dataset .*not DataFrame: .*from_pandas"),
