@@ -41,6 +41,7 @@ def paper(folder, tiny_model, monkeypatch):
     return run
 
 
+@pytest.mark.slow
 def test_every_row_is_a_run_that_train_ddp_takes(folder, tiny_model):
     texts = folder / "other.txt"
     words = ["--corpus", folder / "corpus.txt", "--data", folder, "--output", "o", "--synonyms", "s.tsv"]
@@ -55,6 +56,7 @@ def test_every_row_is_a_run_that_train_ddp_takes(folder, tiny_model):
             assert run.model == cell.source.name and bool(run.paraphrases) == bool(cell.source.texts)
 
 
+@pytest.mark.slow
 def test_rows_share_their_runs_among_tables_and_are_not_made_twice(paper, folder, capsys, monkeypatch):
     code, table = paper("alpha", "--rows", "5,0", "--columns", "UNA", "--seeds", "42,1")
     assert code == 0
