@@ -43,9 +43,9 @@ def demo_settings(output: Path) -> dict[str, Any]:
         "device": "cpu",  # so that the run is the same on machines with and without GPUs
         "batch_size": 32,
         "epochs": 2,
-        "max_steps": 20,
+        "max_steps": 16,
         "dev": str(PAIRS),
-        "eval_every": 10,
+        "eval_every": 8,
     }
 
 
