@@ -7,6 +7,7 @@ from typing import ClassVar
 import pytest
 import wandb
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.summary.writer import event_file_writer
 
 from support.small_runs import at_step, metrics, options, train_here
 from train.record.trackers import TRACKERS, make_trackers, start_trackers
@@ -42,7 +43,9 @@ def calls():
     return Recorded.calls
 
 
-def test_a_stopped_run_goes_on_in_the_same_place(tmp_path, tiny_model, calls):
+def test_a_stopped_run_goes_on_in_the_same_place(tmp_path, tiny_model, calls, monkeypatch):
+    # files are read by name: of one second and one process, the tenth would be read before the ninth
+    monkeypatch.setattr(event_file_writer, "_global_uid", event_file_writer.AtomicCounter(0))
     values = options(tmp_path, tiny_model, max_steps=6, report_to=f"tensorboard,{OWN}")
     with at_step(3, lambda trainer: 1 / 0), pytest.raises(ZeroDivisionError):
         train_here(values)
