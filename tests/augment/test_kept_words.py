@@ -15,7 +15,7 @@ from support import reference
 from support.alphabet import text
 from support.checks import reference_negatives
 from support.tokenizer_families import training_lines
-from una_fast import InputError
+from una_fast import InputError, InputWarning
 from una_fast.augment.counter_rng import SampleKey
 from una_fast.augment.settings import KeptWords, read_words, scripts_of
 
@@ -104,6 +104,14 @@ def test_a_file_has_a_word_a_line(index, tmp_path):
         una_fast.Augmenter(index, keep_words=tmp_path / "none")
     with pytest.raises(InputError, match="keep_words: item 2: 7 is not one word"):
         una_fast.Augmenter(index, keep_words=["a", 7])
+
+
+def test_a_word_that_the_index_divides_warns(index):
+    with pytest.warns(InputWarning) as caught:
+        una_fast.Augmenter(index, keep_words=["dog", "Don't", "unseen", "$5"])
+    assert [str(one.message) for one in caught] == [
+        "keep_words: 2 words kept nowhere: to this index '$5' is ['$', '5']: give those"
+    ]
 
 
 WORDS = [

@@ -17,7 +17,7 @@ from una_fast.augment.counter_rng import SampleKey, takes_draw_set
 from una_fast.augment.explain import Explanation, explain_words
 from una_fast.augment.rows import Rows
 from una_fast.augment.settings import KeptWords, grouped, kept_probabilities, make_config, scripts_of
-from una_fast.errors import InputError
+from una_fast.errors import InputError, InputWarning, counted
 from una_fast.index.index import Index
 
 
@@ -97,6 +97,15 @@ class Augmenter(KernelAugmentation):
         self._config = make_config(index, given, self.kept_words)
         self._groups = np.unique(self._config.groups)
         super().__init__(index, **{**given, "keep_words": self.kept_words.words})
+        self._warn_of_split_words()
+
+    def _warn_of_split_words(self) -> None:
+        """Warn of words to keep that the word tokenizer of the index divides: no word is equal to them."""
+        unknown = sorted(self.kept_words.words.difference(self.index.terms)) if self.kept_words.words else []
+        split = {word: words for word in unknown if (words := self._split.words(word)) != [word]}
+        for word, words in [*split.items()][:1]:
+            said = f"{counted(len(split), 'word')} kept nowhere: to this index {word!r} is {words}: give those"
+            warnings.warn(f"keep_words: {said}", InputWarning, stacklevel=3)
 
     def _kernel_of(self, source: Rows) -> Negatives:
         weighted, groups = None, self._groups_of_unseen(source)
