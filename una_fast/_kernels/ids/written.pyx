@@ -370,22 +370,23 @@ cdef class RowWriter:
         return c < 128 and self.subwords.cuts[c]
 
     cdef Case case_of(self, const uint8_t* word, int64_t n) noexcept nogil:
-        """The case of a word; AS_IT_IS for one that is in small letters, has no case, or another."""
+        """TITLE_CASE for a word whose first letter is a capital, UPPER_CASE for one of several capitals alone."""
         cdef const uint8_t* end = word + n
         cdef uint32_t kind, seen = 0
-        cdef bint first_is_upper = False, others_are_lower = True
+        cdef int64_t n_cased = 0
+        cdef bint first_is_upper = False
         while word < end:
             kind = self.characters[character(word)]
             if kind & IS_CASED:
-                if not seen & IS_CASED:
+                if n_cased == 0:
                     first_is_upper = kind & IS_UPPER
-                elif not kind & IS_LOWER:
-                    others_are_lower = False
+                n_cased += 1
             seen |= kind
             word += length(word)
-        if first_is_upper and others_are_lower:
+        cdef bint all_upper = n_cased and seen & IS_UPPER and not seen & (IS_LOWER | IS_TITLE)
+        if first_is_upper and (n_cased == 1 or not all_upper):
             return TITLE_CASE
-        return UPPER_CASE if seen & IS_CASED and seen & IS_UPPER and not seen & (IS_LOWER | IS_TITLE) else AS_IT_IS
+        return UPPER_CASE if all_upper else AS_IT_IS
 
 
 cdef inline uint32_t character(const uint8_t* at) noexcept nogil:
