@@ -135,19 +135,23 @@ def mined_rows(sentences: list[str], model: str, pooling: str, seed: int) -> NDA
 class Spliced(Control):
     """The sentence as it is written, with other text for the words that UNA would replace; a subclass says which text.
 
-    select: how UNA chooses the words.
+    beta, select, keep_punctuation: how UNA chooses the words.
     """
 
-    select: Literal["tfidf", "random"] = "tfidf"
-
     def __init__(
-        self, index: Index, seed: int = 42, beta: float = 0.3, tokenizer: Any = None, n_jobs: int | None = None
+        self,
+        index: Index,
+        seed: int = 42,
+        beta: float = 0.3,
+        select: Literal["tfidf", "random"] = "tfidf",
+        keep_punctuation: bool = False,
+        tokenizer: Any = None,
+        n_jobs: int | None = None,
     ) -> None:
         super().__init__(index, seed, tokenizer, n_jobs)
-        self._settings |= {"beta": beta}
-        self._una = Augmenter(
-            index, beta=beta, radius="1%", seed=seed, select=self.select, surface="paper", n_jobs=n_jobs
-        )
+        chosen: dict[str, Any] = {"beta": beta, "select": select, "keep_punctuation": keep_punctuation}
+        self._settings |= chosen
+        self._una = Augmenter(index, radius="1%", seed=seed, surface="paper", n_jobs=n_jobs, **chosen)
 
     @abstractmethod
     def put(self, word: WordExplanation, written: str, unit: float) -> str:
@@ -176,7 +180,10 @@ class Spliced(Control):
 class Deleted(Spliced):
     """EDA's deletion as the negative: each word is left out with probability `beta`."""
 
-    select = "random"
+    def __init__(
+        self, index: Index, seed: int = 42, beta: float = 0.3, tokenizer: Any = None, n_jobs: int | None = None
+    ) -> None:
+        super().__init__(index, seed, beta, "random", tokenizer=tokenizer, n_jobs=n_jobs)
 
     def put(self, word: WordExplanation, written: str, unit: float) -> str:
         """Nothing."""
