@@ -113,9 +113,12 @@ def write_pages(content: Evidence) -> None:
     if steps := step_pairs(content):
         parts += ["UNA against what takes the place of its steps:", pair_table(content, steps, "against")]
     if len(scale := scale_pairs(content)) > 1:
-        draw_scale(content, [one for one in scale if "batches" not in one[0]], PAGE.parent / SCALE_CHART)
+        drawn = [one for one in scale if "batches" not in one[0]]
+        draw_scale(content, drawn, PAGE.parent / SCALE_CHART)
         parts += ["By number of sentences, both arms tuned at 8,192:", pair_table(content, scale, "sentences")]
         parts += [f"![Difference over the number of sentences]({SCALE_CHART})"]
+        shown, condition, reference = drawn[-1]
+        parts += [f"By task, {shown}, near-misses too:", task_table(content, condition, reference)]
     parts += ["The grid, one seed, which chooses the settings of the tuned arms:", grid_table(content)]
     parts += ["All that was measured, against none:", pair_table(content, every_pair(content), "encoder; setting")]
     parts += [f"Failed: {name}: {reason}." for name, reason in content["failed"].items()]

@@ -137,7 +137,8 @@ SCALE = {  # base: steps of 64 sentences
 }
 for name, steps in SCALE.items():
     shared = {**LANGUAGE_MODEL, "max_steps": steps, "eval_every": steps // 4}
-    BASES[name] = Base(f"a language model, {64 * steps:,} sentences", "mean", "avg", shared, MLM_STEPS)
+    title = f"a language model, {64 * steps:,} sentences"
+    BASES[name] = Base(title, "mean", "avg", shared, MLM_STEPS, tasks="sts,near-miss")
 ARMS = (REFERENCE, "una")  # that are tuned
 GRID_BASE = "minilm-mlm"  # on which arms are tuned
 GRID: dict[str, Sequence[Any]] = {
