@@ -59,6 +59,6 @@ def word_spans(text, words, lowercase=True):
 def in_case(word, model):
     """`word` with the capitals of `model`."""
     cased = [character for character in model if character.lower() != character.upper()]
-    if cased and cased[0].isupper() and (len(cased) == 1 or not model.isupper()):
-        return word[:1].upper() + word[1:].lower()
-    return word.upper() if cased and model.isupper() else word
+    if len(cased) > 1 and model.isupper():
+        return word.upper()
+    return word[:1].upper() + word[1:].lower() if cased and cased[0].isupper() else word

@@ -97,14 +97,14 @@ class Augmenter(KernelAugmentation):
         self._config = make_config(index, given, self.kept_words)
         self._groups = np.unique(self._config.groups)
         super().__init__(index, **{**given, "keep_words": self.kept_words.words})
-        self._warn_of_split_words()
+        self._warn_of_divided_words()
 
-    def _warn_of_split_words(self) -> None:
-        """Warn of words to keep that the word tokenizer of the index divides: no word is equal to them."""
-        unknown = sorted(self.kept_words.words.difference(self.index.terms)) if self.kept_words.words else []
-        split = {word: words for word in unknown if (words := self._split.words(word)) != [word]}
-        for word, words in [*split.items()][:1]:
-            said = f"{counted(len(split), 'word')} kept nowhere: to this index {word!r} is {words}: give those"
+    def _warn_of_divided_words(self) -> None:
+        unknown = (word for word in sorted(self.kept_words.words) if word not in self.index.term_ids)
+        divided = [(word, words) for word in unknown if (words := self._split.words(word)) != [word]]
+        if divided:
+            word, words = divided[0]
+            said = f"{counted(len(divided), 'word')} kept nowhere: to this index {word!r} is {words}: give those"
             warnings.warn(f"keep_words: {said}", InputWarning, stacklevel=3)
 
     def _kernel_of(self, source: Rows) -> Negatives:

@@ -383,10 +383,9 @@ cdef class RowWriter:
                 n_cased += 1
             seen |= kind
             word += length(word)
-        cdef bint all_upper = n_cased and seen & IS_UPPER and not seen & (IS_LOWER | IS_TITLE)
-        if first_is_upper and (n_cased == 1 or not all_upper):
-            return TITLE_CASE
-        return UPPER_CASE if all_upper else AS_IT_IS
+        if n_cased > 1 and seen & IS_UPPER and not seen & (IS_LOWER | IS_TITLE):
+            return UPPER_CASE
+        return TITLE_CASE if first_is_upper else AS_IT_IS
 
 
 cdef inline uint32_t character(const uint8_t* at) noexcept nogil:
