@@ -33,13 +33,14 @@ REFERENCE, YOURS = "none", "yours"
 CONDITIONS: dict[str, dict[str, Any]] = {  # options of train.ddp
     REFERENCE: {"augment": "none"},
     "paper": {"augment": "una", **PAPER_SETTINGS},
-    "recommended": {"augment": "una"},
+    "defaults": {"augment": "una"},
     "near-misses": {"augment": "una", **NEAR_MISS_SETTINGS},
 }
 OF_YOURS = ("surface", "beta", "radius", "keep_words", "loss")  # where one is given, it makes a fifth condition
 TUNED = (
-    "Tuned by this project, with MiniLM: loss, alpha and beta of recommended on the STS tasks, near-misses on a part "
-    "of SugarCrepe++; scores on these flatter them. none and paper were not tuned."
+    "Tuned by this project, with MiniLM: loss, alpha and beta of defaults on the STS tasks, near-misses on a part of "
+    "SugarCrepe++; scores on these flatter them. none and paper were not tuned: a better --temperature and "
+    "--learning-rate for none may take a gain away."
 )
 UNSCORED = (
     "This does not say whether the encoder is better, because the probe's near-misses are made like the negatives: "

@@ -102,7 +102,9 @@ def test_explain_says_why_a_probability_is_what_it_is(index):
     assert by_reason["lowest tf-idf"].probability == 0.0
     assert "equation 3" in reasons("the cat sat , zebra", beta=0.1)
     assert reasons("zebra yak") == ["highest tf-idf", "all tf-idf equal: beta"]
-    assert reasons("the cat", select="random") == ["select is random: beta"] * 2
+    assert reasons("the cat", select="random", beta=1) == ["select is random: beta"] * 2
+    one = "select is random: no draw below beta, and this is the smallest"
+    assert sorted(reasons("the cat", select="random", beta=0)) == ["select is random: beta", one]
     assert "highest tf-idf" in reasons("the cat sat", variant="released", beta=0.01)
 
 

@@ -32,7 +32,14 @@ def ids_of(index, tokenizer, max_length=32, **settings):
 
 
 @pytest.mark.parametrize(
-    "setting", [{}, {"variant": "released"}, {"select": "random"}, {"keep_words": ["the", "of"]}, {"replace": "random"}]
+    "setting",
+    [
+        {},
+        {"variant": "released"},
+        {"select": "random", "beta": 0.02},
+        {"keep_words": ["the", "of"]},
+        {"replace": "random"},
+    ],
 )
 def test_the_draws_are_the_same_with_and_without(saved, setting):
     in_memory = una_fast.build_index([*CORPUS, LONG])
@@ -41,6 +48,21 @@ def test_the_draws_are_the_same_with_and_without(saved, setting):
         assert ids_of(saved, tokenizer, max_length, keep_probabilities=False, **setting) == kept
         assert ids_of(in_memory, tokenizer, max_length, **setting) == kept
     assert len(folders(saved)) == 1
+
+
+@pytest.mark.parametrize("surface", ["kept", "paper"])
+@pytest.mark.parametrize("beta", [0.0, 0.05])
+def test_words_at_random_are_never_none(saved, beta, surface):
+    """Where no draw is below beta one word is replaced, and where it stands after the cut none of the ids changes."""
+    tokenizer = bert_uncased()
+    una = una_fast.Augmenter(saved, beta=beta, select="random", surface=surface, tokenizer=tokenizer)
+    rows = np.array([row for row in range(saved.n_documents) if saved.words(row)])
+    texts, written = una.negatives(rows), {"kept": saved.sentence, "paper": lambda row: " ".join(saved.words(row))}
+    assert all(text != written[surface](row) for text, row in zip(texts, rows.tolist(), strict=True))
+    for max_length in (4, 8, 32):
+        expected = tokenizer(texts, padding="max_length", truncation=True, max_length=max_length)["input_ids"]
+        found = una.negative_ids(rows, max_length=max_length)["input_ids"].tolist()
+        assert [ids[: len(given)] for ids, given in zip(expected, found, strict=True)] == found
 
 
 def test_they_are_made_once_and_mapped(saved, monkeypatch):

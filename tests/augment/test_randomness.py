@@ -73,10 +73,13 @@ def test_replacements_follow_the_scores_of_the_window(shape, term, replace, vari
 
 
 @pytest.mark.parametrize("p", [0.0, 0.1, 0.5, 0.9, 1.0])
-def test_a_term_is_replaced_with_its_probability(p):
+def test_a_term_is_replaced_with_its_probability_or_where_no_other_is(p):
     rules = sampling_config(term_scores(SCORES["like"]), 10, radius=5, select="random", beta=p)
-    replaced = np.count_nonzero(replacements(rules, 30) != 30)
-    assert abs(replaced - p * N_DRAWS) <= 4 * (p * (1 - p) * N_DRAWS) ** 0.5
+    words = RaggedArray(np.tile(np.array([30, 10], dtype=ID), N_DRAWS), 2 * np.arange(N_DRAWS + 1))
+    replaced = Negatives(words, rules).terms(np.arange(N_DRAWS), 0)[0].reshape(-1, 2) != [30, 10]
+    assert replaced.any(axis=1).all()
+    expected = p + (1 - p) ** 2 / 2
+    assert abs(replaced.sum(axis=0) - expected * N_DRAWS).max() <= 4 * (expected * (1 - expected) * N_DRAWS) ** 0.5
 
 
 def test_draws_are_those_of_the_reference_and_uniform():

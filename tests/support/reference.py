@@ -203,13 +203,18 @@ def negative(
     """The ids of the negative of a row. ids: term ids, or words that no term has (str); window_of(term or None, z);
     fixed: those of both that are neither replaced nor drawn; others_of(term): the ids that never replace a term."""
     p = probabilities(ids, idf_of, unseen, beta, variant, select, fixed)
+    draws = [unit(draw64(seed, epoch, row, position, 0)) for position in range(len(ids))]
+    if select == "random" and variant == "paper":  # if no draw is below p, the smallest one decides
+        of_terms = {draws[k]: term for k, term in enumerate(ids) if ids.index(term) == k and term not in fixed}
+        if of_terms and not any(draws[ids.index(term)] < p[k] for k, term in enumerate(ids)):
+            p = [1.0 if term == of_terms[min(of_terms)] else 0.0 for term in ids]
     z = tfidf(ids, idf_of, unseen)
     out, drawn = [], {}
     for k, term in enumerate(ids):
         position = k if variant == "released" else ids.index(term)
         if position not in drawn:
             new = term
-            if unit(draw64(seed, epoch, row, position, 0)) < p[k]:
+            if draws[position] < p[k]:
                 known = term if not isinstance(term, str) else None
                 excluded = term if variant == "paper" else None
                 window = (0, len(scores)) if replace == "random" else window_of(known, z[term])

@@ -23,7 +23,7 @@ from una_fast.errors import InputError
 SAME = "same"  # positives that no augmentation makes
 OWN = "one of your own, by its import path"
 WITHOUT_NEGATIVES = tuple(name for name, row in LOSSES.items() if not row.negative_views)
-# how the paper's code uses negatives; the defaults are the settings that did best in docs/will-it-help.md
+# how the paper's code uses negatives; docs/will-it-help.md compares them with the defaults
 PAPER_SETTINGS: dict[str, Any] = {"loss": "pairs", "alpha": 5, "beta": 0.5, "surface": "paper"}
 # what taught near-misses to an encoder trained for similarity (docs/near-misses.md): about one word is replaced
 NEAR_MISS_SETTINGS: dict[str, Any] = {"loss": "margin", "similarity_distillation": 10.0, "alpha": 1, "beta": 0.12}

@@ -23,7 +23,7 @@ class WordExplanation:
     word: as tokenised; seen: whether the index knows it; tfidf: its score z in this sentence (equation 2); probability:
     p (equation 3); reason: why p is what it is; window: (start, stop), the ids of its candidates; candidates: some of
     them, spread evenly over the window, with their scores s, the weights of the draw; draw: uniform in [0, 1), the
-    word is replaced where it is below p; replacement: the word that stands in the negative, None if it was kept. Under
+    word is replaced where it is below p, or where it is the smallest and none is; replacement: the word that stands in the negative, None if it was kept. Under
     variant "paper" a term has one draw, at its first place.
     """
 
@@ -78,13 +78,18 @@ def explain_words(una: Any, source: Rows, new: np.ndarray, key: SampleKey) -> li
     first = np.arange(len(words)) if config.released else first  # the place whose draw a word has
     unseen_groups = una._groups_of_unseen(source)
     reasons, explanations = _reasons(config, first, z, p, words, una.kept_words), []
+    chosen = draws[first] < p
+    if config.random_select and not config.released and not chosen.any():
+        smallest = np.min(draws[first], where=~una.kept_words.among(words), initial=1.0)
+        chosen = draws[first] == smallest
+        reasons = np.where(chosen, "select is random: no draw below beta, and this is the smallest", reasons).tolist()
     for k, (term, word) in enumerate(zip(source.words.values.tolist(), words, strict=True)):
         draw, probability = float(draws[first[k]]), float(p[k])
         seen, window = term < index.n_terms, config.window(term, float(z[k]), unseen_groups)
         ids = config.candidates(window, term, unseen_groups)  # without those that cannot be drawn
         shown = ids[np.unique(np.linspace(0, len(ids) - 1, SHOWN).round().astype(int))].tolist()
         near = [(index.terms[i], float(index.max_tfidf[i])) for i in shown]
-        replacement = replacements[k] if draw < probability else None
+        replacement = replacements[k] if chosen[k] else None
         explanations.append(
             WordExplanation(word, seen, float(z[k]), probability, reasons[k], window, near, draw, replacement)
         )

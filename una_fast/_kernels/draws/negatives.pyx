@@ -16,7 +16,7 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from una_fast._kernels.draws.probability cimport BLOCK_BITS, SamplingConfig, Window
+from una_fast._kernels.draws.probability cimport BLOCK_BITS, FIXED_GROUP, SamplingConfig, Window
 from una_fast._kernels.draws.probability cimport fill_probabilities, group_of, is_candidate
 from una_fast._kernels.draws.probability import id_bits
 from una_fast._kernels.draws.random cimport LAST_NUMBER, TRIES, below, draw64, unit
@@ -59,11 +59,12 @@ cdef class Negatives(RowKernel):
         cdef const int32_t* records = NULL
         cdef int32_t* chosen = &work.chosen[0]
         cdef int64_t k, length, n_chosen = -1
+        cdef bint one_at_least = self.config.random_select and not self.config.released
         if self.tokens is not None:
             records = &self.tokens.records[0, 0]
         if self.weighted is not None and n <= LONGEST_CHOICE:
             n_chosen = choose(&self.weighted[self.indptr[row]], self.id_bits, key, n, &work.row[0], out, chosen)
-            if n_chosen >= 0:
+            if n_chosen >= one_at_least:
                 replace_chosen(self.config, records, key, &work.row[0], n, &work.z[0], chosen, n_chosen, out, None)
                 return n
         memcpy(out, ids, n * sizeof(int32_t))
@@ -71,6 +72,9 @@ cdef class Negatives(RowKernel):
         fill_probabilities(self.config, &work.latest[0], chosen, ids, length, &work.first[0], &work.z[0],
                            &work.p[0], self.unseen_groups)
         n_chosen = choose_exactly(self.config.released, key, &work.first[0], &work.p[0], n, chosen)
+        if n_chosen == 0 and one_at_least:
+            n_chosen = choose_one(self.config, key, ids, &work.first[0], &work.p[0], length, n, chosen,
+                                  self.unseen_groups)
         replace_chosen(self.config, records, key, ids, n, &work.z[0], chosen, n_chosen, out, self.unseen_groups)
         if not self.config.released:
             for k in range(n):
@@ -113,6 +117,26 @@ cdef int64_t choose_exactly(bint released, uint64_t key, const int32_t* first, c
         chosen[n_chosen] = <int32_t>(k << 1)
         n_chosen += (released or first[k] == k) and unit(draw64(key, k, 0)) < p[k]
     return n_chosen
+
+
+cdef int64_t choose_one(SamplingConfig config, uint64_t key, const int32_t* ids, const int32_t* first,
+                        const double* p, int64_t length, int64_t n, int32_t* chosen,
+                        const uint8_t[::1] unseen_groups) noexcept nogil:
+    """As `choose_exactly`, for a row of `length` words with no draw below p: the term with the smallest draw.
+
+    All terms are equally likely. None is chosen where all words stay, or where the term stands after the first n words.
+    """
+    cdef int64_t k, place = n
+    cdef double draw, smallest = 1.0
+    for k in range(length):
+        if first[k] == k:
+            draw = unit(draw64(key, k, 0))
+            if draw < p[k]:
+                return 0
+            if draw < smallest and group_of(config, ids[k], unseen_groups) != FIXED_GROUP:
+                smallest, place = draw, k
+    chosen[0] = <int32_t>(place << 1)
+    return place < n
 
 
 cdef int replace_chosen(SamplingConfig config, const int32_t* records, uint64_t key, const int32_t* ids, int64_t n,

@@ -19,8 +19,8 @@ cdef class SamplingConfig:
     increasing, because a term's id is its rank.
     unseen_idf: idf of a word that is not in the index; beta: mean replacement probability (equation 3); radius: ranks
     on either side of a term; seed: of all draws; released: whether to draw as the released code does instead of as the
-    paper says; random_select: every term is replaced with probability `beta`; random_replace: replacements are uniform
-    over the vocabulary.
+    paper says; random_select: every term is replaced with probability `beta`, and in the paper's variant one where
+    that chooses none; random_replace: replacements are uniform over the vocabulary.
     groups: uint8 (V,), of each term: FIXED for one that is neither replaced nor drawn; others are replaced by terms of
     their group alone, and by any that is not fixed if it is ANY. None: by any.
     """
