@@ -73,10 +73,10 @@ their capitals there, so there are too many, and more negatives are told. "paper
 """
 HEADER = """# How well a negative is hidden
 
-If the style of negatives tells them from sentences, an encoder could learn the style in place of the meaning. The scores
-that were measured do not show it: [MASK] in the words' place, which any encoder can tell, gave a higher STS average than
-UNA ([Will it help me?](will-it-help.md)). This table says how well negatives are hidden; `python -m bench.style FILE`
-writes it, here from {corpus}.
+If the style of negatives tells them from sentences, an encoder could learn the style in place of the meaning. The
+scores that were measured do not show it: [MASK] in the words' place, which any encoder can tell, gave a higher STS
+average than UNA ([Will it help me?](will-it-help.md)). This table says how well negatives are hidden; `python -m
+bench.style FILE` writes it, here from {corpus}.
 
 - **accuracy** of a logistic regression that tells the negatives of {sentences:,} sentences from the sentences, trained
   on one half of them and scored on the other. Guessing gives 0.500.

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,7 +26,7 @@ from train.encoder.pooling import AUTO
 from train.evaluation.tasks.reading import read_rows
 from train.record.folder import BEST, COMPARISON, INDEX, RUNS, is_own, output_folder, write_file, write_json
 from train.report.runs import DEV, STS_AVERAGE, Comparison, Group, RunRecord, find_runs, kept_start, score_table
-from una_fast.errors import InputError
+from una_fast.errors import InputError, InputWarning
 from una_fast.imports import import_extra
 from una_fast.text_table import aligned
 
@@ -56,7 +57,7 @@ class Comparing:
     """What is compared."""
 
     corpus: str = option("", metavar="FILE")
-    """file of your text, one sentence a line or row; with --pairs the pairs' sentences by default"""
+    """file of your text, one sentence a line or row"""
     output: str = option("", required=True, metavar="FOLDER")
     """folder of the runs and of the page; the same command goes on with it"""
     pairs: str = option("", metavar="FILE")
@@ -80,19 +81,23 @@ def conditions(asked: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _run(asked: dict[str, Any]) -> int:
-    if not asked["corpus"] and not asked["pairs"]:
-        raise InputError(f"--corpus is missing: give the {OPTIONS['corpus'].help}")
+    if bool(asked["corpus"]) == bool(asked["pairs"]):
+        raise InputError("give --corpus FILE, or --pairs FILE of sentences and paraphrases")
     asked["data"] = asked["data"] or os.environ.get("UNA_FAST_DATA", "")
     import_extra("train.report.page")  # a package that it needs is missed now, not after the training
     # imported late: --help and errors of the command line should not wait for torch
+    from train.launch.prepare import check_inputs
     from train.launch.seeds import train_seeds
 
     output, settings = Path(asked["output"]), {name: value for name, value in asked.items() if name != "output"}
     with output_folder(output, COMPARISON, resume=is_own(output, COMPARISON)):
         asked |= _write_sides(Path(asked["pairs"]), output) if asked["pairs"] else {}
-        for name, added in conditions(asked).items():
+        runs = {name: _run_of(asked, output / name, added) for name, added in conditions(asked).items()}
+        for run in runs.values():
+            check_inputs(run)
+        for name, run in runs.items():
             sys.stderr.write(f"--- {name} ---\n")
-            if code := train_seeds(_run_of(asked, output / name, added)):
+            if code := train_seeds(run):
                 return code
         _conclude(asked, settings)
     return 0
@@ -144,16 +149,22 @@ def _conclude(asked: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
 
 
 def _probed(run: RunRecord, index: una_fast.Index, asked: Mapping[str, Any]) -> RunRecord:
-    """A run with one more score, the probe's distance of its best/ on the corpus."""
+    """A run with one more score, the probe's distance of its best/ on the corpus, if that encoder has one."""
     from train.evaluation.model import load_model
 
     model = load_model(str(run.folder / BEST), AUTO, device=asked["device"], trust=asked["trust_remote_code"])
-    return replace(run, scores=run.scores | {PROBE: una_fast.probe(model.embed, index, N_PROBED).distance})
+    try:
+        return replace(run, scores=run.scores | {PROBE: una_fast.probe(model.embed, index, N_PROBED).distance})
+    except InputError as error:  # all texts have one vector: the training has failed
+        warnings.warn(f"{run.folder}: {error}", InputWarning, stacklevel=2)
+        return run
 
 
 def answer(name: str, pairs: Mapping[str, Comparison]) -> str:
     """The comparison of a condition with the reference in one sentence."""
-    begin, score = next((begin, score) for begin in TITLES for score in pairs if score.startswith(begin))
+    begin, score = next(((begin, score) for begin in TITLES for score in pairs if score.startswith(begin)), ("", ""))
+    if not begin:
+        return f"{name}: no score can be compared."
     pair = pairs[score]
     change = f"{TITLES[begin]} changes by {100 * pair.difference:+.2f} points"
     if pair.n < 2:

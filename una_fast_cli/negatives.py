@@ -16,7 +16,7 @@ from tqdm import tqdm
 from train.config.command import Command, option, options_of
 from train.config.run import DRAWS, FILES, Run, reading_arguments
 from una_fast.errors import InputError
-from una_fast.storage.files import new_file, unwritable
+from una_fast.storage.files import new_file, one_line, unwritable
 
 if TYPE_CHECKING:
     from una_fast import Augmenter
@@ -48,7 +48,7 @@ def _json_line(record: dict[str, Any]) -> str:
 
 
 def _negatives_alone(record: dict[str, Any]) -> str:
-    return "".join(f"{text}\n" for name, text in record.items() if name.startswith("negative"))
+    return "".join(f"{one_line(text)}\n" for name, text in record.items() if name.startswith("negative"))
 
 
 def check_output(name: str, ids: bool) -> None:
@@ -153,6 +153,8 @@ def _batches(augmenter: Augmenter, values: dict[str, Any], bar: Any) -> Iterator
     texts = islice(texts, values["rows"])
     for start in count(0, BATCH_ROWS):
         if not (batch := list(islice(texts, BATCH_ROWS))):
+            if start == 0:
+                raise InputError(f"{values['corpus']}: it holds no sentence")
             return
         yield range(start, start + len(batch)), batch
         bar.update(len(batch))

@@ -89,6 +89,8 @@ def test_a_file_of_synonyms(tmp_path):
     path.write_bytes(b"\xff\tx\n")
     with pytest.raises(InputError, match="not UTF-8"):
         EDA(index, "synonym", synonyms=path)
+    with pytest.raises(InputError, match="'cat': got the text 'puss', and a list of texts is needed"):
+        EDA(index, "synonym", synonyms={"cat": "puss"})
 
 
 class FakeWordNet:

@@ -145,7 +145,18 @@ def test_a_file_that_is_there_is_kept_and_bad_input_leaves_none(folder, tmp_path
     command = ("negatives", "--index", folder, "--corpus", tmp_path / "bad.txt", "--output")
     assert "exists already" in refusal(capsys, *command, tmp_path / "bad.txt")
     assert "line 2" in refusal(capsys, *command, tmp_path / "n.jsonl")
+    (tmp_path / "bad.txt").write_bytes(b"")
+    assert "bad.txt: it holds no sentence" in refusal(capsys, *command, tmp_path / "n.parquet")
     assert [path.name for path in tmp_path.iterdir()] == ["bad.txt"]
+
+
+def test_a_text_file_has_a_line_for_each_negative(tmp_path, folder):
+    pyarrow.parquet.write_table(
+        pyarrow.table({"text": ["the river\nand the castle", "an old river"]}), tmp_path / "t.parquet"
+    )
+    words = ["--corpus", str(tmp_path / "t.parquet"), "--output", str(tmp_path / "n.txt")]
+    assert main(["negatives", "--index", str(folder), *DRAWS, *words]) == 0
+    assert len((tmp_path / "n.txt").read_text().splitlines()) == 2
 
 
 def test_a_closed_pipe_is_quiet(folder, tmp_path):

@@ -21,6 +21,7 @@ from support.small_runs import WORDS, write_corpus
 from train.generate import main
 from train.generation import write
 from train.generation.write import Record, opened_part
+from una_fast.storage.files import one_line
 
 ROOT = Path(__file__).parents[2]
 BREAKS = ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
@@ -146,7 +147,7 @@ def test_a_model_that_writes_nothing_leaves_the_sentence(corpus, tmp_path, capsy
 
 @given(st.lists(st.sampled_from([*"aé \t\xa0\u200b", *BREAKS]) | st.characters(codec="utf-8")).map("".join))
 def test_a_text_becomes_one_line_and_keeps_its_words(text):
-    line = write.one_line(text)
+    line = one_line(text)
     assert len(line.splitlines()) == bool(text.strip())
     assert line.split() == text.split() and line == line.strip()
 
@@ -161,6 +162,8 @@ def test_input_that_cannot_be_used_is_refused_before_anything_is_written(capsys,
     assert "choose auto, cpu" in refusal(capsys, *arguments(corpus, output, "--model", t5, "--device", "abacus"))
     (tmp_path / "cut.txt.gz").write_bytes(gzip.compress(corpus.read_bytes())[:-20])
     assert "cut.txt.gz" in refusal(capsys, *arguments(tmp_path / "cut.txt.gz", output, "--model", t5))
+    (tmp_path / "cut.txt.gz").write_bytes(gzip.compress(b""))
+    assert "it holds no sentence" in refusal(capsys, *arguments(tmp_path / "cut.txt.gz", output, "--model", t5))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cut.txt.gz"]
     broken = tmp_path / "broken"
     save(broken, "t5")

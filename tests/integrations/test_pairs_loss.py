@@ -1,5 +1,7 @@
 """The losses in sentence-transformers' trainer, and other losses with UNA's negatives."""
 
+import functools
+
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
@@ -58,6 +60,7 @@ def test_any_loss_takes_its_options_and_a_frozen_copy(views):
     assert torch.allclose(loss(views), gated(drawn, 0.1, start, 4.0) + 2 * similarity_distillation(drawn, start))
     expected = soft(drawn[:2], 0.05) + 2 * similarity_distillation(drawn, start)
     assert torch.allclose(ViewsLoss(Copied(), soft, alpha=0, similarity_distillation=2.0)(views), expected)
+    assert "soft" in ViewsLoss(Given(), functools.partial(soft, weight=0.7)).get_config_dict()["loss"]
     own = ViewsLoss(Copied(), lambda views, temperature: views.sum() * temperature)
     assert torch.equal(own(views), drawn.sum() * 0.05)
 

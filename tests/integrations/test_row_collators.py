@@ -40,6 +40,12 @@ def test_rows_with_a_word_are_the_dataset(una):
     assert row_dataset(keeping)["row"][:] == [row for row, text in enumerate(TEXTS) if text not in ("", "one")]
 
 
+def test_a_sentence_whose_paraphrase_is_blank_is_left_out(tmp_path):
+    lists = [["the cat sat", "a dog ran", "one two three"], ["the cat slept", "", "three two"]]
+    una = una_fast.Augmenter(una_fast.build_index(lists), radius=3, tokenizer=bert_uncased())
+    assert row_dataset(una, 3)["row"][:] == [0, 2]
+
+
 def test_features_are_those_of_sentence_transformers_own_collator(tiny_model, index):
     """So every loss of sentence-transformers can read them."""
     model = SentenceTransformer(str(tiny_model), device="cpu")

@@ -46,6 +46,22 @@ def two_settings(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_runs_with_one_seed_count_as_their_mean(tmp_path: Path) -> None:
+    for name, score in (("first", 0.5), ("second", 0.7)):
+        write_run(tmp_path / name, score, seed=1, dev="pairs.tsv")
+    (group,) = group_runs(find_runs([tmp_path]))
+    assert group.by_seed("dev/pairs") == {"1": pytest.approx(0.6)}
+
+
+def test_another_file_is_not_overwritten(two_settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page, notes = two_settings / "page.html", two_settings / "notes.txt"
+    assert main([str(two_settings / "una"), "--output", str(page)]) == 0
+    assert main([str(two_settings / "none"), "--output", str(page)]) == 0
+    notes.write_text("my notes")
+    assert main([str(two_settings / "una"), "--output", str(notes)]) == 2
+    assert "no page of this command" in capsys.readouterr().err and notes.read_text() == "my notes"
+
+
 def test_runs_of_one_setting_are_one_group_called_by_its_folder(two_settings: Path) -> None:
     write_run(two_settings / "alone", 0.5)
     runs = find_runs([two_settings / "una", two_settings / "none", two_settings / "alone", two_settings / "una"])

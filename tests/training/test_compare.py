@@ -1,15 +1,18 @@
 """`una-fast compare`: two seeds of three conditions on a small text, their differences, and the same command again."""
 
+import itertools
 import json
 import shutil
 from pathlib import Path
 
 import pytest
 
+import una_fast
 from support.small_runs import write_corpus, write_dev
 from train.compare import CONDITIONS, PROBE, answer, main
 from train.record.folder import COMPARISON, read_mark
 from train.report.runs import Comparison, read_run
+from una_fast.errors import InputError, InputWarning
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +93,40 @@ def test_the_answer_follows_the_interval(low, high, said):
     assert said in answer("una", {PROBE: pair, "dev/sts": pair})
     assert "tells nothing" in answer("una", {"dev/sts": Comparison(1, 0.5, 0.6, 0.1)})
     assert said not in answer("una", {PROBE: pair})
+
+
+def test_nothing_can_be_said_without_a_score():
+    assert answer("una", {}) == "una: no score can be compared."
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"loss": "simcse"}, "--loss simcse has no place for negatives"),
+        ({"keep-words": "missing.txt"}, "missing.txt"),
+        ({"pairs": "pairs.tsv"}, "give --corpus FILE, or --pairs FILE"),
+    ],
+)
+def test_a_condition_that_cannot_be_trained_is_refused_before_the_first(words, tmp_path, capsys, changes, said):
+    assert call(words, output=tmp_path / "out", **changes) == 2
+    assert said in capsys.readouterr().err and not [*tmp_path.glob("out/none/*")]
+
+
+def test_an_encoder_without_a_probe_costs_its_own_score_alone(finished, tmp_path, monkeypatch):
+    shutil.copytree(output_of(finished), tmp_path / "out")
+    probe = una_fast.probe
+
+    def collapsed(encode, index, n):
+        if len(index) and next(numbers) in (0, 1):  # both seeds of the reference
+            raise InputError("encode gives all sentences the same vector")
+        return probe(encode, index, n)
+
+    numbers = itertools.count()
+    monkeypatch.setattr(una_fast, "probe", collapsed)
+    with pytest.warns(InputWarning, match="the same vector"):
+        assert call(finished, output=tmp_path / "out") == 0
+    scores = json.loads((tmp_path / "out" / "compare.json").read_text())["scores"]
+    assert PROBE not in scores["none"]["3"] and PROBE in scores["paper"]["3"] and "dev/dev" in scores["none"]["3"]
 
 
 def test_pairs_are_anchors_and_positives(finished, tmp_path, monkeypatch, capsys):

@@ -1,6 +1,7 @@
 """`python -m train.ddp`: its files, presets and losses, and one sentence for every bad input."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -8,15 +9,16 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoModel, AutoTokenizer
+from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from support import small_runs as training
-from support.small_runs import final_state, flat, metrics, options, refusal, train_here
+from support.small_runs import final_state, flat, metrics, options, refusal, train_here, write_dev
 from support.staged import Killed, kill
 from train.config.run import Run, make_run
+from train.encoder.pretrained import load_config, positions_of
 from train.launch import prepare
 from train.launch.prepare import device_of, resolve_options
-from una_fast.errors import InputError
+from una_fast.errors import InputError, InputWarning
 
 
 class TestBadInput:
@@ -93,6 +95,38 @@ class TestBadInput:
             train_here({**values, "max_steps": 1})
         assert [*Path(values["index"]).glob("*.npy")] and not Path(values["index"], "manifest.json").exists()
         assert train_here({**values, "max_steps": 1}).status == "finished"
+
+    def test_dev_sentences_longer_than_the_positions_are_cut(self, values, tmp_path):
+        dev = write_dev(tmp_path / "dev.tsv")
+        dev.write_text(f"\ufeff{dev.read_text()}3.0\t{'river ' * 300}\tcastle\n", encoding="utf-8")
+        assert train_here({**values, "dev": str(dev), "max_steps": 1}).status == "finished"
+
+
+@pytest.mark.parametrize(
+    ("kind", "positions"),
+    [("bert", 512), ("roberta", 510), ("xlm-roberta", 510), ("camembert", 510), ("mpnet", 510), ("xlnet", None)],
+)
+def test_positions_are_those_of_the_kind(kind, positions):
+    sizes = {"max_position_embeddings": 512, "pad_token_id": 0 if kind == "bert" else 1}
+    assert positions_of(AutoConfig.for_model(kind, **({} if kind == "xlnet" else sizes))) == positions
+
+
+@pytest.mark.parametrize("kind", ["bert", "distilbert", "modernbert", "roberta", "gpt2"])
+def test_dropout_reaches_hidden_states_and_attention(tmp_path, kind):
+    AutoConfig.for_model(kind).save_pretrained(tmp_path)
+    found = load_config(str(tmp_path), 0.37).to_dict()
+    assert {name for name, value in found.items() if value == 0.37} == {
+        name for name in found if re.search("drop", name) and not re.search("classif|summary|activation|head", name)
+    } - {"layerdrop", "qa_dropout", "seq_classif_dropout"}
+
+
+def test_kinds_without_a_sentence_encoder_or_its_dropout_are_named(tmp_path, tiny_model):
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "t5"}))
+    with pytest.raises(InputError, match="t5 is an encoder with a decoder"):
+        load_config(str(tmp_path), 0.1)
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "qwen2"}))
+    with pytest.warns(InputWarning, match="qwen2 has no dropout in its hidden states"):
+        resolve_options(make_run({"corpus": ("c",), "model": str(tmp_path), "output": "o"}))
 
 
 @pytest.mark.parametrize(("model_type", "rate", "schedule"), [("bert", 3e-5, "linear"), ("roberta", 5e-6, "constant")])

@@ -106,7 +106,7 @@ class Run:
     """how far from a word its replacement may be: a number of ranks, or a share of all words such as 1%; default:
     1%, or the paper's 4000 ranks where 1% is more"""
     select: Literal["tfidf", "random"] = option("tfidf")
-    """words to replace: tfidf: the important ones more often; random: each with probability beta"""
+    """words to replace: tfidf: the important ones more often; random: each with probability beta, and at least one"""
     replace: Literal["tfidf", "random"] = option("tfidf")
     """replacements: tfidf: words of like importance, by --radius; random: any word of the corpus"""
     variant: Literal["paper", "released"] = option("paper")

@@ -23,8 +23,11 @@ from train.encoder.pooling import AUTO, DEFAULT_POOLING, OF_MODULES, POOLINGS
 from una_fast.errors import InputError, first_line
 
 HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")  # the form of a model's name on the hub
-# names of the two dropouts in the configurations of encoders
-DROPOUT_NAMES = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")
+# names in the configurations of encoders: of BERT, DistilBERT, ModernBERT, GPT-2 and others
+HIDDEN_DROPOUTS = ("hidden_dropout_prob", "dropout", "embedding_dropout", "mlp_dropout", "resid_pdrop", "embd_pdrop")
+ATTENTION_DROPOUTS = ("attention_probs_dropout_prob", "attention_dropout", "attn_pdrop")
+# kinds whose first token has the position after padding's
+AFTER_PADDING = ("roberta", "camembert", "mpnet", "longformer")
 LIST = "modules.json"
 LENGTH = "sentence_bert_config.json"
 SETTINGS = "config_sentence_transformers.json"
@@ -68,12 +71,27 @@ def from_pretrained(what: str, kind: Any, name: str, trust: bool = False, **kwar
 
 
 def load_config(name: str, dropout: float, trust: bool = False) -> Any:
-    """The encoder's configuration, with `dropout` in hidden states and attention."""
+    """The encoder's configuration, with `dropout` in hidden states and attention.
+
+    Raises:
+        InputError: there is none, or it is of an encoder with a decoder, such as T5.
+    """
     config = from_pretrained("configuration", AutoConfig, name, trust)
-    for attribute in DROPOUT_NAMES:
+    if config.is_encoder_decoder:
+        raise InputError(f"model {name}: {config.model_type} is an encoder with a decoder: give an encoder alone")
+    for attribute in (*HIDDEN_DROPOUTS, *ATTENTION_DROPOUTS):
         if hasattr(config, attribute):
             setattr(config, attribute, dropout)
     return config
+
+
+def positions_of(config: Any) -> int | None:
+    """Most tokens of a text that an encoder has positions for; None where any number has, as in XLNet."""
+    positions = getattr(config, "max_position_embeddings", None)
+    if not positions or positions < 1:
+        return None
+    after_padding = any(kind in config.model_type for kind in AFTER_PADDING)
+    return positions - (config.pad_token_id + 1) if after_padding else positions
 
 
 def load_tokenizer(name: str, trust: bool = False) -> Any:

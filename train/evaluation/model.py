@@ -20,7 +20,7 @@ from transformers import AutoModel
 
 from train.encoder.cpu import use_cpu_layers
 from train.encoder.pooling import AUTO, POOLINGS
-from train.encoder.pretrained import Modules, from_pretrained, load_tokenizer, quiet, read_modules
+from train.encoder.pretrained import Modules, from_pretrained, load_tokenizer, positions_of, quiet, read_modules
 from train.evaluation.similarity import cosine, spearman
 from train.evaluation.tasks.sts import StsTask
 from una_fast.errors import InputError, counted
@@ -66,12 +66,13 @@ class EvaluatedModel:
 
     @property
     def max_length(self) -> int:
-        """Most tokens of a sentence that the model has positions for, or that its tokenizer or its folder allows."""
-        positions = getattr(self.network.config, "max_position_embeddings", LONGEST)
-        table = getattr(getattr(self.network, "embeddings", None), "position_embeddings", None)
-        if (padding := getattr(table, "padding_idx", None)) is not None:
-            positions -= padding + 1  # RoBERTa's first token has the position after padding's
-        return min(self.tokenizer.model_max_length, positions, self.layout.max_length or LONGEST, LONGEST)
+        """Most tokens of a sentence."""
+        return longest(self.tokenizer, self.network.config, self.layout)
+
+
+def longest(tokenizer: Any, config: Any, layout: Modules) -> int:
+    """Most tokens of a sentence that a model has positions for, or that its tokenizer or its folder allows."""
+    return min(tokenizer.model_max_length, positions_of(config) or LONGEST, layout.max_length or LONGEST, LONGEST)
 
 
 def pick_device(device: str) -> torch.device:

@@ -35,6 +35,7 @@ from train.signals import Stopped, handled, raise_stopped, tell_user
 from una_fast.corpus.source import Reading
 from una_fast.corpus.sources import open_sources
 from una_fast.errors import InputError, counted
+from una_fast.storage.files import one_line
 
 # Sentences are sorted by length within chunks of this many. Padding is then 2 % of the tokens of wiki_sample in batches
 # of 3,276 tokens and 5 % in batches of 8,192 (chunks of 512: 8 and 18 %).
@@ -70,6 +71,8 @@ def write_output(job: Job) -> int:
     device = pick_device(job.device)
     sources = open_sources([Path(name) for name in job.corpus], Reading(job.column))
     texts = [text for source in sources for block in source.blocks() for text in block]
+    if not texts:
+        raise InputError(f"{', '.join(job.corpus)}: it holds no sentence")
     digest = xxhash.xxh3_128_hexdigest("\n".join(texts).encode("utf-8", "surrogatepass"))
     writers = [Seq2Seq(name, job, device) for name in job.model]
     models = {f"model {number}": writer.digest for number, writer in enumerate(writers, start=1)}
@@ -156,15 +159,6 @@ def make_records(writers: list[Seq2Seq], texts: list[str], done: set[int], budge
             for writer in writers:
                 lines, cut = writer.write(lines, cut)
             yield [*map(Record, batch, lines, cut)]
-
-
-def one_line(text: str) -> str:
-    """`text` with each line break and the blanks around it replaced by one space.
-
-    Line breaks are what str.splitlines splits at, which is more than what ends a line of a file: so every reader of
-    the output finds the same lines.
-    """
-    return " ".join(filter(None, map(str.strip, text.splitlines())))
 
 
 def _finish(

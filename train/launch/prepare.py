@@ -17,7 +17,14 @@ from train.config.run import SAME, Run, reading_arguments
 from train.encoder.cpu import has_bf16
 from train.encoder.encoder import SentenceEncoder, head_of, load_encoder, masking_of, weights_digest
 from train.encoder.pooling import AUTO, OF_TRAINING, POOLINGS
-from train.encoder.pretrained import check_embeddings, load_config, load_tokenizer, read_modules
+from train.encoder.pretrained import (
+    HIDDEN_DROPOUTS,
+    check_embeddings,
+    load_config,
+    load_tokenizer,
+    positions_of,
+    read_modules,
+)
 from train.loop.data import (
     CPU_PARTS,
     GPU_MULTIPLE,
@@ -71,12 +78,20 @@ def resolve_options(run: Run) -> Run:
     device, trust = device_of(run), run.trust_remote_code
     config = load_config(run.model, run.dropout, trust)
     roberta = "roberta" in config.model_type  # another preset than BERT's
-    positions = config.max_position_embeddings - 2 * roberta  # its first token has position 2, after padding's 1
-    if run.max_length > positions:
+    positions = positions_of(config)
+    if positions and run.max_length > positions:
         raise InputError(f"--max-length {run.max_length} is above the {positions} positions of the model: shorten it")
     if run.compile == "graphs" and device == "cpu":
         raise InputError("--compile graphs needs a GPU, and none is used here: choose off or on")
-    _check_inputs(run)
+    check_inputs(run)
+    same_text = run.positives == SAME and not run.paraphrases
+    if same_text and run.dropout and not any(hasattr(config, name) for name in HIDDEN_DROPOUTS):
+        warnings.warn(
+            f"--model {run.model}: {config.model_type} has no dropout in its hidden states, so a sentence and its "
+            "positive are nearly the same vector: give --positives or --paraphrases",
+            InputWarning,
+            stacklevel=2,
+        )
     layout = read_modules(run.model, OF_TRAINING.get(run.pooling, AUTO))
     changes = [layout.prompt and f"default prompt {layout.prompt!r}", layout.lower_case and "lower case"]
     for change in filter(None, changes):
@@ -101,7 +116,7 @@ def resolve_options(run: Run) -> Run:
     )
 
 
-def _check_inputs(run: Run) -> None:
+def check_inputs(run: Run) -> None:
     """Refuse what cannot be imported or read, and a push that would fail, before hours are spent on the corpus."""
     if not loss_row(run.loss).negative_views and run.augment not in (None, "none"):
         raise InputError(f"--loss {run.loss} has no place for negatives: choose --augment none, or another loss")

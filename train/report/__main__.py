@@ -16,6 +16,7 @@ from train.record.folder import write_file
 from train.report.runs import find_runs, group_runs
 from una_fast.errors import InputError
 
+MARK = b'<meta name="generator" content="una_fast">'  # at the start of a page
 EPILOG = (
     "Test scores are read from RUN/evaluation.json: `train.ddp --evaluate FOLDER` writes it, and so does "
     "`train.evaluate --model RUN/best --json RUN/evaluation.json`."
@@ -42,6 +43,8 @@ def _run(values: dict[str, Any]) -> int:
     groups = group_runs(find_runs([*first, *map(Path, values["runs"])]))  # the baseline's group is the first
     if first and len(group_runs(find_runs(first))) > 1:
         raise InputError(f"--baseline {first[0]}: holds runs of several settings: name one of them")
+    if output.is_file() and MARK not in output.read_bytes()[:1000]:
+        raise InputError(f"--output {output}: exists, and is no page of this command: choose another name")
     page = make_page(groups, groups[0] if first else None)
     write_file(output, page)
     sys.stdout.write(f"{output}: {len(page) / 1024:,.0f} KiB\n")

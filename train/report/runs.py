@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -164,8 +165,12 @@ class Group:
     runs: list[RunRecord]
 
     def by_seed(self, name: str) -> dict[str, float]:
-        """A score by seed, of the runs that have it."""
-        return {str(run.seed): run.scores[name] for run in self.runs if name in run.scores}
+        """A score by seed, of the runs that have it: the mean of runs with one seed."""
+        scores: dict[str, list[float]] = {}
+        for run in self.runs:
+            if name in run.scores:
+                scores.setdefault(str(run.seed), []).append(run.scores[name])
+        return {seed: fmean(of_seed) for seed, of_seed in scores.items()}
 
     def compared(self, reference: Group | None = None) -> dict[str, Comparison]:
         """Every score compared with the reference's, paired by seed; without a reference, with 0."""

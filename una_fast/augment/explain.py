@@ -20,11 +20,12 @@ SHOWN = 5  # candidates of a word
 class WordExplanation:
     """One word of the sentence.
 
-    word: as tokenised; seen: whether the index knows it; tfidf: its score z in this sentence (equation 2); probability:
-    p (equation 3); reason: why p is what it is; window: (start, stop), the ids of its candidates; candidates: some of
-    them, spread evenly over the window, with their scores s, the weights of the draw; draw: uniform in [0, 1), the
-    word is replaced where it is below p, or where it is the smallest and none is; replacement: the word that stands in the negative, None if it was kept. Under
-    variant "paper" a term has one draw, at its first place.
+    word: as tokenised; seen: whether the index knows it; tfidf: its score z in this sentence (equation 2);
+    probability: p (equation 3); reason: why p is what it is; window: (start, stop), the ids of its candidates;
+    candidates: some of them, spread evenly over the window, with their scores s, the weights of the draw; draw:
+    uniform in [0, 1), the word is replaced where it is below p, or where it is the smallest and none is;
+    replacement: the word that stands in the negative, None if it was kept. Under variant "paper" a term has one
+    draw, at its first place.
     """
 
     word: str

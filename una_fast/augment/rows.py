@@ -59,10 +59,11 @@ def read_rows(sentences: Iterable[str], index: Index, split: WordTokenizer) -> R
     """The rows of any text, each of one chunk, split into words by `split`, as those of the index were.
 
     Raises:
-        InputError: `sentences` is one str, or an item is not a str.
+        InputError: `sentences` is one str or a table, or an item is not a str.
     """
-    if isinstance(sentences, str) or not isinstance(sentences, Iterable):
-        raise InputError(f"sentences: got {type(sentences).__name__}, and a list of str is needed: [sentence]")
+    if isinstance(sentences, str) or not isinstance(sentences, Iterable) or hasattr(sentences, "columns"):
+        needed = "a list of str is needed: [sentence], or TABLE[COLUMN]"
+        raise InputError(f"sentences: got {type(sentences).__name__}, and {needed}")
     texts = [encode_sentence(sentence, f"sentences[{i}]") for i, sentence in enumerate(sentences)]
     vocabulary, words = split_texts(texts, split)
     known = index.term_ids.find(vocabulary)

@@ -35,8 +35,8 @@ class Augmenter(KernelAugmentation):
             of the index such as "1%"; None is 1 % of V, at most 4,000 (the paper takes 4,000 of 451,691 terms). The
             attribute `radius` holds the resulting number.
         seed: any integer.
-        select: "tfidf" (step 2), or "random": every term with probability `beta` (ablation), and where that chooses none,
-            one of them: a negative always differs from its sentence, unless all its words are kept.
+        select: "tfidf" (step 2), or "random": every term with probability `beta` (ablation), and where that chooses
+            none, one of them: a negative always differs from its sentence, unless all its words are kept.
         replace: "tfidf" (step 3), or "random": uniform over the vocabulary (ablation).
         variant: "paper", or "released" for the probabilities and draws of the authors' code.
         tokenizer: a Hugging Face fast tokenizer; only `negative_ids` needs it.

@@ -27,12 +27,14 @@ with naming_extras("integrations"):
 def row_dataset(augmenter: Any, n_rows: int | None = None) -> Dataset:
     """A `datasets.Dataset` with one column, ``row``: the documents of the index that have a negative.
 
-    n_rows: take only the first `n_rows` documents, such as the sentences of a corpus whose second half is their
-    paraphrases; all if None.
+    n_rows: take only the first `n_rows` documents, the sentences of a corpus whose second half is their paraphrases
+    (``RowCollator(una, positive=n_rows)``), without those whose paraphrase is blank; all if None.
     """
     index = augmenter.index
-    rows = np.arange(index.n_documents)[:n_rows]
-    return Dataset.from_dict({"row": np.setdiff1d(rows, augmenter.kept_words.rows(index))})
+    rows, left_out = np.arange(index.n_documents)[:n_rows], augmenter.kept_words.rows(index)
+    if n_rows is not None:
+        left_out = np.concatenate([left_out, left_out - n_rows])
+    return Dataset.from_dict({"row": np.setdiff1d(rows, left_out)})
 
 
 class RowCollator(transformers.RowCollator):
@@ -166,7 +168,8 @@ class ViewsLoss(nn.Module):
     def get_config_dict(self) -> dict[str, Any]:
         """For the model card."""
         names = ("temperature", "alpha", "similarity_distillation", "gather_across_devices")
-        return {"loss": self.loss.__name__, **{name: getattr(self, name) for name in names}, **self.options}
+        loss = getattr(self.loss, "__name__", None) or repr(self.loss)  # a functools.partial or a module has none
+        return {"loss": loss, **{name: getattr(self, name) for name in names}, **self.options}
 
     @property
     def citation(self) -> str:
@@ -178,7 +181,7 @@ class PairsLoss(ViewsLoss):
     """The loss of the paper's code, `una_fast.losses.pairs` over [anchor, positive, negative, negative'].
 
     The target of each row, among all other rows of the batch, is its partner: the positive of an anchor, the anchor of
-    a positive, and for a negative the same text under another dropout mask. It takes the arguments of `ViewsLoss`.
+    a positive, and for a negative the same text under another dropout mask. The arguments are those of `ViewsLoss`.
     """
 
     def __init__(self, model: Any, temperature: float = 0.05, alpha: int = 5, gather_across_devices: bool = False):

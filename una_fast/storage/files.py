@@ -24,6 +24,15 @@ PARTIAL = re.compile(r"\..+\.[0-9a-f]{16}\.partial", re.DOTALL)  # what `new_fil
 READ_AT_ONCE = 1 << 22  # bytes
 
 
+def one_line(text: str) -> str:
+    """`text` with each line break and the blanks around it replaced by one space.
+
+    Line breaks are what str.splitlines splits at, which is more than what ends a line of a file: so every reader of
+    the output finds the same lines.
+    """
+    return " ".join(filter(None, map(str.strip, text.splitlines())))
+
+
 @contextmanager
 def new_file(path: Path) -> Iterator[IO[bytes]]:
     """A file to write to, in a with statement: at its end it is synced and gets the name `path`, or is deleted.

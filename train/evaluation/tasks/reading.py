@@ -10,7 +10,7 @@ from typing import Any
 from una_fast.errors import InputError
 
 
-def read_lines(path: Path, encoding: str = "utf-8") -> list[str]:
+def read_lines(path: Path, encoding: str = "utf-8-sig") -> list[str]:
     """The lines of a text file without their line ends; InputError if it cannot be read."""
     try:
         with path.open(encoding=encoding) as file:
@@ -23,7 +23,7 @@ def read_lines(path: Path, encoding: str = "utf-8") -> list[str]:
 
 
 def read_rows(
-    path: Path, columns: Sequence[int], first: Callable[[str], Any] = str, skip: int = 0, encoding: str = "utf-8"
+    path: Path, columns: Sequence[int], first: Callable[[str], Any] = str, skip: int = 0, encoding: str = "utf-8-sig"
 ) -> list[tuple[Any, ...]]:
     """The requested columns of each line of a tab-separated file, after `skip` lines of heading.
 
