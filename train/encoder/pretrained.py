@@ -77,12 +77,17 @@ def load_config(name: str, dropout: float, trust: bool = False) -> Any:
         InputError: there is none, or it is of an encoder with a decoder, such as T5.
     """
     config = from_pretrained("configuration", AutoConfig, name, trust)
-    if config.is_encoder_decoder:
-        raise InputError(f"model {name}: {config.model_type} is an encoder with a decoder: give an encoder alone")
+    check_encoder(name, config)
     for attribute in (*HIDDEN_DROPOUTS, *ATTENTION_DROPOUTS):
         if hasattr(config, attribute):
             setattr(config, attribute, dropout)
     return config
+
+
+def check_encoder(name: str, config: Any) -> None:
+    """Refuse an encoder with a decoder, such as T5."""
+    if config.is_encoder_decoder:
+        raise InputError(f"model {name}: {config.model_type} is an encoder with a decoder: give an encoder alone")
 
 
 def positions_of(config: Any) -> int | None:

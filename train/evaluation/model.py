@@ -20,7 +20,15 @@ from transformers import AutoModel
 
 from train.encoder.cpu import use_cpu_layers
 from train.encoder.pooling import AUTO, POOLINGS
-from train.encoder.pretrained import Modules, from_pretrained, load_tokenizer, positions_of, quiet, read_modules
+from train.encoder.pretrained import (
+    Modules,
+    check_encoder,
+    from_pretrained,
+    load_tokenizer,
+    positions_of,
+    quiet,
+    read_modules,
+)
 from train.evaluation.similarity import cosine, spearman
 from train.evaluation.tasks.sts import StsTask
 from una_fast.errors import InputError, counted
@@ -100,6 +108,7 @@ def load_model(
     tokenizer = load_tokenizer(name, trust)
     layout = read_modules(name) if pooling == AUTO else Modules(pooling=pooling)
     network, info = from_pretrained("weights", AutoModel, name, trust, output_loading_info=True)
+    check_encoder(name, network.config)
     without_pooler = any(key.startswith("pooler.") for key in info["missing_keys"])
     if pooling == "cls" and (without_pooler or getattr(network, "pooler", None) is None):
         raise InputError(
