@@ -28,6 +28,7 @@ HIDDEN_DROPOUTS = ("hidden_dropout_prob", "dropout", "embedding_dropout", "mlp_d
 ATTENTION_DROPOUTS = ("attention_probs_dropout_prob", "attention_dropout", "attn_pdrop")
 # kinds whose first token has the position after padding's
 AFTER_PADDING = ("roberta", "camembert", "mpnet", "longformer")
+LONGEST = 8192  # tokens of a text; a tokenizer saved without its limit says 10^30
 LIST = "modules.json"
 LENGTH = "sentence_bert_config.json"
 SETTINGS = "config_sentence_transformers.json"
@@ -146,6 +147,10 @@ class Modules:
         whole = [self.prompt + text for text in texts]
         return [text.lower() for text in whole] if self.lower_case else whole
 
+    def longest(self, tokenizer: Any, config: Any) -> int:
+        """Most tokens of a text that the encoder has positions for, or that its tokenizer or its folder allows."""
+        return min(tokenizer.model_max_length, positions_of(config) or LONGEST, self.max_length or LONGEST, LONGEST)
+
     def write(self, folder: Path, config: Any, tokenizer: Any) -> None:
         """Write the files by which SentenceTransformer(folder) makes the same embeddings; config: the encoder's."""
         kinds = KINDS if self.normalize else KINDS[:2]
@@ -154,12 +159,10 @@ class Modules:
             {"idx": i, "name": str(i), "path": path, "type": f"{PACKAGE}.{kind}"}
             for i, (path, kind) in enumerate(zip(paths, kinds, strict=True))
         ]
-        positions = getattr(config, "max_position_embeddings", tokenizer.model_max_length)
-        longest = self.max_length or min(tokenizer.model_max_length, positions)
         flags = {flag: mode == POOLINGS[self.pooling].in_modules for flag, mode in FLAGS.items()}
         pooling = {"word_embedding_dimension": config.hidden_size, **flags, "include_prompt": self.include_prompt}
         files: dict[str, Any] = {LIST: listed, f"{paths[1]}/config.json": pooling}
-        files[LENGTH] = {"max_seq_length": longest, "do_lower_case": self.lower_case}
+        files[LENGTH] = {"max_seq_length": self.longest(tokenizer, config), "do_lower_case": self.lower_case}
         if self.settings:
             files[SETTINGS] = self.settings
         (folder / paths[1]).mkdir()

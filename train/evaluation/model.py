@@ -21,11 +21,11 @@ from transformers import AutoModel
 from train.encoder.cpu import use_cpu_layers
 from train.encoder.pooling import AUTO, POOLINGS
 from train.encoder.pretrained import (
+    LONGEST,
     Modules,
     check_encoder,
     from_pretrained,
     load_tokenizer,
-    positions_of,
     quiet,
     read_modules,
 )
@@ -40,7 +40,6 @@ Encode = Callable[[dict[str, Tensor]], Tensor]
 # should fill the card.
 CPU_BATCH_TOKENS = 1024
 GPU_BATCH_TOKENS = 65_536
-LONGEST = 8192  # tokens; a tokenizer saved without its limit says 10^30
 
 
 @dataclass(frozen=True)
@@ -75,12 +74,7 @@ class EvaluatedModel:
     @property
     def max_length(self) -> int:
         """Most tokens of a sentence."""
-        return longest(self.tokenizer, self.network.config, self.layout)
-
-
-def longest(tokenizer: Any, config: Any, layout: Modules) -> int:
-    """Most tokens of a sentence that a model has positions for, or that its tokenizer or its folder allows."""
-    return min(tokenizer.model_max_length, positions_of(config) or LONGEST, layout.max_length or LONGEST, LONGEST)
+        return self.layout.longest(self.tokenizer, self.network.config)
 
 
 def pick_device(device: str) -> torch.device:

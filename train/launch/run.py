@@ -129,10 +129,10 @@ def _train(run: Run, ranks: Ranks, index: Index | None) -> None:
         maker = prepare.batch_maker(run, ranks, index, tokenizer, counts["sentences"])
         scorer, layout = None, encoder.layout
         if run.dev:
-            from train.evaluation.model import PairScorer, longest
+            from train.evaluation.model import PairScorer
             from train.evaluation.tasks.sts import load_dev
 
-            limit = longest(tokenizer, encoder.backbone.config, layout)
+            limit = layout.longest(tokenizer, encoder.backbone.config)
             scorer = PairScorer(load_dev(run.dev), tokenizer, limit, ranks.device, layout.prepared)
     progress, state = beginning(run, ranks, fingerprint)
     if progress.step and state is None:
