@@ -71,7 +71,10 @@ PAIRS: dict[str, Any] = {  # from labelled paraphrases: "none" is in-batch InfoN
     "precision": "bf16",
 }
 OF_NEGATIVES = ("alpha", "beta", "radius", "surface", "keep_punctuation", "select")  # no settings of "none"
-OF_TRAINING = ("temperature", "learning_rate", "warmup_steps", "batch_size", "max_steps", "eval_every")
+OF_TRAINING = (
+    *("temperature", "learning_rate", "warmup_steps", "batch_size", "max_steps", "eval_every"),
+    *("positives", "positives_strength"),
+)
 CONTROLS = "bench.evidence.controls"
 
 VARIATIONS: dict[str, dict[str, Any]] = {

@@ -16,7 +16,9 @@ def read_lines(path: Path, encoding: str = "utf-8-sig") -> list[str]:
         with path.open(encoding=encoding) as file:
             return [line.rstrip("\n") for line in file]
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not {encoding.removesuffix('-sig')} text (byte {error.start}: {error.reason})") from None
+        raise InputError(
+            f"{path}: not {encoding.removesuffix('-sig')} text (byte {error.start}: {error.reason})"
+        ) from None
     except OSError as error:
         reason = "missing" if isinstance(error, FileNotFoundError) else error.strerror or error
         raise InputError(f"{path}: {reason}") from None
