@@ -170,7 +170,14 @@ def _sample(index: Index, augmenter: TextAugmentation, n: int, seed: int) -> tup
 
 def _unit(embeddings: Any, n: int) -> NDArray[np.float64]:
     """Rows (n, D) of length 1; a row of zeros stays."""
-    rows = np.asarray(embeddings, np.float64)
+    if hasattr(embeddings, "detach"):  # a tensor, whose type numpy may lack
+        embeddings = embeddings.detach().double()
+    try:
+        rows = np.asarray(embeddings, np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"encode gave {type(embeddings).__name__}: it must give an array of numbers: {error}"
+        ) from None
     if rows.ndim != 2 or len(rows) != n or not np.isfinite(rows).all():
         raise InputError(f"encode gave shape {rows.shape} for {n:,} texts: it must give as many rows of finite numbers")
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)

@@ -89,8 +89,9 @@ def test_a_file_of_synonyms(tmp_path):
     path.write_bytes(b"\xff\tx\n")
     with pytest.raises(InputError, match="not UTF-8"):
         EDA(index, "synonym", synonyms=path)
-    with pytest.raises(InputError, match="'cat': got the text 'puss', and a list of texts is needed"):
-        EDA(index, "synonym", synonyms={"cat": "puss"})
+    for wrong in ("puss", None, ["puss", 7]):
+        with pytest.raises(InputError, match="'cat': got .*, and a list of texts is needed"):
+            EDA(index, "synonym", synonyms={"cat": wrong})
 
 
 class FakeWordNet:

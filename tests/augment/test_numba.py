@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import una_fast
 from una_fast import InputError
-from una_fast.augment.numba import ROW
+from una_fast.augment.numba import ROW, sample
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.filterwarnings("ignore:radius=4000:una_fast.InputWarning")
@@ -119,3 +119,7 @@ def test_another_function_is_refused():
         una_fast.numba_augmentation(lambda ids: 0)
     with pytest.raises(InputError, match=r"decorate the function with @numba.cfunc\(ROW\)"):
         una_fast.numba_augmentation(numba.cfunc(numba.types.int64(numba.types.int64))(lambda n: n))
+
+
+def test_an_empty_window_has_no_candidate():
+    assert sample(np.uint64(7), 0, np.array([3.0, 2.0, 1.0]), 2, 2, -1) == -1

@@ -20,7 +20,7 @@ from support.seq2seq_models import save
 from support.small_runs import WORDS, write_corpus
 from train.generate import main
 from train.generation import write
-from train.generation.write import Record, opened_part
+from train.generation.write import opened_part
 from una_fast.storage.files import one_line
 
 ROOT = Path(__file__).parents[2]
@@ -189,7 +189,7 @@ def call(output, tmp_path, monkeypatch, capsys):
         write,
         "make_records",
         lambda writers, texts, done, budget: (
-            [Record(row, text.upper())] for row, text in enumerate(texts) if text and row not in done
+            [(row, text.upper(), False)] for row, text in enumerate(texts) if text and row not in done
         ),
     )
 

@@ -7,6 +7,7 @@ import shutil
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -97,6 +98,7 @@ def test_bad_calls_get_one_sentence(index):
         ({"encode": lambda texts: letters(texts)[1:]}, r"shape \(19, 26\) for 20 texts"),
         ({"encode": lambda texts: np.full((len(texts), 3), np.nan)}, "finite"),
         ({"encode": lambda texts: np.full((len(texts), 3), 0.1, np.float32)}, "gives all 20 sentences the same vector"),
+        ({"encode": lambda texts: ["a"] * len(texts)}, "encode gave list: it must give an array of numbers"),
         ({"index": una_fast.build_index(["a b", "", " "])}, "1 sentence with a near-miss: at least 2"),
     ):
         with pytest.raises(una_fast.InputError, match=message):
@@ -129,3 +131,11 @@ def test_the_command_refuses_what_it_cannot_read(corpus, tmp_path, capsys):
         assert main([*map(str, ["probe", "--model", model, "--corpus", text])]) == 2
         said = capsys.readouterr().err
         assert message in said and said.startswith("error: ") and said.count("\n") == 1, said
+
+
+def test_tensors_of_any_type_are_taken(index):
+    plain = una_fast.probe(letters, index, n=20)
+    for change in (torch.Tensor.double, lambda rows: rows.clone().requires_grad_()):
+        found = una_fast.probe(lambda texts, change=change: change(torch.as_tensor(letters(texts))), index, n=20)
+        assert found.distance == pytest.approx(plain.distance)
+    una_fast.probe(lambda texts: torch.as_tensor(letters(texts)).bfloat16(), index, n=20)

@@ -1,6 +1,7 @@
 """The loop alone, with stand-ins that record their calls: how it ends, and its messages."""
 
 import json
+import signal
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -14,6 +15,7 @@ from train.loop.telemetry import Telemetry
 from train.loop.trainer import Step, Trainer
 from train.record.checkpoint import Progress
 from train.record.metrics import AsyncLossReader
+from train.signals import Stopped
 from una_fast.errors import InputError
 
 RANKS = Ranks(0, 1, 0, torch.device("cpu"))
@@ -127,6 +129,20 @@ def test_patience_ends_the_run_and_its_blends_are_scored(stop, patience, taken):
     assert first.run() is True
     again.progress = first.progress
     assert again.run() is True and again.progress.step == taken
+
+
+def test_a_stop_among_the_blends_leaves_what_patience_saw(stop):
+    loop = loop_of([], stop, steps=30, patience=1, wise_ft=(0.5, 0.25))
+    scores = iter((0.5, 0.6, 0.1, 0.7))  # of steps 0, 2 and 4, and of the first blend
+
+    def score(embed, threads):
+        if (value := next(scores, None)) is None:
+            raise Stopped(signal.SIGTERM)
+        return value
+
+    loop.scorer = score
+    assert loop.run() is False
+    assert (loop.progress.step, loop.progress.best_step, loop.progress.best_score) == (4, 2, 0.6)
 
 
 def test_blends_are_scored_after_the_last_step_and_the_best_of_all_is_kept():

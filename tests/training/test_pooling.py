@@ -222,6 +222,12 @@ def test_a_pooling_without_the_prompt_is_refused(prompted_model):
         load_model(str(prompted_model), device="cpu")
 
 
+def test_a_truncated_embedding_is_refused(mean_model):
+    (mean_model / "config_sentence_transformers.json").write_text(json.dumps({"truncate_dim": 8}))
+    with pytest.raises(InputError, match="a truncate_dim of 8, which is not supported"):
+        load_model(str(mean_model), device="cpu")
+
+
 def test_a_model_that_takes_no_ready_mask_gets_its_own(tiny_model):
     encoder = load_encoder(str(tiny_model), 0.0, 1)
     assert takes_ready_mask(encoder.backbone) and encoder.backbone.training

@@ -186,7 +186,8 @@ def read_modules(name: str, pooling: str = AUTO) -> Modules:
     config = {"pooling_mode": "cls"}
     if "Pooling" in kinds:
         config = _read(name, f"{kinds['Pooling'].get('path')}/config.json") or {}
-    mode = _mode(config)
+    modes = config.get("pooling_mode") or [mode for flag, mode in FLAGS.items() if config.get(flag)] or "mean"
+    mode = " and ".join(map(str, modes)) if isinstance(modes, list) else str(modes)
     modules = Modules(
         pooling=OF_MODULES.get(mode, DEFAULT_POOLING) if pooling == AUTO else pooling,
         include_prompt=bool(config.get("include_prompt", True)),
@@ -200,19 +201,14 @@ def read_modules(name: str, pooling: str = AUTO) -> Modules:
     unknown += [f"a pooling of {mode}"] if mode not in OF_MODULES else []
     if modules.prompt and not modules.include_prompt:
         unknown.append("a pooling that leaves out the tokens of the default prompt")
+    if settings.get("truncate_dim"):
+        unknown.append(f"a truncate_dim of {settings['truncate_dim']}")
     if pooling == AUTO and unknown:
         raise InputError(
             f"--pooling auto: {LIST} of the model lists {unknown[0]}, which is not supported here: "
             "give --pooling cls or --pooling mean to use the encoder without it"
         )
     return modules
-
-
-def _mode(config: dict[str, Any]) -> str:
-    """The name of the pooling in 1_Pooling/config.json, or several with "and" between."""
-    flagged = [mode for flag, mode in FLAGS.items() if config.get(flag)]
-    modes = config.get("pooling_mode") or flagged or "mean"  # the library's own default
-    return " and ".join(map(str, modes)) if isinstance(modes, list) else str(modes)
 
 
 def _read(name: str, file: str) -> Any:

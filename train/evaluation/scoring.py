@@ -26,12 +26,7 @@ Results = dict[str, Any]
 
 
 def score_model(
-    name: str,
-    downstream: Path,
-    names: Sequence[str],
-    protocol: EvaluationProtocol,
-    device: str = "auto",
-    trust: bool = False,
+    name: str, downstream: Path, names: Sequence[str], protocol: EvaluationProtocol, device: str, trust: bool
 ) -> Results:
     """Scores of the model of a hub name or folder on the named tasks; a task that cannot be read becomes a note.
 

@@ -38,7 +38,6 @@ class Job:
         None,
         "Input and output",
         choices={"paraphrase": "by one model", "back-translation": "into another language and back, by two"},
-        role="running",
         required=True,
         positional=True,
         metavar="KIND",

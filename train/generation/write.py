@@ -18,7 +18,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import xxhash
@@ -42,17 +42,8 @@ from una_fast.storage.files import one_line
 CHUNK = 2048
 CPU_BATCH_TOKENS = 4096
 GPU_BATCH_TOKENS = 32_768
-
-
-class Record(NamedTuple):
-    """The line that is made of a sentence, given by its row in the corpus; "" if the models write nothing.
-
-    cut: a source was longer than --max-source-length.
-    """
-
-    row: int
-    line: str
-    cut: bool = False
+# a row of the corpus, the line that is made of it ("" if the models write nothing), and whether a source was cut
+Record = tuple[int, str, bool]
 
 
 def write_output(job: Job) -> int:
@@ -158,7 +149,7 @@ def make_records(writers: list[Seq2Seq], texts: list[str], done: set[int], budge
             lines, cut = [texts[row] for row in batch], [False] * len(batch)
             for writer in writers:
                 lines, cut = writer.write(lines, cut)
-            yield [*map(Record, batch, lines, cut)]
+            yield [*zip(batch, lines, cut, strict=True)]
 
 
 def _finish(

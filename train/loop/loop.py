@@ -85,8 +85,13 @@ class Loop:
                 if taken % run.save_every == 0 and taken != plan.n_steps:  # after the last step, `run` saves
                     self._save()
         self._evaluate()
-        for weight in run.wise_ft:
-            self._evaluate_wise_ft(weight)
+        trained = self.progress
+        try:
+            for weight in run.wise_ft:
+                self._evaluate_wise_ft(weight)
+        except Stopped:
+            self.progress = trained  # a better blend is no step after which patience begins anew
+            raise
 
     def _is_patience_over(self) -> bool:
         """Whether the latest --early-stopping-patience dev scores are no better than the best, on all ranks alike."""

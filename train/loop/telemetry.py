@@ -48,6 +48,8 @@ class Telemetry:
         self._is_first, self._dev = ranks.first, DEV + dev_name(run.dev)
         if self._is_first:
             self._trackers = start_trackers(run.report_to, vars(run), start.step)
+            if start.evaluated_step == start.step:  # TensorBoard hides what was written from this step on
+                self._track("log", {self._dev: start.last_score}, start.step)
             cut_metrics(Path(run.output), start)
             # a line is with the operating system once it is written, so that it survives a killed process
             self._file = (Path(run.output) / METRICS).open("a", encoding="utf-8", buffering=1)

@@ -35,7 +35,7 @@ class _TensorBoard:
         from torch.utils.tensorboard import SummaryWriter
 
         folder = Path(settings["output"]) / TENSORBOARD
-        self._writer = SummaryWriter(str(folder), purge_step=step or None, flush_secs=FLUSH_SECONDS)
+        self._writer = SummaryWriter(str(folder), purge_step=step, flush_secs=FLUSH_SECONDS)
         self.finish = self._writer.close
 
     def log(self, values: dict[str, float], step: int) -> None:

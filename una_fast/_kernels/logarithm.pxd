@@ -1,1 +1,1 @@
-cdef double log1p_rounded(double x) except? -1 nogil
+cdef double rounded(double x, int plus) except? -1 nogil

@@ -52,26 +52,19 @@ def exact_log(numerator: int, denominator: int) -> float:
 cdef double rounded(double x, int plus) except? -1 nogil:
     """ln(x + plus), correctly rounded, of a finite double x for which it is defined; plus: 0, or 1 with x >= 0."""
     cdef double value
+    cdef long double found
     if x == 1 - plus:
         return 0.0
     if not 0 < x < INFINITY:
         with gil:
             raise ValueError(f"{x}: the logarithm takes a number {'of at least' if plus else 'above'} 0")
-    if not is_certain(log1pl(x) if plus else logl(x), &value):
+    found = log1pl(x) if plus else logl(x)
+    value = <double>(found * (1 - UNA_LOG_ERROR))
+    if value != <double>(found * (1 + UNA_LOG_ERROR)):  # its error leaves two doubles that may be the nearest
         with gil:
             n, d = (<object>x).as_integer_ratio()
             value = exact_log(n + plus * d, d)
     return value
-
-
-cdef double log1p_rounded(double x) except? -1 nogil:
-    return rounded(x, 1)
-
-
-cdef bint is_certain(long double found, double *nearest) noexcept nogil:
-    """Set `nearest` to the double nearest to the logarithm that was `found`; False if its error leaves two of them."""
-    nearest[0] = <double>(found * (1 - UNA_LOG_ERROR))
-    return nearest[0] == <double>(found * (1 + UNA_LOG_ERROR))
 
 
 def fill_log(const double[::1] values, double[::1] out, int plus=0):

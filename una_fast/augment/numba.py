@@ -92,6 +92,8 @@ def sample(key: np.uint64, position: int, weights: Any, start: int, stop: int, e
     to 65 of the position's draws: candidates are proposed uniformly and accepted by their weight; after 64 that were
     rejected, it searches in the cumulative weights. -1 if there is no candidate.
     """
+    if start >= stop:
+        return -1
     highest = weights[start >> 6 << 6]  # a bound; nearly always the first candidate is accepted
     width = np.uint64(stop - start)
     for number in range(1, TRIES + 1):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from una_fast.augment.counter_rng import SampleKey
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from transformers import TrainerCallback
 
 ARGUMENTS = "`column`, `positive` or `keep`"  # which name columns
-ROWS_A_CALL = 1024  # rows that `select` holds as strings at a time
 PASSES = 1.5  # over as many sentences as the index has; a sampler may repeat some in a single pass
 
 
@@ -202,10 +200,8 @@ class Negatives(DrawnByEpoch):
                 raise missing_column("the dataset", column, dataset.column_names, ARGUMENTS)
         if not hasattr(dataset, "select"):  # a streamed one
             return dataset.filter(self._are_whole, batched=True)
-        rows = iter(dataset.with_format(None).select_columns(columns))
-        kept: list[bool] = []
-        while block := list(islice(rows, ROWS_A_CALL)):
-            kept += self._are_whole({column: [row[column] for row in block] for column in columns})
+        blocks = dataset.with_format(None).select_columns(columns).iter(batch_size=1024)
+        kept = [keep for block in blocks for keep in self._are_whole(block)]
         return dataset if all(kept) else dataset.select([row for row, keep in enumerate(kept) if keep])
 
     def _view_columns(self) -> dict[str, str]:

@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 import numpy as np
 
-from una_fast._kernels.logarithm cimport log1p_rounded
+from una_fast._kernels.logarithm cimport rounded
 from una_fast._kernels.prefetch cimport una_prefetch
 
 FIXED, ANY = FIXED_GROUP, ANY_GROUP
@@ -35,7 +35,7 @@ cdef class SamplingConfig:
         self.tf_table = np.zeros((TABLE_COUNTS, TABLE_LENGTHS))
         for count in range(TABLE_COUNTS):
             for length in range(1, TABLE_LENGTHS):
-                self.tf_table[count, length] = log1p_rounded(count / <double>length)
+                self.tf_table[count, length] = rounded(count / <double>length, 1)
         self.unseen_idf, self.beta, self.radius, self.seed = unseen_idf, beta, radius, seed
         self.released, self.random_select, self.random_replace = released, random_select, random_replace
         self.has_groups = groups is not None
@@ -45,7 +45,7 @@ cdef class SamplingConfig:
         """The tf of equation 2: ln(1 + n_t / n), where n_t is `count` and n is `length`."""
         if count < TABLE_COUNTS and length < TABLE_LENGTHS:
             return self.tf_table[count, length]
-        return log1p_rounded(count / <double>length)
+        return rounded(count / <double>length, 1)
 
     cdef int find_window(self, int64_t term, double score, Window *window) except -1 nogil:
         """Set `window` to the ids of the candidates for `term`.

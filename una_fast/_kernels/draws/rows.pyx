@@ -13,7 +13,7 @@ import numpy as np
 
 from una_fast._kernels.cache_lines import on_own_lines
 
-from una_fast._kernels.ids.emit cimport TermTokens, line_length, write_rows
+from una_fast._kernels.ids.emit cimport RECORD, TermTokens, write_rows
 from una_fast._kernels.prefetch cimport una_prefetch
 from una_fast._kernels.draws.random cimport row_key, stream_key
 
@@ -76,8 +76,8 @@ cdef class RowKernel:
         cdef int64_t begin = 0, stop, k, n_terms, width = input_ids.shape[1]
         cdef uint64_t key = stream_key(self.seed, epoch, sample_index)
         cdef Workspace work = self.take_workspace()
-        if work.line.shape[0] != line_length(width):
-            work.line = on_own_lines(line_length(width), np.int32)
+        if work.line.shape[0] != width + RECORD:
+            work.line = on_own_lines(width + RECORD, np.int32)
         with nogil:
             while begin < rows.shape[0]:
                 stop = min(begin + BLOCK, rows.shape[0])

@@ -24,6 +24,5 @@ cdef class TermTokens:
     cdef bint holds_empty(self, const int32_t* terms, int64_t n) noexcept nogil
 
 
-cdef int64_t line_length(int64_t width) noexcept nogil
 cdef void write_rows(TermTokens tokens, const int32_t* terms, const int64_t* bounds, int64_t n_rows, int32_t* line,
                      int64_t width, int64_t* input_ids, int64_t* attention_mask) noexcept nogil

@@ -73,16 +73,12 @@ cdef class TermTokens:
         return False
 
 
-cdef int64_t line_length(int64_t width) noexcept nogil:
-    """The int32 that `line` of `write_rows` needs for `width` columns: a whole record may be copied to the end."""
-    return width + RECORD
-
-
 cdef void write_rows(TermTokens tokens, const int32_t* terms, const int64_t* bounds, int64_t n_rows, int32_t* line,
                      int64_t width, int64_t* input_ids, int64_t* attention_mask) noexcept nogil:
     """Write the token ids of text i, ``terms[bounds[i]:bounds[i + 1]]``, to row i of both outputs (n_rows, width).
 
-    The sub-words are cut to fit, and the special tokens and the padding stand around them. line: scratch.
+    The sub-words are cut to fit, and the special tokens and the padding stand around them. line: scratch of width +
+    RECORD, since a whole record may be copied to its end.
     """
     cdef int64_t row, n, room = width - tokens.frame.n_special
     for row in range(n_rows):
