@@ -128,13 +128,16 @@ def test_kill_9_costs_one_batch(models, corpus, written, tmp_path, monkeypatch):
     assert sum(again) == LINES - 2 - kept < LINES - 2 and output.read_bytes() == written.read_bytes()
 
 
-def test_back_translation_is_one_model_after_the_other(models, tmp_path):
+def test_back_translation_is_one_model_after_the_other(models, tmp_path, capsys):
     corpus = write_corpus(tmp_path / "corpus.txt", LINES // 2)
     there, back, both = (tmp_path / f"{name}.txt" for name in ("there", "back", "both"))
     assert generate(corpus, there, "--model", models["marian"]) == 0
     assert generate(there, back, "--model", models["bart"]) == 0
     assert generate(corpus, both, "--model", models["marian"], models["bart"], kind="back-translation") == 0
     assert both.read_bytes() == back.read_bytes() != there.read_bytes()
+    capsys.readouterr()
+    other_kind = arguments(corpus, both, "--model", models["marian"], "--resume")
+    assert "kind was back-translation when" in refusal(capsys, *other_kind)
 
 
 def test_a_model_that_writes_nothing_leaves_the_sentence(corpus, tmp_path, capsys):
