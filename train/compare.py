@@ -162,9 +162,10 @@ def _probed(run: RunRecord, index: una_fast.Index, asked: Mapping[str, Any]) -> 
 
 def answer(name: str, pairs: Mapping[str, Comparison]) -> str:
     """The comparison of a condition with the reference in one sentence."""
-    begin, score = next(((begin, score) for begin in TITLES for score in pairs if score.startswith(begin)), ("", ""))
-    if not begin:
+    found = [(begin, score) for begin in TITLES for score in pairs if score.startswith(begin)]
+    if not found:
         return f"{name}: no score can be compared."
+    begin, score = found[0]
     pair = pairs[score]
     change = f"{TITLES[begin]} changes by {100 * pair.difference:+.2f} points"
     if pair.n < 2:

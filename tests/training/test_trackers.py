@@ -46,7 +46,7 @@ def calls():
 def test_a_stopped_run_goes_on_in_the_same_place(tmp_path, tiny_model, calls, monkeypatch):
     # files are read by name: of one second and one process, the tenth would be read before the ninth
     monkeypatch.setattr(event_file_writer, "_global_uid", event_file_writer.AtomicCounter(0))
-    values = options(tmp_path, tiny_model, max_steps=6, report_to=f"tensorboard,{OWN}")
+    values = options(tmp_path, tiny_model, max_steps=6, eval_every=2, report_to=f"tensorboard,{OWN}")
     with at_step(3, lambda trainer: 1 / 0), pytest.raises(ZeroDivisionError):
         train_here(values)
     assert train_here({**values, "resume": True}).status == "finished"
@@ -65,6 +65,15 @@ def test_a_stopped_run_goes_on_in_the_same_place(tmp_path, tiny_model, calls, mo
     assert [event.value for event in board.Scalars("loss/plain")] == pytest.approx(
         [line["loss"] for line in steps.values() if not line["negatives"]]
     )
+
+
+def test_a_tracker_that_fails_at_once_after_a_resume_is_left_out(tmp_path, tiny_model, calls, monkeypatch, capsys):
+    values = options(tmp_path, tiny_model, max_steps=4, eval_every=2, report_to=OWN)
+    with at_step(3, lambda trainer: 1 / 0), pytest.raises(ZeroDivisionError):
+        train_here(values)
+    monkeypatch.setattr(Recorded, "fails", (2,))  # the score before the resume, which is logged again
+    assert train_here({**values, "resume": True}).status == "finished"
+    assert "the run goes on without it" in capsys.readouterr().err and calls[-1] == ("start", 42, 2, "the id")
 
 
 def test_a_tracker_that_fails_is_left_out_and_the_run_goes_on(tmp_path, tiny_model, calls, monkeypatch, capsys):

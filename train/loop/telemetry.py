@@ -48,12 +48,12 @@ class Telemetry:
         self._is_first, self._dev = ranks.first, DEV + dev_name(run.dev)
         if self._is_first:
             self._trackers = start_trackers(run.report_to, vars(run), start.step)
-            if start.evaluated_step == start.step:  # TensorBoard hides what was written from this step on
-                self._track("log", {self._dev: start.last_score}, start.step)
             cut_metrics(Path(run.output), start)
             # a line is with the operating system once it is written, so that it survives a killed process
             self._file = (Path(run.output) / METRICS).open("a", encoding="utf-8", buffering=1)
             self._bar = Bar(start.step, self._n_steps, "step")
+            if start.evaluated_step == start.step:  # TensorBoard hides what was written from this step on
+                self._track("log", {self._dev: start.last_score}, start.step)
         self._losses = AsyncLossReader(ranks.device)
         self._steps, self._waited = 0, 0.0  # taken by this process, and its seconds of waiting for batches
         self._begun = self._step_begun = time.perf_counter()

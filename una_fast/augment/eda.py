@@ -149,7 +149,7 @@ def open_synonyms(source: str | Path | Mapping[str, Sequence[str]] | None) -> Sy
     if not isinstance(given, Mapping):
         raise InputError(f"synonyms: got {type(given).__name__}: give a TSV file, a dict of lists, or None for WordNet")
     for word, synonyms in given.items():
-        if not isinstance(synonyms, list | tuple | set) or not all(isinstance(one, str) for one in synonyms):
+        if not isinstance(synonyms, list | tuple) or not all(isinstance(one, str) for one in synonyms):
             raise InputError(f"synonyms: {word!r}: got {synonyms!r}, and a list of texts is needed")
     table = {word: _cleaned(word, synonyms) for word, synonyms in given.items()}
     return lambda word: table.get(word, ())

@@ -80,9 +80,8 @@ def explain_words(una: Any, source: Rows, new: np.ndarray, key: SampleKey) -> li
     unseen_groups = una._groups_of_unseen(source)
     reasons, explanations = _reasons(config, first, z, p, words, una.kept_words), []
     chosen = draws[first] < p
-    if config.random_select and not config.released and not chosen.any():
-        smallest = np.min(draws[first], where=~una.kept_words.among(words), initial=1.0)
-        chosen = draws[first] == smallest
+    if not chosen.any():
+        chosen = new != source.words.values
         reasons = np.where(chosen, "select is random: no draw below beta, and this is the smallest", reasons).tolist()
     for k, (term, word) in enumerate(zip(source.words.values.tolist(), words, strict=True)):
         draw, probability = float(draws[first[k]]), float(p[k])

@@ -181,7 +181,7 @@ class PairsLoss(ViewsLoss):
     """The loss of the paper's code, `una_fast.losses.pairs` over [anchor, positive, negative, negative'].
 
     The target of each row, among all other rows of the batch, is its partner: the positive of an anchor, the anchor of
-    a positive, and for a negative the same text under another dropout mask. The arguments are those of `ViewsLoss`.
+    a positive, and for a negative the same text under another dropout mask. Its arguments are as in `ViewsLoss`.
     """
 
     def __init__(self, model: Any, temperature: float = 0.05, alpha: int = 5, gather_across_devices: bool = False):
