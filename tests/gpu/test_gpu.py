@@ -54,9 +54,12 @@ def test_a_gpu_trains_as_the_cpu(tiny_model, compile):
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_losses_are_those_of_the_cpu(name):
-    loss, n_views = LOSSES[name].load(), 2 + LOSSES[name].negative_views
-    views = torch.randn(n_views, 8, 16, generator=torch.Generator().manual_seed(0))
-    assert loss(views.cuda(), 0.05).item() == pytest.approx(loss(views, 0.05).item(), rel=1e-4)
+    row, n_views = LOSSES[name], 2 + LOSSES[name].negative_views
+    views, start = torch.randn(2, n_views, 8, 16, generator=torch.Generator().manual_seed(0))
+    arguments = [(views, 0.05, *([start[-2:]] if row.start else []))]
+    arguments += [tuple(one.cuda() if torch.is_tensor(one) else one for one in arguments[0])]
+    on_cpu, on_gpu = (row.load()(*given).item() for given in arguments)
+    assert on_gpu == pytest.approx(on_cpu, rel=1e-4)
 
 
 def test_graphs_change_no_bit_of_compiled_kernels(tiny_model):
@@ -79,7 +82,7 @@ def test_no_step_waits_for_the_gpu(tiny_model, precision, compile):
         trainer.step(batch)
     torch.cuda.set_sync_debug_mode("error")
     try:
-        for batch in batches[:LATE_STEPS]:
+        for batch in (2 * batches)[:LATE_STEPS]:
             step = trainer.step(batch)
             losses.push(step.loss, {"step": batch.step}, step.cosines)
     finally:
@@ -99,8 +102,10 @@ def test_half_precision_is_finite_and_near(tiny_model, precision, compile):
     assert (trainer.state()["scaler"].get("scale", 0) > 0) == (precision == "fp16")
 
 
-@pytest.mark.parametrize("grad_cache", [0, 5])
-@pytest.mark.parametrize(("compile", "precision"), [(c, "bf16") for c in COMPILE] + [("graphs", "fp16")])
+@pytest.mark.parametrize(
+    ("compile", "precision", "grad_cache"),
+    [*((compile, "bf16", 0) for compile in COMPILE), ("off", "bf16", 5), ("on", "bf16", 5), ("graphs", "fp16", 0)],
+)
 def test_resume_is_bit_equal(shared, tiny_model, compile, precision, grad_cache):
     name = f"{compile}-{precision}-{grad_cache}"
     values = values_on_gpu(shared, tiny_model, compile=compile, precision=precision, grad_cache=grad_cache)

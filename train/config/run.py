@@ -279,6 +279,9 @@ def conflicts(run: Run) -> dict[str, Any]:
         "--mlm-weight encodes a step's sentences all at once: leave --grad-cache or it out": (
             run.mlm_weight and run.grad_cache
         ),
+        "--compile graphs with --grad-cache: PyTorch ends the process at the first backward pass: give --compile on": (
+            run.compile == "graphs" and run.grad_cache
+        ),
         "--push-private: nothing is pushed: give --push-to NAME too": run.push_private and not run.push_to,
         "--noise-view negative: this run has no negatives": moves_negatives and not has_negatives,
         f"--margin-least {run.margin_least:g} is above --margin-most": run.margin_least > run.margin_most,
