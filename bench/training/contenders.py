@@ -99,11 +99,12 @@ class Bench:
 
         def take(steps: Sequence[int]) -> float:
             batches = prefetched(((number, 0, self.rows(number)) for number in steps), make)
-            set_numerics(run, device)  # other contenders have their own settings
+            set_numerics(run, device)
             try:
                 return self.seconds(lambda: [trainer.step(batch.to(device)) for batch in batches], len(steps))
-            finally:
+            finally:  # other contenders have PyTorch's own settings
                 torch.use_deterministic_algorithms(False)
+                torch.set_float32_matmul_precision("highest")
 
         how = "" if compile == "off" else f", --compile {compile}"
         return Contender(f"una_fast, {precision}{how}{f', {n_parts} parts' if n_parts else ''}", precision, take)

@@ -107,7 +107,7 @@ def run(options: argparse.Namespace, folder: Path) -> None:
             save(Path(options.json), tables(kept), kept)
     show(tables(kept))
     if options.device == "cuda":
-        print(f"\nNo figure of this project was measured on a card so far: please send us {options.json}")
+        print(f"\nPlease send us {options.json}: few cards have been measured so far")
 
 
 def earlier(path: Path, about: dict[str, Any]) -> dict[str, Any]:
