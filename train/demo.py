@@ -49,11 +49,11 @@ def demo_settings(output: Path) -> dict[str, Any]:
     }
 
 
-def show_negatives(run: Run, n: int = 3) -> None:
-    """Show n sentences and their first negatives."""
+def show_negatives(run: Run) -> None:
+    """Show three sentences and their first negatives."""
     index = load_index(run.index)
     una = Augmenter(index, beta=run.beta, radius=run.radius, seed=run.seed, surface=run.surface)
-    rows = np.flatnonzero(index.word_ids.lengths() >= 8)[:n]
+    rows = np.flatnonzero(index.word_ids.lengths() >= 8)[:3]
     pairs = zip(rows, una.negatives(rows), strict=True)
     shown = (f"sentence  {index.sentence(row)}\nnegative  {negative}" for row, negative in pairs)
     tell_user("\n".join(["hard negatives of three sentences", *shown]))

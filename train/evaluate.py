@@ -36,6 +36,8 @@ OPTIONS = options_of(Evaluation) | options_of(EvaluationProtocol)
 
 def _run(values: dict[str, Any]) -> int:
     protocol = EvaluationProtocol(**{name: values[name] for name in options_of(EvaluationProtocol)})
+    if protocol.held_out and protocol.split == "dev":
+        raise InputError("--held-out leaves out the images that --mode dev scores: leave one of the two out")
     names, downstream = task_names(values["tasks"], protocol.mode), downstream_folder(values["data"])
     model, file = model_folder(values["model"]), values["json"] and Path(values["json"])
     if file and file.exists() and read_object(file).get("model") != model:

@@ -14,6 +14,6 @@ def first_line(error: BaseException) -> str:
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
-def counted(n: int, one: str, many: str = "") -> str:
-    """A number with its noun: "1 line", "2,000 lines". many: the plural, if it is not `one` with an s."""
-    return f"{n:,} {one if n == 1 else many or one + 's'}"
+def counted(n: int, one: str) -> str:
+    """A number with its noun: "1 line", "2,000 lines"."""
+    return f"{n:,} {one}{'' if n == 1 else 's'}"

@@ -134,6 +134,8 @@ def test_bad_options_are_refused(data, tiny_model, tmp_path, capsys):
         usual = {"--model": tiny_model, "--data": data, "--tasks": "STSBenchmark"} | {arguments[0]: arguments[1]}
         code, _, err = run(capsys, *(word for pair in usual.items() for word in pair))
         assert code == 2 and err.startswith("error: ") and message in err, (arguments, err)
+    code, _, err = run(capsys, "--model", tiny_model, "--data", data, "--mode", "dev", "--held-out")
+    assert code == 2 and err.startswith("error: --held-out leaves out the images that --mode dev scores")
 
 
 def test_a_device_is_one_that_is_there(monkeypatch):

@@ -14,11 +14,9 @@ sentence at a time. The caller checks the user's input; UNA_FAST_CHECKS=1 at bui
     treebank     the rules of NLTK's word tokenizer, on characters
     random       the generator of all draws: a function of seed, epoch, row, position, number
     probability  the settings of one augmenter; rows of terms -> replacement probabilities, equations 3 and 4
-    frame        special tokens and padding around a text in a row of a batch; rows of original sentences
-    emit         terms -> padded token ids
+    emit         terms -> token ids, with special tokens and padding; rows of original sentences
     rows         rows of words -> augmented rows, in blocks that stay in cache
     negatives    the draws of UNA for a row
-    eda          the draws of EDA for a row
     custom       the draws of a row by a function of the user
     spell        terms -> text
     written      rows with replaced words -> text and token ids, written like the sentences
