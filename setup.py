@@ -60,7 +60,4 @@ modules = cythonize(
     nthreads=N_PROCESSES,
     shared_utility_qualified_name=MEMORYVIEWS,
 )
-setup(
-    ext_modules=modules,
-    options={"build_ext": {"parallel": os.cpu_count()}},
-)
+setup(ext_modules=modules, options={"build_ext": {"parallel": os.cpu_count()}})

@@ -52,11 +52,7 @@ def _training(*names: str) -> tuple[str, ...]:
 
 
 PARTS = {
-    "steps": Part(
-        ("train/loop/data.py",),
-        _training("steps", "mlm", "compiled"),
-        40,
-    ),
+    "steps": Part(("train/loop/data.py",), _training("steps", "mlm", "compiled"), 40),
     "losses": Part(
         ("una_fast/losses.py", "train/objective/*.py"),
         _training("losses", "noise", "registries", "mlm"),
@@ -64,9 +60,7 @@ PARTS = {
         _training("steps"),
     ),
     "correlation": Part(
-        ("train/evaluation/similarity.py",),
-        ("tests/evaluation/test_sts.py", "tests/evaluation/test_near_miss.py"),
-        15,
+        ("train/evaluation/similarity.py",), ("tests/evaluation/test_sts.py", "tests/evaluation/test_near_miss.py"), 15
     ),
     "una_fast": Part(  # all its files: mutmut's * stands for folders too
         ("una_fast/*.py",),

@@ -107,10 +107,7 @@ class Workplace:
 
 
 def run_all(
-    place: Workplace,
-    wanted: Iterable[tuple[Condition, int]],
-    scored: bool,
-    done: Callable[[Condition, int, str], None],
+    place: Workplace, wanted: Iterable[tuple[Condition, int]], scored: bool, done: Callable[[Condition, int, str], None]
 ) -> None:
     """Carry out the runs that are not done, in their order. Ctrl-C stops them all.
 

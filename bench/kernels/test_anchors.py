@@ -42,10 +42,4 @@ def test_anchor_ids(note, size: int, index: Any, tokenizer: Any, batch: int, n_j
 
 def test_anchor_tokenizer(note, size: int, lines: list[str], tokenizer: Any) -> None:
     sample = [lines[row] for row in np.random.default_rng(0).integers(0, size, BATCH)]
-    note(
-        GATHER,
-        size,
-        "fast tokenizer, one batch call",
-        BATCH,
-        lambda: peers.tokenizer_batch(tokenizer, sample),
-    )
+    note(GATHER, size, "fast tokenizer, one batch call", BATCH, lambda: peers.tokenizer_batch(tokenizer, sample))

@@ -46,12 +46,7 @@ def test_a_sentence_changes_if_it_can_and_is_never_empty(operation, index, sente
     for line, edited in zip(sentences, eda.augment(sentences, epoch), strict=True):
         words = line.split()
         has_synonyms = any(set(TABLE.get(word, [])) - {word} for word in words)
-        could = {
-            "synonym": has_synonyms,
-            "insert": has_synonyms,
-            "swap": len(set(words)) > 1,
-            "delete": len(words) > 1,
-        }
+        could = {"synonym": has_synonyms, "insert": has_synonyms, "swap": len(set(words)) > 1, "delete": len(words) > 1}
         assert (edited != " ".join(words)) == could[operation] and bool(edited) == bool(words)
         explained = eda.explain(line, epoch)
         assert explained.words == words and explained.result == edited

@@ -70,8 +70,7 @@ def split_at_commas(text):
 
 
 @pytest.mark.parametrize(
-    "settings",
-    [{}, {"lowercase": False}, {"word_tokenizer": "whitespace"}, {"word_tokenizer": split_at_commas}],
+    "settings", [{}, {"lowercase": False}, {"word_tokenizer": "whitespace"}, {"word_tokenizer": split_at_commas}]
 )
 def test_negatives_are_those_of_plain_python(settings):
     index = una_fast.build_index([*LINES, *ODD], **settings)

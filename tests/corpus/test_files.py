@@ -104,11 +104,7 @@ def test_split_lines_is_split_at_newlines(data: bytes) -> None:
         ("a.doc", b"x", r"a\.doc: unknown kind of file; known are \.txt, \.csv, \.tsv"),
         ("a.txt", b"good\nbad \xe9\n", r"a\.txt, line 2: not UTF-8; convert the file"),
         ("a.txt", "in UTF-16".encode("utf-16"), r"a\.txt, line 1: not UTF-8; .* \(or -f utf-16\)"),
-        (
-            "a.jsonl",
-            b'{"text":\n null}\n',
-            r"a\.jsonl, line 1: not one JSON value .*, or one array$",
-        ),
+        ("a.jsonl", b'{"text":\n null}\n', r"a\.jsonl, line 1: not one JSON value .*, or one array$"),
         ("a.jsonl", b'{"text": "a"}\n{"text": "\\ud800"}\n', r"a\.jsonl, line 2.* lone surrogate"),
         ("a.jsonl", b'{"text": "a"}\n{"text": "\xff"}\n', r"a\.jsonl, line 2: not UTF-8"),
         ("a.jsonl", b'{"text": "a"}\n' + b"[" * 99_999, r"a\.jsonl, line 2: not one JSON value"),

@@ -10,15 +10,7 @@ from torch import nn
 
 from train.evaluation.tasks import transfer
 from train.evaluation.tasks.registry import EvaluationProtocol, FitSettings
-from train.evaluation.tasks.transfer import (
-    MAX_PASSES,
-    SEED,
-    Labelled,
-    TransferTask,
-    fit_folds,
-    nested_folds,
-    validated,
-)
+from train.evaluation.tasks.transfer import MAX_PASSES, SEED, Labelled, TransferTask, fit_folds, nested_folds, validated
 from una_fast.errors import InputError
 
 SMALL = FitSettings(folds=3, optimiser="adam", batch_size=16, tenacity=1, passes=2)

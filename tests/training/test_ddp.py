@@ -133,10 +133,7 @@ def test_any_world_size_gives_the_same_losses_and_weights(trained, world, kind):
 
 
 NOISED = {"noise_view": "all", "noise_strength": 0.3, **KINDS["negatives"]}
-MASKED = {
-    "mlm_weight": 0.5,
-    **KINDS["negatives"],
-}  # of 4 ranks, one masks none in the last step
+MASKED = {"mlm_weight": 0.5, **KINDS["negatives"]}  # of 4 ranks, one masks none in the last step
 
 
 @pytest.mark.slow

@@ -17,13 +17,7 @@ from train.ddp import _with_saved, main
 from train.demo import demo_settings, free_folder, prepare_demo
 from train.encoder.encoder import load_encoder
 from train.encoder.pretrained import load_tokenizer
-from train.record.checkpoint import (
-    Progress,
-    load_checkpoint,
-    save_encoder,
-    saved_options,
-    write_checkpoint,
-)
+from train.record.checkpoint import Progress, load_checkpoint, save_encoder, saved_options, write_checkpoint
 from train.record.folder import MARK, POINTER, RUN, output_folder, read_json, write_json
 from train.record.metrics import cut_metrics
 from una_fast.errors import InputError

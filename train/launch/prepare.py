@@ -25,16 +25,7 @@ from train.encoder.pretrained import (
     positions_of,
     read_modules,
 )
-from train.loop.data import (
-    CPU_PARTS,
-    GPU_MULTIPLE,
-    GPU_PARTS,
-    BatchMaker,
-    Rows,
-    Source,
-    Views,
-    unchanged,
-)
+from train.loop.data import CPU_PARTS, GPU_MULTIPLE, GPU_PARTS, BatchMaker, Rows, Source, Views, unchanged
 from train.loop.distributed import Ranks
 from train.objective.registry import loss_row
 from train.record.checkpoint import flags_of

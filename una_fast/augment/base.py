@@ -217,14 +217,7 @@ class WordAugmentation(TextAugmentation):
         settings: further arguments of the subclass' constructor, by name.
     """
 
-    def __init__(
-        self,
-        index: Index,
-        seed: int = 42,
-        tokenizer: Any = None,
-        n_jobs: int | None = None,
-        **settings: Any,
-    ):
+    def __init__(self, index: Index, seed: int = 42, tokenizer: Any = None, n_jobs: int | None = None, **settings: Any):
         super().__init__(index, seed=seed, **settings, tokenizer=tokenizer, n_jobs=n_jobs)
         self._seed = seed_of(type(self).__name__, seed)
         self._quotes = QUOTES if index.word_tokenizer == "treebank" else ()

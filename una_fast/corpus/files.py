@@ -193,9 +193,7 @@ def _csv_batches(path: File, reading: Reading, columns: list[str] | None) -> Ite
         column_types={reading.column: pa.string()}, include_columns=columns, strings_can_be_null=False
     )
     parse = pa.csv.ParseOptions(
-        delimiter="\t" if _has_tabs(path.name) else ",",
-        quote_char='"' if quotes else False,
-        newlines_in_values=quotes,
+        delimiter="\t" if _has_tabs(path.name) else ",", quote_char='"' if quotes else False, newlines_in_values=quotes
     )
     read = pa.csv.ReadOptions(block_size=reading.max_row_bytes)  # a row must fit
     try:
