@@ -10,7 +10,7 @@ import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -136,8 +136,9 @@ def run_all(
 
     with ThreadPoolExecutor(len(place.shares)) as pool:
         try:
-            for (condition, seed), said in zip(todo, pool.map(lambda one: run(*one), todo), strict=True):
-                done(condition, seed, said)
+            futures = {pool.submit(run, *one): one for one in todo}
+            for future in as_completed(futures):
+                done(*futures[future], future.result())
         except KeyboardInterrupt:  # the runs got the same signal: each saves a checkpoint and ends
             stopped.set()
             raise

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import threading
 from collections import Counter
 from pathlib import Path
 
@@ -14,12 +15,12 @@ from scipy import stats
 import una_fast
 from bench import report, style
 from bench.check import REFERENCES, slower, summary
-from bench.evidence import results
+from bench.evidence import results, runs
 from bench.evidence.conditions import BASES, GRID, LANGUAGE_MODEL, VARIATIONS, Condition, find_conditions, grid, tuned
 from bench.evidence.controls import Deleted, Masked, OtherSentence
 from bench.evidence.corpora import write_pairs
 from bench.evidence.page import base_table, difference, holm, pair_table, pairs_of, task_table
-from bench.evidence.runs import with_average
+from bench.evidence.runs import Workplace, run_all, with_average
 from bench.evidence.word_classes import window, word_classes
 from bench.training import train_gpu, trainers
 from bench.training.step_table import COLUMNS
@@ -132,6 +133,24 @@ def test_a_reference_that_is_not_trained_has_the_scores_before() -> None:
     assert none.is_untrained and none.settings() == {"max_steps": 0}
     found = difference({"bases": {"minilm-near": before}, "conditions": runs}, una, none)
     assert (found.n, found.difference) == (3, pytest.approx(2))
+
+
+def test_a_run_is_kept_when_it_ends_before_an_earlier_one(tmp_path, monkeypatch) -> None:
+    (condition,), kept, ended = find_conditions("minilm-cls: una"), [], threading.Event()
+
+    def on_cores(command: list[str], *_: object) -> int:
+        return 0 if "--seed=1" in command else int(not ended.wait(60))  # seed 0 ends once seed 1 is kept
+
+    def done(condition: Condition, seed: int, said: str) -> None:
+        kept.append((seed, said))
+        ended.set()
+
+    place = Workplace(tmp_path, tmp_path, tmp_path / "corpus.txt", 1)
+    place.shares *= 2
+    monkeypatch.setattr(place, "command", lambda condition, seed: [f"--seed={seed}"])
+    monkeypatch.setattr(runs, "_on_cores", on_cores)
+    run_all(place, [(condition, 0), (condition, 1)], False, done)
+    assert kept == [(1, ""), (0, "")]
 
 
 def test_runs_are_kept_one_by_one(tmp_path, monkeypatch) -> None:
