@@ -163,6 +163,7 @@ def write_card(output: Path, repository: str = "") -> None:
         negatives=settings["augment"] if settings["augment"] not in (None, "none") and settings["alpha"] else "",
         settings=settings,
         run=summary,
+        wise_ft=read_object(output / BEST / f"{BEST}.json").get("wise_ft"),
         command=_command(settings),
         scores=scores,
         citation=CITATION,
