@@ -129,7 +129,7 @@ def _explain(values: dict[str, Any]) -> None:
     for sentence in values["sentences"]:
         explanation = augmenter.explain(sentence, values["epoch"])
         text = json.dumps(explanation.to_dict(), ensure_ascii=False) if values["json"] else f"{explanation}\n"
-        sys.stdout.write(f"{text}\n")
+        sys.stdout.buffer.write(f"{text}\n".encode())  # UTF-8 whatever the terminal's locale, as `negatives` writes
 
 
 def _augmenter(values: dict[str, Any], tokenizer: Any = None) -> Augmenter:

@@ -244,6 +244,7 @@ def test_settings_out_of_range_are_refused(index, setting, message):
     [
         (lambda una: una.augment("a sentence"), "got str, and a list of str is needed"),
         (lambda una: una.augment(pandas.DataFrame({"body": ["a"]})), r"got DataFrame, .* or TABLE\[COLUMN\]"),
+        (lambda una: una.augment({"body": ["a"]}), r"got dict, .* or TABLE\[COLUMN\]"),
         (lambda una: una.augment(["a", 1.5]), r"sentences\[1\] is float, not str"),
         (lambda una: una.explain("a \ud800"), r"sentences\[0\] holds a lone surrogate, '\\ud800' at character 2"),
         (lambda una: una_fast.Augmenter("folder"), r"index: got 'folder', and an Index .*: una_fast\.load_index"),

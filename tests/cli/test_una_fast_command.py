@@ -1,5 +1,6 @@
 """`una-fast`: its commands, bad input, closed pipes, and a folder with a user's train.py."""
 
+import io
 import json
 import os
 import subprocess
@@ -138,6 +139,13 @@ def test_explain_prints_a_table_or_json(folder, capsys):
     assert capsys.readouterr().out == f"{una.explain('the river castle')}\n\n"
     assert main([*arguments, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(una.explain("the river castle").to_dict()))
+
+
+def test_explain_writes_utf_8_in_any_locale(folder, monkeypatch):
+    shown = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
+    monkeypatch.setattr("sys.stdout", shown)
+    assert main(["explain", "--index", str(folder), "--radius", "3", "彼女 river"]) == 0
+    assert "彼女" in shown.buffer.getvalue().decode()
 
 
 def test_a_file_that_is_there_is_kept_and_bad_input_leaves_none(folder, tmp_path, capsys):

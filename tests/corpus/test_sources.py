@@ -198,6 +198,11 @@ def test_frames_are_read_by_their_column(frame: Callable[[dict], Any], monkeypat
         read(frame({"text": ["a", "b", None]}))
 
 
+def test_a_null_of_a_dictionary_is_said() -> None:
+    with pytest.raises(InputError, match=r"row 1 \(from 0\) is null"):
+        read(pa.table({"text": pa.DictionaryArray.from_arrays([0, 1, 0], ["a", None])}))
+
+
 def test_frames_of_unusual_values_are_refused_in_words() -> None:
     with pytest.raises(InputError, match=r"DataFrame's column 'text', rows from 0 \(from 0\): not all text"):
         read(pd.DataFrame({"text": pd.Series(["a", 3], dtype=object)}))

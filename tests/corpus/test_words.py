@@ -19,6 +19,7 @@ from nltk import word_tokenize
 
 import una_fast
 from support.alphabet import any_text, nasty_text, text
+from support.tokenizer_families import bert_uncased
 from una_fast._kernels.words.strings import StringSet
 from una_fast._kernels.words.treebank import is_word_beyond_letters, treebank_words
 from una_fast.corpus.word_tokenizers import PROBES, SEGMENTERS, probe_words, resolve_tokenizer, word_tokenizer
@@ -267,6 +268,25 @@ def test_a_pickled_index_does_not_come_back_with_other_words(tmp_path: Path) -> 
         pickle.loads(pickled)
 
 
+def test_a_function_that_was_changed_takes_no_ids_of_the_old_index(tmp_path: Path) -> None:
+    """What is kept in the folder of an index is made again, though both make the same words of PROBES."""
+    corpus, folder = [f"they were seen by the river {i}" for i in range(50)], tmp_path / "index"
+
+    def without(left_out: str) -> Callable[[str], list[str]]:
+        return lambda text: [word for word in text.split() if word != left_out]
+
+    wordpiece = bert_uncased()
+    for split in (without("by"), without("were")):
+        una_fast.build_index(corpus, word_tokenizer=split).save(folder)
+        index = una_fast.load_index(folder, word_tokenizer=split)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # that old ids are not this tokenizer's
+            una = una_fast.Augmenter(index, tokenizer=wordpiece)
+        ids = una.negative_ids(range(50), max_length=16)["input_ids"]
+        assert ids.tolist() == wordpiece(una.negatives(range(50)), padding="max_length", max_length=16)["input_ids"]
+    assert probe_words(without("by")) == probe_words(without("were"))
+
+
 @pytest.mark.parametrize(
     ("tokenizer", "fingerprint"),
     [("treebank", "c8e3843eb956ff16b879aa3f43605462"), ("whitespace", "0e3f821dd1171c8e4d3473aabe2e841e")],
@@ -314,6 +334,10 @@ TEXTS = {
     "Lao": ("", "ຂ້ອຍຮັກພາສາລາວແລະໄປໂຮງຮຽນທຸກມື້ກັບໝູ່", ""),
     "Burmese": ("", "ကျွန်တော်မြန်မာစာကိုချစ်တယ်ကျောင်းသွားတယ်", ""),
 }
+
+
+def test_fugashi_reads_on_after_a_nul() -> None:
+    assert word_tokenizer("fugashi").words("猫\0犬") == ["猫", "犬"]
 
 
 @pytest.mark.parametrize("language", TEXTS)

@@ -96,6 +96,22 @@ def test_a_function_of_the_caller_splits_the_words(tmp_path, monkeypatch):
     assert same(index, una_fast.build_index(LINES, word_tokenizer=list))
 
 
+def test_a_function_that_was_mended_makes_all_words_again(tmp_path, monkeypatch):
+    """The scans of the function before, which makes the same words of PROBES, are not taken."""
+    cut(monkeypatch, split_bytes=100)
+    corpus = [[f"they were seen by the river {i}" for i in range(50)], ["bad"]]
+
+    def without(left_out, bad=None):
+        return lambda text: [""] if text == bad else [word for word in text.split() if word != left_out]
+
+    mended = without("by")
+    settings = {"folder": tmp_path / "index", "n_jobs": 1}
+    with pytest.raises(InputError, match="none empty"):
+        built(corpus, word_tokenizer=without("were", bad="bad"), **settings)
+    assert [*work_folder(tmp_path / "index").glob("scan-*.pack")]
+    assert same(built(corpus, word_tokenizer=mended, **settings), una_fast.build_index(corpus, word_tokenizer=mended))
+
+
 STEP = int(os.environ.get("UNA_FAST_STEP", "11"))  # a failure at every STEP-th write; 1 takes two minutes
 OLD = ["an index that stood there", "before the build"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -42,6 +43,11 @@ def assert_equal(found: dict[str, torch.Tensor], expected: dict[str, torch.Tenso
     for name in expected:
         assert found[name].dtype == torch.int64
         assert torch.equal(found[name], expected[name]), name
+
+
+def test_a_worker_process_gets_the_same_ids(saved):
+    tokens = TokenIds(una_fast.load_index(saved), bert_uncased())
+    assert_equal(pickle.loads(pickle.dumps(tokens)).anchor_ids([0, 1]), tokens.anchor_ids([0, 1]))
 
 
 # a family of each kind of pipeline, and both sides

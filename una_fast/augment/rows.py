@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -61,7 +61,7 @@ def read_rows(sentences: Iterable[str], index: Index, split: WordTokenizer) -> R
     Raises:
         InputError: `sentences` is one str or a table, or an item is not a str.
     """
-    if isinstance(sentences, str) or not isinstance(sentences, Iterable) or hasattr(sentences, "columns"):
+    if isinstance(sentences, (str, Mapping)) or not isinstance(sentences, Iterable) or hasattr(sentences, "columns"):
         needed = "a list of str is needed: [sentence], or TABLE[COLUMN]"
         raise InputError(f"sentences: got {type(sentences).__name__}, and {needed}")
     texts = [encode_sentence(sentence, f"sentences[{i}]") for i, sentence in enumerate(sentences)]

@@ -36,7 +36,7 @@ class Augmenter(KernelAugmentation):
             attribute `radius` holds the resulting number.
         seed: any integer.
         select: "tfidf" (step 2), or "random": every term with probability `beta` (ablation), and where that chooses
-            none, one of them: a negative always differs from its sentence, unless all its words are kept.
+            none, one of them: a negative never has the words of its sentence, unless all of them are kept.
         replace: "tfidf" (step 3), or "random": uniform over the vocabulary (ablation).
         variant: "paper", or "released" for the probabilities and draws of the authors' code.
         tokenizer: a Hugging Face fast tokenizer; only `negative_ids` needs it.

@@ -36,7 +36,9 @@ from una_fast.corpus.source import (
 from una_fast.errors import InputError, InputWarning, counted
 
 File = Path | RemoteFile
+CONVERT = "convert the file, for example with iconv -f latin1 -t utf-8 (or -f utf-16)"
 NO_QUOTING = "if its quotation marks are ordinary characters, give quoting=False (in a command --no-quoting)"
+MOST_CSV_BYTES = 2**31 - 1  # of a row: what Arrow counts
 COMPRESSIONS: dict[str, Callable[[IO[bytes]], Any]] = {
     ".gz": gzip.open,
     ".bz2": bz2.open,
@@ -84,10 +86,7 @@ def decoded(path: File, number: int, text: bytes) -> str:
         return text.decode("utf-8")
     except UnicodeDecodeError as error:
         number += text.count(b"\n", 0, error.start)
-        raise InputError(
-            f"{path}, line {number:,}: not UTF-8; convert the file, for example with "
-            "iconv -f latin1 -t utf-8 (or -f utf-16)"
-        ) from error
+        raise InputError(f"{path}, line {number:,}: not UTF-8; {CONVERT}") from error
 
 
 def text_lines(path: File, reading: Reading) -> Iterator[StringTable]:
@@ -146,8 +145,9 @@ def _json_lines(path: File, reading: Reading, number: int, lines: bytes) -> Iter
 
 def _json_value(path: File, number: int, text: bytes, what: str) -> Any:
     """The JSON value of a text that starts in the line of this number. what: it should be, for errors."""
+    decoded_text = decoded(path, number, text)
     try:
-        return json.loads(decoded(path, number, text).removeprefix("\ufeff"))
+        return json.loads(decoded_text.removeprefix("\ufeff"))
     except (ValueError, RecursionError) as error:
         number += getattr(error, "lineno", 1) - 1
         raise InputError(
@@ -195,14 +195,16 @@ def _csv_batches(path: File, reading: Reading, columns: list[str] | None) -> Ite
     parse = pa.csv.ParseOptions(
         delimiter="\t" if _has_tabs(path.name) else ",", quote_char='"' if quotes else False, newlines_in_values=quotes
     )
-    read = pa.csv.ReadOptions(block_size=reading.max_row_bytes)  # a row must fit
+    longest = min(reading.max_row_bytes or MOST_CSV_BYTES, MOST_CSV_BYTES)
+    read = pa.csv.ReadOptions(block_size=longest)  # a row must fit
     try:
         with opened(path) as file, pa.csv.open_csv(pa.PythonFile(file, mode="r"), read, parse, convert) as batches:
             yield batches
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:
         if "straddl" in str(error):
-            raise too_long(f"{path}: a row", reading.max_row_bytes) from error
-        hint = f"; {NO_QUOTING}" if quotes else ""
+            raise too_long(f"{path}: a row", longest) from error
+        is_encoding = isinstance(error, UnicodeDecodeError) or "invalid UTF8" in str(error)
+        hint = f"; {CONVERT if is_encoding else NO_QUOTING}" if is_encoding or quotes else ""
         raise InputError(f"{path} cannot be read as a table: {error}{hint}") from error
 
 

@@ -38,9 +38,9 @@ class Reading:
     max_document_bytes: int | None = MAX_DOCUMENT_BYTES
 
     @property
-    def max_row_bytes(self) -> int:
-        """The longest row of a table in bytes, other columns included."""
-        return ROW_FACTOR * (self.max_document_bytes or MAX_DOCUMENT_BYTES)
+    def max_row_bytes(self) -> int | None:
+        """The longest row of a table in bytes, other columns included; None for any length."""
+        return self.max_document_bytes and ROW_FACTOR * self.max_document_bytes
 
 
 @dataclass
@@ -165,11 +165,11 @@ def arrow_blocks(arrays: Iterable[pa.Array], where: str) -> Iterator[StringTable
     """A table for each Arrow array of text; its text is not copied."""
     row = 0
     for values in arrays:
+        if pa.types.is_dictionary(values.type):
+            values = values.dictionary_decode()
         if values.null_count:
             null = row + values.is_null().index(True).as_py()
             raise InputError(f"{where}: row {null} (from 0) is null; drop it or make it an empty text")
-        if pa.types.is_dictionary(values.type):
-            values = values.dictionary_decode()
         kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
         if len(values) and not any(is_kind(values.type) for is_kind in kinds):
             raise InputError(f"{where} holds {values.type}, not text")

@@ -46,10 +46,11 @@ def build_index(
     Args:
         corpus: a path, a glob, a folder, or several (.txt, .csv, .tsv, .jsonl, .json, each also with .gz, .bz2, .xz or
             .zst, or .parquet; one sentence a line or row), a pandas or polars DataFrame, an Arrow table, a Hugging
-            Face dataset, or any iterable of str or of dicts. Several sources are one corpus, in their order.
+            Face dataset, or any iterable of str or of dicts. Several sources are one corpus, in their order; a
+            folder among them is a `Path`, because a str without one of these extensions is a sentence there.
         word_tokenizer: "treebank" (NLTK's word_tokenize(text, preserve_line=True), word for word), "whitespace",
             "rjieba" (Chinese), "fugashi" (Japanese) or "pythainlp" (Thai) with the extra `segmenters`, a function from
-            str to its words, or the import path of one, as "module:function". docs/languages.md says which to take.
+            str to all its words, or the import path of one, as "module:function". docs/languages.md says which to take.
         lowercase: lower-case the text before it is split.
         column: the column of a table or dataset, or the key of a dict, that holds the text.
         n_jobs: threads; all cores this process may use if None.

@@ -26,6 +26,7 @@ from una_fast.corpus.word_tokenizers import (
 from una_fast.errors import InputError, counted
 from una_fast.index.scores import term_frequency
 from una_fast.storage import cached_arrays, is_saved, load_arrays, resolved, save_arrays
+from una_fast.storage.files import checksum_of
 from una_fast.storage.folder import MANIFEST, Arrays, find_manifest, open_arrays
 
 if TYPE_CHECKING:
@@ -92,13 +93,17 @@ class Index:
         """V, the number of terms."""
         return len(self.terms)
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """A hash of the sources' digests, the word tokenizer and `lowercase`, as 32 hexadecimal digits.
 
-        Indexes of the same fingerprint are equal byte for byte.
+        Indexes of the same fingerprint are equal byte for byte. A function or a dictionary may change, so of a word
+        tokenizer that has a `word_probe` the words themselves are hashed.
         """
-        tokenizer = self._meta["word_tokenizer"] if self.word_probe is None else self.word_probe
+        tokenizer = self._meta["word_tokenizer"]
+        if self.word_probe is not None:
+            names = sorted(name for name in DTYPES if name.startswith(("terms_", "words_")))
+            tokenizer = checksum_of(self._arrays[name].data for name in names)
         made_from = [[source["xxh3_128"] for source in self.sources], tokenizer, self.lowercase, SCORE_LAW]
         return xxhash.xxh3_128_hexdigest(repr(made_from).encode())
 

@@ -17,7 +17,7 @@ from typing import Any
 from una_fast.arrays import StringTable, check_id_range
 from una_fast.corpus.source import Reading, joined
 from una_fast.corpus.sources import all_blank, open_sources, read_blocks
-from una_fast.corpus.word_tokenizers import Split
+from una_fast.corpus.word_tokenizers import Split, some_words, word_tokenizer
 from una_fast.errors import InputError
 from una_fast.index.executors import Runner
 from una_fast.index.index import DTYPES, KIND, SCORES, VERSION, index_meta
@@ -125,16 +125,18 @@ def _scan(
 ) -> tuple[PackFiles, int]:
     """The scan of each split, and the bytes of the text; the scan of an equal split by an earlier build is taken.
 
-    The text of a split lies in a file until its scan is written.
+    The text of a split lies in a file until its scan is written. A function that was changed since then is noticed
+    by `some_words`.
     """
-    n = text_bytes = 0
+    n, text_bytes, split_words = 0, 0, word_tokenizer(tokenizer, lowercase)
 
     def tasks() -> Iterator[tuple[Any, ...]]:
         nonlocal n, text_bytes
         for block in joined(blocks, runner.split_bytes()):
             split, scan = (work / f"{stage}-{n}.pack" for stage in ("split", "scan"))
             n, text_bytes = n + 1, text_bytes + len(block.utf8)
-            made_of = checksum_of([settings.encode(), *(array.data for array in vars(block).values())])
+            arrays = (array.data for array in vars(block).values())
+            made_of = checksum_of([settings.encode(), some_words(block, split_words), *arrays])
             if not scan.exists() or Pack(scan).made_of != made_of:
                 scan.unlink(missing_ok=True)
                 write_pack(split, made_of, vars(block))

@@ -7,7 +7,7 @@ import operator
 import threading
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -59,6 +59,7 @@ class TokenIds:
 
     def __init__(self, index: Index, tokenizer: PreTrainedTokenizerBase, n_jobs: int | None = None):
         check_settings(tokenizer)
+        self._arguments = index, tokenizer, n_jobs
         self.threads = RowThreads(n_cores(n_jobs))
         self.has_token_type_ids = "token_type_ids" in tokenizer.model_input_names
         self._index = index
@@ -83,6 +84,9 @@ class TokenIds:
         how = "word by word" if self.by_word else "each text by the tokenizer"
         sides = f"{self.frame.n_special} special tokens around a text, padded with {self.frame.pad_id}"
         return f"<una_fast.TokenIds of {self._index!r}: ids {how}, {sides}>"
+
+    def __reduce__(self) -> Any:
+        return TokenIds, self._arguments
 
     def anchor_ids(
         self,
