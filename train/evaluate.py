@@ -9,7 +9,7 @@ from typing import Any
 
 from train.config.command import Command, option, options_of
 from train.evaluation.tasks.registry import CHOICES, KINDS, EvaluationProtocol, downstream_folder, task_names
-from train.record.folder import read_object, write_json
+from train.record.folder import BEST, read_object, write_json
 from una_fast.errors import InputError
 
 
@@ -40,7 +40,7 @@ def _run(values: dict[str, Any]) -> int:
         raise InputError("--held-out leaves out the images that --mode dev scores: leave one of the two out")
     names, downstream = task_names(values["tasks"], protocol.mode), downstream_folder(values["data"])
     model, file = model_folder(values["model"]), values["json"] and Path(values["json"])
-    if file and file.exists() and read_object(file).get("model") != model:
+    if file and file.exists() and not is_of(file, model):
         raise InputError(f"--json {file}: holds no scores of {model}: choose another name")
     # imported late: --help and errors of the command line should not wait for torch
     import torch
@@ -54,6 +54,13 @@ def _run(values: dict[str, Any]) -> int:
     if file:
         write_json(file, results)
     return 0
+
+
+def is_of(file: Path, model: str) -> bool:
+    """Whether a file holds scores of a model: those of its name or folder, or of best/ beside it, moved or not."""
+    kept = read_object(file).get("model")
+    beside = file.with_name(BEST).resolve()
+    return isinstance(kept, str) and Path(model).resolve() in (Path(kept).resolve(), beside)
 
 
 def model_folder(name: str) -> str:

@@ -116,6 +116,15 @@ def test_damaged_models_get_one_sentence(data, tiny_model, tmp_path, capsys):
         assert code == 2 and err.startswith(f"error: model {folder}: no ") and err.count("\n") == 1, err
 
 
+def test_scores_of_a_runs_best_are_written_anew_however_it_is_called(data, tiny_model, tmp_path, capsys, monkeypatch):
+    shutil.copytree(tiny_model, tmp_path / "moved" / "best")
+    write_json(tmp_path / "moved" / "evaluation.json", {"model": "run/best"})
+    monkeypatch.chdir(tmp_path)
+    for model in ("moved/best", "./moved/best/", "moved"):
+        words = ("--model", model, "--data", data, "--tasks", "STSBenchmark", "--json", "moved/evaluation.json")
+        assert run(capsys, *words)[0] == 0
+
+
 def test_bad_options_are_refused(data, tiny_model, tmp_path, capsys):
     kept, summary = tmp_path / "scores.json", tmp_path / "run.json"  # of another model, and of a run
     write_json(kept, {"model": "another"})

@@ -129,6 +129,18 @@ def test_an_encoder_without_a_probe_costs_its_own_score_alone(finished, tmp_path
     assert PROBE not in scores["none"]["3"] and PROBE in scores["paper"]["3"] and "dev/dev" in scores["none"]["3"]
 
 
+def test_seeds_that_are_not_asked_for_do_not_count_and_an_untrained_best_is_named(finished, tmp_path):
+    output = Path(shutil.copytree(output_of(finished), tmp_path / "out"))
+    summary = json.loads((output / "none" / "seed-3" / "run.json").read_text())
+    summary["progress"]["best_step"] = 0
+    (output / "none" / "seed-3" / "run.json").write_text(json.dumps(summary))
+    assert call(finished, output=output, seeds="3") == 0
+    content = json.loads((output / "compare.json").read_text())
+    assert all(list(content["scores"][name]) == ["3"] for name in CONDITIONS)
+    (said,) = (line for line in content["answer"] if line.startswith("No step beat the dev score"))
+    assert "in none/seed-3" in said and "No step beat" in (output / "compare.html").read_text()
+
+
 def test_pairs_are_anchors_and_positives(finished, tmp_path, monkeypatch, capsys):
     for name in ("paper", "near-misses"):  # the sentences are the same in all conditions
         monkeypatch.delitem(CONDITIONS, name)

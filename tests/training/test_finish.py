@@ -13,6 +13,7 @@ from huggingface_hub import HfApi, ModelCard, constants
 from huggingface_hub.utils import HfHubHTTPError, filter_repo_objects
 
 from support.run_folders import write_evaluation, write_run
+from support.small_runs import write_senteval
 from train.config.run import make_parser, make_run
 from train.launch import finish as launcher
 from train.launch import seeds
@@ -181,3 +182,12 @@ def test_each_seed_has_a_repository_and_none_stops_the_next(run, monkeypatch, tm
     monkeypatch.setattr(seeds, "launch", lambda run: pushed_to.append(run.push_to) or codes[len(pushed_to) - 1])
     assert seeds.train_seeds(dataclasses.replace(run, output=str(tmp_path / "seeds"), seeds=(42, 0, 1))) == code
     assert pushed_to == [f"una-model-seed-{seed}" for seed in (42, 0, 1)][:launched]
+
+
+def test_tasks_that_cannot_be_read_are_not_scored_at_each_resume(tmp_path: Path) -> None:
+    output = write_run(tmp_path / "run", 0.75)
+    data = write_senteval(tmp_path / "data")  # of STSBenchmark alone
+    run = make_run({**SETTINGS, "output": str(output), "evaluate": str(data), "tasks": "STSBenchmark,STS13"})
+    assert not launcher.is_scored(run)
+    write_evaluation(output, 0.8)
+    assert launcher.is_scored(run)

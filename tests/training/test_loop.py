@@ -1,6 +1,7 @@
 """The loop alone, with stand-ins that record their calls: how it ends, and its messages."""
 
 import json
+import math
 import signal
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -40,10 +41,13 @@ class Part:
         return call
 
 
-def loop_of(calls, stop, steps=3, wise_ft=(), patience=0, **answers):
+SCORES = (0.5, 0.6, 0.1, 0.7, 0.65, 0.2, 0.3, 0.1)
+
+
+def loop_of(calls, stop, steps=3, wise_ft=(), patience=0, scores=SCORES, **answers):
     """A loop of `steps` steps, evaluated before the first and after every second one, and saved after each."""
     plan = SimpleNamespace(batches=lambda start: ((i, 0, np.arange(2)) for i in range(start, steps)), n_steps=steps)
-    scores = iter((0.5, 0.6, 0.1, 0.7, 0.65, 0.2, 0.3, 0.1))
+    scores = iter(scores)
 
     @contextmanager
     def blended(weight):
@@ -92,6 +96,11 @@ def test_a_loss_that_is_no_number_ends_the_run_with_the_save_before_it(stop):
         loop_of(calls, stop, telemetry={"step": refuse}).run()
     assert calls.count("saves.last") == 1  # the one before the first step
     assert calls[-2:] == ["telemetry.close", "saves.wait"]
+
+
+def test_without_a_score_the_encoder_after_the_last_step_is_best(stop):
+    calls = []
+    assert loop_of(calls, stop, scores=[math.nan] * 8).run() and "best of 3" in calls
 
 
 def test_a_rank_whose_last_write_fails_tells_the_others(stop, monkeypatch):

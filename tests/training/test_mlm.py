@@ -5,11 +5,15 @@ import pytest
 import torch
 import xxhash
 from transformers import (
+    AlbertConfig,
+    AlbertForMaskedLM,
     AutoTokenizer,
     BertConfig,
     BertForMaskedLM,
     DistilBertConfig,
     DistilBertForMaskedLM,
+    ModernBertConfig,
+    ModernBertForMaskedLM,
     RobertaConfig,
     RobertaForMaskedLM,
 )
@@ -56,6 +60,8 @@ def test_masks_are_those_of_a_plain_reading_of_bert(order):
 FAMILIES = {
     "bert": (BertConfig, BertForMaskedLM, {}),
     "roberta": (RobertaConfig, RobertaForMaskedLM, {"max_position_embeddings": 40, "pad_token_id": 0}),
+    "albert": (AlbertConfig, AlbertForMaskedLM, {"embedding_size": 16}),
+    "modernbert": (ModernBertConfig, ModernBertForMaskedLM, {"pad_token_id": 0}),
     "distilbert": (DistilBertConfig, DistilBertForMaskedLM, {"dim": 32, "n_layers": 2, "n_heads": 2, "hidden_dim": 64}),
 }
 TINY = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}

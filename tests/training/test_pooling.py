@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
+from tokenizers.processors import TemplateProcessing
 from transformers import ModernBertConfig, ModernBertModel
 
 from support.small_runs import metrics, options, train_here
@@ -14,7 +15,7 @@ from train.config.run import make_run
 from train.encoder.encoder import load_encoder, takes_ready_mask
 from train.encoder.pooling import OF_TRAINING
 from train.encoder.pretrained import load_tokenizer, read_modules
-from train.evaluation.model import PairScorer, load_model
+from train.evaluation.model import Batches, PairScorer, load_model
 from train.evaluation.scoring import describe as describe_protocol
 from train.evaluation.tasks.registry import EvaluationProtocol
 from train.evaluation.tasks.sts import load_dev
@@ -80,6 +81,36 @@ def test_a_mean_pooled_model_is_trained_scored_and_saved_as_one(tmp_path, mean_m
         score = PairScorer(dev, evaluated.tokenizer)(evaluated.encode)
         (line,) = [line for line in metrics(values["output"]) if line["step"] == step and "dev/dev" in line]
         assert line["dev/dev"] == line["stsb_dev"] == pytest.approx(score, abs=2e-3)
+
+
+def test_the_length_that_the_folder_gives_counts_and_not_the_tokenizers(mean_model):
+    layout, tokenizer, seen = read_modules(str(mean_model)), load_tokenizer(str(mean_model)), []
+    tokenizer.model_max_length = 8
+    encoder = load_encoder(str(mean_model), 0.0, 1)
+    assert layout.longest(tokenizer, encoder.backbone.config) == 64
+    batches = Batches([["river " * 100]], tokenizer, 64)
+    batches.embed(lambda batch: seen.append(batch) or torch.zeros(1, 2))
+    assert seen[0]["input_ids"].shape == (1, 64)
+
+
+def test_types_of_tokens_are_the_tokenizers(tiny_model):
+    """A GPT-2 adds them as embeddings of words, an XLNet marks [CLS] by them."""
+    tokenizer, seen = load_tokenizer(str(tiny_model)), []
+    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
+        single="[CLS]:2 $A:1 [SEP]:0", special_tokens=[("[CLS]", 101), ("[SEP]", 102)]
+    )
+    Batches([["river"]], tokenizer).embed(lambda batch: seen.append(batch) or torch.zeros(1, 2))
+    assert seen[0]["token_type_ids"].tolist() == [[2, 1, 0]]
+
+
+def test_a_pooler_that_the_checkpoint_lacks_is_not_made_up(tmp_path, tiny_model):
+    folder = Path(shutil.copytree(tiny_model, tmp_path / "without"))
+    weights = load_file(folder / "model.safetensors")
+    save_file({name: value for name, value in weights.items() if "pooler" not in name}, folder / "model.safetensors")
+    encoder = load_encoder(str(folder), 0.0, 1)
+    save_encoder(tmp_path, "best", encoder, load_tokenizer(str(folder)), {}, encoder.backbone.state_dict())
+    with pytest.raises(InputError, match="it holds none"):
+        load_model(str(tmp_path / "best"), "cls", device="cpu")
 
 
 def test_the_start_is_best_if_no_step_was_better_and_last_is_the_encoder_of_the_last_step(tmp_path, tiny_model, capsys):

@@ -320,8 +320,17 @@ def test_rates_are_those_of_transformers(schedule, warmup_steps, n_warmup):
         theirs.step()
 
 
-def test_biases_and_layer_norm_do_not_decay():
-    model = nn.Sequential(nn.Linear(2, 3), nn.LayerNorm(3), nn.Linear(3, 1))
+class Scale(nn.Module):
+    """A normalisation that is no LayerNorm."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.ones(3)), nn.Parameter(torch.zeros(3))
+
+
+@pytest.mark.parametrize("norm", [nn.LayerNorm(3), Scale()])
+def test_biases_and_normalisations_do_not_decay(norm):
+    model = nn.Sequential(nn.Linear(2, 3), norm, nn.Linear(3, 1))
     model[2].bias.requires_grad_(False)
     groups = adamw(make_run({**VALUES, "weight_decay": 0.1}), model).param_groups
     assert [[tuple(weight.shape) for weight in group["params"]] for group in groups] == [[(3, 2), (1, 3)], [(3,)] * 3]

@@ -160,7 +160,7 @@ class Run:
     warmup_steps: float = option(0.0, least=0, metavar="N_OR_SHARE")
     """steps in which the learning rate rises from 0 at the beginning: a number, or a share of all steps below 1"""
     weight_decay: float = option(0.0, least=0)
-    """AdamW's weight decay of all weights but biases and those of LayerNorm"""
+    """AdamW's weight decay of all weights but biases and those of normalisations"""
     max_grad_norm: float = option(0.0, least=0)
     """scale the gradient of a step down to this norm where it is longer; 0: never"""
     epochs: int = option(1, least=1)

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 from transformers import AutoModel, AutoModelForMaskedLM
+from transformers.activations import ACT2FN
 
 from train.encoder.cpu import use_cpu_layers
 from train.encoder.pooling import AUTO, DEFAULT_POOLING, OF_TRAINING, POOLINGS, Head
@@ -36,6 +37,8 @@ NAMES = (
     ("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.bias"),
     ("lm_head.dense", "lm_head.layer_norm", "lm_head.bias"),
     ("vocab_transform", "vocab_layer_norm", "vocab_projector.bias"),
+    ("predictions.dense", "predictions.LayerNorm", "predictions.bias"),
+    ("head.dense", "head.norm", "decoder.bias"),
 )
 
 
@@ -85,15 +88,15 @@ def masking_of(tokenizer: Any, seed: int) -> Masking:
 class MlmHead(nn.Module):
     """The head on states of width D, for a table of word embeddings (V, E)."""
 
-    def __init__(self, width: int, n_tokens: int, word_width: int, eps: float) -> None:
+    def __init__(self, width: int, n_tokens: int, word_width: int, eps: float, activation: str = "gelu") -> None:
         super().__init__()
-        self.dense = nn.Linear(width, word_width)
+        self.dense, self.activation = nn.Linear(width, word_width), ACT2FN[activation]
         self.norm = nn.LayerNorm(word_width, eps=eps)
         self.bias = nn.Parameter(torch.zeros(n_tokens))
 
     def forward(self, states: Tensor, targets: Tensor, words: Tensor) -> Tensor:
         """The sum of cross-entropies, a scalar; states: (m, D), targets: int64 (m,), words: (V, E)."""
-        hidden = self.norm(functional.gelu(self.dense(states)))
+        hidden = self.norm(self.activation(self.dense(states)))
         logits = functional.linear(hidden, words, self.bias)  # (m, V)
         return functional.cross_entropy(logits.float(), targets, reduction="sum")
 
@@ -105,7 +108,9 @@ def load_mlm_head(name: str, config: Any, words: Tensor, seed: int, trust: bool 
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        head = MlmHead(config.hidden_size, len(words), words.shape[1], getattr(config, "layer_norm_eps", 1e-12))
+        eps = getattr(config, "layer_norm_eps", getattr(config, "norm_eps", 1e-12))
+        activation = getattr(config, "hidden_act", "gelu")
+        head = MlmHead(config.hidden_size, len(words), words.shape[1], eps, activation)
         nn.init.normal_(head.dense.weight, std=0.02)
         nn.init.zeros_(head.dense.bias)
         try:
@@ -116,8 +121,11 @@ def load_mlm_head(name: str, config: Any, words: Tensor, seed: int, trust: bool 
     for dense, norm, bias in NAMES:
         names = {"dense.weight": f"{dense}.weight", "dense.bias": f"{dense}.bias", "norm.weight": f"{norm}.weight",
                  "norm.bias": f"{norm}.bias", "bias": bias}  # fmt: skip
-        if all(name in saved and saved[name].shape == head.state_dict()[own].shape for own, name in names.items()):
-            head.load_state_dict({own: saved[name] for own, name in names.items()})
+        found = {own: saved[name] for own, name in names.items() if name in saved}  # ModernBERT's has one bias
+        if {"dense.weight", "norm.weight", "bias"} <= found.keys() and all(
+            value.shape == head.state_dict()[own].shape for own, value in found.items()
+        ):
+            head.load_state_dict(found, strict=False)
     return head
 
 
@@ -238,11 +246,13 @@ def load_encoder(
     """
     layout, config = read_modules(name, OF_TRAINING.get(pooling, AUTO)), load_config(name, dropout, trust)
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)  # for weights that the checkpoint lacks, such as a pooler's
-        backbone = from_pretrained("weights", AutoModel, name, trust, config=config).float()
+        torch.manual_seed(seed)  # for weights that the checkpoint lacks
+        backbone, info = from_pretrained("weights", AutoModel, name, trust, config=config, output_loading_info=True)
+    if any(key.startswith("pooler.") for key in info["missing_keys"]):
+        backbone.pooler = None  # a random one would look like the checkpoint's in best/
     with_head = head_of(POOLINGS[layout.pooling].in_training, head) == "mlp"
     ready_mask = device == "cuda" and takes_ready_mask(backbone)
-    encoder = SentenceEncoder(backbone, seed, layout, with_head, ready_mask).train()
+    encoder = SentenceEncoder(backbone.float(), seed, layout, with_head, ready_mask).train()
     use_cpu_layers(encoder)
     _freeze_unused(encoder)
     if with_mlm:

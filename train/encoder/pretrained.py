@@ -148,8 +148,8 @@ class Modules:
         return [text.lower() for text in whole] if self.lower_case else whole
 
     def longest(self, tokenizer: Any, config: Any) -> int:
-        """Most tokens of a text that the encoder has positions for, or that its tokenizer or its folder allows."""
-        return min(tokenizer.model_max_length, positions_of(config) or LONGEST, self.max_length or LONGEST, LONGEST)
+        """Most tokens of a text: of its folder, or else of its tokenizer, and as many as it has positions for."""
+        return min(self.max_length or tokenizer.model_max_length, positions_of(config) or LONGEST, LONGEST)
 
     def write(self, folder: Path, config: Any, tokenizer: Any) -> None:
         """Write the files by which SentenceTransformer(folder) makes the same embeddings; config: the encoder's."""
@@ -206,7 +206,7 @@ def read_modules(name: str, pooling: str = AUTO) -> Modules:
     if pooling == AUTO and unknown:
         raise InputError(
             f"--pooling auto: {LIST} of the model lists {unknown[0]}, which is not supported here: "
-            "give --pooling cls or --pooling mean to use the encoder without it"
+            "give --pooling mean, or another one, to use the encoder without it"
         )
     return modules
 

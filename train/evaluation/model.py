@@ -133,14 +133,14 @@ class Batches:
         distinct: dict[str, int] = {}
         self.rows = [np.array([distinct.setdefault(text, len(distinct)) for text in of], np.int64) for of in lists]
         self._device = torch.device(device)
-        limit = min(max_length or LONGEST, tokenizer.model_max_length, LONGEST)
+        limit = min(max_length or tokenizer.model_max_length, LONGEST)
         texts = list(prepared([*distinct]))
-        ids = tokenizer(texts, truncation=True, max_length=limit)["input_ids"] if texts else []
+        encoded = tokenizer(texts, truncation=True, max_length=limit) if texts else {"input_ids": []}
         budget = GPU_BATCH_TOKENS if self._device.type == "cuda" else CPU_BATCH_TOKENS
-        batches = batches_by_length([*map(len, ids)], budget)
+        batches = batches_by_length([*map(len, encoded["input_ids"])], budget)
         self._order = np.concatenate(batches)
-        padded = (tokenizer.pad({"input_ids": [ids[row] for row in rows]}, return_tensors="pt") for rows in batches)
-        self._batches = [dict(batch.to(self._device)) for batch in padded]
+        parts = ({name: [of[row] for row in rows] for name, of in encoded.items()} for rows in batches)
+        self._batches = [dict(tokenizer.pad(part, return_tensors="pt").to(self._device)) for part in parts]
 
     def embed(self, encode: Encode, threads: int | None = 1) -> NDArray[np.float32]:
         """Embeddings of the distinct texts, float32 (n, D).

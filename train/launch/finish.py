@@ -83,10 +83,14 @@ def tell_end(output: Path) -> None:
 
 
 def is_scored(run: Run) -> bool:
-    """True if the run's folder holds scores of all tasks that it is to be scored on."""
+    """True if the run's folder holds scores of all tasks that it is to be scored on and that can be read."""
     scores = read_object(Path(run.output) / EVALUATION)
-    names = (name for kind in KINDS if isinstance(scores.get(kind), dict) for name in scores[kind])
-    return {*task_names(run.tasks)} <= {*names}
+    scored = {name for kind in KINDS if isinstance(scores.get(kind), dict) for name in scores[kind]}
+    left = [name for name in task_names(run.tasks) if name not in scored]
+    try:
+        return not (left and read_tasks(downstream_folder(run.evaluate), left, PROTOCOL.split))
+    except InputError:  # none of them
+        return True
 
 
 def score_best(run: Run) -> None:

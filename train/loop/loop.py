@@ -145,9 +145,9 @@ class Loop:
             self.saves.encoder(BEST, {"step": self.progress.step, "stsb_dev": score, **note})
 
     def _save(self, finished: bool = False) -> None:
-        """Write last/; without dev pairs the newest encoder also counts as the best."""
+        """Write last/; without dev pairs, or a score of them, the newest encoder also counts as the best."""
         self.telemetry.catch_up()
-        if not self.scorer:
+        if self.progress.best_score is None:
             self.saves.encoder(BEST, {"step": self.progress.step})
         self.saves.last(self.progress, finished)
         if finished:

@@ -256,14 +256,13 @@ def remedy(run: Run) -> str:
 
 
 def adamw(run: Run, model: nn.Module) -> torch.optim.AdamW:
-    """AdamW of a model's trained weights; --weight-decay leaves biases and the weights of LayerNorm out."""
+    """AdamW of a model's trained weights; --weight-decay leaves biases and the weights of normalisations out."""
     assert run.learning_rate is not None
-    norms = tuple(f"{name}." for name, module in model.named_modules() if isinstance(module, nn.LayerNorm))
     decayed: list[nn.Parameter] = []
     plain: list[nn.Parameter] = []
-    for name, weight in model.named_parameters():
+    for weight in model.parameters():
         if weight.requires_grad:
-            (plain if name.endswith("bias") or name.startswith(norms) else decayed).append(weight)
+            (plain if weight.ndim < 2 else decayed).append(weight)
     groups = [{"params": decayed, "weight_decay": run.weight_decay}, {"params": plain, "weight_decay": 0.0}]
     return torch.optim.AdamW([group for group in groups if group["params"]], lr=run.learning_rate, fused=True)
 

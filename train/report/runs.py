@@ -23,7 +23,7 @@ from una_fast.errors import InputError
 
 STS_AVERAGE = KINDS["sts"].average
 DEV_START = "dev_start/"  # before the name of the dev file: the score before training
-BELOW = ("", "*/", "runs/*/*/")  # where a folder has runs: itself, seeds of a command, tables of the paper
+BELOW = ("", "*/", "*/*/", "runs/*/*/")  # where a folder has runs: itself, seeds, a comparison, tables of the paper
 LOSSES = ("loss without negatives", "loss with negatives")  # curves: a step with negatives has twice the candidates
 UNREADABLE = (OSError, ValueError, TypeError, KeyError, AttributeError)  # from a file of another program
 LEVEL = 0.95
@@ -101,8 +101,8 @@ def title(score: str) -> str:
 
 def kept_start(runs: Iterable[RunRecord]) -> str:
     """A sentence about the runs of which no step had a higher dev score than the model before training, or ""."""
-    ended = {run.name: run.summary.get("progress", {}) for run in runs}
-    names = ", ".join(name for name, progress in ended.items() if progress.get("best_step") == 0 and progress["step"])
+    ended = ((run.name, run.summary.get("progress", {})) for run in runs)
+    names = ", ".join(name for name, progress in ended if progress.get("best_step") == 0 and progress["step"])
     return names and (
         f"No step beat the dev score before training in {names}: best/ is the model that was given, and its scores on "
         "test tasks are that model's. Compare the dev score after the last step; last/ is the trained encoder."
