@@ -126,17 +126,17 @@ def _conclude(asked: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
 
     output, words = Path(asked["output"]), {name: asked[name] for name in options_of(Run, WORDS)}
     index = una_fast.build_index(asked["corpus"], **words, **reading_arguments(asked))
-    names = conditions(asked)
-    found = find_runs(output / name / f"seed-{seed}" for name in names for seed in asked["seeds"])
-    runs = [_probed(run, index, asked) for run in found]
-    groups = [Group(name, [run for run in runs if run.folder.parent.name == name]) for name in names]
+    groups = []
+    for name in conditions(asked):
+        found = find_runs(output / name / f"seed-{seed}" for seed in asked["seeds"])
+        groups.append(Group(name, [_probed(replace(run, name=f"{name}/{run.name}"), index, asked) for run in found]))
     paired = {group.label: group.compared(groups[0]) for group in groups[1:]}
     lines = [answer(name, pairs) for name, pairs in paired.items()]
     scored = any(score != PROBE for pairs in paired.values() for score in pairs)
-    lines += [*filter(None, [kept_start(runs)]), TUNED if scored else UNSCORED]
+    lines += [*filter(None, [kept_start(run for group in groups for run in group.runs)]), TUNED if scored else UNSCORED]
     content = {
         "settings": settings,
-        "conditions": names,
+        "conditions": conditions(asked),
         "scores": {group.label: {str(run.seed): run.scores for run in group.runs} for group in groups},
         "differences": {name: {score: pair._asdict() for score, pair in of.items()} for name, of in paired.items()},
         "answer": lines,

@@ -16,7 +16,8 @@ import numpy as np
 from train.config.run import Run
 from train.record.folder import write_file
 from train.signals import tell_user
-from una_fast import Augmenter, load_index
+from una_fast import load_index
+from una_fast.augment.registry import make_augmentation
 from una_fast.imports import import_extra
 
 PAIRS = Path(__file__).with_name("demo_pairs.tsv")
@@ -50,11 +51,12 @@ def demo_settings(output: Path) -> dict[str, Any]:
 
 
 def show_negatives(run: Run) -> None:
-    """Show three sentences and their first negatives."""
-    index = load_index(run.index)
-    una = Augmenter(index, beta=run.beta, radius=run.radius, seed=run.seed, surface=run.surface)
+    """Show three sentences and their first negatives, if the run has any."""
+    if run.augment in (None, "none"):
+        return
+    index = load_index(run.index, word_tokenizer=run.word_tokenizer)
     rows = np.flatnonzero(index.word_ids.lengths() >= 8)[:3]
-    pairs = zip(rows, una.negatives(rows), strict=True)
+    pairs = zip(rows, make_augmentation(run.augment, index, vars(run), seed=run.seed).texts(rows), strict=True)
     shown = (f"sentence  {index.sentence(row)}\nnegative  {negative}" for row, negative in pairs)
     tell_user("\n".join(["hard negatives of three sentences", *shown]))
 

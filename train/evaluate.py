@@ -9,7 +9,7 @@ from typing import Any
 
 from train.config.command import Command, option, options_of
 from train.evaluation.tasks.registry import CHOICES, KINDS, EvaluationProtocol, downstream_folder, task_names
-from train.record.folder import BEST, read_object, write_json
+from train.record.folder import BEST, EVALUATION, read_object, write_json
 from una_fast.errors import InputError
 
 
@@ -57,10 +57,11 @@ def _run(values: dict[str, Any]) -> int:
 
 
 def is_of(file: Path, model: str) -> bool:
-    """Whether a file holds scores of a model: those of its name or folder, or of best/ beside it, moved or not."""
-    kept = read_object(file).get("model")
-    beside = file.with_name(BEST).resolve()
-    return isinstance(kept, str) and Path(model).resolve() in (Path(kept).resolve(), beside)
+    """Whether a file holds scores of a model: by its name or folder, or as a run's file beside best/, moved or not."""
+    kept, folder = read_object(file).get("model"), Path(model).resolve()
+    if not isinstance(kept, str):
+        return False
+    return folder == Path(kept).resolve() or (file.name == EVALUATION and folder == file.with_name(BEST).resolve())
 
 
 def model_folder(name: str) -> str:

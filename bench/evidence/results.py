@@ -71,15 +71,15 @@ def keep_base(name: str, digest: str, before: Mapping[str, float]) -> None:
 
 
 def committed(condition: Condition, seed: int) -> dict[str, float]:
-    """The scores of evidence.json for a seed, or its dev scores. Raises InputError if it has none."""
+    """The dev scores and the scores of evidence.json for a seed. Raises InputError if it has none."""
     run = read_evidence()["conditions"].get(condition.name, {}).get("runs", {}).get(str(seed))
     if not run:
         raise InputError(f"{EVIDENCE}: holds no seed {seed} of {condition.name}: --check compares seeds that it holds")
-    return run.get("scores") or run["dev"]
+    return {**run["dev"], **run.get("scores", {})}
 
 
 def furthest(condition: Condition, seed: int, result: Mapping[str, Any]) -> float:
-    """The largest distance of a repeated score from the committed one."""
+    """The largest distance of a repeated score, on dev too, from the committed one."""
     earlier = committed(condition, seed)
     again = {**result["dev"], **result.get("scores", {})}
-    return max(abs(again[name] - score) for name, score in earlier.items())
+    return max(abs(again[name] - earlier[name]) for name in again.keys() & earlier.keys())

@@ -118,11 +118,13 @@ def test_damaged_models_get_one_sentence(data, tiny_model, tmp_path, capsys):
 
 def test_scores_of_a_runs_best_are_written_anew_however_it_is_called(data, tiny_model, tmp_path, capsys, monkeypatch):
     shutil.copytree(tiny_model, tmp_path / "moved" / "best")
-    write_json(tmp_path / "moved" / "evaluation.json", {"model": "run/best"})
+    for name in ("evaluation", "others"):
+        write_json(tmp_path / "moved" / f"{name}.json", {"model": "run/best"})
     monkeypatch.chdir(tmp_path)
+    words = ("--data", data, "--tasks", "STSBenchmark", "--json")
     for model in ("moved/best", "./moved/best/", "moved"):
-        words = ("--model", model, "--data", data, "--tasks", "STSBenchmark", "--json", "moved/evaluation.json")
-        assert run(capsys, *words)[0] == 0
+        assert run(capsys, "--model", model, *words, "moved/evaluation.json")[0] == 0
+    assert run(capsys, "--model", "moved/best", *words, "moved/others.json")[0] == 2
 
 
 def test_bad_options_are_refused(data, tiny_model, tmp_path, capsys):

@@ -91,6 +91,12 @@ def test_the_scores_of_a_run_are_those_of_its_files(tmp_path: Path) -> None:
     assert read_run(some.folder).curves["dev"] == {5: 0.7}
 
 
+def test_runs_of_a_comparison_are_found_in_its_folder(tmp_path: Path) -> None:
+    for name in ("none", "una"):
+        write_run(tmp_path / name / "seed-1", 0.8, augment=name)
+    assert [run.name for run in find_runs([tmp_path])] == ["none/seed-1", "una/seed-1"]
+
+
 def test_a_run_of_which_no_step_beat_the_start_is_known(tmp_path: Path) -> None:
     starts = {"better": 0.79, "equal": 0.8, "unknown": None, "worse": 0.9}
     for name, start in starts.items():

@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from tokenizers.processors import TemplateProcessing
-from transformers import ModernBertConfig, ModernBertModel
+from transformers import BertModel, ModernBertConfig, ModernBertModel
 
 from support.small_runs import metrics, options, train_here
 from train.config.run import make_run
@@ -101,6 +101,13 @@ def test_types_of_tokens_are_the_tokenizers(tiny_model):
     )
     Batches([["river"]], tokenizer).embed(lambda batch: seen.append(batch) or torch.zeros(1, 2))
     assert seen[0]["token_type_ids"].tolist() == [[2, 1, 0]]
+
+
+def test_a_model_without_types_of_tokens_gets_none(tiny_model, monkeypatch):
+    def forward(self, input_ids, attention_mask, output_hidden_states=None): ...
+
+    monkeypatch.setattr(BertModel, "forward", forward)
+    assert load_model(str(tiny_model), device="cpu").tokenizer.model_input_names == ["input_ids", "attention_mask"]
 
 
 def test_a_pooler_that_the_checkpoint_lacks_is_not_made_up(tmp_path, tiny_model):

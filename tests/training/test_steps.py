@@ -321,11 +321,11 @@ def test_rates_are_those_of_transformers(schedule, warmup_steps, n_warmup):
 
 
 class Scale(nn.Module):
-    """A normalisation that is no LayerNorm."""
+    """A normalisation that is no LayerNorm, with a bias for each of three heads."""
 
     def __init__(self):
         super().__init__()
-        self.weight, self.bias = nn.Parameter(torch.ones(3)), nn.Parameter(torch.zeros(3))
+        self.weight, self.bias = nn.Parameter(torch.ones(3)), nn.Parameter(torch.zeros(3, 1))
 
 
 @pytest.mark.parametrize("norm", [nn.LayerNorm(3), Scale()])
@@ -333,5 +333,6 @@ def test_biases_and_normalisations_do_not_decay(norm):
     model = nn.Sequential(nn.Linear(2, 3), norm, nn.Linear(3, 1))
     model[2].bias.requires_grad_(False)
     groups = adamw(make_run({**VALUES, "weight_decay": 0.1}), model).param_groups
-    assert [[tuple(weight.shape) for weight in group["params"]] for group in groups] == [[(3, 2), (1, 3)], [(3,)] * 3]
+    (decayed, others) = ([tuple(weight.shape) for weight in group["params"]] for group in groups)
+    assert decayed == [(3, 2), (1, 3)] and others == [(3,), (3,), tuple(norm.bias.shape)]
     assert [group["weight_decay"] for group in groups] == [0.1, 0.0]

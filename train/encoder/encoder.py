@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ from transformers.activations import ACT2FN
 
 from train.encoder.cpu import use_cpu_layers
 from train.encoder.pooling import AUTO, DEFAULT_POOLING, OF_TRAINING, POOLINGS, Head
-from train.encoder.pretrained import Modules, from_pretrained, load_config, read_modules
+from train.encoder.pretrained import Modules, from_pretrained, lacks_pooler, load_config, read_modules
 from una_fast.augment.counter_rng import CounterRNG
 from una_fast.errors import InputError, first_line
 
@@ -248,11 +249,12 @@ def load_encoder(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)  # for weights that the checkpoint lacks
         backbone, info = from_pretrained("weights", AutoModel, name, trust, config=config, output_loading_info=True)
-    if any(key.startswith("pooler.") for key in info["missing_keys"]):
+    backbone = backbone.float()
+    if lacks_pooler(info) and "add_pooling_layer" in signature(type(backbone)).parameters:
         backbone.pooler = None  # a random one would look like the checkpoint's in best/
     with_head = head_of(POOLINGS[layout.pooling].in_training, head) == "mlp"
     ready_mask = device == "cuda" and takes_ready_mask(backbone)
-    encoder = SentenceEncoder(backbone.float(), seed, layout, with_head, ready_mask).train()
+    encoder = SentenceEncoder(backbone, seed, layout, with_head, ready_mask).train()
     use_cpu_layers(encoder)
     _freeze_unused(encoder)
     if with_mlm:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -69,6 +69,11 @@ def from_pretrained(what: str, kind: Any, name: str, trust: bool = False, **kwar
         where = "in this folder" if is_folder else "of this name on the Hugging Face hub (is there a network?)"
         here = "" if is_folder else f", and there is no such folder (`hf download {name}` fetches a model)"
         raise InputError(f"model {name}: no {what} {where} that can be read{here}: {first_line(error)}") from error
+
+
+def lacks_pooler(info: Mapping[str, Any]) -> bool:
+    """Whether a checkpoint has no weights of a pooler, by what `from_pretrained` says of its loading."""
+    return any(".pooler." in f".{key}" for key in info["missing_keys"])  # before transformers 5 as "bert.pooler."
 
 
 def load_config(name: str, dropout: float, trust: bool = False) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from inspect import signature
 from itertools import pairwise
 from typing import Any
 
@@ -25,6 +26,7 @@ from train.encoder.pretrained import (
     Modules,
     check_encoder,
     from_pretrained,
+    lacks_pooler,
     load_tokenizer,
     quiet,
     read_modules,
@@ -103,11 +105,12 @@ def load_model(
     layout = read_modules(name) if pooling == AUTO else Modules(pooling=pooling)
     network, info = from_pretrained("weights", AutoModel, name, trust, output_loading_info=True)
     check_encoder(name, network.config)
-    without_pooler = any(key.startswith("pooler.") for key in info["missing_keys"])
-    if pooling == "cls" and (without_pooler or getattr(network, "pooler", None) is None):
+    if pooling == "cls" and (lacks_pooler(info) or getattr(network, "pooler", None) is None):
         raise InputError(
             f"{name}: pooling 'cls' reads the checkpoint's pooler, and it holds none: use 'cls_before_pooler'"
         )
+    if "token_type_ids" not in signature(network.forward).parameters:  # before transformers 5 an error
+        tokenizer.model_input_names = [name for name in tokenizer.model_input_names if name != "token_type_ids"]
     network = network.to(place, DTYPES[precision]).eval()
     use_cpu_layers(network)
     return EvaluatedModel(name, network, tokenizer, place, layout)

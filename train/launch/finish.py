@@ -90,7 +90,7 @@ def is_scored(run: Run) -> bool:
     try:
         return not (left and read_tasks(downstream_folder(run.evaluate), left, PROTOCOL.split))
     except InputError:  # none of them
-        return True
+        return bool(scored)
 
 
 def score_best(run: Run) -> None:

@@ -260,9 +260,9 @@ def adamw(run: Run, model: nn.Module) -> torch.optim.AdamW:
     assert run.learning_rate is not None
     decayed: list[nn.Parameter] = []
     plain: list[nn.Parameter] = []
-    for weight in model.parameters():
+    for name, weight in model.named_parameters():
         if weight.requires_grad:
-            (plain if weight.ndim < 2 else decayed).append(weight)
+            (plain if weight.ndim < 2 or name.endswith("bias") else decayed).append(weight)
     groups = [{"params": decayed, "weight_decay": run.weight_decay}, {"params": plain, "weight_decay": 0.0}]
     return torch.optim.AdamW([group for group in groups if group["params"]], lr=run.learning_rate, fused=True)
 

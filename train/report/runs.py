@@ -110,7 +110,7 @@ def kept_start(runs: Iterable[RunRecord]) -> str:
 
 
 def find_runs(folders: Iterable[Path]) -> list[RunRecord]:
-    """The runs of `folders` and of the folders in them (seeds of one command) that hold run.json.
+    """The runs of `folders` and of the folders in them, as BELOW says, that hold run.json.
 
     Raises:
         InputError: a folder does not exist or holds no run, or a run cannot be read.
