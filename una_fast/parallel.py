@@ -91,9 +91,13 @@ class RowThreads:
         first, *others = map(slice, bounds, bounds[1:])
         # The calling thread takes the first part, so that with two threads each writes the same half of the batch in
         # every call, and finds its cache lines where it left them.
-        running = self._threads().map(fill, others) if others else ()
-        fill(first)
-        list(running)
+        running = [self._threads().submit(fill, part) for part in others]
+        try:
+            fill(first)
+        finally:
+            wait(running)  # after an exception too: the caller may use the batch again
+        for part in running:
+            part.result()
 
     def _threads(self) -> ThreadPoolExecutor:
         if self._pool is None or self._pool_of != os.getpid():  # a forked process has none of these threads

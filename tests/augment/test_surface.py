@@ -55,6 +55,23 @@ def test_the_words_that_change_are_those_of_the_papers_surface(index, sentences,
         assert result == write_kept(sentence, [w.word for w in told.words], [w.replacement for w in told.words])
 
 
+def test_after_an_interrupted_call_the_ids_are_right(index, monkeypatch):
+    """Ctrl-C in a notebook while new strings are encoded: they are known by then, and their ids are not."""
+    whole, una = (una_fast.Augmenter(index, tokenizer=bert_uncased()) for _ in range(2))
+    una.negative_ids(range(50))
+
+    def interrupted(*strings):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(una._surface._units._encoder, "encode", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            una.negative_ids(range(50, 150))
+    for epoch in range(3):
+        ids, expected = (each.negative_ids(range(200), epoch)["input_ids"] for each in (una, whole))
+        assert torch.equal(ids, expected)
+
+
 def test_a_word_tokenizer_that_rewrites_words_is_refused():
     texts = ["some words here", "other words there"]
     index = una_fast.build_index(texts, word_tokenizer=lambda text: [word[::-1] for word in text.split()])

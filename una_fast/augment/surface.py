@@ -117,7 +117,7 @@ class UnitIds:
         self._forget()
 
     def _forget(self) -> None:
-        self._strings, self.n_bytes = StringSet(), 0
+        self._strings, self.n_bytes, self._n_encoded = StringSet(), 0, 0
         self._values, self._bounds = np.empty(2**10, dtype=ID), np.zeros(2**10, dtype=POINTER)
 
     def number(self, text: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> tuple[np.ndarray, RaggedArray]:
@@ -126,7 +126,7 @@ class UnitIds:
         Where ids depend on what precedes a string, it begins with a space, or with a newline for the start of a text.
         """
         with self._lock:
-            if self.n_bytes > MOST_BYTES:
+            if self.n_bytes > MOST_BYTES or len(self._strings) > self._n_encoded:  # a call was interrupted
                 self._forget()
             n_known = len(self._strings)
             numbers = self._strings.add(text, starts, stops)
@@ -138,6 +138,7 @@ class UnitIds:
                 is_first = text[starts[new]] == ord("\n")
                 self._add(n_known, self._encoder.encode(StringTable(strings.values, strings.indptr), is_first)[0])
                 self.n_bytes += len(strings.values) + BYTES_A_STRING * len(new)
+            self._n_encoded = len(self._strings)
             return numbers, RaggedArray(self._values, self._bounds[: len(self._strings) + 1])
 
     def _add(self, n_known: int, ids: RaggedArray) -> None:

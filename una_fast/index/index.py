@@ -300,7 +300,7 @@ def _checks(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Iterator[tup
         yield name, len(bounds) > 0 and bounds[0] == 0 and bounds[-1] == len(values) and _never_falls(bounds)
     chunks, terms, sentences, words = tables.values()
     yield "chunks", chunks.is_utf8()
-    yield "terms", 0 < len(terms) <= MAX_IDS and terms.is_utf8()
+    yield "terms", 0 < len(terms) <= MAX_IDS and terms.is_utf8() and bool(np.diff(terms.offsets).all())
     yield "sentences", len(sentences) == len(words)
     for name, rows, strings in (("sentences", sentences, chunks), ("words", words, terms)):
         largest = rows.values.view(np.uint32).max(initial=0)  # a negative id becomes larger than any valid one

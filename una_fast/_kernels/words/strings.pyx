@@ -189,8 +189,9 @@ cdef class StringSet:
         if used + n > self.utf8.shape[0]:
             self.utf8 = _longer(self.utf8, used, 2 * max(used, n))
         if self.count + 1 == self.offsets.shape[0]:
-            self.offsets = _longer(self.offsets, self.count + 1, 2 * self.count + 1)
+            longer = _longer(self.offsets, self.count + 1, 2 * self.count + 1)
             self.rehash(on_own_lines(8 * self.count, np.uint64).reshape(-1, 2))
+            self.offsets = longer  # last: without the larger table it would let `number` fill the old one
         return 0
 
     cdef int rehash(self, uint64[:, ::1] slots) except -1:
