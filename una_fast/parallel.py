@@ -95,7 +95,8 @@ class RowThreads:
         try:
             fill(first)
         finally:
-            wait(running)  # after an exception too: the caller may use the batch again
+            if running:  # wait takes 1 us for none
+                wait(running)  # after an exception too: the caller may use the batch again
         for part in running:
             part.result()
 

@@ -145,9 +145,9 @@ def _json_lines(path: File, reading: Reading, number: int, lines: bytes) -> Iter
 
 def _json_value(path: File, number: int, text: bytes, what: str) -> Any:
     """The JSON value of a text that starts in the line of this number. what: it should be, for errors."""
-    decoded_text = decoded(path, number, text)
+    value = decoded(path, number, text).removeprefix("\ufeff")
     try:
-        return json.loads(decoded_text.removeprefix("\ufeff"))
+        return json.loads(value)
     except (ValueError, RecursionError) as error:
         number += getattr(error, "lineno", 1) - 1
         raise InputError(

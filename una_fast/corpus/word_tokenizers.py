@@ -150,7 +150,7 @@ def some_words(documents: StringTable, split: WordTokenizer) -> bytes:
     for i in range(0, len(documents), len(documents) // SAMPLE + 1):
         try:
             words.append(split.words(documents[i][:SAMPLED]))
-        except Exception:  # as it does where the words are made
+        except Exception:  # of a caller's function, which raises it again where all words are made
             words.append(None)
     return repr(words).encode()
 

@@ -58,10 +58,9 @@ def build_index(
         quoting: whether a cell of a .csv or .tsv in quotation marks may hold line ends and delimiters; by default yes
             in .csv and no in .tsv, where a quotation mark is an ordinary character.
         max_document_bytes: the longest document that is accepted, in bytes of UTF-8; None for any length, for which a
-            .csv is read in parts of 2 GiB. A row of a
-            file may have eight times as many, other columns included. The default is 1 MiB, about 180,000 words: only
-            files that are damaged, hostile or without line ends have longer documents. `memory` does not bound what a
-            longer one takes, about 5 bytes for each of its bytes.
+            .csv is read in parts of 2 GiB. A row of a file may have eight times as many, other columns included. The
+            default is 1 MiB, about 180,000 words: only files that are damaged, hostile or without line ends have longer
+            documents. `memory` does not bound what a longer one takes, about 5 bytes for each of its bytes.
         folder: build the index there, in stages that exchange files beside it, and open it: the memory that this takes
             does not grow with the corpus. A build that was stopped goes on when it is started again. By default the
             index is built in memory; `Index.save` saves it.
