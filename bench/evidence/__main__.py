@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bench.evidence.bases import checked_base, digest
 from bench.evidence.chart import draw, draw_scale
-from bench.evidence.conditions import STAGES, Condition, Stage, find_conditions
+from bench.evidence.conditions import STAGES, WIDE, Condition, Stage, find_conditions
 from bench.evidence.corpora import corpus_of
 from bench.evidence.page import (
     Evidence,
@@ -113,7 +113,7 @@ def write_pages(content: Evidence) -> None:
     if steps := step_pairs(content):
         parts += ["UNA against what takes the place of its steps:", pair_table(content, steps, "against")]
     if len(scale := scale_pairs(content)) > 1:
-        drawn = [one for one in scale if "batches" not in one[0]]
+        drawn = [one for one in scale if one[0].endswith(" sentences")]
         draw_scale(content, drawn, PAGE.parent / SCALE_CHART)
         parts += ["By number of sentences, both arms tuned at 8,192:", pair_table(content, scale, "sentences")]
         parts += [f"![Difference over the number of sentences]({SCALE_CHART})"]
@@ -121,6 +121,8 @@ def write_pages(content: Evidence) -> None:
         shown, condition, reference = [*drawn[:1], *with_interval][-1]
         parts += [f"By task, {shown}, near-misses too:", task_table(content, condition, reference)]
     parts += ["The grid, one seed, which chooses the settings of the tuned arms:", grid_table(content)]
+    if wide := grid_table(content, WIDE):
+        parts += [f"The grids of {Condition(WIDE, 'none').n_sentences():,} sentences, one seed:", wide]
     parts += ["All that was measured, against none:", pair_table(content, every_pair(content), "encoder; setting")]
     parts += [f"Failed: {name}: {reason}." for name, reason in content["failed"].items()]
     if NEAR_MISSES.name in content["conditions"]:

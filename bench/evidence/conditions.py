@@ -1,8 +1,8 @@
 """What is compared, as data: encoders to start from, settings of `train.ddp` that differ, and stages of runs.
 
 A condition is named "BASE: VARIATION[, OPTION VALUE ...]", as in "minilm-mlm: una, temperature 0.03". The name "BASE:
-una, tuned" stands for the point of the grid that has the highest dev score, and "BASE: mined, tuned" for mined
-negatives with the settings of that point.
+una, tuned" stands for the point of the grid of 8,192 sentences that has the highest dev score, "BASE: mined, tuned"
+for mined negatives with the settings of that point, and "BASE: una, tuned at its size" for the best of BASE's own grid.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from train.config.run import NEAR_MISS_SETTINGS, OPTIONS
 from una_fast.errors import InputError
 
 REFERENCE = "none"  # the variation that every other one is compared with: no hard negatives
-TUNED = "tuned"
+TUNED, RETUNED = "tuned", "tuned at its size"
 FRESH = (0, 1, 2, 3, 4)  # 42 chose the settings
 SEEDS = (42, 0, 1, 2, 3)
 SIMILARITY: dict[str, Any] = {  # from an encoder that was trained for sentence similarity; the released code's way
@@ -144,10 +144,16 @@ for name, steps in SCALE.items():
     BASES[name] = Base(title, "mean", "avg", shared, MLM_STEPS, tasks="sts,near-miss")
 ARMS = (REFERENCE, "una")  # that are tuned
 GRID_BASE = "minilm-mlm"  # on which arms are tuned
-GRID: dict[str, Sequence[Any]] = {
-    "temperature": (0.03, 0.05, 0.1),
-    "learning_rate": (1e-5, 3e-5, 1e-4),
-    "warmup_steps": (0, 0.1),
+WIDE, LARGE = (f"{GRID_BASE}-{64 * steps}" for steps in (WIDE_STEPS, LARGE_STEPS))
+Options = Mapping[str, Sequence[Any]]
+GRID: Options = {"temperature": (0.03, 0.05, 0.1), "learning_rate": (1e-5, 3e-5, 1e-4), "warmup_steps": (0, 0.1)}
+WARM: Options = {"temperature": (0.05, 0.1, 0.2)}  # GRID's best point has its highest temperature and rate
+GRIDS: dict[str, dict[str, Options]] = {  # base: arm: points, as many for each arm of a base
+    GRID_BASE: dict.fromkeys(ARMS, GRID),
+    WIDE: {
+        "none": {**WARM, "learning_rate": (1e-5, 3e-5, 1e-4, 3e-4)},
+        "una": {**WARM, "learning_rate": (3e-5, 1e-4), "alpha": (1, 5)},
+    },
 }
 
 
@@ -213,29 +219,28 @@ def _value(option: str, text: str) -> Any:
     return text
 
 
-def grid(variation: str) -> list[Condition]:
-    """The conditions of GRID for an arm; a value that the base has anyway is not in the name."""
-    shared = BASES[GRID_BASE].shared
-    points = [dict(zip(GRID, values, strict=True)) for values in itertools.product(*GRID.values())]
+def grid(arm: str, base: str = GRID_BASE) -> list[Condition]:
+    """The conditions of the grid of a base for an arm; a value that the base has anyway is not in the name."""
+    shared, options = BASES[base].shared, GRIDS[base][arm]
+    points = [dict(zip(options, values, strict=True)) for values in itertools.product(*options.values())]
     return [
         Condition(
-            GRID_BASE,
-            ", ".join([variation, *(f"{name} {value:g}" for name, value in point.items() if value != shared[name])]),
+            base, ", ".join([arm, *(f"{name} {value:g}" for name, value in point.items() if value != shared[name])])
         )
         for point in points
     ]
 
 
-def tuned(variation: str, results: Mapping[str, Any]) -> str:
-    """The point of the grid of `variation` with the highest dev score of the first seed.
+def tuned(arm: str, results: Mapping[str, Any], base: str = GRID_BASE) -> str:
+    """The point of the grid of an arm with the highest dev score of the first seed.
 
     Raises:
         InputError: a point has none.
     """
-    scores = {one.variation: dev_score(results.get(one.name, {})) for one in grid(variation)}
+    scores = {one.variation: dev_score(results.get(one.name, {})) for one in grid(arm, base)}
     missing = [name for name, score in scores.items() if score is None]
     if missing:
-        raise InputError(f"{variation}, {TUNED}: {len(missing)} points of the grid have no dev score: run them first")
+        raise InputError(f"{base}: {arm}, {TUNED}: {len(missing)} points of the grid have no dev score: run them first")
     return max(scores, key=lambda name: scores[name] or 0.0)
 
 
@@ -254,10 +259,12 @@ def find_conditions(names: str, results: Mapping[str, Any] | None = None) -> lis
     found = []
     for name in names.split(";"):
         base, _, variation = (part.strip() for part in name.partition(":"))
-        variation, *more = variation.split(f", {TUNED}")
-        if more:
-            arm = variation if variation in ARMS else "una"
-            variation += tuned(arm, results or {}).removeprefix(arm) + more[0]
+        for word, tuned_on in ((RETUNED, base), (TUNED, GRID_BASE)):
+            stem, chosen, more = variation.partition(f", {word}")
+            if chosen and tuned_on in GRIDS:
+                arm = stem if stem in ARMS else "una"
+                variation = stem + tuned(arm, results or {}, tuned_on).removeprefix(arm) + more
+                break
         condition = Condition(base, variation)
         try:
             condition.settings()
@@ -284,10 +291,9 @@ class Stage:
 
 
 TUNED_ARMS = tuple(f"{GRID_BASE}: {arm}, {TUNED}" for arm in ARMS)
-WIDE, LARGE = (f"{GRID_BASE}-{64 * steps}" for steps in (WIDE_STEPS, LARGE_STEPS))
 WIDER = "batch_size 256, max_steps 400, eval_every 100"  # as many sentences as WIDE
 STAGES = {
-    "grid": Stage([one.name for pair in zip(*map(grid, ARMS), strict=True) for one in pair], SEEDS[:1], scored=False),
+    "grid": Stage([one.name for arm in ARMS for one in grid(arm)], SEEDS[:1], scored=False),
     "arms": Stage([*TUNED_ARMS, *(f"{TUNED_ARMS[0]}, {more}" for more in ("max_steps 256", "batch_size 128"))]),
     "steps": Stage([f"{GRID_BASE}: {variation}, {TUNED}" for variation in ("una", *STEPS)]),
     "defaults": Stage([f"{GRID_BASE}: {arm}" for arm in ARMS]),
@@ -296,6 +302,8 @@ STAGES = {
         + [f"{WIDE}: {arm}, {TUNED}, {WIDER}" for arm in ARMS],
         FRESH[:3],
     ),
+    "wide-grid": Stage([one.name for arm in ARMS for one in grid(arm, WIDE)], SEEDS[:1], scored=False),
+    "wide": Stage([f"{WIDE}: {arm}, {RETUNED}" for arm in ARMS], FRESH[:3]),
     "classes": Stage([f"{GRID_BASE}: same word class, {TUNED}", "minilm-near: same word class"], FRESH[:3]),
     "large": Stage([f"{LARGE}: {arm}, {TUNED}" for arm in ARMS], FRESH[:1]),
 }

@@ -11,10 +11,12 @@ from bench.evidence.conditions import (
     ARMS,
     BASES,
     GRID_BASE,
+    RETUNED,
     SCALE,
     STEPS,
     TUNED,
     TUNED_ARMS,
+    WIDE,
     WIDER,
     Condition,
     dev_score,
@@ -108,23 +110,25 @@ def step_pairs(content: Evidence) -> list[Pair]:
 
 
 def scale_pairs(content: Evidence) -> list[Pair]:
-    """The tuned arms by number of sentences, fewest first, and with batches of 256."""
+    """The tuned arms by number of sentences, fewest first; then with batches of 256, and tuned at that size."""
     sizes = [(Condition(base, "none").n_sentences(), base) for base in (GRID_BASE, *SCALE)]
     names = [(f"{n:,} sentences", f"{base}: una, {TUNED}", f"{base}: none, {TUNED}") for n, base in sizes]
     wide = [(f"{shown}, batches of 256", *(f"{one}, {WIDER}" for one in both)) for shown, *both in names]
-    return pairs_of(content, [*names, *wide])
+    again = [(shown, *(one.replace(TUNED, RETUNED) for one in both)) for shown, *both in names if WIDE in both[0]]
+    retuned = [(f"{shown}, {RETUNED}", *both) for shown, *both in again]
+    return pairs_of(content, [*names, *wide, *retuned])
 
 
-def grid_table(content: Evidence) -> str:
-    """One row a point of the grid that has a dev score for an arm: those scores."""
-    arms = [grid(arm) for arm in ARMS]
-    rows = []
-    for point in zip(*arms, strict=True):
-        scores = [dev_score(content["conditions"].get(one.name, {})) for one in point]
-        if any(scores):
-            shown = point[0].variation.removeprefix(f"{ARMS[0]}, ").replace(ARMS[0], "the defaults")
-            rows.append([shown, *("not run" if score is None else f"{100 * score:.2f}" for score in scores)])
-    return table(["setting", *(f"{arm}, STS-B dev" for arm in ARMS)], rows)
+def grid_table(content: Evidence, base: str = GRID_BASE) -> str:
+    """One row a point of the grid of a base that has a dev score for an arm: those scores; "" where it has none."""
+    rows: dict[str, dict[str, str]] = {}
+    for arm in ARMS:
+        for one in grid(arm, base):
+            if (score := dev_score(content["conditions"].get(one.name, {}))) is not None:
+                shown = one.variation.removeprefix(arm).removeprefix(", ") or "the defaults"
+                rows.setdefault(shown, {})[arm] = f"{100 * score:.2f}"
+    cells = [[shown, *(scores.get(arm, "") for arm in ARMS)] for shown, scores in rows.items()]
+    return table(["setting", *(f"{arm}, STS-B dev" for arm in ARMS)], cells) if cells else ""
 
 
 def task_table(content: Evidence, condition: Condition, reference: Condition) -> str:
