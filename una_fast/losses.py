@@ -67,6 +67,9 @@ def simcse(views: Tensor, temperature: float) -> Tensor:
     return triplet(views, temperature)
 
 
+simcse.negative_views = 0  # type: ignore[attr-defined]
+
+
 def margin(views: Tensor, temperature: float, least: float = 0.1, most: float = 0.3) -> Tensor:
     """Mean over the anchors of max(0, d + least) + max(0, -d - most), where d = cos(a, n) - cos(a, p). V = 2 or 3.
 

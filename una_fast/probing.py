@@ -83,7 +83,7 @@ class Probe:
         passing = ", ".join(f"{threshold:.2f}: {self.passing(threshold):.1%}" for threshold in THRESHOLDS)
         return "\n".join([
             f"mean cosine of a sentence with its near-miss {self.near_misses.mean():.3f}, "
-            f"with another sentence {self.usual.mean():.3f}",
+            f"with another sentence {self.usual.mean():.3f}: distance {self.distance:.3f} of a usual one",
             f"near-misses that a threshold lets pass: {passing}",
             f"{self.above_usual:.1%} of the near-misses lie above {1 - self.share:.0%} of the usual pairs",
             cut,

@@ -49,7 +49,7 @@ def mtebs_score(model: SentenceTransformer, task: StsTask, name: str) -> tuple[i
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", required=True, help="best/ of a run, or any SentenceTransformer that reads [CLS]")
+    parser.add_argument("--model", required=True, help="best/ of a run, or any SentenceTransformer")
     parser.add_argument("--data", help="folder that holds senteval/ or is one (default: UNA_FAST_DATA)")
     options = parser.parse_args()
     warnings.filterwarnings("ignore", module="mteb")  # it cannot reach the hub for metadata

@@ -68,7 +68,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path
     """A folder with the examples' files: sentences.txt, an index, an encoder, scored pairs, a finished run."""
     folder = tmp_path_factory.mktemp("examples")
     text = "".join(f"{sentence}\n" for sentence in SENTENCES)
-    for name in ("sentences.txt", "paraphrases.txt"):
+    for name in ("sentences.txt", "paraphrases.txt", "mine.txt", "today.txt"):
         (folder / name).write_text(text, encoding="utf-8")
     (folder / "names.txt").write_text("violin\nX-200\n", encoding="utf-8")
     for _, _, code in blocks():

@@ -11,7 +11,7 @@ import una_fast
 from support.sentence_trainer import make_trainer
 from support.small_runs import write_corpus
 from una_fast.integrations.sentence_transformers import PairsLoss, ViewsLoss
-from una_fast.losses import gated, pairs, similarity_distillation, soft
+from una_fast.losses import gated, pairs, simcse, similarity_distillation, soft
 
 
 class Given(nn.Module):
@@ -55,6 +55,7 @@ class Copied(Given):
 def test_any_loss_takes_its_options_and_a_frozen_copy(views):
     drawn = passes(views, [0, 1, 2])
     assert torch.equal(ViewsLoss(Given(), soft, weight=0.7, least=0.4)(views), soft(drawn, 0.05, 0.7, 0.4))
+    assert torch.equal(ViewsLoss(Given(), simcse)(views), simcse(drawn[:2], 0.05))
     start = torch.stack([views[0]["embedding"].flip(-1) + 0.01, views[2]["embedding"].flip(-1) + 0.02])
     loss = ViewsLoss(Copied(), gated, temperature=0.1, similarity_distillation=2.0, sigma=4.0)
     assert torch.allclose(loss(views), gated(drawn, 0.1, start, 4.0) + 2 * similarity_distillation(drawn, start))

@@ -13,7 +13,7 @@ import torch
 from scipy import stats
 
 import una_fast
-from bench import report, style
+from bench import style
 from bench.check import REFERENCES, slower, summary
 from bench.evidence import results, runs
 from bench.evidence.conditions import BASES, GRID, LANGUAGE_MODEL, VARIATIONS, Condition, find_conditions, grid, tuned
@@ -22,7 +22,7 @@ from bench.evidence.corpora import write_pairs
 from bench.evidence.page import base_table, difference, holm, pair_table, pairs_of, task_table
 from bench.evidence.runs import Workplace, run_all, with_average
 from bench.evidence.word_classes import window, word_classes
-from bench.training import train_gpu, trainers
+from bench.training import train_gpu
 from bench.training.step_table import COLUMNS
 from support.small_runs import write_corpus
 from support.tokenizer_families import bert_uncased, training_lines
@@ -231,21 +231,6 @@ def test_the_gpu_bench_runs_whole_and_in_parts(corpus, tiny_model, tmp_path, cap
     assert epoch["rows"][0][:3] == ["off", "24", "3"] and epoch["rows"][0][7].endswith(" %")
     assert sum(float(cell.removesuffix(" %")) for cell in shares["rows"][0][1:]) == pytest.approx(100, abs=1)
     assert "torch" in steps["machine"] and "Where an epoch's time goes" in capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_every_way_is_measured(corpus, tiny_model, tmp_path, capsys):
-    places = ["--corpus", corpus, "--model", str(tiny_model), "--json", str(tmp_path / "trainers.json")]
-    assert trainers.main([*places, "--batch-size", "8", "--rounds", "1", "--steps", "2"]) == 0
-    (table,) = json.loads((tmp_path / "trainers.json").read_text())["tables"]
-    assert table["columns"] == trainers.COLUMNS
-    ways = {name: cells for name, *cells in table["rows"]}
-    assert list(ways) == ["no negatives", trainers.FROZEN, "UNA by text", "UNA by rows", "mine_hard_negatives"]
-    for name, (preparation, batch, step, speed, share, added) in ways.items():
-        numbers = [float(cell.replace(",", "")) for cell in (batch, step, speed, preparation)]
-        assert all(number > 0 for number in numbers[:3]) and numbers[3] >= 0
-        assert share.endswith(" %") and added.endswith(" %") == name.startswith("UNA by")
-    assert report.single_table(table).count("\n|") >= 6 and "UNA by rows" in capsys.readouterr().out
 
 
 def test_a_slower_kernel_is_named_with_its_last_good_commit():

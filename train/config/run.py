@@ -170,7 +170,7 @@ class Run:
     seed: int = option(42, least=0)
     """seed of the order of the data, the head, dropout and the negatives"""
     seeds: tuple[int, ...] = option((), least=0, role="running", metavar="N,N,...")
-    """train a run for each of these seeds, in OUTPUT/seed-N, and show mean and standard deviation of the scores"""
+    """train a run for each of these seeds, in a folder seed-N, and show mean and standard deviation of the scores"""
     precision: Literal["auto", "fp32", "bf16", "fp16"] = option("auto")
     """number format of the encoder's arithmetic (autocast); weights stay in fp32; auto: bf16 where the device has it"""
     grad_cache: int = option(0, least=0)

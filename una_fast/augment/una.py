@@ -39,7 +39,7 @@ class Augmenter(KernelAugmentation):
             none, one of them: a negative never has the words of its sentence, unless all of them are kept.
         replace: "tfidf" (step 3), or "random": uniform over the vocabulary (ablation).
         variant: "paper", or "released" for the probabilities and draws of the authors' code.
-        tokenizer: a Hugging Face fast tokenizer; only `negative_ids` needs it.
+        tokenizer: a Hugging Face tokenizer; only `negative_ids` needs it.
         surface: "kept": the sentence as it is written, except for replaced words, which take the case of the word that
             they replace; or "paper": the words as the index has them, joined by spaces, quotation marks as NLTK's ``
             and '', as in the paper and its code. variant="released" always has "paper".
