@@ -14,7 +14,6 @@ from transformers.optimization import get_scheduler
 from support.fake_tokens import SETTINGS, FakeTokens, fake_views, make_trainer, train
 from train.config.run import Run, make_run
 from train.encoder.encoder import Masking, SentenceEncoder
-from train.encoder.gpu import linear_layers
 from train.loop import trainer as trainers
 from train.loop.data import Batch, BatchMaker, Plan, Views, prefetched, unchanged
 from train.loop.distributed import rank_share
@@ -337,22 +336,3 @@ def test_biases_and_normalisations_do_not_decay(norm):
     (decayed, others) = ([tuple(weight.shape) for weight in group["params"]] for group in groups)
     assert decayed == [(3, 2), (1, 3)] and others == [(3,), (3,), tuple(norm.bias.shape)]
     assert [group["weight_decay"] for group in groups] == [0.1, 0.0]
-
-
-@pytest.mark.parametrize("settings", [{}, {"grad_cache": 4}, {"mlm_weight": 0.1}])
-def test_weights_cast_layer_by_layer_train_with_autocasts_bits(tiny_model, settings):
-    """On a GPU a step casts them by one launch a layer. Afterwards each module has its own weights again."""
-
-    def trained(at_once):
-        run = Run(model=str(tiny_model), augment="una", **{**SETTINGS, "precision": "bf16", "dropout": 0.1, **settings})
-        trainer, maker = make_trainer(run, n_parts=1, multiple=8)
-        assert not trainer.cast_at_once  # which pays on a GPU alone
-        layers = linear_layers(trainer.encoder)
-        assert len(layers) == trainer.encoder.backbone.config.num_hidden_layers + 1  # the heads
-        trainer.cast_at_once = layers if at_once else []
-        losses = [trainer.step(maker.make(*batch)).loss.item() for batch in trainer.plan.batches()]
-        assert all(isinstance(own[name], torch.nn.Parameter) for layer in layers for own, name in layer)
-        return losses, [*trainer.encoder.parameters()]
-
-    (expected, weights), (losses, again) = trained(False), trained(True)
-    assert losses == expected and all(map(torch.equal, weights, again))

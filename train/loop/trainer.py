@@ -17,7 +17,6 @@ from torch.nn import functional
 
 from train.config.run import Run
 from train.encoder.encoder import Masked, SentenceEncoder, compile_encoder
-from train.encoder.gpu import cast_weights, linear_layers
 from train.loop.data import Batch, Plan
 from train.loop.distributed import Ranks, averaging_gradients, gather, of_all_ranks, rank_share, set_numerics
 from train.objective.noise import noise_on
@@ -61,8 +60,6 @@ class Trainer:
         self.model = averaging_gradients(self.encoder, ranks)
         if run.compile != "off":
             self._compile()
-        at_once = ranks.device.type == "cuda" and run.precision != "fp32" and self.encoder.compiled is None
-        self.cast_at_once = linear_layers(self.encoder) if at_once else []
         if ranks.world > 1:
             self._warm_up()
 
@@ -197,7 +194,7 @@ class Trainer:
         torch.manual_seed(int(seeds.generate_state(1, np.uint64)[0]))
         if self.run.compile == "graphs":
             torch.compiler.cudagraph_mark_step_begin()  # what earlier replays returned may be overwritten
-        with self.autocast(), cast_weights(self.cast_at_once, DTYPES[self.run.precision]):
+        with self.autocast():
             rows, masked_loss = self.model(parts, masked)
         return rows.float(), masked_loss
 
