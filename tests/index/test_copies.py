@@ -70,6 +70,8 @@ def test_an_index_is_fetched_over_http(built, tmp_path):
             fetch_index(f"{address}/nothing", tmp_path / "none")
         with pytest.raises(InputError, match="cannot be written"):
             upload_index(built, f"{address}/other")
+    with pytest.raises(InputError, match="cannot be read"):  # the server is gone
+        fetch_index(f"{address}/index", tmp_path / "none")
 
 
 def test_a_copy_that_was_stopped_is_never_taken_for_an_index(built, tmp_path, in_memory):

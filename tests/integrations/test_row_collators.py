@@ -70,6 +70,12 @@ def test_features_are_those_of_sentence_transformers_own_collator(tiny_model, in
         assert torch.equal(found[name], values), name
 
 
+def test_a_blank_row_without_special_tokens_is_a_column_of_padding(index):
+    tokenizer = bert_uncased()
+    tokenizer.backend_tokenizer.post_processor = None
+    assert RowCollator(una_fast.Augmenter(index, tokenizer=tokenizer))([40])["anchor_attention_mask"].tolist() == [[0]]
+
+
 def test_the_plain_collator_stacks_the_same_views(una):
     ours, plain = RowCollator(una), PlainRowCollator(una)
     ours.set_epoch(2)

@@ -98,7 +98,8 @@ class TextAugmentation(ABC):
         Args:
             rows: integers (B,), documents of the index.
             epoch: draws differ from epoch to epoch.
-            max_length: tokens a row, L, special tokens included; at least 3.
+            max_length: tokens a row, L, special tokens included; at least one more than these. A text that is cut may
+                lose all that was changed in it: give a larger L where that is little.
             out: tensors to fill, as an earlier call returned them; new ones if None.
             sample_index: draws differ from index to index.
 

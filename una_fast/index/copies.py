@@ -67,9 +67,11 @@ def fetch_index(address: str | Path, folder: str | Path, progress: bool = False)
     goal = resolved(folder)
     files, place = file_system(address)
     with as_input_errors(address, "read"):
-        if not files.exists(f"{place}/{MANIFEST}"):
-            raise InputError(f"{address}: not a saved index (it has no {MANIFEST}); give the address of one")
-        manifest = Manifest.decode(files.cat_file(f"{place}/{MANIFEST}"), str(address))
+        try:
+            content = files.cat_file(f"{place}/{MANIFEST}")  # `exists` would answer no where a server does not
+        except FileNotFoundError:
+            raise InputError(f"{address}: not a saved index (it has no {MANIFEST}); give the address of one") from None
+        manifest = Manifest.decode(content, str(address))
     manifest.check(str(address), KIND, VERSION)
     is_there = find_manifest(goal) == manifest
     check_own(goal, KIND, unused=not is_there)

@@ -104,9 +104,9 @@ class DrawnByEpoch:
         if not self._shared[1] and self._shared[2] > PASSES * self.augmenter.index.n_documents:
             self._shared[1] = 1
             warnings.warn(
-                "more sentences are drawn than the index has, so a second pass gets the same negatives, because nothing"
-                f" moves the epoch: add {type(self).__name__}.callback() to the trainer's callbacks, or call"
-                " set_epoch(EPOCH) before each epoch",
+                "more sentences are drawn than the index has: a second pass gets the same negatives, because nothing"
+                f" moves the epoch. If you make one, add {type(self).__name__}.callback() to the trainer's callbacks, or"
+                " call set_epoch(EPOCH) before each epoch",
                 InputWarning,
                 stacklevel=3,
             )

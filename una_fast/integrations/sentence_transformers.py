@@ -54,8 +54,8 @@ class RowCollator(transformers.RowCollator):
         """{"anchor_input_ids", "anchor_attention_mask", ...}: torch.int64 (B, L), each L its view's longest row."""
         features: dict[str, Tensor] = {}
         for view, ids in self._read(rows).items():
-            used = torch.nonzero(ids["attention_mask"].any(0))[:, 0]  # special tokens stand in every row
-            features |= {f"{view}_{name}": part[:, int(used[0]) : int(used[-1]) + 1] for name, part in ids.items()}
+            used = ids["attention_mask"].any(0).nonzero()[:, 0].tolist() or [0]  # none: blank, without special tokens
+            features |= {f"{view}_{name}": part[:, used[0] : used[-1] + 1] for name, part in ids.items()}
         return features
 
 
