@@ -105,8 +105,8 @@ class DrawnByEpoch:
             self._shared[1] = 1
             warnings.warn(
                 "more sentences are drawn than the index has: a second pass gets the same negatives, because nothing"
-                f" moves the epoch. If you make one, add {type(self).__name__}.callback() to the trainer's callbacks, or"
-                " call set_epoch(EPOCH) before each epoch",
+                f" moves the epoch. For several passes add {type(self).__name__}.callback() to the trainer's callbacks,"
+                " or call set_epoch(EPOCH) before each epoch",
                 InputWarning,
                 stacklevel=3,
             )
