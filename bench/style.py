@@ -32,6 +32,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 import una_fast
+from bench.evidence.word_classes import SameClass
 
 SENTENCES, OTHERS = 10_000, 40_000
 RESULT, PAGE = Path("bench/results/style.json"), Path("docs/style.md")
@@ -46,6 +47,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     for kept in (False, True)
     for beta in (0.5, 0.1)
 }
+CLASSES = "same word class, punctuation kept, beta "
+SETTINGS |= {f"{CLASSES}{beta}": {"keep_punctuation": True, "beta": beta} for beta in (0.5, 0.1)}
 FEATURES: dict[str, Callable[[], Any]] = {
     "characters": lambda: TfidfVectorizer(analyzer="char", lowercase=False, use_idf=False),
     "1- to 3-grams": lambda: TfidfVectorizer(
@@ -219,7 +222,8 @@ def main() -> None:
     index, rows = una_fast.build_index(lines[:SENTENCES]), {}
     for name, setting in SETTINGS.items():
         if arguments.only in name:
-            negatives = una_fast.Augmenter(index, **setting).negatives(range(len(anchors)))
+            make = SameClass if name.startswith(CLASSES) else una_fast.Augmenter
+            negatives = make(index, **setting).texts(range(len(anchors)))
             rows[name] = measure(anchors, negatives, model)
             print(name, {key: round(value, 3) for key, value in rows[name].items()}, flush=True)
     if not arguments.only:

@@ -67,7 +67,7 @@ class Comparing:
 
 
 DEFAULTS = {"seeds": (42, 0, 1), "max_steps": 320, "precision": "fp32"}  # where they are not those of train.ddp
-SHARED = ("dev", "temperature", "batch_size", "learning_rate", "device", *DEFAULTS)
+SHARED = ("dev", "temperature", "batch_size", "learning_rate", "device", "resume", *DEFAULTS)
 TAKEN = {*SHARED, *OF_YOURS, *options_of(Run, FILES, WORDS, ENCODER)}
 OPTIONS = options_of(Comparing) | {
     name: replace(row, default=DEFAULTS.get(name, row.default)) for name, row in RUN.items() if name in TAKEN

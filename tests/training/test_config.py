@@ -164,6 +164,8 @@ def test_a_file_gives_options_and_the_command_line_wins(tmp_path):
     run = parse(words)
     assert (run.corpus, run.batch_size, run.learning_rate, run.keep_punctuation) == (("a.txt", "b.txt"), 16, 1e-4, True)
     assert run.max_steps is None and not parse([*words, "--no-keep-punctuation"]).keep_punctuation
+    for word in ("on", "off", "graphs"):  # the first two are booleans in YAML
+        assert parse(in_file(tmp_path, f"compile: {word}")).compile == word
 
 
 @pytest.mark.parametrize(

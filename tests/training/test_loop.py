@@ -68,7 +68,7 @@ def loop_of(calls, stop, steps=3, wise_ft=(), patience=0, scores=SCORES, **answe
 
     saves = {"encoder": lambda name, note: calls.append(f"{name} of {note['step']}"), **answers.get("saves", {})}
     run = SimpleNamespace(eval_every=2, save_every=1, wise_ft=wise_ft, early_stopping_patience=patience)
-    trainer = SimpleNamespace(ranks=RANKS, plan=plan, step=take, run=run)
+    trainer = SimpleNamespace(ranks=RANKS, plan=plan, step=take, run=run, ended=False)
     trainer.blended, trainer.encoder = blended, torch.nn.Identity()
     return Loop(
         trainer,
@@ -138,6 +138,14 @@ def test_patience_ends_the_run_and_its_blends_are_scored(stop, patience, taken):
     assert first.run() is True
     again.progress = first.progress
     assert again.run() is True and again.progress.step == taken
+
+
+def test_no_step_follows_the_checkpoint_of_a_finished_run():
+    """It holds no optimiser. Patience may have ended the run before a blend of the last step was the best."""
+    calls = []
+    loop = loop_of(calls, Part("stop", calls), steps=30, patience=1)
+    loop.progress, loop.trainer.ended = Progress(4, 0.5, 0.9, 4, 0.1, 4), True
+    assert loop.run() is True and loop.progress.step == 4 and "step 4" not in calls
 
 
 def test_a_stop_among_the_blends_leaves_what_patience_saw(stop):

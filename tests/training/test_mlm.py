@@ -12,6 +12,8 @@ from transformers import (
     BertForMaskedLM,
     DistilBertConfig,
     DistilBertForMaskedLM,
+    ElectraConfig,
+    ElectraForMaskedLM,
     ModernBertConfig,
     ModernBertForMaskedLM,
     RobertaConfig,
@@ -61,6 +63,7 @@ FAMILIES = {
     "bert": (BertConfig, BertForMaskedLM, {}),
     "roberta": (RobertaConfig, RobertaForMaskedLM, {"max_position_embeddings": 40, "pad_token_id": 0}),
     "albert": (AlbertConfig, AlbertForMaskedLM, {"embedding_size": 16}),
+    "electra": (ElectraConfig, ElectraForMaskedLM, {"embedding_size": 16}),
     "modernbert": (ModernBertConfig, ModernBertForMaskedLM, {"pad_token_id": 0}),
     "distilbert": (DistilBertConfig, DistilBertForMaskedLM, {"dim": 32, "n_layers": 2, "n_heads": 2, "hidden_dim": 64}),
 }

@@ -55,6 +55,9 @@ alone.negative_views = 0
 def of_each(views, temperature):
     return views.sum((0, 2))
 
+def number(views, temperature):
+    return 0.5
+
 def angular(views, tau):
     return views.sum()
 
@@ -119,6 +122,8 @@ def test_a_loss_that_names_the_start_gets_its_embeddings(own) -> None:
 def test_a_loss_that_is_no_single_number_is_refused(own, tiny_model) -> None:
     said = refused({**small_options(own, tiny_model), "loss": "own_parts:of_each"})
     assert "--loss: it made a tensor of shape (8,), and a loss is" in said
+    said = refused({**small_options(own, tiny_model, output=str(own / "other")), "loss": "own_parts:number"})
+    assert "--loss: it made 0.5, and a loss is a tensor" in said
 
 
 def test_a_loss_without_negatives_has_none_by_default(own, tiny_model) -> None:

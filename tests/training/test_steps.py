@@ -271,7 +271,7 @@ SIZES = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_atten
 PADDING = 1
 
 
-@pytest.fixture(params=["bert", "roberta"])
+@pytest.fixture
 def encoder(request):
     torch.manual_seed(0)
     if request.param == "bert":
@@ -281,21 +281,26 @@ def encoder(request):
     return SentenceEncoder(backbone, seed=0).eval()
 
 
-def padded(rows):
-    """Rows of ids as a batch padded on the right."""
+def padded(rows, side="right"):
+    """Rows of ids as a batch padded on one side."""
     width = max(map(len, rows))
-    ids = torch.tensor([row + [PADDING] * (width - len(row)) for row in rows])
+    pads = [[PADDING] * (width - len(row)) for row in rows]
+    ids = torch.tensor([pad + row if side == "left" else row + pad for row, pad in zip(rows, pads, strict=True)])
     return {"input_ids": ids, "attention_mask": (ids != PADDING).long()}
 
 
-def test_parts_are_one_batch(encoder):
+# not BERT on the left: it numbers the positions of a part from its first column on
+@pytest.mark.parametrize(
+    ("encoder", "side"), [("bert", "right"), ("roberta", "right"), ("roberta", "left")], indirect=["encoder"]
+)
+def test_parts_are_one_batch(encoder, side):
     generator = torch.Generator().manual_seed(0)
     rows = [torch.randint(5, 50, (length,), generator=generator).tolist() for length in (3, 4, 4, 6, 9)]
     weight = torch.randn(len(rows), SIZES["hidden_size"], generator=generator)
     results, gradients = [], []
-    for parts in ([padded(rows)], [padded(rows[:2]), padded(rows[2:4]), padded(rows[4:])]):
+    for parts in ([rows], [rows[:2], rows[2:4], rows[4:]]):
         encoder.zero_grad()
-        results.append(encoder(parts)[0])
+        results.append(encoder([padded(part, side) for part in parts])[0])
         (results[-1] * weight).sum().backward()
         gradients.append({name: p.grad.clone() for name, p in encoder.named_parameters() if p.grad is not None})
     torch.testing.assert_close(results[0], results[1], rtol=1e-5, atol=1e-6)

@@ -111,7 +111,9 @@ def test_names_are_checked_before_training(monkeypatch):
             make_trackers(names)
 
 
-def test_a_tracker_that_cannot_start_is_said(tmp_path, monkeypatch):
+def test_a_tracker_that_cannot_be_made_or_start_is_said(tmp_path, monkeypatch):
+    with pytest.raises(InputError, match="--report-to codecs:lookup: it cannot be made: TypeError"):
+        make_trackers("codecs:lookup")
     monkeypatch.setattr(Recorded, "start", lambda *_: 1 / 0)
     with pytest.raises(InputError, match=f"--report-to {OWN}: cannot start: division by zero"):
         start_trackers(OWN, {"output": str(tmp_path)}, 0)

@@ -93,8 +93,11 @@ class Option:
         return tuple(map(self._read, values))
 
     def _read(self, value: Any) -> Any:
-        if isinstance(value, bool) and bool in self.kinds:
-            return value
+        if isinstance(value, bool):
+            if bool in self.kinds:
+                return value
+            if "on" in self.choices:  # YAML reads on and off as bool
+                value = "on" if value else "off"
         for kind in () if isinstance(value, (bool, dict, list)) or bool in self.kinds else self.kinds:
             try:
                 read: Any = kind(str(value))

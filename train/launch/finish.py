@@ -77,7 +77,9 @@ def tell_end(output: Path) -> None:
     progress = Progress(**run.summary["progress"])
     scores = {"start": progress.start_score, "best": progress.best_score, "last": progress.last_score}
     shown = ", ".join(f"{name} {100 * score:.2f}" for name, score in scores.items() if score is not None)
-    dev = shown and f"dev Spearman x 100: {shown} (best/ is of step {progress.best_step})"
+    weight = read_object(output / BEST / f"{BEST}.json").get("wise_ft")
+    what = f"start + {weight:g} (end - start)" if weight else f"of step {progress.best_step}"
+    dev = shown and f"dev Spearman x 100: {shown} (best/ is {what})"
     end = f"finished after {counted(progress.step, 'step')}: {output / BEST}"
     tell_user("\n".join(filter(None, [kept_start([run]), dev, end])))
 

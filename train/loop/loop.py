@@ -73,7 +73,7 @@ class Loop:
             self.saves.last(self.progress)  # from the first step on there is a checkpoint to go on from
         with contextlib.closing(prefetched(plan.batches(self.progress.step), self.maker.make)) as batches:
             for batch in self.telemetry.timed(batches):
-                if self._is_patience_over():
+                if self.trainer.ended or self._is_patience_over():
                     break
                 step = self.trainer.step(batch.to(self.trainer.ranks.device))
                 taken = batch.step + 1

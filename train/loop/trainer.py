@@ -52,9 +52,10 @@ class Trainer:
             self.start = copy.deepcopy(encoder).eval().requires_grad_(False)
         self.optimizer = adamw(run, self.encoder)
         self.scaler = torch.amp.GradScaler(ranks.device.type, enabled=run.precision == "fp16")
+        self.ended = state is not None and "optimizer" not in state  # of a finished run, after which no step follows
         if state is not None:
             self.encoder.load_state_dict(state["model"])
-            if "optimizer" in state:  # the checkpoint of a finished run has none, because no step follows
+            if not self.ended:
                 self.optimizer.load_state_dict(state["optimizer"])
             self.scaler.load_state_dict(state["scaler"])
         self.model = averaging_gradients(self.encoder, ranks)
@@ -211,8 +212,9 @@ class Trainer:
             views = self.noise(views, batch.epoch, batch.rows)
         start = self._embeddings_of_start(batch) if self.row.start or self.run.similarity_distillation else None
         loss = self.loss(views, **({"start": start} if self.row.start else {}))
-        if loss.ndim:
-            raise InputError(f"--loss: it made a tensor of shape {tuple(loss.shape)}, and a loss is a single number")
+        if not isinstance(loss, Tensor) or loss.ndim:
+            made = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else f"{loss!r:.80}"
+            raise InputError(f"--loss: it made {made}, and a loss is a tensor of a single number")
         if start is not None and self.run.similarity_distillation:
             loss = loss + self.run.similarity_distillation * similarity_distillation(views, start)
         return Step(loss, cosines)

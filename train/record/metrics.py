@@ -90,7 +90,7 @@ class AsyncLossReader:
             if not math.isfinite(value):
                 raise InputError(
                     f"step {about['step']}: the loss is {value}: try a lower --learning-rate, a higher --temperature, "
-                    "or --precision fp32 or bf16; last/ holds the weights of its latest save"
+                    "or --precision fp32 or bf16"
                 )
             yield {**about, **means, "loss": value}
 

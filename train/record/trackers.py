@@ -105,7 +105,11 @@ def make_trackers(names: str) -> dict[str, Any]:
 
 def _make(name: str) -> Any:
     if ":" in name:
-        return import_object(name)()
+        made = import_object(name)
+        try:
+            return made()
+        except Exception as error:  # of whatever type its author chose
+            raise InputError(f"--report-to {name}: it cannot be made: {type(error).__name__}: {error}") from error
     if name not in TRACKERS:
         raise InputError(f"--report-to: there is no {name!r}: choose from {', '.join(TRACKERS)}, none, MODULE:CLASS")
     if find_spec(name) is None:
