@@ -71,9 +71,12 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path
     for name in ("sentences.txt", "paraphrases.txt", "mine.txt", "today.txt"):
         (folder / name).write_text(text, encoding="utf-8")
     (folder / "names.txt").write_text("violin\nX-200\n", encoding="utf-8")
-    for _, _, code in blocks():
-        if module := re.match(r"# (\w+\.py)\n", code):  # a file that the page tells the reader to write
-            (folder / module[1]).write_text(code, encoding="utf-8")
+    for page in PAGES:
+        for code in re.findall(
+            r"^```\w+\n(# \w+\.(?:py|yaml)\n.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL
+        ):
+            name = code.partition("\n")[0].removeprefix("# ")  # of a file that the page tells the reader to write
+            (folder / name).write_text(code, encoding="utf-8")
     (folder / "bert-base-uncased").symlink_to(tiny_model)
     dev = folder / "data/senteval/downstream/STS/STSBenchmark/sts-dev.csv"
     dev.parent.mkdir(parents=True)
