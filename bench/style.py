@@ -99,8 +99,8 @@ characters from 0.689 to 0.683 and on word bigrams from 0.632 to 0.635, so there
 document frequency in place of the highest tf-idf give 0.589 and 0.675; that is another law than the paper's.
 
 The last rows draw a replacement from words of the same class (`bench/evidence/word_classes.py`: 128 classes by the
-words beside them, of 10,000 sentences). They are better hidden, at 3.2 times the perplexity in place of 5.1, but twenty of
-them beside UNA's read no better: the classes hold names, verbs and nouns of like neighbours together.
+words beside them, of 10,000 sentences). They are better hidden, at 3.2 times the perplexity in place of 5.1, but twenty
+of them beside UNA's read no better: a class holds names, verbs and nouns of like neighbours together.
 """
 
 
