@@ -36,7 +36,6 @@ PAIRS = (  # what a reader sees first: title, with, without
     ("a language model, tuned, 2x the steps without", TUNED_ARMS[1], f"{TUNED_ARMS[0]}, max_steps 256"),
     ("a language model, tuned, batches of 128 without", TUNED_ARMS[1], f"{TUNED_ARMS[0]}, batch_size 128"),
     ("a language model, the defaults", "minilm-mlm: una", "minilm-mlm: none"),
-    ("a language model, defaults, paper's surface", "minilm-mlm: una, surface paper", "minilm-mlm: none"),
     ("the packaged MiniLM, [CLS], the paper's settings", "minilm-cls: una", "minilm-cls: none"),
     ("the packaged MiniLM, near-misses", "minilm-near: una", "minilm-near: none"),
 )
@@ -104,9 +103,7 @@ def step_pairs(content: Evidence) -> list[Pair]:
         for spelling in (f", {TUNED}", "", ", surface paper")
         for arm in STEPS
     ]
-    return pairs_of(
-        content, [*names, ("other sentences", "minilm-mlm: una, surface paper", "minilm-mlm: other sentences")]
-    )
+    return pairs_of(content, names)
 
 
 def scale_pairs(content: Evidence) -> list[Pair]:
