@@ -16,7 +16,7 @@ from train.config.run import NEAR_MISS_SETTINGS, OPTIONS
 from una_fast.errors import InputError
 
 REFERENCE = "none"  # the variation that every other one is compared with: no hard negatives
-TUNED, RETUNED = "tuned", "tuned at its size"
+TUNED, TUNED_THERE = "tuned", "tuned at its size"
 FRESH = (0, 1, 2, 3, 4)  # 42 chose the settings
 SEEDS = (42, 0, 1, 2, 3)
 SIMILARITY: dict[str, Any] = {  # from an encoder that was trained for sentence similarity; the released code's way
@@ -259,7 +259,7 @@ def find_conditions(names: str, results: Mapping[str, Any] | None = None) -> lis
     found = []
     for name in names.split(";"):
         base, _, variation = (part.strip() for part in name.partition(":"))
-        for word, tuned_on in ((RETUNED, base), (TUNED, GRID_BASE)):
+        for word, tuned_on in ((TUNED_THERE, base), (TUNED, GRID_BASE)):
             stem, chosen, more = variation.partition(f", {word}")
             if chosen and tuned_on in GRIDS:
                 arm = stem if stem in ARMS else "una"
@@ -303,7 +303,7 @@ STAGES = {
         FRESH[:3],
     ),
     "wide-grid": Stage([one.name for arm in ARMS for one in grid(arm, WIDE)], SEEDS[:1], scored=False),
-    "wide": Stage([f"{WIDE}: {arm}, {RETUNED}" for arm in ARMS], FRESH[:3]),
+    "wide": Stage([f"{WIDE}: {arm}, {TUNED_THERE}" for arm in ARMS], FRESH[:3]),
     "classes": Stage([f"{GRID_BASE}: same word class, {TUNED}", "minilm-near: same word class"], FRESH[:3]),
     "large": Stage([f"{LARGE}: {arm}, {TUNED}" for arm in ARMS], FRESH[:1]),
 }

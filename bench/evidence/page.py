@@ -11,11 +11,11 @@ from bench.evidence.conditions import (
     ARMS,
     BASES,
     GRID_BASE,
-    RETUNED,
     SCALE,
     STEPS,
     TUNED,
     TUNED_ARMS,
+    TUNED_THERE,
     WIDE,
     WIDER,
     Condition,
@@ -111,9 +111,9 @@ def scale_pairs(content: Evidence) -> list[Pair]:
     sizes = [(Condition(base, "none").n_sentences(), base) for base in (GRID_BASE, *SCALE)]
     names = [(f"{n:,} sentences", f"{base}: una, {TUNED}", f"{base}: none, {TUNED}") for n, base in sizes]
     wide = [(f"{shown}, batches of 256", *(f"{one}, {WIDER}" for one in both)) for shown, *both in names]
-    again = [(shown, *(one.replace(TUNED, RETUNED) for one in both)) for shown, *both in names if WIDE in both[0]]
-    retuned = [(f"{shown}, {RETUNED}", *both) for shown, *both in again]
-    return pairs_of(content, [*names, *wide, *retuned])
+    again = [(shown, *(one.replace(TUNED, TUNED_THERE) for one in both)) for shown, *both in names if WIDE in both[0]]
+    there = [(f"{shown}, {TUNED_THERE}", *both) for shown, *both in again]
+    return pairs_of(content, [*names, *wide, *there])
 
 
 def grid_table(content: Evidence, base: str = GRID_BASE) -> str:

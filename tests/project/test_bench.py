@@ -96,6 +96,15 @@ def test_dev_chooses_the_point_of_the_grid() -> None:
     assert found.variation == points[3].variation.replace("una", "mined, and una", 1)
     with pytest.raises(InputError, match="una, tuned: 18 points of the grid have no dev score"):
         find_conditions("minilm-mlm: una, tuned")
+    wide = [grid(arm, "minilm-mlm-102400") for arm in ("none", "una")]
+    assert [len({*points}) for points in wide] == [12, 12]  # each arm has a grid of its own there
+    runs |= {
+        one.name: {"runs": {"42": {"dev": {"1": 0.5 + i / 100}}}} for points in wide for i, one in enumerate(points)
+    }
+    names = [f"minilm-mlm-102400: {arm}, tuned at its size" for arm in ("none", "una")]
+    assert find_conditions(";".join(names), runs) == [points[-1] for points in wide]
+    with pytest.raises(InputError, match="--conditions 'minilm-mlm-32768: una, tuned at its size'"):
+        find_conditions("minilm-mlm-32768: una, tuned at its size", runs)
 
 
 def run(average: float) -> dict:
