@@ -129,8 +129,8 @@ class KeptWords:
         return np.flatnonzero(n_others[1:] == n_others[:-1])
 
 
-def read_words(source: str | Path | Iterable[str] | None) -> frozenset[str]:
-    """The words of `source`: a file with a word a line, in UTF-8, or an iterable of str; "" and None have none.
+def read_words(source: str | Path | Iterable[str]) -> frozenset[str]:
+    """The words of `source`: a file with a word a line, in UTF-8, or an iterable of str; "" is no file.
 
     Raises:
         InputError: the file cannot be read, or an item is not one word.
@@ -141,7 +141,7 @@ def read_words(source: str | Path | Iterable[str] | None) -> frozenset[str]:
             dict(read_lines("keep_words", source, "a file with a word a line, or a list of words")),
         )
     else:
-        place, words = "item", dict(enumerate(source or (), 1))
+        place, words = "item", dict(enumerate(source, 1))
     for number, word in words.items():
         if not isinstance(word, str) or len(word.split()) != 1:
             raise InputError(
