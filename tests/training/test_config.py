@@ -93,7 +93,7 @@ def test_an_option_is_what_stands_beside_its_field():
 
 
 def test_words_of_a_run_are_its_command_line():
-    given = "--corpus a.txt b.txt --model=m --output=o --seeds 1 2 --no-lowercase --wise-ft 0.5 --dev=d".split()
+    given = "--corpus a.txt b.txt --model=m --output=o --seeds 1 2 --no-lowercase --dev=d".split()
     words = words_of(OPTIONS.values(), vars(parse(given)))
     assert sorted(words) == sorted(given) and parse(words) == parse(given)
 

@@ -2,8 +2,6 @@
 
 import json
 import math
-import signal
-from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,10 +11,9 @@ import torch
 from train.loop.distributed import Ranks, StopConsensus
 from train.loop.loop import Loop
 from train.loop.telemetry import Telemetry
-from train.loop.trainer import Step, Trainer
+from train.loop.trainer import Step
 from train.record.checkpoint import Progress
 from train.record.metrics import AsyncLossReader
-from train.signals import Stopped
 from una_fast.errors import InputError
 
 RANKS = Ranks(0, 1, 0, torch.device("cpu"))
@@ -44,16 +41,10 @@ class Part:
 SCORES = (0.5, 0.6, 0.1, 0.7, 0.65, 0.2, 0.3, 0.1)
 
 
-def loop_of(calls, stop, steps=3, wise_ft=(), patience=0, scores=SCORES, **answers):
+def loop_of(calls, stop, steps=3, patience=0, scores=SCORES, **answers):
     """A loop of `steps` steps, evaluated before the first and after every second one, and saved after each."""
     plan = SimpleNamespace(batches=lambda start: ((i, 0, np.arange(2)) for i in range(start, steps)), n_steps=steps)
     scores = iter(scores)
-
-    @contextmanager
-    def blended(weight):
-        calls.append(f"blend {weight}")
-        yield
-        calls.append("end")
 
     def make(step, epoch, rows):
         return SimpleNamespace(step=step, to=lambda device: step)
@@ -67,9 +58,9 @@ def loop_of(calls, stop, steps=3, wise_ft=(), patience=0, scores=SCORES, **answe
         return next(scores)
 
     saves = {"encoder": lambda name, note: calls.append(f"{name} of {note['step']}"), **answers.get("saves", {})}
-    run = SimpleNamespace(eval_every=2, save_every=1, wise_ft=wise_ft, early_stopping_patience=patience)
+    run = SimpleNamespace(eval_every=2, save_every=1, early_stopping_patience=patience)
     trainer = SimpleNamespace(ranks=RANKS, plan=plan, step=take, run=run, ended=False)
-    trainer.blended, trainer.encoder = blended, torch.nn.Identity()
+    trainer.encoder = torch.nn.Identity()
     return Loop(
         trainer,
         SimpleNamespace(make=make),
@@ -127,13 +118,12 @@ def test_the_first_error_is_the_one_that_is_told(stop):
 
 
 @pytest.mark.parametrize(("patience", "taken"), [(1, 4), (2, 10), (3, 12)])
-def test_patience_ends_the_run_and_its_blends_are_scored(stop, patience, taken):
+def test_patience_ends_the_run(stop, patience, taken):
     """Scores of steps 0, 2, ... are 0.5, 0.6, 0.1, 0.7, 0.65, 0.2 and 0.3."""
     calls = []
-    loop = loop_of(calls, stop, steps=30, patience=patience, wise_ft=(0.5,))
+    loop = loop_of(calls, stop, steps=30, patience=patience)
     assert loop.run() is True and loop.progress.step == taken
     assert f"step {taken - 1}" in calls and f"step {taken}" not in calls
-    assert calls.index("blend 0.5") > calls.index("telemetry.say")
     again, first = (loop_of([], StopConsensus(RANKS), steps=30, patience=patience) for _ in range(2))
     assert first.run() is True
     again.progress = first.progress
@@ -141,45 +131,11 @@ def test_patience_ends_the_run_and_its_blends_are_scored(stop, patience, taken):
 
 
 def test_no_step_follows_the_checkpoint_of_a_finished_run():
-    """It holds no optimiser. Patience may have ended the run before a blend of the last step was the best."""
+    """It contains no optimiser state."""
     calls = []
     loop = loop_of(calls, Part("stop", calls), steps=30, patience=1)
     loop.progress, loop.trainer.ended = Progress(4, 0.5, 0.9, 4, 0.1, 4), True
     assert loop.run() is True and loop.progress.step == 4 and "step 4" not in calls
-
-
-def test_a_stop_among_the_blends_leaves_what_patience_saw(stop):
-    loop = loop_of([], stop, steps=30, patience=1, wise_ft=(0.5, 0.25))
-    scores = iter((0.5, 0.6, 0.1, 0.7))  # of steps 0, 2 and 4, and of the first blend
-
-    def score(embed, threads):
-        if (value := next(scores, None)) is None:
-            raise Stopped(signal.SIGTERM)
-        return value
-
-    loop.scorer = score
-    assert loop.run() is False
-    assert (loop.progress.step, loop.progress.best_step, loop.progress.best_score) == (4, 2, 0.6)
-
-
-def test_blends_are_scored_after_the_last_step_and_the_best_of_all_is_kept():
-    calls = []
-    loop = loop_of(calls, Part("stop", calls), wise_ft=(0.25, 0.5))
-    loop.run()
-    at = calls.index("blend 0.25")
-    own = [call for call in calls[at:] if not call.startswith(("telemetry", "stop", "saves"))]
-    assert own[:6] == ["blend 0.25", "score", "best of 3", "end", "blend 0.5", "score"]
-    assert "step 2" in calls[:at] and "best of 3" not in own[6:]
-    assert (loop.progress.best_score, loop.progress.last_score) == (0.7, 0.1)
-
-
-def test_blended_weights_lie_between_start_and_end_and_the_end_comes_back():
-    start, end = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
-    before = end.weight.clone()
-    trainer = SimpleNamespace(start=start, encoder=end)
-    with Trainer.blended(trainer, 0.25):
-        assert torch.allclose(end.weight, 0.75 * start.weight + 0.25 * before)
-    assert torch.equal(end.weight, before)
 
 
 @pytest.fixture

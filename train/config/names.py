@@ -14,7 +14,6 @@ from una_fast.errors import InputError, InputWarning
 
 OLD = {  # of version 0.2 -> today's, for one version
     "--tie-weight": "--similarity-distillation",
-    "--blend": "--wise-ft",
     "--guard-sigma": "--gate-sigma",
     "--loss guarded": "--loss gated",
     "--compile auto": "--compile off",

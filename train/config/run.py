@@ -137,9 +137,6 @@ class Run:
     before training, the softmax gets s if s > b, else s (1 - exp(-(s - b)^2 / (2 SIGMA^2))), as in GCSE"""
     similarity_distillation: float = option(0.0, least=0)
     """weight of the mean squared change, since before training, of cosines between a step's anchors"""
-    wise_ft: tuple[float, ...] = option((), above=0, below=1, metavar="W")
-    """after the last step, also score start + W (end - start) of the encoder's weights on --dev for each of these
-    numbers, such as 0.25 0.5 0.75; best/ is the best of all (WiSE-FT)"""
     mlm_weight: float = option(0.0, least=0)
     """weight of an added masked-language-model loss of the sentences; SimCSE takes 0.1"""
 
@@ -292,7 +289,6 @@ def conflicts(run: Run) -> dict[str, Any]:
             run.warmup_steps > 1 and run.warmup_steps % 1
         ),
         "--early-stopping-patience counts dev scores: give --dev FILE too": run.early_stopping_patience and not run.dev,
-        "--wise-ft chooses weights by dev scores: give --dev FILE too": run.wise_ft and not run.dev,
     }
 
 

@@ -77,9 +77,7 @@ def tell_end(output: Path) -> None:
     progress = Progress(**run.summary["progress"])
     scores = {"start": progress.start_score, "best": progress.best_score, "last": progress.last_score}
     shown = ", ".join(f"{name} {100 * score:.2f}" for name, score in scores.items() if score is not None)
-    weight = read_object(output / BEST / f"{BEST}.json").get("wise_ft")
-    what = f"start + {weight:g} (end - start)" if weight else f"of step {progress.best_step}"
-    dev = shown and f"dev Spearman x 100: {shown} (best/ is {what})"
+    dev = shown and f"dev Spearman x 100: {shown} (best/ is of step {progress.best_step})"
     end = f"finished after {counted(progress.step, 'step')}: {output / BEST}"
     tell_user("\n".join(filter(None, [kept_start([run]), dev, end])))
 
@@ -169,7 +167,6 @@ def write_card(output: Path, repository: str = "") -> None:
         negatives=settings["augment"] if settings["augment"] not in (None, "none") and settings["alpha"] else "",
         settings=settings,
         run=summary,
-        wise_ft=read_object(output / BEST / f"{BEST}.json").get("wise_ft"),
         command=_command(settings),
         scores=scores,
         citation=CITATION,

@@ -85,13 +85,6 @@ class Loop:
                 if taken % run.save_every == 0 and taken != plan.n_steps:  # after the last step, `run` saves
                     self._save()
         self._evaluate()
-        trained = self.progress
-        try:
-            for weight in run.wise_ft:
-                self._evaluate_wise_ft(weight)
-        except Stopped:
-            self.progress = trained  # a better blend is no step after which patience begins anew
-            raise
 
     def _is_patience_over(self) -> bool:
         """Whether the latest --early-stopping-patience dev scores are no better than the best, on all ranks alike."""
@@ -115,13 +108,6 @@ class Loop:
         self._keep_if_best(score)
         self.telemetry.evaluation(self.progress)
 
-    def _evaluate_wise_ft(self, weight: float) -> None:
-        """Score weights between the start and the end, and keep them if they are the best so far."""
-        with self.trainer.blended(weight):
-            score = self._dev_score()
-            self._keep_if_best(score, wise_ft=weight)
-        self.telemetry.say(f"wise-ft {weight:g}: dev score {score:.4f}")
-
     def _dev_score(self) -> float:
         """Spearman of the encoder on the dev pairs, by all ranks together, which may leave the loop meanwhile."""
 
@@ -137,12 +123,12 @@ class Loop:
         self.trainer.encoder.train()
         return score
 
-    def _keep_if_best(self, score: float, **note: float) -> None:
+    def _keep_if_best(self, score: float) -> None:
         """Keep the encoder in best/ if it has the highest dev score so far."""
         best = self.progress.best_score
         if math.isfinite(score) and (best is None or score > best):
             self.progress = replace(self.progress, best_score=score, best_step=self.progress.step)
-            self.saves.encoder(BEST, {"step": self.progress.step, "stsb_dev": score, **note})
+            self.saves.encoder(BEST, {"step": self.progress.step, "stsb_dev": score})
 
     def _save(self, finished: bool = False) -> None:
         """Write last/; without dev pairs, or a score of them, the newest encoder also counts as the best."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import math
-from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -48,7 +47,7 @@ class Trainer:
         self.noise = noise_on(run.noise, run.noise_strength, run.noise_view, run.seed)
         self.encoder = encoder.to(ranks.device)
         self.start: SentenceEncoder | None = None  # a copy from before a checkpoint is loaded
-        if self.row.start or run.similarity_distillation or run.wise_ft:
+        if self.row.start or run.similarity_distillation:
             self.start = copy.deepcopy(encoder).eval().requires_grad_(False)
         self.optimizer = adamw(run, self.encoder)
         self.scaler = torch.amp.GradScaler(ranks.device.type, enabled=run.precision == "fp16")
@@ -226,18 +225,6 @@ class Trainer:
             rows, _ = self.start(batch.parts)
             views = self._gathered(rows.float(), batch)
             return torch.stack([views[0], views[-1]])  # a list as an index would be a tensor made on the CPU
-
-    @contextlib.contextmanager
-    def blended(self, weight: float) -> Iterator[None]:
-        """Inside, the encoder's weights are start + weight * (end - start); after it, the end's again."""
-        assert self.start is not None
-        start, end = self.start.state_dict(), copy.deepcopy(self.encoder.state_dict())
-        mixed = {name: torch.lerp(start[name], end[name], weight) for name in end if end[name].is_floating_point()}
-        self.encoder.load_state_dict({**end, **mixed})
-        try:
-            yield
-        finally:
-            self.encoder.load_state_dict(end)
 
     def embed(self, batch: dict[str, Tensor]) -> Tensor:
         """Embeddings (B, D), without the head, for the dev evaluation; the ranks divide the rows of the batch."""
