@@ -1,5 +1,15 @@
 """The error and the warning for a user's input: each message says what is wrong, where, and what to do."""
 
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
 
 class InputError(ValueError):
     """Input that cannot be used. The commands print the message without a traceback and exit with code 2."""
@@ -17,3 +27,34 @@ def first_line(error: BaseException) -> str:
 def counted(n: int, one: str) -> str:
     """A number with its noun: "1 line", "2,000 lines"."""
     return f"{n:,} {one}{'' if n == 1 else 's'}"
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """The question whether the nearest of the names was meant; "" if none is near."""
+    import difflib  # takes 5 ms, and only a mistake needs it
+
+    close = difflib.get_close_matches(name, list(names), n=1)
+    return f"did you mean {close[0]}?" if close else ""
+
+
+def check_keywords(function: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Raise InputError for the first given keyword that is not known to the function of this name."""
+    known = [name for name in known if name != "self"]
+    for name in given:
+        if name not in known:
+            answer = nearest(name, known) or f"choose from {', '.join(known)}"
+            raise InputError(f"{function} has no argument {name!r}: {answer}")
+
+
+def suggests_keywords(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a function without ``**kwargs``: a misspelt keyword raises InputError with the one that was meant."""
+    known = inspect.signature(function).parameters
+    name = function.__qualname__.removesuffix(".__init__")
+
+    @wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        if not kwargs.keys() <= known.keys():
+            check_keywords(name, kwargs, known)
+        return function(*args, **kwargs)
+
+    return checked

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from una_fast.augment.base import TextAugmentation
 from una_fast.augment.una import Augmenter
-from una_fast.errors import InputError, counted
+from una_fast.errors import InputError, counted, suggests_keywords
 from una_fast.index.index import Index
 
 Encode = Callable[[list[str]], Any]  # texts -> embeddings (n, D), an array or a tensor on the CPU
@@ -110,6 +110,7 @@ class Probe:
         return lines
 
 
+@suggests_keywords
 def probe(
     encode: Encode,
     index: Index,

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import una_fast
-from una_fast.errors import InputError
+from una_fast.errors import InputError, nearest
 from una_fast.imports import import_object
 
 COMMANDS = {  # the function of each, which is imported when it is called, and what it does
@@ -49,8 +49,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(name: str = "", *words: str) -> int:
-    from train.config.names import nearest
-
     if name in ("-h", "--help"):
         lines = "".join(f"  {name:10} {about}\n" for name, (_, about) in COMMANDS.items())
         sys.stdout.write(f"usage: una-fast COMMAND [options]\n\n{lines}\nSee `una-fast COMMAND --help`.\n")

@@ -7,10 +7,10 @@ sentence-transformers, Accelerate and Lightning that it answers, but for those t
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from pathlib import Path
 
-from una_fast.errors import InputError, InputWarning
+from una_fast.errors import InputError, InputWarning, nearest
 
 OLD = {  # of version 0.2 -> today's, for one version
     "--tie-weight": "--similarity-distillation",
@@ -50,11 +50,3 @@ def known_flag(flag: str, known: Collection[str]) -> str:
     elif not answer or answer.startswith("--"):
         answer = nearest(flag, known) or "see --help for all options"
     raise InputError(f"unknown option {flag}: {answer}")
-
-
-def nearest(name: str, names: Iterable[str]) -> str:
-    """The question whether the nearest of the names was meant; "" if none is near."""
-    import difflib  # takes 5 ms, and only a mistake needs it
-
-    close = difflib.get_close_matches(name, list(names), n=1)
-    return f"did you mean {close[0]}?" if close else ""

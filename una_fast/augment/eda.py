@@ -14,7 +14,7 @@ from una_fast.augment.base import WordAugmentation, check_arguments
 from una_fast.augment.counter_rng import CounterRNG, seed_of
 from una_fast.augment.radius import is_number
 from una_fast.augment.settings import read_lines
-from una_fast.errors import InputError
+from una_fast.errors import InputError, suggests_keywords
 from una_fast.index.index import Index
 
 NEEDS_SYNONYMS = ("synonym", "insert")
@@ -64,6 +64,7 @@ class EDA(WordAugmentation):
         InputError: a setting out of its range, or no WordNet, or a file of synonyms that cannot be read.
     """
 
+    @suggests_keywords
     def __init__(
         self,
         index: Index,

@@ -17,7 +17,7 @@ from una_fast.augment.counter_rng import SampleKey, takes_draw_set
 from una_fast.augment.explain import Explanation, explain_words
 from una_fast.augment.rows import Rows
 from una_fast.augment.settings import KeptWords, grouped, kept_probabilities, make_config, scripts_of
-from una_fast.errors import InputError, InputWarning, counted
+from una_fast.errors import InputError, InputWarning, counted, suggests_keywords
 from una_fast.index.index import Index
 
 
@@ -69,6 +69,7 @@ class Augmenter(KernelAugmentation):
         FutureWarning: surface="lower", which means "kept".
     """
 
+    @suggests_keywords
     def __init__(
         self,
         index: Index,

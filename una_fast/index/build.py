@@ -16,7 +16,7 @@ from una_fast._kernels.csr import relabel
 from una_fast.corpus.source import MAX_DOCUMENT_BYTES, Reading
 from una_fast.corpus.word_tokenizers import Split, resolve_tokenizer, tokenizer_name, unsplit_script
 from una_fast.corpus.words import parse_corpus
-from una_fast.errors import InputError, InputWarning
+from una_fast.errors import InputError, InputWarning, suggests_keywords
 from una_fast.index.index import Index, index_meta, load_index
 from una_fast.index.scores import inverse, rank, score_terms
 from una_fast.parallel import n_cores
@@ -24,6 +24,7 @@ from una_fast.parallel import n_cores
 logger = logging.getLogger(__name__)
 
 
+@suggests_keywords
 def build_index(
     corpus: Any,
     word_tokenizer: str | Split = "treebank",

@@ -23,7 +23,7 @@ from una_fast.corpus.word_tokenizers import (
     resolve_tokenizer,
     tokenizer_name,
 )
-from una_fast.errors import InputError, counted
+from una_fast.errors import InputError, counted, suggests_keywords
 from una_fast.index.scores import term_frequency
 from una_fast.storage import cached_arrays, is_saved, load_arrays, resolved, save_arrays
 from una_fast.storage.files import checksum_of
@@ -193,6 +193,7 @@ class Index:
         return f"<una_fast.Index of {counted(self.n_documents, 'document')}, {counted(self.n_terms, 'term')}>"
 
 
+@suggests_keywords
 def load_index(
     path: str | Path,
     corpus: Any = None,

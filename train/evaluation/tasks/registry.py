@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from train.config.command import option
-from train.config.names import nearest
 from train.encoder.pooling import AUTO, POOLINGS
-from una_fast.errors import InputError
+from una_fast.errors import InputError, nearest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
