@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import sys
+import warnings
 from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import ParamSpec, TypeVar
@@ -17,6 +19,14 @@ class InputError(ValueError):
 
 class InputWarning(UserWarning):
     """Input that can be used, but probably is not what the user meant. The commands print the message on one line."""
+
+
+def warn_user(message: str) -> None:
+    """Issue an InputWarning at the line of the user's program that called una_fast."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals["__name__"].partition(".")[0] == "una_fast":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, InputWarning, stacklevel=level)
 
 
 def first_line(error: BaseException) -> str:

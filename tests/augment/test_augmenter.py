@@ -134,8 +134,9 @@ def test_the_radius_that_a_setting_came_to_is_read_from_the_augmenter(index):
 
 
 def test_a_given_radius_that_reaches_words_of_unlike_importance_is_warned_of(index):
-    with pytest.warns(InputWarning, match=f"radius=4000: a window holds up to {index.n_terms} of the"):
+    with pytest.warns(InputWarning, match=f"radius=4000: a window holds up to {index.n_terms} of the") as seen:
         una_fast.Augmenter(index, radius=4000)
+    assert [warning.filename for warning in seen] == [__file__]  # the caller's line
     with pytest.warns(InputWarning, match="radius='20%'"):
         una_fast.Augmenter(index, radius="20%")
     with warnings.catch_warnings():
@@ -249,6 +250,8 @@ def test_settings_out_of_range_are_refused(index, setting, message):
         (lambda una: una.explain("a \ud800"), r"sentences\[0\] holds a lone surrogate, '\\ud800' at character 2"),
         (lambda una: una_fast.Augmenter("folder"), r"index: got 'folder', and an Index .*: una_fast\.load_index"),
         (lambda una: una_fast.Augmenter(una_fast.build_index(["word"])), "1 of the 1 term .* may be replaced"),
+        (lambda una: una_fast.Augmenter(una.index, raduis=1), r"Augmenter has no argument 'raduis': did you mean rad"),
+        (lambda una: una_fast.build_index([], x=1), "build_index has no argument 'x': choose from corpus, word_tok"),
         (lambda una: una.negative_ids([0]), "needs a tokenizer"),
         (lambda una: una.window("zebra"), "'zebra' is not a term"),
         (lambda una: una.negatives(np.array([2**63], dtype=np.uint64)), r"rows: 9223372036854775808 \(at position 0\)"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,7 @@ from una_fast.arrays import RaggedArray, StringTable
 from una_fast.augment.counter_rng import integer
 from una_fast.augment.radius import is_number, resolve_radius
 from una_fast.corpus.word_tokenizers import PUNCTUATION, SCRIPTS
-from una_fast.errors import InputError, InputWarning, counted
+from una_fast.errors import InputError, counted, warn_user
 from una_fast.index.index import Index
 from una_fast.index.scores import inverse_document_frequency
 from una_fast.parallel import free_memory, map_threads
@@ -58,11 +57,9 @@ def make_config(index: Index, settings: Mapping[str, Any], kept: KeptWords) -> S
     ranks = resolve_radius(radius, index.n_terms)
     widest = min(2 * ranks + 1, index.n_terms)
     if radius is not None and settings["replace"] != "random" and widest * WIDE > index.n_terms:
-        warnings.warn(
+        warn_user(
             f"radius={radius!r}: a window holds up to {widest:,} of the {index.n_terms:,} terms, so replacements need "
-            'not be of like importance: give radius="1%", or give no radius',
-            InputWarning,
-            stacklevel=3,
+            'not be of like importance: give radius="1%", or give no radius'
         )
     return SamplingConfig(
         index.idf,

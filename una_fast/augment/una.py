@@ -17,7 +17,7 @@ from una_fast.augment.counter_rng import SampleKey, takes_draw_set
 from una_fast.augment.explain import Explanation, explain_words
 from una_fast.augment.rows import Rows
 from una_fast.augment.settings import KeptWords, grouped, kept_probabilities, make_config, scripts_of
-from una_fast.errors import InputError, InputWarning, counted, suggests_keywords
+from una_fast.errors import InputError, counted, suggests_keywords, warn_user
 from una_fast.index.index import Index
 
 
@@ -107,7 +107,7 @@ class Augmenter(KernelAugmentation):
         if divided:
             word, words = divided[0]
             said = f"{counted(len(divided), 'word')} kept nowhere: to this index {word!r} is {words}: give those"
-            warnings.warn(f"keep_words: {said}", InputWarning, stacklevel=3)
+            warn_user(f"keep_words: {said}")
 
     def _kernel_of(self, source: Rows) -> Negatives:
         weighted, groups = None, self._groups_of_unseen(source)

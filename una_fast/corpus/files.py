@@ -8,7 +8,6 @@ import gzip
 import io
 import json
 import lzma
-import warnings
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -33,7 +32,7 @@ from una_fast.corpus.source import (
     missing_column,
     too_long,
 )
-from una_fast.errors import InputError, InputWarning, counted
+from una_fast.errors import InputError, counted, warn_user
 
 File = Path | RemoteFile
 CONVERT = "convert the file, for example with iconv -f latin1 -t utf-8 (or -f utf-16)"
@@ -181,8 +180,7 @@ def csv_rows(path: File, reading: Reading) -> Iterator[StringTable]:
             raise missing_column(str(path), column, batches.schema.names) from None
     if n_line_ends:
         line_ends, documents = counted(n_line_ends, "line end"), counted(n_documents, "document")
-        said = f"{path}: {line_ends} in quotation marks, inside of {documents}; {NO_QUOTING}"
-        warnings.warn(said, InputWarning, stacklevel=2)
+        warn_user(f"{path}: {line_ends} in quotation marks, inside of {documents}; {NO_QUOTING}")
 
 
 @contextmanager

@@ -10,7 +10,6 @@ from __future__ import annotations
 import glob
 import os
 import re
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from una_fast.arrays import StringTable
 from una_fast.corpus.files import COMPRESSIONS, File, csv_rows, has_quotes, json_rows, parquet_rows, text_lines
 from una_fast.corpus.remote import address_in, as_input_errors, failed, remote_files
 from una_fast.corpus.source import BATCH_ROWS, Reading, Source, arrow_blocks, blocks_of, encode_row, missing_column
-from una_fast.errors import InputError, InputWarning, counted
+from una_fast.errors import InputError, counted, warn_user
 from una_fast.storage import is_saved
 
 Reader = Callable[[File, Reading], Iterator[StringTable]]
@@ -141,7 +140,7 @@ def _file_sources(path: str, reading: Reading) -> list[Source]:
         raise InputError(f"{shown}: {f'unknown kind of file; known are {KNOWN}' if files else missing}")
     if others := [file for file in files if not _reader_of(file.name)]:
         left_out = f"{counted(len(others), 'file')} of an unknown kind left out, the first is {others[0]}"
-        warnings.warn(f"{path}: {left_out}", InputWarning, stacklevel=2)
+        warn_user(f"{path}: {left_out}")
     for file, _ in known:
         if isinstance(file, Path) and not file.is_file():
             raise InputError(f"{file} is not a regular file")

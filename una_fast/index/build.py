@@ -8,7 +8,6 @@ which the words' ids become the terms' ranks. A build in a folder does the same 
 from __future__ import annotations
 
 import logging
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from una_fast._kernels.csr import relabel
 from una_fast.corpus.source import MAX_DOCUMENT_BYTES, Reading
 from una_fast.corpus.word_tokenizers import Split, resolve_tokenizer, tokenizer_name, unsplit_script
 from una_fast.corpus.words import parse_corpus
-from una_fast.errors import InputError, InputWarning, suggests_keywords
+from una_fast.errors import InputError, suggests_keywords, warn_user
 from una_fast.index.index import Index, index_meta, load_index
 from una_fast.index.scores import inverse, rank, score_terms
 from una_fast.parallel import n_cores
@@ -96,7 +95,7 @@ def build_index(
                 "machine, or a folder to build it in"
             ) from error
     if remark := unsplit_script(index.chunks, tokenizer_name(tokenizer)):
-        warnings.warn(remark, InputWarning, stacklevel=2)
+        warn_user(remark)
     return index
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from una_fast.augment.counter_rng import SampleKey
 from una_fast.corpus.source import missing_column
-from una_fast.errors import InputError, InputWarning
+from una_fast.errors import InputError, warn_user
 from una_fast.imports import naming_extras
 
 if TYPE_CHECKING:
@@ -103,12 +102,10 @@ class DrawnByEpoch:
         self._shared[2] += n
         if not self._shared[1] and self._shared[2] > PASSES * self.augmenter.index.n_documents:
             self._shared[1] = 1
-            warnings.warn(
+            warn_user(
                 "more sentences are drawn than the index has: a second pass gets the same negatives, because nothing"
                 f" moves the epoch. For several passes add {type(self).__name__}.callback() to the trainer's callbacks,"
-                " or call set_epoch(EPOCH) before each epoch",
-                InputWarning,
-                stacklevel=3,
+                " or call set_epoch(EPOCH) before each epoch"
             )
 
 

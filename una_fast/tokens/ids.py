@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import operator
 import threading
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ import numpy as np
 
 from una_fast._kernels.ids.emit import pad_rows
 from una_fast.arrays import TOKEN
-from una_fast.errors import InputError, InputWarning
+from una_fast.errors import InputError, warn_user
 from una_fast.imports import import_extra
 from una_fast.parallel import RowThreads, n_cores
 from una_fast.tokens.binding import bind, compare_with_tokenizer
@@ -71,11 +70,9 @@ class TokenIds:
             compare_with_tokenizer(self.sentences, self.terms, index, self.encoder, self._tokenizer)
             self.frame, self.by_word = self.encoder.frame, True
         except NotByWordError as error:
-            warnings.warn(
+            warn_user(
                 f"tokenizer: {error.reason}, so its ids are not made word by word: each text goes through the tokenizer"
-                " itself, which takes 100 us a sentence or more; word by word takes about 1 us",
-                InputWarning,
-                stacklevel=2,
+                " itself, which takes 100 us a sentence or more; word by word takes about 1 us"
             )
             special = np.array(self._tokenizer("")["input_ids"], dtype=TOKEN)  # they stand side by side
             self.frame = frame_of(tokenizer, special, special[:0])
