@@ -6,7 +6,7 @@ For each setting of `Augmenter`, negatives of 10,000 sentences are told from the
 which is trained on one half of the sentences and scored on the other; guessing gives 0.5. A language model of
 words (bigrams and single words, Witten-Bell) of 40,000 other sentences gives the ratio of the perplexities. Texts are
 compared as they are written, and as an uncased BERT reads them: in small letters, with spaces around punctuation.
-Writes bench/results/style.json and docs/style.md; takes about 5 minutes of one core.
+Writes bench/results/style.json and the tables of docs/style.md; takes about 5 minutes of one core.
 
     python -m bench.style ../shared/data/corpora/wiki_large.txt.gz --german UD_German-GSD --chinese UD_Chinese-GSDSimp
 
@@ -33,6 +33,7 @@ from sklearn.linear_model import LogisticRegression
 
 import una_fast
 from bench.evidence.word_classes import SameClass
+from bench.report import write_between_marks
 
 SENTENCES, OTHERS = 10_000, 40_000
 RESULT, PAGE = Path("bench/results/style.json"), Path("docs/style.md")
@@ -58,50 +59,6 @@ FEATURES: dict[str, Callable[[], Any]] = {
         token_pattern=r"\w+|[^\w\s]", ngram_range=(2, 2), lowercase=False, sublinear_tf=True, min_df=2
     ),
 }
-LANGUAGES_HEADER = """
-
-## German and Chinese
-
-Sentences of the dev and test files of the treebanks {folders} (Universal Dependencies), each beside as many
-English sentences of the table above, because the accuracy grows with their number. Beta is 0.3, the default,
-punctuation is kept, and Chinese has `word_tokenizer="rjieba"`. All is compared as written. **spaces** and
-**capitals**: how many there are in a hundred characters of the sentences and of the negatives.
-
-"""
-LANGUAGES_READ = """
-
-With "kept", the negatives of German and Chinese are hidden as well as those of English: Chinese gets no spaces, and
-German has about the capitals of its sentences. With `lowercase=False` nouns come into the place of small words and keep
-their capitals there, so there are too many, and more negatives are told. "paper" gives both languages away.
-"""
-HEADER = """# How well a negative is hidden
-
-If the style of negatives tells them from sentences, an encoder could learn the style in place of the meaning. The
-scores that were measured do not show it: [MASK] in the words' place, which any encoder can tell, gave a higher STS
-average than UNA ([Will it help me?](will-it-help.md)). This table says how well negatives are hidden; `python -m
-bench.style FILE` writes it, here from {corpus}.
-
-- **accuracy** of a logistic regression that tells the negatives of {sentences:,} sentences from the sentences, trained
-  on one half of them and scored on the other. Guessing gives 0.500.
-- **perplexity** of the negatives over the perplexity of the sentences, by a language model of words (bigrams) of
-  {others:,} other sentences.
-- **as read**: in small letters, with spaces around punctuation, as an uncased BERT has it; **as written**: the text.
-
-"""
-
-
-TRIED = """
-
-With beta 0.5 the characters tell because replacements are rare words, drawn from all words of like score: a kind of
-word that is common in text ("the", "city") comes seldom. Tried on 4,000 of the sentences, surface kept, punctuation
-kept, beta 0.5, as written: numbers for numbers and capitalised words for capitalised ones change the accuracy on
-characters from 0.689 to 0.683 and on word bigrams from 0.632 to 0.635, so there is no such option. Draws weighted by
-document frequency in place of the highest tf-idf give 0.589 and 0.675; that is another law than the paper's.
-
-The last rows draw a replacement from words of the same class (`bench/evidence/word_classes.py`: 128 classes by the
-words beside them, of 10,000 sentences). They are better hidden, at 3.2 times the perplexity in place of 5.1, but twenty
-of them beside UNA's read no better: a class holds names, verbs and nouns of like neighbours together.
-"""
 
 
 def as_read(text: str) -> str:
@@ -198,15 +155,6 @@ def table(rows: dict[str, dict[str, float]], first: str = "surface, beta") -> st
     return "\n".join(lines)
 
 
-def page(result: dict[str, Any]) -> str:
-    """The text of docs/style.md."""
-    languages = result["languages"]
-    further = LANGUAGES_HEADER.format(folders=" and ".join(languages["folders"])) + table(
-        languages["rows"], "language, surface"
-    )
-    return HEADER.format(**result) + table(result["rows"]) + TRIED.rstrip() + further + LANGUAGES_READ
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus", type=Path, help="sentences, one a line, .gz")
@@ -236,9 +184,15 @@ def main() -> None:
 
 
 def write(result: dict[str, Any]) -> None:
-    """Write the result and its page."""
+    """Write the result and the two tables of its page."""
     RESULT.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    PAGE.write_text(page(result), encoding="utf-8")
+    for name, made in tables(result).items():
+        write_between_marks(PAGE, [made], name)
+
+
+def tables(result: dict[str, Any]) -> dict[str, str]:
+    """The tables of docs/style.md, by the name of their marks."""
+    return {"settings": table(result["rows"]), "languages": table(result["languages"]["rows"], "language, surface")}
 
 
 if __name__ == "__main__":
