@@ -20,7 +20,8 @@ from train.launch.finish import is_scored
 from train.launch.prepare import build_index_of, resolve_options
 from train.launch.seeds import of_seed, train_seeds
 from train.record.checkpoint import check_resumed, flags_of
-from train.record.folder import RUNS, SUMMARY, is_finished, is_own, old_names, read_json, read_object
+from train.record.folder import DEV as DEV_PREFIX
+from train.record.folder import RUNS, SUMMARY, is_finished, is_own, read_json, read_object
 from train.report.runs import read_evaluation, read_run
 from una_fast.augment.registry import make_augmentation
 
@@ -75,12 +76,15 @@ def training(request: Request, source: Source, cells: Sequence[Cell]) -> Work:
         name=str(Path(run.output).relative_to(request.output)),
         command=f"python -m train.ddp {shlex.join(words_of(OPTIONS.values(), vars(run)))}",
         done=lambda: all(map(is_done, runs)),
-        scores=lambda: {
-            one.seed: old_names(read_run(folder).scores) for folder, one in runs.items() if is_finished(folder)
-        },
+        scores=lambda: {one.seed: scores_of(folder) for folder, one in runs.items() if is_finished(folder)},
         do=lambda: train_seeds(dataclasses.replace(run, resume=is_own(Path(run.output), RUNS))),
         check=lambda: resolve_options(dataclasses.replace(of_seed(run, seeds[0]), evaluate="")),
     )
+
+
+def scores_of(folder: Path) -> dict[str, float]:
+    """The scores of a run by the names of tables.yaml, as fractions."""
+    return {DEV if name.startswith(DEV_PREFIX) else name: score for name, score in read_run(folder).scores.items()}
 
 
 def scoring(request: Request, source: Source, _: Sequence[Cell]) -> Work:

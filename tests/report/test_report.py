@@ -13,7 +13,6 @@ import pytest
 from scipy import stats
 
 from support.run_folders import STS_TASKS, write_evaluation, write_run
-from train.record.folder import old_names
 from train.report.__main__ import main
 from train.report.page import FIGURES, MOST_POINTS, make_page, points
 from train.report.runs import (
@@ -84,9 +83,7 @@ def test_the_scores_of_a_run_are_those_of_its_files(tmp_path: Path) -> None:
         "dev/sts-dev", "dev_last/sts-dev", "STS13", "STS14", "STSBenchmark", "CR",
     }  # fmt: skip
     assert [title(name) for name in some.scores if name.startswith("dev")] == ["sts-dev, best", "sts-dev, last"]
-    names = old_names(some.scores)
-    assert (names["stsb_dev"], names["stsb_dev_last"]) == (0.8, pytest.approx(0.79))
-    lines = [{"step": 5, "dev/sts-dev": 0.7, "stsb_dev": 0.7}, {"step": 9, "dev/sts-dev": None, "stsb_dev": None}]
+    lines = [{"step": 5, "dev/sts-dev": 0.7}, {"step": 9, "dev/sts-dev": None}]
     (some.folder / "metrics.jsonl").write_text("\n".join(map(json.dumps, lines)))
     assert read_run(some.folder).curves["dev"] == {5: 0.7}
 
@@ -153,7 +150,7 @@ def test_damaged_lines_of_metrics_are_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("run.json", '{"settings": {}, "scores": {"stsb_dev": "high"}}'),
+        ("run.json", '{"settings": {}, "scores": {"dev/dev": "high"}}'),
         ("run.json", "{"),
         ("evaluation.json", '{"protocol": {"aggregate": "all", "split": "test"}, "sts": {"STS12": 7}}'),
     ],

@@ -4,28 +4,31 @@ import json
 from pathlib import Path
 from typing import Any
 
+from train.record.folder import dev_name
+
 STS_TASKS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STSBenchmark", "SICKRelatedness")
 
 
 def write_run(folder: Path, score: float, n_steps: int = 20, start: float | None = None, **settings: Any) -> Path:
     """A finished run with dev scores after 10 and 20 steps, `score` the last; start: the score at step 0, if any."""
     folder.mkdir(parents=True)
+    dev = dev_name(settings.get("dev"))
     summary = {
         "status": "finished",
         "settings": {"augment": "none", "seed": 42, "model": "m", "output": str(folder), **settings},
         "resolved": {},
         "corpus": {},
         "resume_fingerprint": {},
-        "scores": {"stsb_dev": score, "stsb_dev_last": score - 0.01},
+        "scores": {f"dev/{dev}": score, f"dev_last/{dev}": score - 0.01},
         "progress": {
             "step": n_steps, "start_score": start, "best_step": n_steps if start is None or score > start else 0,
         },
     }  # fmt: skip
     (folder / "run.json").write_text(json.dumps(summary))
     lines = [metrics_line(step) for step in range(n_steps)]
-    lines += [{"step": 10, "stsb_dev": score - 0.02}, {"step": 20, "stsb_dev": score}]
+    lines += [{"step": 10, f"dev/{dev}": score - 0.02}, {"step": 20, f"dev/{dev}": score}]
     if start is not None:
-        lines.insert(0, {"step": 0, "stsb_dev": start})
+        lines.insert(0, {"step": 0, f"dev/{dev}": start})
     (folder / "metrics.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
     return folder
 

@@ -10,7 +10,7 @@ import warnings
 import pytest
 
 from train.config.command import Command, option, options_of, run_command, words_of
-from train.config.names import OLD, answers
+from train.config.names import answers
 from train.config.run import OPTIONS, compared, make_parser, make_run
 from train.config.run import parse as option_values
 from train.record.checkpoint import check_resumed, flags_of
@@ -137,17 +137,7 @@ def test_what_is_suggested_is_there():
     known = make_parser()._option_string_actions
     for answer in answers().values():
         assert answer.split()[0].rstrip(",") in known or not answer.startswith("--")
-    assert {new.split()[0] for new in OLD.values()} <= {*known}
-    assert not {f"--{name}" for name in answers()} & {*known} and not {*OLD} & {*known}
-
-
-@pytest.mark.parametrize("old", OLD)
-def test_an_old_name_warns_and_means_the_new_one(tmp_path, old):
-    (flag, value), new = ([*name.split(), "0.5"][:2] for name in (old, OLD[old]))
-    expected = parse([*NEEDED, "--dev=d", *new])
-    for line in ([*NEEDED, "--dev=d", f"{flag}={value}"], in_file(tmp_path, f"{flag.lstrip('-')}: {value}\ndev: d\n")):
-        with pytest.warns(InputWarning, match=r"is an old name: write --"):
-            assert parse(line) == expected
+    assert not {f"--{name}" for name in answers()} & {*known}
 
 
 def test_a_shell_may_leave_the_folder_of_the_user_to_the_program(tmp_path, monkeypatch):

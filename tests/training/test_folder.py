@@ -238,8 +238,8 @@ class TestCheckpoint:
 
     def test_lines_after_the_checkpoint_are_written_again(self, tmp_path):
         path = tmp_path / "metrics.jsonl"
-        kept = ['{"step": 0, "stsb_dev": 0.5}', '{"step": 0, "loss": 1}', "[1]", '{"step": 1, "loss": 1}']
-        later = ['{"step": 2, "loss": 1}', '{"step": 2, "stsb_dev": null}', '{"step": 3, "lo']
+        kept = ['{"step": 0, "dev/dev": 0.5}', '{"step": 0, "loss": 1}', "[1]", '{"step": 1, "loss": 1}']
+        later = ['{"step": 2, "loss": 1}', '{"step": 2, "dev/dev": null}', '{"step": 3, "lo']
         path.write_text("\n".join([*kept, *later]))
         cut_metrics(tmp_path, Progress(2, evaluated_step=0))
         assert path.read_text() == "".join(f"{line}\n" for line in kept)
@@ -256,7 +256,7 @@ class TestBest:
 
         def run(step, factor):
             weights = {name: factor * value for name, value in encoder.backbone.state_dict().items()}
-            save_encoder(tmp_path, "best", encoder, tokenizer, {"step": step, "stsb_dev": step / 10}, weights)
+            save_encoder(tmp_path, "best", encoder, tokenizer, {"step": step, "dev_score": step / 10}, weights)
 
         return run
 

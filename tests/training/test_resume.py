@@ -72,7 +72,7 @@ def test_a_run_leaves_what_it_promises(whole):
     assert [line["step"] for line in steps] == list(range(STEPS))
     assert [line["negatives"] for line in steps] == [step % 5 == 0 for step in range(STEPS)]
     assert steps[0]["lr"] == 1e-3 and steps[5]["lr"] == pytest.approx(0.5e-3)
-    assert [line["step"] for line in lines if "stsb_dev" in line] == [0, 4, 8, 10]
+    assert [line["step"] for line in lines if "dev/dev" in line] == [0, 4, 8, 10]
     assert list((whole / "tensorboard").glob("events*"))
 
 

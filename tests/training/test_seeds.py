@@ -82,7 +82,7 @@ def test_the_table_has_mean_and_deviation(finished):
     output, said = finished
     table = json.loads((output / "seeds.json").read_text())
     assert list(table["seeds"]) == ["3", "1", "0"]
-    for name in ("stsb_dev", "STSBenchmark"):
+    for name in ("dev/dev", "STSBenchmark"):
         scores = [scores[name] for scores in table["seeds"].values()]
         assert len(scores) == 3
         assert table["mean"][name] == pytest.approx(statistics.mean(scores))

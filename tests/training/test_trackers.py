@@ -60,7 +60,7 @@ def test_a_stopped_run_goes_on_in_the_same_place(tmp_path, tiny_model, calls, mo
     board = EventAccumulator(str(tmp_path / "run" / "tensorboard"), size_guidance={"scalars": 0}).Reload()
     assert {*board.Tags()["scalars"]} == {*logged[0], *logged[1], "dev/dev"}
     assert [event.step for event in board.Scalars("lr")] == [*range(6)]  # those after the checkpoint once
-    scored = {line["step"]: line["stsb_dev"] for line in lines if "stsb_dev" in line}
+    scored = {line["step"]: line["dev/dev"] for line in lines if "dev/dev" in line}
     assert {event.step: event.value for event in board.Scalars("dev/dev")} == pytest.approx(scored)
     assert [event.value for event in board.Scalars("loss/plain")] == pytest.approx(
         [line["loss"] for line in steps.values() if not line["negatives"]]

@@ -187,7 +187,7 @@ def test_best_loads_everywhere_and_reads_raw_cls(tmp_path, tiny_model):
     assert not torch.equal(last["embeddings.word_embeddings.weight"], model.embeddings.word_embeddings.weight)
     note = json.loads((best / "best.json").read_text())
     run = json.loads((Path(values["output"]) / "run.json").read_text())
-    assert (note["step"], note["stsb_dev"]) == (run["progress"]["best_step"], run["scores"]["stsb_dev"])
+    assert (note["step"], note["dev_score"]) == (run["progress"]["best_step"], run["scores"]["dev/dev"])
     assert 0 < run["this_process"]["share_of_time"]["data"] < 1
 
 

@@ -25,7 +25,7 @@ from os.path import expanduser
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
-from train.config.names import answers, known_flag, today
+from train.config.names import answers, known_flag
 from una_fast.errors import InputError, InputWarning
 from una_fast.imports import missing_package
 
@@ -110,7 +110,6 @@ class Option:
     def _checked_text(self, text: str) -> str:
         if not self.choices:
             return expanduser(text) if self.metavar in PATHS else text  # noqa: PTH111  Path makes "" a "."
-        text = today(self.flag, text)
         if text in self.choices or (":" in text and ":" in "".join(self.choices)):
             return text
         answer = answers().get(f"{self.flag.lstrip('-')}-{text}") or f"choose from {', '.join(self.choices)}"

@@ -1,4 +1,4 @@
-"""Names that a user types and that are not today's: of earlier versions, and of other trainers.
+"""Names that a user types and that other trainers use.
 
 foreign.tsv holds a line an answer: what to write, and behind a tab the names of SimCSE, transformers,
 sentence-transformers, Accelerate and Lightning that it answers, but for those to which it is the nearest name.
@@ -6,28 +6,10 @@ sentence-transformers, Accelerate and Lightning that it answers, but for those t
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection
 from pathlib import Path
 
-from una_fast.errors import InputError, InputWarning, nearest
-
-OLD = {  # of version 0.2 -> today's, for one version
-    "--tie-weight": "--similarity-distillation",
-    "--guard-sigma": "--gate-sigma",
-    "--loss guarded": "--loss gated",
-    "--compile auto": "--compile off",
-    "--surface lower": "--surface kept",
-}
-
-
-def today(flag: str, value: str = "") -> str:
-    """Today's name of a flag, or of a value of a flag; warns of an old one."""
-    written = f"{flag} {value}" if value else flag
-    if written not in OLD:
-        return value or flag
-    warnings.warn(f"{written} is an old name: write {OLD[written]}", InputWarning, stacklevel=2)
-    return OLD[written].split()[-1]
+from una_fast.errors import InputError, nearest
 
 
 def answers() -> dict[str, str]:
@@ -37,13 +19,13 @@ def answers() -> dict[str, str]:
 
 
 def known_flag(flag: str, known: Collection[str]) -> str:
-    """Today's name of a flag. known: the flags that are, with their dashes.
+    """Return `flag` if it is one of `known`, both with their dashes.
 
     Raises:
-        InputError: it is no option; the message says what to write instead.
+        InputError: it is not an option; the message says what to write instead.
     """
-    if (name := today(flag)) in known:
-        return name
+    if flag in known:
+        return flag
     answer = answers().get(flag.lstrip("-").replace("_", "-").lower(), "")
     if answer.split(" ")[0].rstrip(",") in known:
         answer = f"did you mean {answer}?"

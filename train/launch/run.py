@@ -27,18 +27,7 @@ from train.loop.loop import Loop, Saves
 from train.loop.telemetry import Telemetry
 from train.loop.trainer import Trainer, remedy
 from train.record.checkpoint import Progress, check_resumed, first_difference, has_checkpoint, load_checkpoint
-from train.record.folder import (
-    DEV,
-    DEV_LAST,
-    RUN,
-    SUMMARY,
-    dev_name,
-    is_finished,
-    old_names,
-    output_folder,
-    read_json,
-    write_json,
-)
+from train.record.folder import DEV, DEV_LAST, RUN, SUMMARY, dev_name, is_finished, output_folder, read_json, write_json
 from train.record.metrics import peak_memory
 from train.signals import STDERR, handled, is_first_rank, leave_at_once, stop_then_end, tell_user
 from una_fast.errors import InputError, InputWarning, first_line
@@ -170,7 +159,7 @@ def ended(run: Run, loop: Loop) -> dict[str, Any]:
     progress, name = loop.progress, dev_name(run.dev)
     return {
         "progress": vars(progress),
-        "scores": old_names({DEV + name: progress.best_score, DEV_LAST + name: progress.last_score}),
+        "scores": {DEV + name: progress.best_score, DEV_LAST + name: progress.last_score},
         "this_process": {**loop.telemetry.times(), "peak_memory": peak_memory()},
     }
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from train.config.run import Run
 from train.launch.ranks import EXIT_NOT_PUSHED, is_rank, launch
 from train.record.checkpoint import has_checkpoint
-from train.record.folder import INDEX, RUN, RUNS, SEEDS, is_finished, is_own, old_names, output_folder, write_json
+from train.record.folder import INDEX, RUN, RUNS, SEEDS, is_finished, is_own, output_folder, write_json
 from train.report.runs import Group, kept_start, read_run, score_table
 from train.signals import tell_user
 from una_fast.errors import InputError
@@ -56,10 +56,10 @@ def _write_table(output: Path, folders: Sequence[Path]) -> None:
     group = Group(output.name, [*map(read_run, folders)])
     means = group.compared()
     content = {  # as fractions; the deviation is of the sample, n - 1, and None for one seed
-        "seeds": {str(run.seed): old_names(run.scores) for run in group.runs},
-        "mean": old_names({name: mean.with_it for name, mean in means.items()}),
-        "deviation": old_names({name: mean.deviation if mean.n > 1 else None for name, mean in means.items()}),
-        "n": old_names({name: mean.n for name, mean in means.items()}),
+        "seeds": {str(run.seed): run.scores for run in group.runs},
+        "mean": {name: mean.with_it for name, mean in means.items()},
+        "deviation": {name: mean.deviation if mean.n > 1 else None for name, mean in means.items()},
+        "n": {name: mean.n for name, mean in means.items()},
     }
     write_json(output / SEEDS, content)
     head, rows = score_table([group])

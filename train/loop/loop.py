@@ -128,7 +128,7 @@ class Loop:
         best = self.progress.best_score
         if math.isfinite(score) and (best is None or score > best):
             self.progress = replace(self.progress, best_score=score, best_step=self.progress.step)
-            self.saves.encoder(BEST, {"step": self.progress.step, "stsb_dev": score})
+            self.saves.encoder(BEST, {"step": self.progress.step, "dev_score": score})
 
     def _save(self, finished: bool = False) -> None:
         """Write last/; without dev pairs, or a score of them, the newest encoder also counts as the best."""
@@ -137,7 +137,7 @@ class Loop:
             self.saves.encoder(BEST, {"step": self.progress.step})
         self.saves.last(self.progress, finished)
         if finished:
-            self.saves.encoder(LAST, {"step": self.progress.step, "stsb_dev": self.progress.last_score})
+            self.saves.encoder(LAST, {"step": self.progress.step, "dev_score": self.progress.last_score})
 
 
 class Saves:

@@ -16,7 +16,7 @@ from train.loop.data import Batch
 from train.loop.distributed import StopConsensus
 from train.loop.trainer import Step, Trainer, learning_rate
 from train.record.checkpoint import Progress
-from train.record.folder import DEV, METRICS, dev_name, old_names
+from train.record.folder import DEV, METRICS, dev_name
 from train.record.metrics import AsyncLossReader, Bar, cut_metrics
 from train.record.trackers import start_trackers
 from train.signals import STDERR
@@ -101,7 +101,7 @@ class Telemetry:
         """Record the dev score of a state of the run."""
         score = at.last_score
         assert score is not None
-        self._write({"step": at.step, **old_names({self._dev: score if math.isfinite(score) else None})})
+        self._write({"step": at.step, self._dev: score if math.isfinite(score) else None})
         self._track("log", {self._dev: score}, at.step)
         self.say(f"step {at.step}: dev Spearman {score:.4f}{' (best so far)' if at.best_step == at.step else ''}")
 

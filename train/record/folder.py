@@ -23,7 +23,6 @@ BEST, LAST, TENSORBOARD, INDEX = "best", "last", "tensorboard", "index"
 POINTER = f"{LAST}/checkpoint.json"
 RUN, RUNS, COMPARISON = "train.ddp", "train.ddp --seeds", "train.compare"  # as marks name them
 DEV, DEV_LAST = "dev/", "dev_last/"  # before the name of the dev file: the score of best/, and after the last step
-OLD_DEV = {"stsb_dev": DEV, "stsb_dev_last": DEV_LAST}  # whole names up to version 0.2
 
 
 @contextmanager
@@ -143,14 +142,6 @@ def partial_folder(path: Path) -> Iterator[Path]:
 def dev_name(file: str | None) -> str:
     """What the scores on a dev file are called, after their prefix: the file's name without its endings."""
     return Path(file or "dev").name.split(".")[0]
-
-
-def old_names(scores: Mapping[str, Any]) -> dict[str, Any]:
-    """Scores by name, and those on a dev file under their names up to version 0.2 too."""
-    return {
-        **scores,
-        **{old: scores[name] for old, begin in OLD_DEV.items() for name in scores if name.startswith(begin)},
-    }
 
 
 def _encoded(content: Mapping[str, Any]) -> bytes:

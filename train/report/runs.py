@@ -18,7 +18,7 @@ import numpy as np
 
 from train.config.run import compared
 from train.evaluation.tasks.registry import KINDS, TASKS, measures, suite
-from train.record.folder import DEV, DEV_LAST, EVALUATION, METRICS, OLD_DEV, SUMMARY, dev_name, read_json
+from train.record.folder import DEV, DEV_LAST, EVALUATION, METRICS, SUMMARY, dev_name, read_json
 from una_fast.errors import InputError
 
 STS_AVERAGE = KINDS["sts"].average
@@ -53,22 +53,21 @@ def read_run(folder: Path, name: str | None = None) -> RunRecord:
     try:
         settings = dict(summary["settings"])
         scores, dev = _defined(summary.get("scores", {})), dev_name(settings.get("dev"))
-        scores = {OLD_DEV[name] + dev if name in OLD_DEV else name: score for name, score in scores.items()}
         scores |= _defined({DEV_START + dev: summary.get("progress", {}).get("start_score")})
         scores |= read_evaluation(evaluation) if evaluation.is_file() else {}
-        return RunRecord(name or folder.name, folder, settings, summary, _read_curves(folder / METRICS), scores)
+        return RunRecord(name or folder.name, folder, settings, summary, _read_curves(folder / METRICS, dev), scores)
     except UNREADABLE as error:
         files = f"{SUMMARY}, {METRICS} or {EVALUATION}"
         raise InputError(f"{folder}: {files} cannot be read: {error!r:.200}") from error
 
 
-def _read_curves(path: Path) -> dict[str, dict[int, float]]:
-    """The curves of metrics.jsonl. Lines that cannot be read are left out: a kill cuts the last one short."""
+def _read_curves(path: Path, dev: str) -> dict[str, dict[int, float]]:
+    """The curves of metrics.jsonl, without lines that a kill has cut short. dev: the name of the dev file."""
     curves: dict[str, dict[int, float]] = {}
     for line in path.read_bytes().splitlines() if path.is_file() else ():
         with suppress(*UNREADABLE):
             record = json.loads(line)
-            step, names = record.pop("step"), {"stsb_dev": "dev", "loss": LOSSES[bool(record.get("negatives"))]}
+            step, names = record.pop("step"), {DEV + dev: "dev", "loss": LOSSES[bool(record.get("negatives"))]}
             for name, value in _defined(record).items():
                 curves.setdefault(names.get(name, name), {})[step] = value
     return curves

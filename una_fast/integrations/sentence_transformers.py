@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import inspect
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -76,7 +75,7 @@ class ViewsLoss(nn.Module):
         negative_views: how often a negative is encoded, each time under another dropout mask; by default as the
             attribute `negative_views` of `loss` says (2 for `pairs` and `decoupled`), else once.
         similarity_distillation: weight of `una_fast.losses.similarity_distillation` that is added, which keeps
-            similarities near those of the frozen copy; 0 for none. `tie_weight` is its name of before version 0.3.
+            similarities near those of the frozen copy; 0 for none.
         gather_across_devices: compare with the rows of all ranks instead of the rank's own. Then N ranks give the loss
             of one rank with all their batches, as in `train.ddp`; all ranks need batches of one size.
         options: further arguments of `loss`.
@@ -97,9 +96,6 @@ class ViewsLoss(nn.Module):
         **options: Any,
     ):
         super().__init__()
-        if "tie_weight" in options:
-            warnings.warn("ViewsLoss: tie_weight is now similarity_distillation", FutureWarning, stacklevel=2)
-            similarity_distillation = options.pop("tie_weight")
         if alpha < 0:
             raise InputError(f"alpha={alpha}: must be at least 0, where 0 is never; the paper takes 5")
         if not similarity_distillation >= 0:
