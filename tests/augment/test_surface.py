@@ -16,7 +16,7 @@ from support.alphabet import text
 from support.surface import write_kept
 from support.tokenizer_families import bert_uncased, roberta, training_lines
 from una_fast import InputError
-from una_fast.augment import surface
+from una_fast.augment import id_writers
 from una_fast.augment.counter_rng import SampleKey
 
 LINES = training_lines()[:200]
@@ -64,7 +64,7 @@ def test_after_an_interrupted_call_the_ids_are_right(index, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(una._surface._units._encoder, "encode", interrupted)
+        patch.setattr(una._id_writer._units._encoder, "encode", interrupted)
         with pytest.raises(KeyboardInterrupt):
             una.negative_ids(range(50, 150))
     for epoch in range(3):
@@ -106,13 +106,13 @@ def test_the_table_of_strings_stays_within_its_bytes(index, monkeypatch):
     una, bounded = (una_fast.Augmenter(index, tokenizer=roberta(), beta=0.6, n_jobs=1) for _ in range(2))
     rows, of_a_batch, forgotten = range(32), 32 * 40 * 100, 0
     for epoch in range(12):
-        monkeypatch.setattr(surface, "MOST_BYTES", 2**26)
-        expected, before = una.negative_ids(rows, epoch), bounded._surface._units.n_bytes
-        monkeypatch.setattr(surface, "MOST_BYTES", 10_000)
+        monkeypatch.setattr(id_writers, "MOST_BYTES", 2**26)
+        expected, before = una.negative_ids(rows, epoch), bounded._id_writer._units.n_bytes
+        monkeypatch.setattr(id_writers, "MOST_BYTES", 10_000)
         assert torch.equal(bounded.negative_ids(rows, epoch)["input_ids"], expected["input_ids"])
-        forgotten += bounded._surface._units.n_bytes < before
-        assert bounded._surface._units.n_bytes < 10_000 + of_a_batch
-    assert forgotten > 1 and una._surface._units.n_bytes > 20_000
+        forgotten += bounded._id_writer._units.n_bytes < before
+        assert bounded._id_writer._units.n_bytes < 10_000 + of_a_batch
+    assert forgotten > 1 and una._id_writer._units.n_bytes > 20_000
 
 
 @pytest.mark.parametrize("kind", ["kept", "paper"])
@@ -148,9 +148,8 @@ def test_few_rows_are_left_for_the_tokenizer():
     groups = [words[i : i + 5] for i in range(0, len(words) - 5, 5)]
     lines = ["The {}, a {} of {}, was seen ({} and {}).".format(*group) for group in groups]
     una = una_fast.Augmenter(una_fast.build_index(lines), tokenizer=roberta(), keep_punctuation=True, radius=10)
-    rows, left = np.arange(len(lines)), np.ones(len(lines), dtype=np.uint8)
-    una._surface.fill(una._kernel, rows, SampleKey(), *np.empty((2, len(lines), 32), dtype=np.int64), left)
-    assert not left.any()
+    batch = np.empty((2, len(lines), 32), dtype=np.int64)
+    assert not una._id_writer.write(np.arange(len(lines)), SampleKey(), *batch).any()
 
 
 def test_an_added_token_that_a_negative_happens_to_spell_is_one():
@@ -195,12 +194,6 @@ def test_with_nothing_replaced_a_negative_is_its_sentence(index):
     rows = np.array([row for row in range(len(index)) if index.words(row) and not changed & {*index.words(row)}])
     assert una.negatives(rows) == [index[row] for row in rows.tolist()]
     assert torch.equal(una.negative_ids(rows)["input_ids"], una.tokens.anchor_ids(rows)["input_ids"])
-
-
-def test_the_old_surface_lower_warns_and_means_kept(index):
-    with pytest.warns(FutureWarning, match='surface="lower" means "kept"'):
-        una = una_fast.Augmenter(index, surface="lower")
-    assert una.negatives([3, 4]) == una_fast.Augmenter(index).negatives([3, 4])
 
 
 def test_time_is_linear_in_the_length_of_a_sentence(index):

@@ -88,8 +88,6 @@ def test_sets_of_draws_differ_and_set_0_is_the_default(augmentation):
     assert texts[0] == augmentation.augment(TEXTS)
     assert texts[0] != texts[1] != texts[2]
     assert augmentation.explain(TEXTS[5], 2, sample_index=1).to_dict()
-    with pytest.warns(FutureWarning, match="draw_set is called sample_index"):
-        assert augmentation.texts(rows, draw_set=1) == sets[1]
     for wrong in (-1, 2**64, "a", None):
         with pytest.raises(InputError, match="sample_index="):
             augmentation.texts([0], sample_index=wrong)

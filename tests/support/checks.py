@@ -190,8 +190,8 @@ def check_token_writes(terms, first_terms, rows, length, pads_left):
     placed = table if first_terms is None else table.followed_by(ragged(first_terms))
     input_ids, attention_mask = np.full((2, len(rows), length), -7)
     writer = TermTokens(placed, len(terms), Frame(np.array([101]), np.array(suffix), 9, pads_left))
-    kernel, left = RowKernel(words, 0, writer), np.ones(len(rows), dtype=np.uint8)  # changes no word
-    kernel.token_ids(np.arange(len(rows)), 0, input_ids, attention_mask, left)
+    kernel = RowKernel(words, 0)  # changes no word
+    left = kernel.token_ids(np.arange(len(rows)), 0, 0, writer, input_ids, attention_mask)
     for i, row in enumerate(rows):
         spelled = [(first_terms or terms)[t] if k == 0 else terms[t] for k, t in enumerate(row)]
         assert left[i] == ([] in spelled[:length])  # only a whole text can tell the ids of a term without any

@@ -120,9 +120,9 @@ def test_out_is_filled_and_returned(tokens):
     [
         (lambda out: out.pop("token_type_ids"), r"out: has \['attention_mask', 'input_ids'\], and this tokenizer's"),
         (lambda out: out.update(input_ids=out["input_ids"].int()), r"out\['input_ids'\]: is torch.int32"),
-        (lambda out: out.update(attention_mask=torch.zeros(2, 31).long()), r"of shape \(2, 31\) on cpu, and needed"),
-        (lambda out: out.update(input_ids=torch.zeros(32, 2).long().T), "contiguous and on the CPU"),
-        (lambda out: out.update(input_ids=out["input_ids"].to("meta")), "contiguous and on the CPU"),
+        (lambda out: out.update(attention_mask=torch.zeros(2, 31).long()), r"of shape \(2, 31\) on cpu, must be"),
+        (lambda out: out.update(input_ids=torch.zeros(32, 2).long().T), "contiguous, on the CPU"),
+        (lambda out: out.update(input_ids=out["input_ids"].to("meta")), "contiguous, on the CPU"),
     ],
 )
 def test_an_out_that_does_not_fit_is_refused(tokens, change, message):

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, get_origin,
 import numpy as np
 
 from una_fast._kernels.draws.rows import RowKernel
-from una_fast._kernels.ids.emit import TermTokens
 from una_fast.arrays import RaggedArray
-from una_fast.augment.counter_rng import CounterRNG, SampleKey, seed_of, takes_draw_set
+from una_fast.augment.counter_rng import CounterRNG, SampleKey, seed_of
+from una_fast.augment.id_writers import IdWriter, KeptIds, TermIds, WholeTexts
 from una_fast.augment.rows import Rows, read_rows
 from una_fast.augment.settings import KeptWords
-from una_fast.augment.surface import QUOTES, KeptSurface
+from una_fast.augment.surface import QUOTES, KeptSurface, PaperSurface, Surface
 from una_fast.corpus.word_tokenizers import word_tokenizer
 from una_fast.errors import InputError
 from una_fast.index.index import Index
-from una_fast.tokens.ids import TokenIds, checked_rows, token_tensors
+from una_fast.tokens.ids import TokenIds, checked_rows
 
 if TYPE_CHECKING:
     import torch
@@ -38,36 +38,33 @@ class TextAugmentation(ABC):
     The draws are independent of batch, order, threads, processes and ranks, as `Augmenter` says.
 
     Attributes:
-        kept_words: The words that stay. A sentence of such words alone has no negative.
+        kept_words: The words that are never replaced. A sentence of only such words has no negative.
         tokens: The sub-words of the index, None without a tokenizer.
     """
 
     kept_words = KeptWords()
 
     def __init__(self, index: Index, *, tokenizer: Any = None, n_jobs: int | None = None, **settings: Any):
+        """settings: further arguments of the subclass' constructor, with which a copy of the object is made."""
         self._settings = {**settings, "tokenizer": tokenizer, "n_jobs": n_jobs}
         self.index = index
         self.tokens = None if tokenizer is None else TokenIds(index, tokenizer, n_jobs)
         self._documents = Rows(index.terms, index.chunks, index.sentences, index.word_ids)
         self._split = word_tokenizer(index.word_tokenizer, index.lowercase)
+        self._id_writer: IdWriter = WholeTexts()
 
     @abstractmethod
     def _texts(self, source: Rows, rows: np.ndarray, key: SampleKey) -> list[str]:
         """The augmented `rows`, int64 (B,), of `source`: of the documents, or of any text."""
 
-    def _fill(self, rows: np.ndarray, key: SampleKey, input_ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
-        """Fill both, int64 (B, L), by documents; returns the lines that the tokenizer has to encode: here all."""
-        return np.arange(len(rows))
-
     def _read(self, sentences: Iterable[str]) -> Rows:
         return read_rows(sentences, self.index, self._split)
 
-    @takes_draw_set
     def augment(self, sentences: Iterable[str], epoch: int = 0, *, sample_index: int = 0) -> list[str]:
-        """The augmented text of each sentence; blank text gives "".
+        """Augment each sentence; blank text gives "".
 
         Args:
-            sentences: any text; it may hold words that the index does not.
+            sentences: any text; the index need not contain its words.
             epoch: draws differ from epoch to epoch.
             sample_index: draws differ from index to index: 0, 1, 2, ... give several texts per sentence and epoch.
 
@@ -77,13 +74,11 @@ class TextAugmentation(ABC):
         key, source = SampleKey(epoch, sample_index), self._read(sentences)
         return self._texts(source, np.arange(len(source.words)), key)
 
-    @takes_draw_set
     def texts(self, rows: RowNumbers, epoch: int = 0, *, sample_index: int = 0) -> list[str]:
-        """The augmented text of each document in `rows`, integers (B,); a blank document gives ""."""
+        """Augment each document in `rows`, integers (B,); a blank document gives ""."""
         rows = checked_rows(rows, self.index.n_documents)
         return self._texts(self._documents, rows, SampleKey(epoch, sample_index))
 
-    @takes_draw_set
     def token_ids(
         self,
         rows: RowNumbers,
@@ -93,13 +88,13 @@ class TextAugmentation(ABC):
         *,
         sample_index: int = 0,
     ) -> dict[str, torch.Tensor]:
-        """The token ids of `texts(rows, epoch)`, equal to the tokenizer's on that text, cut and padded.
+        """The token ids of `texts(rows, epoch)`, equal to the tokenizer's on that text, truncated and padded.
 
         Args:
             rows: integers (B,), documents of the index.
             epoch: draws differ from epoch to epoch.
-            max_length: tokens a row, L, special tokens included; at least one more than these. A text that is cut may
-                lose all that was changed in it: give a larger L where that is little.
+            max_length: tokens per row, L, special tokens included; at least one more than these. Truncation can remove
+                every replacement of a long text.
             out: tensors to fill, as an earlier call returned them; new ones if None.
             sample_index: draws differ from index to index.
 
@@ -109,13 +104,19 @@ class TextAugmentation(ABC):
         Raises:
             InputError: no tokenizer was given, a row is out of range, or `out` does not fit.
         """
-        if self.tokens is None:
+        if (tokens := self.tokens) is None:
             raise InputError(f"token_ids needs a tokenizer: {type(self).__name__}(index, tokenizer=AutoTokenizer...)")
-        rows, key = checked_rows(rows, self.index.n_documents), SampleKey(epoch, sample_index)
-        out = token_tensors(len(rows), max_length, self.tokens, out)
-        lines = self._fill(rows, key, out["input_ids"].numpy(), out["attention_mask"].numpy())
-        if len(lines):
-            self.tokens.write_texts(self._texts(self._documents, rows[lines], key), lines, out)
+        rows, out = tokens.checked_batch(rows, max_length, out)
+        ids, mask, key = out["input_ids"].numpy(), out["attention_mask"].numpy(), SampleKey(epoch, sample_index)
+        needs_tokenizer = np.empty(len(rows), dtype=bool)
+
+        def write(part: slice) -> None:
+            needs_tokenizer[part] = self._id_writer.write(rows[part], key, ids[part], mask[part])
+
+        tokens.threads.run(write, len(rows), ROWS_A_THREAD)
+        if needs_tokenizer.any():
+            lines = np.flatnonzero(needs_tokenizer)
+            tokens.write_texts(self._texts(self._documents, rows[lines], key), lines, out)
         return out
 
     def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> Any:
@@ -157,51 +158,44 @@ class Edited:
 
 
 class KernelAugmentation(TextAugmentation):
-    """An augmentation whose rows a compiled kernel draws, which threads share.
+    """An augmentation whose rows a compiled kernel draws, on several threads.
 
-    A subclass says by `_kernel_of` which kernel; what that reads it sets before it calls this constructor. surface: of
-    its texts: "kept", or "paper" for each word as the index has it, with spaces between.
+    Args:
+        index: the corpus.
+        make_kernel: makes the kernel that draws rows of the documents or of any text, as int32 ids; V + k is unseen
+            word k.
+        surface: of the texts, "kept", or "paper" for each word as the index has it, with spaces between.
+        tokenizer, n_jobs, settings: as in `TextAugmentation`.
     """
 
-    def __init__(self, index: Index, surface: str, **settings: Any):
-        super().__init__(index, surface=surface, **settings)
-        tokens = self._by_word = self.tokens if self.tokens is not None and self.tokens.by_word else None
-        self._surface = KeptSurface(index, self._documents, tokens) if surface == "kept" else None
-        self._term_tokens = None  # with which the kernel itself writes the ids of what it draws
-        if tokens is not None and self._surface is None:
-            self._term_tokens = TermTokens(tokens.terms, index.n_terms, tokens.frame)
-        self._kernel = self._kernel_of(self._documents)
-
-    @abstractmethod
-    def _kernel_of(self, source: Rows) -> RowKernel:
-        """Draws rows of `source`, as int32 ids; V + k is unseen word k."""
+    def __init__(
+        self,
+        index: Index,
+        make_kernel: Callable[[Rows], RowKernel],
+        *,
+        surface: str,
+        tokenizer: Any,
+        n_jobs: int | None,
+        **settings: Any,
+    ):
+        super().__init__(index, surface=surface, tokenizer=tokenizer, n_jobs=n_jobs, **settings)
+        self._make_kernel, self._kernel = make_kernel, make_kernel(self._documents)
+        kept = KeptSurface(index, self._documents) if surface == "kept" else None
+        self._surface: Surface = kept or PaperSurface()
+        if self.tokens is not None and self.tokens.by_word:
+            self._id_writer = (
+                KeptIds(self._kernel, self.tokens, kept, self._documents)
+                if kept
+                else TermIds(self._kernel, self.tokens, index.n_terms)
+            )
 
     def _draw(self, source: Rows, rows: np.ndarray, key: SampleKey) -> RaggedArray:
         """int32 ids of the augmented `rows` of `source`."""
-        kernel = self._kernel if source is self._documents else self._kernel_of(source)
+        kernel = self._kernel if source is self._documents else self._make_kernel(source)
         return RaggedArray(*kernel.terms(rows, key.epoch, key.sample_index))
 
     def _texts(self, source: Rows, rows: np.ndarray, key: SampleKey) -> list[str]:
-        return self._written(source, rows, self._draw(source, rows, key))
-
-    def _written(self, source: Rows, rows: np.ndarray, drawn: RaggedArray) -> list[str]:
-        """The texts of `drawn`, the ids of the augmented `rows` of `source`."""
-        return self._surface.texts(source, rows, drawn) if self._surface is not None else [*source.spell(drawn)]
-
-    def _fill(self, rows: np.ndarray, key: SampleKey, input_ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
-        """As above; the kernel cannot write some lines, and none if the tokenizer's ids are not made word by word."""
-        left = np.ones(len(rows), dtype=np.uint8)
-
-        def fill(part: slice) -> None:
-            batch = input_ids[part], attention_mask[part], left[part]
-            if self._surface is not None:
-                self._surface.fill(self._kernel, rows[part], key, *batch)
-            else:
-                self._kernel.token_ids(rows[part], key.epoch, *batch, key.sample_index)
-
-        if self._by_word is not None:
-            self._by_word.threads.run(fill, len(rows), ROWS_A_THREAD)
-        return np.flatnonzero(left)
+        return self._surface.texts(source, rows, self._draw(source, rows, key))
 
 
 class WordAugmentation(TextAugmentation):

@@ -6,11 +6,7 @@ The generator is the one of una_fast/_kernels/draws/random.pxd.
 from __future__ import annotations
 
 import operator
-import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
-from typing import ParamSpec, TypeVar
 
 import numpy as np
 import xxhash
@@ -18,9 +14,6 @@ from numpy.typing import NDArray
 
 from una_fast._kernels.draws.random import fill_bits
 from una_fast.errors import InputError
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -40,19 +33,6 @@ class SampleKey:
             if not 0 <= number < 2**64:
                 raise InputError(f"{name}={number}: {what} count from 0 to 2**64 - 1")
             object.__setattr__(self, name, number)
-
-
-def takes_draw_set(method: Callable[P, R]) -> Callable[P, R]:
-    """`method`, to which `sample_index` may be given by the name that it had up to 0.2, with a FutureWarning."""
-
-    @wraps(method)
-    def renamed(*args: P.args, **kwargs: P.kwargs) -> R:
-        if "draw_set" in kwargs:
-            warnings.warn("draw_set is called sample_index", FutureWarning, stacklevel=2)
-            kwargs["sample_index"] = kwargs.pop("draw_set")
-        return method(*args, **kwargs)
-
-    return renamed
 
 
 def integer(name: str, value: int) -> int:

@@ -77,7 +77,7 @@ def explain_words(una: Any, source: Rows, new: np.ndarray, key: SampleKey) -> li
         len(words)
     )[0]
     first = np.arange(len(words)) if config.released else first  # the place whose draw a word has
-    unseen_groups = una._groups_of_unseen(source)
+    unseen_groups = una._unseen_groups(source)
     reasons, explanations = _reasons(config, first, z, p, words, una.kept_words), []
     chosen = draws[first] < p
     if not chosen.any():

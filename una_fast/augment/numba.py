@@ -181,22 +181,24 @@ class NumbaAugmentation(KernelAugmentation):
         draw_row: CFunc,
     ):
         check_arguments(NumbaAugmentation.__init__, index, {"surface": surface})
-        self._draw_row, self._seed = draw_row, integer("seed", seed) % 2**64
-        super().__init__(index, surface, seed=seed, tokenizer=tokenizer, n_jobs=n_jobs, draw_row=draw_row)
-
-    def _kernel_of(self, source: Rows) -> CustomRows:
-        index, n_unseen = self.index, len(source.unseen)
-        tables = [index.idf, index.max_tfidf, index.document_frequency]
-        if n_unseen:
-            rarest = index.max_tfidf[index.document_frequency == index.document_frequency.min()]
-            of_unseen = float(inverse_document_frequency(1, index.n_documents)), np.median(rarest), 1
-            tables = [np.append(table, [value] * n_unseen) for table, value in zip(tables, of_unseen, strict=True)]
-        idf, max_tfidf, frequency = tables
-        law = self._draw_row, self._settings["surface"] == "kept", idf, max_tfidf, frequency, index.n_terms
-        return CustomRows(source.words, *law, self._seed, self._term_tokens, source.keys)
+        make_kernel = partial(custom_rows, index, draw_row, integer("seed", seed) % 2**64, surface == "kept")
+        given: dict[str, Any] = {"surface": surface, "tokenizer": tokenizer, "n_jobs": n_jobs}
+        super().__init__(index, make_kernel, seed=seed, **given, draw_row=draw_row)
 
     def _shown_settings(self) -> dict[str, Any]:
-        return {**super()._shown_settings(), "draw_row": self._draw_row.__qualname__}
+        return {**super()._shown_settings(), "draw_row": self._settings["draw_row"].__qualname__}
+
+
+def custom_rows(index: Index, draw_row: CFunc, seed: int, keeps_length: bool, source: Rows) -> CustomRows:
+    """The kernel that draws rows of `source`. keeps_length: whether `draw_row` must write as many ids as it gets."""
+    n_unseen = len(source.unseen)
+    tables = [index.idf, index.max_tfidf, index.document_frequency]
+    if n_unseen:
+        rarest = index.max_tfidf[index.document_frequency == index.document_frequency.min()]
+        of_unseen = float(inverse_document_frequency(1, index.n_documents)), np.median(rarest), 1
+        tables = [np.append(table, [value] * n_unseen) for table, value in zip(tables, of_unseen, strict=True)]
+    idf, max_tfidf, frequency = tables
+    return CustomRows(source.words, draw_row, keeps_length, idf, max_tfidf, frequency, index.n_terms, seed, source.keys)
 
 
 def _compiled(path: str) -> CFunc:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import xxhash
@@ -41,22 +40,32 @@ ROWS_A_TASK = 2**13  # whose probabilities, 4 MB, stay in the second-level cache
 LARGE_SHARE = 0.5  # of the free memory: a larger table would take the memory of the arrays that it saves reading
 
 
-def make_config(index: Index, settings: Mapping[str, Any], kept: KeptWords) -> SamplingConfig:
-    """What the kernels of an `Augmenter` read: its settings, which are explained there, and the scores of the terms.
+def make_config(
+    index: Index,
+    kept: KeptWords,
+    surface: str,
+    *,
+    beta: float,
+    radius: float | str | None,
+    seed: int,
+    select: str,
+    replace: str,
+    variant: str,
+    same_script: bool,
+) -> SamplingConfig:
+    """Make what the kernels of an `Augmenter` read: its settings, which it explains, and the scores of the terms.
 
-    kept: of the settings `keep_punctuation` and `keep_words`.
+    kept: by the settings `keep_punctuation` and `keep_words`.
 
     Raises:
         InputError: a setting out of its range, or fewer than two terms that are not kept.
     """
-    beta, radius = settings["beta"], settings["radius"]
     if not is_number(beta) or not 0 <= beta <= 1:  # NaN fails too
         raise InputError(f"beta={beta!r}: give a number in [0, 1], a mean probability; the paper takes 0.5")
-    fixed = _fixed_terms(index, settings["variant"], kept)
-    keeps_script = settings["same_script"] and settings["surface"] == "kept"
+    fixed = _fixed_terms(index, variant, kept)
     ranks = resolve_radius(radius, index.n_terms)
     widest = min(2 * ranks + 1, index.n_terms)
-    if radius is not None and settings["replace"] != "random" and widest * WIDE > index.n_terms:
+    if radius is not None and replace != "random" and widest * WIDE > index.n_terms:
         warn_user(
             f"radius={radius!r}: a window holds up to {widest:,} of the {index.n_terms:,} terms, so replacements need "
             'not be of like importance: give radius="1%", or give no radius'
@@ -67,11 +76,11 @@ def make_config(index: Index, settings: Mapping[str, Any], kept: KeptWords) -> S
         unseen_idf=float(inverse_document_frequency(1, index.n_documents)),
         beta=beta,
         radius=ranks,
-        seed=integer("seed", settings["seed"]) % 2**64,
-        released=settings["variant"] == "released",
-        random_select=settings["select"] == "random",
-        random_replace=settings["replace"] == "random",
-        groups=term_groups(index.terms, fixed, keeps_script),
+        seed=integer("seed", seed) % 2**64,
+        released=variant == "released",
+        random_select=select == "random",
+        random_replace=replace == "random",
+        groups=term_groups(index.terms, fixed, keeps_script=same_script and surface == "kept"),
     )
 
 

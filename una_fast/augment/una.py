@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import operator
-import warnings
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from una_fast._kernels.draws.negatives import Negatives
 from una_fast._kernels.draws.probability import replacement_probabilities
-from una_fast.augment.base import KernelAugmentation, TextAugmentation, check_arguments
-from una_fast.augment.counter_rng import SampleKey, takes_draw_set
+from una_fast.augment.base import KernelAugmentation, RowNumbers, check_arguments
+from una_fast.augment.counter_rng import SampleKey
 from una_fast.augment.explain import Explanation, explain_words
 from una_fast.augment.rows import Rows
 from una_fast.augment.settings import KeptWords, grouped, kept_probabilities, make_config, scripts_of
 from una_fast.errors import InputError, counted, suggests_keywords, warn_user
 from una_fast.index.index import Index
+
+if TYPE_CHECKING:
+    import torch
 
 
 class Augmenter(KernelAugmentation):
@@ -66,7 +69,6 @@ class Augmenter(KernelAugmentation):
 
     Warns:
         InputWarning: a `radius` was given whose windows hold more than a tenth of the terms.
-        FutureWarning: surface="lower", which means "kept".
     """
 
     @suggests_keywords
@@ -88,17 +90,26 @@ class Augmenter(KernelAugmentation):
         keep_probabilities: bool = True,
         n_jobs: int | None = None,
     ):
-        if surface == "lower":
-            warnings.warn('surface="lower" means "kept": give that, or "paper"', FutureWarning, stacklevel=2)
-            surface = "kept"
+        law: dict[str, Any] = {"beta": beta, "radius": radius, "seed": seed, "select": select, "replace": replace}
+        law |= {"variant": variant, "same_script": same_script}
+        given: dict[str, Any] = {"surface": surface, "keep_punctuation": keep_punctuation}
+        given |= {"keep_probabilities": keep_probabilities}
+        check_arguments(Augmenter.__init__, index, law | given)
         if variant == "released":
-            surface = "paper"
-        given = {name: value for name, value in locals().items() if name not in ("self", "index", "__class__")}
-        check_arguments(Augmenter.__init__, index, given)
-        self.kept_words = KeptWords.of(keep_punctuation, keep_words, index.lowercase)
-        self._config = make_config(index, given, self.kept_words)
-        self._groups = np.unique(self._config.groups)
-        super().__init__(index, **{**given, "keep_words": self.kept_words.words})
+            given["surface"] = "paper"
+        kept = KeptWords.of(keep_punctuation, keep_words, index.lowercase)
+        config = make_config(index, kept, given["surface"], **law)
+        unseen_groups = partial(groups_of_unseen, kept, np.unique(config.groups))
+        is_mapped = keep_probabilities and tokenizer is not None
+
+        def make_kernel(source: Rows) -> Negatives:
+            of_index = is_mapped and source.keys is None
+            weighted = kept_probabilities(index, config, n_jobs) if of_index else None
+            return Negatives(source.words, config, weighted, source.keys, unseen_groups(source))
+
+        given |= {"keep_words": kept.words, "tokenizer": tokenizer, "n_jobs": n_jobs}
+        super().__init__(index, make_kernel, **law, **given)
+        self.kept_words, self._config, self._unseen_groups = kept, config, unseen_groups
         self._warn_of_divided_words()
 
     def _warn_of_divided_words(self) -> None:
@@ -109,15 +120,21 @@ class Augmenter(KernelAugmentation):
             said = f"{counted(len(divided), 'word')} kept nowhere: to this index {word!r} is {words}: give those"
             warn_user(f"keep_words: {said}")
 
-    def _kernel_of(self, source: Rows) -> Negatives:
-        weighted, groups = None, self._groups_of_unseen(source)
-        if source is self._documents and self._by_word is not None and self._settings["keep_probabilities"]:
-            weighted = kept_probabilities(self.index, self._config, self._settings["n_jobs"])
-        return Negatives(source.words, self._config, self._term_tokens, weighted, source.keys, groups)
+    def negatives(self, rows: RowNumbers, epoch: int = 0, *, sample_index: int = 0) -> list[str]:
+        """`texts`, by its name in UNA: the negative of each document in `rows`, integers (B,)."""
+        return self.texts(rows, epoch, sample_index=sample_index)
 
-    # names of UNA for two methods of every augmentation
-    negatives = TextAugmentation.texts
-    negative_ids = TextAugmentation.token_ids
+    def negative_ids(
+        self,
+        rows: RowNumbers,
+        epoch: int = 0,
+        max_length: int = 32,
+        out: dict[str, torch.Tensor] | None = None,
+        *,
+        sample_index: int = 0,
+    ) -> dict[str, torch.Tensor]:
+        """`token_ids`, by its name in UNA: the ids of the negatives, torch.int64 (B, L), L = `max_length`."""
+        return self.token_ids(rows, epoch, max_length, out, sample_index=sample_index)
 
     @property
     def radius(self) -> int:
@@ -140,12 +157,11 @@ class Augmenter(KernelAugmentation):
             raise InputError(f"{term!r} is not a term of the index, which has {self.index.n_terms:,}")
         return self._config.window(term_id)
 
-    @takes_draw_set
     def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> Explanation:
         """Why each word of `augment([sentence], epoch)` was replaced or kept; prints as a table."""
         source, row, key = self._read([sentence]), np.zeros(1, dtype=np.int64), SampleKey(epoch, sample_index)
         drawn = self._draw(source, row, key)
-        return Explanation(explain_words(self, source, drawn.values, key), *self._written(source, row, drawn))
+        return Explanation(explain_words(self, source, drawn.values, key), *self._surface.texts(source, row, drawn))
 
     def _shown_settings(self) -> dict[str, Any]:
         n_kept = len(self.kept_words.words)
@@ -153,9 +169,10 @@ class Augmenter(KernelAugmentation):
 
     def _weigh(self, source: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """For each word the place where its term stands first, int32 (T,), its tf-idf and p, both float64 (T,)."""
-        return replacement_probabilities(self._config, source.words, self._groups_of_unseen(source))
+        return replacement_probabilities(self._config, source.words, self._unseen_groups(source))
 
-    def _groups_of_unseen(self, source: Rows) -> np.ndarray:
-        """uint8, the group of each unseen word of `source`: as `term_groups`, and ANY if no term has its script."""
-        words = [*source.unseen]
-        return grouped(scripts_of(words), self.kept_words.among(words), self._groups)
+
+def groups_of_unseen(kept: KeptWords, drawn: np.ndarray, source: Rows) -> np.ndarray:
+    """uint8, the group of each unseen word of `source`: as `term_groups`, and ANY if it is not one of `drawn`."""
+    words = [*source.unseen]
+    return grouped(scripts_of(words), kept.among(words), drawn)

@@ -10,7 +10,6 @@ import numpy as np
 from una_fast.errors import InputError
 from una_fast.imports import naming_extras
 from una_fast.integrations.datasets import DrawnByEpoch
-from una_fast.tokens.ids import token_tensors
 
 with naming_extras("integrations"):
     import torch
@@ -82,6 +81,6 @@ class RowCollator(DrawnByEpoch):
         return una.tokens.anchor_ids(rows, self.max_length)
 
     def _encoded(self, texts: Sequence[str]) -> Ids:
-        batch = token_tensors(len(texts), self.max_length, self.augmenter.tokens)
+        batch = self.augmenter.tokens.tensors(len(texts), self.max_length)
         self.augmenter.tokens.write_texts(texts, np.arange(len(texts)), batch)
         return batch

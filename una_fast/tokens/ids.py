@@ -61,7 +61,10 @@ class TokenIds:
         self._arguments = index, tokenizer, n_jobs
         self.threads = RowThreads(n_cores(n_jobs))
         self.has_token_type_ids = "token_type_ids" in tokenizer.model_input_names
-        self._index = index
+        self._index, self._n_documents = index, index.n_documents
+        self._names = ["input_ids", "attention_mask"] + ["token_type_ids"] * self.has_token_type_ids
+        torch = import_extra("torch")
+        self._new, self._int64 = torch.empty, torch.int64
         self._tokenizer, self._lock = _copied(tokenizer), threading.Lock()
         self.by_word = False
         try:
@@ -104,8 +107,7 @@ class TokenIds:
         Returns:
             "input_ids", "attention_mask" and, where the tokenizer has them, "token_type_ids": int64 (B, L).
         """
-        checked = checked_rows(rows, self._index.n_documents)
-        batch = token_tensors(len(checked), max_length, self, out)
+        checked, batch = self.checked_batch(rows, max_length, out)
         if not self.by_word:
             texts = [self._index.sentence(row) for row in checked.tolist()]
             self.write_texts(texts, np.arange(len(texts)), batch)
@@ -118,6 +120,51 @@ class TokenIds:
 
         self.threads.run(fill, len(checked), ROWS_A_THREAD)
         return batch
+
+    def checked_batch(
+        self,
+        rows: Sequence[int] | np.ndarray | torch.Tensor,
+        max_length: int,
+        out: dict[str, torch.Tensor] | None = None,
+    ) -> tuple[np.ndarray, dict[str, torch.Tensor]]:
+        """Check the arguments of a batch of rows of the index.
+
+        Returns:
+            rows: int64 (B,), a copy; out: its tensors, int64 (B, L) on the CPU, as `tensors` makes them.
+
+        Raises:
+            InputError: a row out of range, a `max_length` without room for one sub-word, or an `out` that does not fit.
+        """
+        checked = checked_rows(rows, self._n_documents)
+        return checked, self.tensors(len(checked), max_length, out)
+
+    def tensors(self, n_rows: int, max_length: int, out: dict[str, torch.Tensor] | None = None) -> dict[str, Any]:
+        """The tensors of a batch, `out` after a check or new ones: torch.int64 (n_rows, max_length) on the CPU.
+
+        "input_ids" and "attention_mask" are to be filled; "token_type_ids", where the tokenizer has them, are zeros.
+
+        Raises:
+            InputError: a `max_length` without room for one sub-word, or an `out` that does not fit.
+        """
+        least = self.frame.n_special + 1
+        if operator.index(max_length) < least:
+            raise InputError(
+                f"max_length={max_length}: {least - 1} special tokens and a sub-word need at least {least}"
+            )
+        if out is None:
+            out = {name: self._new((n_rows, max_length), dtype=self._int64) for name in self._names}
+        elif {*out} != {*self._names}:
+            raise InputError(f"out: has {sorted(out)}, and this tokenizer's batches have {sorted(self._names)}")
+        for name, tensor in out.items():
+            is_right = tensor.dtype == self._int64 and tensor.shape == (n_rows, max_length)
+            if not is_right or tensor.device.type != "cpu" or not tensor.is_contiguous():
+                raise InputError(
+                    f"out[{name!r}]: is {tensor.dtype} of shape {tuple(tensor.shape)} on {tensor.device}, must be "
+                    f"torch.int64 of {(n_rows, max_length)}, contiguous, on the CPU (pinned or not): or give no `out`"
+                )
+        if self.has_token_type_ids:
+            out["token_type_ids"].numpy().fill(0)  # torch's zero_ wakes threads that then spin beside the kernel's
+        return out
 
     def write_texts(self, texts: Sequence[str], rows: np.ndarray, batch: dict[str, torch.Tensor]) -> None:
         """Write `texts`, each encoded whole (100 us a text), to the `rows` of a batch of int64 (B, L).
@@ -165,35 +212,3 @@ def checked_rows(rows: Sequence[int] | np.ndarray | torch.Tensor, n_documents: i
             f"rows: {given[at]} (at position {at}) is not a row of the index; use 0 to {n_documents - 1:,}"
         )
     return array
-
-
-def token_tensors(
-    n_rows: int, max_length: int, tokens: TokenIds, out: dict[str, torch.Tensor] | None = None
-) -> dict[str, torch.Tensor]:
-    """The tensors of a batch, `out` after a check or new ones: int64 (n_rows, max_length) on the CPU.
-
-    "input_ids" and "attention_mask" are to be filled; "token_type_ids", where the tokenizer has them, are zeros.
-
-    Raises:
-        InputError: a `max_length` without room for one sub-word, or an `out` that does not fit.
-    """
-    least = tokens.frame.n_special + 1
-    if operator.index(max_length) < least:
-        raise InputError(f"max_length={max_length}: {least - 1} special tokens and a sub-word need at least {least}")
-    names = ["input_ids", "attention_mask"] + ["token_type_ids"] * tokens.has_token_type_ids
-    if out is None:
-        torch = import_extra("torch")
-        out = {name: torch.empty((n_rows, max_length), dtype=torch.int64) for name in names}
-    elif set(out) != set(names):
-        raise InputError(f"out: has {sorted(out)}, and this tokenizer's batches have {sorted(names)}")
-    for name, tensor in out.items():
-        is_right = str(tensor.dtype) == "torch.int64" and tensor.shape == (n_rows, max_length)
-        if not is_right or tensor.device.type != "cpu" or not tensor.is_contiguous():
-            raise InputError(
-                f"out[{name!r}]: is {tensor.dtype} of shape {tuple(tensor.shape)} on {tensor.device}, and needed is "
-                f"torch.int64 of {(n_rows, max_length)}, contiguous and on the CPU (pinned memory is); or give no `out`"
-            )
-    if tokens.has_token_type_ids:
-        types = out["token_type_ids"].numpy()  # torch's zero_ wakes threads that then spin beside the kernel's
-        tokens.threads.run(lambda part: types[part].fill(0), n_rows, ROWS_A_THREAD)
-    return out

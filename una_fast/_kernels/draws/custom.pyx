@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t, uintptr_t
 from una_fast.errors import InputError
 
 from una_fast._kernels.draws.rows cimport RowKernel, Workspace
-from una_fast._kernels.ids.emit cimport RECORD, TermTokens
+from una_fast._kernels.ids.emit cimport RECORD
 from una_fast._kernels.prefetch cimport una_prefetch
 
 ctypedef int64_t (*DrawRow)(const int32_t* ids, int64_t n, uint64_t key, const double* idf, const double* max_tfidf,
@@ -18,7 +18,7 @@ cdef enum:
 cdef class CustomRows(RowKernel):
     """Rows that a function of the user draws.
 
-    words, seed, tokens, numbers: of `RowKernel`; function: numba's CFunc; keeps_length: whether it must write as many
+    words, seed, numbers: of `RowKernel`; function: numba's CFunc; keeps_length: whether it must write as many
     ids as it gets; idf, max_tfidf: float64, document_frequency: int64, of all ids in `words`; n_terms: V, the first id
     that is none of the index. A call raises InputError if the function returns or writes a number out of its bounds.
     """
@@ -32,17 +32,14 @@ cdef class CustomRows(RowKernel):
     cdef int64_t n_terms
 
     def __init__(self, words, function, bint keeps_length, idf, max_tfidf, document_frequency, int64_t n_terms,
-                 uint64_t seed, TermTokens tokens=None, numbers=None):
-        RowKernel.__init__(self, words, seed, tokens, numbers, growth=ROOM)
+                 uint64_t seed, numbers=None):
+        RowKernel.__init__(self, words, seed, numbers, growth=ROOM)
         self.function, self.draw = function, <DrawRow><uintptr_t>function.address
         self.keeps_length, self.n_terms = keeps_length, n_terms
         self.idf, self.max_tfidf, self.document_frequency = idf, max_tfidf, document_frequency
 
     cdef int64_t draw_row(self, int64_t row, uint64_t key, int64_t n, int32_t* out, Workspace work) except -1 nogil:
-        cdef const int32_t* records = NULL
         cdef int64_t k, length
-        if self.tokens is not None:
-            records = &self.tokens.records[0, 0]
         n = self.indptr[row + 1] - self.indptr[row]  # all words, whatever is needed of the result
         length = self.draw(&self.values[self.indptr[row]], n, key, &self.idf[0], &self.max_tfidf[0],
                            &self.document_frequency[0], self.n_terms, out)
@@ -54,8 +51,8 @@ cdef class CustomRows(RowKernel):
             if out[k] < 0 or out[k] >= self.idf.shape[0]:
                 with gil:
                     self.refuse(f"wrote the id {out[k]}, and those of terms are 0 to {self.n_terms - 1}")
-            if records != NULL:
-                una_prefetch(records + RECORD * <int64_t>out[k])
+            if work.records != NULL:
+                una_prefetch(work.records + RECORD * <int64_t>out[k])
         return length
 
     cdef int refuse(self, str what) except -1:

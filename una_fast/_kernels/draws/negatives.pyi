@@ -3,7 +3,6 @@ from typing import Any
 
 from una_fast._kernels.draws.probability import SamplingConfig
 from una_fast._kernels.draws.rows import RowKernel
-from una_fast._kernels.ids.emit import TermTokens
 class Negatives(RowKernel):
     config: SamplingConfig
-    def __init__(self, words: Any, config: SamplingConfig, tokens: TermTokens | None = ..., weighted: Any = ..., numbers: Any = ..., unseen_groups: Any = ...) -> None: ...
+    def __init__(self, words: Any, config: SamplingConfig, weighted: Any = ..., numbers: Any = ..., unseen_groups: Any = ...) -> None: ...

@@ -21,7 +21,7 @@ from una_fast._kernels.draws.probability cimport fill_probabilities, group_of, i
 from una_fast._kernels.draws.probability import id_bits
 from una_fast._kernels.draws.random cimport LAST_NUMBER, TRIES, below, draw64, unit
 from una_fast._kernels.draws.rows cimport RowKernel, Workspace
-from una_fast._kernels.ids.emit cimport RECORD, TermTokens
+from una_fast._kernels.ids.emit cimport RECORD
 from una_fast._kernels.prefetch cimport una_prefetch
 
 cdef enum:
@@ -32,7 +32,7 @@ cdef enum:
 cdef class Negatives(RowKernel):
     """Makes the negatives of rows of words with the scores and settings in `config`.
 
-    words, tokens, numbers: of `RowKernel`; an id V + k is unseen word k. weighted: uint32 (T,), all words
+    words, numbers: of `RowKernel`; an id V + k is unseen word k. weighted: uint32 (T,), all words
     of an index with their probabilities (see `probability.fill_weighted`); None: the probabilities of each row are
     computed, which makes the same draws. unseen_groups: uint8, the group of each unseen word, needed if the config has
     groups.
@@ -43,29 +43,25 @@ cdef class Negatives(RowKernel):
     cdef const uint8_t[::1] unseen_groups
     cdef int id_bits
 
-    def __init__(self, words, SamplingConfig config, TermTokens tokens=None, weighted=None, numbers=None,
-                 unseen_groups=None):
-        RowKernel.__init__(self, words, config.seed, tokens, numbers)
+    def __init__(self, words, SamplingConfig config, weighted=None, numbers=None, unseen_groups=None):
+        RowKernel.__init__(self, words, config.seed, numbers)
         self.config, self.id_bits = config, id_bits(config.scores.shape[0])
         self.weighted, self.unseen_groups = weighted, unseen_groups
         self.n_ids = config.idf.shape[0]
         if numbers is not None:  # any text
             self.n_ids = max(self.n_ids, np.max(words.values, initial=0) + 1)
         if weighted is not None:
-            self.read_first = weighted.view(np.int32)
+            self.prefetch_source = weighted.view(np.int32)
 
     cdef int64_t draw_row(self, int64_t row, uint64_t key, int64_t n, int32_t* out, Workspace work) except -1 nogil:
         cdef const int32_t* ids = &self.values[self.indptr[row]]
-        cdef const int32_t* records = NULL
         cdef int32_t* chosen = &work.chosen[0]
         cdef int64_t k, length, n_chosen = -1
         cdef bint one_at_least = self.config.random_select and not self.config.released
-        if self.tokens is not None:
-            records = &self.tokens.records[0, 0]
         if self.weighted is not None and n <= LONGEST_CHOICE:
             n_chosen = choose(&self.weighted[self.indptr[row]], self.id_bits, key, n, &work.row[0], out, chosen)
             if n_chosen >= one_at_least:
-                replace_chosen(self.config, records, key, &work.row[0], n, &work.z[0], chosen, n_chosen, out, None)
+                replace_chosen(self.config, work.records, key, &work.row[0], n, &work.z[0], chosen, n_chosen, out, None)
                 return n
         memcpy(out, ids, n * sizeof(int32_t))
         length = self.indptr[row + 1] - self.indptr[row]
@@ -75,7 +71,7 @@ cdef class Negatives(RowKernel):
         if n_chosen == 0 and one_at_least:
             n_chosen = choose_one(self.config, key, ids, &work.first[0], &work.p[0], length, n, chosen,
                                   self.unseen_groups)
-        replace_chosen(self.config, records, key, ids, n, &work.z[0], chosen, n_chosen, out, self.unseen_groups)
+        replace_chosen(self.config, work.records, key, ids, n, &work.z[0], chosen, n_chosen, out, self.unseen_groups)
         if not self.config.released:
             for k in range(n):
                 out[k] = out[work.first[k]]

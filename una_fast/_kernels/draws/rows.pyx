@@ -6,7 +6,7 @@ first-level cache when the next stage reads it, and the cache misses of the rows
 For a new way to augment, derive a class from `RowKernel` and define `draw_row`, which draws one row.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
 import numpy as np
@@ -21,7 +21,7 @@ from una_fast._kernels.draws.random cimport row_key, stream_key
 cdef int64_t ALL_WORDS = np.iinfo(np.int64).max
 cdef enum:
     BLOCK = 16  # rows of a block; the times with 8 to 64 rows were within 5 %, 1 row is 1.5 times slower
-    MOST_ANNOUNCED = 64  # words of a row that are prefetched; the processor sees by itself that a longer row goes on
+    MOST_PREFETCHED = 64  # words of a row that are prefetched; the processor sees by itself that a longer row goes on
 
 
 cdef class Workspace:
@@ -29,8 +29,8 @@ cdef class Workspace:
 
     longest_row: the most words that a row has; growth: the most words that a word can become; n_ids: of `latest`.
 
-    terms, ends: the augmented rows, row i being ``terms[ends[i]:ends[i + 1]]``; line: the sub-words of one row; the
-    others are of one row too, for `draw_row`.
+    terms, ends: the augmented rows, row i being ``terms[ends[i]:ends[i + 1]]``; line: the sub-words of one row;
+    records: those of the terms, which `draw_row` prefetches, or NULL; the others are scratch of `draw_row` for a row.
     """
 
     def __init__(self, int64_t longest_row, int64_t growth, int64_t n_ids):
@@ -47,16 +47,15 @@ cdef class Workspace:
 cdef class RowKernel:
     """Augments rows of words; a subclass defines how. Threads may share one object: each call has its own `Workspace`.
 
-    words: `RaggedArray` int32, the term ids of each row, in an index or of any text; seed: of all draws; tokens: the
-    sub-words of the terms, which `token_ids` alone needs; numbers: uint64 (N,), what stands for each row in its draws,
-    None: its place among the rows. growth: the most words that a word can become; read_first: int32 (T,), what
-    `draw_row` reads of each word first.
+    words: `RaggedArray` int32, the term ids of each row, in an index or of any text; seed: of all draws; numbers: uint64
+    (N,), replaces the row number in the draws, None: the number itself; growth: the most words that a word can become.
+    A subclass may set prefetch_source, int32 (T,): the array of which `draw_row` reads each word first.
     """
 
-    def __init__(self, words, uint64_t seed, TermTokens tokens=None, numbers=None, int64_t growth=1):
+    def __init__(self, words, uint64_t seed, numbers=None, int64_t growth=1):
         cdef int64_t row
-        self.values, self.indptr, self.seed, self.tokens = words.values, words.indptr, seed, tokens
-        self.read_first, self.numbers, self.growth, self.workspaces = self.values, numbers, growth, []
+        self.values, self.indptr, self.seed = words.values, words.indptr, seed
+        self.prefetch_source, self.numbers, self.growth, self.workspaces = self.values, numbers, growth, []
         for row in range(self.indptr.shape[0] - 1):
             self.longest_row = max(self.longest_row, self.indptr[row + 1] - self.indptr[row])
 
@@ -67,28 +66,32 @@ cdef class RowKernel:
         except IndexError:
             return Workspace(self.longest_row, self.growth, self.n_ids)
 
-    def token_ids(self, const int64_t[::1] rows, uint64_t epoch, int64_t[:, ::1] input_ids,
-                  int64_t[:, ::1] attention_mask, unsigned char[::1] left, uint64_t sample_index=0):
+    def token_ids(self, const int64_t[::1] rows, uint64_t epoch, uint64_t sample_index, TermTokens tokens,
+                  int64_t[:, ::1] input_ids, int64_t[:, ::1] attention_mask):
         """Fill `input_ids` and `attention_mask`, int64 (B, L), with the augmented rows of `rows`, int64 (B,).
 
-        left: uint8 (B,), filled with 1 for the rows whose ids are more than the ids of their terms in order, else 0.
+        Returns bool (B,): whether only the tokenizer can encode a row, because it contains a term without sub-words.
         """
         cdef int64_t begin = 0, stop, k, n_terms, width = input_ids.shape[1]
         cdef uint64_t key = stream_key(self.seed, epoch, sample_index)
         cdef Workspace work = self.take_workspace()
         if work.line.shape[0] != width + RECORD:
             work.line = on_own_lines(width + RECORD, np.int32)
+        work.records = &tokens.records[0, 0]
+        needs_tokenizer = np.empty(rows.shape[0], dtype=bool)
+        cdef uint8_t[::1] flags = needs_tokenizer.view(np.uint8)
         with nogil:
             while begin < rows.shape[0]:
                 stop = min(begin + BLOCK, rows.shape[0])
                 self.draw_block(rows, begin, stop, key, width, work)  # no term takes less than a column
-                write_rows(self.tokens, &work.terms[0], &work.ends[0], stop - begin, &work.line[0], width,
+                write_rows(tokens, &work.terms[0], &work.ends[0], stop - begin, &work.line[0], width,
                            &input_ids[begin, 0], &attention_mask[begin, 0])
                 for k in range(stop - begin):
                     n_terms = work.ends[k + 1] - work.ends[k]
-                    left[begin + k] = self.tokens.holds_empty(&work.terms[work.ends[k]], n_terms)
+                    flags[begin + k] = tokens.has_empty(&work.terms[work.ends[k]], n_terms)
                 begin = stop
         self.workspaces.append(work)
+        return needs_tokenizer
 
     def terms(self, const int64_t[::1] rows, uint64_t epoch, uint64_t sample_index=0):
         """The terms of the augmented rows of `rows`, int64 (B,): (values int32, indptr int64 (B + 1,)).
@@ -98,6 +101,7 @@ cdef class RowKernel:
         cdef int64_t begin = 0, stop, k, end = 0, capacity = 1
         cdef uint64_t key = stream_key(self.seed, epoch, sample_index)
         cdef Workspace work = self.take_workspace()
+        work.records = NULL
         for k in range(rows.shape[0]):
             capacity += self.growth * (self.indptr[rows[k] + 1] - self.indptr[rows[k]])
         values, indptr = np.empty(capacity, dtype=np.int32), np.zeros(rows.shape[0] + 1, dtype=np.int64)
@@ -129,7 +133,7 @@ cdef class RowKernel:
         key: `stream_key` of the seed, epoch and sample index; most_words: that a row needs.
         """
         cdef int64_t k, row, n, end = 0
-        self.announce(rows, stop, most_words)
+        self.prefetch_block(rows, stop, most_words)
         for k in range(stop - begin):
             row = rows[begin + k]
             n = min(self.indptr[row + 1] - self.indptr[row], most_words)
@@ -140,17 +144,17 @@ cdef class RowKernel:
             work.ends[k + 1] = end
         return 0
 
-    cdef int announce(self, const int64_t[::1] rows, int64_t begin, int64_t most_words) except -1 nogil:
+    cdef int prefetch_block(self, const int64_t[::1] rows, int64_t begin, int64_t most_words) except -1 nogil:
         """Prefetch the words of the block that starts at rows[begin], and the bounds of the block after that one.
 
         As many words for each row, whatever its length: a loop to the end of the row would be mispredicted.
         """
-        cdef int64_t row, k, n = rows.shape[0], n_words = min(most_words, MOST_ANNOUNCED)
+        cdef int64_t row, k, n = rows.shape[0], n_words = min(most_words, MOST_PREFETCHED)
         if self.values.shape[0] == 0:
             return 0
         for row in range(begin, min(begin + BLOCK, n)):
             for k in range(0, n_words + 15, 16):
-                una_prefetch(&self.read_first[0] + self.indptr[rows[row]] + min(k, n_words - 1))
+                una_prefetch(&self.prefetch_source[0] + self.indptr[rows[row]] + min(k, n_words - 1))
         for row in range(min(begin + BLOCK, n), min(begin + 2 * BLOCK, n)):
             una_prefetch(&self.indptr[rows[row]])
         return 0

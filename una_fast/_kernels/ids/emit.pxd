@@ -21,7 +21,7 @@ cdef class TermTokens:
     cdef int64_t first  # the record of term 0 as the first word of a text
     cdef bint some_are_empty
     cdef readonly Frame frame
-    cdef bint holds_empty(self, const int32_t* terms, int64_t n) noexcept nogil
+    cdef bint has_empty(self, const int32_t* terms, int64_t n) noexcept nogil
 
 
 cdef void write_rows(TermTokens tokens, const int32_t* terms, const int64_t* bounds, int64_t n_rows, int32_t* line,

@@ -63,7 +63,7 @@ cdef class TermTokens:
         self.records, self.values, self.first, self.frame = pack(terms), terms.values, len(terms) - n, frame
         self.some_are_empty = len(terms.empty_rows()) > 0
 
-    cdef bint holds_empty(self, const int32_t* terms, int64_t n) noexcept nogil:
+    cdef bint has_empty(self, const int32_t* terms, int64_t n) noexcept nogil:
         """Whether one of the n terms of a text has no sub-words."""
         cdef int64_t k
         if self.some_are_empty:

@@ -11,7 +11,7 @@ LOWER: Any
 UPPER: Any
 TITLE: Any
 UNKNOWN: Any
-fill_rows: Any  # (written: Written, subwords: Subwords, numbers: NDArray[np.int32], unit_ids: NDArray[np.int32], unit_bounds: NDArray[np.int64], ids: NDArray[np.uint16] | NDArray[np.int32], id_bounds: NDArray[np.int64], rows: NDArray[np.int64], frame: Frame, input_ids: NDArray[np.int64], attention_mask: NDArray[np.int64], left: NDArray[np.uint8])
+fill_rows: Any  # (written: Written, subwords: Subwords, numbers: NDArray[np.int32], unit_ids: NDArray[np.int32], unit_bounds: NDArray[np.int64], ids: NDArray[np.uint16] | NDArray[np.int32], id_bounds: NDArray[np.int64], rows: NDArray[np.int64], frame: Frame, input_ids: NDArray[np.int64], attention_mask: NDArray[np.int64])
 class Subwords:
     def __init__(self, terms: Any, sizes: Any, cuts: Any, alike: Any) -> None: ...
 class Written:

@@ -11,8 +11,6 @@ from libc.string cimport memcmp, memcpy
 
 import numpy as np
 
-from una_fast._kernels.cache_lines import on_own_lines
-
 from una_fast._kernels.ids.emit cimport Frame
 
 ctypedef fused small_id:
@@ -419,28 +417,30 @@ cdef inline int64_t opening(const uint8_t* word, int64_t n) noexcept nogil:
 
 def fill_rows(Written written, Subwords subwords, const int32_t[::1] numbers, const int32_t[::1] unit_ids,
               const int64_t[::1] unit_bounds, const small_id[::1] ids, const int64_t[::1] id_bounds,
-              const int64_t[::1] rows, Frame frame, int64_t[:, ::1] input_ids, int64_t[:, ::1] attention_mask,
-              uint8_t[::1] left):
-    """Fill line i of both outputs, int64 (B, L), with the negative of rows[i] that `written` holds.
+              const int64_t[::1] rows, Frame frame, int64_t[:, ::1] input_ids, int64_t[:, ::1] attention_mask):
+    """Fill line i of both outputs, int64 (B, L), with the negative of rows[i] that `written` contains.
 
-    left: uint8 (B,), filled with 1 for the lines whose ids cannot be made of pieces, else 0. numbers: int32, of each
-    unit: unit u has the sub-words ``unit_ids[unit_bounds[k]:unit_bounds[k + 1]]`` with k = numbers[u]; none: only a
-    whole text can tell them; ids, id_bounds: the sub-words of the sentences of the index.
+    numbers: int32, of each unit: unit u has the sub-words ``unit_ids[unit_bounds[k]:unit_bounds[k + 1]]`` with
+    k = numbers[u]; none: they depend on the whole text; ids, id_bounds: the sub-words of the sentences of the index.
+    Returns bool (B,): whether only the tokenizer can encode a line.
     """
     cdef int64_t i, p, k, n, end, number, width = input_ids.shape[1], room = width - frame.n_special
     cdef const int32_t* source
-    cdef int32_t[::1] line = on_own_lines(width, np.int32)
+    # of at least 2 KB, which malloc takes from an arena of the thread: no other thread writes to its cache lines
+    cdef int32_t[::1] line = np.empty(max(width, 512), dtype=np.int32)
+    needs_tokenizer = np.empty(rows.shape[0], dtype=bool)
+    cdef uint8_t[::1] flags = needs_tokenizer.view(np.uint8)
     with nogil:
         for i in range(rows.shape[0]):
-            end, left[i] = 0, written.stops[i] < 0
+            end, flags[i] = 0, written.stops[i] < 0
             for p in range(written.ends[i], written.ends[i + 1]):
-                if left[i] or end >= room:
+                if flags[i] or end >= room:
                     break
                 number = written.pieces[p, 1]
                 if written.pieces[p, 0] >= 0:
                     k, n = id_bounds[rows[i]] + written.pieces[p, 0], number
-                    left[i] = k + n > id_bounds[rows[i] + 1]
-                    n = 0 if left[i] else min(n, room - end)
+                    flags[i] = k + n > id_bounds[rows[i] + 1]
+                    n = 0 if flags[i] else min(n, room - end)
                     for k in range(k, k + n):
                         line[end] = ids[k]
                         end += 1
@@ -451,8 +451,9 @@ def fill_rows(Written written, Subwords subwords, const int32_t[::1] numbers, co
                 else:
                     k = unit_bounds[numbers[number]]
                     n, source = unit_bounds[numbers[number] + 1] - k, &unit_ids[0] + k
-                    left[i] = n == 0
+                    flags[i] = n == 0
                 n = min(n, room - end)
                 memcpy(&line[end], source, n * sizeof(int32_t))
                 end += n
-            frame.write(&line[0], 0 if left[i] else end, &input_ids[i, 0], &attention_mask[i, 0], width)
+            frame.write(&line[0], 0 if flags[i] else end, &input_ids[i, 0], &attention_mask[i, 0], width)
+    return needs_tokenizer
