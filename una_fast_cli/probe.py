@@ -55,8 +55,20 @@ def load_encode(name: str) -> Callable[[list[str]], Any]:
         InputError: sentence-transformers is not installed, or cannot load the encoder.
     """
     kind = import_extra("sentence_transformers").SentenceTransformer
+    from transformers import PreTrainedModel
+
+    from train.encoder.pretrained import load_pretrained, quiet
+
+    quiet()
     try:
-        return kind(name).encode
+        model = kind(name)
+        network = next((module for module in model.modules() if isinstance(module, PreTrainedModel)), None)
+        if network and Path(name).is_dir() and not network.config.is_encoder_decoder:
+            # sentence-transformers fills in random weights where a checkpoint has other names
+            network.load_state_dict(load_pretrained(str(network.name_or_path)).network.state_dict(), strict=False)
+        return model.encode
+    except InputError:
+        raise
     except Exception as error:  # it raises exceptions of many types for files that are missing or damaged
         raise InputError(f"model {name}: sentence-transformers cannot load it: {first_line(error)}") from error
 

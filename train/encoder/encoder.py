@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,12 +21,12 @@ import xxhash
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import AutoModel, AutoModelForMaskedLM
+from transformers import AutoModelForMaskedLM
 from transformers.activations import ACT2FN
 
 from train.encoder.cpu import use_cpu_layers
 from train.encoder.pooling import AUTO, DEFAULT_POOLING, OF_TRAINING, POOLINGS, Head
-from train.encoder.pretrained import Modules, from_pretrained, lacks_pooler, load_config, read_modules
+from train.encoder.pretrained import Modules, load_pretrained, read_modules
 from una_fast.augment.counter_rng import CounterRNG
 from una_fast.errors import InputError, first_line
 
@@ -116,10 +115,10 @@ def load_mlm_head(name: str, config: Any, words: Tensor, seed: int, trust: bool 
         nn.init.normal_(head.dense.weight, std=0.02)
         nn.init.zeros_(head.dense.bias)
         try:
-            model, info = from_pretrained("weights", AutoModelForMaskedLM, name, trust, output_loading_info=True)
+            loaded = load_pretrained(name, trust=trust, kind=AutoModelForMaskedLM)
         except InputError:  # transformers has no such head for this kind of model
             return head
-    saved = {key: value.float() for key, value in model.state_dict().items() if key not in info["missing_keys"]}
+    saved = {key: value.float() for key, value in loaded.network.state_dict().items() if key not in loaded.missing}
     for dense, norm, bias in NAMES:
         names = {"dense.weight": f"{dense}.weight", "dense.bias": f"{dense}.bias", "norm.weight": f"{norm}.weight",
                  "norm.bias": f"{norm}.bias", "bias": bias}  # fmt: skip
@@ -248,20 +247,15 @@ def load_encoder(
     pooling, head: values of --pooling and --head. device: the kind of device that it will be moved to. with_mlm: it
     also has the masked-language-model head.
     """
-    layout, config = read_modules(name, OF_TRAINING.get(pooling, AUTO)), load_config(name, dropout, trust)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)  # for weights that the checkpoint lacks
-        backbone, info = from_pretrained("weights", AutoModel, name, trust, config=config, output_loading_info=True)
-    backbone = backbone.float()
-    if lacks_pooler(info) and "add_pooling_layer" in signature(type(backbone)).parameters:
-        backbone.pooler = None  # a random one would look like the checkpoint's in best/
+    layout, loaded = read_modules(name, OF_TRAINING.get(pooling, AUTO)), load_pretrained(name, dropout, trust)
+    backbone = loaded.network.float()
     with_head = head_of(POOLINGS[layout.pooling].in_training, head) == "mlp"
     ready_mask = device == "cuda" and takes_ready_mask(backbone)
     encoder = SentenceEncoder(backbone, seed, layout, with_head, ready_mask).train()
     use_cpu_layers(encoder)
     _freeze_unused(encoder)
     if with_mlm:
-        encoder.mlm = load_mlm_head(name, config, encoder.words.weight, seed, trust)
+        encoder.mlm = load_mlm_head(name, loaded.config, encoder.words.weight, seed, trust)
     return encoder
 
 

@@ -10,18 +10,23 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, cast
 
-from transformers import AutoConfig, AutoTokenizer
+import torch
+from transformers import AutoConfig, AutoModel, AutoTokenizer
+from transformers.modeling_utils import load_state_dict
 from transformers.utils import logging as hf_logging
 from transformers.utils.hub import cached_file
 
 from train.encoder.pooling import AUTO, DEFAULT_POOLING, OF_MODULES, POOLINGS
-from una_fast.errors import InputError, first_line
+from una_fast.errors import InputError, InputWarning, first_line
 
+WRAPPED = re.compile(r"(?:(?:module|_orig_mod)\.)+")  # what DDP and torch.compile put before the names of weights
 HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")  # the form of a model's name on the hub
 # names in the configurations of encoders: of BERT, DistilBERT, ModernBERT, GPT-2 and others
 HIDDEN_DROPOUTS = ("hidden_dropout_prob", "dropout", "embedding_dropout", "mlp_dropout", "resid_pdrop", "embd_pdrop")
@@ -59,7 +64,8 @@ def from_pretrained(what: str, kind: Any, name: str, trust: bool = False, **kwar
     """
     is_folder = Path(name).is_dir()
     try:
-        return kind.from_pretrained(name, trust_remote_code=trust, **kwargs)
+        source = None if "state_dict" in kwargs else name
+        return kind.from_pretrained(source, trust_remote_code=trust, **kwargs)
     except Exception as error:  # transformers raises a dozen types for files that are missing, cut short or wrong
         if "trust_remote_code" in str(error):
             raise InputError(
@@ -71,29 +77,95 @@ def from_pretrained(what: str, kind: Any, name: str, trust: bool = False, **kwar
         raise InputError(f"model {name}: no {what} {where} that can be read{here}: {first_line(error)}") from error
 
 
-def lacks_pooler(info: Mapping[str, Any]) -> bool:
-    """Whether a checkpoint has no weights of a pooler, by what `from_pretrained` says of its loading."""
-    return any(".pooler." in f".{key}" for key in info["missing_keys"])  # before transformers 5 as "bert.pooler."
+class Pretrained(NamedTuple):
+    """A model with the weights of its checkpoint.
+
+    missing: weights that the checkpoint lacks, of a pooler or of the head of `kind`; they are random.
+    """
+
+    config: Any
+    network: Any
+    missing: frozenset[str]
+
+    @property
+    def has_pooler(self) -> bool:
+        """Whether the model and its checkpoint have a pooler."""
+        in_file = not any(".pooler." in f".{key}" for key in self.missing)  # "bert.pooler." before transformers 5
+        return in_file and getattr(self.network, "pooler", None) is not None
 
 
-def load_config(name: str, dropout: float, trust: bool = False) -> Any:
-    """The encoder's configuration, with `dropout` in hidden states and attention.
+def load_pretrained(name: str, dropout: float | None = None, trust: bool = False, kind: Any = AutoModel) -> Pretrained:
+    """Load a model from a folder or the hub: the only place where weights are read.
+
+    A pooler that the checkpoint lacks is left out of the model if its class allows that. Prefixes that torch.compile
+    and DDP put before the names of weights are removed, with an InputWarning.
+
+    Args:
+        name: folder or hub name.
+        dropout: as for `load_config`.
+        trust: run Python code that comes with the model.
+        kind: AutoModel, or a class that puts a head on it.
+
+    Raises:
+        InputError: files are missing or damaged, or the checkpoint and the configuration differ in the weights of the
+            encoder; the message names the weights.
+    """
+    config = load_config(name, dropout, trust)
+    options = {"config": config, "output_loading_info": True, "ignore_mismatched_sizes": True}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)  # for weights that the checkpoint lacks
+        network, info = from_pretrained("weights", kind, name, trust, **options)
+        if prefixes := {found[0] for found in map(WRAPPED.match, info["unexpected_keys"]) if found}:
+            warnings.warn(
+                f"model {name}: removed {' and '.join(sorted(prefixes))} from the names of its weights, which "
+                "torch.compile or DDP put there",
+                InputWarning,
+                stacklevel=2,
+            )
+            weights = {WRAPPED.sub("", key): value for key, value in _checkpoint(name).items()}
+            network, info = from_pretrained("weights", type(network), name, state_dict=weights, **options)
+    base = network.base_model
+    prefix, parts = f"{base.base_model_prefix}.", {key.partition(".")[0] for key in base.state_dict()}
+    for what, keys in (
+        ("lacks", info["missing_keys"]),
+        ("has other shapes than its config.json says of", [key for key, *_ in info["mismatched_keys"]]),
+        ("has weights that its config.json has no place for:", info["unexpected_keys"]),
+    ):
+        tops = {key: key.removeprefix(prefix).partition(".")[0] for key in sorted(keys)}
+        own = [key for key, top in tops.items() if top != "pooler" and (top in parts or key.startswith(prefix))]
+        if own:
+            more = f" and {len(own) - 3:,} more" if len(own) > 3 else ""
+            raise InputError(
+                f"model {name}: the checkpoint {what} {', '.join(own[:3])}{more}: save the model again with its config"
+            )
+    loaded = Pretrained(config, network, frozenset(info["missing_keys"]))
+    if not loaded.has_pooler and "add_pooling_layer" in signature(type(network)).parameters:
+        network.pooler = None  # a random one would look like the checkpoint's in best/
+    return loaded
+
+
+def _checkpoint(name: str) -> dict[str, Any]:
+    """All weights in the files of a model, which have been fetched."""
+    folder, weights = Path(cast(str, cached_file(name, "config.json"))).parent, {}
+    for file in [*folder.glob("model*.safetensors")] or folder.glob("pytorch_model*.bin"):
+        weights.update(load_state_dict(str(file)))
+    return weights
+
+
+def load_config(name: str, dropout: float | None, trust: bool = False) -> Any:
+    """The encoder's configuration, with `dropout` in hidden states and attention unless it is None.
 
     Raises:
         InputError: there is none, or it is of an encoder with a decoder, such as T5.
     """
     config = from_pretrained("configuration", AutoConfig, name, trust)
-    check_encoder(name, config)
-    for attribute in (*HIDDEN_DROPOUTS, *ATTENTION_DROPOUTS):
-        if hasattr(config, attribute):
-            setattr(config, attribute, dropout)
-    return config
-
-
-def check_encoder(name: str, config: Any) -> None:
-    """Refuse an encoder with a decoder, such as T5."""
     if config.is_encoder_decoder:
         raise InputError(f"model {name}: {config.model_type} is an encoder with a decoder: give an encoder alone")
+    config.return_dict, config.chunk_size_feed_forward = True, 0  # outputs are read by name, for texts of any length
+    for attribute in (*HIDDEN_DROPOUTS, *ATTENTION_DROPOUTS):
+        if dropout is not None and hasattr(config, attribute):
+            setattr(config, attribute, dropout)
+    return config
 
 
 def positions_of(config: Any) -> int | None:
@@ -120,9 +192,9 @@ def load_tokenizer(name: str, trust: bool = False) -> Any:
     return tokenizer
 
 
-def check_embeddings(name: str, tokenizer: Any, trust: bool = False) -> None:
+def check_embeddings(name: str, tokenizer: Any, config: Any) -> None:
     """Refuse a tokenizer with more entries than the model has token embeddings."""
-    entries, embeddings = len(tokenizer), from_pretrained("configuration", AutoConfig, name, trust).vocab_size
+    entries, embeddings = len(tokenizer), getattr(config, "vocab_size", len(tokenizer))
     if entries > embeddings:
         raise InputError(
             f"model {name}: its tokenizer has {entries:,} entries, and the model embeddings of {embeddings:,} tokens: "

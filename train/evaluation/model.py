@@ -17,16 +17,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from transformers import AutoModel
 
 from train.encoder.cpu import use_cpu_layers
 from train.encoder.pooling import AUTO, POOLINGS
 from train.encoder.pretrained import (
     LONGEST,
     Modules,
-    check_encoder,
-    from_pretrained,
-    lacks_pooler,
+    check_embeddings,
+    load_pretrained,
     load_tokenizer,
     quiet,
     read_modules,
@@ -103,15 +101,15 @@ def load_model(
     quiet()
     tokenizer = load_tokenizer(name, trust)
     layout = read_modules(name) if pooling == AUTO else Modules(pooling=pooling)
-    network, info = from_pretrained("weights", AutoModel, name, trust, output_loading_info=True)
-    check_encoder(name, network.config)
-    if pooling == "cls" and (lacks_pooler(info) or getattr(network, "pooler", None) is None):
+    loaded = load_pretrained(name, trust=trust)
+    check_embeddings(name, tokenizer, loaded.config)
+    if pooling == "cls" and not loaded.has_pooler:
         raise InputError(
             f"{name}: pooling 'cls' reads the checkpoint's pooler, and it holds none: use 'cls_before_pooler'"
         )
-    if "token_type_ids" not in signature(network.forward).parameters:  # before transformers 5 an error
+    if "token_type_ids" not in signature(loaded.network.forward).parameters:  # before transformers 5 an error
         tokenizer.model_input_names = [name for name in tokenizer.model_input_names if name != "token_type_ids"]
-    network = network.to(place, DTYPES[precision]).eval()
+    network = loaded.network.to(place, DTYPES[precision]).eval()
     use_cpu_layers(network)
     return EvaluatedModel(name, network, tokenizer, place, layout)
 

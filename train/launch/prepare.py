@@ -139,7 +139,7 @@ def make_index(run: Run) -> Index:
 
         prepare_demo(run)
     tokenizer = load_tokenizer(run.model, run.trust_remote_code)
-    check_embeddings(run.model, tokenizer, run.trust_remote_code)
+    check_embeddings(run.model, tokenizer, load_config(run.model, run.dropout, run.trust_remote_code))
     if is_saved(Path(run.index)):
         index = open_index(run)
         digests = source_digests(sources(run), run.column, run.quoting)

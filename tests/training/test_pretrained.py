@@ -1,0 +1,94 @@
+"""Loading a model: every weight of the encoder is the checkpoint's, or the answer is an error that names it."""
+
+import json
+import shutil
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
+
+from support.small_runs import options, refusal
+from train.encoder.encoder import load_encoder
+from train.encoder.pretrained import load_pretrained, load_tokenizer, quiet
+from train.evaluation.model import load_model
+from train.record.checkpoint import save_encoder
+from una_fast.errors import InputError, InputWarning
+from una_fast_cli.probe import load_encode
+
+WEIGHTS, CONFIG = "model.safetensors", "config.json"
+
+
+@pytest.fixture
+def changed(tmp_path, tiny_model):
+    """A function that copies the model with other names of weights, another configuration, or both."""
+    quiet()
+
+    def change(rename=str, **config):
+        folder = Path(shutil.copytree(tiny_model, tmp_path / "changed"))
+        weights = {rename(name): value for name, value in load_file(folder / WEIGHTS).items()}
+        save_file(weights, folder / WEIGHTS, metadata={"format": "pt"})
+        (folder / CONFIG).write_text(json.dumps(json.loads((folder / CONFIG).read_text()) | config))
+        return folder
+
+    return change
+
+
+@pytest.mark.parametrize("prefix", ["_orig_mod.", "module.", "module._orig_mod.", "_orig_mod.bert."])
+def test_prefixes_of_compile_and_ddp_are_removed_with_a_warning(tmp_path, tiny_model, changed, prefix):
+    folder = changed(lambda name: prefix + name)
+    with pytest.warns(InputWarning, match=f"removed {prefix.removesuffix('bert.')} from the names"):
+        encoder = load_encoder(str(folder), 0.1, 1)
+    with pytest.warns(InputWarning, match="from the names"):
+        evaluated = load_model(str(folder), device="cpu").network.state_dict()
+    with pytest.warns(InputWarning, match="from the names"):
+        probed = load_encode(str(folder))(["a river"])
+    assert (probed == load_encode(str(tiny_model))(["a river"])).all()
+    expected = AutoModel.from_pretrained(tiny_model, add_pooling_layer=False).state_dict()
+    for found in (encoder.backbone.state_dict(), evaluated):
+        assert found.keys() == expected.keys() and all(torch.equal(found[name], expected[name]) for name in expected)
+    save_encoder(tmp_path, "best", encoder, load_tokenizer(str(folder)), {}, encoder.backbone.state_dict())
+    assert load_file(tmp_path / "best" / WEIGHTS).keys() == expected.keys()
+
+
+@pytest.mark.parametrize(
+    ("rename", "config", "said"),
+    [
+        (str, {"num_hidden_layers": 3}, "lacks encoder.layer.2.attention.output.LayerNorm.bias, .* and 13 more"),
+        (str, {"num_hidden_layers": 1}, "no place for: encoder.layer.1.attention.output.LayerNorm.bias, .* more"),
+        (str, {"intermediate_size": 48}, "other shapes .* of encoder.layer.0.intermediate.dense.bias, "),
+        (lambda name: name.replace("query", "q"), {}, "lacks encoder.layer.0.attention.self.query.bias"),
+        (lambda name: f"0.auto_model.{name}", {}, "lacks embeddings.LayerNorm.bias"),
+    ],
+)
+def test_weights_that_the_checkpoint_lacks_or_has_too_many_of_are_named(changed, rename, config, said):
+    folder = str(changed(rename, **config))
+    for load in (partial(load_encoder, dropout=0.1, seed=1), partial(load_model, device="cpu"), load_encode):
+        with pytest.raises(InputError, match=f"model {folder}: (the checkpoint .*{said}|.*ignore_mismatched_sizes)"):
+            load(folder)
+
+
+def test_a_training_from_a_checkpoint_that_lacks_weights_is_refused(tmp_path, capsys, changed):
+    said = refusal(capsys, options(tmp_path, changed(num_hidden_layers=3), max_steps=1))
+    assert "the checkpoint lacks encoder.layer.2" in said
+
+
+def test_heads_that_are_not_used_and_a_pooler_are_no_error(tmp_path, tiny_model):
+    state = torch.get_rng_state()
+    AutoModelForMaskedLM.from_config(AutoConfig.from_pretrained(tiny_model)).save_pretrained(tmp_path)
+    torch.set_rng_state(state)
+    assert load_pretrained(str(tmp_path)).network.pooler is None
+    assert not load_pretrained(str(tmp_path), kind=AutoModelForMaskedLM).missing
+    assert "cls.predictions.bias" in load_pretrained(str(tiny_model), kind=AutoModelForMaskedLM).missing
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_outputs_have_names_and_any_length_whatever_the_configuration_says(tiny_model, changed):
+    folder, texts = (
+        changed(return_dict=False, chunk_size_feed_forward=7),
+        ["a river", "a longer sentence of more words"],
+    )
+    expected, found = (load_model(str(name), device="cpu").embed(texts) for name in (tiny_model, folder))
+    assert (expected == found).all()
