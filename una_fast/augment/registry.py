@@ -36,12 +36,16 @@ class AugmentationRow:
 
 
 EDA = "una_fast.augment.eda:EDA"
-HARD = {"una": AugmentationRow("important words become words of like importance", "una_fast.augment.una:Augmenter")}
+HARD = {
+    "una": AugmentationRow("important words become words of like importance", "una_fast.augment.una:Augmenter"),
+    "near-misses": AugmentationRow("one small edit changes the meaning", "una_fast.augment.near_misses:NearMisses"),
+}
 POSITIVES = {
     "eda-synonym": AugmentationRow("some words become synonyms", EDA, {"operation": "synonym"}),
     "eda-insert": AugmentationRow("synonyms of some words are put in at random places", EDA, {"operation": "insert"}),
     "eda-swap": AugmentationRow("some words change places", EDA, {"operation": "swap"}),
     "eda-delete": AugmentationRow("some words are left out", EDA, {"operation": "delete"}),
+    "harmless": AugmentationRow("small edits keep the meaning", "una_fast.augment.harmless:HarmlessEdits"),
 }
 WITH_SYNONYMS = ("eda-synonym", "eda-insert")
 AUGMENTATIONS = HARD | POSITIVES
