@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ from una_fast.augment.base import KernelAugmentation, TextAugmentation, check_ar
 from una_fast.augment.counter_rng import CounterRNG, SampleKey, seed_of
 from una_fast.augment.edits import LETTER, Edit, Sentence, number_edits, polarity_edits, swap_edits
 from una_fast.augment.rows import Rows
-from una_fast.augment.settings import KeptWords, grouped, make_config, scripts_of
+from una_fast.augment.settings import KeptWords, make_config
+from una_fast.augment.una import groups_of_unseen
 from una_fast.augment.word_lists import ENGLISH, WordLists, read_word_lists
 from una_fast.errors import InputError, nearest, suggests_keywords, warn_user
 from una_fast.index.index import Index
@@ -98,13 +99,14 @@ class NearMisses(TextAugmentation):
         settings = {"edits": edits, "polarity": polarity, "seed": seed}
         super().__init__(index, **settings, tokenizer=tokenizer, n_jobs=n_jobs)
         self._seed = seed_of("near-misses", seed)
-        words = np.ones(index.n_terms, dtype=bool)
-        self._word = ReplacedTerm(index, words, seed, tokenizer, n_jobs)
-        self._kernels = {"word": self._word}
-        self._names = find_names(index) if "name" in self._weights else ~words
-        if np.count_nonzero(self._names) >= 2:
-            self._kernels["name"] = ReplacedTerm(index, self._names, seed, tokenizer, n_jobs)
-        self.kept_words = self._word.kept_words
+        self.kept_words = KeptWords(punctuation=True)
+        self._kernels = {"word": replaced_term(index, self.kept_words, seed)}
+        self._names = np.zeros(index.n_terms, dtype=bool)
+        if "name" in self._weights:
+            self._names = find_names(index)
+            names = frozenset(index.terms[i] for i in np.flatnonzero(self._names))
+            if len(names) >= 2:
+                self._kernels["name"] = replaced_term(index, OtherWords(words=names), seed)
         self._warn_of_other_language()
 
     def _warn_of_other_language(self) -> None:
@@ -191,27 +193,22 @@ class NearMisses(TextAugmentation):
 
 
 class OtherWords(KeptWords):
-    """Keeps all words but those of `words`."""
+    """Keeps all words except `words`."""
 
-    def among(self, words: Any) -> np.ndarray:  # noqa: D102  of KeptWords
+    def among(self, words: Sequence[str]) -> np.ndarray:  # noqa: D102  of KeptWords
         return np.fromiter((word not in self.words for word in words), bool, len(words))
 
 
-class ReplacedTerm(KernelAugmentation):
-    """UNA with beta 0: the most important of the terms that `replaceable`, bool (V,), has, becomes another of them."""
+def replaced_term(index: Index, kept: KeptWords, seed: int) -> KernelAugmentation:
+    """UNA with beta 0: the most important word that is not `kept` becomes another such word."""
+    law: dict[str, Any] = {"beta": 0, "radius": None, "seed": seed, "select": "tfidf", "replace": "tfidf"}
+    config = make_config(index, kept, "kept", **law, variant="paper", same_script=True)
+    drawn = np.unique(config.groups)
 
-    def __init__(self, index: Index, replaceable: np.ndarray, seed: int, tokenizer: Any, n_jobs: int | None):
-        self._is_word = bool(replaceable.all())
-        terms = frozenset() if self._is_word else frozenset(index.terms[i] for i in np.flatnonzero(replaceable))
-        self.kept_words = KeptWords(punctuation=True) if self._is_word else OtherWords(words=terms)
-        law = {"beta": 0, "radius": None, "seed": seed, "select": "tfidf", "replace": "tfidf", "variant": "paper"}
-        self._config = make_config(index, {**law, "surface": "kept", "same_script": True}, self.kept_words)
-        super().__init__(index, "kept", seed=seed, tokenizer=tokenizer, n_jobs=n_jobs)
+    def make_kernel(source: Rows) -> Negatives:
+        return Negatives(source.words, config, None, source.keys, groups_of_unseen(kept, drawn, source))
 
-    def _kernel_of(self, source: Rows) -> Negatives:
-        unseen = [*source.unseen]
-        groups = grouped(scripts_of(unseen), self.kept_words.among(unseen), np.unique(self._config.groups))
-        return Negatives(source.words, self._config, self._term_tokens, None, source.keys, groups)
+    return KernelAugmentation(index, make_kernel, surface="kept", tokenizer=None, n_jobs=None)
 
 
 def parse_edits(edits: str) -> dict[str, float]:
