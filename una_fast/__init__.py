@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from una_fast.index.build import build_index as build_index
     from una_fast.index.index import Index as Index
     from una_fast.index.index import load_index as load_index
+    from una_fast.pair_scores import score_pairs as score_pairs
     from una_fast.probing import probe as probe
     from una_fast.tokens.ids import TokenIds as TokenIds
 
@@ -44,6 +45,7 @@ _HOMES = {
     "load_index": "index.index",
     "numba_augmentation": "augment.numba",
     "probe": "probing",
+    "score_pairs": "pair_scores",
 }
 __all__ = [*_HOMES]
 _MODULES = ("integrations", "losses")  # not in __all__, because they need the packages of an extra

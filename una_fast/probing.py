@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +13,7 @@ from una_fast.augment.base import TextAugmentation
 from una_fast.augment.una import Augmenter
 from una_fast.errors import InputError, counted, suggests_keywords
 from una_fast.index.index import Index
-
-Encode = Callable[[list[str]], Any]  # texts -> embeddings (n, D), an array or a tensor on the CPU
+from una_fast.pair_scores import Encode, unit_embeddings
 
 THRESHOLDS = (0.70, 0.80, 0.85, 0.90, 0.95)  # cosines at which caches and searches usually cut
 BINS, WIDTH = 20, 40  # of the histogram: intervals of cosine, and characters of the longest bar
@@ -143,7 +141,7 @@ def probe(
         raise InputError(f"share={share}: must be above 0 and below 1")
     augmenter = augmenter or Augmenter(index, beta=0.0, seed=seed, surface="kept", keep_punctuation=True)
     sentences, near_misses = _sample(index, augmenter, n, seed)
-    here, there = (_unit(encode(texts), len(texts)) for texts in (sentences, near_misses))
+    here, there = (unit_embeddings(encode, texts) for texts in (sentences, near_misses))
     near, usual = (np.einsum("nd,nd->n", here, other) for other in (there, np.roll(here, 1, axis=0)))
     if 1 - usual.mean() < SAME:
         raise InputError(
@@ -167,19 +165,3 @@ def _sample(index: Index, augmenter: TextAugmentation, n: int, seed: int) -> tup
     if len(pairs) < 2:
         raise InputError(f"the text has {counted(len(pairs), 'sentence')} with a near-miss: at least 2 are needed")
     return list(pairs), list(pairs.values())
-
-
-def _unit(embeddings: Any, n: int) -> NDArray[np.float64]:
-    """Rows (n, D) of length 1; a row of zeros stays."""
-    if hasattr(embeddings, "detach"):  # a tensor, whose type numpy may lack
-        embeddings = embeddings.detach().double()
-    try:
-        rows = np.asarray(embeddings, np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"encode gave {type(embeddings).__name__}: it must give an array of numbers: {error}"
-        ) from None
-    if rows.ndim != 2 or len(rows) != n or not np.isfinite(rows).all():
-        raise InputError(f"encode gave shape {rows.shape} for {n:,} texts: it must give as many rows of finite numbers")
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(lengths > 0, lengths, 1)

@@ -1,55 +1,124 @@
-"""`una-fast probe --model M --corpus FILE`: how near an encoder puts near-misses of one's own text."""
+"""`una-fast probe`: how near an encoder puts near-misses, of a user's own text or of a user's own labelled pairs."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from train.config.command import Command, option, options_of
 from train.config.run import FILES, WORDS, Run, reading_arguments
 from una_fast.errors import InputError, counted, first_line
 from una_fast.imports import import_extra
+from una_fast.text_table import aligned
+
+if TYPE_CHECKING:
+    from una_fast.index.index import Index
+    from una_fast.pair_scores import PairScores
+
+MOST_MODELS = 2  # before and after a training
 
 
 @dataclass(frozen=True)
 class Probe:
     """Encoder and text."""
 
-    model: str = option("", required=True, metavar="NAME_OR_FOLDER")
-    """encoder that sentence-transformers loads"""
-    corpus: str = option("", required=True, metavar="FILE")
-    """file of your text, one sentence a line or row"""
+    model: tuple[str, ...] = option((), required=True, metavar="NAME_OR_FOLDER")
+    """encoder that sentence-transformers loads; two: before and after a training"""
+    corpus: str = option("", metavar="FILE")
+    """file of your text, one sentence per line or row, from which near-misses are made"""
+    pairs: str = option("", metavar="FILE")
+    """file of your labelled pairs, .csv or .tsv, with the columns sentence1, sentence2, label (1: same meaning, 0:
+    near-miss) and, if you like, group"""
     n: int = option(2000, least=2)
-    """sentences of the sample"""
+    """number of sentences of --corpus to sample"""
     share: float = option(0.05, above=0, below=1)
     """share of near-misses that the printed threshold may let pass"""
     seed: int = option(42, least=0)
     """seed of the sample and of the near-misses"""
     json: str = option("", metavar="FILE")
     """file for all figures"""
+    html: str = option("", metavar="FILE")
+    """file for a page with the curve of --pairs"""
 
 
 def _probe(values: dict[str, Any]) -> None:
-    import una_fast  # here, so that --help and errors of the command line do not wait for torch
-    from train.record.folder import read_object, write_json
+    import una_fast  # these here, so that --help and errors of the command line do not wait for torch
+    from train.record.folder import read_object, write_file, write_json
+    from una_fast.pair_scores import read_pairs
+    from una_fast_cli.probe_page import curve_page
 
-    model, corpus, file = values["model"], values["corpus"], values["json"] and Path(values["json"])
-    source = {"model": model, "corpus": corpus}
+    settings = values["n"], values["share"], values["seed"]
+    source = {name: values[name] for name in ("model", "corpus", "pairs") if values[name]}
+    source["model"] = list(values["model"])
+    file = values["json"] and Path(values["json"])
+    check(values)
     if file and file.exists() and not source.items() <= read_object(file).items():
         raise InputError(f"--json {file}: holds something else than figures of this text: choose another name")
-    words = {"word_tokenizer": values["word_tokenizer"], "lowercase": values["lowercase"]}
-    index = una_fast.build_index(Path(corpus), **words, **reading_arguments(values))
-    probe = una_fast.probe(load_encode(model), index, values["n"], values["share"], values["seed"])
-    sys.stdout.write(f"{model}, {counted(len(probe.usual), 'sentence')} of {corpus}\n{probe}\n")
+    index = read_corpus(values) if values["corpus"] else None  # before encoders are loaded, which takes seconds
+    pairs = read_pairs(values["pairs"]) if values["pairs"] else None
+    encoders = {name: load_encode(name) for name in values["model"]}
+    figures: dict[str, Any] = {}
+    if pairs is not None:
+        scores = {name: una_fast.score_pairs(encode, pairs, values["share"]) for name, encode in encoders.items()}
+        sys.stdout.write(describe(values["pairs"], scores))
+        figures["pairs_scores"] = {name: one.to_dict() for name, one in scores.items()}
+        if values["html"]:
+            write_file(Path(values["html"]), curve_page(values["pairs"], scores))
+    if index:
+        probes = {name: una_fast.probe(encode, index, *settings) for name, encode in encoders.items()}
+        for name, probe in probes.items():
+            sys.stdout.write(f"{name}, {counted(len(probe.usual), 'sentence')} of {values['corpus']}\n{probe}\n")
+        figures["probes"] = {name: probe.to_dict() for name, probe in probes.items()}
     if file:
-        write_json(file, source | probe.to_dict())
+        write_json(file, source | figures)
+
+
+def check(values: Mapping[str, Any]) -> None:
+    """Refuse options that do not fit each other."""
+    if len(values["model"]) > MOST_MODELS:
+        raise InputError(f"--model: {len(values['model'])} encoders: give one, or two to compare")
+    if not values["corpus"] and not values["pairs"]:
+        raise InputError("--corpus or --pairs is missing: give the file of your text, or of your labelled pairs")
+    if values["html"] and not values["pairs"]:
+        raise InputError("--html shows the curve of --pairs: give --pairs FILE too")
+
+
+def describe(path: str, scores: Mapping[str, PairScores]) -> str:
+    """The figures of one encoder, or of two and their difference, in lines of text."""
+    (_, first), *others = scores.items()
+    n_same = int(first.same.sum())
+    lines = [f"{counted(len(first.same), 'pair')} of {path}, {n_same:,} with the same meaning"]
+    lines += [f"{name}: {one}" for name, one in scores.items()]
+    rows = [["group", "same", "near-misses", *(f"AUC of model {i + 1}" for i in range(len(scores)))]]
+    rows[0] += ["change", "95% interval"] * len(others)
+    for name in ("all", *first.by_group()):
+        of = [one if name == "all" else one.by_group()[name] for one in scores.values()]
+        own = first.groups == name if name != "all" else slice(None)
+        n_same = int(first.same[own].sum())
+        row = [name, f"{n_same:,}", f"{len(first.same[own]) - n_same:,}", *(f"{one.auc:.1%}" for one in of)]
+        if others:
+            low, high = of[1].interval(of[0])
+            row += [f"{100 * (of[1].auc - of[0].auc):+.1f}", f"{100 * low:+.1f} to {100 * high:+.1f}"]
+        rows.append(row)
+    table = aligned(rows, left=(0,))
+    note = "A group with one label only is compared with all pairs of the other label."
+    return "\n".join([*lines, "", *table, *([note] if first.by_group() else []), ""])
+
+
+def read_corpus(values: Mapping[str, Any]) -> Index:
+    """The index of --corpus."""
+    import una_fast
+
+    words = {"word_tokenizer": values["word_tokenizer"], "lowercase": values["lowercase"]}
+    return una_fast.build_index(Path(values["corpus"]), **words, **reading_arguments(values))
 
 
 def load_encode(name: str) -> Callable[[list[str]], Any]:
-    """The function from texts to embeddings of an encoder that sentence-transformers loads.
+    """The function from texts to embeddings of an encoder that sentence-transformers loads; it shows a progress bar.
 
     Raises:
         InputError: sentence-transformers is not installed, or cannot load the encoder.
@@ -66,7 +135,7 @@ def load_encode(name: str) -> Callable[[list[str]], Any]:
         if network and Path(name).is_dir() and not network.config.is_encoder_decoder:
             # sentence-transformers fills in random weights where a checkpoint has other names
             network.load_state_dict(load_pretrained(str(network.name_or_path)).network.state_dict(), strict=False)
-        return model.encode
+        return partial(model.encode, show_progress_bar=sys.stderr.isatty())
     except InputError:
         raise
     except Exception as error:  # it raises exceptions of many types for files that are missing or damaged
@@ -75,7 +144,7 @@ def load_encode(name: str) -> Callable[[list[str]], Any]:
 
 main = Command(
     "una-fast probe",
-    "Show how near an encoder puts sentences of your text and the same with one important word replaced.",
+    "Show how near an encoder puts near-misses: your sentences with one important word replaced, or your own pairs.",
     options_of(Probe) | options_of(Run, FILES, WORDS),
     _probe,
 )

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from train.evaluate import main
 from train.evaluation.model import load_model
 from train.evaluation.scoring import evaluate
-from train.evaluation.similarity import auc, recall
-from train.evaluation.tasks.near_miss import COLUMNS, REPLACED, SUBSETS, is_dev
+from train.evaluation.tasks.near_miss import COLUMNS, PAIR_SETS, REPLACED, SUBSETS, is_dev
 from train.evaluation.tasks.registry import EvaluationProtocol, read_task, suite
 from una_fast.errors import InputError
+from una_fast.pair_scores import auc, recall
 
 COSINES = st.lists(st.sampled_from([-0.5, 0.0, 0.25, 0.5, 0.75, 1.0]), min_size=1, max_size=12)
 
@@ -48,6 +48,11 @@ def data(tmp_path: Path) -> Path:
     for file, n in (("SICK_test_annotated.txt", 15), ("SICK_trial.txt", 9)):
         pairs = [f"{i}\ta {i}\t b  {i}\t3\t{judgements[i % 3]}" for i in range(n)]
         (sick / file).write_text("\r\n".join(["id\tA\tB\tscore\tjudgment", *pairs, ""]), newline="")
+    (folder / "near_miss" / "pairs").mkdir()
+    for name in PAIR_SETS:
+        lines = [f"{name} {i}\tb  {i}\t{i % 2}\t{'xy'[i > 4]}" for i in range(9)]
+        text = "\n".join(["sentence1\tsentence2\tlabel\tgroup", *lines, ""])
+        (folder / "near_miss" / "pairs" / f"{name}_dev.tsv").write_text(text)
     return folder
 
 
@@ -89,12 +94,27 @@ def test_entailments_and_contradictions_of_sick(data):
         assert score == pytest.approx(np.mean([x > y for x, y in product(same, other)]))
 
 
+def test_labelled_pairs_have_their_auc_and_that_of_each_group(data):
+    downstream = data / "senteval" / "downstream"
+    task = read_task(downstream, "qqp_near")
+    assert task.sizes == {"dev": 9} and task.texts[1][:2] == ["b 0", "b 1"]
+    sides = np.random.default_rng(1).normal(size=(2, 9, 8))
+    scores, cosines = task.score(sides, EvaluationProtocol()), [cosine(u, v) for u, v in zip(*sides, strict=True)]
+    plain = np.mean([x > y for x, y in product(cosines[1::2], cosines[::2])])
+    assert scores["auc"] == pytest.approx(plain) and [*scores["groups"]] == ["x", "y"]
+    plain = np.mean([x > y for x, y in product(cosines[1:5:2], cosines[:5:2])])
+    assert scores["groups"]["x"]["auc"] == pytest.approx(plain)
+    (data / "near_miss" / "pairs" / "qqp_near_test.tsv").write_text("sentence1\tsentence2\tlabel\na\tb\t1\n")
+    assert read_task(downstream, "qqp_near").sizes == {"test": 1}
+    assert read_task(downstream, "qqp_near", "dev").sizes == {"dev": 9}
+
+
 def test_near_misses_alone_are_scored_without_senteval(data, tiny_model, tmp_path, capsys):
     words = ["--model", str(tiny_model), "--tasks", "near-miss", "--device", "cpu", "--data"]
     assert main([*words, str(data), "--json", str(tmp_path / "scores.json")]) == 0
     scores = json.loads((tmp_path / "scores.json").read_text())
     assert [*scores["near-miss"]] == suite("near-miss") and "near-miss" not in scores["averages"]
-    assert scores["protocol"]["held_out"] is False and "8 of 8 tasks" in capsys.readouterr().out
+    assert scores["protocol"]["held_out"] is False and "12 of 12 tasks" in capsys.readouterr().out
     (data / "near_miss").rename(tmp_path / "near_miss")
     assert main([*words, str(tmp_path)]) == 0
     assert "note: sick_auc left out: " in capsys.readouterr().out

@@ -115,8 +115,8 @@ def test_the_command_prints_and_keeps_the_figures(corpus, tiny_model, tmp_path, 
     code, said = call()
     figures = json.loads(kept.read_text())
     assert code == 0 and f"{tiny_model}, 15 sentences of {corpus}" in said.out
-    assert "too few for a threshold" in said.out and figures["threshold"] is None
-    assert figures["n"] == 15 and figures["model"] == str(tiny_model)
+    assert "too few for a threshold" in said.out and figures["probes"][str(tiny_model)]["threshold"] is None
+    assert figures["probes"][str(tiny_model)]["n"] == 15 and figures["model"] == [str(tiny_model)]
     assert "25% of such near-misses pass a threshold of" in call(corpus, "--share", "0.25")[1].out
     before = kept.read_bytes()
     code, said = call(other)

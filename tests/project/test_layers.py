@@ -9,13 +9,13 @@ ROOT = Path(__file__).parents[2]
 # in the order of the data: a room (package or module) imports only from itself and from rooms before it
 LIBRARY_ROOMS = """
     version _kernels errors imports text_table arrays
-    parallel storage corpus index tokens augment probing losses integrations
+    parallel storage corpus index tokens augment pair_scores probing losses integrations
 """.split()
 TRAINING_ROOMS = """
     signals objective encoder config record evaluation loop demo report launch generation
     ddp evaluate download generate compare
 """.split()
-COMMAND_ROOMS = "index negatives probe __main__".split()
+COMMAND_ROOMS = "index negatives probe_page probe __main__".split()
 ROOMS = {"una_fast": LIBRARY_ROOMS, "train": TRAINING_ROOMS, "una_fast_cli": COMMAND_ROOMS}  # lowest first
 LIBRARY = sorted((ROOT / "una_fast").rglob("*.py"))
 TRAINING = sorted((ROOT / "train").rglob("*.py"))

@@ -1,4 +1,4 @@
-"""Measures of embeddings: cosines of pairs, their correlation with gold scores, and how they tell pairs apart.
+"""Measures of embeddings: cosines of pairs, and their correlation with gold scores.
 
 Shapes: n sentences or pairs, D width.
 """
@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import mannwhitneyu, rankdata
+from scipy.stats import rankdata
 
 Floats = NDArray[np.floating]
 
@@ -50,25 +50,3 @@ def whiten(embeddings: NDArray, rows: NDArray) -> NDArray[np.float64]:
     kept = values > values[-1] * 1e-10
     scale = np.where(kept, 1 / np.sqrt(np.where(kept, values, 1)), 0)
     return (embeddings - mean) @ (vectors * scale)
-
-
-def auc(same: Floats, other: Floats) -> float:
-    """Chance that a pair of `same` has a higher cosine than a pair of `other`; equal cosines count half.
-
-    same: (n,), other: (m,). NaN if either is empty.
-    """
-    if not len(same) or not len(other):
-        return math.nan
-    return float(mannwhitneyu(same, other, method="asymptotic").statistic / (len(same) * len(other)))
-
-
-def recall(same: Floats, other: Floats, share: float) -> float:
-    """Share of `same` above the lowest threshold that at most `share` of `other` lie above.
-
-    The threshold is the (floor(share * m) + 1)-th highest of `other`; "above" is strict. same: (n,), other: (m,);
-    share: a fraction below 1. NaN if either is empty.
-    """
-    if not len(same) or not len(other):
-        return math.nan
-    threshold = np.sort(other)[-(math.floor(share * len(other)) + 1)]
-    return float(np.mean(same > threshold))

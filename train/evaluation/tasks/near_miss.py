@@ -21,17 +21,33 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from train.evaluation.similarity import auc, cosine, recall
+from train.evaluation.similarity import cosine
 from train.evaluation.tasks.reading import normalise_spaces, read_lines, read_rows
 from train.evaluation.tasks.registry import NEAR_MISSES, EvaluationProtocol, Scores, Task
 from train.evaluation.tasks.sts import SICK_FILES
 from una_fast.errors import InputError
+from una_fast.pair_scores import PairScores, auc, read_pairs, recall
 
 REPLACED = ("replace_obj", "replace_att", "replace_rel")
 SUBSETS = (*REPLACED, "swap_obj", "swap_att")
+PAIR_SETS = ("qqp_near", "qqp_close", "paws_wiki", "checklist")
 COLUMNS = ("caption", "caption2", "negative_caption")
 FALSE_HITS = 0.05  # share of near-misses above the threshold of recall_at_5
 DEV_PART = 5  # one of so many images is for tuning
+
+
+@dataclass(frozen=True)
+class PairTask(Task):
+    """Labelled pairs of `near_miss/pairs`."""
+
+    kind = "near-miss"
+    same: NDArray[np.bool_]  # (n,), True for a pair with the same meaning
+    groups: NDArray[np.str_]  # (n,)
+
+    def score(self, embeddings: Sequence[NDArray], protocol: EvaluationProtocol) -> Scores:
+        """The figures of `PairScores`: "auc", "recall" at 5% false positives, and those of each group."""
+        first, second = embeddings
+        return PairScores(cosine(first, second), self.same, self.groups, FALSE_HITS).to_dict()
 
 
 @dataclass(frozen=True)
@@ -57,7 +73,7 @@ class NearMissTask(Task):
         return float(np.mean(hits)) if len(hits) else math.nan
 
 
-def read(downstream: Path, name: str, split: str = "test") -> NearMissTask:
+def read(downstream: Path, name: str, split: str = "test") -> Task:
     """One of the tasks. downstream: SentEval's folder, with SICK in it and near_miss/ beside senteval/."""
     if name == "sick_auc":
         rows = read_rows(downstream / "SICK" / SICK_FILES[split], (4, 1, 2), str.strip, skip=1)
@@ -65,6 +81,8 @@ def read(downstream: Path, name: str, split: str = "test") -> NearMissTask:
         texts = [normalise_spaces(row[side] for row in pairs) for pairs in judged for side in (1, 2)]
         return NearMissTask(name, texts, {split: sum(map(len, judged))})
     root = downstream.parent.parent
+    if name in PAIR_SETS:
+        return _read_pairs(root / NEAR_MISSES / "pairs", name, split)
     if not (folder := root / NEAR_MISSES).is_dir():
         raise InputError(f"{folder}: missing; `python -m train.download --only near-miss --to {root}` fetches it")
     subsets = (name,) if name in SUBSETS else REPLACED
@@ -75,6 +93,14 @@ def read(downstream: Path, name: str, split: str = "test") -> NearMissTask:
         raise InputError(f"{folder}: holds no entries of {name} in split {split!r}")
     dev = np.array([is_dev(entry["filename"]) for entry in entries])
     return NearMissTask(name, [[entry[column] for entry in entries] for column in COLUMNS], {split: len(dev)}, dev)
+
+
+def _read_pairs(folder: Path, name: str, split: str) -> PairTask:
+    """A set of labelled pairs; its dev part where there is no other."""
+    part = split if (folder / f"{name}_{split}.tsv").is_file() else "dev"
+    first, second, labels, groups = zip(*read_pairs(folder / f"{name}_{part}.tsv"), strict=True)
+    texts = [normalise_spaces(side) for side in (first, second)]
+    return PairTask(name, texts, {part: len(labels)}, np.array(labels, bool), np.array(groups))
 
 
 def is_dev(image: str) -> bool:

@@ -82,6 +82,10 @@ TASKS = {
         TaskRow("replace", "near-miss", {"test": 3846}, "replace_*"),
         TaskRow("recall_at_5", "near-miss", {"test": 3846}, "recall at 5 %"),
         TaskRow("sick_auc", "near-miss", {"test": 2134}, "SICK AUC"),
+        TaskRow("qqp_near", "near-miss", {"dev": 808}),
+        TaskRow("qqp_close", "near-miss", {"dev": 580}),
+        TaskRow("paws_wiki", "near-miss", {"dev": 990}),
+        TaskRow("checklist", "near-miss", {"dev": 813}),
     )
 }
 CHOICES = f"{', '.join(KINDS)}, full ({' and '.join(FULL)}), or these and names with commas between: {', '.join(TASKS)}"
@@ -183,14 +187,16 @@ Scores = Any  # of one task: a number, or a dictionary of JSON types; NaN is an 
 
 
 def measures(kind: str, results: Mapping[str, Any]) -> dict[str, float | None]:
-    """What tables show of each task of a kind, in its unit: Spearman of all pairs, accuracy, or the one score there is.
+    """What tables show of each task of a kind, in its unit: Spearman of all pairs, accuracy, AUC, or the only score.
 
     results: the content of evaluation.json.
     """
     scores, accuracy = results.get(kind, {}), "dev_accuracy" if results["protocol"]["split"] == "dev" else "accuracy"
     if kind == "sts":
         return {task: of["spearman"]["all"] for task, of in scores.items()}
-    return {task: of[accuracy] for task, of in scores.items()} if kind == "transfer" else dict(scores)
+    if kind == "transfer":
+        return {task: of[accuracy] for task, of in scores.items()}
+    return {task: of["auc"] if isinstance(of, dict) else of for task, of in scores.items()}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,119 @@
+"""`una_fast.score_pairs` compared with plain loops, its intervals and files; and `una-fast probe --pairs`."""
+
+import json
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import una_fast
+from una_fast.pair_scores import PairScores, read_pairs
+from una_fast_cli.__main__ import main
+
+COSINE = st.sampled_from([-0.5, 0.0, 0.25, 0.5, 0.75, 1.0])
+GROUPED = st.lists(st.tuples(COSINE, st.booleans(), st.sampled_from("xyz")), min_size=2, max_size=30).filter(
+    lambda rows: {label for _, label, _ in rows} == {True, False}
+)
+
+
+def scores_of(rows, share=0.05):
+    return PairScores(*map(np.array, zip(*rows, strict=True)), share)
+
+
+def plain_auc(same, near):
+    return np.mean([(x > y) + 0.5 * (x == y) for x, y in product(same, near)])
+
+
+@given(GROUPED)
+def test_a_group_without_one_label_is_compared_with_all_pairs_of_that_label(rows):
+    found = scores_of(rows).by_group()
+    assert {*found} == {group for *_, group in rows}
+    for name, group in found.items():
+        sides = []
+        for label in (True, False):
+            own = [cosine for cosine, same, of in rows if same == label and of == name]
+            sides.append(own or [cosine for cosine, same, _ in rows if same == label])
+        assert group.auc == pytest.approx(plain_auc(*sides))
+
+
+@given(GROUPED, st.floats(0, 0.99))
+def test_the_curve_goes_through_the_recall_at_the_share(rows, share):
+    scores = scores_of(rows, share)
+    near, same = scores.curve()
+    assert (np.diff(near) >= 0).all() and (np.diff(same) >= 0).all()
+    assert scores.recall == pytest.approx(max(same[near <= share + 1e-9], default=0))
+    json.dumps(scores.to_dict(), allow_nan=False)
+
+
+def test_the_intervals_hold_the_true_value_as_often_as_they_say():
+    """Normal cosines: AUC is Phi(1 / sqrt 2) = 0.760; a second encoder that adds noise is worse by a known amount."""
+    rng = np.random.default_rng(0)
+    same, held, held_change = np.arange(200) < 90, 0, 0
+    groups = np.full(200, "")
+    for _ in range(400):
+        first = rng.normal(size=200) + same
+        second = first + rng.normal(size=200)
+        before, after = PairScores(first, same, groups), PairScores(second, same, groups)
+        low, high = before.interval()
+        held += low < 0.76025 < high
+        low, high = after.interval(before)
+        held_change += low < 0.69146 - 0.76025 < high  # Phi(1 / 2) is 0.69146
+    assert 370 <= held <= 391 and 370 <= held_change <= 391
+
+
+def test_sentences_are_encoded_once_and_cosines_are_theirs():
+    calls = []
+
+    def encode(texts):
+        calls.append(texts)
+        return [[len(text), 1.0] for text in texts]
+
+    scores = una_fast.score_pairs(encode, [("a", "aaa", 1), ("aaa", "aa", 0, "g"), ("", "a", 0)], share=0.5)
+    assert calls == [["a", "aaa", "aa", ""]] and scores.groups.tolist() == ["", "g", ""]
+    assert scores.cosines == pytest.approx([4 / np.sqrt(20), 7 / np.sqrt(50), 1 / np.sqrt(2)])
+    assert scores.threshold == pytest.approx(1 / np.sqrt(2)) and scores.recall == 1 and scores.auc == 0.5
+
+
+def test_bad_pairs_get_a_clear_message():
+    for pairs, share, message in (
+        ([("a", "b", 2)], 0.05, "label 2: must be 1"),
+        ([("a", "b", 1)], 0.05, "1 pairs, 1 of label 1: give pairs of label 1 and pairs of label 0"),
+        ([("a", "b", 1)], 1, "share=1: must be at least 0 and below 1"),
+    ):
+        with pytest.raises(una_fast.InputError, match=message):
+            una_fast.score_pairs(lambda texts: np.ones((len(texts), 2)), pairs, share)
+
+
+def test_files_with_tabs_or_commas(tmp_path):
+    table, tabs = tmp_path / "pairs.csv", tmp_path / "pairs.tsv"
+    table.write_text('label,sentence2,other,sentence1\n1,"b, ""c""",x,a\n0,d,x,a\n')
+    assert read_pairs(table) == [("a", 'b, "c"', 1, ""), ("a", "d", 0, "")]
+    tabs.write_text('sentence1\tsentence2\tlabel\tgroup\na\t"b\t1\tg\n')
+    assert read_pairs(tabs) == [("a", '"b', 1, "g")]
+    for text, message in (
+        ("", "its first line has no column 'sentence1'"),
+        ("sentence1\tsentence2\tlabel\na\tb\n", r"pairs\.tsv, line 2: 2 cells, too few"),
+        ("sentence1\tsentence2\tlabel\n\na\tb\tyes\n", r"pairs\.tsv, line 3: label 'yes': must be 1"),
+    ):
+        tabs.write_text(text)
+        with pytest.raises(una_fast.InputError, match=message):
+            read_pairs(tabs)
+    with pytest.raises(una_fast.InputError, match=r"none\.tsv: cannot be read: No such file"):
+        read_pairs(tmp_path / "none.tsv")
+
+
+def test_the_command_compares_two_encoders(tiny_model, tmp_path, capsys):
+    pairs, kept, page = (tmp_path / name for name in ("pairs.tsv", "scores.json", "page.html"))
+    rows = [f"the old dog {i}\ta dog of {i}\t{i % 2}\t{'yz'[i % 3 > 0]}" for i in range(30)]
+    pairs.write_text("\n".join(["sentence1\tsentence2\tlabel\tgroup", *rows]))
+    other = tmp_path / "other"
+    other.symlink_to(tiny_model)
+    words = ["probe", "--model", tiny_model, other, "--pairs", pairs, "--json", kept, "--html", page]
+    assert main([*map(str, words)]) == 0
+    said, scores = capsys.readouterr().out, json.loads(kept.read_text())["pairs_scores"]
+    assert f"30 pairs of {pairs}, 15 with the same meaning" in said and "+0.0  +0.0 to +0.0" in said
+    assert scores[str(other)] == scores[str(tiny_model)] and {*scores[str(other)]["groups"]} == {"y", "z"}
+    assert page.read_text().count("<polyline") == 2
+    assert main([*map(str, words[:3]), "--pairs", str(tmp_path / "x.tsv")]) == 2

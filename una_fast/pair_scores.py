@@ -1,0 +1,224 @@
+"""How well the cosines of an encoder separate pairs with the same meaning from near-misses, both labelled by people.
+
+Shapes: n pairs, D width of an embedding; s pairs with the same meaning, m near-misses.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from una_fast.errors import InputError, suggests_keywords
+
+Encode = Callable[[list[str]], Any]  # texts -> embeddings (n, D), an array or a tensor on the CPU
+Pair = tuple[str, str, int] | tuple[str, str, int, str]  # two sentences, the label, and the group if there are groups
+Floats = NDArray[np.floating]
+
+COLUMNS = ("sentence1", "sentence2", "label", "group")
+LABELS = {"1": 1, "0": 0}  # same meaning, near-miss
+Z95 = 1.959964  # standard deviations of a normal distribution within which 95% of it lies
+
+
+@dataclass(frozen=True)
+class PairScores:
+    """Cosines of labelled pairs, and how well they separate the labels.
+
+    Attributes:
+        cosines: float64 (n,).
+        same: bool (n,), True for a pair with the same meaning, False for a near-miss.
+        groups: str (n,), the group of each pair, "" for a pair without one.
+        share: The share of near-misses that `threshold` lets pass.
+    """
+
+    cosines: NDArray[np.float64]
+    same: NDArray[np.bool_]
+    groups: NDArray[np.str_]
+    share: float = 0.05
+
+    @property
+    def auc(self) -> float:
+        """Probability that a pair with the same meaning has a higher cosine than a near-miss; ties count half."""
+        return auc(*self._split())
+
+    @property
+    def threshold(self) -> float:
+        """The lowest threshold that at most `share` of the near-misses exceed."""
+        return threshold(self.cosines[~self.same], self.share)
+
+    @property
+    def recall(self) -> float:
+        """Share of the pairs with the same meaning above `threshold`."""
+        return recall(*self._split(), self.share)
+
+    def interval(self, before: PairScores | None = None) -> tuple[float, float]:
+        """The 95% interval of `auc`, or of its change since `before`, which scores the same pairs (DeLong 1988)."""
+        now = placements(*self._split())
+        then = placements(*before._split()) if before else map(np.zeros_like, now)
+        variance = sum(float(np.var(a - b)) / len(a) for a, b in zip(now, then, strict=True))
+        middle, reach = self.auc - (before.auc if before else 0.0), Z95 * math.sqrt(variance)
+        return middle - reach, middle + reach
+
+    def by_group(self) -> dict[str, PairScores]:
+        """The pairs of each group by its name.
+
+        A group whose pairs all have one label is completed by all pairs of the other label, so that it has an AUC.
+        """
+        found = {}
+        for group in dict.fromkeys(filter(None, self.groups.tolist())):
+            own = self.groups == group
+            missing = [label for label in (True, False) if not (self.same[own] == label).any()]
+            rows = own | np.isin(self.same, missing)
+            found[group] = PairScores(self.cosines[rows], self.same[rows], self.groups[rows], self.share)
+        return found
+
+    def curve(self) -> tuple[Floats, Floats]:
+        """For each possible threshold, highest first, the share of the near-misses and of the others above it."""
+        same, near_misses = map(np.sort, self._split())
+        cuts = np.unique(self.cosines)[::-1]
+        return tuple(1 - np.searchsorted(side, cuts, "right") / len(side) for side in (near_misses, same))  # type: ignore
+
+    def to_dict(self) -> dict[str, Any]:
+        """All figures, of JSON types."""
+        return {**self._figures(), "share": self.share, "threshold": self.threshold} | {
+            "groups": {name: group._figures() for name, group in self.by_group().items()}
+        }
+
+    def _figures(self) -> dict[str, Any]:
+        (low, high), n_same = self.interval(), int(self.same.sum())
+        counts = {"same": n_same, "near_misses": len(self.same) - n_same}
+        return {**counts, "auc": self.auc, "auc_low": low, "auc_high": high, "recall": self.recall}
+
+    def _split(self) -> tuple[Floats, Floats]:
+        return self.cosines[self.same], self.cosines[~self.same]
+
+    def __str__(self) -> str:
+        low, high = self.interval()
+        return (
+            f"AUC {self.auc:.1%} (95% interval {low:.1%} to {high:.1%}); recall {self.recall:.1%} at {self.share:.0%} "
+            f"false positives, threshold {self.threshold:.3f}"
+        )
+
+
+@suggests_keywords
+def score_pairs(encode: Encode, pairs: Iterable[Pair], share: float = 0.05) -> PairScores:
+    """Score how well an encoder separates pairs with the same meaning from near-misses.
+
+    Args:
+        encode: list[str] -> embeddings (n, D), such as ``SentenceTransformer(NAME).encode``. It is called once, with
+            the distinct sentences.
+        pairs: (sentence1, sentence2, label) or (sentence1, sentence2, label, group). The label is 1 for the same
+            meaning and 0 for a near-miss.
+        share: of the near-misses that the threshold lets pass, at least 0 and below 1.
+
+    Raises:
+        InputError: share is out of range, a label is neither 0 nor 1, one of the two labels is missing, or the
+            embeddings are not n rows of finite numbers.
+    """
+    if not 0 <= share < 1:
+        raise InputError(f"share={share}: must be at least 0 and below 1")
+    rows = [(*pair, "")[:4] for pair in pairs]
+    labels = [label for _, _, label, _ in rows]
+    if wrong := [label for label in labels if label not in (0, 1)]:
+        raise InputError(f"label {wrong[0]!r}: must be 1 (same meaning) or 0 (near-miss)")
+    same = np.array(labels, bool)
+    if not 0 < same.sum() < len(same):
+        raise InputError(f"{len(same):,} pairs, {same.sum():,} of label 1: give pairs of label 1 and pairs of label 0")
+    places: dict[str, int] = {}
+    sides = np.array([[places.setdefault(text, len(places)) for text in row[:2]] for row in rows])  # (n, 2)
+    units = unit_embeddings(encode, [*places])
+    cosines = np.einsum("nd,nd->n", *(units[side] for side in sides.T))
+    return PairScores(cosines, same, np.array([group for *_, group in rows], str), share)
+
+
+def unit_embeddings(encode: Encode, texts: list[str]) -> NDArray[np.float64]:
+    """The embeddings (n, D) of texts, scaled to length 1; a row of zeros remains.
+
+    Raises:
+        InputError: encode does not return n rows of finite numbers.
+    """
+    embeddings = encode(texts)
+    if hasattr(embeddings, "detach"):  # a tensor, whose type numpy may lack
+        embeddings = embeddings.detach().double()
+    try:
+        rows = np.asarray(embeddings, np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"encode gave {type(embeddings).__name__}: it must give an array of numbers: {error}"
+        ) from None
+    if rows.ndim != 2 or len(rows) != len(texts) or not np.isfinite(rows).all():
+        raise InputError(
+            f"encode gave shape {rows.shape} for {len(texts):,} texts: it must give as many rows of finite numbers"
+        )
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(lengths > 0, lengths, 1)
+
+
+def placements(same: Floats, other: Floats) -> tuple[Floats, Floats]:
+    """The share of `other` below each of `same` (s,), and of `same` above each of `other` (m,); ties count half."""
+    ranks = rankdata(np.concatenate([same, other]))
+    above = (ranks[: len(same)] - rankdata(same)) / len(other)
+    below = 1 - (ranks[len(same) :] - rankdata(other)) / len(same)
+    return above, below
+
+
+def auc(same: Floats, other: Floats) -> float:
+    """Probability that a pair of `same` (s,) has a higher cosine than one of `other` (m,); ties count half.
+
+    NaN if either is empty.
+    """
+    return float(placements(same, other)[0].mean()) if len(same) and len(other) else math.nan
+
+
+def threshold(other: Floats, share: float) -> float:
+    """The lowest threshold that at most `share` of `other` (m,) exceed: its (floor(share * m) + 1)-th highest value."""
+    return float(np.sort(other)[-(math.floor(round(share * len(other), 9)) + 1)])
+
+
+def recall(same: Floats, other: Floats, share: float) -> float:
+    """Share of `same` (s,) above the `threshold` of `other` (m,); NaN if either is empty. share: a fraction below 1."""
+    return float(np.mean(same > threshold(other, share))) if len(same) and len(other) else math.nan
+
+
+def read_pairs(path: str | Path) -> list[tuple[str, str, int, str]]:
+    """Labelled pairs of a .csv file, or of another file with tabs between its cells and no quoting.
+
+    The first line names the columns; `sentence1`, `sentence2`, `label` and `group` are read; a file without
+    groups gives "".
+
+    Raises:
+        InputError: the file cannot be read, a column is missing, or a label is neither 0 nor 1; with the line.
+    """
+    path = Path(path)
+    kind: dict[str, Any] = {} if path.suffix.lower() == ".csv" else {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, strict=True, **kind)
+            places = _places(path, next(reader, []))
+            return [_pair(path, reader.line_num, row, places) for row in reader if row]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _places(path: Path, head: Sequence[str]) -> list[int]:
+    """The places of COLUMNS in the first line of a file."""
+    if missing := [name for name in COLUMNS[:3] if name not in head]:
+        raise InputError(f"{path}: its first line has no column {missing[0]!r}: name {', '.join(COLUMNS[:3])}")
+    return [head.index(name) for name in COLUMNS if name in head]
+
+
+def _pair(path: Path, line: int, row: Sequence[str], places: Sequence[int]) -> tuple[str, str, int, str]:
+    try:
+        first, second, label, *group = (row[place] for place in places)
+        return first, second, LABELS[label.strip()], "".join(group)
+    except IndexError:
+        raise InputError(f"{path}, line {line}: {len(row)} cells, too few for its columns") from None
+    except KeyError:
+        raise InputError(f"{path}, line {line}: label {label!r}: must be 1 (same meaning) or 0 (near-miss)") from None
