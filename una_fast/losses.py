@@ -5,16 +5,13 @@ and, on steps with negatives, n (and n', the same text under another dropout mas
 over all rows (`pairs`, `decoupled`) or over the anchors (all others). s(x, y) is the cosine of two embeddings divided
 by the temperature. Another number of views than a loss takes, or a temperature that is not above 0, raises InputError.
 
-`gated` and `similarity_distillation` also take `start`, float (1 or 2, B, D): embeddings of the same anchors and, on
-steps with negatives, of the same n by the encoder as it was before training, without dropout and without gradients.
+`similarity_distillation` takes `start` instead of a temperature: float (1 or 2, B, D), embeddings of the same anchors
+and, on steps with negatives, of the same n by the encoder before training, without dropout and without gradients.
 
 Letters: V views, B sentences, D width, R = V * B rows.
 """
 
 from __future__ import annotations
-
-import warnings
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -93,26 +90,6 @@ def soft(views: Tensor, temperature: float, weight: float = 1e-3, least: float =
     return simcse(views[:2], temperature) + weight * margin(views, temperature, least, most)
 
 
-def gated(views: Tensor, temperature: float, start: Tensor, sigma: float = 0.17) -> Tensor:
-    """`triplet` that does not push an own negative which the start already put further away. V = 2 or 3.
-
-    With s = s(a, n) and b the same of `start`, an anchor's own negative enters the softmax as s if s > b, else as
-    s * (1 - exp(-(s - b)^2 / (2 sigma^2))). sigma, like s and b, is a cosine divided by the temperature. After GCSE
-    (Lai et al. 2024, arXiv:2409.12887), with the sigma of its code for BERT.
-    """
-    _check("gated", views, (2, 3), temperature)
-    unit = functional.normalize(views, dim=-1)  # (V, B, D)
-    similarity = unit[0] @ unit[1:].flatten(0, 1).T / temperature  # (B, (V - 1) B)
-    n = len(similarity)
-    if len(views) == 3:
-        before = functional.cosine_similarity(start[0], start[1], dim=-1) / temperature  # (B,)
-        own = similarity[:, n:].diagonal()  # (B,)
-        damped = own * (1 - torch.exp(-((own - before) ** 2) / (2 * sigma**2)))
-        change = torch.where(own > before, 0.0, damped - own)
-        similarity = similarity + functional.pad(torch.diag(change), (n, 0))
-    return functional.cross_entropy(similarity, torch.arange(n, device=views.device))
-
-
 def similarity_distillation(views: Tensor, start: Tensor) -> Tensor:
     """Mean squared change of the cosines between the anchors of the step, compared with `start`.
 
@@ -125,15 +102,6 @@ def similarity_distillation(views: Tensor, start: Tensor) -> Tensor:
     change = now @ now.T - before @ before.T  # (B, B)
     others = change.flatten()[1:].view(n - 1, n + 1)[:, :n].flatten()  # (B (B - 1),), without the diagonal
     return others.square().mean()
-
-
-def __getattr__(name: str) -> Any:
-    """A loss by its name of before version 0.3, with a warning."""
-    new = {"guarded": gated, "tie": similarity_distillation}.get(name)
-    if new is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    warnings.warn(f"una_fast.losses.{name} is now una_fast.losses.{new.__name__}", FutureWarning, stacklevel=2)
-    return new
 
 
 def _check(loss: str, views: Tensor, allowed: tuple[int, ...], temperature: float) -> None:

@@ -1,11 +1,10 @@
-"""`una-fast index FILE ... --output FOLDER`, `una-fast upload FOLDER ADDRESS` and `una-fast fetch ADDRESS FOLDER`."""
+"""`una-fast index FILE ... --output FOLDER`: the index of a corpus."""
 
 from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,39 +69,9 @@ def connected(address: str) -> Any:
         ) from error
 
 
-@dataclass(frozen=True)
-class Places:
-    """Places."""
-
-    folder: str = option("", required=True, positional=True, metavar="FOLDER")
-    """folder of an index; one that is fetched must not exist, unless it holds the same index"""
-    address: str = option("", required=True, positional=True, metavar="ADDRESS")
-    """address of a folder, as s3://bucket/name, or a path; for `una-fast fetch` http too"""
-
-
-def _copy(function: str, values: dict[str, Any]) -> None:
-    from una_fast.index import copies
-
-    source, target = values.values()
-    n_bytes = getattr(copies, function)(source, target, progress=sys.stderr.isatty())
-    sys.stdout.write(f"{target}: {n_bytes:,} bytes\n")
-
-
 main = Command(
     "una-fast index",
     "Build the index of a corpus: its words, counted, scored and ranked.",
     options_of(Build) | options_of(Run, FILES, WORDS),
     _build,
-)
-upload = Command(
-    "una-fast upload",
-    "Copy an index to s3, gs, hdfs or another address.",
-    options_of(Places),
-    partial(_copy, "upload_index"),
-)
-fetch = Command(
-    "una-fast fetch",
-    "Copy an index from an address to this machine, where it can be used.",
-    dict(reversed(options_of(Places).items())),
-    partial(_copy, "fetch_index"),
 )

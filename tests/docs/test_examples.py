@@ -17,7 +17,6 @@ import pytest
 
 import una_fast
 import una_fast_cli.__main__
-from una_fast.index.copies import upload_index
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -88,7 +87,6 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path
     for name in ("replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att"):
         (folder / f"data/near_miss/{name}.json").write_text(json.dumps([entry]), encoding="utf-8")
     una_fast.build_index(folder / "sentences.txt").save(folder / "index")
-    upload_index(folder / "index", folder / "copies" / "index")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setattr(sys, "path", [*sys.path])  # modules of the folder are for its examples only

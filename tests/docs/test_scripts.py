@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
 FIRST = ROOT / "examples" / "sentence_transformers_text.py"
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
-OTHER_FILES = ("frozen_negatives", "languages", "numba_una", "query_product_pairs")  # they take no model, or no text
+OTHER_FILES = ("frozen_negatives", "gated_loss", "languages", "numba_una", "query_product_pairs")
 LINES = 20
 
 

@@ -11,7 +11,7 @@ import una_fast
 from support.sentence_trainer import make_trainer
 from support.small_runs import write_corpus
 from una_fast.integrations.sentence_transformers import PairsLoss, ViewsLoss
-from una_fast.losses import gated, pairs, simcse, similarity_distillation, soft
+from una_fast.losses import pairs, simcse, similarity_distillation, soft
 
 
 class Given(nn.Module):
@@ -44,6 +44,11 @@ def test_it_is_the_loss_of_training(views, step, places):
     assert torch.equal(loss(views), pairs(passes(views, places), 0.1))
 
 
+def shifted(views, temperature, start, weight=1.0):
+    """A user's loss that compares with the frozen copy."""
+    return simcse(views[:2], temperature) + weight * start.sum()
+
+
 class Copied(Given):
     """Its frozen copy, in eval mode, gives other embeddings."""
 
@@ -57,8 +62,8 @@ def test_any_loss_takes_its_options_and_a_frozen_copy(views):
     assert torch.equal(ViewsLoss(Given(), soft, weight=0.7, least=0.4)(views), soft(drawn, 0.05, 0.7, 0.4))
     assert torch.equal(ViewsLoss(Given(), simcse)(views), simcse(drawn[:2], 0.05))
     start = torch.stack([views[0]["embedding"].flip(-1) + 0.01, views[2]["embedding"].flip(-1) + 0.02])
-    loss = ViewsLoss(Copied(), gated, temperature=0.1, similarity_distillation=2.0, sigma=4.0)
-    assert torch.allclose(loss(views), gated(drawn, 0.1, start, 4.0) + 2 * similarity_distillation(drawn, start))
+    loss = ViewsLoss(Copied(), shifted, temperature=0.1, similarity_distillation=2.0, weight=4.0)
+    assert torch.allclose(loss(views), shifted(drawn, 0.1, start, 4.0) + 2 * similarity_distillation(drawn, start))
     expected = soft(drawn[:2], 0.05) + 2 * similarity_distillation(drawn, start)
     assert torch.allclose(ViewsLoss(Copied(), soft, alpha=0, similarity_distillation=2.0)(views), expected)
     assert "soft" in ViewsLoss(Given(), functools.partial(soft, weight=0.7)).get_config_dict()["loss"]
@@ -68,7 +73,7 @@ def test_any_loss_takes_its_options_and_a_frozen_copy(views):
 
 def test_the_frozen_copy_is_neither_trained_nor_saved(tiny_model):
     model = SentenceTransformer(str(tiny_model), device="cpu")
-    loss = ViewsLoss(model, gated)
+    loss = ViewsLoss(model, shifted)
     assert {id(weights) for weights in loss.parameters()} == {id(weights) for weights in model.parameters()}
     assert not loss._start[0].training and not any(weights.requires_grad for weights in loss._start[0].parameters())
 

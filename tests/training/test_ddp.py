@@ -115,7 +115,6 @@ KINDS = {
     "triplet": {"augment": "una", "loss": "triplet"},
     "soft": {"augment": "una", "loss": "soft", "margin_weight": 1.0, "similarity_distillation": 3.0},
     "clipped": {"augment": "una", "warmup_steps": 2, "weight_decay": 0.1, "max_grad_norm": 0.5, "schedule": "cosine"},
-    "gated": {"augment": "una", "loss": "gated", "gate_sigma": 4.0, "similarity_distillation": 3.0},
 }
 
 
@@ -138,7 +137,7 @@ MASKED = {"mlm_weight": 0.5, **KINDS["negatives"]}  # of 4 ranks, one masks none
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("world", "settings", "cached"), [
-    *[(1, KINDS[kind], 5) for kind in ("negatives", "gated")], *[(2, KINDS[kind], 5) for kind in ("negatives", "soft")],
+    *[(n, KINDS[kind], 5) for n in (1, 2) for kind in ("negatives", "soft")],
     *[(2, {"noise": noise, **NOISED}, 5) for noise in NOISES], (2, MASKED, 0), (4, MASKED, 0),
 ])  # fmt: skip
 def test_gradient_caching_noise_and_masked_tokens_are_those_of_one_rank(trained, world, settings, cached):

@@ -1,15 +1,17 @@
 """The losses against plain loops written from the paper; their gradients; and the roles of their rows."""
 
 import math
+import runpy
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.small_runs import ROOT
 from train.objective.registry import LOSSES
 from una_fast.errors import InputError
-from una_fast.losses import gated, margin, similarity_distillation, soft
+from una_fast.losses import margin, similarity_distillation, soft
 
 TAU = 0.05
 
@@ -62,14 +64,14 @@ def plain_margin(views, least=0.1, most=0.3):
     return sum(terms) / len(terms)
 
 
-def plain_gated(views, tau, start, sigma=0.17):
+def plain_gated(views, tau, start):
     candidates = [row for view in views[1:] for row in view]
     n, losses = views.shape[1], []
     for i, anchor in enumerate(views[0]):
         logits = [cosine(anchor, candidate) / tau for candidate in candidates]
         if len(views) == 3:
             s, b = logits[n + i], cosine(start[0][i], start[1][i]) / tau
-            logits[n + i] = s if s > b else s * (1 - math.exp(-((s - b) ** 2) / (2 * sigma**2)))
+            logits[n + i] = s if s > b else s * (1 - math.exp(-((s - b) ** 2) / (2 * 0.17**2)))
         losses.append(cross_entropy(logits[i], logits))
     return sum(losses) / len(losses)
 
@@ -88,8 +90,8 @@ PLAIN = {
     "simcse": plain_simcse,
     "soft": lambda views, tau: plain_simcse(views, tau) + 1e-3 * plain_margin(views),
     "margin": lambda views, tau: plain_margin(views),
-    "gated": lambda views, tau: plain_gated(views, tau, START[:, : views.shape[1]]),
 }
+GATED = runpy.run_path(str(ROOT / "examples" / "gated_loss.py"))["gated"]
 START = torch.randn(2, 9, 9, generator=torch.Generator().manual_seed(1), dtype=torch.float64)  # views, sentences, width
 VIEWS = {name: row.negative_views for name, row in LOSSES.items()}
 CASES = [(name, 2) for name in LOSSES] + [(name, 2 + n) for name, n in VIEWS.items() if n]
@@ -106,8 +108,7 @@ def near(views, amount):
 
 
 def loss(name, views, tau, **options):
-    row = LOSSES[name]
-    return row.load()(views, tau, **options, **({"start": START[:, : views.shape[1]]} if row.start else {}))
+    return LOSSES[name].load()(views, tau, **options)
 
 
 @pytest.mark.parametrize(("name", "n_views"), CASES)
@@ -119,9 +120,9 @@ def test_equals_the_plain_reference(name, n_views, n_sentences):
 
 @pytest.mark.parametrize(("name", "n_views"), CASES)
 def test_gradient_equals_differences(name, n_views):
-    """With negatives near their anchors, where the margin's bounds and the gate act."""
-    views, options = near(embeddings(n_views, 4), 0.4).requires_grad_(), {"sigma": 8.0} if name == "gated" else {}
-    assert torch.autograd.gradcheck(lambda v: loss(name, v, 0.3, **options), [views])
+    """With negatives near their anchors, where the margin's bounds act."""
+    views = near(embeddings(n_views, 4), 0.4).requires_grad_()
+    assert torch.autograd.gradcheck(lambda v: loss(name, v, 0.3), [views])
     assert torch.autograd.gradcheck(lambda v: similarity_distillation(v, START[:, :4]), [views])
 
 
@@ -158,14 +159,12 @@ def test_soft_equals_the_plain_reference(shape, amount, least, width, weight):
     assert float(soft(views, TAU, weight, least, least + width)) == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
-@given(SHAPES, st.floats(0, 2), st.floats(0.05, 30))
-def test_gated_equals_the_plain_reference(shape, amount, sigma):
+@given(SHAPES, st.floats(0, 2), st.floats(0.05, 5))
+def test_the_example_of_a_custom_loss_equals_the_plain_reference(shape, amount, tau):
     n_views, n_sentences, seed = shape
     views = near(embeddings(n_views, n_sentences, seed=seed), amount)
     start = near(embeddings(3, n_sentences, seed=seed + 99), 0.5)[::2]
-    assert float(gated(views, TAU, start, sigma)) == pytest.approx(
-        plain_gated(views, TAU, start, sigma), rel=1e-9, abs=1e-12
-    )
+    assert float(GATED(views, tau, start)) == pytest.approx(plain_gated(views, tau, start), rel=1e-9, abs=1e-12)
 
 
 @given(st.integers(1, 6), st.integers(0, 50))

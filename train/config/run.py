@@ -132,9 +132,6 @@ class Run:
     """--loss soft and margin: a negative's cosine is to be this much below the positive's"""
     margin_most: float = option(0.3, least=0, most=2)
     """--loss soft and margin: and at most this much below it"""
-    gate_sigma: float = option(0.17, above=0, metavar="SIGMA")
-    """--loss gated: with s the cosine of an anchor and its own negative, divided by --temperature, and b the same
-    before training, the softmax gets s if s > b, else s (1 - exp(-(s - b)^2 / (2 SIGMA^2))), as in GCSE"""
     similarity_distillation: float = option(0.0, least=0)
     """weight of the mean squared change, since before training, of cosines between a step's anchors"""
     mlm_weight: float = option(0.0, least=0)

@@ -50,12 +50,6 @@ LOSSES = {
         options={"weight": "margin_weight", **BOUNDS},
     ),
     "margin": LossRow("that margin alone", "una_fast.losses:margin", options=BOUNDS),
-    "gated": LossRow(
-        "triplet, but an anchor's own negative is spared if the encoder before training put it further away",
-        "una_fast.losses:gated",
-        options={"sigma": "gate_sigma"},
-        start=True,
-    ),
 }
 
 

@@ -54,7 +54,11 @@ def address_in(path: str) -> str | None:
 
 def remote_files(address: str) -> list[RemoteFile]:
     """The file at an address, the files that match a glob, or all files below a folder, in sorted order."""
-    files, place = file_system(address)
+    with naming_extras("remote"):
+        import fsspec
+    with as_input_errors(address, "opened"):
+        files, place = fsspec.core.url_to_fs(address)
+    place = place.rstrip("/")
     with as_input_errors(address, "read"):
         if address.lower().startswith(("http:", "https:")):  # whose folders cannot be listed: a ? starts a query there
             places = [place]
@@ -81,12 +85,3 @@ def failed(place: object, action: str, error: Exception) -> InputError:
     """The error for a file, folder or address that cannot be read or written."""
     reason = getattr(error, "strerror", None) or next(iter(str(error).splitlines()), type(error).__name__)
     return InputError(f"{place} cannot be {action}: {reason}")
-
-
-def file_system(address: object) -> tuple[Any, str]:
-    """The file system of an address or path, and the path in it. Raises InputError if there is none."""
-    with naming_extras("remote"):
-        import fsspec
-    with as_input_errors(address, "opened"):
-        files, place = fsspec.core.url_to_fs(address_in(str(address)) or str(address))
-    return files, place.rstrip("/")

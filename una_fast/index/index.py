@@ -221,7 +221,7 @@ def load_index(
 
     """
     if "://" in str(path):
-        raise InputError(f"{path}: is an address; copy it to this machine with `una-fast fetch {path} FOLDER`")
+        raise InputError(f"{path}: is an address: copy the folder to a disk of this machine, and open that")
     folder = Path(path)
     meta, arrays = load_arrays(folder, KIND, VERSION, verify)
     if verify:

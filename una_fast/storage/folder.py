@@ -212,7 +212,7 @@ def check_own(folder: Path, kind: str, unused: bool = False) -> None:
 def resolved(folder: str | Path) -> Path:
     """`folder` as an absolute path without links. Raises InputError for an address."""
     if "://" in str(folder):
-        raise InputError(f"{folder}: is an address; save to a disk of this machine, and copy it with `una-fast upload`")
+        raise InputError(f"{folder}: is an address; save to a disk of this machine, then copy the folder there")
     return Path(folder).resolve()
 
 

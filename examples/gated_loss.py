@@ -1,0 +1,37 @@
+"""A custom loss that compares with the encoder before training: `triplet` with a gate, after GCSE.
+
+    python -m train.ddp ... --loss gated_loss:gated                             # in the folder of this file
+
+It did not help in any of our runs (docs/near-misses.md). It shows what a loss of your own receives.
+Lai et al. 2024, arXiv:2409.12887.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+SIGMA = 0.17  # of GCSE's code for BERT
+
+
+def gated(views: Tensor, temperature: float, start: Tensor) -> Tensor:
+    """`triplet` that does not push a negative which the encoder before training put further away.
+
+    With s the scaled cosine of an anchor and its own negative, and b the same before training, the softmax gets s if
+    s > b, else s (1 - exp(-(s - b)^2 / (2 SIGMA^2))).
+
+    Args:
+        views: float (V, B, D): anchors, positives and, on steps with negatives, negatives.
+        temperature: divides the cosines.
+        start: float (1 or 2, B, D): anchors and negatives, encoded before training, without gradients.
+    """
+    unit = functional.normalize(views, dim=-1)  # (V, B, D)
+    similarity = unit[0] @ unit[1:].flatten(0, 1).T / temperature  # (B, (V - 1) B)
+    n = len(similarity)
+    if len(views) == 3:
+        before = functional.cosine_similarity(start[0], start[1], dim=-1) / temperature  # (B,)
+        own = similarity[:, n:].diagonal()  # (B,)
+        damped = own * (1 - torch.exp(-((own - before) ** 2) / (2 * SIGMA**2)))
+        similarity = similarity + functional.pad(torch.diag((damped - own).where(own <= before, 0.0)), (n, 0))
+    return functional.cross_entropy(similarity, torch.arange(n, device=views.device))
