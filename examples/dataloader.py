@@ -1,6 +1,8 @@
-"""A training loop of your own with a DataLoader: python FILE [MODEL TEXT]."""
+"""A training loop of your own with a DataLoader."""
 
-import sys
+import argparse
+import itertools
+from collections.abc import Iterator
 
 import torch
 from torch.utils.data import DataLoader
@@ -11,25 +13,36 @@ from una_fast.integrations.sentence_transformers import row_dataset
 from una_fast.integrations.transformers import RowCollator
 from una_fast.losses import triplet
 
-MODEL, TEXT = sys.argv[1:] or ("bert-base-uncased", "sentences.txt")
+
+def batches(
+    loader: DataLoader[dict[str, torch.Tensor]], collator: RowCollator, epochs: int
+) -> Iterator[dict[str, torch.Tensor]]:
+    """The batches of all epochs, with other negatives in each epoch."""
+    for epoch in range(epochs):
+        collator.set_epoch(epoch)  # before the loader is asked for the epoch's first batch
+        yield from loader
+
 
 if __name__ == "__main__":
-    index = una_fast.build_index(TEXT)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", nargs="?", default="bert-base-uncased")
+    parser.add_argument("text", nargs="?", default="sentences.txt")
+    parser.add_argument("--max-steps", type=int, default=None)
+    options = parser.parse_args()
+    index = una_fast.build_index(options.text)
     index.save("una-index")
-    una = una_fast.Augmenter(index, tokenizer=AutoTokenizer.from_pretrained(MODEL))
+    una = una_fast.Augmenter(index, tokenizer=AutoTokenizer.from_pretrained(options.model))
     collator = RowCollator(una, max_length=32)
     loader = DataLoader(
         row_dataset(una), batch_size=8, shuffle=True, collate_fn=collator, num_workers=2, persistent_workers=True
     )
-    encoder = AutoModel.from_pretrained(MODEL).train()
+    encoder = AutoModel.from_pretrained(options.model).train()
     optimizer = torch.optim.AdamW(encoder.parameters(), lr=3e-5)
-    for epoch in range(2):
-        collator.set_epoch(epoch)  # before the loader is asked for the epoch's first batch
-        for batch in loader:
-            rows = {name: ids.flatten(0, 1) for name, ids in batch.items()}  # (B V, L)
-            cls = encoder(**rows).last_hidden_state[:, 0].unflatten(0, batch["input_ids"].shape[:2])  # (B, V, D)
-            loss = triplet(cls.transpose(0, 1), temperature=0.05)
-            loss.backward()
-            optimizer.step()
-            optimizer.zero_grad()
+    for batch in itertools.islice(batches(loader, collator, epochs=2), options.max_steps):
+        rows = {name: ids.flatten(0, 1) for name, ids in batch.items()}  # (B V, L)
+        cls = encoder(**rows).last_hidden_state[:, 0].unflatten(0, batch["input_ids"].shape[:2])  # (B, V, D)
+        loss = triplet(cls.transpose(0, 1), temperature=0.05)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
     encoder.save_pretrained("una-model/final")

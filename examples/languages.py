@@ -3,17 +3,18 @@
 import re
 import sys
 from itertools import product
+from typing import Any
 
 import una_fast
 
 
-def arabic_words(text):
+def arabic_words(text: str) -> list[str]:
     """Words and marks; the English word tokenizers leave ، ؛ ؟ at their words."""
     return re.findall(r"[^\s،؛؟.:!«»()]+|[،؛؟.:!«»()]", text)
 
 
 # language: how build_index splits it, what stands between its parts, and the parts
-LANGUAGES = {
+LANGUAGES: dict[str, tuple[dict[str, Any], str, list[list[str]]]] = {
     "German": ({"word_tokenizer": "treebank"}, " ", [
         ["Die Bibliothekarin", "Mein Nachbar", "Der Stadtrat", "Die Forschungsgruppe", "Ein Geigenbauer",
          "Unsere Lehrerin", "Der Bahnhofsvorsteher", "Die Bürgermeisterin"],
@@ -49,7 +50,7 @@ LANGUAGES = {
 }  # fmt: skip
 
 
-def negatives(language, n=3):
+def negatives(language: str, n: int = 3) -> list[tuple[str, str]]:
     """(sentence, negative) of the first n of 100 sentences that are spread over all."""
     options, between, parts = LANGUAGES[language]
     index = una_fast.build_index([between.join(chosen) for chosen in product(*parts)], **options)

@@ -1,6 +1,6 @@
-"""(query, product) pairs: python FILE [MODEL PAIRS], PAIRS being a .csv with the columns query, product and mined."""
+"""(query, product) pairs of a .csv with the columns query, product and mined."""
 
-import sys
+import argparse
 
 from datasets import load_dataset
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
@@ -10,23 +10,28 @@ from sentence_transformers.sentence_transformer.losses import MultipleNegativesR
 import una_fast
 from una_fast.integrations import Negatives
 
-MODEL, PAIRS = sys.argv[1:] or ("bert-base-uncased", "pairs.csv")
-
 if __name__ == "__main__":
-    index = una_fast.build_index(PAIRS, column="product")  # negatives are made of the products
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", nargs="?", default="bert-base-uncased")
+    parser.add_argument("pairs", nargs="?", default="pairs.csv")
+    parser.add_argument("--max-steps", type=int, default=-1)
+    options = parser.parse_args()
+    index = una_fast.build_index(options.pairs, column="product")  # negatives are made of the products
     index.save("una-index")
     una = una_fast.Augmenter(index, keep_punctuation=True)
     negatives = Negatives(una, column="query", positive="product", of="positive", keep=["mined"])
-    pairs = negatives.select(load_dataset("csv", data_files=PAIRS, split="train")).train_test_split(0.1, seed=42)
-    queries = dict(enumerate(pairs["test"]["query"]))
-    products = dict(enumerate(dict.fromkeys([*pairs["test"]["product"], *pairs["train"]["product"]])))
-    numbers = {product: number for number, product in products.items()}
-    relevant = {row: {numbers[product]} for row, product in enumerate(pairs["test"]["product"])}
+    rows = load_dataset("csv", data_files=options.pairs, split="train")
+    pairs = negatives.select(rows).train_test_split(0.1, seed=42)
+    queries = {str(row): query for row, query in enumerate(pairs["test"]["query"])}
+    products = {product: product for part in ("test", "train") for product in pairs[part]["product"]}
+    relevant = {str(row): {product} for row, product in enumerate(pairs["test"]["product"])}
     evaluator = InformationRetrievalEvaluator(queries, products, relevant)
 
-    model = SentenceTransformer(MODEL)
+    model = SentenceTransformer(options.model)
     loss = MultipleNegativesRankingLoss(model)  # or PairsLoss(model): without keep, and with loss.callback() below
-    arguments = SentenceTransformerTrainingArguments("una-model", eval_strategy="epoch", eval_on_start=True)
+    arguments = SentenceTransformerTrainingArguments(
+        "una-model", max_steps=options.max_steps, eval_strategy="epoch", eval_on_start=True
+    )
     trainer = SentenceTransformerTrainer(
         model,
         arguments,

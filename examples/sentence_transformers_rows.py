@@ -1,27 +1,36 @@
-"""sentence-transformers with token ids from the kernels and the loss of the paper's code: python FILE [MODEL TEXT]."""
+"""sentence-transformers with token ids from the kernels and the loss of the paper's code."""
 
-import sys
+import argparse
 
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 
 import una_fast
 from una_fast.integrations.sentence_transformers import PairsLoss, RowCollator, row_dataset
 
-MODEL, TEXT = sys.argv[1:] or ("bert-base-uncased", "sentences.txt")
-
 if __name__ == "__main__":
-    index = una_fast.build_index(TEXT)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", nargs="?", default="bert-base-uncased")
+    parser.add_argument("text", nargs="?", default="sentences.txt")
+    parser.add_argument("--max-steps", type=int, default=-1)
+    options = parser.parse_args()
+    index = una_fast.build_index(options.text)
     index.save("una-index")
-    model = SentenceTransformer(MODEL)
+    model = SentenceTransformer(options.model)
     una = una_fast.Augmenter(index, tokenizer=model.tokenizer)
     collator = RowCollator(una, max_length=32)
     loss = PairsLoss(model, temperature=0.05, alpha=5)
     trainer = SentenceTransformerTrainer(
         model,
-        SentenceTransformerTrainingArguments("una-model", num_train_epochs=2, dataloader_num_workers=2),
+        SentenceTransformerTrainingArguments(
+            "una-model",
+            num_train_epochs=2,
+            max_steps=options.max_steps,
+            dataloader_num_workers=2,
+            dataloader_persistent_workers=True,
+        ),
         row_dataset(una),
         loss=loss,
-        data_collator=collator,
+        data_collator=collator,  # type: ignore[arg-type]  # any callable works; their annotation names their own class
         callbacks=[collator.callback(), loss.callback()],
     )
     trainer.train()

@@ -1,6 +1,6 @@
-"""The Trainer of transformers with your own model and loss: python FILE [MODEL TEXT]."""
+"""The Trainer of transformers with your own model and loss."""
 
-import sys
+import argparse
 
 import torch
 from transformers import AutoModel, AutoTokenizer, Trainer, TrainingArguments
@@ -9,8 +9,6 @@ import una_fast
 from una_fast.integrations.sentence_transformers import row_dataset
 from una_fast.integrations.transformers import RowCollator
 from una_fast.losses import triplet
-
-MODEL, TEXT = sys.argv[1:] or ("bert-base-uncased", "sentences.txt")
 
 
 class Contrastive(torch.nn.Module):
@@ -29,18 +27,30 @@ class Contrastive(torch.nn.Module):
 
 
 if __name__ == "__main__":
-    index = una_fast.build_index(TEXT)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", nargs="?", default="bert-base-uncased")
+    parser.add_argument("text", nargs="?", default="sentences.txt")
+    parser.add_argument("--max-steps", type=int, default=-1)
+    options = parser.parse_args()
+    index = una_fast.build_index(options.text)
     index.save("una-index")
-    una = una_fast.Augmenter(index, tokenizer=AutoTokenizer.from_pretrained(MODEL))
+    una = una_fast.Augmenter(index, tokenizer=AutoTokenizer.from_pretrained(options.model))
     collator = RowCollator(una, max_length=32)
+    model = Contrastive(options.model)
     trainer = Trainer(
-        Contrastive(MODEL),
+        model,
         TrainingArguments(
-            "una-model", num_train_epochs=2, dataloader_num_workers=2, remove_unused_columns=False, save_strategy="no"
+            "una-model",
+            num_train_epochs=2,
+            max_steps=options.max_steps,
+            dataloader_num_workers=2,
+            dataloader_persistent_workers=True,
+            remove_unused_columns=False,
+            save_strategy="no",
         ),
         data_collator=collator,
         train_dataset=row_dataset(una),
         callbacks=[collator.callback()],
     )
     trainer.train()
-    trainer.model.encoder.save_pretrained("una-model/final")
+    model.encoder.save_pretrained("una-model/final")

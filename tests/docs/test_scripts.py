@@ -2,12 +2,15 @@
 
 import csv
 import json
+import os
 import runpy
 import sys
 from pathlib import Path
 
 import datasets
 import pytest
+from mypy import api
+from torch.optim.optimizer import register_optimizer_step_post_hook
 from transformers import AutoModel
 
 from support.small_runs import ROOT, write_corpus
@@ -37,8 +40,12 @@ def run(script: Path, *arguments: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("script", [s for s in SCRIPTS if s.stem not in OTHER_FILES], ids=lambda script: script.stem)
 def test_a_script_trains(script: Path, text: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run(script, str(tiny_model), text.name, monkeypatch=monkeypatch)
+    steps: list[None] = []
+    hook = register_optimizer_step_post_hook(lambda *_: steps.append(None))
+    run(script, str(tiny_model), text.name, "--max-steps=4", monkeypatch=monkeypatch)
+    hook.remove()
     assert_trained(tiny_model)
+    assert len(steps) == 4  # of six
 
 
 def test_pairs_train(text: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
@@ -75,10 +82,16 @@ def test_a_notebook_runs_and_is_kept_without_outputs(notebook: Path) -> None:
     assert len(cells) == 5 and isinstance(names["una"], Augmenter)
 
 
+def test_types_of_the_scripts_hold() -> None:
+    files = [str(script) for script in SCRIPTS if script.stem != "numba_una"]  # numba's own types are wrong
+    options = ["--strict", "--follow-imports=silent", "--untyped-calls-exclude=torch", "--cache-dir", os.devnull]
+    said, _, code = api.run([*options, *files])
+    assert code == 0, said
+
+
 def test_scripts_are_linked_and_the_first_is_short() -> None:
     pages = [
         (ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("integrations.md", "languages.md", "numba.md")
     ]
     assert all(f"(../examples/{file.name})" in "".join(pages) for file in [*SCRIPTS, *NOTEBOOKS])
-    script = FIRST.read_text(encoding="utf-8")
-    assert len(script.splitlines()) <= 25 and "num_train_epochs=2, dataloader_num_workers=2" in script
+    assert len(FIRST.read_text(encoding="utf-8").splitlines()) <= 35

@@ -78,7 +78,7 @@ class Index:
     def __init__(self, arrays: Arrays, meta: dict[str, Any], word_tokenizer: str | Split, path: Path | None = None):
         """arrays: by the names that they have in its folder (see `DTYPES`); meta: as `index_meta` makes it."""
         self._arrays, self._meta = arrays, meta
-        self.chunks, self.terms, self.sentences, self.word_ids = tables_of(arrays).values()
+        self.chunks, self.terms, self.sentences, self.word_ids = tables_of(arrays)
         self.document_frequency, self.idf, self.max_tfidf = (arrays[name] for name in SCORES)
         self.sources, self.lowercase, self.word_probe = meta["sources"], meta["lowercase"], meta.get("word_probe")
         self.word_tokenizer, self.path = word_tokenizer, path
@@ -267,11 +267,11 @@ def index_meta(sources: list[dict[str, Any]], word_tokenizer: str | Split, lower
     return {"sources": sources, **tokenizer, "lowercase": lowercase, "score_law": SCORE_LAW}
 
 
-def tables_of(arrays: Arrays) -> dict[str, Any]:
-    """Chunks, terms, the chunk ids and the term ids of each document, by the names of their arrays."""
-    strings = {name: StringTable(arrays[f"{name}_utf8"], arrays[f"{name}_offsets"]) for name in ("chunks", "terms")}
-    rows = {name: RaggedArray(arrays[f"{name}_values"], arrays[f"{name}_indptr"]) for name in ("sentences", "words")}
-    return {**strings, **rows}
+def tables_of(arrays: Arrays) -> tuple[StringTable, StringTable, RaggedArray, RaggedArray]:
+    """The chunks, the terms, and the chunk ids and term ids of each document."""
+    chunks, terms = (StringTable(arrays[f"{name}_utf8"], arrays[f"{name}_offsets"]) for name in ("chunks", "terms"))
+    rows, words = (RaggedArray(arrays[f"{name}_values"], arrays[f"{name}_indptr"]) for name in ("sentences", "words"))
+    return chunks, terms, rows, words
 
 
 def check_content(folder: Path, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -297,9 +297,10 @@ def _checks(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Iterator[tup
     for name, dtype in DTYPES.items():
         yield name, arrays[name].dtype == dtype and arrays[name].ndim == 1
     tables = tables_of(arrays)
-    for name, (values, bounds) in ((name, vars(table).values()) for name, table in tables.items()):
+    for name, table in zip(("chunks", "terms", "sentences", "words"), tables, strict=True):
+        values, bounds = vars(table).values()
         yield name, len(bounds) > 0 and bounds[0] == 0 and bounds[-1] == len(values) and _never_falls(bounds)
-    chunks, terms, sentences, words = tables.values()
+    chunks, terms, sentences, words = tables
     yield "chunks", chunks.is_utf8()
     yield "terms", 0 < len(terms) <= MAX_IDS and terms.is_utf8() and bool(np.diff(terms.offsets).all())
     yield "sentences", len(sentences) == len(words)

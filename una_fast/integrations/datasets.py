@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from una_fast.augment.counter_rng import SampleKey
 from una_fast.corpus.source import missing_column
 from una_fast.errors import InputError, warn_user
 from una_fast.imports import naming_extras
 
+with naming_extras("integrations"):
+    import torch
+    from torch.utils import data
+
 if TYPE_CHECKING:
     from transformers import TrainerCallback
 
+    from una_fast.augment.base import TextAugmentation
+
+D = TypeVar("D", bound=Any)  # Dataset, DatasetDict or IterableDataset
 ARGUMENTS = "`column`, `positive` or `keep`"  # which name columns
+COUNTERS = 32  # one per worker, because additions to one of several processes can be lost
 PASSES = 1.5  # over as many sentences as the index has; a sampler may repeat some in a single pass
 
 
@@ -38,10 +46,7 @@ class DrawnByEpoch:
             is below 1.
     """
 
-    def __init__(self, augmenter: Any, has_positive: bool, n: int) -> None:
-        with naming_extras("integrations"):
-            import torch
-
+    def __init__(self, augmenter: TextAugmentation, has_positive: bool, n: int) -> None:
         if augmenter.index.path is None:
             raise InputError(
                 "the index is not saved, and each worker would get a copy of the whole corpus: call index.save(FOLDER),"
@@ -49,9 +54,9 @@ class DrawnByEpoch:
             )
         self.augmenter, self.negatives = augmenter, negative_names(n)
         self.views = ["anchor", *["positive"] * has_positive, *self.negatives]
-        # The epoch, 1 if somebody moves it, and the sentences drawn so far. It is shared with the workers of a
-        # DataLoader, forked or spawned, so that persistent ones see each new epoch.
-        self._shared = torch.zeros(3, dtype=torch.int64).share_memory_()
+        # The epoch, 1 if somebody moves it, and the sentences drawn so far by each worker. It is shared with the
+        # workers of a DataLoader, forked or spawned, so that persistent ones see each new epoch.
+        self._shared = torch.zeros(2 + COUNTERS, dtype=torch.int64).share_memory_()
 
     def __repr__(self) -> str:
         name = f"{type(self).__module__}.{type(self).__name__}"
@@ -93,14 +98,11 @@ class DrawnByEpoch:
 
         return EpochCallback()
 
-    def _draws(self, view: str) -> dict[str, int]:
-        """The arguments of the augmenter that draw this view, a negative."""
-        return {"epoch": self.epoch, "sample_index": self.negatives.index(view)}
-
     def _note_drawn(self, n: int) -> None:
         """Warn, once, where a second pass has the negatives of the first. n: sentences that are drawn now."""
-        self._shared[2] += n
-        if not self._shared[1] and self._shared[2] > PASSES * self.augmenter.index.n_documents:
+        worker = data.get_worker_info()
+        self._shared[2 + (0 if worker is None else 1 + worker.id) % COUNTERS] += n
+        if not self._shared[1] and self._shared[2:].sum() > PASSES * self.augmenter.index.n_documents:
             self._shared[1] = 1
             warn_user(
                 "more sentences are drawn than the index has: a second pass gets the same negatives, because nothing"
@@ -142,7 +144,7 @@ class Negatives(DrawnByEpoch):
 
     def __init__(
         self,
-        augmenter: Any,
+        augmenter: TextAugmentation,
         column: str = "text",
         positive: str | None = "same",
         n: int = 1,
@@ -170,10 +172,11 @@ class Negatives(DrawnByEpoch):
         """
         views: dict[str, Any] = {view: _texts(batch, column) for view, column in self._view_columns().items()}
         self._note_drawn(len(views["anchor"]))
-        views |= {name: self.augmenter.augment(views[self.of], **self._draws(name)) for name in self.negatives}
+        for number, name in enumerate(self.negatives):
+            views[name] = self.augmenter.augment(views[self.of], self.epoch, sample_index=number)
         return views | {name: _column(batch, name) for name in self.keep}
 
-    def select(self, dataset: Any) -> Any:
+    def select(self, dataset: D) -> D:
         """The rows of a dataset that have an anchor, a positive (unless `positive` is None) and a negative.
 
         A row is left out if its anchor or its positive is None or has no word, or if a column of `keep` is None.

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from una_fast.augment.base import TextAugmentation
 from una_fast.errors import InputError
 from una_fast.imports import naming_extras
 from una_fast.version import CITATION
@@ -23,7 +24,7 @@ with naming_extras("integrations"):
     from una_fast.losses import pairs, similarity_distillation
 
 
-def row_dataset(augmenter: Any, n_rows: int | None = None) -> Dataset:
+def row_dataset(augmenter: TextAugmentation, n_rows: int | None = None) -> Dataset:
     """A `datasets.Dataset` with one column, ``row``: the documents of the index that have a negative.
 
     n_rows: take only the first `n_rows` documents, the sentences of a corpus whose second half is their paraphrases

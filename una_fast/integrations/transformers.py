@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias, cast
 
 import numpy as np
 
+from una_fast.augment.base import TextAugmentation
 from una_fast.errors import InputError
 from una_fast.imports import naming_extras
 from una_fast.integrations.datasets import DrawnByEpoch
+from una_fast.tokens.ids import TokenIds
 
 with naming_extras("integrations"):
     import torch
@@ -37,7 +39,7 @@ class RowCollator(DrawnByEpoch):
 
     def __init__(
         self,
-        augmenter: Any,
+        augmenter: TextAugmentation,
         max_length: int = 32,
         positive: str | int | None = "same",
         n: int = 1,
@@ -55,7 +57,7 @@ class RowCollator(DrawnByEpoch):
         for view, prompt in self._prompts.items():
             if view not in self.views:
                 raise InputError(f"prompts: there is no view {view!r}: the views are {', '.join(self.views)}")
-            if prompt and self._encoded([prompt])["attention_mask"].all():
+            if prompt and self._encoded(prompt, [""])["attention_mask"].all():
                 raise InputError(
                     f"prompts: {prompt!r} leaves no room for a sentence among max_length={max_length} tokens"
                 )
@@ -72,15 +74,21 @@ class RowCollator(DrawnByEpoch):
         return {view: self._ids(view, numbers + self._offset * (view == "positive")) for view in self.views}
 
     def _ids(self, view: str, rows: np.ndarray) -> Ids:
-        una, prompt, is_drawn = self.augmenter, self._prompts.get(view), view in self.negatives
+        una, prompt = self.augmenter, self._prompts.get(view)
+        if view not in self.negatives:
+            texts = map(una.index.sentence, rows.tolist())
+            return self._encoded(prompt, texts) if prompt else self._tokens.anchor_ids(rows, self.max_length)
+        number = self.negatives.index(view)
         if prompt:
-            texts = una.texts(rows, **self._draws(view)) if is_drawn else map(una.index.sentence, rows.tolist())
-            return self._encoded([prompt + text for text in texts])
-        if is_drawn:
-            return una.token_ids(rows, max_length=self.max_length, **self._draws(view))
-        return una.tokens.anchor_ids(rows, self.max_length)
+            return self._encoded(prompt, una.texts(rows, self.epoch, sample_index=number))
+        return una.token_ids(rows, self.epoch, self.max_length, sample_index=number)
 
-    def _encoded(self, texts: Sequence[str]) -> Ids:
-        batch = self.augmenter.tokens.tensors(len(texts), self.max_length)
-        self.augmenter.tokens.write_texts(texts, np.arange(len(texts)), batch)
+    def _encoded(self, prompt: str, sentences: Iterable[str]) -> Ids:
+        texts = [prompt + sentence for sentence in sentences]
+        batch = self._tokens.tensors(len(texts), self.max_length)
+        self._tokens.write_texts(texts, np.arange(len(texts)), batch)
         return batch
+
+    @property
+    def _tokens(self) -> TokenIds:
+        return cast("TokenIds", self.augmenter.tokens)  # the constructor refuses None
