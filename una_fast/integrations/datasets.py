@@ -10,10 +10,6 @@ from una_fast.corpus.source import missing_column
 from una_fast.errors import InputError, warn_user
 from una_fast.imports import naming_extras
 
-with naming_extras("integrations"):
-    import torch
-    from torch.utils import data
-
 if TYPE_CHECKING:
     from transformers import TrainerCallback
 
@@ -47,6 +43,9 @@ class DrawnByEpoch:
     """
 
     def __init__(self, augmenter: TextAugmentation, has_positive: bool, n: int) -> None:
+        with naming_extras("integrations"):
+            import torch
+
         if augmenter.index.path is None:
             raise InputError(
                 "the index is not saved, and each worker would get a copy of the whole corpus: call index.save(FOLDER),"
@@ -100,7 +99,9 @@ class DrawnByEpoch:
 
     def _note_drawn(self, n: int) -> None:
         """Warn, once, where a second pass has the negatives of the first. n: sentences that are drawn now."""
-        worker = data.get_worker_info()
+        from torch.utils.data import get_worker_info  # imported by the constructor, which loads torch
+
+        worker = get_worker_info()
         self._shared[2 + (0 if worker is None else 1 + worker.id) % COUNTERS] += n
         if not self._shared[1] and self._shared[2:].sum() > PASSES * self.augmenter.index.n_documents:
             self._shared[1] = 1
