@@ -98,6 +98,10 @@ class StringTable(Sequence[str]):
         encoded = [s.encode("utf-8") for s in strings]
         return cls(np.frombuffer(b"".join(encoded), dtype=np.uint8), row_bounds([len(e) for e in encoded]))
 
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Both arrays, by the names under which they are stored."""
+        return {"utf8": self.utf8, "offsets": self.offsets}
+
     def take(self, order: np.ndarray) -> StringTable:
         """The strings ``order``, in that order. order: integers (m,)."""
         numbers = pa.Array.from_buffers(pa.int64(), len(order), [None, pa.py_buffer(order.astype(np.int64))])

@@ -16,7 +16,7 @@ from una_fast.corpus.source import MAX_DOCUMENT_BYTES, Reading
 from una_fast.corpus.word_tokenizers import Split, resolve_tokenizer, tokenizer_name, unsplit_script
 from una_fast.corpus.words import parse_corpus
 from una_fast.errors import InputError, suggests_keywords, warn_user
-from una_fast.index.index import Index, index_meta, load_index
+from una_fast.index.index import Index, arrays_of, index_meta, load_index
 from una_fast.index.scores import inverse, rank, score_terms
 from una_fast.parallel import n_cores
 
@@ -108,7 +108,6 @@ def _build_in_memory(
     logger.info("terms scored and ranked")
     relabel(parsed.words.values, inverse(order), parsed.words.values)  # in place
     terms = parsed.vocabulary.take(order)
-    tables = {"chunks": parsed.chunks, "terms": terms, "sentences": parsed.sentences, "words": parsed.words}
-    arrays = {f"{name}_{part}": array for name, table in tables.items() for part, array in vars(table).items()}
+    arrays = arrays_of(parsed.chunks, terms, parsed.sentences, parsed.words)
     arrays |= {name: values[order] for name, values in scores._asdict().items()}
     return Index(arrays, index_meta(sources, tokenizer, lowercase), tokenizer)

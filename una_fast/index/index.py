@@ -267,11 +267,28 @@ def index_meta(sources: list[dict[str, Any]], word_tokenizer: str | Split, lower
     return {"sources": sources, **tokenizer, "lowercase": lowercase, "score_law": SCORE_LAW}
 
 
+def arrays_of(chunks: StringTable, terms: StringTable, sentences: RaggedArray, words: RaggedArray) -> Arrays:
+    """The arrays of these tables, by their names in the folder."""
+    return {
+        "chunks_utf8": chunks.utf8,
+        "chunks_offsets": chunks.offsets,
+        "sentences_values": sentences.values,
+        "sentences_indptr": sentences.indptr,
+        "terms_utf8": terms.utf8,
+        "terms_offsets": terms.offsets,
+        "words_values": words.values,
+        "words_indptr": words.indptr,
+    }
+
+
 def tables_of(arrays: Arrays) -> tuple[StringTable, StringTable, RaggedArray, RaggedArray]:
-    """The chunks, the terms, and the chunk ids and term ids of each document."""
-    chunks, terms = (StringTable(arrays[f"{name}_utf8"], arrays[f"{name}_offsets"]) for name in ("chunks", "terms"))
-    rows, words = (RaggedArray(arrays[f"{name}_values"], arrays[f"{name}_indptr"]) for name in ("sentences", "words"))
-    return chunks, terms, rows, words
+    """Chunks, terms, the chunk ids and the term ids of each document: the inverse of `arrays_of`."""
+    return (
+        StringTable(arrays["chunks_utf8"], arrays["chunks_offsets"]),
+        StringTable(arrays["terms_utf8"], arrays["terms_offsets"]),
+        RaggedArray(arrays["sentences_values"], arrays["sentences_indptr"]),
+        RaggedArray(arrays["words_values"], arrays["words_indptr"]),
+    )
 
 
 def check_content(folder: Path, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -296,11 +313,11 @@ def _checks(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Iterator[tup
     yield "list of arrays", arrays.keys() == DTYPES.keys()
     for name, dtype in DTYPES.items():
         yield name, arrays[name].dtype == dtype and arrays[name].ndim == 1
-    tables = tables_of(arrays)
-    for name, table in zip(("chunks", "terms", "sentences", "words"), tables, strict=True):
-        values, bounds = vars(table).values()
-        yield name, len(bounds) > 0 and bounds[0] == 0 and bounds[-1] == len(values) and _never_falls(bounds)
-    chunks, terms, sentences, words = tables
+    chunks, terms, sentences, words = tables_of(arrays)
+    for name, strings in (("chunks", chunks), ("terms", terms)):
+        yield name, _are_bounds(strings.offsets, len(strings.utf8))
+    for name, rows in (("sentences", sentences), ("words", words)):
+        yield name, _are_bounds(rows.indptr, len(rows.values))
     yield "chunks", chunks.is_utf8()
     yield "terms", 0 < len(terms) <= MAX_IDS and terms.is_utf8() and bool(np.diff(terms.offsets).all())
     yield "sentences", len(sentences) == len(words)
@@ -311,6 +328,10 @@ def _checks(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Iterator[tup
         values = arrays[name]
         yield name, len(values) == len(terms) and low <= values.min() and values.max() <= high  # False for NaN
     yield "max_tfidf", _never_falls(-arrays["max_tfidf"])
+
+
+def _are_bounds(bounds: np.ndarray, n_values: int) -> bool:
+    return len(bounds) > 0 and bounds[0] == 0 and bounds[-1] == n_values and _never_falls(bounds)
 
 
 def _never_falls(values: np.ndarray) -> bool:

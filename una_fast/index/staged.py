@@ -135,11 +135,11 @@ def _scan(
         for block in joined(blocks, runner.split_bytes()):
             split, scan = (work / f"{stage}-{n}.pack" for stage in ("split", "scan"))
             n, text_bytes = n + 1, text_bytes + len(block.utf8)
-            arrays = (array.data for array in vars(block).values())
+            arrays = (block.utf8.data, block.offsets.data)
             made_of = checksum_of([settings.encode(), some_words(block, split_words), *arrays])
             if not scan.exists() or Pack(scan).made_of != made_of:
                 scan.unlink(missing_ok=True)
-                write_pack(split, made_of, vars(block))
+                write_pack(split, made_of, block.arrays())
                 yield split, tokenizer, lowercase, scan
 
     runner.run("scan", scan_split, tasks())

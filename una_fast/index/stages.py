@@ -124,7 +124,7 @@ def scan_split(split: Path, tokenizer: str | Split, lowercase: bool, output: Pat
         buckets = (hashes * np.uint64(N_BUCKETS)) >> np.uint64(32)
         order = np.argsort(buckets.astype(np.uint16), kind="stable")
         bounds = np.searchsorted(buckets[order], np.arange(N_BUCKETS + 1))
-        of_kind = {**vars(strings.take(order)), "numbers": order.astype(ID), "bounds": bounds}
+        of_kind = {**strings.take(order).arrays(), "numbers": order.astype(ID), "bounds": bounds}
         if kind == "terms":
             frequency, ratio = count_documents(ids, len(strings))
             of_kind |= {"frequency": frequency.astype(ID)[order], "ratio": ratio[order]}
@@ -159,7 +159,7 @@ def merge_strings(kind: str, scans: PackFiles, partition: int, n_documents: int,
     order = np.argsort(keys)
     table = StringTable(*strings.strings()).take(order)
     del strings
-    arrays = {name: values[order] for name, values in scores.items()} | {"keys": keys[order], **vars(table)}
+    arrays = {name: values[order] for name, values in scores.items()} | {"keys": keys[order], **table.arrays()}
     arrays |= {"places": inverse(order)[in_set], "bounds": row_bounds([*map(len, places)])}  # of each split's strings
     write_pack(merged.path(partition), "", arrays)
 

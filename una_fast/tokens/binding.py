@@ -39,12 +39,17 @@ def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[RaggedArra
         sentences, sizes = encode_sentences(index, encoder, n_jobs)
         terms, _ = encode_placed(index.terms, np.ones(len(index.terms), dtype=bool), encoder, n_jobs)
         check_id_range(len(terms.values), "sub-words of its terms")
-        rows = {"sentences": sentences, "terms": terms}
-        return {f"{name}_{part}": array for name in rows for part, array in vars(rows[name]).items()} | {"sizes": sizes}
+        return {
+            "sentences_values": sentences.values,
+            "sentences_indptr": sentences.indptr,
+            "terms_values": terms.values,
+            "terms_indptr": terms.indptr,
+            "sizes": sizes,
+        }
 
     arrays = index.cached(f"tokens-{VERSION}-{encoder.fingerprint}", VERSION, make)
-    names = "sentences", "terms"
-    sentences, terms = (RaggedArray(arrays[f"{name}_values"], arrays[f"{name}_indptr"]) for name in names)
+    sentences = RaggedArray(arrays["sentences_values"], arrays["sentences_indptr"])
+    terms = RaggedArray(arrays["terms_values"], arrays["terms_indptr"])
     return sentences, terms, arrays["sizes"]
 
 
