@@ -7,7 +7,6 @@ were written for this project. Both are small: the scores show that training wor
 from __future__ import annotations
 
 import itertools
-import re
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +15,12 @@ import numpy as np
 from train.config.run import Run
 from train.record.folder import write_file
 from train.signals import tell_user
-from una_fast import load_index
+from una_fast import load_index, sample_corpus
 from una_fast.augment.registry import make_augmentation
 from una_fast.imports import import_extra
 
 PAIRS = Path(__file__).with_name("demo_pairs.tsv")
 CORPUS = "corpus.txt"  # in --output
-
-# a sentence without code and markup, and where one ends
-_PROSE = re.compile(r"[A-Z][\w ,;:()’'-]{25,300}[.!?]")
-_END = re.compile(r"(?<=[a-z\d)][.!?]) (?=[A-Z])")
 
 
 def free_folder() -> Path:
@@ -74,14 +69,6 @@ def prepare_demo(run: Run) -> None:
 
 
 def write_corpus(output: Path) -> Path:
-    """Write the demo's sentences to ``output/corpus.txt``, one a line, each once; return its path.
-
-    They are sentences of Python's reference without code, tables, headings and markup.
-    """
-    from pydoc_data.topics import topics  # 0.5 MB of text, needed here alone
-
-    paragraphs = (part for name in sorted(topics) for part in re.split(r"\n\s*\n", topics[name]))
-    texts = (" ".join(part.replace("*", "").replace('"', "").split()) for part in paragraphs)
-    distinct = dict.fromkeys(sentence for text in texts for sentence in _END.split(text) if _PROSE.fullmatch(sentence))
-    write_file(output / CORPUS, "".join(f"{sentence}\n" for sentence in distinct).encode())
+    """Write the demo's sentences to ``output/corpus.txt``, one per line; return its path."""
+    write_file(output / CORPUS, "".join(f"{sentence}\n" for sentence in sample_corpus()).encode())
     return output / CORPUS

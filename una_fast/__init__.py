@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from una_fast.augment.near_misses import NearMisses as NearMisses
     from una_fast.augment.numba import numba_augmentation as numba_augmentation
     from una_fast.augment.una import Augmenter as Augmenter
+    from una_fast.corpus.sample import sample_corpus as sample_corpus
     from una_fast.errors import InputError as InputError
     from una_fast.errors import InputWarning as InputWarning
     from una_fast.index.build import build_index as build_index
@@ -45,6 +46,7 @@ _HOMES = {
     "load_index": "index.index",
     "numba_augmentation": "augment.numba",
     "probe": "probing",
+    "sample_corpus": "corpus.sample",
     "score_pairs": "pair_scores",
 }
 __all__ = [*_HOMES]

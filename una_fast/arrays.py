@@ -141,10 +141,10 @@ class StringTable(Sequence[str]):
         return len(self.offsets) - 1
 
     @overload
-    def __getitem__(self, i: int) -> str: ...
+    def __getitem__(self, i: int | np.integer) -> str: ...
     @overload
     def __getitem__(self, i: slice) -> list[str]: ...
-    def __getitem__(self, i: int | slice) -> str | list[str]:
+    def __getitem__(self, i: int | np.integer | slice) -> str | list[str]:
         if isinstance(i, slice):
             return [*self.take(np.arange(*i.indices(len(self))))]
         n = len(self)

@@ -1,0 +1,21 @@
+"""A small corpus for first examples and the demo: text that Python itself installs."""
+
+from __future__ import annotations
+
+import re
+
+# a sentence without code and markup, and where one ends
+_PROSE = re.compile(r"[A-Z][\w ,;:()’'-]{25,300}[.!?]")
+_END = re.compile(r"(?<=[a-z\d)][.!?]) (?=[A-Z])")
+
+
+def sample_corpus() -> list[str]:
+    """Some 1,500 distinct sentences of Python's language reference, the text of ``help()``.
+
+    They have no code, tables, headings or markup. They differ a little between versions of Python.
+    """
+    from pydoc_data.topics import topics  # 0.5 MB of text, which nothing else needs
+
+    paragraphs = (part for name in sorted(topics) for part in re.split(r"\n\s*\n", topics[name]))
+    texts = (" ".join(part.replace("*", "").replace('"', "").split()) for part in paragraphs)
+    return [*dict.fromkeys(sentence for text in texts for sentence in _END.split(text) if _PROSE.fullmatch(sentence))]
