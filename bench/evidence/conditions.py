@@ -104,6 +104,7 @@ class Base:
 
     pooling: of `train.ddp`; before: the pooling of `train.evaluate` that reads the same embedding before training.
     mlm_steps: steps of masked words that make the packaged MiniLM a language model again, before all else.
+    from_scratch: the language model of `bench.evidence.pretrain`, which never was a sentence encoder.
     words: fewest and most words of the sentences to train on, or None for all sentences.
     untrained: the variation "none" is the encoder before training, because the loss has no other term.
     pairs: trained on labelled paraphrases, MRPC's and STS-B's for training, in place of sentences.
@@ -115,6 +116,7 @@ class Base:
     before: str
     shared: Mapping[str, Any]
     mlm_steps: int = 0
+    from_scratch: bool = False
     words: tuple[int, int] | None = None
     untrained: bool = False
     tasks: str = "sts"
@@ -126,7 +128,13 @@ BASES = {
     "minilm-cls": Base("the packaged MiniLM, [CLS]", "cls", "cls_before_pooler", SIMILARITY),
     "minilm-mean": Base("the packaged MiniLM, its own mean pooling", "auto", "auto", SIMILARITY),
     "minilm-near": Base(
-        "the packaged MiniLM, near-misses", "auto", "auto", NEAR_MISS, 0, (6, 14), True, "sts,near-miss"
+        "the packaged MiniLM, near-misses",
+        "auto",
+        "auto",
+        NEAR_MISS,
+        words=(6, 14),
+        untrained=True,
+        tasks="sts,near-miss",
     ),
     "minilm-pairs": Base(
         "the packaged MiniLM, paraphrases", "auto", "auto", PAIRS, tasks="STSBenchmark,near-miss", pairs=True
@@ -142,18 +150,33 @@ for name, steps in SCALE.items():
     shared = {**LANGUAGE_MODEL, "max_steps": steps, "eval_every": steps // 4}
     title = f"a language model, {64 * steps:,} sentences"
     BASES[name] = Base(title, "mean", "avg", shared, MLM_STEPS, tasks="sts,near-miss")
+SCRATCH_STEPS = 512
+SCRATCH = {**LANGUAGE_MODEL, "max_steps": SCRATCH_STEPS, "eval_every": SCRATCH_STEPS // 4}
+AS_PAPER = {name: SIMILARITY[name] for name in ("loss", "surface", "alpha", "beta")}  # `--paper`
+BASES["wiki-lm"] = Base("a language model from random weights", "mean", "avg", SCRATCH, from_scratch=True)
+BASES["wiki-lm-cls"] = Base(
+    "a language model from random weights, the paper's settings",
+    "cls",
+    "cls_before_pooler",
+    SCRATCH | AS_PAPER,
+    from_scratch=True,
+)
 ARMS = (REFERENCE, "una")  # that are tuned
 GRID_BASE = "minilm-mlm"  # on which arms are tuned
 WIDE, LARGE = (f"{GRID_BASE}-{64 * steps}" for steps in (WIDE_STEPS, LARGE_STEPS))
 Options = Mapping[str, Sequence[Any]]
 GRID: Options = {"temperature": (0.03, 0.05, 0.1), "learning_rate": (1e-5, 3e-5, 1e-4), "warmup_steps": (0, 0.1)}
 WARM: Options = {"temperature": (0.05, 0.1, 0.2)}  # GRID's best point has its highest temperature and rate
+FROM_SCRATCH: Options = {"temperature": (0.1, 0.05), "learning_rate": (1e-4, 3e-5, 3e-4)}  # the likely ones first
+LARGER_BATCHES = "none, batch_size 128, max_steps 256, eval_every 64"  # the same sentences
 GRIDS: dict[str, dict[str, Options]] = {  # base: arm: points, as many for each arm of a base
     GRID_BASE: dict.fromkeys(ARMS, GRID),
     WIDE: {
         "none": {**WARM, "learning_rate": (1e-5, 3e-5, 1e-4, 3e-4)},
         "una": {**WARM, "learning_rate": (3e-5, 1e-4), "alpha": (1, 5)},
     },
+    "wiki-lm": dict.fromkeys((*ARMS, "mined", LARGER_BATCHES), FROM_SCRATCH),
+    "wiki-lm-cls": dict.fromkeys(ARMS, FROM_SCRATCH),
 }
 
 
@@ -262,7 +285,7 @@ def find_conditions(names: str, results: Mapping[str, Any] | None = None) -> lis
         for word, tuned_on in ((TUNED_THERE, base), (TUNED, GRID_BASE)):
             stem, chosen, more = variation.partition(f", {word}")
             if chosen and tuned_on in GRIDS:
-                arm = stem if stem in ARMS else "una"
+                arm = stem if stem in GRIDS[tuned_on] else "una"
                 variation = stem + tuned(arm, results or {}, tuned_on).removeprefix(arm) + more
                 break
         condition = Condition(base, variation)
@@ -290,6 +313,8 @@ class Stage:
         return find_conditions(";".join(self.names), results)
 
 
+FROM_SCRATCH_ARMS = [(base, arm) for base in ("wiki-lm", "wiki-lm-cls") for arm in GRIDS[base]]
+FROM_SCRATCH_POINTS = list(zip(*(grid(arm, base) for base, arm in FROM_SCRATCH_ARMS), strict=True))
 TUNED_ARMS = tuple(f"{GRID_BASE}: {arm}, {TUNED}" for arm in ARMS)
 WIDER = "batch_size 256, max_steps 400, eval_every 100"  # as many sentences as WIDE
 STAGES = {
@@ -305,5 +330,11 @@ STAGES = {
     "wide-grid": Stage([one.name for arm in ARMS for one in grid(arm, WIDE)], SEEDS[:1], scored=False),
     "wide": Stage([f"{WIDE}: {arm}, {TUNED_THERE}" for arm in ARMS], FRESH[:3]),
     "classes": Stage([f"{GRID_BASE}: same word class, {TUNED}", "minilm-near: same word class"], FRESH[:3]),
+    "wiki-grid": Stage(  # point by point; larger batches last, where time may be short
+        sorted((one.name for point in FROM_SCRATCH_POINTS for one in point), key=lambda name: LARGER_BATCHES in name),
+        SEEDS[:1],
+        scored=False,
+    ),
+    "wiki-arms": Stage([f"{base}: {arm}, {TUNED_THERE}" for base, arm in FROM_SCRATCH_ARMS], FRESH[:3]),
     "large": Stage([f"{LARGE}: {arm}, {TUNED}" for arm in ARMS], FRESH[:1]),
 }

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import random
 from abc import abstractmethod
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import torch
 import xxhash
 from numpy.typing import NDArray
+from torch.nn import functional
 
+from train.evaluation.model import load_model
 from una_fast.augment.base import TextAugmentation
 from una_fast.augment.counter_rng import CounterRNG, SampleKey
 from una_fast.augment.explain import WordExplanation
@@ -102,34 +105,22 @@ class MinedAndUna(Mined):
 
 
 def mined_rows(sentences: list[str], model: str, pooling: str, seed: int) -> NDArray[np.int64]:
-    """int64 (N,): the row of the negative that sentence-transformers mines for each of N sentences; -1 for none."""
-    import random
+    """The row of a mined negative for each of N sentences, int64 (N,); -1 where there are too few sentences.
 
-    from datasets import Dataset
-    from sentence_transformers import SentenceTransformer, models  # type: ignore[attr-defined]
-    from sentence_transformers.util import mine_hard_negatives
-
-    random.seed(seed)
-    np.random.seed(seed)  # noqa: NPY002  the generator of the function that is called
-    transformer = models.Transformer(str(Path(model)), max_seq_length=32)
-    encoder = SentenceTransformer(
-        modules=[transformer, models.Pooling(transformer.get_word_embedding_dimension(), pooling)], device="cpu"
-    )
-    found = mine_hard_negatives(
-        Dataset.from_dict({"anchor": sentences, "positive": sentences}),
-        encoder,
-        range_min=RANKS[0],
-        range_max=RANKS[1],
-        num_negatives=1,
-        sampling_strategy="random",
-        batch_size=64,
-        verbose=False,
-    )
+    The draws are those of sentence-transformers' `mine_hard_negatives`, which needs minutes on a GPU for this.
+    """
+    encoder = load_model(model, pooling)
     row_of = {sentence: row for row, sentence in reversed([*enumerate(sentences)])}
-    rows = np.full(len(sentences), -1)
-    for anchor, negative in zip(found["anchor"], found["negative"], strict=True):
-        rows[row_of[anchor]] = row_of[negative]
-    return rows
+    distinct = [*dict.fromkeys(sentences)]
+    batches = encoder.batches([distinct], 32)
+    embeddings = functional.normalize(torch.from_numpy(batches.embed(encoder.encode, None)).to(encoder.device))
+    n, rng = min(RANKS[1] + 1, len(distinct)), random.Random(seed)
+    nearest = [(part @ embeddings.T).topk(n).indices.cpu() for part in embeddings.split(4096)]
+    mined = dict.fromkeys(distinct, -1)
+    for own, places in enumerate(torch.cat(nearest).tolist()):
+        if options := [place for place in places if place != own][RANKS[0] : RANKS[1]]:
+            mined[distinct[own]] = row_of[distinct[options[rng.sample(range(len(options)), 1)[0]]]]
+    return np.array([mined[sentence] for sentence in sentences])
 
 
 class Spliced(Control):

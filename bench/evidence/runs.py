@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import queue
 import re
-import subprocess
 import sys
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import una_fast
-from bench.evidence.bases import base_folder
+from bench.evidence.bases import base_folder, is_from_scratch
 from bench.evidence.conditions import BASES, Condition
 from bench.evidence.corpora import write_lines, write_pairs
 from train.config.run import OPTIONS
@@ -26,6 +28,13 @@ from una_fast.errors import InputError
 from una_fast.storage import is_saved
 
 DIGITS = 6  # of a score, which is a fraction
+WATCH_SECONDS = 0.05  # between two looks whether a run has ended
+Command = tuple[str, list[str]]  # a module whose `main` is called, and its arguments
+PRELOADED = ["train.ddp", "train.evaluate", "train.launch.run", "train.launch.finish", "train.evaluation.scoring"]
+PRELOADED += ["una_fast.augment.una", "bench.evidence.controls"]
+TOO_LATE = "left out: the time is up"
+processes = multiprocessing.get_context("forkserver")  # imports torch once, in a process that uses no GPU
+_one_at_a_time = threading.Lock()  # a process's start looks at all others, and two looks at one process collide
 
 
 class Workplace:
@@ -73,7 +82,10 @@ class Workplace:
 
     def base(self, name: str) -> Path:
         """The folder of an encoder to start from."""
-        return self.saved if self.saved and BASES[name].mlm_steps else base_folder(name, self.source, self.folder)
+        base = BASES[name]
+        if self.saved and (base.from_scratch if is_from_scratch(self.saved) else base.mlm_steps):
+            return self.saved
+        return base_folder(name, self.source, self.folder)
 
     def scores(self, condition: Condition, seed: int) -> Path:
         """The file of a run's scores."""
@@ -84,7 +96,7 @@ class Workplace:
         """True for a run that has taken its last step and, if it is to be, is scored."""
         return is_finished(self.run_folder(condition, seed)) and (not scored or self.scores(condition, seed).is_file())
 
-    def command(self, condition: Condition, seed: int) -> list[str]:
+    def command(self, condition: Condition, seed: int) -> Command:
         """The command that makes or goes on with a run."""
         base, output = BASES[condition.base], self.run_folder(condition, seed)
         dev = self.data / "senteval/downstream/STS/STSBenchmark/sts-dev.csv"
@@ -94,61 +106,101 @@ class Workplace:
             "dev": None if base.untrained or base.pairs else dev,
             "output": output,
             "seed": seed,
+            "report_to": "none",
             **condition.settings(),
         }
-        words = [sys.executable, "-m", "train.ddp", *(["--resume"] if is_own(output, RUN) else [])]
-        return words + [word for name, value in values.items() for word in OPTIONS[name].words(value)]
+        resume = ["--resume"] if is_own(output, RUN) else []
+        return "train.ddp", resume + [word for name, value in values.items() for word in OPTIONS[name].words(value)]
 
-    def evaluate(self, base: str, model: Path, scores: Path, pooling: str = "auto") -> list[str]:
+    def evaluate(self, base: str, model: Path, scores: Path, pooling: str = "auto") -> Command:
         """The command that scores an encoder; the images on which settings were chosen are left out."""
         values = {"model": model, "data": self.data, "pooling": pooling, "tasks": BASES[base].tasks, "json": scores}
-        words = [word for name, value in values.items() for word in (f"--{name}", str(value))]
-        return [sys.executable, "-m", "train.evaluate", *words, "--held-out"]
+        return "train.evaluate", [word for name, value in values.items() for word in (f"--{name}", str(value))] + [
+            "--held-out"
+        ]
 
 
 def run_all(
-    place: Workplace, wanted: Iterable[tuple[Condition, int]], scored: bool, done: Callable[[Condition, int, str], None]
+    place: Workplace,
+    wanted: Iterable[tuple[Condition, int]],
+    scored: bool,
+    done: Callable[[Condition, int, str], None],
+    ends: float = float("inf"),
 ) -> None:
     """Carry out the runs that are not done, in their order. Ctrl-C stops them all.
 
-    scored: whether the encoders are scored on the tasks; done: called after each run, with a sentence if it failed.
+    Args:
+        place: where they are run.
+        wanted: conditions and seeds.
+        scored: whether the encoders are scored on the tasks.
+        done: called after each run, with a sentence if it failed.
+        ends: time.monotonic() at which what still runs is ended, and which no run begins that would not be done by
+            then. These runs are not `done`.
     """
     todo = [(one, seed) for one, seed in wanted if not place.is_done(one, seed, scored)]
     shares: queue.Queue[set[int]] = queue.Queue()
     for share in place.shares:
         shares.put(share)
-    stopped = threading.Event()
+    stopped, longest = threading.Event(), 0.0
 
     def run(condition: Condition, seed: int) -> str:
+        nonlocal longest
         if stopped.is_set():
             return "stopped"
-        share = shares.get()
+        share, began = shares.get(), time.monotonic()
         try:
+            if began + longest > ends:
+                return TOO_LATE
             folder, scores = place.run_folder(condition, seed), place.scores(condition, seed)
             folder.parent.mkdir(parents=True, exist_ok=True)
             log = folder.with_name(f"{folder.name}-{uuid.uuid4().hex[:8]}.log")
-            code = _on_cores(place.command(condition, seed), share, log)
+            commands = [place.command(condition, seed)]
             if scored:
-                code = code or _on_cores(place.evaluate(condition.base, folder / "best", scores), share, log)
+                commands.append(place.evaluate(condition.base, folder / "best", scores))
+            code = on_cores(commands, share, log, ends)
         finally:
             shares.put(share)
+        if code and time.monotonic() >= ends:
+            return TOO_LATE
+        longest = max(longest, time.monotonic() - began)
         return f"exit code {code}; see {log}" if code else ""
 
     with ThreadPoolExecutor(len(place.shares)) as pool:
         try:
             futures = {pool.submit(run, *one): one for one in todo}
             for future in as_completed(futures):
-                done(*futures[future], future.result())
+                if future.result() != TOO_LATE:
+                    done(*futures[future], future.result())
         except KeyboardInterrupt:  # the runs got the same signal: each saves a checkpoint and ends
             stopped.set()
             raise
 
 
-def _on_cores(command: Sequence[str], cores: set[int], path: Path) -> int:
-    """Run a command on some cores alone; what it prints is added to the log at `path`."""
-    taskset = ["taskset", "--cpu-list", ",".join(map(str, sorted(cores)))]
-    with path.open("ab") as log:
-        return subprocess.run([*taskset, *command], stdout=log, stderr=log, check=False).returncode
+def on_cores(commands: Sequence[Command], cores: set[int], log: Path, ends: float = float("inf")) -> int:
+    """Run commands one after the other in a process of their own, on some cores alone; the highest exit code.
+
+    log: gets what they print; ends: time.monotonic() at which the process is ended.
+    """
+    with _one_at_a_time:
+        processes.set_forkserver_preload(PRELOADED)
+        process = processes.Process(target=_carry_out, args=(commands, cores, log))
+        process.start()
+    while True:
+        with _one_at_a_time:
+            if (code := process.exitcode) is not None:
+                return code
+        if time.monotonic() >= ends:
+            process.kill()
+        time.sleep(WATCH_SECONDS)
+
+
+def _carry_out(commands: Sequence[Command], cores: set[int], log: Path) -> None:
+    """What a process of `on_cores` does."""
+    os.sched_setaffinity(0, cores)
+    with log.open("ab") as file:
+        for stream in (1, 2):
+            os.dup2(file.fileno(), stream)
+    sys.exit(next((code for module, words in commands if (code := import_module(module).main(words))), 0))
 
 
 def scores_before(place: Workplace, name: str) -> dict[str, float]:
@@ -156,8 +208,9 @@ def scores_before(place: Workplace, name: str) -> dict[str, float]:
     kept = place.folder / "before" / f"{name}.json"
     if not kept.is_file():
         kept.parent.mkdir(parents=True, exist_ok=True)
-        command = place.evaluate(name, place.base(name), kept, BASES[name].before)
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        command, log = place.evaluate(name, place.base(name), kept, BASES[name].before), kept.with_suffix(".log")
+        if on_cores([command], {core for share in place.shares for core in share}, log):
+            raise InputError(f"the scores of {name} before training failed: see {log}")
     return with_average(read_evaluation(kept))
 
 

@@ -147,8 +147,8 @@ def test_a_reference_that_is_not_trained_has_the_scores_before() -> None:
 def test_a_run_is_kept_when_it_ends_before_an_earlier_one(tmp_path, monkeypatch) -> None:
     (condition,), kept, ended = find_conditions("minilm-cls: una"), [], threading.Event()
 
-    def on_cores(command: list[str], *_: object) -> int:
-        return 0 if "--seed=1" in command else int(not ended.wait(60))  # seed 0 ends once seed 1 is kept
+    def on_cores(commands: list[list[str]], *_: object) -> int:
+        return 0 if "--seed=1" in commands[0] else int(not ended.wait(60))  # seed 0 ends once seed 1 is kept
 
     def done(condition: Condition, seed: int, said: str) -> None:
         kept.append((seed, said))
@@ -157,7 +157,7 @@ def test_a_run_is_kept_when_it_ends_before_an_earlier_one(tmp_path, monkeypatch)
     place = Workplace(tmp_path, tmp_path, tmp_path / "corpus.txt", 1)
     place.shares *= 2
     monkeypatch.setattr(place, "command", lambda condition, seed: [f"--seed={seed}"])
-    monkeypatch.setattr(runs, "_on_cores", on_cores)
+    monkeypatch.setattr(runs, "on_cores", on_cores)
     run_all(place, [(condition, 0), (condition, 1)], False, done)
     assert kept == [(1, ""), (0, "")]
 

@@ -1,0 +1,15 @@
+"""Whether a process can use the GPU, where the machine has one: ``python -m bench.evidence.gpu``."""
+
+import sys
+
+import torch
+
+
+def main(words: list[str]) -> int:
+    """0, or an exception: CUDA refuses a process whose parent has used it."""
+    torch.ones(1, device="cuda" if torch.cuda.device_count() else "cpu").sum().item()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
