@@ -21,6 +21,7 @@ from torch.utils._pytree import tree_map_only
 
 from train.encoder.encoder import Masked, Masking
 from train.loop.distributed import rank_share
+from una_fast.augment.counter_rng import CounterRNG, seed_of
 from una_fast.parallel import map_ahead
 from una_fast.tokens.ids import TokenIds
 
@@ -38,16 +39,22 @@ Source = Callable[[Rows, int, int], Ids]  # (rows, epoch, max_length) -> the tok
 class Plan:
     """The rows of every step, which depend on the settings alone and not on the ranks."""
 
-    rows: Rows  # (n,), the sentences to train on, in the corpus's order
+    rows: Rows  # (n,), the sentences to train on, ascending
     batch_size: int
     seed: int
     epochs: int = 1
     max_steps: int | None = None
+    nearest: Rows | None = None  # (n,), the neighbour of each of `rows`; a step is then half rows and half neighbours
+
+    @property
+    def rows_per_step(self) -> int:
+        """How many of `rows` a step takes, neighbours not counted."""
+        return self.batch_size if self.nearest is None else self.batch_size // 2
 
     @property
     def steps_per_epoch(self) -> int:
-        """Optimiser steps of one pass; the last one may hold fewer sentences."""
-        return -(-len(self.rows) // self.batch_size)
+        """Optimiser steps of one pass; the last one may have fewer sentences."""
+        return -(-len(self.rows) // self.rows_per_step)
 
     @property
     def n_steps(self) -> int:
@@ -66,12 +73,28 @@ class Plan:
             epoch, position = divmod(step, self.steps_per_epoch)
             if step == start or position == 0:
                 order = self.order(epoch)
-            yield step, epoch, order[position * self.batch_size : (position + 1) * self.batch_size]
+            rows = order[position * self.rows_per_step : (position + 1) * self.rows_per_step]
+            if self.nearest is not None:  # neighbour i + B / 2 belongs to row i
+                rows = np.concatenate([rows, self.nearest[np.searchsorted(self.rows, rows)]])
+            yield step, epoch, rows
 
 
 def unchanged(tokens: TokenIds, offset: int = 0) -> Source:
     """The sentence of a row, or the one `offset` rows further: its paraphrase, where those follow the sentences."""
     return lambda rows, epoch, max_length: tokens.anchor_ids(rows + offset, max_length)
+
+
+def on_share(source: Source, plain: Source, share: float, seed: int) -> Source:
+    """`source` for a share of the rows, drawn by (seed, epoch, row), and `plain` for the others."""
+    if share == 1:
+        return source
+
+    def ids(rows: Rows, epoch: int, max_length: int) -> Ids:
+        chosen = CounterRNG(seed_of("share of positives", seed), epoch, rows).units(1) < share  # (b, 1)
+        made, original = (of(rows, epoch, max_length) for of in (source, plain))
+        return {name: torch.where(torch.from_numpy(chosen), made[name], original[name]) for name in original}
+
+    return ids
 
 
 @dataclass(frozen=True)
@@ -143,26 +166,30 @@ class BatchMaker:
         encoded = own if len(own) else rows[:1]
         views = self.views.of(step, epoch, encoded)
         texts = {name: torch.cat([view[name] for view in views]) for name in views[0]}  # (V b, L)
-        parts, place = self._cut(texts)
+        rows_of_part = self.rows_of_part or -(-len(texts["input_ids"]) // self.n_parts)
+        parts, place = cut_by_length(texts, rows_of_part, self.multiple)
         masked = self.masking.mask(views[0], encoded, epoch) if self.masking else None
         if not len(own):
             place = place[:0]
             masked = masked and Masked(masked.part, masked.positions[:0], masked.targets[:0])
         return Batch(step, epoch, rows, len(views), parts, place, masked)
 
-    def _cut(self, texts: Ids) -> tuple[list[Ids], Tensor]:
-        """Rows sorted by length and cut into parts, each as wide as its longest row; and each row's place."""
-        mask = texts["attention_mask"]
-        lengths = mask.sum(1)  # (V b,)
-        padded_left = bool((mask[:, -1] > mask[:, 0]).any())
-        order = lengths.argsort(stable=True)
-        n_rows = self.rows_of_part or -(-len(order) // self.n_parts)
-        parts = []
-        for chosen in order.split(n_rows):
-            width = -(-int(lengths[chosen].max()) // self.multiple) * self.multiple
-            columns = slice(max(0, mask.shape[1] - width), None) if padded_left else slice(width)
-            parts.append({name: ids[chosen, columns].contiguous() for name, ids in texts.items()})
-        return parts, order.argsort()
+
+def cut_by_length(texts: Ids, n_rows: int, multiple: int = 1) -> tuple[list[Ids], Tensor]:
+    """Rows sorted by length, in parts of `n_rows`, each as wide as its longest row; and each row's place.
+
+    multiple: divides the number of columns of every part.
+    """
+    mask = texts["attention_mask"]
+    lengths = mask.sum(1)  # (rows,)
+    padded_left = bool((mask[:, -1] > mask[:, 0]).any())
+    order = lengths.argsort(stable=True)
+    parts = []
+    for chosen in order.split(n_rows):
+        width = -(-int(lengths[chosen].max()) // multiple) * multiple
+        columns = slice(max(0, mask.shape[1] - width), None) if padded_left else slice(width)
+        parts.append({name: ids[chosen, columns].contiguous() for name, ids in texts.items()})
+    return parts, order.argsort()
 
 
 def prefetched(steps: Iterable[tuple[int, int, Rows]], make: Callable[[int, int, Rows], Batch]) -> Generator[Batch]:

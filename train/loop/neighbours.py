@@ -1,0 +1,121 @@
+"""--neighbours: half of a step's sentences are random, the others are their nearest sentences before training.
+
+A loss on near-misses alone pulls the rest of the space out of shape: what a search returns for a sentence changes most.
+So steps contain those pairs, and `neighbour_distillation` keeps their cosines.
+
+Letters: P sentences of the pool, B sentences of a step over all ranks, V views, D width.
+"""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+import xxhash
+from torch import Tensor
+from torch.nn import functional
+
+from train.config.run import Run
+from train.encoder.encoder import SentenceEncoder, weights_digest
+from train.loop.data import Rows, cut_by_length
+from train.record.folder import write_file
+from train.signals import tell_user
+from una_fast.errors import InputError, counted
+from una_fast.tokens.ids import TokenIds
+
+FILE = "neighbours.npz"  # in the run's folder
+HIGHEST = 0.98  # cosine of neighbours; above it are duplicates and the same question in other punctuation
+ROWS = 128  # sentences that are encoded at a time
+BLOCK = 1024  # sentences that are compared with the pool at a time
+POOL = 0x4E454947  # keeps the draw of the pool apart from that of a step's order
+
+
+class Neighbours(NamedTuple):
+    """Sentences of the corpus and the nearest other one of each."""
+
+    rows: Rows  # int64 (n,), ascending
+    nearest: Rows  # int64 (n,)
+
+    def digest(self) -> str:
+        """A hash of both."""
+        return xxhash.xxh3_128_hexdigest(np.concatenate(self).astype("<i8").tobytes())
+
+
+def neighbour_distillation(views: Tensor, start: Tensor) -> Tensor:
+    """Mean squared change of the cosine between each sentence and its neighbour, compared with `start`.
+
+    views: float (V, B, D), whose anchors i and i + B / 2 are neighbours; start: float (1 or 2, B, D), the embeddings of
+    the same anchors before training.
+    """
+    now, before = (functional.cosine_similarity(*of[0].unflatten(0, (2, -1)), dim=-1) for of in (views, start))
+    return (now - before).square().mean()
+
+
+def load_neighbours(run: Run, tokens: TokenIds, rows: Rows, encoder: SentenceEncoder, device: torch.device) -> Neighbours:
+    """The neighbours of a run, from its folder if they are there, else computed and stored there.
+
+    rows: int64, the sentences to train on; encoder: before training.
+
+    Raises:
+        InputError: fewer sentences than half a step have a neighbour.
+    """
+    file = Path(run.output) / FILE
+    model = weights_digest(encoder.backbone)
+    key = f"{model} {tokens.index.fingerprint} {run.neighbours_pool} {run.seed} {run.max_length} {len(rows)}"
+    try:
+        with np.load(file) as stored:
+            if str(stored["key"]) == key:
+                return Neighbours(stored["rows"], stored["nearest"])
+    except (OSError, ValueError, KeyError, EOFError):
+        pass  # not there, or cut short
+    pool = draw_pool(rows, run.neighbours_pool, run.seed)
+    tell_user(f"--neighbours: encoding {counted(len(pool), 'sentence')}")
+    embeddings = embed(encoder, tokens, pool, run.max_length, device)
+    nearest = find_nearest(embeddings)
+    found = Neighbours(pool[nearest >= 0], pool[nearest[nearest >= 0]])
+    if len(found.rows) < run.batch_size // 2:
+        raise InputError(
+            f"--neighbours: {counted(len(found.rows), 'sentence')} of {len(pool):,} have a neighbour of a cosine of at "
+            f"most {HIGHEST}, fewer than half of --batch-size {run.batch_size}: give more text or leave it out"
+        )
+    content = io.BytesIO()
+    np.savez(content, key=key, **found._asdict(), pool=pool, embeddings=embeddings.cpu().numpy())
+    write_file(file, content.getvalue())
+    return found
+
+
+def draw_pool(rows: Rows, most: int, seed: int) -> Rows:
+    """At most `most` of the rows, ascending, drawn by the seed."""
+    if len(rows) <= most:
+        return rows
+    generator = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, POOL])))
+    return np.sort(generator.choice(rows, most, replace=False))
+
+
+def embed(encoder: SentenceEncoder, tokens: TokenIds, rows: Rows, max_length: int, device: torch.device) -> Tensor:
+    """Embeddings float32 (P, D) of sentences, of length 1, without dropout and without a head."""
+    parts, place = cut_by_length(tokens.anchor_ids(rows, max_length), ROWS)
+    was_training = encoder.training
+    encoder.to(device).eval()
+    with torch.inference_mode():
+        found = [encoder.embed({name: ids.to(device) for name, ids in part.items()}).float() for part in parts]
+    encoder.train(was_training)
+    return functional.normalize(torch.cat(found)[place.to(device)], dim=-1)
+
+
+def find_nearest(embeddings: Tensor) -> Rows:
+    """The number of the nearest other row of each row (P, D) of length 1, int64 (P,); -1 for a row without one.
+
+    Rows with a cosine above HIGHEST do not count. Of several nearest rows the first one is taken.
+    """
+    found = []
+    for first in range(0, len(embeddings), BLOCK):
+        cosines = embeddings[first : first + BLOCK] @ embeddings.T  # (block, P)
+        cosines[torch.arange(len(cosines)), first + torch.arange(len(cosines))] = -torch.inf
+        cosines[cosines > HIGHEST] = -torch.inf
+        best = cosines.max(dim=1)
+        found.append(torch.where(best.values.isneginf(), -1, best.indices).cpu().numpy())
+    return np.concatenate(found)
