@@ -50,7 +50,9 @@ def make_trainer(run, ranks=ALONE, encoder=None, sentences=SENTENCES, **parts):
     views = fake_views(run.alpha, LOSSES[run.loss].negative_views, run.augment == "una")
     masking = Masking(run.seed, 103, 3000, (0,)) if run.mlm_weight else None
     maker = BatchMaker(views, ranks.rank, ranks.world, rows_of_part=run.grad_cache, masking=masking, **parts)
-    return Trainer(run, ranks, encoder, Plan(np.arange(sentences), run.batch_size, run.seed, run.epochs)), maker
+    rows = np.arange(sentences)
+    nearest = np.roll(rows, 1) if run.neighbours else None
+    return Trainer(run, ranks, encoder, Plan(rows, run.batch_size, run.seed, run.epochs, STEPS, nearest)), maker
 
 
 def train(model, **settings):

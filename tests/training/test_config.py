@@ -11,7 +11,7 @@ import pytest
 
 from train.config.command import Command, option, options_of, run_command, words_of
 from train.config.names import answers
-from train.config.run import OPTIONS, compared, make_parser, make_run
+from train.config.run import OPTIONS, PRESETS, compared, make_parser, make_run
 from train.config.run import parse as option_values
 from train.record.checkpoint import check_resumed, flags_of
 from una_fast.errors import InputError, InputWarning
@@ -46,6 +46,18 @@ def test_the_papers_settings_are_one_option_away(tmp_path):
     assert (run.loss, run.alpha, run.beta, run.surface) == ("pairs", 2, 0.4, "paper")
     text = " ".join(make_parser().format_help().split())
     assert "--loss pairs --alpha 5 --beta 0.5 --surface paper" in text
+
+
+def test_the_recipe_against_near_misses_is_one_option():
+    run = parse([*NEEDED, "--near-misses", "--margin-most", "0.9"])
+    assert (run.augment, run.loss, run.margin_least, run.margin_most) == ("near-misses", "margin", 0.3, 0.9)
+    assert run.neighbours and run.positives_share == 0.5 and run.max_steps == 160
+    text = " ".join(make_parser().format_help().split())
+    for name, value in PRESETS["near_misses"].items():
+        named = " ".join(OPTIONS[name].words(value)).replace("=", " ")
+        assert value == OPTIONS[name].default or named.removesuffix(".0") in text
+    with pytest.raises(InputError, match="--paper and --near-misses together"):
+        parse([*NEEDED, "--near-misses", "--paper"])
 
 
 def test_several_numbers_stand_between_commas_or_blanks_or_in_a_list(tmp_path):

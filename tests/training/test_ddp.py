@@ -114,6 +114,7 @@ KINDS = {
     "plain": {"augment": "none"},
     "triplet": {"augment": "una", "loss": "triplet"},
     "soft": {"augment": "una", "loss": "soft", "margin_weight": 1.0, "similarity_distillation": 3.0},
+    "neighbours": {"augment": "una", "loss": "margin", "alpha": 1, "neighbours": True},
     "clipped": {"augment": "una", "warmup_steps": 2, "weight_decay": 0.1, "max_grad_norm": 0.5, "schedule": "cosine"},
 }
 

@@ -125,6 +125,7 @@ SCHEDULE = {"warmup_steps": 5, "weight_decay": 0.1, "max_grad_norm": 0.5, "sched
     [
         {"mlm_weight": 0.1}, {"positives": "eda-swap"}, {"noise": "gaussian"}, {"noise": "linear", "noise_view": "all"},
         {**SCHEDULE, "epochs": 40, "early_stopping_patience": 10},
+        {"neighbours": True, "neighbours_pool": 30, "positives": "eda-delete", "positives_share": 0.5},
     ],
 )  # fmt: skip
 def test_what_is_drawn_or_scheduled_is_the_same_after_a_stop(folder, tiny_model, tmp_path, whole, settings):

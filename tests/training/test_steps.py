@@ -15,7 +15,7 @@ from support.fake_tokens import SETTINGS, FakeTokens, fake_views, make_trainer, 
 from train.config.run import Run, make_run
 from train.encoder.encoder import Masking, SentenceEncoder
 from train.loop import trainer as trainers
-from train.loop.data import Batch, BatchMaker, Plan, Views, prefetched, unchanged
+from train.loop.data import Batch, BatchMaker, Plan, Views, cut_by_length, prefetched, unchanged
 from train.loop.distributed import rank_share
 from train.loop.trainer import adamw, learning_rate
 from train.objective.noise import on_device
@@ -263,7 +263,7 @@ def test_parts_hold_the_same_sub_words_on_either_side():
 def test_rows_of_one_token_are_cut_on_their_side():
     """A decoder's tokenizer adds no special tokens, so a word can be a whole row."""
     mask = torch.tensor([[0, 0, 1], [0, 0, 1]])
-    parts, _ = BatchMaker(fake_views(1, 1), 0, 1, n_parts=1)._cut({"input_ids": 7 * mask, "attention_mask": mask})
+    parts, _ = cut_by_length({"input_ids": 7 * mask, "attention_mask": mask}, len(mask))
     assert [part["input_ids"].tolist() for part in parts] == [[[7], [7]]]
 
 

@@ -28,6 +28,24 @@ PAPER_SETTINGS: dict[str, Any] = {"loss": "pairs", "alpha": 5, "beta": 0.5, "sur
 # what taught near-misses to an encoder trained for similarity (docs/near-misses.md): about one word is replaced
 NEAR_MISS_SETTINGS: dict[str, Any] = {"loss": "margin", "similarity_distillation": 10.0, "alpha": 1, "beta": 0.12}
 NEAR_MISS_SETTINGS |= {"select": "random", "surface": "kept", "keep_punctuation": True}
+PRESETS: dict[str, dict[str, Any]] = {  # options that stand for several others, by field name
+    "paper": PAPER_SETTINGS,
+    "near_misses": {
+        "augment": "near-misses",
+        "edits": "polarity:1,number:4",
+        "loss": "margin",
+        "margin_least": 0.3,
+        "margin_most": 0.6,
+        "learning_rate": 1e-4,
+        "batch_size": 32,
+        "max_steps": 160,
+        "similarity_distillation": 10.0,
+        "positives": "harmless",
+        "positives_share": 0.5,
+        "neighbours": True,
+        "neighbour_distillation": 10.0,
+    },
+}
 
 FILES = "How files are read"
 WORDS = "Words"
@@ -43,6 +61,10 @@ class Run:
     """options in a file, by the names below; the command line wins"""
     paper: bool = option(False, role="call")
     """the paper's settings, where you give no others: --loss pairs --alpha 5 --beta 0.5 --surface paper"""
+    near_misses: bool = option(False, role="call")
+    """the recipe against near-misses for an encoder that was trained for similarity, where you give no others:
+    --augment near-misses --loss margin --margin-least 0.3 --margin-most 0.6 --learning-rate 1e-4 --batch-size 32
+    --max-steps 160 --similarity-distillation 10 --positives harmless --positives-share 0.5 --neighbours"""
 
     corpus: tuple[str, ...] = option((), "Data", required=True, metavar="FILE", role="source")
     """files of text to train on: .txt, .csv, .tsv, .jsonl, .json or .parquet, a sentence a line; folders and globs"""
@@ -90,6 +112,8 @@ class Run:
     """what the positive of a sentence is; all but the first are drawn anew in every epoch"""
     positives_strength: float = option(0.1, above=0, most=1)
     """share of a sentence's words that --positives changes"""
+    positives_share: float = option(1.0, above=0, most=1)
+    """share of the sentences whose positive is made by --positives; the others are their own positives"""
     synonyms: str = option("", metavar="FILE")
     """synonyms for eda-synonym and eda-insert: lines of a word and its synonyms, between tabs; default: WordNet"""
 
@@ -97,6 +121,10 @@ class Run:
         None, "Hard negatives", choices=HARD | {"none": "train without them", "MODULE:CLASS": OWN}
     )
     """what makes hard negatives, by default una, or none with a loss that takes none, as simcse"""
+    edits: str = option("polarity:1,number:4", metavar="NAME:WEIGHT,...")
+    """--augment near-misses: its edits, with weights: polarity, number, name, swap, word"""
+    polarity: str = option("", metavar="FILE")
+    """--augment near-misses: opposites and negations of another language, in a file like augment/english.txt"""
     alpha: int = option(1, least=0)
     """add negatives in the first of every ALPHA optimiser steps; 1: in every step; 0: never"""
 
@@ -134,6 +162,12 @@ class Run:
     """--loss soft and margin: and at most this much below it"""
     similarity_distillation: float = option(0.0, least=0)
     """weight of the mean squared change, since before training, of cosines between a step's anchors"""
+    neighbours: bool = option(False)
+    """half of a step's sentences are random, the other half are the nearest sentence of each before training"""
+    neighbours_pool: int = option(8000, least=2)
+    """--neighbours: number of sentences of the corpus that are drawn for it"""
+    neighbour_distillation: float = option(10.0, least=0)
+    """--neighbours: weight of the mean squared change, since before training, of the cosines of neighbours"""
     mlm_weight: float = option(0.0, least=0)
     """weight of an added masked-language-model loss of the sentences; SimCSE takes 0.1"""
 
@@ -231,13 +265,16 @@ def make_parser(prog: str = "python -m train.ddp") -> Command:
 
 
 def parse(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") -> dict[str, Any]:
-    """The option values that a command line, its --config file and --paper give, by field name.
+    """The option values that a command line, its --config file and a preset give, by field name.
 
     Raises:
         InputError: an unknown option or key, a value of the wrong kind.
     """
     given = make_parser(prog).given(argv)
-    return (PAPER_SETTINGS if given.pop("paper", False) else {}) | given
+    chosen = [name for name in PRESETS if given.pop(name, False)]
+    if len(chosen) > 1:
+        raise InputError("--paper and --near-misses together: give one of them")
+    return (PRESETS[chosen[0]] if chosen else {}) | given
 
 
 def make_run(values: Mapping[str, Any]) -> Run:
@@ -279,6 +316,10 @@ def conflicts(run: Run) -> dict[str, Any]:
         "--push-private: nothing is pushed: give --push-to NAME too": run.push_private and not run.push_to,
         "--noise-view negative: this run has no negatives": moves_negatives and not has_negatives,
         f"--margin-least {run.margin_least:g} is above --margin-most": run.margin_least > run.margin_most,
+        f"--neighbours: --batch-size {run.batch_size} is odd, and half of a step are neighbours": (
+            run.neighbours and run.batch_size % 2
+        ),
+        "--positives-share: choose --positives too": run.positives_share < 1 and run.positives == SAME,
         "--loss margin needs negatives in every step: give --alpha 1 and an --augment": (
             run.loss == "margin" and (run.augment == "none" or run.alpha != 1)
         ),

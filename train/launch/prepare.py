@@ -25,7 +25,7 @@ from train.encoder.pretrained import (
     positions_of,
     read_modules,
 )
-from train.loop.data import CPU_PARTS, GPU_MULTIPLE, GPU_PARTS, BatchMaker, Rows, Source, Views, unchanged
+from train.loop.data import CPU_PARTS, GPU_MULTIPLE, GPU_PARTS, BatchMaker, Rows, Source, Views, on_share, unchanged
 from train.loop.distributed import Ranks
 from train.objective.registry import loss_row
 from train.record.checkpoint import flags_of
@@ -246,7 +246,8 @@ def resume_fingerprint(
     vocabulary = sorted(tokenizer.get_vocab().items())
     tokenizing = tokenizer.backend_tokenizer.to_str() if tokenizer.is_fast else repr(vocabulary)
     config = cast(str, cached_file(run.model, "config.json"))
-    files = {"dev pairs": run.dev, "synonyms": run.synonyms, "words to keep": run.keep_words}
+    files = {"dev pairs": run.dev, "synonyms": run.synonyms, "words to keep": run.keep_words,
+             "opposites": run.polarity}  # fmt: skip
     return {
         **flags_of(run.identity()),
         "corpus": index.fingerprint,
@@ -274,7 +275,8 @@ def batch_maker(run: Run, ranks: Ranks, index: Index, tokenizer: Any, n_sentence
     tokens = tokens or TokenIds(index, tokenizer)
     if run.positives != SAME:
         offered = {"strength": run.positives_strength, "synonyms": run.synonyms or None}
-        positive = make_augmentation(run.positives, index, offered, **always).token_ids
+        made = make_augmentation(run.positives, index, offered, **always).token_ids
+        positive = on_share(made, unchanged(tokens), run.positives_share, run.seed)
     elif run.paraphrases:
         positive = unchanged(tokens, n_sentences)
     negative_views = loss_row(run.loss).negative_views

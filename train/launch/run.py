@@ -24,6 +24,7 @@ from train.launch.ranks import next_start
 from train.loop.data import Plan
 from train.loop.distributed import Ranks, StopConsensus, join_group, of_all_ranks, set_numerics
 from train.loop.loop import Loop, Saves
+from train.loop.neighbours import Neighbours, load_neighbours
 from train.loop.telemetry import Telemetry
 from train.loop.trainer import Trainer, remedy
 from train.record.checkpoint import Progress, check_resumed, first_difference, has_checkpoint, load_checkpoint
@@ -33,6 +34,7 @@ from train.signals import STDERR, handled, is_first_rank, leave_at_once, stop_th
 from una_fast.errors import InputError, InputWarning, first_line
 from una_fast.index.index import Index
 from una_fast.parallel import n_cores
+from una_fast.tokens.ids import TokenIds
 
 
 def carry_out(run: Run) -> int:
@@ -116,6 +118,10 @@ def _train(run: Run, ranks: Ranks, index: Index | None) -> None:
         # before a use sets the tokenizer's padding
         fingerprint = prepare.resume_fingerprint(run, index, counts["sentences"], encoder, tokenizer)
         maker = prepare.batch_maker(run, ranks, index, tokenizer, counts["sentences"])
+        own: Neighbours | None = None
+        if run.neighbours and ranks.first:
+            tokens = TokenIds(index, tokenizer)
+            own = load_neighbours(run, index.fingerprint, tokens, rows, encoder, ranks.device)
         scorer, layout = None, encoder.layout
         if run.dev:
             from train.evaluation.model import PairScorer
@@ -123,12 +129,16 @@ def _train(run: Run, ranks: Ranks, index: Index | None) -> None:
 
             limit = layout.longest(tokenizer, encoder.backbone.config)
             scorer = PairScorer(load_dev(run.dev), tokenizer, limit, ranks.device, layout.prepared)
+    neighbours = of_all_ranks(ranks, own)[0]  # those of rank 0
+    if neighbours:
+        rows, fingerprint["neighbours"] = neighbours.rows, neighbours.digest()
     progress, state = beginning(run, ranks, fingerprint)
     if progress.step and state is None:
         tell_user(f"{output}: already finished")
         return
     about = prepare.summary_of(run, ranks, index, counts, fingerprint)
-    plan = Plan(rows, run.batch_size, run.seed, run.epochs, run.max_steps)
+    nearest = neighbours.nearest if neighbours else None
+    plan = Plan(rows, run.batch_size, run.seed, run.epochs, run.max_steps, nearest)
     trainer, stop = Trainer(run, ranks, encoder, plan, state), StopConsensus(ranks)
     if ranks.device.type == "cuda":
         trainer.try_memory()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 from pathlib import Path
 from typing import NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -50,26 +51,28 @@ def neighbour_distillation(views: Tensor, start: Tensor) -> Tensor:
     views: float (V, B, D), whose anchors i and i + B / 2 are neighbours; start: float (1 or 2, B, D), the embeddings of
     the same anchors before training.
     """
-    now, before = (functional.cosine_similarity(*of[0].unflatten(0, (2, -1)), dim=-1) for of in (views, start))
+    now, before = (functional.cosine_similarity(*of[0].unflatten(0, (2, -1))) for of in (views, start))  # (B / 2,)
     return (now - before).square().mean()
 
 
-def load_neighbours(run: Run, tokens: TokenIds, rows: Rows, encoder: SentenceEncoder, device: torch.device) -> Neighbours:
+def load_neighbours(
+    run: Run, corpus: str, tokens: TokenIds, rows: Rows, encoder: SentenceEncoder, device: torch.device
+) -> Neighbours:
     """The neighbours of a run, from its folder if they are there, else computed and stored there.
 
-    rows: int64, the sentences to train on; encoder: before training.
+    corpus: a hash of it; rows: int64, the sentences to train on; encoder: before training.
 
     Raises:
         InputError: fewer sentences than half a step have a neighbour.
     """
     file = Path(run.output) / FILE
     model = weights_digest(encoder.backbone)
-    key = f"{model} {tokens.index.fingerprint} {run.neighbours_pool} {run.seed} {run.max_length} {len(rows)}"
+    key = f"{model} {corpus} {run.neighbours_pool} {run.seed} {run.max_length} {len(rows)}"
     try:
         with np.load(file) as stored:
             if str(stored["key"]) == key:
                 return Neighbours(stored["rows"], stored["nearest"])
-    except (OSError, ValueError, KeyError, EOFError):
+    except (OSError, ValueError, KeyError, BadZipFile):
         pass  # not there, or cut short
     pool = draw_pool(rows, run.neighbours_pool, run.seed)
     tell_user(f"--neighbours: encoding {counted(len(pool), 'sentence')}")

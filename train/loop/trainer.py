@@ -18,6 +18,7 @@ from train.config.run import Run
 from train.encoder.encoder import Masked, SentenceEncoder, compile_encoder
 from train.loop.data import Batch, Plan
 from train.loop.distributed import Ranks, averaging_gradients, gather, of_all_ranks, rank_share, set_numerics
+from train.loop.neighbours import neighbour_distillation
 from train.objective.noise import noise_on
 from train.objective.registry import loss_row
 from train.signals import tell_user
@@ -47,7 +48,8 @@ class Trainer:
         self.noise = noise_on(run.noise, run.noise_strength, run.noise_view, run.seed)
         self.encoder = encoder.to(ranks.device)
         self.start: SentenceEncoder | None = None  # a copy from before a checkpoint is loaded
-        if self.row.start or run.similarity_distillation:
+        self.neighbour_weight = run.neighbour_distillation if run.neighbours else 0.0
+        if self.row.start or run.similarity_distillation or self.neighbour_weight:
             self.start = copy.deepcopy(encoder).eval().requires_grad_(False)
         self.optimizer = adamw(run, self.encoder)
         self.scaler = torch.amp.GradScaler(ranks.device.type, enabled=run.precision == "fp16")
@@ -209,13 +211,15 @@ class Trainer:
         cosines = functional.cosine_similarity(views[:1].detach(), views[1:3].detach(), dim=-1)
         if self.noise:
             views = self.noise(views, batch.epoch, batch.rows)
-        start = self._embeddings_of_start(batch) if self.row.start or self.run.similarity_distillation else None
+        start = self._embeddings_of_start(batch) if self.start else None
         loss = self.loss(views, **({"start": start} if self.row.start else {}))
         if not isinstance(loss, Tensor) or loss.ndim:
             made = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else f"{loss!r:.80}"
             raise InputError(f"--loss: it made {made}, and a loss is a tensor of a single number")
         if start is not None and self.run.similarity_distillation:
             loss = loss + self.run.similarity_distillation * similarity_distillation(views, start)
+        if start is not None and self.neighbour_weight:
+            loss = loss + self.neighbour_weight * neighbour_distillation(views, start)
         return Step(loss, cosines)
 
     def _embeddings_of_start(self, batch: Batch) -> Tensor:
