@@ -128,8 +128,11 @@ SCHEDULE = {"warmup_steps": 5, "weight_decay": 0.1, "max_grad_norm": 0.5, "sched
         {"neighbours": True, "neighbours_pool": 30, "positives": "eda-delete", "positives_share": 0.5},
     ],
 )  # fmt: skip
-def test_what_is_drawn_or_scheduled_is_the_same_after_a_stop(folder, tiny_model, tmp_path, whole, settings):
+def test_what_is_drawn_or_scheduled_is_the_same_after_a_stop(
+    folder, tiny_model, tmp_path, whole, settings, monkeypatch
+):
     """In the second epoch, which has other draws; best/ holds the encoder alone."""
+    monkeypatch.setattr("train.loop.neighbours.HIGHEST", 1.0)  # all sentences are near under random weights
     undisturbed, stopped = (options(folder, tiny_model, output=str(tmp_path / name), **settings) for name in "ab")
     assert train_here(undisturbed).status == "finished"
     with at_step(6):

@@ -63,7 +63,7 @@ class Run:
     """the paper's settings, where you give no others: --loss pairs --alpha 5 --beta 0.5 --surface paper"""
     near_misses: bool = option(False, role="call")
     """the recipe against near-misses for an encoder that was trained for similarity, where you give no others:
-    --augment near-misses --loss margin --margin-least 0.3 --margin-most 0.6 --learning-rate 1e-4 --batch-size 32
+    --augment near-misses --loss margin --margin-least 0.3 --margin-most 0.6 --learning-rate 0.0001 --batch-size 32
     --max-steps 160 --similarity-distillation 10 --positives harmless --positives-share 0.5 --neighbours"""
 
     corpus: tuple[str, ...] = option((), "Data", required=True, metavar="FILE", role="source")
