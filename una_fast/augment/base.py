@@ -48,7 +48,8 @@ class TextAugmentation(ABC):
         """settings: further arguments of the subclass' constructor, with which a copy of the object is made."""
         self._settings = {**settings, "tokenizer": tokenizer, "n_jobs": n_jobs}
         self.index = index
-        self.tokens = None if tokenizer is None else TokenIds(index, tokenizer, n_jobs)
+        is_bound = tokenizer is None or isinstance(tokenizer, TokenIds)
+        self.tokens: TokenIds | None = tokenizer if is_bound else TokenIds(index, tokenizer, n_jobs)
         self._documents = Rows(index.terms, index.chunks, index.sentences, index.word_ids)
         self._split = word_tokenizer(index.word_tokenizer, index.lowercase)
         self._id_writer: IdWriter = WholeTexts()

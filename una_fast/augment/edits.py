@@ -1,14 +1,13 @@
 """A sentence -> the small edits that change what it means, found by lists of words.
 
-An edit replaces one span of the written sentence. Which of the edits is made is drawn elsewhere, so everything here is
-a pure function of the text and the lists.
+Which of the edits is made is drawn elsewhere: everything here is a pure function of the text and the lists.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple
 
@@ -16,11 +15,16 @@ from una_fast.augment.eda import FUNCTION_WORDS
 from una_fast.augment.word_lists import WordLists
 
 # A number with its separators, or a word: letters of any script and their marks, with at most one apostrophe inside.
-LETTER = r"[^\s\d!-/:-@\[-`{-~\u00a1-\u00bf\u2010-\u205e\u0964\u3000-\u303f\uff00-\uff0f\uff1a-\uff20]"
-TOKENS = re.compile(rf"\d+(?:[.,]\d+)*|{LETTER}+(?:['\u2019]{LETTER}+)?")
-ORDINALS = {1: "st", 2: "nd", 3: "rd"}
-YEARS = range(1800, 2100)
+MARKS = r"!-/:-@\[-`{-~\u00a1-\u00bf\u2010-\u205e\u0964\u3000-\u303f\uff00-\uff0f\uff1a-\uff20"
+WORD = rf"[^\s\d{MARKS}]+"
+TOKENS = re.compile(rf"(\d+(?:[.,]\d+)*|{WORD}(?:['\u2019]{WORD})?)")
+DIGIT = re.compile(r"\d")
+HOUR = re.compile(r"\s?[ap]\.?m\b", re.IGNORECASE)
 ADDRESS = re.compile(r"@|://|www\.")
+ENDINGS = {1: "st", 2: "nd", 3: "rd"}  # of ordinals; all others have "th"
+YEARS = range(1800, 2100)
+NEAR_YEARS, SMALL, FEW, MANY = 9, 20, 5, 50  # see `near_numbers`
+LONGEST_NUMBER = 15  # digits
 
 
 class Edit(NamedTuple):
@@ -28,121 +32,39 @@ class Edit(NamedTuple):
 
     start: int
     stop: int
-    options: tuple[str, ...]
+    options: Sequence[str]
     why: str
 
 
-@dataclass(frozen=True)
 class Sentence:
-    """A text, and the span and the lower case of each of its numbers and words."""
+    """A text, and its numbers and words in lower case. parts: what is between the words, and the words, in turns."""
 
-    text: str
-    spans: list[tuple[int, int]]
-    words: list[str]
+    def __init__(self, text: str):
+        self.text, self.parts = text, TOKENS.split(text)
+        self.words = [word.lower().replace("\u2019", "'") for word in self.parts[1::2]]
 
-    @classmethod
-    def of(cls, text: str) -> Sentence:
-        """The sentence of a text, in which both apostrophes are the same."""
-        spans = [match.span() for match in TOKENS.finditer(text)]
-        lower = text.lower().replace("\u2019", "'")
-        if len(lower) != len(text):  # a character with a longer lower case, as in "İstanbul"
-            return cls(text, spans, [text[start:stop].lower() for start, stop in spans])
-        return cls(text, spans, [lower[start:stop] for start, stop in spans])
-
-    def written(self, i: int) -> str:
+    def word(self, i: int) -> str:
         """Word i as it is written."""
-        start, stop = self.spans[i]
-        return self.text[start:stop]
+        return self.parts[2 * i + 1]
+
+    def start(self, i: int) -> int:
+        """Where word i starts in the text."""
+        return sum(map(len, self.parts[: 2 * i + 1]))
 
     def follows(self, i: int) -> bool:
-        """Whether only spaces are between word i and the word before it."""
-        return i > 0 and self.text[self.spans[i - 1][1] : self.spans[i][0]].isspace()
+        """Whether there is a word i, and only a space between it and the word before it."""
+        return 0 < i < len(self.words) and self.parts[2 * i].isspace()
 
     def is_name(self, i: int) -> bool:
-        """Whether word i looks like a name or a part of one: a capital after a word in lower case or another name."""
-        return self.follows(i) and self.written(i).istitle() and not self.text.istitle()
+        """Whether word i has a capital inside a sentence that does not have one at each word."""
+        return self.follows(i) and self.word(i).istitle() and not self.text.istitle()
 
-
-def polarity_edits(sentence: Sentence, lists: WordLists) -> list[Edit]:
-    """Opposites of words, negations to insert, and negations to remove."""
-    found = []
-    for i, word in enumerate(sentence.words):
-        if word in lists.opposites and lists.allow(sentence.words, i) and not sentence.is_name(i):
-            found.append(_replaced(sentence, i, lists.opposites[word], f"the opposite of {word}"))
-        elif word in lists.affirmed and lists.allow(sentence.words, i):
-            found.append(_replaced(sentence, i, (lists.affirmed[word],), f"{word} without its negation"))
-        elif word in lists.negated:
-            found += _negated_auxiliary(sentence, i, lists)
-        elif word in lists.negations:
-            found += _without_negation(sentence, i, lists)
-        elif word == "to":
-            found += _negated_infinitive(sentence, i, lists)
-    return found + _negated_command(sentence, lists)
-
-
-def _without_negation(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
-    for phrase in lists.negations[sentence.words[i]]:
-        stop = i + len(phrase)
-        if tuple(sentence.words[i:stop]) == phrase and sentence.follows(i):
-            span = sentence.spans[i - 1][1], sentence.spans[stop - 1][1]
-            return [Edit(*span, ("",), f"{' '.join(phrase)} is removed")] * lists.allow(sentence.words, i)
-    return []
-
-
-def _is_negated(words: list[str], lists: WordLists) -> bool:
-    return any(word in lists.affirmed or word in lists.negations for word in words)
-
-
-def _negated_auxiliary(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
-    """An auxiliary with a negation after it, after the pronoun that follows it, or with its negative form."""
-    words, word = sentence.words, sentence.words[i]
-    if i + 1 == len(words) or not sentence.follows(i + 1) or not lists.allow(words, i):
-        return []
-    if _is_negated(words[max(0, i - 1) : i + 4], lists):
-        return []
-    if word in ("has", "have", "had") and not _has_participle(words[i + 1 : i + 3], lists):
-        return []
-    form, after, why = lists.negated[word], words[i + 1], f"a negation at {word}"
-    if after in lists.words["subjects"]:
-        start, stop = sentence.spans[i][0], sentence.spans[i + 1][1]
-        subject, auxiliary = sentence.text[sentence.spans[i][1] : stop], sentence.written(i)
-        options = f"{auxiliary}{subject} {lists.negation}", f"{like(auxiliary, form)}{subject}"
-        return [Edit(start, stop, options, why)]
-    is_subject = after in lists.words["not an infinitive"] or not sentence.written(i + 1).islower()
-    can_follow = i > 0 and words[i - 1] not in lists.words["question words"] and not is_subject
-    return [_replaced(sentence, i, (form, f"{word} {lists.negation}") if can_follow else (form,), why)]
-
-
-def _has_participle(words: list[str], lists: WordLists) -> bool:
-    return any(word.endswith(("ed", "en")) or word in lists.words["participles"] for word in words)
-
-
-def _negated_infinitive(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
-    words = sentence.words
-    if not i or i + 1 == len(words) or words[i - 1] not in lists.words["infinitives"] or not sentence.follows(i + 1):
-        return []
-    is_verb = words[i + 1] not in lists.words["not an infinitive"] and sentence.written(i + 1).islower()
-    if not is_verb or _is_negated(words[max(0, i - 4) : i], lists):
-        return []
-    options = f"{lists.negation} to", f"to {lists.negation}"
-    return [_replaced(sentence, i, options, f"a negation of to {words[i + 1]}")]
-
-
-def _negated_command(sentence: Sentence, lists: WordLists) -> list[Edit]:
-    if not sentence.words or sentence.words[0] not in lists.words["commands"] or len(sentence.words) < 2:
-        return []
-    if not sentence.follows(1) or sentence.text.rstrip().endswith("?"):
-        return []
-    verb = sentence.written(0)
-    rest = verb if len(verb) > 1 and verb.isupper() else verb.lower()
-    options = tuple(f"{like(verb, negation)} {rest}" for negation in (lists.negated["do"], f"do {lists.negation}"))
-    return [Edit(*sentence.spans[0], options, f"a negation of {rest}")]
-
-
-def _replaced(sentence: Sentence, i: int, options: Iterable[str], why: str) -> Edit:
-    """Word i becomes one of the options, in its case."""
-    old = sentence.written(i)
-    return Edit(*sentence.spans[i], tuple(new for option in options if (new := like(old, option)) != old), why)
+    def replaced(self, i: int, options: Iterable[str], why: str, n: int = 1) -> list[Edit]:
+        """The edit that puts one of the options in the place of n words, in their case; none without an option."""
+        start = self.start(i)
+        old = "".join(self.parts[2 * i + 1 : 2 * (i + n)])
+        new = tuple(text for option in options if (text := like(old, option)) != old)
+        return [Edit(start, start + len(old), new, why)] if new else []
 
 
 def like(old: str, new: str) -> str:
@@ -152,83 +74,168 @@ def like(old: str, new: str) -> str:
     return new[:1].upper() + new[1:] if old[:1].isupper() else new
 
 
+def polarity_edits(sentence: Sentence, lists: WordLists) -> list[Edit]:
+    """Opposites of words, negations to insert, and negations to remove."""
+    found = _command(sentence, lists)
+    for i, word in enumerate(sentence.words):
+        role = lists.roles.get(word)
+        if role and lists.allow(sentence.words, i):
+            found += POLARITY[role](sentence, i, lists)
+    return found
+
+
+def _opposite(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
+    word = sentence.words[i]
+    return [] if sentence.is_name(i) else sentence.replaced(i, lists.opposites[word], f"the opposite of {word!r}")
+
+
+def _affirmed(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
+    word = sentence.words[i]
+    return sentence.replaced(i, [lists.affirmed[word]], f"{word!r} without its negation")
+
+
+def _without_negation(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
+    """A negation is removed together with the space before it."""
+    n = next((len(p) for p in lists.negations if sentence.words[i : i + len(p)] == p), 0)
+    if not n or not sentence.follows(i):
+        return []
+    removed = "".join(sentence.parts[2 * i : 2 * (i + n)])
+    start = sentence.start(i) - len(sentence.parts[2 * i])
+    return [Edit(start, start + len(removed), ("",), f"{removed.strip()!r} is removed")]
+
+
+def _auxiliary(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
+    """A negation after an auxiliary or after its subject, or the negative form of the auxiliary."""
+    words, word = sentence.words, sentence.words[i]
+    following = words[i + 1 : i + 3]
+    if not sentence.follows(i + 1) or _is_negated(words[max(0, i - 1) : i + 4], lists):
+        return []
+    if word in ("has", "have", "had"):  # before a participle they are auxiliaries
+        if not any(w.endswith(("ed", "en")) or w in lists.words["participles"] for w in following):
+            return []
+    form, why = lists.negated[word], f"a negation at {word!r}"
+    if following[0] in lists.words["subjects"]:
+        subject = sentence.word(i + 1)
+        return sentence.replaced(i, [f"{word} {subject} {lists.negation}", f"{form} {subject}"], why, 2)
+    options = [form]
+    asks = i == 0 or words[i - 1] in lists.words["question words"]
+    if not asks and following[0] not in lists.words["determiners"] and sentence.word(i + 1).islower():
+        options.append(f"{word} {lists.negation}")
+    return sentence.replaced(i, options, why)
+
+
+def _infinitive(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
+    """A negation before or after "to"."""
+    words = sentence.words
+    if not sentence.follows(i) or not sentence.follows(i + 1) or words[i - 1] not in lists.words["before infinitives"]:
+        return []
+    if words[i + 1] in lists.words["determiners"] or not sentence.word(i + 1).islower():
+        return []
+    if _is_negated(words[max(0, i - 4) : i + 2], lists):
+        return []
+    options = f"{lists.negation} to", f"to {lists.negation}"
+    return sentence.replaced(i, options, f"a negation of 'to {words[i + 1]}'")
+
+
+def _command(sentence: Sentence, lists: WordLists) -> list[Edit]:
+    """A negation before the verb with which a command begins."""
+    if not sentence.words or sentence.words[0] not in lists.words["commands"] or not sentence.follows(1):
+        return []
+    if sentence.text.rstrip().endswith("?"):
+        return []
+    options = [f"{start} {sentence.words[0]}" for start in (lists.negated["do"], f"do {lists.negation}")]
+    return sentence.replaced(0, options, f"a negation of {sentence.words[0]!r}")
+
+
+def _is_negated(words: Sequence[str], lists: WordLists) -> bool:
+    return any(lists.roles.get(word) in ("affirmed", "negation") for word in words)
+
+
+POLARITY: dict[str, Callable[[Sentence, int, WordLists], list[Edit]]] = {
+    "opposite": _opposite,
+    "affirmed": _affirmed,
+    "negation": _without_negation,
+    "auxiliary": _auxiliary,
+    "infinitive": _infinitive,
+}
+
+
 def number_edits(sentence: Sentence, lists: WordLists) -> list[Edit]:
     """Numbers in digits, and words that are numbers, ordinals, months, days or units."""
-    found = []
-    for i, word in enumerate(sentence.words):
-        if word[0].isdecimal():
-            found += _digit_edits(sentence, i)
-        elif word in lists.classes and lists.allow(sentence.words, i) and not _is_part_of_name(sentence, i, lists):
-            others = [other for other in lists.classes[word] if other not in sentence.words]
-            if others:
-                found.append(_replaced(sentence, i, others, f"another word like {word}"))
+    words, found = sentence.words, []
+    if not lists.classes.keys().isdisjoint(words):
+        for i, word in enumerate(words):
+            if word in lists.classes and lists.allow(words, i):
+                if word in lists.words["capitalised"] or not sentence.is_name(i):
+                    others = [other for other in lists.classes[word] if other not in words]
+                    found += sentence.replaced(i, others, f"another one than {word!r}")
+    if DIGIT.search(sentence.text):
+        for i, word in enumerate(words):
+            if word[0].isdecimal():
+                found += _digits(sentence, i)
     return found
 
 
-def _is_part_of_name(sentence: Sentence, i: int, lists: WordLists) -> bool:
-    return sentence.is_name(i) and sentence.words[i] not in lists.words["capitalised"]
-
-
-def _digit_edits(sentence: Sentence, i: int) -> list[Edit]:
-    """Other values of number i. One of several parts, such as a date, is changed in its parts."""
-    text, (start, stop) = sentence.text, sentence.spans[i]
-    before, after = text[start - 1 : start], text[stop : stop + 1]
-    if (before.isalpha() and after.isalpha()) or _in_address(text, start, stop):
-        return []  # in a name such as "b2b", or an address
-    parts = re.findall(r"\d+", text[start:stop])
-    grouped = len(parts) > 2 and not all(len(part) == 3 for part in parts[1:])
+def _digits(sentence: Sentence, i: int) -> list[Edit]:
+    """Other values of number i; of a number of several parts, such as a date, of each part."""
+    text, number, start = sentence.text, sentence.word(i), sentence.start(i)
+    before, after = text[start - 1 : start], text[start + len(number) : start + len(number) + 1]
+    if (before.isalpha() and after.isalpha()) or _in_address(text, start):  # as in "b2b"
+        return []
+    groups = re.split("[.,]", number)
+    is_whole = len(groups) < 3 or all(len(group) == 3 for group in groups[1:])
     found = []
-    for match in re.finditer(r"\d+" if grouped else r".+", text[start:stop]):
-        number, end = match[0], start + match.end()
-        rest = text[end : end + 3].lower()
-        if text[: start + match.start()].endswith(":"):
-            continue  # the minutes of a time
-        most = 100 if rest[:1] == "%" else 12 if re.match(r" ?[ap]\.?m", rest) else None
-        suffix = ORDINALS.values() if rest[:2] in ("st", "nd", "rd", "th") else ()
-        options = near_numbers(number, most)
-        if suffix:
+    for match in re.finditer(".+" if is_whole else r"\d+", number):
+        begin, end = start + match.start(), start + match.end()
+        ending = text[end : end + 2].lower()
+        most = 100 if ending[:1] == "%" else 12 if HOUR.match(text, end) else None
+        options = () if text[:begin].endswith(":") else near_numbers(match[0], most)  # the minutes of a time stay
+        if ending in ("th", *ENDINGS.values()):
             end, options = end + 2, tuple(like(text[end : end + 2], ordinal(int(other))) for other in options)
         if options:
-            found.append(Edit(start + match.start(), end, options, f"another number than {number}"))
+            found.append(Edit(begin, end, options, f"another number than {text[begin:end]!r}"))
     return found
 
 
-def _in_address(text: str, start: int, stop: int) -> bool:
-    """Whether a span is in a mail or web address."""
-    start = text.rfind(" ", 0, start) + 1
-    end = text.find(" ", stop)
-    return ADDRESS.search(text[start : end if end >= 0 else len(text)]) is not None
+def _in_address(text: str, place: int) -> bool:
+    """Whether the text has a mail or web address at a place."""
+    end = text.find(" ", place)
+    return ADDRESS.search(text[text.rfind(" ", 0, place) + 1 : end if end >= 0 else None]) is not None
 
 
 def ordinal(n: int) -> str:
     """1 -> "1st"."""
-    return f"{n}{'th' if 10 < n % 100 < 14 else ORDINALS.get(n % 10, 'th')}"
+    return f"{n}{'th' if 10 < n % 100 < 14 else ENDINGS.get(n % 10, 'th')}"
 
 
+@lru_cache(2**12)
 def near_numbers(number: str, most: int | None = None) -> tuple[str, ...]:
-    """Other values near a number, as they would be written in its place. most: the highest that makes sense."""
+    """Other values near a number, written like it.
+
+    A year becomes one up to NEAR_YEARS away. Another number is m times a unit: 1 up to SMALL, else what its trailing
+    zeros make, one zero less if m would be 1. Its values are up to m / 2 units away, FEW at least and MANY at most.
+
+    number: digits of any script, with separators; most: the highest value that makes sense.
+    """
     digits = "".join(filter(str.isdecimal, number))
-    if len(digits) > 15:
+    if len(digits) > LONGEST_NUMBER:
         return ()
-    n, zero, plain = int(digits), ord(digits[0]) - int(digits[0]), len(digits) == len(number)
-    if plain and n in YEARS:
-        values = [n + step for step in range(-9, 10)]
-    else:
-        unit = 1
-        while n > 20 and n // unit % 10 == 0 and n // unit > 10:
+    n, zero, is_plain, unit, least = int(digits), ord(digits[0]) - int(digits[0]), digits == number, 1, 1
+    steps = NEAR_YEARS
+    if not (is_plain and n in YEARS):
+        while n > SMALL and n % (10 * unit) == 0 and n > 10 * unit:
             unit *= 10
-        steps = max(5, min(n // unit // 2, 50))
-        values = [n + step * unit for step in range(-steps, steps + 1)]
-        tail = re.split("[.,]", number)
-        least = 10 ** (len(digits) - 1) if len(tail) > 1 and all(len(part) == 3 for part in tail[1:]) else 1
-        values = [value for value in values if value >= min(least, n)]
-    width = 0 if plain and digits[0] != chr(zero) else len(digits)
-    values = [value for value in values if value != n and (value or n) and (most is None or n > most or value <= most)]
-    return tuple(_like_number(f"{value:0{width}}", number, zero) for value in values)
+        steps = max(FEW, min(n // unit // 2, MANY))
+    if not is_plain and all(len(group) == 3 for group in re.split("[.,]", number)[1:]):
+        least = min(n, 10 ** (len(digits) - 1))  # "1,000" has no value with fewer digits
+    highest = n + steps * unit if most is None else min(n + steps * unit, max(n, most))
+    values = [value for value in range(n - steps * unit, highest + 1, unit) if value >= least and value != n]
+    width = len(digits) if not is_plain or digits[0] == chr(zero) else 0
+    return tuple(_written_like(f"{value:0{width}}", number, zero) for value in values)
 
 
-def _like_number(digits: str, number: str, zero: int) -> str:
-    """`digits` with the separators of `number`, counted from its end, and in its script."""
+def _written_like(digits: str, number: str, zero: int) -> str:
+    """`digits` in the script and with the separators of `number`, counted from its end."""
     out = [chr(zero + int(digit)) for digit in digits]
     for place, character in enumerate(reversed(number)):
         if not character.isdecimal():
@@ -236,24 +243,25 @@ def _like_number(digits: str, number: str, zero: int) -> str:
     return "".join(out)
 
 
-def swap_edits(sentence: Sentence, importance: Mapping[str, float] | None = None) -> list[Edit]:
-    """Each two words of similar importance, at least the mean of the sentence, change places."""
-    scores = importance or {}
-    words = [i for i, word in enumerate(sentence.words) if not word[0].isdecimal() and word in scores]
-    if not words:
-        return []
-    mean = sum(scores[sentence.words[i]] for i in words) / len(words)
-    content = [i for i in words if scores[sentence.words[i]] >= mean and sentence.words[i] not in FUNCTION_WORDS]
+def swap_edits(sentence: Sentence, importance: Mapping[str, float]) -> list[Edit]:
+    """Two important words that are no neighbours change places: the half of these pairs that are most alike.
+
+    importance: of the words that are known; a word is important if it has at least the mean of the sentence.
+    """
+    places = [i for i, word in enumerate(sentence.words) if word in importance]
+    scores = {i: importance[sentence.words[i]] for i in places}
+    mean = sum(scores.values()) / max(1, len(scores))
+    content = [i for i in places if scores[i] >= mean and sentence.words[i] not in FUNCTION_WORDS]
     pairs = [(i, j) for i, j in combinations(content, 2) if j > i + 1 and sentence.words[i] != sentence.words[j]]
-    pairs.sort(key=lambda pair: abs(scores[sentence.words[pair[0]]] - scores[sentence.words[pair[1]]]))
-    return [_swapped(sentence, i, j) for i, j in pairs[: max(1, len(content) // 2)]]
+    pairs.sort(key=lambda pair: abs(scores[pair[0]] - scores[pair[1]]))
+    return [_swapped(sentence, *pair) for pair in pairs[: max(1, len(pairs) // 2)]]
 
 
 def _swapped(sentence: Sentence, i: int, j: int) -> Edit:
-    first, second = sentence.written(i), sentence.written(j)
-    between = sentence.text[sentence.spans[i][1] : sentence.spans[j][0]]
-    if i == 0 and first.istitle():  # the other one gets the capital of the sentence, a name keeps its own
-        text = f"{like(first, second)}{between}{first.lower()}"
-    else:
-        text = f"{second}{between}{first}"
-    return Edit(sentence.spans[i][0], sentence.spans[j][1], (text,), f"{first} and {second} change places")
+    first, second = sentence.word(i), sentence.word(j)
+    between = "".join(sentence.parts[2 * i + 2 : 2 * j + 1])
+    if i == 0 and first.istitle():  # the capital of the sentence stays at its start
+        first, second = first.lower(), like(first, second)
+    start = sentence.start(i)
+    old = sentence.text[start : sentence.start(j) + len(sentence.word(j))]
+    return Edit(start, start + len(old), (f"{second}{between}{first}",), f"{first!r} and {second!r} change places")

@@ -10,7 +10,7 @@ import numpy as np
 import xxhash
 
 from una_fast._kernels.ids.spell import spell_rows
-from una_fast.arrays import ID, RaggedArray, StringTable, row_bounds
+from una_fast.arrays import ID, RaggedArray, StringTable, row_bounds, rows_from
 from una_fast.corpus.source import encode_sentence
 from una_fast.corpus.word_tokenizers import WordTokenizer
 from una_fast.corpus.words import split_texts
@@ -39,6 +39,13 @@ class Rows:
     def sentence(self, row: int) -> str:
         """The text of a row."""
         return " ".join(self.chunks[k] for k in self.sentences[row])
+
+    def texts(self, rows: np.ndarray) -> list[str]:
+        """The texts of rows, int64 (B,)."""
+        starts = self.sentences.indptr[rows]
+        chunks = rows_from(self.sentences.values, starts, self.sentences.indptr[rows + 1] - starts)
+        tables = self.chunks.utf8, self.chunks.offsets, NO_STRINGS.utf8, NO_STRINGS.offsets
+        return [*StringTable(*spell_rows(chunks.values, chunks.indptr, *tables))]
 
     def numbers(self, rows: np.ndarray) -> np.ndarray:
         """int64 or uint64 (B,): what stands for `rows`, int64 (B,), in the draws."""

@@ -1,146 +1,115 @@
-"""The words of a language by which edits are found, read from a file such as english.txt here."""
+"""The words of a language by which edits are found, read from a file: english.txt here describes its form."""
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property
+from collections.abc import Sequence
 from pathlib import Path
 
 from una_fast.augment.settings import read_lines
 from una_fast.errors import InputError, nearest
 
 ENGLISH = Path(__file__).with_name("english.txt")
-NUMBER = "#"  # stands for every number in digits where a list names neighbours of a word
-REACH = 3  # words before a word, among which `only after` looks
-TABLES = {  # sections, and what divides the items of their lines
+NEVER = "(?!)"  # matches nothing
+NUMBER = "#"  # stands for any number in digits in the list of a word's neighbours
+REACH = 3  # words before a word, in which `only after` looks
+GUARDS = "only after", "only before", "not after", "not before"
+DIVIDERS = {  # sections with several items on a line, and what divides these
     "opposites": r"[\t,]",
     "auxiliaries": ",",
-    "classes": r"\s",
     "contractions": ",",
+    "classes": r"\s",
     "openings": r"\|",
+    **dict.fromkeys(GUARDS, ":"),
 }
-GUARDS = "only after", "only before", "not after", "not before"
-WORDS = "capitalised commands subjects participles infinitives articles fillers".split()
-WORDS += ["question words", "not an infinitive"]
-Pairs = tuple[tuple[str, ...], ...]
+IN_PAIRS = "auxiliaries", "contractions", *GUARDS
+WORDS = (
+    "capitalised commands subjects participles articles fillers".split()
+    + "question words,before infinitives,determiners".split(",")
+)
+Line = tuple[str, ...]
 
 
-@dataclass(frozen=True)
 class WordLists:
-    """The lists of one file.
+    """The lists of a file, of which `read_word_lists` read the lines of each section as their items.
 
-    tables: of each section in `TABLES` its lines, each as its items; guards: of each in `GUARDS` by word the
-    neighbours that allow or forbid to edit it; words: of each section in `WORDS`.
+    opposites, classes: of each word those that may take its place; negations: phrases, the longest first; negation: the
+    one that is inserted; negated, affirmed: of each auxiliary its negative form, and the other way round; contracted:
+    of two words their contraction, and the other way round; openings: phrases that mean the same; words: of each
+    section in `WORDS`; roles: what a polarity edit does at a word, as `edits.POLARITY` has it.
     """
 
-    tables: Mapping[str, Pairs]
-    guards: Mapping[str, Mapping[str, frozenset[str]]]
-    words: Mapping[str, frozenset[str]]
-
-    @cached_property
-    def opposites(self) -> dict[str, tuple[str, ...]]:
-        """Of each word its opposites."""
-        pairs = [pair for pair in self.tables["opposites"] if len(pair) == 2]
-        return {word: others for word, others in _others(pairs).items() if " " not in word}
-
-    @cached_property
-    def classes(self) -> dict[str, tuple[str, ...]]:
-        """Of each word the others of its class."""
-        return _others(self.tables["classes"])
-
-    @cached_property
-    def negations(self) -> dict[str, list[tuple[str, ...]]]:
-        """Of each word the phrases that it begins and that can be removed, the longest first."""
-        found = defaultdict(list)
-        for line in self.tables["opposites"]:
-            if len(line) == 1:
-                found[line[0].split()[0]].append(tuple(line[0].split()))
-        return {word: sorted(phrases, key=len, reverse=True) for word, phrases in found.items()}
-
-    @cached_property
-    def negation(self) -> str:
-        """The negation that is inserted: the first one of the file."""
-        return next((line[0] for line in self.tables["opposites"] if len(line) == 1), "")
-
-    @cached_property
-    def negated(self) -> dict[str, str]:
-        """Of each auxiliary its negative form, the first one of the file."""
-        return {pair[0]: pair[1] for pair in reversed(self.tables["auxiliaries"])}
-
-    @cached_property
-    def affirmed(self) -> dict[str, str]:
-        """Of each negative form its auxiliary."""
-        return {pair[1]: pair[0] for pair in self.tables["auxiliaries"]}
-
-    @cached_property
-    def contracted(self) -> dict[str, str]:
-        """Of two words their contraction, and of a contraction its two words."""
-        return {a.lower(): b for pair in self.tables["contractions"] for a, b in (pair, pair[::-1])}
+    def __init__(self, lines: dict[str, list[Line]]):
+        pairs = [line for line in lines["opposites"] if len(line) == 2]
+        negations = [line[0].split() for line in lines["opposites"] if len(line) == 1]
+        self.opposites = {word: others for word, others in _others(pairs).items() if " " not in word}
+        self.classes = _others(lines["classes"])
+        self.negation = " ".join(negations[0]) if negations else ""
+        self.negations = sorted(negations, key=len, reverse=True)
+        self.negated = {pair[0]: pair[1] for pair in reversed(lines["auxiliaries"])}
+        self.affirmed = {pair[1]: pair[0] for pair in lines["auxiliaries"]}
+        self.contracted = {a.lower(): b for pair in lines["contractions"] for a, b in (pair, pair[::-1])}
+        self.openings = lines["openings"]
+        self.words = {name: frozenset(" ".join(line[0] for line in lines[name]).split()) for name in WORDS}
+        self.roles = dict.fromkeys(self.opposites, "opposite") | dict.fromkeys(self.affirmed, "affirmed")
+        if self.negation:
+            self.roles |= dict.fromkeys(self.negated, "auxiliary") | {words[0]: "negation" for words in negations}
+            self.roles |= dict.fromkeys(["to"] if self.words["before infinitives"] else [], "infinitive")
+        self._guards: dict[str, dict[str, frozenset[str]]] = {}
+        for name in GUARDS:
+            for word, near in lines[name]:
+                guard = self._guards.setdefault(word, {})
+                guard[name] = guard.get(name, frozenset()) | {*near.split()}
 
     def allow(self, words: Sequence[str], i: int) -> bool:
         """Whether the neighbours of word i allow to edit it."""
-        word, guards = words[i], self.guards
-        before, after = (_as_neighbour(words[k]) if 0 <= k < len(words) else "" for k in (i - 1, i + 1))
-        if before in guards["not after"].get(word, ()) or after in guards["not before"].get(word, ()):
-            return False
-        left, right = guards["only after"].get(word), guards["only before"].get(word)
-        if left is None and right is None:
+        if not (guard := self._guards.get(words[i])):
             return True
-        near = {before, *words[max(0, i - REACH) : i]}
-        return not near.isdisjoint(left or ()) or after in (right or ())
+        before, after = (_neighbour(words[k]) if 0 <= k < len(words) else "" for k in (i - 1, i + 1))
+        if before in guard.get("not after", ()) or after in guard.get("not before", ()):
+            return False
+        near, only_after = {before, *words[max(0, i - REACH) : i]}, guard.get("only after", frozenset())
+        return not near.isdisjoint(only_after) or after in guard.get("only before", () if only_after else {after})
 
 
-def _as_neighbour(word: str) -> str:
+def _neighbour(word: str) -> str:
     return NUMBER if word[0].isdecimal() else word
 
 
-def _others(lines: Sequence[Sequence[str]]) -> dict[str, tuple[str, ...]]:
-    found: dict[str, list[str]] = defaultdict(list)
+def _others(lines: Sequence[Line]) -> dict[str, Line]:
+    """Of each word the others on its lines, each once."""
+    found: dict[str, dict[str, None]] = {}
     for line in lines:
         for word in line:
-            found[word] += [other for other in line if other not in (word, *found[word])]
+            found.setdefault(word, {}).update(dict.fromkeys(other for other in line if other != word))
     return {word: tuple(others) for word, others in found.items()}
 
 
-@cache
 def read_word_lists(file: Path = ENGLISH) -> WordLists:
-    """The lists of a file, in the form that english.txt describes.
+    """Read the lists of a file.
 
     Raises:
         InputError: the file cannot be read, or a line of it does not have the form of its section.
     """
-    lines: dict[str, list[tuple[str, ...]]] = defaultdict(list)
+    lines: dict[str, list[Line]] = {name: [] for name in (*DIVIDERS, *WORDS)}
     section = "opposites"
     for number, line in read_lines("polarity", file, "a file with two words on a line, a tab or comma between them"):
         text, where = line.strip(), f"polarity: {file}: line {number}"
         if text.startswith("["):
-            section = _section(text.strip("[]").lower(), where)
-        elif not text.startswith("#"):
+            section = text.strip("[]")
+            if section not in lines:
+                raise InputError(f"{where}: no section is called {text}: {nearest(section, lines) or ', '.join(lines)}")
+        elif not text.startswith("# "):
             lines[section].append(_items(section, text, where))
-    guards: dict[str, dict[str, frozenset[str]]] = {name: {} for name in GUARDS}
-    for name in GUARDS:
-        for word, near in lines[name]:
-            guards[name][word] = guards[name].get(word, frozenset()) | {*near.split()}
-    words = {name: frozenset(" ".join(line[0] for line in lines[name]).split()) for name in WORDS}
-    return WordLists({name: tuple(lines[name]) for name in TABLES}, guards, words)
+    return WordLists(lines)
 
 
-def _section(name: str, where: str) -> str:
-    known = [*TABLES, *GUARDS, *WORDS]
-    if name not in known:
-        raise InputError(f"{where}: there is no section [{name}]: {nearest(name, known) or ', '.join(known)}")
-    return name
-
-
-def _items(section: str, text: str, where: str) -> tuple[str, ...]:
-    """The items of a line, with single spaces; only openings and contractions keep their capitals, of "I"."""
-    divider = TABLES.get(section, ":" if section in GUARDS else "$")
+def _items(section: str, text: str, where: str) -> Line:
+    """The items of a line, with single spaces, in lower case where they are compared with words."""
     text = text if section in ("openings", "contractions") else text.lower()
-    items = tuple(" ".join(item.split()) for item in re.split(divider, text) if item.strip())
-    n_items = {"opposites": (1, 2), "auxiliaries": (2,), "contractions": (2,), **dict.fromkeys(GUARDS, (2,))}
-    if len(items) not in n_items.get(section, (len(items),)) or len({*items}) < len(items):
-        raise InputError(f"{where}: {text!r}: give two different words, or one negation: see english.txt for its form")
-    return items
+    items = [" ".join(item.split()) for item in re.split(DIVIDERS.get(section, NEVER), text)]
+    n_items = {2} if section in IN_PAIRS else {1, 2} if section == "opposites" else {len(items)}
+    if not all(items) or len(items) not in n_items or len({*items}) < len(items):
+        needed = "two different words, with a tab or a comma between, or one negation"
+        raise InputError(f"{where}: {text!r} is no line of [{section}]: as english.txt of una_fast, give {needed}")
+    return tuple(items)
