@@ -85,8 +85,11 @@ def polarity_edits(sentence: Sentence, lists: WordLists) -> list[Edit]:
 
 
 def _opposite(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
-    word = sentence.words[i]
-    return [] if sentence.is_name(i) else sentence.replaced(i, lists.opposites[word], f"the opposite of {word!r}")
+    word, others = (
+        sentence.words[i],
+        [other for other in lists.opposites[sentence.words[i]] if other not in sentence.words],
+    )
+    return [] if sentence.is_name(i) else sentence.replaced(i, others, f"the opposite of {word!r}")
 
 
 def _affirmed(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
@@ -111,7 +114,8 @@ def _auxiliary(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
     if not sentence.follows(i + 1) or _is_negated(words[max(0, i - 1) : i + 4], lists):
         return []
     if word in ("has", "have", "had"):  # before a participle they are auxiliaries
-        if not any(w.endswith(("ed", "en")) or w in lists.words["participles"] for w in following):
+        verb = following[-1] if following[0] in lists.words["subjects"] else following[0]
+        if not verb.endswith(("ed", "en")) and verb not in lists.words["participles"]:
             return []
     form, why = lists.negated[word], f"a negation at {word!r}"
     if following[0] in lists.words["subjects"]:
@@ -191,7 +195,7 @@ def _digits(sentence: Sentence, i: int) -> list[Edit]:
         most = 100 if ending[:1] == "%" else 12 if HOUR.match(text, end) else None
         options = () if text[:begin].endswith(":") else near_numbers(match[0], most)  # the minutes of a time stay
         if ending in ("th", *ENDINGS.values()):
-            end, options = end + 2, tuple(like(text[end : end + 2], ordinal(int(other))) for other in options)
+            end, options = end + 2, tuple(like(text[end : end + 2], ordinal(other)) for other in options)
         if options:
             found.append(Edit(begin, end, options, f"another number than {text[begin:end]!r}"))
     return found
@@ -203,9 +207,10 @@ def _in_address(text: str, place: int) -> bool:
     return ADDRESS.search(text[text.rfind(" ", 0, place) + 1 : end if end >= 0 else None]) is not None
 
 
-def ordinal(n: int) -> str:
-    """1 -> "1st"."""
-    return f"{n}{'th' if 10 < n % 100 < 14 else ENDINGS.get(n % 10, 'th')}"
+def ordinal(number: str) -> str:
+    """Append its ending to a number: "1" -> "1st"."""
+    n = int(number[-2:]) if number[-2:].isdecimal() else int(number[-1])
+    return f"{number}{'th' if 10 < n < 14 else ENDINGS.get(n % 10, 'th')}"
 
 
 @lru_cache(2**12)

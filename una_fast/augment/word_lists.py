@@ -57,9 +57,10 @@ class WordLists:
             self.roles |= dict.fromkeys(["to"] if self.words["before infinitives"] else [], "infinitive")
         self._guards: dict[str, dict[str, frozenset[str]]] = {}
         for name in GUARDS:
-            for word, near in lines[name]:
-                guard = self._guards.setdefault(word, {})
-                guard[name] = guard.get(name, frozenset()) | {*near.split()}
+            for words, near in lines[name]:
+                for word in words.split():
+                    guard = self._guards.setdefault(word, {})
+                    guard[name] = guard.get(name, frozenset()) | {*near.split()}
 
     def allow(self, words: Sequence[str], i: int) -> bool:
         """Whether the neighbours of word i allow to edit it."""
