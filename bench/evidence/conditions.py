@@ -335,6 +335,6 @@ STAGES = {
         SEEDS[:1],
         scored=False,
     ),
-    "wiki-arms": Stage([f"{base}: {arm}, {TUNED_THERE}" for base, arm in FROM_SCRATCH_ARMS], FRESH[:3]),
+    "wiki-arms": Stage([f"{base}: {arm}, {TUNED_THERE}" for base, arm in FROM_SCRATCH_ARMS]),
     "large": Stage([f"{LARGE}: {arm}, {TUNED}" for arm in ARMS], FRESH[:1]),
 }

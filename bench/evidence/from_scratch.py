@@ -1,11 +1,12 @@
 """The stages wiki-grid and wiki-arms within a given time, after their language model: on one GPU, in one command.
 
-``python -m bench.evidence.from_scratch --ids FILE --tokenizer FOLDER --data FOLDER --output FOLDER --seconds 440``
+``python -m bench.evidence.from_scratch --ids FILE --tokenizer FOLDER --data FOLDER --output FOLDER --seconds 450``
 
 First `bench.evidence.pretrain` makes the language model. Then every arm is tuned on STS-B dev, and the best point of
-each is scored on the seven tasks with three seeds. --output gets evidence.json, written after each run, and the weights
-in half precision; `python -m bench.evidence --merge FILE` adds the runs to the repository's. A run that would end too
-late does not begin, and an arm whose grid is not finished takes the best point of those that are.
+each is scored on the seven tasks with as many of five seeds as there is time for. --output gets evidence.json, written
+after each run, and the weights in half precision; `python -m bench.evidence --merge FILE` adds the runs to the
+repository's. A run that would end too late does not begin, and an arm whose grid is not finished takes the best of the
+points that are.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from una_fast.errors import InputError
 
 SMALL = ", batch_size 8, max_steps 4, eval_every 2"
 SMALL_CONDITIONS = "wiki-lm: none; wiki-lm: una; wiki-lm: mined; wiki-lm-cls: none; wiki-lm-cls: una"
-FINALS_SECONDS = 90  # kept for the runs with three seeds
+FINALS = 1.2  # of the longest run of the grid: the time that is kept for scored runs, of which 16 run at a time
 MPS_SECONDS = 45  # most that a process may need to reach the GPU through the daemon
 LAST_SECONDS = 5  # kept for the table
 BASES = ("wiki-lm", "wiki-lm-cls")
@@ -59,9 +60,8 @@ def main() -> int:
     add("--data", type=Path, required=True, help="folder with corpora/ and senteval/")
     add("--output", type=Path, required=True, help="folder of results")
     add("--work", type=Path, required=True, help="folder of the runs, which nobody needs afterwards")
-    add("--seconds", type=float, default=440, help="time in all [440]")
-    add("--pretrain-seconds", type=float, default=225, help="of these for the language model [225]")
-    add("--finals-seconds", type=float, default=FINALS_SECONDS, help="of these for three seeds [90]")
+    add("--seconds", type=float, default=450, help="time in all [450]")
+    add("--pretrain-seconds", type=float, default=205, help="of these for the language model [205]")
     add("--jobs", type=int, default=16, metavar="N", help="runs at a time [16]")
     add("--mps", action="store_true", help="let the runs' kernels overlap on the GPU, by NVIDIA's MPS daemon")
     add("--small", action="store_true", help="a tiny language model and runs of 4 steps, to try the command on a CPU")
@@ -72,6 +72,7 @@ def main() -> int:
 def carry_out(options: argparse.Namespace) -> None:
     """The language model, the grid, the best points, and the table."""
     ends = time.monotonic() + options.seconds
+    os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")  # else shared imports could use the GPU
     results.EVIDENCE = options.output / "evidence.json"
     place = Workplace(options.data, options.work, corpus_of(options.data), options.jobs, options.base)
     options.output.mkdir(parents=True, exist_ok=True)
@@ -86,12 +87,12 @@ def carry_out(options: argparse.Namespace) -> None:
     tell("the language model is there", ends)
     with ThreadPoolExecutor(len(BASES)) as pool:
         before = {base: pool.submit(scores_before, place, base) for base in BASES}
-        make_runs(place, [(one, SEEDS[0]) for one in points], False, ends - options.finals_seconds)
+        make_runs(place, [(one, SEEDS[0]) for one in points], False, ends, FINALS)
         for base, scores in before.items():
             results.keep_base(base, digest(place.base(base)), scores.result())
     tell("the grids are over", ends)
     best = best_points(points, results.read_evidence()["conditions"])
-    finals = [(one, seed) for seed in FRESH[:3] for one in best.values()]
+    finals = [(one, seed) for seed in FRESH for one in best.values()]
     make_runs(place, finals, True, ends - LAST_SECONDS)
     tell("all runs are over", ends)
     print(summary(best, points, results.read_evidence()), flush=True)
@@ -141,7 +142,9 @@ def warm_up(place: Workplace, points: list[Condition], log: Path) -> None:
         place.index(one)
 
 
-def make_runs(place: Workplace, wanted: list[tuple[Condition, int]], scored: bool, ends: float) -> None:
+def make_runs(
+    place: Workplace, wanted: list[tuple[Condition, int]], scored: bool, ends: float, after: float = 0.0
+) -> None:
     """Make runs and keep each at once."""
     weights, machine = digest(place.base(BASES[0])), machine_of(place)
 
@@ -153,7 +156,7 @@ def make_runs(place: Workplace, wanted: list[tuple[Condition, int]], scored: boo
             results.keep(condition, weights, seed, result, machine)
         print(f"{condition.name}, seed {seed}: {said or 'done'}", flush=True)
 
-    run_all(place, wanted, scored, done, ends)
+    run_all(place, wanted, scored, done, ends, after)
 
 
 def arms_of(points: list[Condition]) -> dict[tuple[str, str], list[Condition]]:
@@ -183,7 +186,8 @@ def summary(best: Mapping[tuple[str, str], Condition], points: list[Condition], 
     for arm, one in best.items():
         scores = [dev_score(content["conditions"].get(point.name, {})) for point in arms_of(points)[arm]]
         known = [score for score in scores if score is not None]
-        line = f"{one.name}: {len(known)} of {len(scores)} points, dev {100 * max(known):.2f}"
+        dev = content["conditions"][one.name]["runs"][str(SEEDS[0])]["dev"]
+        line = f"{one.name}: {len(known)} of {len(scores)} points, dev {100 * dev['0']:.2f} -> {100 * max(known):.2f}"
         if found := difference(content, one, best.get((arm[0], "none"), one)):
             line += f"; {found.n} seeds: {found.with_it:.2f}, {found.difference:+.2f} to none"
             line += f" ({found.low:+.2f} to {found.high:+.2f})"

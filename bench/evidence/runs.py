@@ -126,6 +126,7 @@ def run_all(
     scored: bool,
     done: Callable[[Condition, int, str], None],
     ends: float = float("inf"),
+    after: float = 0.0,
 ) -> None:
     """Carry out the runs that are not done, in their order. Ctrl-C stops them all.
 
@@ -136,6 +137,7 @@ def run_all(
         done: called after each run, with a sentence if it failed.
         ends: time.monotonic() at which what still runs is ended, and which no run begins that would not be done by
             then. These runs are not `done`.
+        after: time that is kept for what follows, in times of the longest run so far.
     """
     todo = [(one, seed) for one, seed in wanted if not place.is_done(one, seed, scored)]
     shares: queue.Queue[set[int]] = queue.Queue()
@@ -149,7 +151,7 @@ def run_all(
             return "stopped"
         share, began = shares.get(), time.monotonic()
         try:
-            if began + longest > ends:
+            if began + (1 + after) * longest > ends:
                 return TOO_LATE
             folder, scores = place.run_folder(condition, seed), place.scores(condition, seed)
             folder.parent.mkdir(parents=True, exist_ok=True)

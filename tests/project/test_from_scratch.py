@@ -102,7 +102,7 @@ def test_runs_of_another_machine_are_added(tmp_path, monkeypatch) -> None:
     assert all(one.variation.startswith(arm) and one.base == base for (base, arm), one in best.items())
     assert best["wiki-lm", "una"] == max((p for p in points if p.variation.startswith("una")
                                           and p.base == "wiki-lm"), key=points.index)  # fmt: skip
-    assert "6 of 6 points, dev 52.60" in summary(best, points, content)
+    assert "6 of 6 points, dev 30.00 -> 52.60" in summary(best, points, content)
     monkeypatch.setattr(results, "EVIDENCE", here)
     results.keep(Condition("minilm-mlm", "una"), "b2", 0, kept(0.6), {"gpus": []})
     results.merge(there)
@@ -126,7 +126,8 @@ def test_a_run_that_would_end_too_late_does_not_begin(tmp_path, monkeypatch) -> 
     assert done == [0, 1]
 
 
-def test_commands_run_in_a_process_and_stop_at_the_first_that_fails(tmp_path) -> None:
+def test_commands_run_in_a_process_and_stop_at_the_first_that_fails(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(runs, "PRELOADED", [])
     log = tmp_path / "log"
     help_of = ("train.evaluate", ["--model", str(Path("/no/such")), "--data", str(tmp_path)])
     assert runs.on_cores([help_of, ("no.module", [])], {0}, log) == 2
