@@ -10,8 +10,9 @@ import logging
 import sys
 import tempfile
 import types
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -77,36 +78,61 @@ class Bench:
         if self.device.type == "cuda":
             torch.cuda.synchronize()
 
-    def maker(self, n_parts: int | None = None) -> BatchMaker:
+    def maker(self, n_parts: int | None = None, multiple: int | None = None) -> BatchMaker:
         """The object that makes this project's batches for the device."""
         on_gpu = self.device.type == "cuda"
         negatives = self.una.token_ids
         return BatchMaker(
             Views(unchanged(self.una.tokens), None, negatives, MAX_LENGTH, ALPHA, LOSSES["pairs"].negative_views), 0, 1,
             n_parts=n_parts or (GPU_PARTS if on_gpu else CPU_PARTS),
-            multiple=GPU_MULTIPLE if on_gpu else 1,
+            multiple=multiple or (GPU_MULTIPLE if on_gpu else 1),
         )  # fmt: skip
 
-    def ours(self, precision: str, compile: str = "off", n_parts: int | None = None) -> Contender:
-        """This project's step; its batches are made by a background thread, as in training."""
-        run = resolve_options(make_run({**self.values, "precision": precision, "compile": compile}))
+    def trainer(self, compile: str = "off", **settings: Any) -> Trainer:
+        """A trainer of a new encoder, by the run's settings."""
+        run = resolve_options(make_run({**self.values, **settings}))
         encoder = load_encoder(run.model, run.dropout, run.seed, device=run.device)
         device = torch.device("cuda", 0) if self.device.type == "cuda" else self.device
-        trainer = Trainer(run, Ranks(0, 1, 0, device), encoder, self.plan)
-        if compile != "off" and encoder.compiled is None:
-            raise InputError(f"--compile {compile}: the encoder cannot be compiled here, see above")
-        make = self.maker(n_parts).make
+        return Trainer(replace(run, compile=compile), Ranks(0, 1, 0, device), encoder, self.plan)
+
+    @contextmanager
+    def numerics(self, trainer: Trainer) -> Iterator[None]:
+        """Inside, the GPU rounds as in a training; other contenders have PyTorch's own settings."""
+        set_numerics(trainer.run, trainer.ranks.device)
+        try:
+            yield
+        finally:
+            torch.use_deterministic_algorithms(False)
+            torch.set_float32_matmul_precision("highest")
+
+    def ours(
+        self,
+        precision: str,
+        compile: str = "off",
+        n_parts: int | None = None,
+        layers: bool = False,
+        dtype: torch.dtype | None = None,
+    ) -> Contender:
+        """This project's step; its batches are made by a background thread, as in training.
+
+        layers: with the layers compiled too. dtype: of the weights, to measure time alone.
+        """
+        trainer = self.trainer(compile, precision=precision)
+        if layers:
+            trainer.compile_encoder()
+        if dtype:
+            trainer.encoder.to(dtype)
+        if (layers or compile == "on") and not trainer.encoder.compiled:
+            raise InputError("the encoder cannot be compiled here, see above")
+        make, place = self.maker(n_parts).make, trainer.ranks.device
 
         def take(steps: Sequence[int]) -> float:
             batches = prefetched(((number, 0, self.rows(number)) for number in steps), make)
-            set_numerics(run, device)
-            try:
-                return self.seconds(lambda: [trainer.step(batch.to(device)) for batch in batches], len(steps))
-            finally:  # other contenders have PyTorch's own settings
-                torch.use_deterministic_algorithms(False)
-                torch.set_float32_matmul_precision("highest")
+            with self.numerics(trainer):
+                return self.seconds(lambda: [trainer.step(batch.to(place)) for batch in batches], len(steps))
 
         how = "" if compile == "off" else f", --compile {compile}"
+        how += ", layers compiled" if layers else ""
         return Contender(f"una_fast, {precision}{how}{f', {n_parts} parts' if n_parts else ''}", precision, take)
 
     def batches_alone(self) -> Contender:

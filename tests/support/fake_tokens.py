@@ -41,7 +41,7 @@ def fake_views(alpha, negative_views, negatives=True, max_length=32, kind=FakeTo
     return Views(unchanged(kind(0)), None, kind(1).token_ids if negatives else None, max_length, alpha, negative_views)
 
 
-def make_trainer(run, ranks=ALONE, encoder=None, sentences=SENTENCES, **parts):
+def make_trainer(run, ranks=ALONE, encoder=None, sentences=SENTENCES, state=None, **parts):
     """The trainer of a run on fake tokens, and what makes its rank's batches; parts: how these are cut."""
     if encoder is None:
         encoder = load_encoder(
@@ -52,7 +52,8 @@ def make_trainer(run, ranks=ALONE, encoder=None, sentences=SENTENCES, **parts):
     maker = BatchMaker(views, ranks.rank, ranks.world, rows_of_part=run.grad_cache, masking=masking, **parts)
     rows = np.arange(sentences)
     nearest = np.roll(rows, 1) if run.neighbours else None
-    return Trainer(run, ranks, encoder, Plan(rows, run.batch_size, run.seed, run.epochs, STEPS, nearest)), maker
+    plan = Plan(rows, run.batch_size, run.seed, run.epochs, STEPS * run.epochs, nearest)
+    return Trainer(run, ranks, encoder, plan, state), maker
 
 
 def train(model, **settings):

@@ -208,7 +208,6 @@ def test_a_file_that_cannot_be_used(tmp_path, content, message):
         (["--radius", "0%"], "radius='0%': give a number of ranks"),
         (["--push-private"], "--push-private: nothing is pushed: give --push-to NAME too"),
         (["--mlm-weight", "0.1", "--grad-cache", "8"], "--mlm-weight encodes a step's sentences all at once"),
-        (["--compile", "graphs", "--grad-cache", "8"], "give --compile on"),
         (
             [*GAUSSIAN, "--noise-view", "negative", "--augment", "none"],
             "--noise-view negative: this run has no negatives",

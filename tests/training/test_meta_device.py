@@ -94,6 +94,7 @@ def card(monkeypatch):
     """Makes PyTorch treat the device "meta" as a card; its tensors have no values, so that what needs one fails."""
     empty_like = torch.empty_like
     monkeypatch.setattr(torch, "autocast", Autocast)
+    monkeypatch.setattr(torch, "is_autocast_enabled", lambda kind: False)
     monkeypatch.setattr(sys.modules["torch.optim.optimizer"], "_get_fused_kernels_supported_devices", lambda: ["meta"])
     monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor: tensor)
     monkeypatch.setattr(torch, "empty_like", lambda x, pin_memory=False, **named: empty_like(x, **named))

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import ClassVar
@@ -60,6 +61,23 @@ def whole(folder, tiny_model):
     values = options(folder, tiny_model, output=str(folder / "whole"))
     assert train_here(values).status == "finished"
     return Path(values["output"])
+
+
+def test_steps_and_evaluations_wait_for_no_disk(folder, tiny_model, whole, monkeypatch):
+    """The disk takes the first write in only when step 9 of 10 begins, after four evaluations and as many saves."""
+    sync, ready, late = os.fsync, threading.Event(), []
+
+    def slow(file):
+        if threading.current_thread().name.startswith("saves") and not ready.wait(30):
+            late.append(file)
+        sync(file)
+
+    monkeypatch.setattr(os, "fsync", slow)
+    values = options(folder, tiny_model, output=str(folder / "slow"))
+    with at_step(9, lambda trainer: ready.set()):
+        assert train_here(values).status == "finished"
+    assert not late
+    assert_same_run(values["output"], whole)
 
 
 def test_a_run_leaves_what_it_promises(whole):

@@ -227,8 +227,9 @@ class Run:
     """number of ranks on this machine: one for each GPU, or processes that share the CPU's cores"""
     device: Literal["auto", "cpu", "cuda"] = option("auto", role="running")
     """where to train; auto: on the GPUs if there are any"""
-    compile: Literal["off", "on", "graphs"] = option("off", role="running")
-    """torch.compile of the encoder, which takes minutes before the first step; graphs: on a GPU as CUDA graphs"""
+    compile: Literal["off", "on", "graphs"] | None = option(None, role="running")
+    """graphs: whole steps as CUDA graphs, on one GPU; with --grad-cache, --mlm-weight or --noise steps stay eager; on:
+    the encoder's layers by torch.compile, which takes half a minute before the first step; default: off"""
     deterministic: bool = option(True, role="running")
     """on a GPU, add in the same order every time, without which --resume ends with other bits"""
     save_every: int | None = option(None, least=1, role="running")
@@ -309,9 +310,6 @@ def conflicts(run: Run) -> dict[str, Any]:
         ),
         "--mlm-weight encodes a step's sentences all at once: leave --grad-cache or it out": (
             run.mlm_weight and run.grad_cache
-        ),
-        "--compile graphs with --grad-cache: PyTorch ends the process at the first backward pass: give --compile on": (
-            run.compile == "graphs" and run.grad_cache
         ),
         "--push-private: nothing is pushed: give --push-to NAME too": run.push_private and not run.push_to,
         "--noise-view negative: this run has no negatives": moves_negatives and not has_negatives,

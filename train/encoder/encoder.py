@@ -10,7 +10,6 @@ Letters: B rows, L tokens, D width of states, E of word embeddings, m masked tok
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -142,7 +141,7 @@ class SentenceEncoder(nn.Module):
         self.pooling = POOLINGS[self.layout.pooling]
         self.ready_mask = ready_mask  # the backbone gets the mask of its attention, see `takes_ready_mask`
         self.mlm: MlmHead | None = None
-        self.compiled: Callable[[dict[str, Tensor]], Tensor] | None = None  # `embed`, in training alone
+        self.compiled = False
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             width = backbone.config.hidden_size
@@ -153,8 +152,7 @@ class SentenceEncoder(nn.Module):
 
         The second value is the sum of the masked tokens' losses, a scalar, or None without masked sentences.
         """
-        pooled = map(self.compiled, parts) if self.compiled else map(self.embed, self._looked_up(parts))
-        rows = torch.cat([*pooled])  # (B, D), a copy even of one part: a later replay overwrites what a graph returned
+        rows = torch.cat([*map(self.embed, self._looked_up(parts))])  # (B, D)
         if self.head:
             rows = torch.tanh(self.head(rows))
         if not masked:
@@ -169,8 +167,17 @@ class SentenceEncoder(nn.Module):
 
     def _output(self, part: dict[str, Any]) -> Any:
         if self.ready_mask:
-            part = {**part, "attention_mask": part["attention_mask"][:, None, None].bool()}  # (B', 1, 1, L)
+            part = {**part, "attention_mask": attention_bias(part["attention_mask"])}  # (B', 1, 1, L)
         return self.backbone(**part)
+
+    def set_compiled(self, compiled: bool) -> None:
+        """Run the backbone's layers through torch.compile, or no longer."""
+        self.compiled = compiled
+        lists = (module for module in self.backbone.modules() if isinstance(module, nn.ModuleList))
+        for layer in max(lists, key=len, default=()):
+            layer._compiled_call_impl = None
+            if compiled:
+                layer.compile(fullgraph=True, dynamic=True)
 
     @property
     def words(self) -> nn.Embedding:
@@ -195,32 +202,28 @@ class SentenceEncoder(nn.Module):
         ]
 
 
-def compile_encoder(
-    encoder: SentenceEncoder, part: dict[str, Tensor], autocast: AbstractContextManager[Any], graphs: bool
-) -> str:
-    """Set `encoder.compiled` by torch.compile, or return in one line why the encoder cannot be compiled.
+def compile_layers(encoder: SentenceEncoder, part: dict[str, Tensor], autocast: AbstractContextManager[Any]) -> str:
+    """Compile the encoder's layers by torch.compile, or return in one line why they cannot be compiled.
 
-    One compiled function serves every number of rows and columns. Loss, gathering, DDP and optimiser stay outside.
+    All layers share one compiled program, for any number of rows and columns.
 
     Args:
         encoder: an encoder in training mode, on its device.
         part: token ids and mask (B, L) to compile with. They decide which kernels are made, so that a run that is
             resumed repeats its bits only with the same B and L.
         autocast: the context of the encoder's precision.
-        graphs: also replay the kernels as CUDA graphs.
     """
     torch._dynamo.config.optimize_ddp = False  # one graph, and not one for each of DDP's buckets
-    mode = "reduce-overhead" if graphs else None
-    encoder.compiled = torch.compile(encoder.embed, fullgraph=True, dynamic=True, mode=mode)
+    encoder.set_compiled(True)
     try:
         with torch.random.fork_rng(), torch.enable_grad():
             with autocast:
-                rows = encoder.compiled(part)
+                rows = encoder.embed(part)
             rows.float().sum().backward()
     except torch.OutOfMemoryError:
         raise
     except Exception as error:  # dynamo, inductor and the C++ compiler raise exceptions of many types
-        encoder.compiled = None
+        encoder.set_compiled(False)
         return first_line(error)
     finally:
         encoder.zero_grad()
@@ -268,8 +271,18 @@ def _freeze_unused(encoder: SentenceEncoder) -> None:
     encoder.zero_grad()
 
 
+def attention_bias(mask: Tensor) -> Tensor:
+    """What attention adds to its scores for a mask int64 (B', L): 0 for tokens, -inf for padding, (B', 1, 1, L).
+
+    In the dtype of attention's products, because every layer would convert a boolean mask, or a bias of another dtype.
+    """
+    kind = mask.device.type
+    dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else torch.float32
+    return mask.new_zeros(mask.shape, dtype=dtype).masked_fill_(mask == 0, -torch.inf)[:, None, None]
+
+
 def takes_ready_mask(backbone: Any) -> bool:
-    """Whether the model, in training mode, gives the same output for a boolean mask (B, 1, 1, L) as for int64 (B, L).
+    """Whether the model, in training mode, gives the same output for `attention_bias` (B, 1, 1, L) as for int64 (B, L).
 
     A model that gets (B, L) first checks whether the mask holds a zero, and on a GPU the CPU waits for the answer.
     Layers with a window of attention would make it of (B, L) alone.
@@ -277,7 +290,7 @@ def takes_ready_mask(backbone: Any) -> bool:
     if any(getattr(backbone.config, name, None) for name in ("sliding_window", "local_attention")):
         return False
     ids, mask = torch.arange(8).view(2, 4), torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]])
-    forms = (mask, mask[:, None, None].bool())
+    forms = (mask, attention_bias(mask))
     backbone.eval()
     try:
         with torch.no_grad():

@@ -27,6 +27,7 @@ from train.encoder.pretrained import (
 )
 from train.loop.data import CPU_PARTS, GPU_MULTIPLE, GPU_PARTS, BatchMaker, Rows, Source, Views, on_share, unchanged
 from train.loop.distributed import Ranks
+from train.loop.graphs import why_eager
 from train.objective.registry import loss_row
 from train.record.checkpoint import flags_of
 from train.record.folder import INDEX
@@ -45,6 +46,7 @@ from una_fast.storage import check_own, is_saved
 from una_fast.storage.files import file_checksum
 from una_fast.tokens.ids import TokenIds
 
+COMPILE_ON_GPU: Literal["off", "graphs"] = "off"  # the default of --compile for steps that can be captured
 EVALUATIONS_A_SAVE = 10  # on a GPU, where an evaluation comes every second and a checkpoint of BERT-base has 1.3 GB
 
 
@@ -96,6 +98,7 @@ def resolve_options(run: Run) -> Run:
     return dataclasses.replace(
         run,
         device=device,
+        compile=run.compile or (COMPILE_ON_GPU if device == "cuda" and not why_eager(run, run.nproc) else "off"),
         precision=("bf16" if has_half else "fp32") if run.precision == "auto" else run.precision,
         save_every=run.save_every or run.eval_every * (EVALUATIONS_A_SAVE if device == "cuda" else 1),
         augment=run.augment or ("una" if loss_row(run.loss).negative_views else "none"),

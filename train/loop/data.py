@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.utils._pytree import tree_map_only
+from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from train.encoder.encoder import Masked, Masking
 from train.loop.distributed import rank_share
@@ -133,18 +133,18 @@ class Batch:
     masked: Masked | None = None  # the anchors with tokens masked, if the run has that loss
 
     def to(self, device: torch.device) -> Batch:
-        """A copy on `device`; the transfer is asynchronous.
+        """A copy on `device`, transferred asynchronously by a single copy.
 
         Memory is pinned here and not in the thread that makes batches: another thread that asks CUDA for memory
         would open a context on the first GPU even if this rank has another one.
         """
         if device.type == "cpu":
             return self
-
-        def moved(tensor: Tensor) -> Tensor:
-            return tensor.pin_memory().to(device, non_blocking=True)
-
-        parts, place, masked = tree_map_only(Tensor, moved, (self.parts, self.place, self.masked))
+        tensors, structure = tree_flatten((self.parts, self.place, self.masked))  # all int64
+        sent = torch.cat([tensor.flatten() for tensor in tensors]).pin_memory().to(device, non_blocking=True)
+        pieces = sent.split([tensor.numel() for tensor in tensors])
+        shaped = [piece.view(tensor.shape) for piece, tensor in zip(pieces, tensors, strict=True)]
+        parts, place, masked = tree_unflatten(shaped, structure)
         return replace(self, parts=parts, place=place, masked=masked)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -23,6 +24,8 @@ from train.signals import Stopped
 
 if TYPE_CHECKING:
     from train.evaluation.model import PairScorer
+
+CHECKPOINT = "checkpoint"
 
 
 @dataclass
@@ -118,10 +121,8 @@ class Loop:
         assert self.scorer is not None
         # ranks that gather rows must encode batches in the same order; a single rank may encode several at once
         threads = 1 if self.trainer.ranks.world > 1 else None
-        self.trainer.encoder.eval()
-        score = self.scorer(embed, threads)
-        self.trainer.encoder.train()
-        return score
+        with self.trainer.evaluating():
+            return self.scorer(embed, threads)
 
     def _keep_if_best(self, score: float) -> None:
         """Keep the encoder in best/ if it has the highest dev score so far."""
@@ -143,35 +144,48 @@ class Loop:
 class Saves:
     """What a run saves, written by rank 0 in the background: best/ to use, last/ to go on from.
 
-    The writes follow each other, so last/ never refers to an unwritten best/. A write that fails is an error of `stop`,
-    after which all ranks stop and nothing more is written.
+    One write is under way at most, and neither steps nor evaluations wait for it. Of the writes that are due after it,
+    a newer one replaces an older one of the same kind. last/ is written after the best/ that it refers to, or after a
+    newer one. A write that fails is an error of `stop`, after which all ranks stop and nothing more is written.
     """
 
     def __init__(self, trainer: Trainer, tokenizer: Any, stop: StopConsensus) -> None:
         self._trainer, self._tokenizer, self._stop = trainer, tokenizer, stop
         self._output = Path(trainer.run.output)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="saves")
-        self._pending: Future[None] | None = None
+        self._due: dict[str, Callable[[], None]] = {}  # by kind, in the order of writing
+        self._lock = threading.Lock()  # of that dictionary
+        self._newest: Future[None] | None = None
 
     def encoder(self, name: str, note: dict[str, Any]) -> None:
-        """Write the encoder into best/ or last/, by `name`, and beside it `note`, which says where it comes from."""
+        """Write the encoder into best/ or last/, by `name`, and next to it `note`, which states where it comes from."""
         encoder = self._trainer.encoder
         write = partial(save_encoder, self._output, name, encoder, self._tokenizer, note)
-        self._begin(encoder.backbone.state_dict, write)
+        self._begin(f"encoder in {name}", encoder.backbone.state_dict, write)
 
     def last(self, progress: Progress, finished: bool = False) -> None:
         """Write last/; for a finished run without the optimiser's state, two thirds of it, because no step follows."""
         write = partial(write_checkpoint, self._output, progress)
-        self._begin(partial(self._trainer.state, with_optimizer=not finished), write)
+        self._begin(CHECKPOINT, partial(self._trainer.state, with_optimizer=not finished), write)
 
-    def _begin(self, state: Callable[[], dict[str, Any]], write: Callable[[dict[str, Any]], None]) -> None:
-        """Wait for the write before, copy the state, and write it while training goes on; after an error nothing."""
-        if self._trainer.ranks.first:
-            self.wait()
-            if not self._stop.error:
-                self._pending = self._pool.submit(self._stop.guard()(write), snapshot(state()))
+    def _begin(self, kind: str, state: Callable[[], dict[str, Any]], write: Callable[[dict[str, Any]], None]) -> None:
+        """Copy the state, and write it while training goes on; after an error nothing."""
+        if not self._trainer.ranks.first or self._stop.error:
+            return
+        job = partial(self._stop.guard()(write), snapshot(state()))
+        with self._lock:
+            if kind == CHECKPOINT:
+                self._due.pop(kind, None)  # the newer one is due after all encoders
+            self._due[kind] = job
+        self._newest = self._pool.submit(self._write_next)
+
+    def _write_next(self) -> None:
+        with self._lock:
+            job = self._due.pop(next(iter(self._due), ""), None)
+        if job and not self._stop.error:
+            job()
 
     def wait(self) -> None:
         """Wait until all writes are on the disk."""
-        if self._pending:
-            self._pending.result()
+        if self._newest:
+            self._newest.result()

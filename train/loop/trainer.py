@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import math
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,9 +16,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from train.config.run import Run
-from train.encoder.encoder import Masked, SentenceEncoder, compile_encoder
+from train.encoder.encoder import Masked, SentenceEncoder, compile_layers
 from train.loop.data import Batch, Plan
 from train.loop.distributed import Ranks, averaging_gradients, gather, of_all_ranks, rank_share, set_numerics
+from train.loop.graphs import Graphs, why_eager
 from train.loop.neighbours import neighbour_distillation
 from train.objective.noise import noise_on
 from train.objective.registry import loss_row
@@ -59,9 +61,17 @@ class Trainer:
             if not self.ended:
                 self.optimizer.load_state_dict(state["optimizer"])
             self.scaler.load_state_dict(state["scaler"])
+        on_gpu, graphs = ranks.device.type == "cuda", run.compile == "graphs"
+        # a graph reads the learning rate from memory; an eager step on a GPU reads it there too, so that both round it
+        self.rate = torch.zeros((), device=ranks.device) if on_gpu or graphs else None
         self.model = averaging_gradients(self.encoder, ranks)
-        if run.compile != "off":
-            self._compile()
+        if run.compile == "on":
+            self.compile_encoder()
+        self.graphs: Graphs | None = None
+        if graphs and (reason := why_eager(run, ranks.world)):
+            tell_user(f"--compile graphs: with {reason} the steps run eagerly")
+        elif graphs:
+            self.graphs = Graphs(self.eager_step, self.optimizer)
         if ranks.world > 1:
             self._warm_up()
 
@@ -71,27 +81,23 @@ class Trainer:
         return {"model": self.encoder.state_dict(), **optimizer, "scaler": self.scaler.state_dict()}
 
     def close(self) -> None:
-        """Free DDP, before its process group is left.
+        """Free the graphs' memory, and DDP before its process group is left.
 
         Else DDP's reducer may be the last that holds the group. Its end then waits for gloo's thread while it holds
         Python's lock (GIL), which that thread needs to free the tensor of the last exchange: the rank never ends.
         """
         del self.model
+        if self.graphs:
+            self.graphs.close()
 
-    def _compile(self) -> None:
-        """Compile the encoder on all ranks, or on none: a run is compiled from its first step, or not at all."""
-        tell_user("--compile: torch.compile makes the encoder's kernels, which takes minutes")
+    def compile_encoder(self) -> None:
+        """Compile the encoder's layers on all ranks, or on none."""
         rows = -(-2 * self.plan.batch_size // self.ranks.world)
         part = self.part_of_ones(min(rows, self.run.grad_cache or rows), self.run.max_length)  # the same on all ranks
-        reason = compile_encoder(self.encoder, part, self.autocast(), graphs=self.run.compile == "graphs")
+        reason = compile_layers(self.encoder, part, self.autocast())
         if reasons := [*filter(None, of_all_ranks(self.ranks, reason))]:
-            self.encoder.compiled = None
+            self.encoder.set_compiled(False)
             tell_user(f"--compile: this run is not compiled, because the encoder cannot be: {reasons[0]}")
-        elif self.run.compile == "graphs":
-            # a replayed CUDA graph writes its gradients where the replay before did: the weights' gradients have to be
-            # tensors of their own from the start, to which replays add
-            for weight in filter(lambda weight: weight.requires_grad, self.encoder.parameters()):
-                weight.grad = torch.zeros_like(weight)
 
     def part_of_ones(self, rows: int, columns: int) -> dict[str, Tensor]:
         """A part (rows, columns) of arbitrary text."""
@@ -108,7 +114,7 @@ class Trainer:
         nothing = part["input_ids"][0, :0]
         rows, masked_loss = self.model([part], Masked(part, nothing, nothing) if self.encoder.mlm else None)
         (rows.sum() + (0.0 if masked_loss is None else masked_loss)).backward()
-        self.zero_grad()
+        self.optimizer.zero_grad()
 
     def try_memory(self) -> None:
         """Tell the user if the GPU cannot hold a step whose texts have --max-length tokens: its gradients are dropped.
@@ -127,11 +133,7 @@ class Trainer:
         except torch.OutOfMemoryError:
             length = f"--max-length {run.max_length}"
             tell_user(f"memory: the GPU cannot hold a step if all of its texts have {length} tokens: {remedy(run)}")
-        self.zero_grad()
-
-    def zero_grad(self) -> None:
-        """Clear the gradients; replayed CUDA graphs add to tensors that stay."""
-        self.optimizer.zero_grad(set_to_none=self.run.compile != "graphs")
+        self.optimizer.zero_grad()
 
     def autocast(self) -> torch.autocast:
         """The autocast context for the encoder's --precision."""
@@ -140,20 +142,31 @@ class Trainer:
 
     def step(self, batch: Batch) -> Step:
         """One optimiser step on a batch on the device."""
+        rate = learning_rate(self.run, batch.step, self.plan.n_steps)
         for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate(self.run, batch.step, self.plan.n_steps)
+            group["lr"] = rate if self.rate is None else self.rate.fill_(rate)
+        self._seed(batch.step)
+        return self.graphs(batch) if self.graphs else self.eager_step(batch)
+
+    def eager_step(self, batch: Batch) -> Step:
+        """`step`, with the learning rate and the seed of the dropout masks already set."""
         step = self._backward_cached(batch) if self.run.grad_cache else self._backward(batch)
         if self.run.max_grad_norm:
             self.scaler.unscale_(self.optimizer)
             nn.utils.clip_grad_norm_(self.encoder.parameters(), self.run.max_grad_norm)
         self.scaler.step(self.optimizer)
         self.scaler.update()
-        self.zero_grad()
-        return step
+        self.optimizer.zero_grad()
+        return step._replace(loss=step.loss.detach())  # with its graph, the next step could not be captured
+
+    def _seed(self, step: int, number: int = 0) -> None:
+        """Seed the dropout masks of a step. number: of the part, if parts are encoded one by one."""
+        seeds = np.random.SeedSequence([self.run.seed, step, self.ranks.rank, number])
+        torch.manual_seed(int(seeds.generate_state(1, np.uint64)[0]))
 
     def _backward(self, batch: Batch) -> Step:
         """The gradients of the whole step, in the weights, and what the step computed."""
-        encoded, masked_loss = self._encode(batch.step, batch.parts, batch.masked)
+        encoded, masked_loss = self._encode(batch.parts, batch.masked)
         step = self._compare(encoded, batch)
         loss = step.loss
         if batch.masked is not None:
@@ -171,9 +184,14 @@ class Trainer:
         All parts are encoded without a graph, the loss gives the gradient of every embedding, and each part is
         encoded once more, under the same dropout masks, to carry its gradient on into the weights.
         """
-        # a compiled function has other dropout masks without a gradient, so that it gets one here too
-        with torch.set_grad_enabled(self.encoder.compiled is not None):
-            parts = [self._encode(batch.step, [part], number=i)[0].detach() for i, part in enumerate(batch.parts)]
+
+        def encode(number: int, part: dict[str, Tensor]) -> Tensor:
+            self._seed(batch.step, number)
+            return self._encode([part])[0]
+
+        # a compiled layer has other dropout masks without a gradient, so that it gets one here too
+        with torch.set_grad_enabled(self.encoder.compiled):
+            parts = [encode(i, part).detach() for i, part in enumerate(batch.parts)]
         encoded = torch.cat(parts).requires_grad_()
         step = self._compare(encoded, batch)
         self.scaler.scale(step.loss * self.ranks.world).backward()
@@ -182,20 +200,11 @@ class Trainer:
         for i, (part, gradient) in enumerate(zip(batch.parts, gradients, strict=True)):
             alone = self.ranks.world == 1 or i == len(parts) - 1  # the last part shares all gradients
             with contextlib.nullcontext() if alone else self.model.no_sync():  # type: ignore[operator]
-                self._encode(batch.step, [part], number=i)[0].backward(gradient)
+                encode(i, part).backward(gradient)
         return step
 
-    def _encode(
-        self, step: int, parts: list[dict[str, Tensor]], masked: Masked | None = None, number: int = 0
-    ) -> tuple[Tensor, Any]:
-        """Encoded rows in float32 (rows, D), and the sum of the masked tokens' losses, None if none are masked.
-
-        number: of the part, if parts are encoded twice.
-        """
-        seeds = np.random.SeedSequence([self.run.seed, step, self.ranks.rank, number])  # of the dropout masks
-        torch.manual_seed(int(seeds.generate_state(1, np.uint64)[0]))
-        if self.run.compile == "graphs":
-            torch.compiler.cudagraph_mark_step_begin()  # what earlier replays returned may be overwritten
+    def _encode(self, parts: list[dict[str, Tensor]], masked: Masked | None = None) -> tuple[Tensor, Any]:
+        """Encoded rows in float32 (rows, D), and the sum of the masked tokens' losses, None if none are masked."""
         with self.autocast():
             rows, masked_loss = self.model(parts, masked)
         return rows.float(), masked_loss
@@ -229,6 +238,14 @@ class Trainer:
             rows, _ = self.start(batch.parts)
             views = self._gathered(rows.float(), batch)
             return torch.stack([views[0], views[-1]])  # a list as an index would be a tensor made on the CPU
+
+    @contextlib.contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Inside, the encoder is in evaluation mode; compiled layers run eagerly, or they would be compiled again."""
+        with torch.compiler.set_stance("force_eager") if self.encoder.compiled else contextlib.nullcontext():
+            self.encoder.eval()
+            yield
+            self.encoder.train()
 
     def embed(self, batch: dict[str, Tensor]) -> Tensor:
         """Embeddings (B, D), without the head, for the dev evaluation; the ranks divide the rows of the batch."""

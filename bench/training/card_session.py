@@ -1,0 +1,146 @@
+"""Measure and check training on a GPU within minutes: ``python -m bench.training.card_session --output FOLDER``.
+
+Phases run one after the other, the most valuable first, each in its own process with a time limit. After each, the
+results so far are in FOLDER/card_session.json. A phase that fails or times out is noted there, and the next one runs. A
+phase for which too little of --seconds is left is skipped. --small runs all phases on a CPU, with a tiny encoder.
+
+Only the standard library is imported before the kernels are built; packages are imported while they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+RESULT = "card_session.json"
+IMPORTS = ("torch", "transformers", "torch.utils._pytree", "torch.profiler")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    options = parse(argv)
+    begun = time.monotonic()
+    options.output.mkdir(parents=True, exist_ok=True)
+    found: dict[str, Any] = {"options": {name: str(value) for name, value in vars(options).items()}}
+    with tempfile.TemporaryDirectory(prefix="card_session") as folder:
+        found["kernels"] = build_kernels()
+        save(options.output, found)
+        if found["kernels"]["exit_code"] == 0:
+            from bench.training.card_phases import PHASES
+
+            for name, phase in PHASES.items():
+                left = options.seconds - (time.monotonic() - begun)
+                if options.phases and name not in options.phases and not phase.always:
+                    continue
+                if left < phase.least:
+                    found[name] = {"skipped": f"{left:.0f} s left"}
+                else:
+                    found[name] = in_process(
+                        phase.run, options, Path(folder), min(phase.most * (5 if options.small else 1), left - 3)
+                    )
+                save(options.output, found)
+                print(f"{time.monotonic() - begun:6.1f} s  {name}: {shortened(found[name])}", flush=True)
+    return 0
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--output", required=True, type=Path, help="folder for the results")
+    parser.add_argument("--corpus", help="text, one sentence per line [the demo's sentences]")
+    parser.add_argument("--released", help="checkout of the authors' code [not measured]")
+    parser.add_argument("--phases", type=lambda names: names.split(","), help="names with commas between [all]")
+    parser.add_argument("--seconds", type=float, default=540, help="of the whole session [540]")
+    parser.add_argument("--small", action="store_true", help="on a CPU, with a tiny encoder")
+    return parser.parse_args(argv)
+
+
+def build_kernels() -> dict[str, Any]:
+    """Compile the kernels, and import the large packages meanwhile."""
+    begun = time.monotonic()
+    build = subprocess.Popen(
+        [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"], cwd=ROOT, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    for name in IMPORTS:
+        __import__(name)
+    imported = time.monotonic() - begun
+    said, _ = build.communicate()
+    seconds = time.monotonic() - begun
+    return {"exit_code": build.returncode, "seconds": seconds, "imports": imported, "said": said[-2000:]}
+
+
+def in_process(run: Callable[..., Any], options: argparse.Namespace, folder: Path, seconds: float) -> dict[str, Any]:
+    """What a phase returns, from a fork of this process, which has not touched the GPU; its group ends in time."""
+    file, begun = folder / "result.json", time.monotonic()
+    file.unlink(missing_ok=True)
+    process = multiprocessing.get_context("fork").Process(target=_child, args=(run, options, folder, file))
+    process.start()
+    process.join(seconds)
+    status: dict[str, Any] = {}
+    if process.is_alive():
+        status["timeout"] = seconds
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)  # also of what the phase has started
+    process.join()
+    if not status and process.exitcode:
+        status["exit_code"] = process.exitcode
+    with contextlib.suppress(OSError, ValueError):
+        status = {**json.loads(file.read_text()), **status}
+    return {"seconds": round(time.monotonic() - begun, 1), **status}
+
+
+def _child(run: Callable[..., Any], options: argparse.Namespace, folder: Path, file: Path) -> None:
+    os.setsid()
+    log = os.open(options.output / "log.txt", os.O_CREAT | os.O_APPEND | os.O_WRONLY)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    print(f"\n===== {run.__name__}", flush=True)
+    found: dict[str, Any] = {}
+
+    def note(**named: Any) -> None:
+        """Keep what is known so far, in case that the phase does not end."""
+        found.update(named)
+        partial = file.with_suffix(".partial")
+        partial.write_text(json.dumps(found, default=str))
+        partial.replace(file)
+
+    try:
+        run(options, folder, note)
+    except BaseException:
+        note(error=traceback.format_exc()[-4000:])
+        traceback.print_exc()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def save(output: Path, found: dict[str, Any]) -> None:
+    partial = output / ".partial"
+    partial.write_text(json.dumps(found, indent=1, default=str) + "\n")
+    partial.replace(output / RESULT)
+
+
+def shortened(value: Any) -> str:
+    """A line about a phase; the file has the rest."""
+    if isinstance(value, dict):
+        short = {name: part for name, part in value.items() if name not in ("profile", "said", "error", "output")}
+        if "error" in value:
+            short["ERROR"] = value["error"].strip().splitlines()[-1]
+        return json.dumps(short, default=lambda part: repr(part))[:1500]
+    return str(value)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

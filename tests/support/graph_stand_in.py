@@ -1,0 +1,96 @@
+"""CUDA graphs without a GPU: a capture records PyTorch's kernels with their tensors, a replay runs them again.
+
+What a real graph would break breaks here too: a replay writes where the capture wrote, all memory of a graph is NaN
+before each replay, the capture itself changes nothing, numbers of Python are those of the capture, and a kernel whose
+result the host reads is refused.
+"""
+
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+READS = ("aten::_local_scalar_dense", "aten::nonzero", "aten::is_nonzero", "aten::equal")
+
+
+def tensors_of(tree):
+    return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, Tensor)]
+
+
+class RecordedGraph(TorchDispatchMode):
+    """Stands in for torch.cuda.CUDAGraph."""
+
+    def __init__(self):
+        super().__init__()
+        self.kernels, self.own, self.before, self.replays = [], {}, {}, 0
+
+    def __torch_dispatch__(self, kernel, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        assert kernel._schema.name not in READS, f"{kernel} waits for the GPU, which breaks a capture"
+        for given, argument in zip(args, kernel._schema.arguments, strict=False):
+            if argument.alias_info and argument.alias_info.is_write:
+                for tensor in tensors_of(given):
+                    self._keep(tensor)
+        results = kernel(*args, **kwargs)
+        given = {id(tensor) for tensor in tensors_of((args, kwargs))}
+        made = tensors_of(results)
+        if not kernel.is_view:
+            for tensor in made:
+                if id(tensor) not in given:
+                    self.own[tensor.untyped_storage()._cdata] = tensor
+            self.kernels.append((kernel, args, kwargs, [None if id(x) in given else x for x in made]))
+        return results
+
+    def _keep(self, tensor):
+        """Remember what memory from outside the graph contains before a kernel changes it."""
+        storage = tensor.untyped_storage()
+        if storage._cdata not in self.own and storage._cdata not in self.before:
+            self.before[storage._cdata] = (storage, storage.clone())
+
+    @torch.no_grad()
+    def end(self):
+        """End the capture: undo all that its kernels changed, which a real capture only records."""
+        for storage, content in self.before.values():
+            storage.copy_(content)
+        self.before.clear()
+
+    @torch.no_grad()
+    def replay(self):
+        self.replays += 1
+        for tensor in self.own.values():
+            tensor.fill_(torch.nan if tensor.is_floating_point() else 0)
+        for kernel, args, kwargs, made in self.kernels:
+            if "empty" in kernel._schema.name:
+                continue
+            for tensor, again in zip(made, tensors_of(kernel(*args, **kwargs)), strict=True):
+                if tensor is not None:
+                    tensor.copy_(again)
+
+
+@contextmanager
+def capture(graph, pool=None, capture_error_mode="global"):
+    """Stands in for torch.cuda.graph."""
+    assert capture_error_mode == "thread_local"
+    generator = torch.get_rng_state()
+    try:
+        with graph:
+            yield
+    finally:
+        graph.end()
+        torch.set_rng_state(generator)
+
+
+def install(monkeypatch):
+    """Let PyTorch without a GPU capture graphs; returns the list of the graphs that are made."""
+    made = []
+
+    def make():
+        made.append(RecordedGraph())
+        return made[-1]
+
+    names = {"CUDAGraph": make, "graph": capture, "graph_pool_handle": lambda: 1, "set_sync_debug_mode": lambda mode: 0}
+    for name, value in names.items():
+        monkeypatch.setattr(torch.cuda, name, value)
+    return made

@@ -1,0 +1,147 @@
+"""A whole optimiser step as one CUDA graph: one launch by the host instead of more than a thousand.
+
+A graph contains the forward pass of all views, the loss, the backward pass, gradient scaling, clipping and AdamW. No
+gradient outlives a replay, so the graphs of all shapes share one pool of memory. What changes from step to step reaches
+a graph through memory: token ids, learning rate, the seed of the dropout masks, and the optimiser's and scaler's state.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_leaves, tree_map
+
+from train.config.run import Run
+from train.loop.data import Batch
+from train.signals import tell_user
+from una_fast.errors import InputError, first_line
+
+MOST = 16  # captured shapes: a plain step and one with negatives, for each width of a batch; the others run eagerly
+
+
+class Graph(NamedTuple):
+    """A captured step: the inputs that a replay reads, and the results that it writes."""
+
+    graph: torch.cuda.CUDAGraph
+    inputs: list[Tensor]
+    results: Any
+
+
+def why_eager(run: Run, world: int) -> str:
+    """Why the steps of a run cannot be captured, as a phrase that follows "with"; "" if they can."""
+    reasons = {
+        "more than one rank": world > 1,
+        "--grad-cache": run.grad_cache,
+        "--mlm-weight": run.mlm_weight,  # the number of masked tokens changes with every step
+        "--noise": run.noise != "none",  # its random numbers come from the host
+    }
+    return next((name for name, applies in reasons.items() if applies), "")
+
+
+class Graphs:
+    """Runs `step`: eagerly for the first batch of each shape, from the second one on by replaying its graph.
+
+    The first step makes what a capture may not: the optimiser's moments, handles and caches of libraries, kernels. A
+    shape stays eager if two steps of it make the host wait for the GPU; the first of a process may wait for its start.
+    step: one optimiser step on a batch on the GPU; it returns a tuple of tensors and does not read the batch's numbers,
+    because a replay would repeat the captured ones.
+    """
+
+    def __init__(self, step: Callable[[Batch], Any], optimizer: torch.optim.Optimizer) -> None:
+        self._step, self._optimizer = step, optimizer
+        self._pool = torch.cuda.graph_pool_handle()
+        self._graphs: dict[Any, Graph] = {}
+        self._ready: set[Any] = set()  # shapes to capture
+        self._waited: set[Any] = set()  # shapes of which a step waited
+        self._eager: set[Any] = set()  # shapes that stay eager
+        self._most = MOST
+
+    def __call__(self, batch: Batch) -> Any:
+        """Take one step. Raises InputError if the step cannot be captured."""
+        inputs = tree_leaves((batch.parts, batch.place))
+        shape = (batch.n_views, *(tensor.shape for tensor in inputs))
+        if shape in self._ready and len(self._graphs) < self._most:
+            self._ready.discard(shape)
+            self._capture(shape, batch)
+        if shape in self._graphs:
+            graph = self._graphs[shape]
+            torch._foreach_copy_(graph.inputs, inputs)
+            graph.graph.replay()
+            return tree_map(torch.clone, graph.results)  # the next replay overwrites them
+        if shape in self._eager or len(self._graphs) >= self._most:
+            return self._step(batch)
+        return self._watched(shape, batch)
+
+    @property
+    def n_captured(self) -> int:
+        """The number of graphs."""
+        return len(self._graphs)
+
+    def close(self) -> None:
+        """Free the graphs and their memory; later steps are eager."""
+        self._most = 0
+        self._graphs.clear()
+        self._ready.clear()
+
+    def _watched(self, shape: Any, batch: Batch) -> Any:
+        """An eager step, after which its shape is ready for a capture unless it waited."""
+        with waits_noted() as waits:
+            results = self._step(batch)
+        if not waits:
+            self._ready.add(shape)
+        elif shape in self._waited:
+            self._eager.add(shape)
+            tell_user(f"--compile graphs: such steps run eagerly, because the model or the loss waits: {waits[0]}")
+        self._waited.add(shape)
+        return results
+
+    def _capture(self, shape: Any, batch: Batch) -> None:
+        """Record the kernels of a step without running them; with a full memory, free all graphs instead."""
+        parts, place = tree_map(torch.clone, (batch.parts, batch.place))
+        graph = torch.cuda.CUDAGraph()
+        try:
+            self._set_capturable(True)
+            # other threads copy checkpoints and make batches meanwhile: only this thread may not call what waits
+            with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
+                results = self._step(replace(batch, parts=parts, place=place))
+        except torch.OutOfMemoryError:
+            self._optimizer.zero_grad()
+            self.close()
+            tell_user("--compile graphs: the GPU's memory is too small for graphs: this run goes on without them")
+        except RuntimeError as error:  # allocator and random generator are unusable after it
+            raise InputError(
+                f"--compile graphs: PyTorch cannot capture a step: {first_line(error)}: give --compile off"
+            ) from error
+        else:
+            self._graphs[shape] = Graph(graph, tree_leaves((parts, place)), results)
+        finally:
+            self._set_capturable(False)
+
+    def _set_capturable(self, capturable: bool) -> None:
+        """AdamW refuses a capture without this flag, and warns of it outside one; its fused kernel ignores it."""
+        for group in self._optimizer.param_groups:
+            group["capturable"] = capturable
+
+
+@contextmanager
+def waits_noted() -> Iterator[list[str]]:
+    """Collect the file and line of every call inside that makes the host wait for the GPU."""
+    found: list[str] = []
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        torch.cuda.set_sync_debug_mode("warn")
+        try:
+            yield found
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+    for warning in said:
+        if "synchronizing" in str(warning.message):
+            found.append(f"{warning.filename}:{warning.lineno}")
+        else:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
