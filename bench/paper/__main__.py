@@ -7,11 +7,17 @@ beside the paper's figures. The same command goes on after a stop.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from bench.paper.request import read_request
+from bench.paper.request import Request, read_request
+from bench.paper.tables import Cell, Source
 from train.config.command import run_command
 from train.signals import handled, leave_at_once, tell_user
+
+if TYPE_CHECKING:
+    from bench.paper.works import Work
 
 COMMAND = "bench.paper"
 
@@ -24,32 +30,45 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     request = read_request(words, f"python -m {COMMAND}")
+    cells = request.cells()
+    notices = request.left_out(cells)
     # imported late: --help and errors of the command line should not wait for torch
-    from bench.paper.tables import save
     from bench.paper.works import works_of
     from train.record.folder import is_own, output_folder
 
-    cells = request.cells()
-    works = works_of(request, cells)
+    works = works_of(request, [cell for cell in cells if not request.lacks(cell.source)])
     left = [work for work in works.values() if not work.done()]
     if request.given.get("dry_run"):
-        lines = [f"{'to do' if work in left else 'done '}  {work.command}\n" for work in works.values()]
-        sys.stdout.write("".join([*lines, f"{len(left)} of {len(works)} are to do\n"]))
+        lines = [f"{'to do' if work in left else 'done '}  {work.command}" for work in works.values()]
+        sys.stdout.write("\n".join([*lines, f"{len(left)} of {len(works)} are to do", *notices, ""]))
         return 0
     for work in left:
         work.check()
     with output_folder(request.output, COMMAND, resume=is_own(request.output, COMMAND)):
+        tell_user("\n".join([f"negatives by --variant {request.variant}", *notices]))
         for number, work in enumerate(left, start=1):
             if not work.done():  # an earlier work may have done it too
                 tell_user(f"{work.name}, {number} of {len(left)}")
                 if code := work.do():
                     tell_user(f"the same command goes on: {len(left) - number + 1} of {len(left)} are left")
                     return code
-                save(request.output, request.about(), cells, {source: one.scores() for source, one in works.items()})
-        scores = {source: work.scores() for source, work in works.items()}
-        sys.stdout.write(save(request.output, request.about(), cells, scores) + "\n")
+                save_tables(request, cells, works)
+        sys.stdout.write(save_tables(request, cells, works) + "\n")
     tell_user(f"{request.output / 'table.json'} and table.md hold it")
     return 0
+
+
+def save_tables(request: Request, cells: Sequence[Cell], works: Mapping[Source, Work]) -> str:
+    """Write the table in all forms that are asked for, with what is measured so far; returns it as Markdown."""
+    from bench.paper.forms import Table
+    from train.record.folder import write_file
+
+    table = Table(request.about(cells), cells, {source: work.scores() for source, work in works.items()})
+    table.save(request.output)
+    for name, write in (("csv", table.csv), ("latex", table.latex), ("svg", table.svg)):
+        if file := request.given.get(name):
+            write_file(Path(file), write())
+    return table.markdown()
 
 
 if __name__ == "__main__":

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import shlex
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.paper.tables import Cell, Source, cells_of, contents
+from bench.paper.tables import RUN, Cell, Source, cells_of, contents
 from train.config.command import Command, option, options_of, words_of
 from train.config.run import DEFAULTS, OPTIONS, PAPER_SETTINGS, Run, make_run
 from train.evaluation.tasks.registry import downstream_folder
@@ -55,6 +57,12 @@ class Paper:
     """columns to do, by their names as in table.json; default: all"""
     back_translations: str = option("", metavar="FILE")
     """file whose line i is the back-translation of the corpus' line i, as train.generate writes it"""
+    csv: str = option("", metavar="FILE")
+    """file for the figures, a line per cell"""
+    latex: str = option("", metavar="FILE")
+    """file for the table as LaTeX, for the package booktabs"""
+    svg: str = option("", metavar="FILE")
+    """file for the figure of the tables alpha, beta and radius"""
     dry_run: bool = option(False)
     """list the commands that would run, and run none of them"""
 
@@ -78,6 +86,11 @@ class Request:
     corpus: tuple[str, ...]
 
     @property
+    def variant(self) -> str:
+        """How negatives are made."""
+        return self.given.get("variant", DEFAULTS["variant"])
+
+    @property
     def base(self) -> dict[str, Any]:
         """The options of every run, by name: the user's, and the paper's that differ from train.ddp's defaults."""
         given = {name: value for name, value in self.given.items() if name not in {"paraphrases", *options_of(Paper)}}
@@ -95,18 +108,37 @@ class Request:
         return make_run(values | ({"evaluate": str(self.downstream)} if scored else {}))
 
     def _texts(self, kind: str) -> str:
-        """The user's file of a kind of texts. InputError if there is none; it says how to make one."""
-        name, preset = TEXTS[kind]
-        file, flag = self.given.get(name), f"--{name.replace('_', '-')}"
-        if not file:
-            raise InputError(
-                f"{flag} is missing: rows of this table train with a {kind} of every sentence: write one with "
-                f"`python -m train.generate {kind} --model {preset} --corpus {' '.join(self.corpus)} "
-                "--output FILE.txt`, or choose --rows or --columns without them"
-            )
-        if not Path(file).exists():
-            raise InputError(f"{flag} {file}: there is no such file")
+        """The user's file of a kind of texts. InputError if it does not exist."""
+        name, _ = TEXTS[kind]
+        if not Path(file := self.given[name]).exists():
+            raise InputError(f"--{name.replace('_', '-')} {file}: there is no such file")
         return file
+
+    def lacks(self, source: Source) -> bool:
+        """Whether a run needs texts that the user did not give."""
+        return bool(source.texts) and not self.given.get(TEXTS[source.texts][0])
+
+    def left_out(self, cells: Sequence[Cell]) -> list[str]:
+        """A sentence for each kind of texts that is not given: what is left out, and how to make them.
+
+        Raises:
+            InputError: all cells need such texts.
+        """
+        notices = []
+        for kind, (name, preset) in TEXTS.items():
+            lacking = [cell for cell in cells if cell.source.texts == kind and self.lacks(cell.source)]
+            if lacking:
+                kept = {cell.row for cell in cells if cell not in lacking}
+                rows = [cell.row for cell in lacking if cell.row not in kept]
+                names = ", ".join(dict.fromkeys(rows or [cell.column for cell in lacking]))
+                notices.append(
+                    f"--{name.replace('_', '-')} is missing, so these are left out: {names}. Write the file with "
+                    f"`python -m train.generate {kind} --model {preset} --corpus {' '.join(self.corpus)} "
+                    "--output FILE.txt`"
+                )
+        if all(self.lacks(cell.source) for cell in cells):
+            raise InputError(" ".join(notices))
+        return notices
 
     def _folder_of(self, source: Source) -> Path:
         """The folder of a run, the same in all tables; named by encoder, texts and options not at their default."""
@@ -127,7 +159,7 @@ class Request:
             cells = [cell for cell in cells if not wanted or getattr(cell, part) in wanted]
         return cells
 
-    def about(self) -> dict[str, Any]:
+    def about(self, cells: Sequence[Cell]) -> dict[str, Any]:
         """What table.json says besides its rows."""
         table = contents()[self.table]
         changed = words_of([OPTIONS[name] for name in NOT_THE_PAPER_S if name in self.given], self.given)
@@ -135,8 +167,26 @@ class Request:
             "table": self.table,
             **{name: table.get(name, "") for name in ("number", "title", "curve")},
             "seeds": self.seeds,
+            "models": [*dict.fromkeys(cell.source.name for cell in cells if cell.source.kind == RUN)],
+            "variant": self.variant,
             "note": f"Measured with {shlex.join(changed)}, which the paper's figures are not." if changed else "",
         }
+
+
+def with_curves() -> list[str]:
+    """The names of the tables whose rows are the values of an option."""
+    return [name for name, table in contents().items() if table.get("curve")]
+
+
+def names_of_tables() -> str:
+    """The names of the rows and columns of each table, a paragraph per table."""
+    lines = ["Names of rows and columns:"]
+    for name in contents():
+        for part in ("row", "column"):
+            names = ", ".join(dict.fromkeys(getattr(cell, part) for cell in cells_of(name)))
+            text = f"  {name}, {part}s: {names}"
+            lines += textwrap.wrap(text, 100, subsequent_indent="    ", break_on_hyphens=False)
+    return "\n".join(lines)
 
 
 def read_request(words: Sequence[str], prog: str) -> Request:
@@ -147,10 +197,15 @@ def read_request(words: Sequence[str], prog: str) -> Request:
     """
     taken = {key: one for key, one in OPTIONS.items() if key not in SET_BY_COMMAND}
     own = options_of(Paper)
-    given = Command(prog, "A table of the paper, with its figures beside what is measured.", own | taken).given(words)
+    command = Command(prog, "A table of the paper, with its figures beside what is measured.", own | taken)
+    command.formatter_class = argparse.RawDescriptionHelpFormatter  # keeps the lines of the names
+    command.epilog = names_of_tables()
+    given = command.given(words)
     name = given.pop("table", "")
     if not name:
         raise InputError(f"TABLE is missing: choose from {', '.join(own['table'].choices)}")
+    if given.get("svg") and not contents()[name].get("curve"):
+        raise InputError(f"--svg: the table {name} has no curve: choose from {', '.join(with_curves())}")
     if not given.get("output"):
         raise InputError("--output is missing: give the folder of runs and tables")
     downstream = downstream_folder(given.get("data") or None)

@@ -1,5 +1,6 @@
 """`python -m bench.paper`: each table at small scale, finished runs that are used again, and bad input."""
 
+import csv
 import json
 import shlex
 
@@ -57,10 +58,13 @@ def test_every_row_is_a_run_that_train_ddp_takes(folder, tiny_model):
 
 
 @pytest.mark.slow
-def test_rows_share_their_runs_among_tables_and_are_not_made_twice(paper, folder, capsys, monkeypatch):
-    code, table = paper("alpha", "--rows", "5,0", "--columns", "UNA", "--seeds", "42,1")
+def test_rows_share_their_runs_among_tables_and_are_not_made_twice(paper, folder, tiny_model, capsys, monkeypatch):
+    forms = [f"--{form}={folder / form}" for form in ("csv", "latex", "svg")]
+    code, table = paper("alpha", "--rows", "5,0", "--columns", "UNA", "--seeds", "42,1", *forms)
     assert code == 0
     assert [row["name"] for row in table["rows"]] == ["5", "0"]
+    assert table["models"] == [str(tiny_model)] and table["variant"] == "paper"
+    assert_forms(folder)
     five = table["rows"][0]
     assert five["paper"] == {"UNA": 0.8235}
     seeds = five["seeds"]["UNA"]
@@ -83,6 +87,18 @@ def test_rows_share_their_runs_among_tables_and_are_not_made_twice(paper, folder
     assert paper(*again, "--dry-run")[0] == 0
     said = capsys.readouterr().out
     assert "done   python -m train.ddp" in said and "0 of 1 are to do" in said
+
+
+def assert_forms(folder):
+    """A CSV with a line per cell, LaTeX with a line per row, and a figure."""
+    five, zero = csv.DictReader((folder / "csv").open())
+    assert (five["row"], five["column"], five["paper"], five["seeds"]) == ("5", "UNA", "0.8235", "42 1")
+    score = 100 * float(five["measured"])
+    latex = (folder / "latex").read_text().splitlines()
+    assert latex[0] == r"\begin{tabular}{lr}" and latex[2] == r"alpha & UNA \\"
+    assert latex[4].startswith(rf"5 & {score:.2f} $\pm$ ") and latex[4].endswith(r") \\") and zero["row"] == "0"
+    svg = (folder / "svg").read_text()
+    assert all(f">{text}</text>" in svg for text in ("UNA, measured", "UNA, paper", "alpha"))
 
 
 @pytest.mark.slow
@@ -112,6 +128,20 @@ def test_sizes_and_samples_need_no_model(folder, tmp_path, capsys):
     assert first["paper"] == {"negative": "another instrumental was x-45c."}
     drawn = first["seeds"]["negative"]
     assert [*drawn] == ["3", "4"] and first["measured"]["negative"] == drawn["3"] != first["name"].lower()
+
+
+def test_rows_without_texts_are_left_out_and_the_others_run(paper, tmp_path, capsys):
+    assert paper("main", "--rows", "BERT,BERT + paraphrasing", "--dry-run", output=tmp_path / "new")[0] == 0
+    said = capsys.readouterr().out
+    assert "1 of 1 are to do\n--paraphrases is missing, so these are left out: BERT + paraphrasing. Write" in said
+    assert paper("alpha", "--rows", "5", "--dry-run", output=tmp_path / "new")[0] == 0
+    assert "left out: Paraphrasing & UNA. Write the file with `python -m train.generate" in capsys.readouterr().out
+
+
+def test_help_lists_the_rows_and_columns(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert "ablation, rows: steps 2 and 3 random, step 3 random, UNA\n" in capsys.readouterr().out
 
 
 def test_a_dry_run_lists_the_commands_and_runs_none(paper, folder, tmp_path, capsys, monkeypatch):
@@ -146,6 +176,7 @@ def test_a_stop_is_gone_on_with(paper, tmp_path, monkeypatch, capsys):
 OWN = "--corpus {folder}/corpus.txt --data {folder} --output {new}"
 TRAINED = f"{OWN} --model {{model}} {' '.join(SMALL)}"
 REFUSED = [
+    ("main --output o --svg f.svg", "--svg: the table main has no curve: choose from alpha, beta, radius"),
     ("abaltion", "TABLE is 'abaltion': choose from main, ablation"),
     ("--output o", "TABLE is missing: choose from main, ablation"),
     ("main --seed 1", "unknown option --seed: did you mean --seeds?"),

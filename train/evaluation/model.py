@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from tqdm import tqdm
 
 from train.encoder.cpu import use_cpu_layers
 from train.encoder.pooling import AUTO, POOLINGS
@@ -143,16 +144,25 @@ class Batches:
         parts = ({name: [of[row] for row in rows] for name, of in encoded.items()} for rows in batches)
         self._batches = [dict(tokenizer.pad(part, return_tensors="pt").to(self._device)) for part in parts]
 
-    def embed(self, encode: Encode, threads: int | None = 1) -> NDArray[np.float32]:
+    def embed(self, encode: Encode, threads: int | None = 1, progress: bool = False) -> NDArray[np.float32]:
         """Embeddings of the distinct texts, float32 (n, D).
 
         encode: a padded batch {"input_ids", "attention_mask", ...} of int64 (B, L) -> embeddings (B, D). It is called
         in inference mode; the caller puts the model into eval mode. On a CPU, `threads` batches (None: as many as
         PyTorch has threads) are encoded at the same time, each by one thread: autocast, which belongs to a thread, must
-        then be entered inside `encode`. It must be 1 if `encode` communicates with other ranks.
+        then be entered inside `encode`. It must be 1 if `encode` communicates with other ranks. progress: show a bar
+        on a terminal.
         """
-        encoded = torch.inference_mode()(lambda batch: encode(batch).float())  # the mode belongs to a thread
-        parts = in_threads(encoded, self._batches, threads if self._device.type == "cpu" else 1)
+
+        @torch.inference_mode()  # the mode belongs to a thread
+        def encoded(batch: dict[str, Tensor]) -> Tensor:
+            embeddings = encode(batch).float()
+            bar.update()
+            return embeddings
+
+        disable = None if progress else True  # None: on a terminal only
+        with tqdm(total=len(self._batches), desc="encoding", unit=" batches", disable=disable) as bar:
+            parts = in_threads(encoded, self._batches, threads if self._device.type == "cpu" else 1)
         return torch.cat(parts).cpu().numpy()[self._order.argsort()]
 
 

@@ -57,7 +57,7 @@ def evaluate(model: EvaluatedModel, tasks: Sequence[Task], protocol: EvaluationP
     """Score `model` on all tasks; each distinct sentence of them is encoded once."""
     max_length = min(protocol.max_length or model.max_length, model.max_length)
     batches = model.batches([texts for task in tasks for texts in task.texts], max_length)
-    embeddings, rows = batches.embed(model.encode, threads=None), iter(batches.rows)
+    embeddings, rows = batches.embed(model.encode, threads=None, progress=True), iter(batches.rows)
     results: Results = {"model": model.name, "protocol": describe(protocol, model, max_length)}
     results |= {kind: {} for kind in KINDS}
     for task in tasks:

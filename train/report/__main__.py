@@ -31,13 +31,15 @@ class Page:
     """folders of runs, of several runs, or of bench.paper"""
     output: str = option("report.html", metavar="FILE")
     """file of the page"""
+    svg: str | None = option(None, metavar="FOLDER")
+    """folder for the figures as SVG files"""
     baseline: str | None = option(None, metavar="RUN")
     """folder of the run, or of the seeds, that the others are compared with, seed by seed"""
 
 
 def _run(values: dict[str, Any]) -> int:
     # imported late: --help and errors of the command line should not wait for plotly
-    from train.report.page import make_page
+    from train.report.page import figures, make_page
 
     output, first = Path(values["output"]), [Path(values["baseline"])] if values["baseline"] else []
     groups = group_runs(find_runs([*first, *map(Path, values["runs"])]))  # the baseline's group is the first
@@ -47,6 +49,12 @@ def _run(values: dict[str, Any]) -> int:
         raise InputError(f"--output {output}: exists, and is no page of this command: choose another name")
     page = make_page(groups, groups[0] if first else None)
     write_file(output, page)
+    if values["svg"]:
+        from train.report.svg import svg_of  # matplotlib takes a second
+
+        for figure in figures(groups):
+            name = figure["name"].lower().replace(" ", "-")
+            write_file(Path(values["svg"]) / f"{name}.svg", svg_of(figure))
     sys.stdout.write(f"{output}: {len(page) / 1024:,.0f} KiB\n")
     return 0
 
