@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import operator
 import sys
 import warnings
 from collections.abc import Callable, Iterable
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -37,6 +38,20 @@ def first_line(error: BaseException) -> str:
 def counted(n: int, one: str) -> str:
     """A number with its noun: "1 line", "2,000 lines"."""
     return f"{n:,} {one}{'' if n == 1 else 's'}"
+
+
+def integer(name: str, value: Any) -> int:
+    """Return the argument `name` as an int. Raises InputError for anything but an integer."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise InputError(f"{name}={value!r}: give an integer") from None
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Raise InputError for an argument `name` that is neither True nor False."""
+    if type(value).__name__ not in ("bool", "bool_"):  # numpy's is "bool_" before version 2
+        raise InputError(f"{name}={value!r}: must be True or False")
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

@@ -11,19 +11,23 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
-from una_fast.errors import InputError
+from una_fast.errors import InputError, integer
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 def n_cores(n_jobs: int | None) -> int:
-    """`n_jobs`, or if it is None the number of cores this process may use. Raises InputError for less than 1."""
+    """Return `n_jobs`, or for None the number of cores that this process may use.
+
+    Raises:
+        InputError: `n_jobs` is not an integer of at least 1.
+    """
     if n_jobs is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if n_jobs < 1:
-        raise InputError(f"n_jobs is {n_jobs}: give at least 1, or None for all cores")
-    return n_jobs
+    if (n := integer("n_jobs", n_jobs)) < 1:
+        raise InputError(f"n_jobs={n}: must be at least 1, or None for all cores")
+    return n
 
 
 def free_memory() -> int | None:

@@ -233,6 +233,8 @@ def test_a_forked_process_has_threads_of_its_own(minilm):
         ({"radius": math.inf}, "radius=inf: give"),
         ({"select": "all"}, "select='all': must be 'tfidf' or 'random'"),
         ({"variant": "x"}, "variant='x': must be 'paper' or 'released'"),
+        ({"same_script": "no"}, "same_script='no': must be True or False"),
+        ({"n_jobs": 2.5}, "n_jobs=2.5: give an integer"),
     ],
 )
 def test_settings_out_of_range_are_refused(index, setting, message):
@@ -254,6 +256,9 @@ def test_settings_out_of_range_are_refused(index, setting, message):
         (lambda una: una_fast.build_index([], x=1), "build_index has no argument 'x': choose from corpus, word_tok"),
         (lambda una: una.negative_ids([0]), "needs a tokenizer"),
         (lambda una: una.window("zebra"), "'zebra' is not a term"),
+        (lambda una: una.window(1.5), "term=1.5: give an integer"),
+        (lambda una: una_fast.build_index(CORPUS, n_jobs=2.5), "n_jobs=2.5: give an integer"),
+        (lambda una: una_fast.build_index(CORPUS, lowercase="no"), "lowercase='no': must be True or False"),
         (lambda una: una.negatives(np.array([2**63], dtype=np.uint64)), r"rows: 9223372036854775808 \(at position 0\)"),
         (lambda una: una.negatives([[1], [1, 2]]), "rows: .*: give a list or array of integers"),
         (lambda una: una.negatives([0], epoch=-1), "epoch=-1"),

@@ -18,6 +18,7 @@ from support.tokenizer_families import bert_uncased, roberta, training_lines
 from una_fast import InputError
 from una_fast.augment import id_writers
 from una_fast.augment.counter_rng import SampleKey
+from una_fast.augment.surface import KeptSurface
 
 LINES = training_lines()[:200]
 ODD = [
@@ -164,6 +165,14 @@ def test_an_added_token_that_a_negative_happens_to_spell_is_one():
         expected = tokenizer(texts, truncation=True, padding="max_length", max_length=16, return_tensors="pt")
         assert torch.equal(una.negative_ids(rows, epoch, 16)["input_ids"], expected["input_ids"])
     assert spelled
+
+
+def test_the_case_of_terms_is_that_of_python():
+    words = "the x-200 UPPER `a `` '' \u00dfa \u0130i \u01c6x \u00bfqu\u00e9 \u03c3\u03c2 \U00010428".split()
+    index = una_fast.build_index([" ".join(words), "the"], word_tokenizer="whitespace", lowercase=False)
+    terms, strings = [*index.terms], KeptSurface(index, None).strings
+    plain = [word.lstrip("\u00bf\u00a1") for word in terms]
+    assert [*strings] == [*plain, *(word[:1].upper() + word[1:].lower() for word in plain), *map(str.upper, plain)]
 
 
 def test_a_script_without_spaces_stays_without(index):

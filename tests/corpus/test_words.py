@@ -125,7 +125,7 @@ def test_a_function_gets_each_sentence_in_order() -> None:
         ({"corpus": ["a"], "tokenizer": lambda s: [s, ""]}, r"made \['a', ''\] of 'a'"),
         ({"corpus": ["a"], "tokenizer": lambda s: [1]}, r"made \[1\] of 'a'"),
         ({"corpus": ["a"], "tokenizer": lambda s: ["\ud800"]}, r"made a word with a lone surrogate, '\\ud800'"),
-        ({"corpus": ["a"], "n_jobs": 0}, "n_jobs is 0: give at least 1"),
+        ({"corpus": ["a"], "n_jobs": 0}, "n_jobs=0: must be at least 1"),
     ],
 )
 def test_bad_arguments(arguments: dict, message: str) -> None:

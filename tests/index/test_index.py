@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tracemalloc
 from collections import Counter
 
 import numpy as np
@@ -13,6 +14,8 @@ import pytest
 import una_fast
 from support import reference
 from support.short_corpus import CORPUS
+from una_fast.arrays import RaggedArray
+from una_fast.index.scores import score_terms
 
 TEXTS = ["The cat sat.", "", "A dog  ran, far!", "\u00e9t\u00e9 \U0001f600"]
 
@@ -143,3 +146,16 @@ def test_an_index_has_the_same_bits_without_newer_instructions() -> None:
     assert old == here
     if numpys[0] == numpys[1]:
         pytest.skip("numpy's logarithms are the same without them, so this machine shows nothing")
+
+
+@pytest.mark.parametrize(("n_terms", "n_words"), [(50, 20_000), (100_000, 200_000)])
+def test_threads_count_the_same_in_less_memory_than_the_words_and_one_table_take(n_terms, n_words):
+    ids = np.random.default_rng(0).permutation(np.arange(n_words, dtype=np.int32) % n_terms)
+    words = RaggedArray(ids, np.arange(0, n_words + 1, 10))
+    one = score_terms(words, n_terms, n_jobs=1)
+    tracemalloc.start()
+    many = score_terms(words, n_terms, n_jobs=16)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert all(map(np.array_equal, one, many))
+    assert peak < words.values.nbytes + 60 * n_terms + 100_000  # 16 threads with a table each took 32 MB

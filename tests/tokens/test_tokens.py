@@ -132,6 +132,12 @@ def test_an_out_that_does_not_fit_is_refused(tokens, change, message):
         tokens.anchor_ids([0, 1], out=out)
 
 
+def test_a_length_is_an_integer(tokens):
+    with pytest.raises(InputError, match="max_length=32.0: give an integer"):
+        tokens.anchor_ids([0], max_length=32.0)
+    assert tokens.anchor_ids([0], max_length=np.int64(9))["input_ids"].shape == (1, 9)
+
+
 def test_the_tokenizer_is_not_changed(index):
     tokenizer = bert_uncased()
     backend = tokenizer.backend_tokenizer

@@ -21,8 +21,9 @@ from una_fast.augment.rows import Rows, read_rows
 from una_fast.augment.settings import KeptWords
 from una_fast.augment.surface import QUOTES, KeptSurface, PaperSurface, Surface
 from una_fast.corpus.word_tokenizers import word_tokenizer
-from una_fast.errors import InputError
+from una_fast.errors import InputError, check_flag
 from una_fast.index.index import Index
+from una_fast.parallel import n_cores
 from una_fast.tokens.ids import TokenIds, checked_rows
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class TextAugmentation(ABC):
         """settings: further arguments of the subclass' constructor, with which a copy of the object is made."""
         self._settings = {**settings, "tokenizer": tokenizer, "n_jobs": n_jobs}
         self.index = index
+        n_cores(n_jobs)  # refuses what is not a number of threads, without a tokenizer too
         is_bound = tokenizer is None or isinstance(tokenizer, TokenIds)
         self.tokens: TokenIds | None = tokenizer if is_bound else TokenIds(index, tokenizer, n_jobs)
         self._documents = Rows(index.terms, index.chunks, index.sentences, index.word_ids)
@@ -237,9 +239,11 @@ class WordAugmentation(TextAugmentation):
 
 
 def check_arguments(function: Callable[..., Any], index: Index, values: Mapping[str, Any]) -> None:
-    """Raise InputError for no `Index`, and for one of `values` that the Literal type of its parameter does not have."""
+    """Raise InputError for no `Index`, and for one of `values` that the Literal or bool of its parameter excludes."""
     if not isinstance(index, Index):
         raise InputError(f"index: got {index!r}, and an Index is needed: una_fast.load_index(folder) opens a saved one")
     for name, hint in get_type_hints(function).items():
         if get_origin(hint) is Literal and values[name] not in get_args(hint):
             raise InputError(f"{name}={values[name]!r}: must be {' or '.join(map(repr, get_args(hint)))}")
+        if hint is bool and name in values:
+            check_flag(name, values[name])

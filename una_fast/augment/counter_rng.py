@@ -5,7 +5,6 @@ The generator is the one of una_fast/_kernels/draws/random.pxd.
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +12,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from una_fast._kernels.draws.random import fill_bits
-from una_fast.errors import InputError
+from una_fast.errors import InputError, integer
 
 
 @dataclass(frozen=True)
@@ -28,19 +27,12 @@ class SampleKey:
     sample_index: int = 0
 
     def __post_init__(self) -> None:
-        for name, what in (("epoch", "epochs"), ("sample_index", "samples")):
-            number = integer(name, getattr(self, name))
+        for name in ("epoch", "sample_index"):
+            number = getattr(self, name)
+            if type(number) is not int:
+                object.__setattr__(self, name, number := integer(name, number))
             if not 0 <= number < 2**64:
-                raise InputError(f"{name}={number}: {what} count from 0 to 2**64 - 1")
-            object.__setattr__(self, name, number)
-
-
-def integer(name: str, value: int) -> int:
-    """`value` as an int. Raises InputError, which names the argument, for anything but an integer."""
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise InputError(f"{name}={value!r}: give an integer") from None
+                raise InputError(f"{name}={number}: must be from 0 to 2**64 - 1")
 
 
 def seed_of(method: str, seed: int) -> int:

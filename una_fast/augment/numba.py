@@ -15,9 +15,8 @@ import numpy as np
 
 from una_fast._kernels.draws.custom import CustomRows
 from una_fast.augment.base import KernelAugmentation, check_arguments
-from una_fast.augment.counter_rng import integer
 from una_fast.augment.rows import Rows
-from una_fast.errors import InputError
+from una_fast.errors import InputError, integer
 from una_fast.imports import import_object, naming_extras
 from una_fast.index.index import Index
 from una_fast.index.scores import inverse_document_frequency

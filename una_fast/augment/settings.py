@@ -19,10 +19,9 @@ from una_fast._kernels.draws.probability import (
     replacement_probabilities,
 )
 from una_fast.arrays import RaggedArray, StringTable
-from una_fast.augment.counter_rng import integer
 from una_fast.augment.radius import is_number, resolve_radius
 from una_fast.corpus.word_tokenizers import PUNCTUATION, SCRIPTS
-from una_fast.errors import InputError, counted, warn_user
+from una_fast.errors import InputError, counted, integer, warn_user
 from una_fast.index.index import Index
 from una_fast.index.scores import inverse_document_frequency
 from una_fast.parallel import free_memory, map_threads

@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from una_fast._kernels.ids import written
-from una_fast.arrays import RaggedArray, StringTable
+from una_fast.arrays import RaggedArray, StringTable, row_bounds
 from una_fast.augment.rows import Rows
 from una_fast.corpus.word_tokenizers import NAMED, SCRIPTS
 from una_fast.errors import InputError
@@ -25,6 +25,7 @@ from una_fast.tokens.ids import TokenIds
 QUOTES = ("``", "''")  # the words of the Treebank tokenizer for quotation marks
 OPENING = "¿¡"  # Spanish marks, which the Treebank tokenizer leaves at their word
 WITHOUT_SPACES = re.compile(f"[{''.join(SCRIPTS.values())}]")
+ASCII = bytes(range(128))
 KNOWN = 1 << 31
 CHARACTERS = np.zeros(0x110000, dtype=np.uint32)  # of each, what the kernel needs to know; 0: not asked for yet
 
@@ -55,9 +56,15 @@ class KeptSurface:
         """3 V strings: each term where it is drawn, as it is, with a capital, and in upper case."""
         quotes = QUOTES if self._index.word_tokenizer == "treebank" else ()
         openings = OPENING if self._index.word_tokenizer in NAMED else ""
-        words = ['"' if word in quotes else word.lstrip(openings) or word for word in self._index.terms]
+        terms, n = self._index.terms, self._index.n_terms
+        strings = forms_of_ascii(terms)
+        special = terms.rows_matching(r"[^\x00-\x7F]|^(``|'')$")
+        words = ['"' if word in quotes else word.lstrip(openings) or word for word in terms.take(special)]
         capitalised = (word[:1].upper() + word[1:].lower() for word in words)
-        strings = StringTable.from_strings([*words, *capitalised, *map(str.upper, words)])
+        table = StringTable.from_strings([*words, *capitalised, *map(str.upper, words)])
+        order = np.arange(3 * n)
+        order[np.concatenate([special, special + n, special + 2 * n])] = 3 * n + np.arange(len(table))
+        strings = strings.followed_by(table).take(order)
         learn_characters(strings)
         return strings
 
@@ -92,9 +99,22 @@ class KeptSurface:
         return texts
 
 
+def forms_of_ascii(terms: StringTable) -> StringTable:
+    """3 V strings: V terms as they are, with a capital, and in upper case. Only letters of ASCII change.
+
+    For 168,000 terms this takes 10 ms; one by one they take 0.2 s.
+    """
+    text, starts = terms.utf8.tobytes(), terms.offsets[:-1]
+    upper, title = np.frombuffer(text.upper(), np.uint8), np.frombuffer(bytearray(text.lower()), np.uint8)
+    title[starts] = upper[starts]
+    return StringTable(np.concatenate([terms.utf8, title, upper]), row_bounds(np.tile(np.diff(terms.offsets), 3)))
+
+
 def learn_characters(*tables: StringTable) -> list[str]:
     """Fill in CHARACTERS for the characters of all tables; returns these characters, each once."""
-    used = sorted(set().union(*(table.utf8.tobytes().decode("utf-8") for table in tables)))
+    others = (table.utf8.tobytes().translate(None, ASCII).decode("utf-8") for table in tables)
+    of_ascii = (chr(byte) for table in tables for byte in np.flatnonzero(np.bincount(table.utf8, minlength=128)[:128]))
+    used = sorted({*of_ascii}.union(*others))
     for character in used:
         if not CHARACTERS[ord(character)]:
             CHARACTERS[ord(character)] = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,7 @@ from una_fast.augment.counter_rng import SampleKey
 from una_fast.augment.explain import Explanation, explain_words
 from una_fast.augment.rows import Rows
 from una_fast.augment.settings import KeptWords, grouped, kept_probabilities, make_config, scripts_of
-from una_fast.errors import InputError, counted, suggests_keywords, warn_user
+from una_fast.errors import InputError, counted, integer, suggests_keywords, warn_user
 from una_fast.index.index import Index
 
 if TYPE_CHECKING:
@@ -152,7 +151,7 @@ class Augmenter(KernelAugmentation):
         Raises:
             InputError: not a term of the index (`explain` shows the window of an unseen word in its sentence).
         """
-        term_id = self.index.term_ids.get(term, -1) if isinstance(term, str) else operator.index(term)
+        term_id = self.index.term_ids.get(term, -1) if isinstance(term, str) else integer("term", term)
         if not 0 <= term_id < self.index.n_terms:
             raise InputError(f"{term!r} is not a term of the index, which has {self.index.n_terms:,}")
         return self._config.window(term_id)

@@ -15,7 +15,7 @@ from una_fast._kernels.csr import relabel
 from una_fast.corpus.source import MAX_DOCUMENT_BYTES, Reading
 from una_fast.corpus.word_tokenizers import Split, resolve_tokenizer, tokenizer_name, unsplit_script
 from una_fast.corpus.words import parse_corpus
-from una_fast.errors import InputError, suggests_keywords, warn_user
+from una_fast.errors import InputError, check_flag, suggests_keywords, warn_user
 from una_fast.index.index import Index, arrays_of, index_meta, load_index
 from una_fast.index.scores import inverse, rank, score_terms
 from una_fast.parallel import n_cores
@@ -77,6 +77,8 @@ def build_index(
             folder or glob that are left out.
 
     """
+    n_cores(n_jobs)
+    check_flag("lowercase", lowercase)
     tokenizer = resolve_tokenizer(word_tokenizer)
     reading = Reading(column, quoting, max_document_bytes)
     if folder is None and (memory is not None or executor is not None):

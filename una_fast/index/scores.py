@@ -36,11 +36,13 @@ def inverse_document_frequency(document_frequency: np.ndarray | float, n_documen
 
 
 def score_terms(words: RaggedArray, n_terms: int, n_jobs: int = 1) -> TermScores:
-    """Scores of each of `n_terms` terms over the documents `words` (int32 term ids). O(words) time.
+    """Score each of `n_terms` terms over the documents `words` (int32 term ids), in O(words) time.
 
-    ln(1 + x) never decreases, so a term has its highest tf where its n_t / n is highest: one logarithm for each term
-    instead of one for each word.
+    ln(1 + x) never decreases, so a term has its highest tf where its n_t / n is highest. That takes one logarithm per
+    term instead of one per word. Each thread counts in 20 bytes per term. There are at most as many threads as leave
+    these arrays smaller than the 4 bytes per word of `words`.
     """
+    n_jobs = max(1, min(n_jobs, len(words.values) // (5 * max(n_terms, 1))))
     document_frequency = np.zeros(n_terms, dtype=POINTER)
     highest_ratio = np.zeros(n_terms, dtype=SCORE)
     cuts = np.linspace(0, len(words), n_jobs + 1).astype(POINTER)

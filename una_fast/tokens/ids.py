@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import operator
 import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ import numpy as np
 
 from una_fast._kernels.ids.emit import pad_rows
 from una_fast.arrays import TOKEN
-from una_fast.errors import InputError, warn_user
+from una_fast.errors import InputError, integer, warn_user
 from una_fast.imports import import_extra
 from una_fast.parallel import RowThreads, n_cores
 from una_fast.tokens.binding import bind, compare_with_tokenizer
@@ -147,7 +146,9 @@ class TokenIds:
             InputError: a `max_length` without room for one sub-word, or an `out` that does not fit.
         """
         least = self.frame.n_special + 1
-        if operator.index(max_length) < least:
+        if type(max_length) is not int:
+            max_length = integer("max_length", max_length)
+        if max_length < least:
             raise InputError(
                 f"max_length={max_length}: {least - 1} special tokens and a sub-word need at least {least}"
             )
