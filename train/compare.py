@@ -179,7 +179,7 @@ def answer(name: str, pairs: Mapping[str, Comparison]) -> str:
 ABOUT = "Train with and without hard negatives on your text, and say whether they help."
 FLAGS = ", ".join(OPTIONS[name].flag for name in OF_YOURS)
 EPILOG = f"{FLAGS}: given, they are added as a condition of their own, {YOURS}. {TUNED}"
-main = Command("python -m train.compare", ABOUT, OPTIONS, _run, "train", EPILOG)
+main = Command("python -m train.compare", ABOUT, OPTIONS, _run, "train", EPILOG, "will-it-help")
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -115,7 +115,7 @@ def check(part: str, folder: Path) -> list[str]:
 
 
 ABOUT = "Fetch SimCSE's Wikipedia sentences, SentEval's files and SugarCrepe++."
-main = Command("python -m train.download", ABOUT, options_of(Download), _run, "train")
+main = Command("python -m train.download", ABOUT, options_of(Download), _run, "train", page="paper-tables")
 
 if __name__ == "__main__":
     sys.exit(main())

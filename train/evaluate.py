@@ -73,9 +73,8 @@ def model_folder(name: str) -> str:
     return name
 
 
-main = Command(
-    "python -m train.evaluate", "Score a model on SentEval's tasks, with their protocol.", OPTIONS, _run, "evaluate"
-)
+ABOUT = "Score a model on SentEval's tasks, with their protocol."
+main = Command("python -m train.evaluate", ABOUT, OPTIONS, _run, "evaluate", page="recipes")
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -22,7 +22,7 @@ def _run(values: dict[str, Any]) -> int:
 
 
 ABOUT = "Write a paraphrase or a back-translation of every sentence of a corpus, line by line."
-main = Command("python -m train.generate", ABOUT, OPTIONS, _run, "generate")
+main = Command("python -m train.generate", ABOUT, OPTIONS, _run, "generate", page="augmentations")
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -49,7 +49,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(name: str = "", *words: str) -> int:
     if name in ("-h", "--help"):
         lines = "".join(f"  {name:10} {about}\n" for name, (_, about) in COMMANDS.items())
-        sys.stdout.write(f"usage: una-fast COMMAND [options]\n\n{lines}\nSee `una-fast COMMAND --help`.\n")
+        sys.stdout.write(
+            f"usage: una-fast COMMAND [options]\n\n{lines}\nSee `una-fast COMMAND --help` and docs/commands.md.\n"
+        )
     elif name == "--version":
         sys.stdout.write(f"una_fast {una_fast.__version__}\n")
     elif name in COMMANDS:

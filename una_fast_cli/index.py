@@ -74,4 +74,5 @@ main = Command(
     "Build the index of a corpus: its words, counted, scored and ranked.",
     options_of(Build) | options_of(Run, FILES, WORDS),
     _build,
+    page="cluster",
 )

@@ -184,10 +184,12 @@ main = Command(
     "Make hard negatives of every sentence of an index, or of a file. A blank sentence has an empty one.",
     options_of(Negatives) | options_of(Run, FILES, DRAWS),
     _write,
+    page="how-una-works",
 )
 explain = Command(
     "una-fast explain",
     "Show why each word of a sentence is replaced or kept, and the negative that comes of it.",
     options_of(Explain) | options_of(Negatives, SOURCE) | options_of(Run, DRAWS),
     _explain,
+    page="how-una-works",
 )

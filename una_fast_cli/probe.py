@@ -147,4 +147,5 @@ main = Command(
     "Show how near an encoder puts near-misses: your sentences with one important word replaced, or your own pairs.",
     options_of(Probe) | options_of(Run, FILES, WORDS),
     _probe,
+    page="near-misses",
 )

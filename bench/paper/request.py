@@ -199,7 +199,7 @@ def read_request(words: Sequence[str], prog: str) -> Request:
     own = options_of(Paper)
     command = Command(prog, "A table of the paper, with its figures beside what is measured.", own | taken)
     command.formatter_class = argparse.RawDescriptionHelpFormatter  # keeps the lines of the names
-    command.epilog = names_of_tables()
+    command.epilog = f"{names_of_tables()}\n\nRead docs/paper-tables.md."
     given = command.given(words)
     name = given.pop("table", "")
     if not name:

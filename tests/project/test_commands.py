@@ -84,6 +84,18 @@ def test_help_and_refusals_do_not_wait_for_torch() -> None:
     assert all(message in ran.stderr for _, message in REFUSED.values())
 
 
+def test_help_of_every_command_ends_with_its_page(capsys: pytest.CaptureFixture[str]) -> None:
+    from una_fast_cli.__main__ import COMMANDS, main
+
+    for words in ([], *([name] for name in COMMANDS)):
+        try:
+            main([*words, "--help"])
+        except SystemExit as ended:
+            assert ended.code == 0
+        page = re.search(r"(docs/[\w-]+\.md)\.\n$", capsys.readouterr().out)
+        assert page and (ROOT / page[1]).is_file(), words
+
+
 @pytest.mark.parametrize(("module", "words"), [(module, words) for module, said in MISTAKES.items() for words in said])
 def test_a_mistake_in_a_call_is_one_sentence_and_code_2(module, words, capsys, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)

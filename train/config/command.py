@@ -213,12 +213,15 @@ class Command(argparse.ArgumentParser):
         run: Callable[[dict[str, Any]], int | None] = lambda values: None,
         extra: str | None = None,
         epilog: str = "",
+        page: str = "",
     ) -> None:
         """A command named `prog`, which does `about` by calling `run` with a value for every option by field name.
 
         `run` returns the exit code, or None for 0. extra: what `pip install 'una_fast[EXTRA]'` must name to install
-        the packages. epilog: the last sentences of --help. An option --config names a file of options.
+        the packages. epilog: sentences at the end of --help. page: the name of a page in docs/, for the last of them.
+        An option --config names a file of options.
         """
+        epilog = f"{epilog} Read docs/{page}.md.".strip() if page else epilog
         super().__init__(prog, description=about, epilog=epilog, argument_default=argparse.SUPPRESS, allow_abbrev=False)
         self.options, self.run, self.extra = options, run, extra
         places = [f"{option.metavar}{' ...' * option.many}" for option in options.values() if option.positional]

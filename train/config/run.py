@@ -262,7 +262,7 @@ def make_parser(prog: str = "python -m train.ddp") -> Command:
     about = "Train a sentence encoder with UNA's hard negatives, on one rank or many."
     may_change = ", ".join(option.flag for option in OPTIONS.values() if option.role not in ("result", "call"))
     epilog = f"On --resume these may differ from what was given at the start: {may_change}."
-    return Command(prog, about, OPTIONS, epilog=epilog)
+    return Command(prog, about, OPTIONS, epilog=epilog, page="tutorial")
 
 
 def parse(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") -> dict[str, Any]:

@@ -59,7 +59,9 @@ def _run(values: dict[str, Any]) -> int:
     return 0
 
 
-main = Command("python -m train.report", "Show runs as one HTML page.", options_of(Page), _run, "report", EPILOG)
+main = Command(
+    "python -m train.report", "Show runs as one HTML page.", options_of(Page), _run, "report", EPILOG, "tutorial"
+)
 
 if __name__ == "__main__":
     sys.exit(main())
