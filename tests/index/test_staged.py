@@ -175,6 +175,19 @@ def test_what_is_scanned_is_not_scanned_again(build, n_syncs, monkeypatch):
         build()
 
 
+@pytest.mark.parametrize("bit", [3, 500, -9])
+def test_a_scan_with_a_flipped_bit_is_made_again(build, corpus, tmp_path, n_syncs, monkeypatch, bit):
+    stopped_at(0.9, build, n_syncs, monkeypatch)
+    scans = sorted(work_folder(tmp_path / "index").glob("scan-*.pack"))
+    assert len(scans) > 1
+    for path in scans[1:]:
+        content = bytearray(path.read_bytes())
+        content[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(content)
+    scans[0].write_bytes(b"")
+    assert same(build(), una_fast.build_index(corpus))
+
+
 def test_what_changed_between_two_runs_is_made_again(build, corpus, n_syncs, monkeypatch):
     """A longer file, one of the old size and time, fewer sources, other settings: the index is of what is there now."""
     text, about = corpus[0].read_text(), corpus[0].stat()

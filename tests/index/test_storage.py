@@ -141,7 +141,10 @@ def test_cached_arrays_are_made_once_and_made_again_where_they_cannot_be_used(tm
     made = []
 
     def cached(path=tmp_path / "cache", version=1, made_from="one"):
-        return cached_arrays(path, version, made_from, lambda: made.append(1) or {"a": np.arange(3)})["a"]
+        return cached_arrays(path, version, made_from, lambda: made.append(1) or {"a": np.arange(3)}, fits)["a"]
+
+    def fits(arrays):
+        return arrays["a"].shape == (3,)
 
     assert cached().tolist() == cached().tolist() == [0, 1, 2] and len(made) == 1
     cached(made_from="two")

@@ -178,7 +178,7 @@ def test_verify_notices_a_changed_byte_of_kept_ids(saved):
     content = bytearray(file.read_bytes())
     content[-1] ^= 1
     file.write_bytes(content)
-    with pytest.raises(InputError, match=r"sentences_values-.*\.npy: damaged.*delete the folder"):
+    with pytest.raises(InputError, match=r"sentences_values-.*\.npy: damaged.*delete this folder"):
         una_fast.load_index(saved, verify=True)
 
 

@@ -20,6 +20,7 @@ from una_fast.augment.rows import Rows
 from una_fast.corpus.word_tokenizers import NAMED, SCRIPTS
 from una_fast.errors import InputError
 from una_fast.index.index import Index
+from una_fast.storage.folder import Arrays
 from una_fast.tokens.ids import TokenIds
 
 QUOTES = ("``", "''")  # the words of the Treebank tokenizer for quotation marks
@@ -77,8 +78,12 @@ class KeptSurface:
         encoder, strings = tokens.encoder, self.strings
         cuts = encoder.cuts(learn_characters(self._index.chunks, strings))
         name, terms = f"tokens-forms-{encoder.fingerprint}", self._index.terms
-        alike = self._index.cached(name, 1, lambda: {"alike": encoder.alike(strings, terms)})["alike"]
-        return written.Subwords(tokens.terms, tokens.chunk_sizes, cuts, alike)
+
+        def fits(kept: Arrays) -> bool:
+            return kept["alike"].dtype == np.uint8 and kept["alike"].shape == (len(strings),)
+
+        kept = self._index.cached(name, 1, lambda: {"alike": encoder.alike(strings, terms)}, fits)
+        return written.Subwords(tokens.terms, tokens.chunk_sizes, cuts, kept["alike"])
 
     def row_writer(self, source: Rows, subwords: written.Subwords | None = None) -> written.RowWriter:
         """Writes rows of `source`: their texts, or with `subwords` the ids of documents."""

@@ -23,9 +23,9 @@ from una_fast.index.executors import Runner
 from una_fast.index.index import DTYPES, KIND, SCORES, VERSION, index_meta
 from una_fast.index.stages import (
     ROWS,
-    Pack,
     PackFiles,
     cut_ranks,
+    is_pack_of,
     label_strings,
     merge_strings,
     rank_strings,
@@ -38,7 +38,7 @@ from una_fast.storage import check_own, resolved
 from una_fast.storage.files import checksum_of, locked, remove_partial, unwritable
 from una_fast.storage.folder import Manifest, publish
 
-LAYOUT = 6  # of the files of a scan: those of another version are not used
+LAYOUT = 7  # of the files of a scan: those of another version are not used
 
 
 def build_in_stages(
@@ -137,7 +137,7 @@ def _scan(
             n, text_bytes = n + 1, text_bytes + len(block.utf8)
             arrays = (block.utf8.data, block.offsets.data)
             made_of = checksum_of([settings.encode(), some_words(block, split_words), *arrays])
-            if not scan.exists() or Pack(scan).made_of != made_of:
+            if not is_pack_of(scan, made_of):
                 scan.unlink(missing_ok=True)
                 write_pack(split, made_of, block.arrays())
                 yield split, tokenizer, lowercase, scan

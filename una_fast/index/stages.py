@@ -17,10 +17,10 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 
@@ -32,8 +32,9 @@ from una_fast.corpus.words import parse
 from una_fast.index.executors import N_BUCKETS
 from una_fast.index.index import DTYPES, SCORES
 from una_fast.index.scores import count_documents, inverse, term_scores
-from una_fast.storage.files import file_checksum, new_file, unwritable
+from una_fast.storage.files import checksum_of, file_checksum, new_file, unwritable
 
+HEAD = 16  # bytes at the start of a pack: the checksum of the others
 PLACES = 2.0**31  # first places of a split; 2**22 splits have places that a float holds exactly
 ROWS = {"terms": "words", "chunks": "sentences"}  # the arrays of rows whose ids name these strings
 _ONE_AT_A_TIME = threading.Lock()  # held while a caller's word tokenizer runs, which may not be thread-safe
@@ -58,14 +59,27 @@ class PackFiles:
 def write_pack(path: Path, made_of: str, arrays: dict[str, np.ndarray]) -> None:
     """Write one-dimensional `arrays`, and the checksum of what they are `made_of`, whole or not at all.
 
+    The file begins with the checksum of all that follows, for `is_pack_of`.
+
     Raises:
         InputError: the file cannot be written, as on a full disk.
     """
     starts = row_bounds([array.nbytes for array in arrays.values()]).tolist()
     about = {name: [a.dtype.str, len(a), start] for (name, a), start in zip(arrays.items(), starts, strict=False)}
+    parts: list[Any] = [
+        json.dumps([made_of, about]).encode() + b"\n",
+        *(np.ascontiguousarray(array).data for array in arrays.values()),
+    ]
     with _whole_file(path) as file:
-        file.write(json.dumps([made_of, about]).encode() + b"\n")
-        file.writelines(np.ascontiguousarray(array).data for array in arrays.values())
+        file.write(checksum_of(parts).encode())
+        file.writelines(parts)
+
+
+def is_pack_of(path: Path, made_of: str) -> bool:
+    """Whether a file is a whole pack made of this, by the checksums in it."""
+    with suppress(OSError), path.open("rb") as file:
+        return file.read(HEAD) == file_checksum(path, HEAD).encode() and Pack(path).made_of == made_of
+    return False
 
 
 class Pack:
@@ -77,6 +91,7 @@ class Pack:
     def __init__(self, path: Path):
         self._path = path
         with path.open("rb") as file:
+            file.seek(HEAD)
             self.made_of, self._about = json.loads(file.readline())
             self._start = file.tell()
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import xxhash
 
@@ -80,17 +80,18 @@ def unwritable(path: Path, error: BaseException, kept: str = KEPT) -> InputError
     return InputError(f"{path}: cannot be written ({reason}); {kept}")
 
 
-def checksum_of(parts: Iterable[bytes | memoryview]) -> str:
-    """xxh3_64 of bytes that come in parts, as 16 hexadecimal digits."""
+def checksum_of(parts: Iterable[Any]) -> str:
+    """xxh3_64 of bytes, or buffers of them, that come in parts, as 16 hexadecimal digits."""
     checksum = xxhash.xxh3_64()
     for part in parts:
         checksum.update(part)
     return checksum.hexdigest()
 
 
-def file_checksum(path: Path) -> str:
-    """xxh3_64 of a file. Raises OSError."""
+def file_checksum(path: Path, skip: int = 0) -> str:
+    """xxh3_64 of a file, without the first `skip` bytes. Raises OSError."""
     with path.open("rb", buffering=0) as file:
+        file.seek(skip)
         return checksum_of(iter(lambda: file.read(READ_AT_ONCE), b""))
 
 

@@ -47,7 +47,15 @@ def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[RaggedArra
             "sizes": sizes,
         }
 
-    arrays = index.cached(f"tokens-{VERSION}-{encoder.fingerprint}", VERSION, make)
+    places, n_terms, n_chunks = 1 if encoder.pipeline.context_free else 2, index.n_terms, len(index.chunks)
+    types = {"sentences_values": encoder.dtype, "terms_values": ID, "sizes": np.uint16}
+    lengths = {"sentences_indptr": len(index) + 1, "terms_indptr": places * n_terms + 1, "sizes": places * n_chunks}
+
+    def fits(kept: Arrays) -> bool:
+        has_types = all(kept[name].dtype == dtype for name, dtype in types.items())
+        return has_types and all(kept[name].shape == (n,) for name, n in lengths.items())
+
+    arrays = index.cached(f"tokens-{VERSION}-{encoder.fingerprint}", VERSION, make, fits)
     sentences = RaggedArray(arrays["sentences_values"], arrays["sentences_indptr"])
     terms = RaggedArray(arrays["terms_values"], arrays["terms_indptr"])
     return sentences, terms, arrays["sizes"]
@@ -61,7 +69,7 @@ def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tupl
     is_first = np.zeros(len(index.chunks), dtype=bool)
     is_first[index.sentences.values[index.sentences.indptr[:-1][index.sentences.lengths() > 0]]] = True
     by_chunk, known = encode_placed(index.chunks, is_first, encoder, n_jobs)
-    first, dtype = len(by_chunk) - len(index.chunks), np.uint16 if encoder.n_ids <= 2**16 else ID
+    first, dtype = len(by_chunk) - len(index.chunks), encoder.dtype
 
     def encode(start: int) -> RaggedArray:
         bounds = index.sentences.indptr[start : start + ROWS_A_TASK + 1]

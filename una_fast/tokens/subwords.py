@@ -53,9 +53,9 @@ class SubwordEncoder:
         self._before = np.array(self._backend.encode(BEFORE).ids, dtype=ID)
 
     @cached_property
-    def n_ids(self) -> int:
-        """One more than the largest id that the tokenizer can make."""
-        return max(self._backend.get_vocab(with_added_tokens=True).values()) + 1
+    def dtype(self) -> type[np.generic]:
+        """The type of the ids of sentences: uint16 if every id of the tokenizer fits, else int32."""
+        return np.uint16 if max(self._backend.get_vocab(with_added_tokens=True).values()) < 2**16 else ID
 
     def encode(self, table: StringTable, is_first: np.ndarray, n_jobs: int = 1) -> tuple[RaggedArray, np.ndarray]:
         """int32 ids of each string, and where they are known, bool (n,). A string of which they are not has none.
