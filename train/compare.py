@@ -86,15 +86,15 @@ def _run(asked: dict[str, Any]) -> int:
     asked["data"] = asked["data"] or os.environ.get("UNA_FAST_DATA", "")
     import_extra("train.report.page")  # a package that it needs is missed now, not after the training
     # imported late: --help and errors of the command line should not wait for torch
-    from train.launch.prepare import check_inputs
     from train.launch.seeds import train_seeds
+    from train.launch.start import Start
 
     output, settings = Path(asked["output"]), {name: value for name, value in asked.items() if name != "output"}
     with output_folder(output, COMPARISON, resume=is_own(output, COMPARISON)):
         asked |= _write_sides(Path(asked["pairs"]), output) if asked["pairs"] else {}
         runs = {name: _run_of(asked, output / name, added) for name, added in conditions(asked).items()}
         for run in runs.values():
-            check_inputs(run)
+            Start(run)
         for name, run in runs.items():
             sys.stderr.write(f"--- {name} ---\n")
             if code := train_seeds(run):

@@ -9,23 +9,29 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import una_fast
 from bench.paper.request import Request
 from bench.paper.tables import CHECKPOINT, DEV, NEGATIVE, PAIRS, RUN, Cell, Scores, Source
 from train import evaluate
 from train.config.command import words_of
-from train.config.run import OPTIONS, Run
+from train.config.run import OPTIONS, Run, reading_arguments
 from train.encoder.pretrained import load_config
 from train.evaluation.tasks.registry import read_task, task_names
 from train.launch.finish import is_scored
-from train.launch.prepare import build_index_of, resolve_options
 from train.launch.seeds import of_seed, train_seeds
+from train.launch.start import Start
 from train.record.checkpoint import check_resumed, flags_of
 from train.record.folder import DEV as DEV_PREFIX
 from train.record.folder import RUNS, SUMMARY, is_finished, is_own, read_json, read_object
 from train.report.runs import read_evaluation, read_run
 from una_fast.augment.registry import make_augmentation
 
-index_of = functools.cache(build_index_of)  # three sentences share it
+
+@functools.cache  # three sentences share it
+def index_of(run: Run) -> una_fast.Index:
+    """An index in memory of the corpus of a run."""
+    words, files = (run.word_tokenizer, run.lowercase), reading_arguments(vars(run))
+    return una_fast.build_index([*map(Path, run.corpus)], *words, progress=True, **files)
 
 
 class Work(NamedTuple):
@@ -68,8 +74,8 @@ def training(request: Request, source: Source, cells: Sequence[Cell]) -> Work:
     def is_done(folder: Path) -> bool:
         if not is_finished(folder) or (scored and not is_scored(runs[folder])):
             return False
-        identity = resolve_options(dataclasses.replace(runs[folder], dev="", evaluate="")).identity()
-        check_resumed(folder, flags_of(read_json(folder / SUMMARY)["settings"]), flags_of(identity))
+        identity = Start(dataclasses.replace(runs[folder], dev="", evaluate="")).run.identity()
+        check_resumed(folder, flags_of(read_json(folder / SUMMARY)["settings"]), identity)
         return True
 
     return Work(
@@ -78,7 +84,7 @@ def training(request: Request, source: Source, cells: Sequence[Cell]) -> Work:
         done=lambda: all(map(is_done, runs)),
         scores=lambda: {one.seed: scores_of(folder) for folder, one in runs.items() if is_finished(folder)},
         do=lambda: train_seeds(dataclasses.replace(run, resume=is_own(Path(run.output), RUNS))),
-        check=lambda: resolve_options(dataclasses.replace(of_seed(run, seeds[0]), evaluate="")),
+        check=lambda: Start(dataclasses.replace(of_seed(run, seeds[0]), evaluate="")),
     )
 
 

@@ -22,9 +22,7 @@ from numpy.typing import NDArray
 
 import una_fast
 from train.config.run import PAPER_SETTINGS, make_run
-from train.encoder.encoder import load_encoder
-from train.encoder.pretrained import load_tokenizer
-from train.launch.prepare import make_index, resolve_options, training_rows
+from train.launch.start import Start
 from train.loop.data import CPU_PARTS, GPU_MULTIPLE, GPU_PARTS, BatchMaker, Plan, Views, prefetched, unchanged
 from train.loop.distributed import Ranks, set_numerics
 from train.loop.trainer import Trainer
@@ -54,12 +52,12 @@ class Bench:
             "corpus": (corpus,), "model": model, "output": folder, "device": device, "batch_size": batch,
             "max_length": MAX_LENGTH, "schedule": "constant", "precision": "fp32", **PAPER_SETTINGS,
         }  # fmt: skip
-        run = resolve_options(make_run(self.values))
+        start = Start(make_run(self.values))
+        start.make_index()
         self.batch, self.device, self.clock = batch, torch.device(device), clock
-        self.index = make_index(run)
-        self.tokenizer = load_tokenizer(model)
+        run, self.index, self.tokenizer = start.run, start.index, start.tokenizer
         self.una = una_fast.Augmenter(self.index, tokenizer=self.tokenizer, n_jobs=1)
-        self.plan = Plan(training_rows(run, self.index)[0], run.batch_size, run.seed, run.epochs, run.max_steps)
+        self.plan = Plan(start.training.rows, run.batch_size, run.seed, run.epochs, run.max_steps)
         self._rows = [rows for _, _, rows in self.plan.batches() if len(rows) == batch]
 
     def rows(self, number: int) -> NDArray[np.int64]:
@@ -90,10 +88,9 @@ class Bench:
 
     def trainer(self, compile: str = "off", **settings: Any) -> Trainer:
         """A trainer of a new encoder, by the run's settings."""
-        run = resolve_options(make_run({**self.values, **settings}))
-        encoder = load_encoder(run.model, run.dropout, run.seed, device=run.device)
+        start = Start(make_run({**self.values, **settings}))
         device = torch.device("cuda", 0) if self.device.type == "cuda" else self.device
-        return Trainer(replace(run, compile=compile), Ranks(0, 1, 0, device), encoder, self.plan)
+        return Trainer(replace(start.run, compile=compile), Ranks(0, 1, 0, device), start.encoder, self.plan)
 
     @contextmanager
     def numerics(self, trainer: Trainer) -> Iterator[None]:

@@ -47,7 +47,7 @@ def stops_at_once(run):
     import torch.distributed as dist  # not above: the other work needs none of it
     from torch.nn.parallel import DistributedDataParallel
 
-    from train.launch.run import carry_out
+    from train.launch.run import run_rank
     from train.loop.loop import Loop
 
     leave_group, alive = dist.destroy_process_group, []
@@ -58,7 +58,7 @@ def stops_at_once(run):
 
     dist.destroy_process_group = leave
     Loop.run = lambda loop: loop.stop.note(signal.SIGTERM)
-    code = carry_out(run)
+    code = run_rank(run)
     return 5 if alive else code
 
 

@@ -105,9 +105,9 @@ def options(folder, model, **changes):
 def train_here(values):
     """Train as the only rank, inside this process; returns how the run ended and where it stands, as in run.json."""
     code = 0
-    with ExitStack() as held:
+    with ExitStack() as lock:
         try:
-            train(make_run(values), held)
+            train(make_run(values), lock)
         except Stopped as stopped:
             code = stopped.number
     summary = json.loads((Path(values["output"]) / "run.json").read_text())

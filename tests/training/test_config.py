@@ -9,11 +9,10 @@ import warnings
 
 import pytest
 
-from train.config.command import Command, option, options_of, run_command, words_of
-from train.config.names import answers
+from train.config.command import Command, answers, option, options_of, run_command, words_of
 from train.config.run import OPTIONS, PRESETS, compared, make_parser, make_run
 from train.config.run import parse as option_values
-from train.record.checkpoint import check_resumed, flags_of
+from train.record.checkpoint import check_resumed
 from una_fast.errors import InputError, InputWarning
 
 NEEDED = ["--corpus", "text.txt", "--model", "encoder", "--output", "run"]
@@ -112,15 +111,15 @@ def test_words_of_a_run_are_its_command_line():
 
 def test_a_run_goes_on_with_and_a_report_compares_the_settings_that_make_its_result(tmp_path):
     settings = parse(NEEDED).identity()
-    assert {"beta", "seed", "variant", "column", "batch_size"} <= settings.keys()
+    assert {"--beta", "--seed", "--variant", "--column", "--batch-size"} <= settings.keys()
     free = {"corpus", "model", "output", "index", "nproc", "device", "dev", "save_every", "resume", "demo", "compile"}
-    assert not free & settings.keys()
-    before = flags_of({name: value for name, value in settings.items() if name != "variant"})  # a new option's default
+    assert not {OPTIONS[name].flag for name in free} & settings.keys()
+    before = {name: value for name, value in settings.items() if name != "--variant"}  # a new option's default
     before = json.loads(json.dumps(before))  # as run.json holds it: tuples are lists there
-    check_resumed(tmp_path, before, flags_of(settings))
+    check_resumed(tmp_path, before, settings)
     changed = parse([*NEEDED, "--variant", "released", "--radius", "5"]).identity()
     with pytest.raises(InputError, match="--resume: --(radius|variant) was (None|paper)"):
-        check_resumed(tmp_path, before, flags_of(changed))
+        check_resumed(tmp_path, before, changed)
     left_out = vars(parse(NEEDED)).keys() - compared({**vars(parse(NEEDED)), "an_option_of_long_ago": 1}).keys()
     assert {"seed", "seeds", "output", "nproc", "device"} <= left_out and not {"corpus", "model", "beta"} & left_out
 

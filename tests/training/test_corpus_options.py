@@ -14,20 +14,21 @@ from transformers import AutoTokenizer
 import una_fast
 from support.small_runs import options, train_here, write_corpus
 from train.config.run import Run, make_parser, make_run
-from train.encoder.pretrained import load_tokenizer
-from train.launch import prepare
-from train.launch.prepare import resolve_options
+from train.launch.start import Start, open_index
 from train.loop.distributed import Ranks
 from train.record.checkpoint import first_difference
 from una_fast.augment.registry import POSITIVES, make_augmentation
 from una_fast.errors import InputError, InputWarning
 from una_fast_cli.__main__ import main
 
+RANKS = Ranks(0, 1, 0, torch.device("cpu"))
+
 
 def prepared(values):
     """A run, whose index is built, its rows and their counts."""
-    run = resolve_options(make_run(values))
-    return run, *prepare.training_rows(run, prepare.make_index(run))
+    start = Start(make_run(values))
+    start.make_index()
+    return start.run, start.training.rows, start.summary(RANKS)["corpus"]
 
 
 @pytest.fixture
@@ -117,8 +118,9 @@ def fingerprinted(tmp_path, tiny_model):
     index = una_fast.build_index(Path(values["corpus"][0]))
 
     def fingerprint():
-        run = resolve_options(make_run(values))
-        return prepare.resume_fingerprint(run, index, 70, prepare.encoder_of(run), load_tokenizer(run.model))
+        start = Start(make_run(values))
+        start.index = index
+        return start.fingerprint
 
     return tmp_path, fingerprint
 
@@ -154,7 +156,7 @@ def test_what_makes_the_result_is_in_the_fingerprint(fingerprinted, name, change
 def test_an_index_is_opened_by_a_run_of_the_same_words(tmp_path, made, asked, message):
     una_fast.build_index(["The cat sits", "on the Mat"], **made).save(tmp_path / "index")
     with pytest.raises(InputError, match=message) if message else contextlib.nullcontext():
-        assert prepare.open_index(Run(index=str(tmp_path / "index"), **asked)).n_documents == 2
+        assert open_index(Run(index=str(tmp_path / "index"), **asked)).n_documents == 2
 
 
 @pytest.fixture(scope="module")
@@ -175,9 +177,10 @@ def index():
 def test_positives_are_the_augmentation_of_that_name(index, tiny_model, synonyms, name):
     with_synonyms = {"synonyms": synonyms} if name in ("eda-synonym", "eda-insert") else {}
     settings = {"positives": name, "positives_strength": 0.3, "seed": 7, "augment": "none", "max_length": 16}
-    run = make_run({"corpus": "c.txt", "model": "m", "output": "o", "device": "cpu", **settings, **with_synonyms})
-    tokenizer = AutoTokenizer.from_pretrained(tiny_model)
-    maker = prepare.batch_maker(run, Ranks(0, 1, 0, torch.device("cpu")), index, tokenizer, len(index))
+    values = {"corpus": "c.txt", "model": str(tiny_model), "output": "o", "device": "cpu"}
+    start = Start(make_run({**values, **settings, **with_synonyms}))
+    start.index, tokenizer = index, AutoTokenizer.from_pretrained(tiny_model)
+    maker = start.batch_maker(RANKS)
     rows = np.array([4, 0, 17])
     anchors, positives = maker.views.of(1, 2, rows)
     texts = make_augmentation(name, index, strength=0.3, seed=7, **with_synonyms).texts(rows, 2)

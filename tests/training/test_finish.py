@@ -17,7 +17,7 @@ from support.small_runs import write_senteval
 from train.config.run import make_parser, make_run
 from train.launch import finish as launcher
 from train.launch import seeds
-from train.launch.prepare import resolve_options
+from train.launch.start import Start
 from una_fast.errors import InputError
 
 SETTINGS = {
@@ -163,9 +163,9 @@ def test_a_hub_that_refuses_or_is_not_there_costs_nothing(hub, run, capsys, monk
 
 def test_what_cannot_be_pushed_is_said_before_training(hub, tiny_model, tmp_path, monkeypatch):
     values = {"corpus": "c.txt", "model": str(tiny_model), "output": str(tmp_path / "run"), "device": "cpu"}
-    resolve_options(make_run({**values, "push_to": "a/b"}))
+    Start(make_run({**values, "push_to": "a/b"}))
     with pytest.raises(InputError, match="--push-to: Repo id must .*'a b'"):
-        resolve_options(make_run({**values, "push_to": "a b"}))
+        Start(make_run({**values, "push_to": "a b"}))
     monkeypatch.delenv("HF_TOKEN")
     monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "none"))
     with pytest.raises(InputError, match="there is no token for the hub"):

@@ -20,7 +20,7 @@ from train.evaluation.scoring import describe as describe_protocol
 from train.evaluation.tasks.registry import EvaluationProtocol
 from train.evaluation.tasks.sts import load_dev
 from train.launch.finish import tell_end
-from train.launch.prepare import resolve_options
+from train.launch.start import Start
 from train.record.checkpoint import save_encoder
 from una_fast.errors import InputError, InputWarning
 
@@ -168,11 +168,11 @@ def test_poolings_of_all_versions_of_the_library_are_read(mean_model, config, po
 
 
 def test_a_named_pooling_wins_and_the_rest_is_kept(tmp_path, tiny_model, mean_model):
-    run = resolve_options(make_run({**options(tmp_path, mean_model), "pooling": "cls"}))
+    run = Start(make_run({**options(tmp_path, mean_model), "pooling": "cls"})).run
     assert (run.pooling, run.head) == ("cls", "mlp")
     layout = load_encoder(str(mean_model), 0.1, 1, "cls").layout
     assert (layout.pooling, layout.normalize, layout.max_length) == ("cls_before_pooler", True, 64)
-    bare = resolve_options(make_run(options(tmp_path, tiny_model)))
+    bare = Start(make_run(options(tmp_path, tiny_model))).run
     assert (bare.pooling, bare.head) == ("cls", "mlp")
 
 
@@ -194,9 +194,9 @@ def test_what_is_not_supported_is_said(tmp_path, mean_model, file, content, said
     (mean_model / file).write_text(content)
     values = options(tmp_path, mean_model)
     with pytest.raises(InputError, match=said):
-        resolve_options(make_run(values))
+        Start(make_run(values))
     if "give --pool" in said:
-        assert resolve_options(make_run({**values, "pooling": "mean"})).pooling == "mean"
+        assert Start(make_run({**values, "pooling": "mean"})).run.pooling == "mean"
 
 
 @pytest.mark.parametrize("head", ["mlp", "none"])

@@ -20,6 +20,7 @@ from safetensors.torch import load_file
 from transformers import AutoModel
 
 from bench.endurance.kill_and_resume import run_with_kills
+from support import rank_processes
 from support import small_runs as training
 from support.small_runs import (
     assert_same_run,
@@ -353,7 +354,7 @@ class TestProcesses:
         ],
     )
     def test_the_end_of_a_rank_is_the_end_of_all(self, work, code, said, tmp_path, capfd):
-        assert launch(Run(nproc=2, output=str(tmp_path)), f"support.rank_processes:{work}") == code
+        assert launch(Run(nproc=2, output=str(tmp_path)), getattr(rank_processes, work)) == code
         assert said in capfd.readouterr().err
 
     @pytest.mark.parametrize(("restarts", "code"), [(0, 0), (1, 7)])
@@ -363,11 +364,11 @@ class TestProcesses:
         monkeypatch.setattr("train.launch.ranks.end_with_launcher", lambda: None)
         monkeypatch.setenv("TORCHELASTIC_RUN_ID", "x")
         monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", str(restarts))
-        assert launch(Run(output=str(tmp_path)), "support.rank_processes:resumes") == code
+        assert launch(Run(output=str(tmp_path)), rank_processes.resumes) == code
 
     def test_a_stopped_rank_frees_its_reducer_before_it_leaves_the_group(self, tmp_path, tiny_model):
         run = make_run(options(tmp_path, tiny_model, nproc=2))
-        assert launch(run, "support.rank_processes:stops_at_once") == 128 + signal.SIGTERM
+        assert launch(run, rank_processes.stops_at_once) == 128 + signal.SIGTERM
 
 
 @pytest.mark.slow

@@ -14,9 +14,10 @@ from support import small_runs as training
 from support.small_runs import final_state, flat, metrics, options, refusal, train_here, write_dev
 from support.staged import Killed, kill
 from train.config.run import Run, make_run
+from train.encoder.pooling import DEFAULT_POOLING
 from train.encoder.pretrained import load_config, positions_of
-from train.launch import prepare
-from train.launch.prepare import device_of, resolve_options
+from train.launch import start as launch_start
+from train.launch.start import Start, device_of, resolve_options
 from una_fast.errors import InputError, InputWarning
 
 
@@ -131,26 +132,29 @@ def test_kinds_without_a_sentence_encoder_or_its_dropout_are_named(tmp_path):
         load_config(str(tmp_path), 0.1)
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "qwen2"}))
     with pytest.warns(InputWarning, match="qwen2 has no dropout in its hidden states"):
-        resolve_options(make_run({"corpus": ("c",), "model": str(tmp_path), "output": "o"}))
+        with pytest.raises(InputError, match="has no tokenizer"):
+            Start(make_run({"corpus": ("c",), "model": str(tmp_path), "output": "o"}))
 
 
 @pytest.mark.parametrize(("model_type", "rate", "schedule"), [("bert", 3e-5, "linear"), ("roberta", 5e-6, "constant")])
 def test_presets_follow_the_model(tmp_path, model_type, rate, schedule):
     (tmp_path / "config.json").write_text(json.dumps({"model_type": model_type}))
     values = {"corpus": ("c",), "model": str(tmp_path), "output": "o"}
-    run = resolve_options(make_run(values))
+    config = load_config(str(tmp_path), 0.1)
+    run = resolve_options(make_run(values), config, DEFAULT_POOLING)
     assert (run.learning_rate, run.schedule, run.augment) == (rate, schedule, "una")
-    chosen = resolve_options(make_run({**values, "learning_rate": 1e-4, "schedule": "constant", "loss": "simcse"}))
+    given = make_run({**values, "learning_rate": 1e-4, "schedule": "constant", "loss": "simcse"})
+    chosen = resolve_options(given, config, DEFAULT_POOLING)
     assert (chosen.learning_rate, chosen.schedule, chosen.augment) == (1e-4, "constant", "none")
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 @pytest.mark.parametrize("has_bf16", [True, False])
 def test_auto_is_bf16_where_the_device_has_it(tmp_path, tiny_model, monkeypatch, device, has_bf16):
-    monkeypatch.setattr(prepare, "has_bf16", lambda: has_bf16)
+    monkeypatch.setattr(launch_start, "has_bf16", lambda: has_bf16)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda emulated: has_bf16)
-    run = resolve_options(make_run(options(tmp_path, tiny_model, precision="auto", device=device)))
+    run = Start(make_run(options(tmp_path, tiny_model, precision="auto", device=device))).run
     assert run.precision == ("bf16" if has_bf16 else "fp32")
 
 

@@ -17,7 +17,7 @@ import textwrap
 import types
 import typing
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise, takewhile
 from operator import ge, gt, le, lt
@@ -25,8 +25,7 @@ from os.path import expanduser
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
-from train.config.names import answers, known_flag
-from una_fast.errors import InputError, InputWarning
+from una_fast.errors import InputError, InputWarning, nearest
 from una_fast.imports import missing_package
 
 BOUNDS = {"least": (ge, "at least"), "above": (gt, "above"), "most": (le, "at most"), "below": (lt, "below")}
@@ -193,6 +192,32 @@ def words_of(options: Iterable[Option], values: Mapping[str, Any]) -> list[str]:
     """The words of a command line that gives the options, by field name, which are not at their default."""
     changed = [option for option in options if option.read(values[option.name]) != option.default]
     return [word for option in changed for word in option.words(values[option.name])]
+
+
+def answers() -> dict[str, str]:
+    """What to write for a name of another trainer, by that name without dashes before it; for a value, by flag-value.
+
+    foreign.tsv has a line per answer: what to write, a tab, and the names of SimCSE, transformers,
+    sentence-transformers, Accelerate and Lightning that it answers, except those that `nearest` answers alike.
+    """
+    lines = Path(__file__).with_name("foreign.tsv").read_text(encoding="utf-8").splitlines()
+    return {name: answer for answer, names in (line.split("\t") for line in lines) for name in names.split()}
+
+
+def known_flag(flag: str, known: Collection[str]) -> str:
+    """Return `flag` if it is one of `known`, both with their dashes.
+
+    Raises:
+        InputError: it is not an option; the message says what to write instead.
+    """
+    if flag in known:
+        return flag
+    answer = answers().get(flag.lstrip("-").replace("_", "-").lower(), "")
+    if answer.split(" ")[0].rstrip(",") in known:
+        answer = f"did you mean {answer}?"
+    elif not answer or answer.startswith("--"):
+        answer = nearest(flag, known) or "see --help for all options"
+    raise InputError(f"unknown option {flag}: {answer}")
 
 
 _usual_format = warnings.formatwarning

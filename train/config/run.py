@@ -243,8 +243,8 @@ class Run:
     """train offline: a packaged encoder, sentences of Python's documentation, a small dev set"""
 
     def identity(self) -> dict[str, Any]:
-        """The settings that --resume must find unchanged, by name."""
-        return {name: getattr(self, name) for name, option in OPTIONS.items() if option.role == "result"}
+        """The settings that --resume must find unchanged, by option."""
+        return {option.flag: getattr(self, name) for name, option in OPTIONS.items() if option.role == "result"}
 
 
 OPTIONS = options_of(Run)

@@ -25,7 +25,7 @@ from transformers.activations import ACT2FN
 
 from train.encoder.cpu import use_cpu_layers
 from train.encoder.pooling import AUTO, DEFAULT_POOLING, OF_TRAINING, POOLINGS, Head
-from train.encoder.pretrained import Modules, load_pretrained, read_modules
+from train.encoder.pretrained import Modules, load_config, load_pretrained, read_modules
 from una_fast.augment.counter_rng import CounterRNG
 from una_fast.errors import InputError, first_line
 
@@ -114,7 +114,7 @@ def load_mlm_head(name: str, config: Any, words: Tensor, seed: int, trust: bool 
         nn.init.normal_(head.dense.weight, std=0.02)
         nn.init.zeros_(head.dense.bias)
         try:
-            loaded = load_pretrained(name, trust=trust, kind=AutoModelForMaskedLM)
+            loaded = load_pretrained(name, config, trust, AutoModelForMaskedLM)
         except InputError:  # transformers has no such head for this kind of model
             return head
     saved = {key: value.float() for key, value in loaded.network.state_dict().items() if key not in loaded.missing}
@@ -244,13 +244,17 @@ def load_encoder(
     trust: bool = False,
     device: str = "cpu",
     with_mlm: bool = False,
+    config: Any = None,
+    layout: Modules | None = None,
 ) -> SentenceEncoder:
     """The encoder in float32 with a fresh head, in training mode; weights that no embedding needs are frozen.
 
     pooling, head: values of --pooling and --head. device: the kind of device that it will be moved to. with_mlm: it
-    also has the masked-language-model head.
+    also has the masked-language-model head. config, layout: as `load_config` and `read_modules` read them with
+    `dropout` and `pooling`, if the caller has them.
     """
-    layout, loaded = read_modules(name, OF_TRAINING.get(pooling, AUTO)), load_pretrained(name, dropout, trust)
+    layout = layout or read_modules(name, OF_TRAINING.get(pooling, AUTO))
+    loaded = load_pretrained(name, config or load_config(name, dropout, trust), trust)
     backbone = loaded.network.float()
     with_head = head_of(POOLINGS[layout.pooling].in_training, head) == "mlp"
     ready_mask = device == "cuda" and takes_ready_mask(backbone)

@@ -94,7 +94,7 @@ class Pretrained(NamedTuple):
         return in_file and getattr(self.network, "pooler", None) is not None
 
 
-def load_pretrained(name: str, dropout: float | None = None, trust: bool = False, kind: Any = AutoModel) -> Pretrained:
+def load_pretrained(name: str, config: Any = None, trust: bool = False, kind: Any = AutoModel) -> Pretrained:
     """Load a model from a folder or the hub: the only place where weights are read.
 
     A pooler that the checkpoint lacks is left out of the model if its class allows that. Prefixes that torch.compile
@@ -102,7 +102,7 @@ def load_pretrained(name: str, dropout: float | None = None, trust: bool = False
 
     Args:
         name: folder or hub name.
-        dropout: as for `load_config`.
+        config: as `load_config` returns it; by default with the checkpoint's own dropout.
         trust: run Python code that comes with the model.
         kind: AutoModel, or a class that puts a head on it.
 
@@ -110,7 +110,7 @@ def load_pretrained(name: str, dropout: float | None = None, trust: bool = False
         InputError: files are missing or damaged, or the checkpoint and the configuration differ in the weights of the
             encoder; the message names the weights.
     """
-    config = load_config(name, dropout, trust)
+    config = config or load_config(name, None, trust)
     options = {"config": config, "output_loading_info": True, "ignore_mismatched_sizes": True}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)  # for weights that the checkpoint lacks
@@ -177,17 +177,20 @@ def positions_of(config: Any) -> int | None:
     return positions - (config.pad_token_id + 1) if after_padding else positions
 
 
-def load_tokenizer(name: str, trust: bool = False) -> Any:
-    """The fast tokenizer of an encoder; InputError where there is none that can pad."""
+def load_tokenizer(name: str, trust: bool = False, config: Any = None) -> Any:
+    """The fast tokenizer of an encoder; InputError where there is none that can pad.
+
+    config: the encoder's, if the caller has read it.
+    """
     folder = Path(name)
     files = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model")
     if folder.is_dir() and not any((folder / file).is_file() for file in files):
         raise InputError(f"model {name}: the folder has no tokenizer: copy tokenizer.json of the model into it")
-    tokenizer = from_pretrained("tokenizer", AutoTokenizer, name, trust)
+    tokenizer = from_pretrained("tokenizer", AutoTokenizer, name, trust, **({"config": config} if config else {}))
     if tokenizer.pad_token_id is None or not isinstance(tokenizer.model_max_length, (int, float)):
         raise InputError(
             f"model {name}: its tokenizer has no padding token, or a model_max_length that is no number: "
-            "mend its tokenizer_config.json"
+            "fix its tokenizer_config.json"
         )
     return tokenizer
 

@@ -16,11 +16,10 @@ from train.config.run import DEFAULTS, OPTIONS, Run
 from train.encoder.pretrained import HUB_NAME
 from train.evaluation.scoring import read_tasks, score_model
 from train.evaluation.tasks.registry import KINDS, TASKS, EvaluationProtocol, downstream_folder, suite, task_names
-from train.launch.ranks import EXIT_NOT_PUSHED
 from train.record.checkpoint import Progress
 from train.record.folder import BEST, DEV, EVALUATION, SUMMARY, read_json, read_object, write_file, write_json
 from train.report.runs import kept_start, read_evaluation, read_run, title
-from train.signals import tell_user
+from train.signals import EXIT_NOT_PUSHED, tell_user
 from una_fast.errors import InputError, counted, first_line
 from una_fast.version import CITATION
 

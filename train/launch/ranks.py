@@ -14,20 +14,27 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, NoReturn, cast
 
 from train.config.command import run_command
 from train.config.run import Run
-from train.record.folder import RUN, is_own, saved_step
-from train.signals import Stopped, handled, held_back, raise_stopped, stop_then_end, tell_user
+from train.record.folder import RUN, is_own, next_start
+from train.signals import (
+    EXIT_BAD_INPUT,
+    EXIT_DIED,
+    Stopped,
+    handled,
+    held_back,
+    raise_stopped,
+    stop_then_end,
+    tell_user,
+)
 from una_fast.errors import InputError
-from una_fast.imports import import_object
 
-WORK = "train.launch.run:carry_out"  # of a rank: its run -> its exit code
-EXIT_DIED, EXIT_BAD_INPUT, EXIT_NOT_PUSHED = 1, 2, 3  # 3: the run is finished, and only its push failed
+Work = Callable[[Run], int]  # what a rank does: its run -> its exit code
 HOST = "127.0.0.1"
 LAUNCHER = "UNA_FAST_LAUNCHER"  # variable with the process id of what started a rank of --nproc
 WATCH_SECONDS = 0.1  # between two checks whether a rank, or the launcher, still runs
@@ -35,20 +42,23 @@ WATCH_SECONDS = 0.1  # between two checks whether a rank, or the launcher, still
 BEGIN = "import sys; sys.path[:] = filter(None, sys.path); from train.launch.ranks import be_rank; be_rank()"
 
 
-def launch(run: Run, work: str = WORK) -> int:
-    """Carry out a run, or a rank's part of it; tell the user why it ended early; return the exit code.
+def launch(run: Run, work: Work | None = None) -> int:
+    """Train as one rank, or start the ranks that train; tell the user why the run ended early; return the exit code.
 
-    work: what each rank does, by its import path, so that the launcher imports neither models nor the training.
+    work: what each rank does instead of `train.launch.run.run_rank`.
     """
     try:
         if run.nproc > 1 and not is_rank():
             return start_ranks(run, work)
-        carry_out = import_object(work)
+        if work is None:
+            from train.launch.run import run_rank  # not above: a launcher needs neither models nor the training
+
+            work = run_rank
         # a rank of several may wait for the others, where Python cannot act: the signal itself ends it
         with handled(raise_stopped if os.environ.get("WORLD_SIZE", "1") == "1" else signal.SIG_DFL):
-            return cast(int, carry_out(_of_rank(run) if is_rank() else run))
+            return work(_of_rank(run) if is_rank() else run)
     except Stopped as stopped:
-        code, reason = 128 + stopped.number, f"stopped by {stopped}: {next_start(run)}"
+        code, reason = 128 + stopped.number, f"stopped by {stopped}: {next_start(Path(run.output))}"
     except InputError as error:
         code, reason = EXIT_BAD_INPUT, f"error: {error}"
     tell_user(reason)
@@ -68,13 +78,7 @@ def _of_rank(run: Run) -> Run:
     return dataclasses.replace(run, nproc=int(os.environ["LOCAL_WORLD_SIZE"]), resume=resume)
 
 
-def next_start(run: Run) -> str:
-    """How to go on with a run that ended before its last step."""
-    step = saved_step(Path(run.output))
-    return f"go on from step {step} with --resume" if step else "no checkpoint was saved yet"
-
-
-def start_ranks(run: Run, work: str) -> int:
+def start_ranks(run: Run, work: Work | None) -> int:
     """The highest exit code of run.nproc processes, each a rank with the environment that torchrun would give it.
 
     Where one of them dies, the others are killed, the user is told, and the code is EXIT_DIED.
@@ -106,11 +110,11 @@ def start_ranks(run: Run, work: str) -> int:
     if signals and (died or not code):
         raise Stopped(signals[0])
     if died:
-        tell_user(f"error: {died}: {next_start(run)}")
+        tell_user(f"error: {died}: {next_start(Path(run.output))}")
     return code
 
 
-def _start(rank: int, port: int, run: Run, work: str) -> subprocess.Popen[bytes]:
+def _start(rank: int, port: int, run: Run, work: Work | None) -> subprocess.Popen[bytes]:
     """Start the process of a rank, which looks for modules where this process does."""
     variables = {"MASTER_ADDR": HOST, "MASTER_PORT": port, "WORLD_SIZE": run.nproc, "LOCAL_WORLD_SIZE": run.nproc}
     variables |= {"RANK": rank, "LOCAL_RANK": rank, "TORCHELASTIC_RUN_ID": "nproc", LAUNCHER: os.getpid()}

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from train.config.run import Run
-from train.launch.ranks import EXIT_NOT_PUSHED, is_rank, launch
+from train.launch.ranks import is_rank, launch
 from train.record.checkpoint import has_checkpoint
 from train.record.folder import INDEX, RUN, RUNS, SEEDS, is_finished, is_own, output_folder, write_json
 from train.report.runs import Group, kept_start, read_run, score_table
-from train.signals import tell_user
+from train.signals import EXIT_NOT_PUSHED, tell_user
 from una_fast.errors import InputError
 from una_fast.text_table import aligned
 

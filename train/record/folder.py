@@ -110,6 +110,12 @@ def saved_step(output: Path) -> int:
     return int(read_object(output / POINTER).get("progress", {}).get("step", 0))
 
 
+def next_start(output: Path) -> str:
+    """How to continue the run in `output`, which ended before its last step."""
+    step = saved_step(output)
+    return f"go on from step {step} with --resume" if step else "no checkpoint was saved yet"
+
+
 def is_finished(output: Path) -> bool:
     """True if the run in `output` has taken its last step."""
     return read_object(output / SUMMARY).get("status") == "finished"

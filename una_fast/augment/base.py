@@ -46,7 +46,10 @@ class TextAugmentation(ABC):
     kept_words = KeptWords()
 
     def __init__(self, index: Index, *, tokenizer: Any = None, n_jobs: int | None = None, **settings: Any):
-        """settings: further arguments of the subclass' constructor, with which a copy of the object is made."""
+        """tokenizer: one of Hugging Face, or the `TokenIds` of one and this index.
+
+        settings: further arguments of the subclass' constructor, with which a copy of the object is made.
+        """
         self._settings = {**settings, "tokenizer": tokenizer, "n_jobs": n_jobs}
         self.index = index
         n_cores(n_jobs)  # refuses what is not a number of threads, without a tokenizer too

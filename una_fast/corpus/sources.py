@@ -38,7 +38,11 @@ GLOB = re.compile(r"[*?\[]")
 
 
 def open_sources(corpus: Any, reading: Reading) -> Sequence[Source]:
-    """The sources of a corpus argument, in order. Raises InputError for an argument of another type."""
+    """The sources of a corpus argument, in order; a `Source` is itself one.
+
+    Raises:
+        InputError: an argument of another type.
+    """
     if isinstance(corpus, (list, tuple)) and corpus and all(map(_is_source, corpus)):
         return [source for item in corpus for source in _open_source(item, reading)]
     return _open_source(corpus, reading)
@@ -104,12 +108,16 @@ def check_sources(folder: Path, indexed: list[dict[str, Any]], given: list[dict[
 def _is_source(item: Any) -> bool:
     if isinstance(item, str):
         return _reader_of(item) is not None
-    return isinstance(item, (os.PathLike, Iterable, pa.Table)) and not isinstance(item, (bytes, bytearray, Mapping))
+    return isinstance(item, (os.PathLike, Iterable, pa.Table, Source)) and not isinstance(
+        item, (bytes, bytearray, Mapping)
+    )
 
 
 def _open_source(corpus: Any, reading: Reading) -> Sequence[Source]:
     if isinstance(corpus, (str, os.PathLike)):
         return _file_sources(os.fspath(corpus), reading)
+    if isinstance(corpus, Source):
+        return [corpus]
     if isinstance(corpus, Mapping):
         raise InputError(f"the corpus is a mapping of {', '.join(map(repr, corpus))}: name one, as corpus['train']")
     if source := _object_source(corpus, reading):

@@ -1,0 +1,364 @@
+"""What a run reads before its first step: `Start` opens each file once and makes each object once."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, cast
+
+import numpy as np
+import torch
+import xxhash
+from transformers.utils.hub import cached_file
+
+from train.config.run import SAME, Run, reading_arguments
+from train.encoder.cpu import has_bf16
+from train.encoder.encoder import SentenceEncoder, head_of, load_encoder, masking_of, weights_digest
+from train.encoder.pooling import AUTO, OF_TRAINING, POOLINGS
+from train.encoder.pretrained import (
+    HIDDEN_DROPOUTS,
+    check_embeddings,
+    load_config,
+    load_tokenizer,
+    positions_of,
+    read_modules,
+)
+from train.loop.data import CPU_PARTS, GPU_MULTIPLE, GPU_PARTS, BatchMaker, Plan, Rows, Views, on_share, unchanged
+from train.loop.data import Source as BatchSource
+from train.loop.distributed import Ranks
+from train.loop.graphs import why_eager
+from train.loop.neighbours import Neighbours, load_neighbours
+from train.objective.registry import loss_row
+from train.record.folder import INDEX
+from train.record.metrics import machine, versions
+from train.record.trackers import make_trackers
+from train.signals import tell_user
+from una_fast.augment.eda import open_synonyms
+from una_fast.augment.radius import resolve_radius
+from una_fast.augment.registry import WITH_SYNONYMS, load_augmentation, make_augmentation
+from una_fast.augment.settings import KeptWords, read_words
+from una_fast.corpus.source import Reading, Source
+from una_fast.corpus.sources import check_sources, open_sources, source_digests
+from una_fast.errors import InputError, InputWarning, counted
+from una_fast.index.build import build_index
+from una_fast.index.index import KIND, Index, load_index
+from una_fast.parallel import RowThreads
+from una_fast.storage import check_own, is_saved
+from una_fast.storage.files import file_checksum
+from una_fast.tokens.ids import TokenIds
+
+COMPILE_ON_GPU: Literal["off", "graphs"] = "off"  # the default of --compile for steps that can be captured
+EVALUATIONS_A_SAVE = 10  # on a GPU, where an evaluation takes a second and a checkpoint of BERT-base has 1.3 GB
+
+
+class TrainingRows(NamedTuple):
+    """The rows of an index to train on, and how many sentences were left out."""
+
+    rows: Rows  # int64, ascending: sentence and paraphrase, if there are any, have a word that may be replaced
+    n_sentences: int  # in the corpus; row i + n_sentences of the index is the paraphrase of row i
+    n_blank: int
+    n_blank_paraphrases: int
+
+
+class Start:
+    """Everything that a run needs before its first step.
+
+    The constructor reads the small files and checks all options, before anything is written. The corpus, the index and
+    the weights are read when they are first used.
+
+    Attributes:
+        run: the options, with a value for each one that was not given or is "auto".
+        config: the encoder's configuration, with --dropout.
+        layout: how the model makes embeddings.
+        tokenizer: of the model.
+        dev: the scored pairs of --dev, or None.
+        kept_words: the words of --keep-words.
+        neighbours: the neighbours of --neighbours, once `find_neighbours` has found them on rank 0; else None.
+    """
+
+    neighbours: Neighbours | None = None
+
+    def __init__(self, run: Run) -> None:
+        """run: the options as they were given.
+
+        Raises:
+            InputError: more ranks than GPUs, a missing model, dev file, evaluation data, synonyms or words to keep, an
+                unknown task, or no name or token to push with.
+        """
+        trust = run.trust_remote_code
+        self.config = load_config(run.model, run.dropout, trust)
+        self.layout = read_modules(run.model, OF_TRAINING.get(run.pooling, AUTO))
+        self.run = resolve_options(run, self.config, self.layout.pooling)
+        self._warn()
+        self.kept_words = read_words(run.keep_words)
+        self.dev = None
+        if run.dev:
+            from train.evaluation.tasks.sts import load_dev
+
+            self.dev = load_dev(run.dev)
+        check_imports(run)
+        self.tokenizer = load_tokenizer(run.model, trust, self.config)
+        check_embeddings(run.model, self.tokenizer, self.config)
+        vocabulary = sorted(self.tokenizer.get_vocab().items())
+        content = self.tokenizer.backend_tokenizer.to_str() if self.tokenizer.is_fast else repr(vocabulary)
+        self._tokenizer_digest = xxhash.xxh3_128_hexdigest(content.encode())  # before its first use sets its padding
+
+    def _warn(self) -> None:
+        """Warn of settings of the model that training does not apply."""
+        run, layout, kind = self.run, self.layout, self.config.model_type
+        changes = [layout.prompt and f"default prompt {layout.prompt!r}", layout.lower_case and "lower case"]
+        remarks = [
+            f"its {change} is applied in dev scores and where best/ is used, but not in training"
+            for change in filter(None, changes)
+        ]
+        same_text = run.positives == SAME and not run.paraphrases
+        if same_text and run.dropout and not any(hasattr(self.config, name) for name in HIDDEN_DROPOUTS):
+            remarks.append(
+                f"{kind} has no dropout in its hidden states, so a sentence and its positive are nearly the same "
+                "vector: give --positives or --paraphrases"
+            )
+        for remark in remarks:
+            warnings.warn(f"--model {run.model}: {remark}", InputWarning, stacklevel=3)
+
+    @cached_property
+    def sources(self) -> tuple[list[Source], list[Source]]:
+        """The files of --corpus and of --paraphrases, from which the index is made in this order."""
+        reading = Reading(**reading_arguments(vars(self.run)))
+        # Path, not str: a str without a known extension counts as a sentence
+        corpus = open_sources([*map(Path, self.run.corpus)], reading)
+        return [*corpus], [*open_sources(Path(self.run.paraphrases), reading)] if self.run.paraphrases else []
+
+    @cached_property
+    def index(self) -> Index:
+        """The saved index, whose first sources are `sources`; others only give words for negatives."""
+        return open_index(self.run)
+
+    def make_index(self) -> None:
+        """Build and save the index unless it exists, check it, and store the tokenizer's ids of it.
+
+        The first process of each machine calls this before the others read the index.
+
+        Raises:
+            InputError: the index is of another corpus, or the corpus or the tokenizer cannot be used.
+        """
+        run, folder = self.run, Path(self.run.index)
+        if run.demo:
+            from train.demo import prepare_demo
+
+            prepare_demo(run)
+        sources = [source for part in self.sources for source in part]
+        if is_saved(folder):
+            check_sources(folder, self.index.sources[: len(sources)], source_digests(sources))
+        else:
+            check_own(folder, KIND, unused=True)
+            tell_user(f"indexing {', '.join(filter(None, [*run.corpus, run.paraphrases]))}")
+            built = build_index(sources, run.word_tokenizer, run.lowercase, progress=True)
+            self.training = self._rows_of(built)  # raises InputError before anything is written
+            built.save(folder)
+        self.tokens = bind_tokenizer(self.index, self.tokenizer)  # stored with the index: other ranks open them
+        n, left_out = len(self.training.rows), self.training.n_sentences - len(self.training.rows)
+        note = f", {left_out:,} left out as blank" if left_out else ""
+        tell_user(f"{counted(n, 'sentence')} to train on{note}; {counted(self.index.n_terms, 'term')}")
+
+    @cached_property
+    def training(self) -> TrainingRows:
+        """The rows of the index to train on."""
+        return self._rows_of(self.index)
+
+    def _rows_of(self, index: Index) -> TrainingRows:
+        """Choose the rows of an index of `sources`.
+
+        Raises:
+            InputError: paraphrases of another number than the sentences, or fewer sentences than a batch.
+        """
+        run = self.run
+        sizes = iter(file["n_documents"] for file in index.sources)
+        n, n_paraphrases = (sum(next(sizes) for _ in part) for part in self.sources)
+        if run.paraphrases and n_paraphrases != n:
+            raise InputError(
+                f"--paraphrases {run.paraphrases}: has {counted(n_paraphrases, 'sentence')} and the corpus {n:,}: "
+                "line i of one must be a paraphrase of line i of the other"
+            )
+        blank = KeptWords.of(run.keep_punctuation, self.kept_words, index.lowercase).rows(index)
+        blank, blank_paraphrases, _ = np.split(blank, np.searchsorted(blank, [n, n + n_paraphrases]))
+        rows = np.delete(np.arange(n), np.union1d(blank, blank_paraphrases - n))
+        if len(rows) < run.batch_size:
+            raise InputError(
+                f"the corpus has {counted(len(rows), 'sentence')} with words, fewer than --batch-size "
+                f"{run.batch_size}: give more text or a smaller batch"
+            )
+        return TrainingRows(rows, n, len(blank), len(blank_paraphrases))
+
+    @cached_property
+    def tokens(self) -> TokenIds:
+        """The tokenizer's ids of the index."""
+        return bind_tokenizer(self.index, self.tokenizer)
+
+    @cached_property
+    def encoder(self) -> SentenceEncoder:
+        """The initial encoder. Raises InputError if its weights are not finite."""
+        run = self.run
+        encoder = load_encoder(
+            run.model, run.dropout, run.seed, run.pooling, run.head, run.trust_remote_code, run.device,
+            with_mlm=run.mlm_weight > 0, config=self.config, layout=self.layout,
+        )  # fmt: skip
+        if not all(torch.isfinite(weights).all() for weights in encoder.backbone.parameters()):
+            raise InputError(f"model {run.model}: some of its weights are NaN or infinite: give another model")
+        return encoder
+
+    @cached_property
+    def fingerprint(self) -> dict[str, Any]:
+        """What --resume must find unchanged, by name; run.json stores it."""
+        run, encoder = self.run, self.encoder
+        files = {"dev pairs": run.dev, "synonyms": run.synonyms}
+        files |= {"words to keep": run.keep_words, "opposites": run.polarity}
+        return {
+            **run.identity(),
+            "corpus": self.index.fingerprint,
+            "sentences": self.training.n_sentences,
+            "model": weights_digest(encoder.backbone),
+            "model's tokenizer": self._tokenizer_digest,
+            "model's config.json": file_checksum(Path(cast(str, cached_file(run.model, "config.json")))),
+            **{f"model's {name}": value for name, value in dataclasses.asdict(encoder.layout).items()},
+            **{name: file_checksum(Path(file)) if file else None for name, file in files.items()},
+            **({"neighbours": self.neighbours.digest()} if self.neighbours else {}),
+        }
+
+    def find_neighbours(self, device: torch.device) -> Neighbours:
+        """Find the neighbours of --neighbours, or read those that the run's folder has."""
+        fingerprint, rows = self.index.fingerprint, self.training.rows
+        return load_neighbours(self.run, fingerprint, self.tokens, rows, self.encoder, device)
+
+    def plan(self) -> Plan:
+        """The rows of every step."""
+        run, chosen = self.run, self.neighbours
+        rows, nearest = (chosen.rows, chosen.nearest) if chosen else (self.training.rows, None)
+        return Plan(rows, run.batch_size, run.seed, run.epochs, run.max_steps, nearest)
+
+    def batch_maker(self, ranks: Ranks) -> BatchMaker:
+        """What makes the batches of this rank: anchors, positives and, on the steps of --alpha, negatives."""
+        run, tokens = self.run, self.tokens
+        always = {"seed": run.seed, "tokenizer": tokens, "n_jobs": 1}
+        positive: BatchSource | None = None  # a sentence is its own
+        negative: BatchSource | None = None
+        if run.augment not in (None, "none"):
+            offered = {**vars(run), "keep_words": self.kept_words}
+            negative = make_augmentation(run.augment, self.index, offered, **always).token_ids
+        if run.positives != SAME:
+            offered = {"strength": run.positives_strength, "synonyms": run.synonyms or None}
+            made = make_augmentation(run.positives, self.index, offered, **always).token_ids
+            positive = on_share(made, unchanged(tokens), run.positives_share, run.seed)
+        elif run.paraphrases:
+            positive = unchanged(tokens, self.training.n_sentences)
+        negative_views = loss_row(run.loss).negative_views
+        on_gpu = ranks.device.type == "cuda"
+        return BatchMaker(
+            views=Views(unchanged(tokens), positive, negative, run.max_length, run.alpha, negative_views),
+            rank=ranks.rank,
+            world=ranks.world,
+            rows_of_part=run.grad_cache,
+            n_parts=GPU_PARTS if on_gpu else CPU_PARTS,
+            multiple=GPU_MULTIPLE if on_gpu else 1,
+            masking=masking_of(self.tokenizer, run.seed) if run.mlm_weight else None,
+        )
+
+    def scorer(self, device: torch.device) -> Any:
+        """The `PairScorer` of the dev pairs, or None."""
+        if self.dev is None:
+            return None
+        from train.evaluation.model import PairScorer
+
+        limit = self.layout.longest(self.tokenizer, self.encoder.backbone.config)
+        return PairScorer(self.dev, self.tokenizer, limit, device, self.layout.prepared)
+
+    def summary(self, ranks: Ranks) -> dict[str, Any]:
+        """What run.json stores of a run before its first step."""
+        rows, n, n_blank, n_blank_paraphrases = self.training
+        counts = {"sentences": n, "trained_on": len(rows), "blank": n_blank, "blank_paraphrases": n_blank_paraphrases}
+        return {
+            "settings": vars(self.run),
+            "resolved": {"radius": resolve_radius(self.run.radius, self.index.n_terms)},
+            "versions": versions(),
+            "machine": machine(),
+            "ranks": ranks.world,
+            "corpus": {**counts, "terms": self.index.n_terms, "sources": self.index.sources},
+            "resume_fingerprint": self.fingerprint,
+        }
+
+
+def device_of(run: Run) -> Literal["cpu", "cuda"]:
+    """The device of a run; InputError if this machine lacks the GPUs that the options ask for."""
+    device = ("cuda" if torch.cuda.is_available() else "cpu") if run.device == "auto" else run.device
+    if device == "cuda" and run.nproc > torch.cuda.device_count():
+        raise InputError(
+            f"--nproc {run.nproc} is above the {counted(torch.cuda.device_count(), 'GPU')} of this machine: "
+            "give as many ranks as GPUs at most, or --device cpu"
+        )
+    return device
+
+
+def open_index(run: Run) -> Index:
+    """Open the index of a run. Raises InputError if it is damaged, or was made with other options."""
+    index = load_index(run.index, word_tokenizer=run.word_tokenizer)
+    if index.lowercase != run.lowercase:
+        raise InputError(
+            f"--index {run.index}: was made with --{'' if index.lowercase else 'no-'}lowercase: give it here too, or "
+            "name a new folder with --index"
+        )
+    return index
+
+
+def bind_tokenizer(index: Index, tokenizer: Any) -> TokenIds:
+    """Bind a tokenizer to an index on all cores. Batches are made on one, because a training step uses the others."""
+    tokens = TokenIds(index, tokenizer)
+    tokens.threads = RowThreads(1)
+    return tokens
+
+
+def resolve_options(run: Run, config: Any, pooling: str) -> Run:
+    """`run` with a value for every option that was not given or is "auto".
+
+    config: the encoder's; pooling: a name of POOLINGS.
+
+    Raises:
+        InputError: more ranks than GPUs, a length or a compilation that the model or the device does not allow.
+    """
+    device, roberta = device_of(run), "roberta" in config.model_type  # it has another preset than BERT's
+    positions = positions_of(config)
+    if positions and run.max_length > positions:
+        raise InputError(f"--max-length {run.max_length} is above the {positions} positions of the model: shorten it")
+    if run.compile == "graphs" and device == "cpu":
+        raise InputError("--compile graphs needs a GPU, and none is used here: choose off or on")
+    has_half = torch.cuda.is_bf16_supported(False) if device == "cuda" else has_bf16()
+    in_training = POOLINGS[pooling].in_training
+    return dataclasses.replace(
+        run,
+        device=device,
+        compile=run.compile or (COMPILE_ON_GPU if device == "cuda" and not why_eager(run, run.nproc) else "off"),
+        precision=("bf16" if has_half else "fp32") if run.precision == "auto" else run.precision,
+        save_every=run.save_every or run.eval_every * (EVALUATIONS_A_SAVE if device == "cuda" else 1),
+        augment=run.augment or ("una" if loss_row(run.loss).negative_views else "none"),
+        learning_rate=run.learning_rate or (5e-6 if roberta else 3e-5),
+        pooling=in_training,
+        head=head_of(in_training, run.head),
+        schedule=run.schedule or ("constant" if roberta else "linear"),
+        index=run.index or str(Path(run.output) / INDEX),
+    )
+
+
+def check_imports(run: Run) -> None:
+    """Refuse what cannot be imported, and a push that would fail, before hours are spent on the corpus."""
+    if not loss_row(run.loss).negative_views and run.augment not in (None, "none"):
+        raise InputError(f"--loss {run.loss} has no place for negatives: choose --augment none, or another loss")
+    for name in (run.augment, run.positives):
+        if name and ":" in name:
+            load_augmentation(name)
+    make_trackers(run.report_to)
+    if run.positives in WITH_SYNONYMS:
+        open_synonyms(run.synonyms or None)
+    if run.evaluate or run.push_to:
+        from train.launch.finish import check_finish  # imports the evaluation tasks and the hub's client
+
+        check_finish(run)
