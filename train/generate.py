@@ -7,22 +7,88 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from train.config.command import Command
-from train.generation.options import OPTIONS, read_job
+from train.config.command import Command, option, options_of
+from una_fast.errors import InputError
+
+USUAL: dict[str, Any] = {"prefix": "", "beams": 4, "max_length": 128}
+# The models whose texts the paper trains with (appendix, "Paraphrasing" and "Back-translation"), with their authors'
+# settings where these are not the usual ones. The paper does not give its search settings: PEGASUS has those of its
+# page on the hub, and T5, whose page samples, searches with PEGASUS's beams.
+PRESETS: dict[str, dict[str, Any]] = {
+    "pegasus": {"model": ("tuner007/pegasus_paraphrase",), "beams": 10, "max_length": 60},
+    "t5": {"model": ("Vamsi/T5_Paraphrase_Paws",), "prefix": "paraphrase: ", "beams": 10},
+    "opus-mt-fr": {"model": ("Helsinki-NLP/opus-mt-en-fr", "Helsinki-NLP/opus-mt-fr-en")},
+}
+MODELS = {"paraphrase": "a seq2seq model", "back-translation": "two seq2seq models, there and back,"}
+N_MODELS = {"paraphrase": 1, "back-translation": 2}
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is written."""
+
+    kind: str = option(
+        None,
+        choices={"paraphrase": "by one model", "back-translation": "into another language and back, by two models"},
+        required=True,
+        positional=True,
+        metavar="KIND",
+    )
+    """kind of text to write for every sentence"""
+    corpus: tuple[str, ...] = option((), required=True, metavar="FILE")
+    """files of sentences, as training reads them"""
+    column: str = option("text", metavar="NAME")
+    """column of the sentences in a table"""
+    output: str = option("", required=True, metavar="FILE")
+    """file to write, a .txt: line i is made from sentence i; the same command continues a stopped one"""
+    model: tuple[str, ...] = option((), metavar="NAME_OR_FOLDER")
+    """pegasus or t5 for paraphrases, opus-mt-fr for back-translations, which are the paper's models; or seq2seq models
+    by name on the Hugging Face hub or by folder: for back-translations two, there and back"""
+    prefix: str | None = option(None)
+    """text before each sentence, as T5 models need it; default: the preset's, else none"""
+    beams: int | None = option(None, least=1, most=100)
+    """beams of the search; default: the preset's, else 4"""
+    max_length: int | None = option(None, least=3)
+    """tokens of a sentence and of its text; longer ones are truncated; default: the preset's, else 128"""
+    precision: Literal["fp32", "bf16"] = option("fp32")
+    """number format of the weights"""
+    device: str = option("auto")
+    """auto, cpu, cuda or cuda:N"""
+    batch_size: int | None = option(None, least=1)
+    """sentences per batch; default 32, on a GPU 256"""
+
+
+def read_job(values: dict[str, Any]) -> Job:
+    """The job of a command line, from a value for every option, where None stands for the preset's.
+
+    Raises:
+        InputError: too few or too many models, or an output that is not a .txt.
+    """
+    kind, names = values["kind"], values["model"]
+    preset = (PRESETS.get(names[0]) if len(names) == 1 else None) or {"model": names}
+    if len(preset["model"]) != N_MODELS[kind]:
+        known = ", ".join(name for name, row in PRESETS.items() if len(row["model"]) == N_MODELS[kind])
+        given = f"--model {' '.join(names)}" if names else "--model is missing"
+        raise InputError(f"{given}: a {kind} takes {known}, or {MODELS[kind]} by name or folder")
+    if not values["output"].endswith(".txt"):
+        raise InputError(f"--output {values['output']}: plain lines are written: give it a name that ends in .txt")
+    given_values = {name: value for name, value in values.items() if value is not None}
+    return Job(**USUAL | preset | given_values | {"model": preset["model"]})
 
 
 def _run(values: dict[str, Any]) -> int:
     job = read_job(values)
     # imported late: --help and errors of the command line should not wait for torch
-    from train.generation.write import write_output
+    from train.generation import write_output
 
     return write_output(job)
 
 
 ABOUT = "Write a paraphrase or a back-translation of every sentence of a corpus, line by line."
-main = Command("python -m train.generate", ABOUT, OPTIONS, _run, "generate", page="augmentations")
+main = Command("python -m train.generate", ABOUT, options_of(Job), _run, "generate", page="augmentations")
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -138,7 +138,7 @@ def _augmenter(values: dict[str, Any], tokenizer: Any = None) -> Augmenter:
     from una_fast.augment.registry import make_augmentation
 
     index = una_fast.load_index(Path(values["index"]), word_tokenizer=values["word_tokenizer"] or None)
-    return cast("Augmenter", make_augmentation("una", index, {**values, "tokenizer": tokenizer}))
+    return cast("Augmenter", make_augmentation("una", index, values, seed=values["seed"], tokenizer=tokenizer))
 
 
 def _batches(augmenter: Augmenter, values: dict[str, Any], bar: Any) -> Iterator[tuple[range, list[str]]]:

@@ -1,5 +1,6 @@
 """The values of options are the rows of the registries, whose functions are imported when they are first used."""
 
+import inspect
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from support.small_runs import options as small_options
 from train.config.run import make_parser, make_run
 from train.launch.start import Start
 from train.objective.registry import LOSSES, NOISES, loss_row
-from una_fast.augment.registry import AUGMENTATIONS, make_augmentation
+from una_fast.augment.registry import AUGMENTATIONS, load_augmentation, make_augmentation
 from una_fast.errors import InputError
 from una_fast.imports import import_object
 
@@ -35,9 +36,11 @@ class Backwards(WordAugmentation):
         return words[::-1]
 
 class Keywords(WordAugmentation):
-    def __init__(self, index, strength=0.1, **settings):
+    training_options = ("strength",)
+
+    def __init__(self, index, strength=0.1, model="mine", **settings):
         super().__init__(index, **settings)
-        self.strength = strength
+        self.strength, self.model = strength, model
 
     def edit(self, words, draws):
         return words[: max(1, round(self.strength * len(words)))]
@@ -113,6 +116,17 @@ def test_parts_of_ones_own_train(own, tiny_model) -> None:
     assert strength.augment(["a b c d"]) == ["a b"] and strength._settings["seed"] == 3
 
 
+def test_a_class_gets_the_options_that_it_declares_and_no_other(own) -> None:
+    index = una_fast.build_index(["a b c d", "e f"])
+    offered = {"strength": 0.5, "model": "of the run", "beta": 0.1}
+    made = make_augmentation("own_parts:Keywords", index, offered, seed=3)
+    assert (made.strength, made.model) == (0.5, "mine")
+    for name in AUGMENTATIONS:  # what a class declares, its constructor takes
+        maker = load_augmentation(name)
+        declared = getattr(maker, "func", maker).training_options
+        assert {*declared} <= inspect.signature(maker).parameters.keys()
+
+
 def test_a_loss_that_names_the_start_gets_its_embeddings(own) -> None:
     assert [loss_row(f"own_parts:{name}").start for name in ("margin", "alone", "tied")] == [False, False, True]
     views, start = torch.ones(3, 2, 4), torch.zeros(2, 2, 4)
@@ -140,7 +154,7 @@ def test_a_loss_without_negatives_has_none_by_default(own, tiny_model) -> None:
     ({"augment": "own_parts:margin"}, "'own_parts:margin' is not a text augmentation: derive a class"),
     ({"positives": "own_parts:LIMIT"}, "'own_parts:LIMIT' is of type int"),
     ({"loss": "marginal"}, "--loss is 'marginal': choose from pairs, .*, MODULE:FUNCTION"),
-    ({"augment": "eda"}, "--augment is 'eda': choose from una, none, MODULE:CLASS"),
+    ({"augment": "eda"}, "--augment is 'eda': choose from una, near-misses, none, MODULE:CLASS"),
 ])  # fmt: skip
 def test_parts_that_cannot_be_used_are_refused_before_the_corpus_is_read(own, tiny_model, settings, message) -> None:
     with pytest.raises(InputError, match=message):

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -41,9 +41,11 @@ class TextAugmentation(ABC):
     Attributes:
         kept_words: The words that are never replaced. A sentence of only such words has no negative.
         tokens: The sub-words of the index, None without a tokenizer.
+        training_options: The options of `train.ddp` that the constructor takes, as ("beta", "radius").
     """
 
     kept_words = KeptWords()
+    training_options: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, index: Index, *, tokenizer: Any = None, n_jobs: int | None = None, **settings: Any):
         """tokenizer: one of Hugging Face, or the `TokenIds` of one and this index.

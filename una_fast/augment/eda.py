@@ -64,6 +64,8 @@ class EDA(WordAugmentation):
         InputError: a setting out of its range, or no WordNet, or a file of synonyms that cannot be read.
     """
 
+    training_options = ("strength", "synonyms")
+
     @suggests_keywords
     def __init__(
         self,

@@ -93,6 +93,8 @@ class NearMisses(TextAugmentation):
         InputWarning: polarity or number fits hardly any sentence of the corpus, as where its language is not English.
     """
 
+    training_options = ("edits", "polarity")
+
     @suggests_keywords
     def __init__(
         self,

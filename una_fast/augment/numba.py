@@ -169,6 +169,8 @@ class NumbaAugmentation(KernelAugmentation):
             write.
     """
 
+    training_options = ("surface",)
+
     def __init__(
         self,
         index: Index,

@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from una_fast.errors import InputError
@@ -26,8 +27,8 @@ class AugmentationRow:
     """One augmentation: a class whose constructor takes the index, `seed`, `tokenizer` and `n_jobs`.
 
     meaning: what becomes of a sentence, for --help. path: its class, as "module:name". settings: arguments of the class
-    that the name stands for. Of the options of training the class gets those that its constructor names: as a negative
-    of all, as a positive `strength` (--positives-strength, a float or None) and `synonyms` (--synonyms, a path).
+    that the name stands for. The class' attribute `training_options` names the options of training that its constructor
+    also takes.
     """
 
     meaning: str
@@ -52,11 +53,12 @@ AUGMENTATIONS = HARD | POSITIVES
 
 
 def make_augmentation(
-    name: str, index: Index, /, offered: Mapping[str, Any] | None = None, **settings: Any
+    name: str, index: Index, /, offered: Mapping[str, Any] = MappingProxyType({}), **settings: Any
 ) -> TextAugmentation:
     """The augmentation of this name over `index`, as `load_augmentation` finds it.
 
-    offered: options of a program, of which its constructor gets those that it names. settings: further arguments.
+    offered: options of training, of which the constructor gets those that `training_options` of the class names.
+    settings: further arguments.
 
     Raises:
         InputError: an unknown name, or one of `settings` that the constructor does not take.
@@ -67,8 +69,8 @@ def make_augmentation(
         signature.bind_partial(index, **settings)
     except TypeError as error:
         raise InputError(f"{name}: {error}: its constructor takes {', '.join(signature.parameters)}") from None
-    taken = signature.parameters.keys() - {"index"}  # as an option it is the name of a folder
-    return maker(index, **{key: value for key, value in (offered or {}).items() if key in taken} | settings)
+    kind: Any = getattr(maker, "func", maker)  # a partial of a class, if the name stands for some of its arguments
+    return maker(index, **{name: offered[name] for name in kind.training_options if name in offered} | settings)
 
 
 def load_augmentation(name: str) -> Callable[..., TextAugmentation]:

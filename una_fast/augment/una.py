@@ -70,6 +70,10 @@ class Augmenter(KernelAugmentation):
         InputWarning: a `radius` was given whose windows hold more than a tenth of the terms.
     """
 
+    training_options = (
+        "beta", "radius", "select", "replace", "variant", "surface", "keep_punctuation", "keep_words", "same_script",
+    )  # fmt: skip
+
     @suggests_keywords
     def __init__(
         self,

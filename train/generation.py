@@ -1,0 +1,150 @@
+"""Seq2seq models write a line for each sentence of a corpus, by the `generate` of transformers.
+
+OUTPUT.jsonl has the settings in its first line, and a line for each sentence that is done; a later call continues it.
+The text of a sentence does not depend on its batch except by rounding: in fp32 that matters only if the scores of two
+beams agree to about 1e-6, in bf16 to about 1e-2.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import torch
+import xxhash
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+from train.encoder.encoder import weights_digest
+from train.encoder.pretrained import from_pretrained, quiet
+from train.evaluation.model import DTYPES, pick_device
+from train.record.folder import write_file
+from train.record.metrics import Bar
+from train.signals import Stopped, handled, raise_stopped, tell_user
+from una_fast.corpus.source import Reading
+from una_fast.corpus.sources import open_sources
+from una_fast.errors import InputError, counted
+from una_fast.storage.files import lock, one_line
+
+if TYPE_CHECKING:
+    from train.generate import Job
+
+SETTINGS = ("kind", "prefix", "beams", "max_length", "precision")  # that change the text
+CPU_BATCH, GPU_BATCH = 32, 256  # sentences
+
+
+def write_output(job: Job) -> int:
+    """Write the output of a job, or a part of it if a signal comes; return the exit code.
+
+    Raises:
+        InputError: bad input, or OUTPUT or OUTPUT.jsonl of another job. Sentences that are done are kept.
+    """
+    quiet()
+    output, record, device = Path(job.output), Path(f"{job.output}.jsonl"), pick_device(job.device)
+    if output.exists() and not record.exists():
+        raise InputError(f"--output {output}: exists: choose another name")
+    sources = open_sources([Path(name) for name in job.corpus], Reading(job.column))
+    texts = [text for source in sources for block in source.blocks() for text in block]
+    if not texts:
+        raise InputError(f"{', '.join(job.corpus)}: it holds no sentence")
+    digest = xxhash.xxh3_128_hexdigest("\n".join(texts).encode("utf-8", "surrogatepass"))
+    models = [Seq2Seq(name, job, device) for name in job.model]
+    settings = {name: getattr(job, name) for name in SETTINGS}
+    settings |= {"corpus": digest, "models": [model.digest for model in models]}
+    size = job.batch_size or (GPU_BATCH if device.type == "cuda" else CPU_BATCH)
+    with opened(record, settings) as (file, lines):
+        left = sorted(
+            (row for row, text in enumerate(texts) if text.strip() and row not in lines),
+            key=lambda row: len(texts[row]),
+        )
+        try:
+            with closing(Bar(len(lines), len(lines) + len(left), "line", smoothing=0)) as bar, handled(raise_stopped):
+                for rows in (left[start : start + size] for start in range(0, len(left), size)):
+                    batch = [texts[row] for row in rows]
+                    for model in models:
+                        batch = model.write(batch)
+                    lines |= zip(rows, batch, strict=True)
+                    file.write("".join(f"{json.dumps([row, lines[row]])}\n" for row in rows).encode())
+                    file.flush()
+                    bar.update(len(rows))
+        except Stopped as stopped:
+            tell_user(f"stopped by {stopped}: {counted(len(lines), 'line')} kept: the same command continues")
+            return 128 + stopped.number
+    write_file(output, "".join(f"{lines.get(row) or one_line(text)}\n" for row, text in enumerate(texts)))
+    blank, empty = len(texts) - len(lines), [*lines.values()].count("")
+    note = f", {empty:,} copies of their sentence because the model wrote nothing" if empty else ""
+    tell_user(f"{output}: {counted(len(texts), 'line')}, {blank:,} of them blank as in the corpus{note}")
+    return 0
+
+
+@contextmanager
+def opened(path: Path, settings: dict[str, Any]) -> Iterator[tuple[IO[bytes], dict[int, str]]]:
+    """The record of a job, locked for other commands, and the lines that it has, by row of the corpus.
+
+    Raises:
+        InputError: another command writes it, it has other settings, or is something else.
+    """
+    with path.open("a+b") as file:
+        if not lock(file.fileno()):
+            raise InputError(f"{path}: another command writes it: wait for it, or choose another --output")
+        file.seek(0)
+        content = file.read()
+        whole, _, cut = content.rpartition(b"\n")  # a kill may have cut the last line short
+        try:
+            begun, *rows = [json.loads(line) for line in whole.split(b"\n")] if content else [settings]
+            lines = {int(row): str(line) for row, line in rows}
+            different = [name for name in settings if begun[name] != settings[name]]
+        except (ValueError, TypeError, KeyError) as error:
+            raise InputError(f"{path}: was not written by this command: choose another --output") from error
+        if different:
+            name = different[0]
+            raise InputError(
+                f"{path}: {name} was {begun[name]} when it was begun and is {settings[name]} now: give what was given "
+                "then, or choose another --output"
+            )
+        file.truncate(len(content) - len(cut))
+        if not content:
+            file.write(f"{json.dumps(settings)}\n".encode())
+        yield file, lines
+
+
+class Seq2Seq:
+    """A seq2seq model with its tokenizer, on its device. digest: of its weights."""
+
+    def __init__(self, name: str, job: Job, device: torch.device) -> None:
+        """Raises InputError: there is no such model, or it has fewer positions than --max-length."""
+        self._name, self._device, self._job = name, device, job
+        self._tokenizer = from_pretrained("tokenizer", AutoTokenizer, name)
+        self._tokenizer.padding_side = "right"  # positions count from the left
+        network = from_pretrained("weights", AutoModelForSeq2SeqLM, name)
+        positions = getattr(network.config, "max_position_embeddings", None)
+        if positions and (job.max_length or 0) > positions:
+            raise InputError(f"--max-length {job.max_length} is above the {positions} positions of {name}: shorten it")
+        self.digest = weights_digest(network)
+        self._network = network.to(device, DTYPES[job.precision]).eval()
+
+    def write(self, texts: list[str]) -> list[str]:
+        """The line that the model writes for each text; "" for an empty text.
+
+        Raises:
+            InputError: the GPU's memory is too small.
+        """
+        job, prefixed = self._job, [(self._job.prefix or "") + text for text in texts]
+        batch = self._tokenizer(prefixed, truncation=True, max_length=job.max_length, padding=True, return_tensors="pt")
+        inputs = {name: batch[name].to(self._device) for name in ("input_ids", "attention_mask")}  # (B, L)
+        search = {"num_beams": job.beams, "max_new_tokens": job.max_length}
+        # instead of the model's own settings of these names; its start token, forbidden words and penalties stay
+        search |= {"do_sample": False, "num_beam_groups": 1, "num_return_sequences": 1}
+        search |= {"return_dict_in_generate": False, "penalty_alpha": None, "max_time": None}
+        try:
+            with torch.inference_mode():
+                ids = self._network.generate(**inputs, **search)
+        except torch.OutOfMemoryError:
+            raise InputError(
+                f"{self._name}: the GPU's memory does not hold {counted(len(texts), 'sentence')} with {job.beams} "
+                "beams: give a smaller --batch-size, fewer --beams, or --precision bf16"
+            ) from None
+        lines = map(one_line, self._tokenizer.batch_decode(ids, skip_special_tokens=True))
+        return [line if text else "" for text, line in zip(texts, lines, strict=True)]
