@@ -183,7 +183,7 @@ def test_positives_are_the_augmentation_of_that_name(index, tiny_model, synonyms
     maker = start.batch_maker(RANKS)
     rows = np.array([4, 0, 17])
     anchors, positives = maker.views.of(1, 2, rows)
-    texts = make_augmentation(name, index, strength=0.3, seed=7, **with_synonyms).texts(rows, 2)
+    texts = make_augmentation(name, index, {"strength": 0.3, **with_synonyms}, seed=7).texts(rows, 2)
     expected = tokenizer(texts, max_length=16, padding="max_length", truncation=True, return_tensors="pt")
     assert torch.equal(positives["input_ids"], expected["input_ids"])
     assert not torch.equal(positives["input_ids"], anchors["input_ids"])
