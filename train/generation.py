@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import torch
 import xxhash
@@ -28,15 +28,12 @@ from una_fast.corpus.sources import open_sources
 from una_fast.errors import InputError, counted
 from una_fast.storage.files import lock, one_line
 
-if TYPE_CHECKING:
-    from train.generate import Job
-
 SETTINGS = ("kind", "prefix", "beams", "max_length", "precision")  # that change the text
 CPU_BATCH, GPU_BATCH = 32, 256  # sentences
 
 
-def write_output(job: Job) -> int:
-    """Write the output of a job, or a part of it if a signal comes; return the exit code.
+def write_output(job: Any) -> int:
+    """Write the output of a `train.generate.Job`, or a part of it if a signal comes; return the exit code.
 
     Raises:
         InputError: bad input, or OUTPUT or OUTPUT.jsonl of another job. Sentences that are done are kept.
@@ -113,7 +110,7 @@ def opened(path: Path, settings: dict[str, Any]) -> Iterator[tuple[IO[bytes], di
 class Seq2Seq:
     """A seq2seq model with its tokenizer, on its device. digest: of its weights."""
 
-    def __init__(self, name: str, job: Job, device: torch.device) -> None:
+    def __init__(self, name: str, job: Any, device: torch.device) -> None:
         """Raises InputError: there is no such model, or it has fewer positions than --max-length."""
         self._name, self._device, self._job = name, device, job
         self._tokenizer = from_pretrained("tokenizer", AutoTokenizer, name)

@@ -53,14 +53,14 @@ def record_graphs() -> None:
     sys.path.insert(0, str(ROOT / "tests"))
     from pytest import MonkeyPatch
 
-    from bench.training import contenders
     from support import graph_stand_in
     from train.encoder.encoder import SentenceEncoder
+    from train.launch import start
 
-    load, patch = contenders.load_encoder, MonkeyPatch()
+    load, patch = start.load_encoder, MonkeyPatch()
     if not hasattr(torch.cuda.graph, "__wrapped__"):  # not yet
         graph_stand_in.install(patch)
-        patch.setattr(contenders, "load_encoder", lambda *given, **named: load(*given, **{**named, "device": "cuda"}))
+        patch.setattr(start, "load_encoder", lambda *given, **named: load(*given, **{**named, "device": "cuda"}))
         patch.setattr(SentenceEncoder, "_looked_up", lambda encoder, parts: parts)
 
 

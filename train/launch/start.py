@@ -201,8 +201,8 @@ class Start:
         """The initial encoder. Raises InputError if its weights are not finite."""
         run = self.run
         encoder = load_encoder(
-            run.model, run.dropout, run.seed, run.pooling, run.head, run.trust_remote_code, run.device,
-            with_mlm=run.mlm_weight > 0, config=self.config, layout=self.layout,
+            run.model, run.dropout, run.seed, run.pooling, run.head, run.trust_remote_code,
+            device=run.device, with_mlm=run.mlm_weight > 0, config=self.config, layout=self.layout,
         )  # fmt: skip
         if not all(torch.isfinite(weights).all() for weights in encoder.backbone.parameters()):
             raise InputError(f"model {run.model}: some of its weights are NaN or infinite: give another model")
