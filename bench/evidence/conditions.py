@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from train.config.run import NEAR_MISS_SETTINGS, OPTIONS
+from train.config.run import NEAR_MISS_SETTINGS, OPTIONS, PRESETS
 from una_fast.errors import InputError
 
 REFERENCE = "none"  # the variation that every other one is compared with: no hard negatives
@@ -56,6 +56,20 @@ NEAR_MISS: dict[str, Any] = {  # about one word of a sentence replaced; all othe
     "radius": "1%",
     "precision": "fp32",
 }
+RECIPE: dict[str, Any] = {  # `--near-misses`
+    **PRESETS["near_misses"],
+    "max_length": 32,
+    "precision": "fp32",
+}
+CAPTIONS: dict[str, Any] = {  # what NEAR_MISS has in place of RECIPE
+    **{name: NEAR_MISS[name] for name in ("select", "beta", "keep_punctuation", "radius", "learning_rate")},
+    "augment": "una",
+    "margin_least": 0.1,
+    "margin_most": 0.3,
+    "positives": "same",
+    "positives_share": 1.0,
+    "neighbours": False,
+}
 PAIRS: dict[str, Any] = {  # from labelled paraphrases: "none" is in-batch InfoNCE, which others call MNRL
     "batch_size": 32,
     "epochs": 2,
@@ -88,6 +102,9 @@ VARIATIONS: dict[str, dict[str, Any]] = {
     "other sentences": {"augment": f"{CONTROLS}:OtherSentence"},  # as many texts in a step, none of them made by UNA
     "words deleted": {"augment": f"{CONTROLS}:Deleted"},
     "words masked": {"augment": f"{CONTROLS}:Masked"},
+    "near-misses": {"augment": "near-misses"},
+    "one word": {"augment": "near-misses", "edits": "word"},
+    "captions": CAPTIONS,
     "same word class": {"augment": "bench.evidence.word_classes:SameClass"},
     "mined": {"augment": f"{CONTROLS}:Mined"},
     "mined, and una": {"augment": f"{CONTROLS}:MinedAndUna"},
@@ -109,6 +126,8 @@ class Base:
     untrained: the variation "none" is the encoder before training, because the loss has no other term.
     pairs: trained on labelled paraphrases, MRPC's and STS-B's for training, in place of sentences.
     tasks: of `train.evaluate`; near-misses are scored on the images that are not for tuning.
+    half: starts from the packaged MiniLM with its weights rounded to half precision, which travel at half the size.
+    corpus: the file of the sentences in the data folder, all of which are used; "" for those of `corpora`.
     """
 
     title: str
@@ -121,6 +140,8 @@ class Base:
     untrained: bool = False
     tasks: str = "sts"
     pairs: bool = False
+    half: bool = False
+    corpus: str = ""
 
 
 MLM_STEPS = 1600
@@ -135,6 +156,26 @@ BASES = {
         words=(6, 14),
         untrained=True,
         tasks="sts,near-miss",
+    ),
+    "minilm-questions": Base(
+        "the packaged MiniLM, near-misses of questions",
+        "auto",
+        "auto",
+        RECIPE,
+        untrained=True,
+        tasks="sts,near-miss",
+        half=True,
+        corpus="near_miss/pairs/questions.txt",
+    ),
+    "minilm-sentences": Base(
+        "the packaged MiniLM, near-misses of Wikipedia",
+        "auto",
+        "auto",
+        RECIPE,
+        words=(6, 14),
+        untrained=True,
+        tasks="sts,near-miss",
+        half=True,
     ),
     "minilm-pairs": Base(
         "the packaged MiniLM, paraphrases", "auto", "auto", PAIRS, tasks="STSBenchmark,near-miss", pairs=True
@@ -234,6 +275,8 @@ def _parts_of(variation: str) -> tuple[str, list[list[str]]]:
 def _value(option: str, text: str) -> Any:
     if option not in OPTIONS:
         raise ValueError(f"no option {option}")
+    if text in ("true", "false"):
+        return text == "true"
     for kind in (int, float):
         try:
             return kind(text)
@@ -317,6 +360,15 @@ FROM_SCRATCH_ARMS = [(base, arm) for base in ("wiki-lm", "wiki-lm-cls") for arm 
 FROM_SCRATCH_POINTS = list(zip(*(grid(arm, base) for base, arm in FROM_SCRATCH_ARMS), strict=True))
 TUNED_ARMS = tuple(f"{GRID_BASE}: {arm}, {TUNED}" for arm in ARMS)
 WIDER = "batch_size 256, max_steps 400, eval_every 100"  # as many sentences as WIDE
+NEAR = ("near-misses", "one word", "captions")
+NEAR_ABLATIONS = (  # of the recipe, most valuable first
+    *("edits polarity", "edits number", "edits polarity,number,name,swap,word", "edits polarity:1,number:4,name:1"),
+    *("neighbours false", "positives same, positives_share 1.0", "positives_share 1.0", "margin_most 2.0"),
+    *("margin_least 0.2, margin_most 0.5", "margin_least 0.45, margin_most 0.75", "max_steps 320", "max_steps 640"),
+    *("learning_rate 5e-05", "learning_rate 0.0002", "edits polarity:1,number:1", "neighbour_distillation 30.0"),
+    *("similarity_distillation 30.0", "similarity_distillation 30.0, neighbour_distillation 30.0", "batch_size 64"),
+    *("max_steps 320, learning_rate 5e-05", "neighbours_pool 24000", "precision bf16", "dropout 0.0"),
+)
 STAGES = {
     "grid": Stage([one.name for arm in ARMS for one in grid(arm)], SEEDS[:1], scored=False),
     "arms": Stage([*TUNED_ARMS, *(f"{TUNED_ARMS[0]}, {more}" for more in ("max_steps 256", "batch_size 128"))]),
@@ -330,6 +382,7 @@ STAGES = {
     "wide-grid": Stage([one.name for arm in ARMS for one in grid(arm, WIDE)], SEEDS[:1], scored=False),
     "wide": Stage([f"{WIDE}: {arm}, {TUNED_THERE}" for arm in ARMS], FRESH[:3]),
     "classes": Stage([f"{GRID_BASE}: same word class, {TUNED}", "minilm-near: same word class"], FRESH[:3]),
+    "near": Stage([f"minilm-questions: {variation}" for variation in NEAR]),
     "wiki-grid": Stage(  # point by point; larger batches last, where time may be short
         sorted((one.name for point in FROM_SCRATCH_POINTS for one in point), key=lambda name: LARGER_BATCHES in name),
         SEEDS[:1],

