@@ -66,6 +66,13 @@ def test_default_surface(note, size: int, index: Any, tokenizer: Any) -> None:
     note(IDS, size, "una_fast, the default surface, 1 thread", CALLS * BATCH, run, rounds=5)
 
 
+@pytest.mark.parametrize("edits", ["polarity:1,number:4", "name", "word"])
+def test_near_misses(note, size: int, index: Any, tokenizer: Any, edits: str) -> None:
+    near = una_fast.NearMisses(index, edits, tokenizer=tokenizer, n_jobs=1)
+    rows = batches(size, BATCH, 2)
+    note(IDS, size, f"una_fast.NearMisses, {edits}, 1 thread", 2 * BATCH, lambda: run_ids(near, rows), rounds=3)
+
+
 @pytest.mark.parametrize("radius", [10, 100, 1_000, 4_000, 40_000])
 def test_radius(note, size: int, index: Any, tokenizer: Any, radius: int) -> None:
     una = una_fast.Augmenter(index, radius=radius, tokenizer=tokenizer, n_jobs=1, **PAPER)

@@ -47,22 +47,30 @@ class HarmlessEdits(TextAugmentation):
 
     def _texts(self, source: Rows, rows: np.ndarray, key: SampleKey) -> list[str]:
         draws = CounterRNG(self._seed, key.epoch, source.numbers(rows), key.sample_index)
-        bits = zip(*(draws.bits(len(EDITS) + 1, number).tolist() for number in range(3)), strict=True)
+        bits = zip(*(draws.bits(len(EDITS) + 2, number).tolist() for number in range(3)), strict=True)
         return [self._edited(text, *of_row) for text, of_row in zip(source.texts(rows), bits, strict=True)]
 
     def _edited(self, text: str, coins: list[int], places: list[int], options: list[int]) -> str:
-        """The edits are chosen by `coins`: 64 random bits for each of EDITS, and for the one that is made at least."""
+        """The text after its edits: for each of EDITS, for lower case, and for the one that is made at least, the
+        arguments have 64 random bits. Of two edits of the same words the first one is made.
+        """
         sentence = Sentence(text)
         if not sentence.words:
             return text if text.strip() else ""
-        fitting = [k for k, find in enumerate(EDITS) if find(sentence, self._lists)]
-        chosen = [k for k in fitting if coins[k] >> 63]
-        for k in chosen or [fitting[coins[-1] * len(fitting) >> 64]] if fitting else []:
-            if edits := EDITS[k](sentence, self._lists):  # an earlier edit may have taken its place
-                edit = edits[places[k] * len(edits) >> 64]
-                new = edit.options[options[k] * len(edit.options) >> 64]
-                sentence = Sentence(f"{sentence.text[: edit.start]}{new}{sentence.text[edit.stop :]}")
-        return sentence.text
+        found = [find(sentence, self._lists) for find in EDITS]
+        fitting = [k for k, edits in enumerate(found) if edits] + [len(EDITS)] * (text.lower() != text)
+        if not fitting:
+            return text
+        chosen = [k for k in fitting if coins[k] >> 63] or [fitting[coins[-1] * len(fitting) >> 64]]
+        made: list[tuple[Edit, str]] = []
+        for k in chosen:
+            if k < len(EDITS):
+                edit = found[k][places[k] * len(found[k]) >> 64]
+                if all(edit.stop <= other.start or other.stop <= edit.start for other, _ in made):
+                    made.append((edit, edit.options[options[k] * len(edit.options) >> 64]))
+        for edit, new in sorted(made, reverse=True):
+            text = f"{text[: edit.start]}{new}{text[edit.stop :]}"
+        return text.lower() if chosen[-1] == len(EDITS) else text
 
 
 def openings(sentence: Sentence, lists: WordLists) -> list[Edit]:
@@ -129,14 +137,13 @@ def final_marks(sentence: Sentence, lists: WordLists) -> list[Edit]:
     return [Edit(len(text), len(text), ("?" if asks else ".",), "a final mark")]
 
 
-def case(sentence: Sentence, lists: WordLists) -> list[Edit]:
-    """Another case of the first letter, or of all."""
+def first_letter(sentence: Sentence, lists: WordLists) -> list[Edit]:
+    """The first letter in the other case, unless a capital follows it."""
     text = sentence.text
-    first = text if text[:2].isupper() else text[:1].swapcase() + text[1:]
-    options = tuple(dict.fromkeys(option for option in (first, text.lower()) if option != text))
-    return [Edit(0, len(text), options, "another case")] if options else []
+    new = text[:1].swapcase()
+    return [Edit(0, 1, (new,), "another case")] if new != text[:1] and not text[:2].isupper() else []
 
 
 EDITS: tuple[Callable[[Sentence, WordLists], list[Edit]], ...] = (
-    openings, contractions, articles, fillers, final_marks, case,
+    openings, contractions, articles, fillers, final_marks, first_letter,
 )  # fmt: skip

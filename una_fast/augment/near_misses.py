@@ -144,11 +144,13 @@ class NearMisses(TextAugmentation):
         """The edits of a name that fit a sentence whose words have these ids. None: a kernel draws the edit."""
         if name in BY_LISTS:
             return BY_LISTS[name](sentence, self._lists)
+        if name == "word":
+            return None
         seen = ids[ids < self.index.n_terms]
         if name == "swap":
             terms = (self.index.terms[i].lower() for i in seen.tolist())
             return swap_edits(sentence, dict(zip(terms, self.index.idf[seen].tolist(), strict=True)))
-        return None if name in self._kernels and (name == "word" or self._is_name[seen].any()) else []
+        return None if name in self._kernels and self._is_name[seen].any() else []
 
     def _fitting(self, ids: np.ndarray, sentence: Sentence) -> dict[str, list[Edit] | None]:
         found = {name: self._find(name, ids, sentence) for name in self._weights}

@@ -1,0 +1,336 @@
+"""NearMisses: each edit by its exact results, the law of its draws, ids, names, other languages and bad input."""
+
+from __future__ import annotations
+
+import pickle
+import random
+import warnings
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+
+import una_fast
+from support import fuzz
+from support.reference import draw64
+from support.tokenizer_families import FAMILIES, bert_uncased
+from una_fast import InputError, InputWarning, NearMisses
+from una_fast.augment.counter_rng import seed_of
+from una_fast.augment.edits import Sentence, near_numbers, number_edits, polarity_edits, swap_edits
+from una_fast.augment.near_misses import BY_LISTS, EDITS, choose, find_names, parse_edits
+from una_fast.augment.word_lists import read_word_lists
+
+ENGLISH = read_word_lists()
+QUESTIONS = [
+    "How do I turn on dark mode?",
+    "Can I pay with 2 cards in March?",
+    "Is it safe to drink water after 9 pm?",
+    "What is the capital of Peru?",
+    "Why does my phone stop after 3 hours?",
+    "I can't open the 2nd file from Lima.",
+    "People in Lima do not like cold soup.",
+    "Where do people in Peru buy 12 eggs?",
+]
+
+
+def results(text: str, find=polarity_edits) -> set[str]:
+    """All texts that the edits of a sentence make."""
+    edits = find(Sentence(text), ENGLISH)
+    return {f"{text[: edit.start]}{new}{text[edit.stop :]}" for edit in edits for new in edit.options}
+
+
+POLARITY = {
+    # opposites, in the case of the word
+    "Is it a GOOD phone": {"Is it a BAD phone", "Is it not a GOOD phone", "Isn't it a GOOD phone"},
+    "Best way": {"Worst way"},
+    "How do I turn on dark mode?": {
+        "How do I turn off dark mode?",
+        "How do I not turn on dark mode?",
+        "How don't I turn on dark mode?",
+    },
+    "a book on cats": set(),
+    "more than 3 cats": set(),
+    "the good and the bad": set(),  # both are there
+    "Courtney Love sings": set(),  # a name
+    # negations that are inserted
+    "Can I turn it": {"Can I not turn it", "Can't I turn it"},
+    "Does the sun shine": {"Doesn't the sun shine"},
+    "the cats should sleep": {"the cats shouldn't sleep", "the cats should not sleep"},
+    "Why am I": set(),
+    "What is a cat": set(),
+    "I have a cat": set(),
+    "I have eaten": {"I haven't eaten", "I have not eaten"},
+    "what I do": set(),
+    "free will and a can": set(),
+    "the way to stay": {"the way not to stay", "the way to not stay"},
+    "the way to the sea": set(),
+    "Turn around": {"Don't turn around", "Do not turn around"},
+    "Turn around?": set(),
+    # negations that are removed
+    "I can't see": {"I can see"},
+    "CAN\u2019T WE": {"CAN WE"},
+    "I dont eat": {"I do eat"},
+    "I cannot see": {"I can see"},
+    "we do not eat": {"we do eat"},
+    "we no longer eat": {"we eat"},
+    "we eat, or not": set(),
+    "not only cats": set(),
+    "(not) cats": set(),
+}
+
+
+@pytest.mark.parametrize("text", POLARITY)
+def test_polarity_edits(text):
+    assert results(text) == POLARITY[text]
+
+
+NUMBERS = {
+    "12": {"6", "7", "8", "9", "10", "11", "13", "14", "15", "16", "17", "18"},
+    "1": {"2", "3", "4", "5", "6"},
+    "0": {"1", "2", "3", "4", "5"},
+    "500": {"100", "200", "300", "400", "600", "700", "800", "900", "1000"},
+    "100": {"50", "60", "70", "80", "90", "110", "120", "130", "140", "150"},
+    "2016": {str(year) for year in range(2007, 2026)} - {"2016"},
+    "1,000": {"1,100", "1,200", "1,300", "1,400", "1,500"},
+    "1.3": {"0.7", "0.8", "0.9", "1.0", "1.1", "1.2", "1.4", "1.5", "1.6", "1.7", "1.8", "1.9"},
+    "007": {"002", "003", "004", "005", "006", "008", "009", "010", "011", "012"},
+    "\u0663": {"\u0661", "\u0662", "\u0664", "\u0665", "\u0666", "\u0667", "\u0668"},  # Arabic digits
+    "1" * 16: set(),
+}
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_other_numbers_are_near_and_written_like_it(number):
+    assert set(near_numbers(number)) == NUMBERS[number]
+
+
+IN_TEXT = {
+    "at 12 am": {f"at {hour} am" for hour in range(6, 12)},
+    "95 %": {f"{n} %" for n in range(48, 143)} - {"95 %"},
+    "95%": {f"{n}%" for n in range(48, 101)} - {"95%"},
+    "the 1st": {"the 2nd", "the 3rd", "the 4th", "the 5th", "the 6th"},
+    "the 11TH": {f"the {n}" for n in ("6TH", "7TH", "8TH", "9TH", "10TH", "12TH", "13TH", "14TH", "15TH", "16TH")},
+    "10:30": {f"{n}:30" for n in range(5, 16)} - {"10:30"},
+    "b2b and a@b1.com, http://x.org/1": set(),
+    "4.0.2": {f"{a}.{b}.{c}" for a, b, c in [*((n, 0, 2) for n in range(1, 10)), *((4, n, 2) for n in range(1, 6))]}
+    - {"4.0.2"}
+    | {f"4.0.{n}" for n in (1, 3, 4, 5, 6, 7)},
+    "Two cats": {f"{n} cats" for n in "Three Four Five Six Seven Eight Nine Ten Eleven Twelve".split()},
+    "no one": set(),
+    "May I": set(),
+    "may 5": {f"{month} 5" for month in ENGLISH.classes["may"]} | {f"may {n}" for n in range(1, 11)} - {"may 5"},
+    "in May": {f"in {month.capitalize()}" for month in ENGLISH.classes["may"]},
+    "every minute": {"every hour", "every day"},
+    "minute": set(),
+    "my second cat": {f"my {n} cat" for n in ENGLISH.classes["second"]},
+    "a second, first of all": set(),
+    "the Day After": set(),
+    "5 years": {"5 days", "5 weeks", "5 months"} | {f"{n} years" for n in range(1, 11)} - {"5 years"},
+}
+
+
+@pytest.mark.parametrize("text", IN_TEXT)
+def test_number_edits(text):
+    assert results(text, number_edits) == IN_TEXT[text]
+
+
+def test_important_words_change_places():
+    scores = {"does": 0.1, "kayla": 3.0, "really": 1.0, "like": 2.0, "mary": 3.1}
+    sentence = Sentence("Does Kayla really like Mary?")
+    assert [edit.options for edit in swap_edits(sentence, scores)] == [("Mary really like Kayla",)]
+    (edit,) = swap_edits(Sentence("Cats of Lima"), {"cats": 2.0, "of": 0.0, "lima": 2.0})
+    assert (edit.start, edit.stop, edit.options) == (0, 12, ("Lima of cats",))
+    assert swap_edits(Sentence("the of"), {"the": 1.0, "of": 1.0}) == swap_edits(Sentence(""), {}) == []
+
+
+def test_names_have_a_capital_in_most_places_inside_sentences():
+    index = una_fast.build_index(["In Lima I saw Ann.", "Is Lima old, Ann's old", "the old lima bean; An old man"])
+    assert {index.terms[i] for i in np.flatnonzero(find_names(index))} == {"lima", "ann", "an"}
+    cased = una_fast.build_index(["In Lima and lima and Lima"], lowercase=False)
+    assert {cased.terms[i] for i in np.flatnonzero(find_names(cased))} == {"Lima"}
+
+
+@pytest.fixture(scope="module")
+def index():
+    return una_fast.build_index(QUESTIONS * 40)
+
+
+def test_a_name_becomes_another_one(index):
+    near = NearMisses(index, "name")
+    for row, text in enumerate(near.texts(range(8))):
+        expected = {QUESTIONS[row].replace("Lima", "Peru"), QUESTIONS[row].replace("Peru", "Lima")} - {QUESTIONS[row]}
+        assert text in expected if expected else text != QUESTIONS[row]
+    assert near.augment(["in Zorg and Lima"]) == ["in Zorg and Peru"]  # an unseen word is not known to be a name
+    none = NearMisses(una_fast.build_index(["no names at all", "none"]), "name")
+    assert none.explain("no names at all").edit == "word"
+
+
+def test_the_draws_follow_the_plain_law(index):
+    """Of the edits that fit one by weight, of its places and then of its options one uniformly."""
+    near, seed = NearMisses(index, "polarity:1,number:4", seed=5), seed_of("near-misses", 5)
+    for epoch in range(3):
+        for row, text in enumerate(near.texts(range(8), epoch)):
+            bits = [draw64(seed, epoch, row, position, 0) for position in range(3)]
+            edits = {name: BY_LISTS[name](Sentence(QUESTIONS[row]), ENGLISH) for name in ("polarity", "number")}
+            weights = {name: {"polarity": 1, "number": 4}[name] for name in edits if edits[name]}
+            if not weights:
+                assert len(text.split()) == len(QUESTIONS[row].split()) and text != QUESTIONS[row]
+                continue
+            place, names = (bits[0] >> 11) / 2**53 * sum(weights.values()), [*weights]
+            name = names[0] if place < weights[names[0]] else names[-1]
+            edit = edits[name][bits[1] * len(edits[name]) >> 64]
+            new = edit.options[bits[2] * len(edit.options) >> 64]
+            assert text == QUESTIONS[row][: edit.start] + new + QUESTIONS[row][edit.stop :]
+
+
+def test_edits_are_made_by_their_weights(index):
+    near = NearMisses(index, "polarity:1,number:4")
+    made = Counter(near.explain(QUESTIONS[2], epoch).edit for epoch in range(400))
+    assert set(made) == {"polarity", "number"}
+    assert abs(made["number"] - 320) < 4 * 8  # 4 standard deviations
+    everything = NearMisses(index, "word,swap,name,number,polarity")
+    made = Counter(everything.explain(QUESTIONS[7], epoch).edit for epoch in range(500))
+    assert set(made) == set(EDITS) and all(abs(n - 100) < 4 * 9 for n in made.values())
+    assert choose({"a": 1.0, "b": 3.0}, 0) == "a" and choose({"a": 1.0, "b": 3.0}, 2**62 + 2**11) == "b"
+    assert choose({"a": 1.0, "b": 3.0}, 2**64 - 1) == "b"
+
+
+def test_explain_says_which_edit_where_and_why(index):
+    near = NearMisses(index)
+    told = near.explain("How do I reset 2 phones", 1)
+    assert told.result == told.sentence[: told.place] + told.new + told.sentence[told.place + len(told.old) :]
+    assert told.fitting == ["polarity", "number"] and told.why and told.edit in str(told)
+    word = near.explain("What is the capital of Peru?")
+    assert (word.edit, word.why) == ("word", "the most important word of the sentence")
+    assert word.result == word.sentence[: word.place] + word.new + word.sentence[word.place + len(word.old) :]
+    assert near.explain("?!").edit == "" and near.explain("?!").result == "?!"
+    assert told.to_dict()["edit"] == told.edit
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_ids_are_the_tokenizers_for_every_family(index, family):
+    texts = [
+        *QUESTIONS,
+        "",
+        " not  this",
+        "don't",
+        "Turn on 5",
+        "? not",
+        "Not this",
+        "x" * 99 + " is 5",
+        "a\u00a0can not",
+    ]
+    index, tokenizer = una_fast.build_index(texts), FAMILIES[family]()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = (
+            NearMisses(index, ",".join(EDITS), tokenizer=tokenizer),
+            una_fast.HarmlessEdits(index, tokenizer=tokenizer),
+        )
+    for augmentation in made:
+        for epoch, length in ((0, 32), (1, 8), (2, 128)):
+            found = augmentation.token_ids(range(len(texts)), epoch, length)
+            assert fuzz.compare(tokenizer, augmentation.texts(range(len(texts)), epoch), found, length) == []
+
+
+WORDS = (
+    "Turn on the light not can't don't I can never 5 12, 2016. 1st what's The a is it safe to go? two first May".split()
+)
+
+
+def fuzzed_line(draw: random.Random) -> str:
+    words = [draw.choice(WORDS) for _ in range(draw.randrange(1, 6))]
+    words.insert(draw.randrange(len(words)), fuzz.text(draw))
+    return draw.choice([" "] * 9 + ["  "]).join(words)
+
+
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 100))])
+def test_ids_of_random_tokenizers_and_texts(seed):
+    draw = random.Random(seed)
+    tokenizer, edits = fuzz.tokenizer(draw), draw.choice(["polarity,number:3", ",".join(EDITS), "swap"])
+    index = una_fast.build_index([*(fuzzed_line(draw) for _ in range(150)), "", "not"], lowercase=draw.random() < 0.8)
+    made = NearMisses(index, edits, tokenizer=tokenizer), una_fast.HarmlessEdits(index, tokenizer=tokenizer)
+    for augmentation in made:
+        length = draw.choice([8, 12, 40, 200])
+        texts, found = augmentation.texts(range(152)), augmentation.token_ids(range(152), max_length=length)
+        assert fuzz.compare(tokenizer, texts, found, length) == []
+
+
+def test_threads_and_processes_make_the_same(index):
+    near = NearMisses(index, tokenizer=bert_uncased(), n_jobs=2)
+    expected = [near.token_ids(range(320), epoch)["input_ids"] for epoch in range(8)]
+    copy = pickle.loads(pickle.dumps(near))
+    with ThreadPoolExecutor(4) as pool:
+        found = pool.map(lambda epoch: copy.token_ids(range(320), epoch)["input_ids"], range(8))
+    assert all(map(torch.equal, found, expected))
+
+
+GERMAN = "an, aus\nimmer\tnie\nnicht\n"
+
+
+def test_another_language_by_a_file_of_your_own(tmp_path):
+    lines = ["Das Licht ist immer an.", "Ich mag das nicht.", "Er kommt um 9 Uhr nicht an"] * 20
+    index = una_fast.build_index(lines)
+    with pytest.warns(InputWarning, match="polarity fits 0 of 60 sentences.*lists are English: give polarity=FILE"):
+        NearMisses(index, "polarity")
+    (tmp_path / "german.txt").write_text(GERMAN, encoding="utf-8")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        near = NearMisses(index, "polarity", polarity=tmp_path / "german.txt")
+    made = [{near.texts([row], epoch)[0] for epoch in range(20)} for row in range(3)]
+    assert made[0] == {"Das Licht ist nie an.", "Das Licht ist immer aus."}
+    assert made[1] == {"Ich mag das."}
+    assert made[2] == {"Er kommt um 9 Uhr an", "Er kommt um 9 Uhr nicht aus"}
+    assert near.explain("Der Hund schläft").edit == "word"
+
+
+def test_without_lists_a_row_gets_word_and_digits_still_change():
+    index = una_fast.build_index(["私 は 3 時 に 行く", "彼 は 来る"] * 20, word_tokenizer="whitespace")
+    with pytest.warns(InputWarning, match="polarity fits 0 of 40 sentences"):
+        near = NearMisses(index)
+    assert {near.explain("私 は 3 時 に 行く", epoch).edit for epoch in range(5)} == {"number"}
+    assert near.explain("彼 は 来る").edit == "word"
+
+
+def test_bad_input_is_answered_with_what_to_do(index, tmp_path):
+    for edits, message in (
+        ("polarty", r"no edit is called 'polarty': did you mean polarity\?"),
+        ("zzz", "choose from polarity, number, name, swap, word"),
+        ("", "no edit is called ''"),
+        ("number:x", "the weight of number is 'x': give a number above 0"),
+        ("number:0", "the weight of number is '0'"),
+        ("number:inf", "the weight of number is 'inf'"),
+    ):
+        with pytest.raises(InputError, match=message):
+            NearMisses(index, edits)
+    assert parse_edits(" number : 2 , polarity") == {"polarity": 1.0, "number": 2.0}
+    with pytest.raises(InputError, match="NearMisses has no argument 'edit': did you mean edits"):
+        NearMisses(index, edit="number")
+    path = tmp_path / "words.txt"
+    for text, message in (
+        ("a, b, c", "line 1: 'a, b, c' is no line of .opposites.: .* give two different words"),
+        ("on off\nbad, bad", "line 2: 'bad, bad' is no line"),
+        ("[opposite]", r"line 1: no section is called \[opposite\]: did you mean opposites"),
+        ("[auxiliaries]\nis", "line 2: 'is' is no line of .auxiliaries."),
+    ):
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(InputError, match=message):
+            NearMisses(index, polarity=path)
+    with pytest.raises(InputError, match="polarity: nowhere.txt: No such file"):
+        NearMisses(index, polarity="nowhere.txt")
+
+
+def test_the_draws_of_a_seed_are_fixed(index):
+    """Fixed values: if they change, so do the negatives of every run."""
+    assert NearMisses(index, "polarity:1,number:4,word:1").texts(range(8), 1) == [
+        "How do I turn off dark mode?",
+        "Can I pay with 2 cards in June?",
+        "Is eggs safe to drink water after 9 pm?",
+        "Capital is the capital of Peru?",
+        "Why does my phone stop before 3 hours?",
+        "I pm n't open the 2nd file from Lima.",
+        "People in Lima do hours like cold soup.",
+        "Where do people in Peru buy 11 eggs?",
+    ]
