@@ -94,20 +94,23 @@ def missing() -> list[str]:
 def bits(options: argparse.Namespace, folder: Path, note: Note) -> None:
     """Losses and weights of eager steps, of eager steps again, and of graphs, twice."""
     bench, n_steps = bench_of(options, folder), 17
-    for name, settings in {
-        "bf16": {"precision": "bf16"},
-        "fp16, clipped": {"precision": "fp16", "max_grad_norm": 0.1},
-        "fp32": {"precision": "fp32"},
-        "bf16, no dropout": {"precision": "bf16", "dropout": 0.0},
-    }.items():
-        runs = {}
-        for way in ("off", "off again", "graphs", "graphs again"):
-            if name != "bf16" and way == "graphs again":
-                continue
+    clipped = {"precision": "fp16", "max_grad_norm": 0.1}
+    cases: list[tuple[str, dict[str, Any], list[str]]] = [
+        ("bf16", {"precision": "bf16"}, ["off", "graphs", "graphs again", "off again"]),
+        ("fp16, clipped", clipped, ["off", "graphs"]),
+        ("bf16, no dropout", {"precision": "bf16", "dropout": 0.0}, ["off", "graphs"]),
+    ]
+    equal = False
+    for name, settings, ways in cases:
+        if equal and "no dropout" in name:  # only to find out why bits differ
+            continue
+        found, runs = {}, {}
+        for way in ways:
             runs[way] = steps_of(bench, way.split()[0], n_steps, **settings)
-            gc.collect()
+            found[way] = compared(runs[way], runs["off"])
+            note(**{name: found})
             release()
-        note(**{name: {way: compared(run, runs["off"]) for way, run in runs.items()}})
+        equal = not any(way["other_weights"] for way in found.values())
 
 
 def steps_of(bench: Bench, compile: str, n_steps: int, **settings: Any) -> dict[str, Any]:
@@ -209,7 +212,7 @@ def batch_64(options: argparse.Namespace, folder: Path, note: Note) -> None:
     """Steps at batch 64 and what they consist of."""
     bench = bench_of(options, folder)
     ways = [(f"{precision}, {compile}", {"precision": precision, "compile": compile})
-            for precision, compile in (("bf16", "off"), ("bf16", "graphs"), ("fp32", "graphs"))]  # fmt: skip
+            for precision, compile in (("bf16", "off"), ("bf16", "graphs"))]  # fmt: skip
     for (name, _), contender in zip(ways, variants(bench, note, ways), strict=False):
         if "bf16" in name:
             note(**{f"profile {name}": profiled(contender, options.small)})
@@ -222,7 +225,7 @@ def batch_512(options: argparse.Namespace, folder: Path, note: Note) -> None:
             for parts in (1, 2, 4)]  # fmt: skip
     ways += [("off, 1 parts", {"precision": "bf16", "n_parts": 1})]
     note(padding={parts: padding(bench, parts) for parts in (1, 2, 4)})
-    for (name, _), contender in zip(ways, variants(bench, note, ways, plain=12, negatives=3), strict=False):
+    for (name, _), contender in zip(ways, variants(bench, note, ways, rounds=2, plain=10, negatives=2), strict=False):
         if name == "graphs, 1 parts":
             note(**{f"profile {name}": profiled(contender, options.small, 3)})
 
@@ -245,7 +248,7 @@ def compiled(options: argparse.Namespace, folder: Path, note: Note) -> None:
                 ("512, compiled and graphs, 4 parts", {**both, "n_parts": 4})]),
     ):  # fmt: skip
         bench = bench_of(options, folder, 512) if large else bench
-        for (name, _), contender in zip(ways, variants(bench, note, ways, plain=12, negatives=3), strict=False):
+        for (name, _), contender in zip(ways, variants(bench, note, ways, rounds=2, negatives=2), strict=False):
             if name == "64, compiled and graphs":
                 note(**{f"profile {name}": profiled(contender, options.small)})
 

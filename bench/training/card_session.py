@@ -71,7 +71,7 @@ def build_kernels() -> dict[str, Any]:
     begun = time.monotonic()
     build = subprocess.Popen(
         [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"], cwd=ROOT, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     for name in IMPORTS:
         __import__(name)

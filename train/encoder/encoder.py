@@ -167,7 +167,10 @@ class SentenceEncoder(nn.Module):
 
     def _output(self, part: dict[str, Any]) -> Any:
         if self.ready_mask:
-            part = {**part, "attention_mask": attention_bias(part["attention_mask"])}  # (B', 1, 1, L)
+            part = {
+                **part,
+                "attention_mask": attention_bias(part["attention_mask"], self.words.weight.dtype),
+            }  # (B', 1, 1, L)
         return self.backbone(**part)
 
     def set_compiled(self, compiled: bool) -> None:
@@ -275,13 +278,13 @@ def _freeze_unused(encoder: SentenceEncoder) -> None:
     encoder.zero_grad()
 
 
-def attention_bias(mask: Tensor) -> Tensor:
+def attention_bias(mask: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
     """What attention adds to its scores for a mask int64 (B', L): 0 for tokens, -inf for padding, (B', 1, 1, L).
 
-    In the dtype of attention's products, because every layer would convert a boolean mask, or a bias of another dtype.
+    In autocast's dtype, or else in that of the weights: every layer would convert a boolean mask or another dtype.
     """
     kind = mask.device.type
-    dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else torch.float32
+    dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else dtype
     return mask.new_zeros(mask.shape, dtype=dtype).masked_fill_(mask == 0, -torch.inf)[:, None, None]
 
 
