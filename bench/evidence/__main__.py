@@ -2,7 +2,7 @@
 
 Trains every condition with every seed on the same sentences in the same order and scores it on the seven STS tasks; the
 arms that are compared first are tuned on STS-B dev alone. Each finished run is written into results/evidence.json at
-once, and a command that was stopped goes on. The tables and charts of docs/will-it-help.md are made from that file.
+once, and a command that was stopped goes on. The page docs/will-it-help.md and its appendix show that file.
 """
 
 from __future__ import annotations
@@ -14,19 +14,16 @@ import sys
 from pathlib import Path
 
 from bench.evidence.bases import checked_base, digest
-from bench.evidence.chart import draw, draw_scale
-from bench.evidence.conditions import STAGES, WIDE, Condition, Stage, find_conditions
+from bench.evidence.chart import draw
+from bench.evidence.conditions import BASES, STAGES, Condition, Stage, find_conditions
 from bench.evidence.corpora import corpus_of
 from bench.evidence.page import (
     Evidence,
-    Pair,
     base_table,
-    difference,
     every_pair,
-    grid_table,
     pair_table,
     pairs_of,
-    scale_pairs,
+    run_table,
     step_pairs,
     task_table,
 )
@@ -42,7 +39,7 @@ from bench.evidence.results import (
     read_evidence,
 )
 from bench.evidence.runs import Workplace, machine_of, result_of, run_all, scores_before
-from bench.report import README, write_between_marks
+from bench.report import write_between_marks
 from train.config.command import run_command
 from train.record.folder import is_own, output_folder
 from una_fast.errors import InputError
@@ -50,7 +47,14 @@ from una_fast.errors import InputError
 COMMAND = "bench.evidence"
 PAGE = Path(__file__).parents[2] / "docs" / "will-it-help.md"
 NEAR_MISS_PAGE = PAGE.with_name("near-misses.md")
-CHART, SCALE_CHART = "images/will-it-help.svg", "images/sentences.svg"  # beside the page
+APPENDIX = PAGE.parent / "appendix" / "evidence.md"
+ABOUT_APPENDIX = """# All runs of "Will it help me?"
+
+`python -m bench.evidence` writes this page from `bench/results/evidence.json`, which has the scores of every run.
+[Will it help me?](../will-it-help.md) explains the settings. Scores are multiplied by 100. Differences are paired by
+seed; intervals are Student's t; p is of the paired t-test. Holm's correction covers the comparisons of one table. The
+STS-B dev score of a seed is the best one of its training."""
+CHART = "images/will-it-help.svg"  # next to the page
 NEAR_MISSES, NEAR_NONE, NEAR_RANDOM = find_conditions(
     "minilm-near: una; minilm-near: none; minilm-near: una, replacements at random"
 )
@@ -117,45 +121,27 @@ def carry_out_all(stages: list[Stage], options: argparse.Namespace, saved: Path 
 
 
 def write_pages(content: Evidence) -> None:
-    """Put tables and chart of evidence.json into the pages and the first rows into README, and print the tables."""
+    """Put tables and chart of evidence.json into the pages, write the appendix, and print the first table."""
     pairs = pairs_of(content)
-    parts = [pair_table(content, pairs, "you start from")]
-    if pairs:
-        draw(content, pairs, PAGE.parent / CHART)
-        shown, condition, reference = pairs[0]
-        parts.insert(0, f"![Difference of each pair with its interval and seeds]({CHART})")
-        parts += [f"By task, {shown}:", task_table(content, condition, reference)]
-        rows = [pair for pair in pairs if pair[1].base != NEAR_MISSES.base and n_seeds(content, pair) > 2]
-        write_between_marks(README, [pair_table(content, rows, "you start from")], "evidence")
-    if steps := step_pairs(content):
-        parts += ["UNA against what takes the place of its steps:", pair_table(content, steps, "against")]
-    if len(scale := scale_pairs(content)) > 1:
-        drawn = [one for one in scale if one[0].endswith(" sentences")]
-        draw_scale(content, drawn, PAGE.parent / SCALE_CHART)
-        parts += ["By number of sentences, both arms tuned at 8,192:", pair_table(content, scale, "sentences")]
-        parts += [f"![Difference over the number of sentences]({SCALE_CHART})"]
-        with_interval = [one for one in drawn if n_seeds(content, one) > 1]
-        shown, condition, reference = [*drawn[:1], *with_interval][-1]
-        parts += [f"By task, {shown}, near-misses too:", task_table(content, condition, reference)]
-    parts += ["The grid, one seed, which chooses the settings of the tuned arms:", grid_table(content)]
-    if wide := grid_table(content, WIDE):
-        parts += [f"The grids of {Condition(WIDE, 'none').n_sentences():,} sentences, one seed:", wide]
-    parts += ["All that was measured, against none:", pair_table(content, every_pair(content), "encoder; setting")]
+    first = pair_table(content, pairs, brief=True)
+    draw(content, pairs, PAGE.parent / CHART)
+    write_between_marks(PAGE, [f"![Difference of each pair with its interval and seeds]({CHART})", first])
+    parts = [ABOUT_APPENDIX, "## Every setting against none", pair_table(content, every_pair(content))]
+    parts += ["## What takes the place of UNA's steps", pair_table(content, step_pairs(content))]
+    for shown, condition, reference in pairs:
+        name = f"{BASES[condition.base].title}, {condition.n_sentences():,} sentences: {shown}"
+        parts += [f"## By task: {name}", task_table(content, condition, reference)]
+    parts += ["## All runs", run_table(content)]
     parts += [f"Failed: {name}: {reason}." for name, reason in content["failed"].items()]
+    APPENDIX.parent.mkdir(exist_ok=True)
+    APPENDIX.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     if NEAR_MISSES.name in content["conditions"]:
         near = [task_table(content, NEAR_MISSES, reference) for reference in (NEAR_NONE, NEAR_RANDOM)]
         near.insert(1, "Against any word of the corpus in the replacement's place:")
         write_between_marks(NEAR_MISS_PAGE, near, "training")
     if PAIRED in content["bases"]:
         write_between_marks(NEAR_MISS_PAGE, [base_table(content, PAIRED, PAIRED_TASKS)], "pairs")
-    print("\n\n".join(parts))
-    write_between_marks(PAGE, parts)
-
-
-def n_seeds(content: Evidence, pair: Pair) -> int:
-    """How many seeds a pair shares."""
-    found = difference(content, *pair[1:])
-    return found.n if found else 0
+    print(first)
 
 
 def chosen_stages(options: argparse.Namespace) -> list[Stage]:

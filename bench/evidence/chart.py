@@ -1,4 +1,4 @@
-"""evidence.json -> the charts of docs/will-it-help.md: differences with their intervals and their seeds."""
+"""evidence.json -> the chart of docs/will-it-help.md: differences with their intervals and their seeds."""
 
 from __future__ import annotations
 
@@ -9,44 +9,32 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from bench.evidence.conditions import BASES
 from bench.evidence.page import Evidence, Pair, difference, seed_scores
 
-SEED, MEAN = "#767676", "#3f51b5"
+COLOURS = ("#3f51b5", "#c2571a", "#00796b", "#8e24aa", "#616161")  # of the bases
 FIXED = {"svg.hashsalt": "una_fast", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 9}
 
 
 def draw(content: Evidence, pairs: Sequence[Pair], path: Path) -> None:
     """Write an SVG of the pairs, the first one on top. The same results give the same bytes."""
+    bases = [*dict.fromkeys(BASES[condition.base].title for _, condition, _ in pairs)]
     with mpl.rc_context(FIXED):
-        figure = Figure(figsize=(9, 1.1 + 0.42 * len(pairs)), layout="constrained")
-        axes = figure.subplots()
-        for row, pair in enumerate(reversed(pairs)):
-            each, (low, mean, high) = differences(content, pair)
-            axes.scatter(each, [row] * len(each), s=12, color=SEED, zorder=2)
-            axes.plot([low, high], [row, row], color=MEAN, linewidth=6, alpha=0.35)
-            axes.plot([mean], [row], "|", color=MEAN, markersize=13, markeredgewidth=2)
+        figure = Figure(figsize=(9, 1.6 + 0.3 * len(pairs)), layout="constrained")
+        axes, names = figure.subplots(), []
+        for row, (shown, condition, reference) in enumerate(reversed(pairs)):
+            base = BASES[condition.base].title
+            colour = COLOURS[bases.index(base) % len(COLOURS)]
+            each, (low, mean, high) = differences(content, (shown, condition, reference))
+            axes.scatter(each, [row] * len(each), s=12, color=colour, zorder=2)
+            label = None if base in axes.get_legend_handles_labels()[1] else base
+            axes.plot([low, high], [row, row], color=colour, linewidth=6, alpha=0.35, label=label)
+            axes.plot([mean], [row], "|", color=colour, markersize=13, markeredgewidth=2)
+            names.append(f"{shown} ({condition.n_sentences():,})")
         axes.axvline(0, color="black", linewidth=0.8)
-        axes.set_yticks(range(len(pairs)), [shown for shown, *_ in reversed(pairs)])
-        axes.set(title="with UNA minus without", xlabel="STS average x 100; dots: seeds, bar: 95 % interval")
-        save(figure, path)
-
-
-def draw_scale(content: Evidence, pairs: Sequence[Pair], path: Path) -> None:
-    """Write an SVG of the difference over the number of sentences, on a logarithmic axis."""
-    with mpl.rc_context(FIXED):
-        figure = Figure(figsize=(6, 3.2), layout="constrained")
-        axes = figure.subplots()
-        for pair in pairs:
-            n = pair[1].n_sentences()
-            each, (low, mean, high) = differences(content, pair)
-            axes.scatter([n] * len(each), each, s=12, color=SEED, zorder=2)
-            axes.plot([n, n], [low, high], color=MEAN, linewidth=6, alpha=0.35)
-            axes.plot([n], [mean], "_", color=MEAN, markersize=13, markeredgewidth=2)
-        axes.axhline(0, color="black", linewidth=0.8)
-        axes.set_xscale("log")
-        axes.set_xticks([pair[1].n_sentences() for pair in pairs], [pair[0].split()[0] for pair in pairs], minor=False)
-        axes.minorticks_off()
-        axes.set(xlabel="sentences", ylabel="with UNA minus without,\nSTS average x 100")
+        axes.set_yticks(range(len(pairs)), names)
+        axes.set(title="with minus without", xlabel="STS average x 100; dots: seeds, bar: 95% interval; (sentences)")
+        figure.legend(loc="outside lower center", ncols=2, reverse=True)
         save(figure, path)
 
 

@@ -144,7 +144,7 @@ class Base:
     corpus: str = ""
 
 
-MLM_STEPS = 1600
+MLM_STEPS, AGAIN = 1600, "MiniLM, made a language model again"
 BASES = {
     "minilm-cls": Base("the packaged MiniLM, [CLS]", "cls", "cls_before_pooler", SIMILARITY),
     "minilm-mean": Base("the packaged MiniLM, its own mean pooling", "auto", "auto", SIMILARITY),
@@ -180,8 +180,8 @@ BASES = {
     "minilm-pairs": Base(
         "the packaged MiniLM, paraphrases", "auto", "auto", PAIRS, tasks="STSBenchmark,near-miss", pairs=True
     ),
-    "minilm-mlm": Base("a language model, mean pooling", "mean", "avg", LANGUAGE_MODEL, MLM_STEPS),
-    "minilm-mlm-cls": Base("a language model, [CLS] and a head", "cls", "cls_before_pooler", LANGUAGE_MODEL, MLM_STEPS),
+    "minilm-mlm": Base(AGAIN, "mean", "avg", LANGUAGE_MODEL, MLM_STEPS),
+    "minilm-mlm-cls": Base(f"{AGAIN}, [CLS] and a head", "cls", "cls_before_pooler", LANGUAGE_MODEL, MLM_STEPS),
 }
 WIDE_STEPS, LARGE_STEPS = 1600, 6400
 SCALE = {  # base: steps of 64 sentences
@@ -189,18 +189,13 @@ SCALE = {  # base: steps of 64 sentences
 }
 for name, steps in SCALE.items():
     shared = {**LANGUAGE_MODEL, "max_steps": steps, "eval_every": steps // 4}
-    title = f"a language model, {64 * steps:,} sentences"
-    BASES[name] = Base(title, "mean", "avg", shared, MLM_STEPS, tasks="sts,near-miss")
+    BASES[name] = Base(AGAIN, "mean", "avg", shared, MLM_STEPS, tasks="sts,near-miss")
 SCRATCH_STEPS = 512
 SCRATCH = {**LANGUAGE_MODEL, "max_steps": SCRATCH_STEPS, "eval_every": SCRATCH_STEPS // 4}
-AS_PAPER = {name: SIMILARITY[name] for name in ("loss", "surface", "alpha", "beta")}  # `--paper`
+AS_PAPER = {name: SIMILARITY[name] for name in ("surface", "loss", "alpha", "beta")}  # `--paper`
 BASES["wiki-lm"] = Base("a language model from random weights", "mean", "avg", SCRATCH, from_scratch=True)
 BASES["wiki-lm-cls"] = Base(
-    "a language model from random weights, the paper's settings",
-    "cls",
-    "cls_before_pooler",
-    SCRATCH | AS_PAPER,
-    from_scratch=True,
+    "a language model from random weights, [CLS]", "cls", "cls_before_pooler", SCRATCH | AS_PAPER, from_scratch=True
 )
 ARMS = (REFERENCE, "una")  # that are tuned
 GRID_BASE = "minilm-mlm"  # on which arms are tuned

@@ -1,15 +1,17 @@
-"""evidence.json -> the tables of docs/will-it-help.md, between its markers."""
+"""evidence.json -> the tables of docs/will-it-help.md and of its appendix."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from bench.evidence.conditions import (
-    ARMS,
+    AS_PAPER,
     BASES,
+    FROM_SCRATCH_ARMS,
     GRID_BASE,
     SCALE,
     STEPS,
@@ -19,25 +21,40 @@ from bench.evidence.conditions import (
     WIDE,
     WIDER,
     Condition,
-    dev_score,
     find_conditions,
-    grid,
 )
 from bench.report import table
 from train.report.runs import Comparison, compare, title
 from una_fast.errors import InputError
 
 Evidence = Mapping[str, Any]  # evidence.json
-Pair = tuple[str, Condition, Condition]  # title, with, without
-MOST_UNCORRECTED = 10  # comparisons; of more, one below p = 0.05 is to be expected by chance
-FIGURES = ("seeds", "before", "without UNA", "with it", "difference", "95 % interval", "p")
-PAIRS = (  # what a reader sees first: title, with, without
-    ("a language model, both arms tuned on dev", TUNED_ARMS[1], TUNED_ARMS[0]),
-    ("a language model, tuned, 2x the steps without", TUNED_ARMS[1], f"{TUNED_ARMS[0]}, max_steps 256"),
-    ("a language model, tuned, batches of 128 without", TUNED_ARMS[1], f"{TUNED_ARMS[0]}, batch_size 128"),
-    ("a language model, the defaults", "minilm-mlm: una", "minilm-mlm: none"),
-    ("the packaged MiniLM, [CLS], the paper's settings", "minilm-cls: una", "minilm-cls: none"),
-    ("the packaged MiniLM, near-misses", "minilm-near: una", "minilm-near: none"),
+Pair = tuple[str, Condition, Condition]  # what is compared, with, without
+FIGURES = ("sentences", "seeds", "before", "without", "with", "difference", "95% interval")
+NONE, UNA = TUNED_ARMS
+OF_8192 = "UNA, settings tuned on 8,192"
+PAPER = ", ".join(f"{name} {value}" for name, value in AS_PAPER.items())
+SCRATCH_NONE, SCRATCH_UNA, SCRATCH_MINED, SCRATCH_LARGER, PAPER_NONE, PAPER_UNA = (
+    f"{base}: {arm}, {TUNED_THERE}" for base, arm in FROM_SCRATCH_ARMS
+)
+PAIRS = (  # the page's rows, where they were run: what is compared, with, without
+    ("UNA, both tuned", UNA, NONE),
+    *((OF_8192, f"{base}: una, {TUNED}", f"{base}: none, {TUNED}") for base in SCALE),
+    (f"{OF_8192}, batches of 256", *(f"{WIDE}: {arm}, {TUNED}, {WIDER}" for arm in ("una", "none"))),
+    ("UNA, both tuned", *(f"{WIDE}: {arm}, {TUNED_THERE}" for arm in ("una", "none"))),
+    ("UNA, against twice the steps without", UNA, f"{NONE}, max_steps 256"),
+    ("UNA, against batches of 128 without", UNA, f"{NONE}, batch_size 128"),
+    ("UNA, the defaults", f"{GRID_BASE}: una", f"{GRID_BASE}: none"),
+    ("UNA as in the paper", f"{GRID_BASE}: una, {PAPER}", f"{GRID_BASE}: none"),
+    ("UNA, against random words", UNA, f"{GRID_BASE}: una, words at random, {TUNED}"),
+    ("UNA, against random replacements", UNA, f"{GRID_BASE}: una, replacements at random, {TUNED}"),
+    ("mined negatives", f"{GRID_BASE}: mined, {TUNED}", NONE),
+    ("mined negatives and UNA, against mined", f"{GRID_BASE}: mined, and una, {TUNED}", f"{GRID_BASE}: mined, {TUNED}"),
+    ("UNA, both tuned", SCRATCH_UNA, SCRATCH_NONE),
+    ("UNA as in the paper, both tuned", PAPER_UNA, PAPER_NONE),
+    ("mined negatives, both tuned", SCRATCH_MINED, SCRATCH_NONE),
+    ("UNA, against batches of 128 without, both tuned", SCRATCH_UNA, SCRATCH_LARGER),
+    ("UNA as in the paper", "minilm-cls: una", "minilm-cls: none"),
+    ("UNA with the loss for near-misses, against no training", "minilm-near: una", "minilm-near: none"),
 )
 
 
@@ -71,26 +88,25 @@ def difference(
     return compare(seed_scores(content, reference, task), with_it)
 
 
-def pair_table(content: Evidence, pairs: Sequence[Pair], heading: str) -> str:
-    """One row a pair: STS average before, without, with, and their difference; Holm's p where there are many."""
-    found = [difference(content, condition, reference) for _, condition, reference in pairs]
-    adjusted = holm([one.p if one else np.nan for one in found])
-    many = not np.isnan(adjusted).all()
+def pair_table(content: Evidence, pairs: Sequence[Pair], brief: bool = False) -> str:
+    """One row per pair: STS average before, without, with, and their difference. brief: without deviation and p."""
+    found = [(pair, one) for pair in pairs if (one := difference(content, *pair[1:]))]
+    adjusted = holm([one.p for _, one in found])
+    columns = ["base", "compared", *FIGURES, *([] if brief else ["p", "p, Holm"])]
     rows = []
-    for number, ((shown, condition, _), one) in enumerate(zip(pairs, found, strict=True)):
-        if one:
-            before = content["bases"].get(condition.base, {}).get("before", {}).get("average")
-            start = "" if before is None else f"{100 * before:.2f}"
-            more = [shown_p(adjusted[number])] if many else []
-            rows.append([shown, one.n, start, f"{one.without:.2f}", f"{one.with_it:.2f}", *cells(one), *more])
-    return table([heading, *FIGURES, *(["p, Holm"] if many else [])], rows)
+    for ((shown, condition, _), one), corrected in zip(found, adjusted, strict=True):
+        before = content["bases"].get(condition.base, {}).get("before", {}).get("average", np.nan)
+        apart = [f"{one.difference:+.2f}", cells(one)[1]] if brief else [*cells(one), shown_p(corrected)]
+        start = [BASES[condition.base].title, shown, f"{condition.n_sentences():,}", one.n, f"{100 * before:.2f}"]
+        rows.append([*start, f"{one.without:.2f}", f"{one.with_it:.2f}", *apart])
+    return table(columns, rows)
 
 
 def every_pair(content: Evidence) -> list[Pair]:
     """Every condition with scores, against no hard negatives with the same base and options of the training."""
     found = find_conditions(";".join(content["conditions"])) if content["conditions"] else []
     return [
-        (f"{BASES[one.base].title}; {one.variation}", one, one.reference)
+        (one.variation, one, one.reference)
         for one in found
         if one != one.reference and difference(content, one, one.reference)
     ]
@@ -98,34 +114,23 @@ def every_pair(content: Evidence) -> list[Pair]:
 
 def step_pairs(content: Evidence) -> list[Pair]:
     """UNA against what takes the place of each of its steps, at the same settings and spelling."""
-    names = [
-        (f"{arm.removeprefix('una, ')}{spelling}", f"minilm-mlm: una{spelling}", f"minilm-mlm: {arm}{spelling}")
-        for spelling in (f", {TUNED}", "", ", surface paper")
-        for arm in STEPS
-    ]
+    names = []
+    for spelling, arm in itertools.product((f", {TUNED}", "", ", surface paper"), STEPS):
+        with_it, without = (f"{GRID_BASE}: {one}{spelling}" for one in ("una", arm))
+        names.append((f"UNA, against {arm.removeprefix('una, ')}{spelling}", with_it, without))
     return pairs_of(content, names)
 
 
-def scale_pairs(content: Evidence) -> list[Pair]:
-    """The tuned arms by number of sentences, fewest first; then with batches of 256, and tuned at that size."""
-    sizes = [(Condition(base, "none").n_sentences(), base) for base in (GRID_BASE, *SCALE)]
-    names = [(f"{n:,} sentences", f"{base}: una, {TUNED}", f"{base}: none, {TUNED}") for n, base in sizes]
-    wide = [(f"{shown}, batches of 256", *(f"{one}, {WIDER}" for one in both)) for shown, *both in names]
-    again = [(shown, *(one.replace(TUNED, TUNED_THERE) for one in both)) for shown, *both in names if WIDE in both[0]]
-    there = [(f"{shown}, {TUNED_THERE}", *both) for shown, *both in again]
-    return pairs_of(content, [*names, *wide, *there])
-
-
-def grid_table(content: Evidence, base: str = GRID_BASE) -> str:
-    """One row a point of the grid of a base that has a dev score for an arm: those scores; "" where it has none."""
-    rows: dict[str, dict[str, str]] = {}
-    for arm in ARMS:
-        for one in grid(arm, base):
-            if (score := dev_score(content["conditions"].get(one.name, {}))) is not None:
-                shown = one.variation.removeprefix(arm).removeprefix(", ") or "the defaults"
-                rows.setdefault(shown, {})[arm] = f"{100 * score:.2f}"
-    cells = [[shown, *(scores.get(arm, "") for arm in ARMS)] for shown, scores in rows.items()]
-    return table(["setting", *(f"{arm}, STS-B dev" for arm in ARMS)], cells) if cells else ""
+def run_table(content: Evidence) -> str:
+    """One row per condition: its number of seeds, and the means of their best dev score and of their STS average."""
+    rows = []
+    for one in find_conditions(";".join(content["conditions"])) if content["conditions"] else []:
+        runs = content["conditions"][one.name]["runs"]
+        dev = [100 * max(run["dev"].values()) for run in runs.values() if run["dev"]]
+        scores = [*seed_scores(content, one, "average").values()]
+        means = [f"{np.mean(found):.2f}" if found else "" for found in (dev, scores)]
+        rows.append([BASES[one.base].title, one.variation, f"{one.n_sentences():,}", len(runs), *means])
+    return table(["base", "setting", "sentences", "seeds", "STS-B dev", "STS average"], rows)
 
 
 def task_table(content: Evidence, condition: Condition, reference: Condition) -> str:
@@ -135,7 +140,7 @@ def task_table(content: Evidence, condition: Condition, reference: Condition) ->
         for task in content["bases"][condition.base]["before"]
         if (found := difference(content, condition, reference, task)) is not None
     ]
-    return table(["task", reference.variation, *FIGURES[3:]], rows)
+    return table(["task", reference.variation, "with", *FIGURES[5:], "p"], rows)
 
 
 def base_table(content: Evidence, base: str, tasks: Sequence[str]) -> str:
@@ -167,18 +172,16 @@ def shown_p(p: float) -> str:
 
 
 def holm(values: Sequence[float]) -> np.ndarray:
-    """The p values of one table as Holm's step-down method corrects them, where the table has more than ten.
+    """The p values of one table, corrected by Holm's step-down method.
 
     Args:
-        values: p of each comparison; NaN of one with one seed.
+        values: p of each comparison; NaN for one with one seed.
 
     Returns:
-        float64 (n,); NaN of one with one seed, and of all where there are no more than ten.
+        float64 (n,); NaN for a comparison with one seed.
     """
     p = np.array(values, np.float64)
     known = np.flatnonzero(~np.isnan(p))
-    if len(known) <= MOST_UNCORRECTED:
-        return np.full(len(p), np.nan)
     order = known[np.argsort(p[known])]
     p[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(order), 0, -1)), 1)
     return p

@@ -12,6 +12,7 @@ from torch.nn import functional
 from bench.evidence import results, runs
 from bench.evidence.conditions import FROM_SCRATCH_ARMS, STAGES, Condition
 from bench.evidence.from_scratch import best_points, summary
+from bench.evidence.page import pairs_of
 from bench.evidence.pretrain import Masks, Plan, Sentences, eager_loss, join, new_model, save, split, states_of
 from bench.evidence.runs import Workplace, run_all
 from bench.evidence.token_ids import read_ids, write_ids
@@ -103,6 +104,8 @@ def test_runs_of_another_machine_are_added(tmp_path, monkeypatch) -> None:
     assert best["wiki-lm", "una"] == max((p for p in points if p.variation.startswith("una")
                                           and p.base == "wiki-lm"), key=points.index)  # fmt: skip
     assert "6 of 6 points, dev 30.00 -> 52.60" in summary(best, points, content)
+    compared = [shown for shown, *_ in pairs_of(content)]
+    assert len(compared) == 4 and compared[:2] == ["UNA, both tuned", "UNA as in the paper, both tuned"]
     monkeypatch.setattr(results, "EVIDENCE", here)
     results.keep(Condition("minilm-mlm", "una"), "b2", 0, kept(0.6), {"gpus": []})
     results.merge(there)
