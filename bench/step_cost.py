@@ -1,0 +1,77 @@
+"""What negatives add to a training step of your own: python -m bench.step_cost [--model FOLDER] [--corpus FILE].
+
+Times 64 negatives as token ids and as text, the model's own tokenizer on these texts, and the forward and backward pass
+of 64 anchors, positives and negatives, on one thread. Writes the table of docs/integrations.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from transformers import AutoModel, AutoTokenizer
+
+import una_fast
+from bench.conftest import processor
+from bench.report import table, write_between_marks
+from train.demo import packaged_encoder
+
+PAGE = Path(__file__).parents[1] / "docs" / "integrations.md"
+B, L, ROUNDS = 64, 32, 30
+
+
+def milliseconds(work: Callable[[int], object], rounds: int = ROUNDS) -> float:
+    """The shortest processor time of a call, which gets its number; the first call is not counted."""
+    times = []
+    for number in range(rounds + 1):
+        started = time.process_time()
+        work(number)
+        times.append(time.process_time() - started)
+    return 1000 * min(times[1:])
+
+
+def measure(model: str, corpus: str | list[str]) -> list[list[str]]:
+    """The rows of the table: work, milliseconds."""
+    torch.set_num_threads(1)
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    tokenizer, encoder = AutoTokenizer.from_pretrained(model), AutoModel.from_pretrained(model).train()
+    una = una_fast.Augmenter(una_fast.build_index(corpus), tokenizer=tokenizer, n_jobs=1)
+    rows = torch.arange(B)
+    texts = una.negatives(rows)
+
+    def step(number: int) -> None:
+        batch = una.negative_ids(rows.repeat(3), number, L)
+        encoder(**batch).last_hidden_state[:, 0].sum().backward()
+        encoder.zero_grad()
+
+    works = {
+        "64 negatives as token ids, `negative_ids`": (lambda number: una.negative_ids(rows, number, L), ROUNDS),
+        "64 negatives as text, `augment`": (lambda number: una.augment(texts, number), ROUNDS),
+        "tokenizing these texts with the model's tokenizer": (
+            lambda number: tokenizer(texts, truncation=True, padding="max_length", max_length=L, return_tensors="pt"),
+            ROUNDS,
+        ),
+        "forward and backward pass of 3 x 64 sentences of 32 tokens": (step, 3),
+    }
+    times = {name: milliseconds(*work) for name, work in works.items()}
+    return [[name, f"{time:,.0f} ms" if time >= 10 else f"{time:.1f} ms"] for name, time in times.items()]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="")
+    parser.add_argument("--corpus", default="")
+    given = parser.parse_args()
+    rows = measure(given.model or str(packaged_encoder()), given.corpus or una_fast.sample_corpus())
+    name = Path(given.model).name or "the packaged MiniLM (6 layers)"
+    note = f"One thread of {processor()}, {name}."
+    write_between_marks(PAGE, [table(["work of a step", "time"], rows), note], "step")
+    print(table(["work of a step", "time"], rows), note, sep="\n")
+
+
+if __name__ == "__main__":
+    main()
