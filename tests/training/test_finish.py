@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import shlex
 from pathlib import Path
 from types import SimpleNamespace
@@ -68,6 +69,11 @@ def test_a_person_reads_it(card: Any, tmp_path: Path) -> None:
     ):  # fmt: skip
         assert expected in text
     assert str(tmp_path) not in text
+
+
+def test_a_card_leaves_out_what_an_own_augmentation_ignores(card: Any) -> None:
+    text = card(settings={"augment": "una_fast.augment.numba:NumbaAugmentation"})
+    assert "- surface: kept" in text and not re.search("^- (beta|radius):", text, re.MULTILINE)
 
 
 @pytest.mark.parametrize("settings", [{"augment": "none"}, {"alpha": 0}])

@@ -20,10 +20,12 @@ from train.record.checkpoint import Progress
 from train.record.folder import BEST, DEV, EVALUATION, SUMMARY, read_json, read_object, write_file, write_json
 from train.report.runs import kept_start, read_evaluation, read_run, title
 from train.signals import EXIT_NOT_PUSHED, tell_user
+from una_fast.augment.registry import load_augmentation, training_options_of
 from una_fast.errors import InputError, counted, first_line
 from una_fast.version import CITATION
 
 PROTOCOL = EvaluationProtocol()  # with the pooling of best/, in fp32
+DRAWS = {"beta", "radius", "surface", "edits"}  # options that the card shows, where the augmentation takes them
 TEMPLATE = Path(__file__).with_name("card.md")
 TAGS = ["sentence-transformers", "sentence-similarity", "feature-extraction", "una_fast"]
 
@@ -143,6 +145,9 @@ def write_card(output: Path, repository: str = "") -> None:
         for task, score in read_run(output).scores.items()
         if task.startswith(DEV) or task in suite("sts")
     }
+    augment = settings["augment"] if settings["augment"] not in (None, "none") and settings["alpha"] else ""
+    taken = training_options_of(load_augmentation(augment)) if augment else ()
+    draws = {name: value for name, value in {**settings, **summary["resolved"]}.items() if name in {*taken} & DRAWS}
     is_on_hub = HUB_NAME.fullmatch(settings["model"]) and not Path(settings["model"]).exists()
     base = settings["model"] if is_on_hub else None
     card = ModelCard.from_template(
@@ -163,7 +168,8 @@ def write_card(output: Path, repository: str = "") -> None:
         place=repository or "FOLDER OR NAME OF THIS MODEL",
         base=base or Path(settings["model"]).name,
         files=[Path(file).name for file in settings["corpus"]],
-        negatives=settings["augment"] if settings["augment"] not in (None, "none") and settings["alpha"] else "",
+        negatives=augment,
+        draws=draws,
         settings=settings,
         run=summary,
         command=_command(settings),

@@ -69,8 +69,13 @@ def make_augmentation(
         signature.bind_partial(index, **settings)
     except TypeError as error:
         raise InputError(f"{name}: {error}: its constructor takes {', '.join(signature.parameters)}") from None
-    kind: Any = getattr(maker, "func", maker)  # a partial of a class, if the name stands for some of its arguments
-    return maker(index, **{name: offered[name] for name in kind.training_options if name in offered} | settings)
+    taken = training_options_of(maker)
+    return maker(index, **{name: offered[name] for name in taken if name in offered} | settings)
+
+
+def training_options_of(maker: Any) -> tuple[str, ...]:
+    """The options of training that an augmentation takes. maker: what `load_augmentation` returns."""
+    return getattr(maker, "func", maker).training_options  # a partial of a class: the name stands for some arguments
 
 
 def load_augmentation(name: str) -> Callable[..., TextAugmentation]:
