@@ -134,7 +134,7 @@ def test_the_radius_that_a_setting_came_to_is_read_from_the_augmenter(index):
 
 
 def test_a_given_radius_that_reaches_words_of_unlike_importance_is_warned_of(index):
-    with pytest.warns(InputWarning, match=f"radius=4000: a window holds up to {index.n_terms} of the") as seen:
+    with pytest.warns(InputWarning, match=f"radius=4000: a window has up to {index.n_terms} of the") as seen:
         una_fast.Augmenter(index, radius=4000)
     assert [warning.filename for warning in seen] == [__file__]  # the caller's line
     with pytest.warns(InputWarning, match="radius='20%'"):
@@ -218,19 +218,19 @@ def test_a_forked_process_has_threads_of_its_own(minilm):
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"beta": -0.1}, r"beta=-0.1: give a number in \[0, 1\]"),
+        ({"beta": -0.1}, r"beta=-0.1: must be a number in \[0, 1\]"),
         ({"beta": math.nan}, "beta=nan"),
-        ({"radius": 0}, "radius=0: give a number of ranks, an integer of at least 1"),
-        ({"radius": True}, "radius=True: give a number of ranks"),
-        ({"radius": "4000"}, "radius='4000': give .* a share of the vocabulary above 0% and up to 100%"),
-        ({"radius": "0%"}, "radius='0%': give"),
+        ({"radius": 0}, "radius=0: must be an integer of at least 1"),
+        ({"radius": True}, "radius=True: must be an integer"),
+        ({"radius": "4000"}, "radius='4000': must be .* a share of the vocabulary above 0% and up to 100%"),
+        ({"radius": "0%"}, "radius='0%': must"),
         ({"radius": np.array([1, 2])}, "radius=array"),
-        ({"beta": "0.5"}, r"beta='0.5': give a number in \[0, 1\]"),
-        ({"beta": True}, "beta=True: give a number"),
+        ({"beta": "0.5"}, r"beta='0.5': must be a number in \[0, 1\]"),
+        ({"beta": True}, "beta=True: must be a number"),
         ({"beta": np.array([0.5, 0.6])}, "beta=array"),
         ({"seed": "x"}, "seed='x': give an integer"),
         ({"variant": ["paper"]}, r"variant=\['paper'\]: must be"),
-        ({"radius": math.inf}, "radius=inf: give"),
+        ({"radius": math.inf}, "radius=inf: must"),
         ({"select": "all"}, "select='all': must be 'tfidf' or 'random'"),
         ({"variant": "x"}, "variant='x': must be 'paper' or 'released'"),
         ({"same_script": "no"}, "same_script='no': must be True or False"),
@@ -245,12 +245,12 @@ def test_settings_out_of_range_are_refused(index, setting, message):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda una: una.augment("a sentence"), "got str, and a list of str is needed"),
-        (lambda una: una.augment(pandas.DataFrame({"body": ["a"]})), r"got DataFrame, .* or TABLE\[COLUMN\]"),
-        (lambda una: una.augment({"body": ["a"]}), r"got dict, .* or TABLE\[COLUMN\]"),
+        (lambda una: una.augment("a sentence"), "sentences: is str, must be a list of str"),
+        (lambda una: una.augment(pandas.DataFrame({"body": ["a"]})), r"is DataFrame, .* or TABLE\[COLUMN\]"),
+        (lambda una: una.augment({"body": ["a"]}), r"is dict, .* or TABLE\[COLUMN\]"),
         (lambda una: una.augment(["a", 1.5]), r"sentences\[1\] is float, not str"),
         (lambda una: una.explain("a \ud800"), r"sentences\[0\] holds a lone surrogate, '\\ud800' at character 2"),
-        (lambda una: una_fast.Augmenter("folder"), r"index: got 'folder', and an Index .*: una_fast\.load_index"),
+        (lambda una: una_fast.Augmenter("folder"), r"index='folder': must be an Index: una_fast\.load_index"),
         (lambda una: una_fast.Augmenter(una_fast.build_index(["word"])), "1 of the 1 term .* may be replaced"),
         (lambda una: una_fast.Augmenter(una.index, raduis=1), r"Augmenter has no argument 'raduis': did you mean rad"),
         (lambda una: una_fast.build_index([], x=1), "build_index has no argument 'x': choose from corpus, word_tok"),

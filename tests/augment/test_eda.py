@@ -75,7 +75,7 @@ def test_a_file_of_synonyms(tmp_path):
     assert (look_up("cat"), look_up("dog"), look_up("a")) == (["feline", "tom cat", "puss"], ["hound"], ())
     index = una_fast.build_index(["the cat sat"])
     assert EDA(index, "synonym", synonyms=path).texts([0])[0] in {f"the {s} sat" for s in ("feline", "tom cat", "puss")}
-    for text, message in (("cat\n", "line 1: 'cat' has no synonym"), ("\n", "it holds no word")):
+    for text, message in (("cat\n", "line 1: 'cat' has no synonym"), ("\n", "has no word")):
         path.write_text(text, encoding="utf-8")
         with pytest.raises(InputError, match=message):
             EDA(index, "insert", synonyms=path)
@@ -85,7 +85,7 @@ def test_a_file_of_synonyms(tmp_path):
     with pytest.raises(InputError, match="not UTF-8"):
         EDA(index, "synonym", synonyms=path)
     for wrong in ("puss", None, ["puss", 7]):
-        with pytest.raises(InputError, match="'cat': got .*, and a list of texts is needed"):
+        with pytest.raises(InputError, match="'cat': is .*, must be a list of str"):
             EDA(index, "synonym", synonyms={"cat": wrong})
 
 
@@ -123,7 +123,7 @@ def test_wordnet_gives_the_lemmas_of_all_senses_or_the_command_that_fetches_it(m
         ({"operation": "x"}, "operation='x': must be 'synonym' or 'insert' or 'swap' or 'delete'"),
         *(({"strength": value}, "strength=.*above 0 and up to 1") for value in (0, -1, 1.1, float("nan"), "0.1", True)),
         ({"seed": 1.5}, "seed=1.5: give an integer"),
-        ({"operation": "insert", "synonyms": 3}, "synonyms: got int"),
+        ({"operation": "insert", "synonyms": 3}, "synonyms: is int"),
     ],
 )
 def test_settings_out_of_range_are_refused(setting, message):

@@ -140,5 +140,7 @@ def test_edit_may_change_its_words_and_returns_a_list_of_them(rotation):
     assert (told.words, told.result) == (["one", "two"], "two one")
     for wrong in (" ".join, lambda words: None, lambda words: [1]):
         Reversed.of = staticmethod(wrong)
-        with pytest.raises(una_fast.InputError, match=r"Reversed.edit made .* of \['one', 'two'\]: .* a list of str"):
+        with pytest.raises(
+            una_fast.InputError, match=r"Reversed.edit\(\['one', 'two'\]\) returned .*: it must return a list of str"
+        ):
             Reversed(rotation.index).augment(["one two"])

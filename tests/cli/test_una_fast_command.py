@@ -174,7 +174,7 @@ def test_a_closed_pipe_is_quiet(folder, tmp_path):
     ran = subprocess.run(["bash", "-c", line], cwd=ROOT, capture_output=True, text=True, check=True)
     assert json.loads(ran.stdout)["row"] == 0
     (said,) = ran.stderr.splitlines()  # the only line: a warning, because the corpus has few words
-    assert said.startswith("warning: radius=3: a window holds up to 7 of the")
+    assert said.startswith("warning: radius=3: a window has up to 7 of the")
 
 
 @pytest.mark.slow

@@ -203,8 +203,8 @@ def test_a_file_that_cannot_be_used(tmp_path, content, message):
         (["--seeds", "42,x"], "--seeds is 'x', and must be a whole number: write them as 42,0,1"),
         (["--seeds", "42,0", "--seed", "1"], "--seed and --seeds together"),
         (["--radius", "0"], "--radius is 0: it must be above 0"),
-        (["--radius", "0.5"], "radius=0.5: give a number of ranks, an integer of at least 1"),
-        (["--radius", "0%"], "radius='0%': give a number of ranks"),
+        (["--radius", "0.5"], "radius=0.5: must be an integer of at least 1"),
+        (["--radius", "0%"], "radius='0%': must be an integer"),
         (["--push-private"], "--push-private: nothing is pushed: give --push-to NAME too"),
         (["--mlm-weight", "0.1", "--grad-cache", "8"], "--mlm-weight encodes a step's sentences all at once"),
         (

@@ -1,6 +1,6 @@
 """The base classes of text augmentations: rows of an index, or any text -> augmented text or token ids.
 
-A compiled kernel draws the rows of a `KernelAugmentation`, a function in Python those of a `WordAugmentation`.
+A compiled kernel draws the rows of a `KernelAugmentation`. A Python function edits those of a `WordAugmentation`.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     import torch
 
 RowNumbers: TypeAlias = "Sequence[int] | np.ndarray | torch.Tensor"
-ROWS_A_THREAD = 1024  # below it, handing rows to another thread (50 us) costs more than it saves
+ROWS_A_THREAD = 1024  # for fewer rows, starting another thread (50 us) costs more than it saves
 
 
 class TextAugmentation(ABC):
     """Draws another text for each sentence of an index, or for any text.
 
-    The draws are independent of batch, order, threads, processes and ranks, as `Augmenter` says.
+    The draws depend on the seed, the epoch, the sample index and the row only (see `Augmenter`).
 
     Attributes:
         kept_words: The words that are never replaced. A sentence of only such words has no negative.
@@ -48,9 +48,9 @@ class TextAugmentation(ABC):
     training_options: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, index: Index, *, tokenizer: Any = None, n_jobs: int | None = None, **settings: Any):
-        """tokenizer: one of Hugging Face, or the `TokenIds` of one and this index.
+        """tokenizer: a Hugging Face tokenizer, or its `TokenIds` for this index.
 
-        settings: further arguments of the subclass' constructor, with which a copy of the object is made.
+        settings: further arguments of the subclass' constructor, from which pickle makes a copy of the object.
         """
         self._settings = {**settings, "tokenizer": tokenizer, "n_jobs": n_jobs}
         self.index = index
@@ -63,7 +63,7 @@ class TextAugmentation(ABC):
 
     @abstractmethod
     def _texts(self, source: Rows, rows: np.ndarray, key: SampleKey) -> list[str]:
-        """The augmented `rows`, int64 (B,), of `source`: of the documents, or of any text."""
+        """Augment the rows `rows`, int64 (B,), of `source`: of the documents or of any text."""
 
     def _read(self, sentences: Iterable[str]) -> Rows:
         return read_rows(sentences, self.index, self._split)
@@ -96,14 +96,14 @@ class TextAugmentation(ABC):
         *,
         sample_index: int = 0,
     ) -> dict[str, torch.Tensor]:
-        """The token ids of `texts(rows, epoch)`, equal to the tokenizer's on that text, truncated and padded.
+        """Make the token ids of `texts(rows, epoch)`, equal to the tokenizer's for that text, truncated and padded.
 
         Args:
             rows: integers (B,), documents of the index.
             epoch: draws differ from epoch to epoch.
-            max_length: tokens per row, L, special tokens included; at least one more than these. Truncation can remove
-                every replacement of a long text.
-            out: tensors to fill, as an earlier call returned them; new ones if None.
+            max_length: tokens per row, L, including special tokens; at least one more than these. Truncation can
+                remove every replacement of a long text.
+            out: tensors to fill, as returned by an earlier call; new ones if None.
             sample_index: draws differ from index to index.
 
         Returns:
@@ -128,13 +128,13 @@ class TextAugmentation(ABC):
         return out
 
     def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> Any:
-        """The words of `sentence`, and `augment([sentence], epoch)`; prints as two lines."""
+        """Return the words of `sentence` and `augment([sentence], epoch)`; prints as two lines."""
         source = self._read([sentence])
         (result,) = self._texts(source, np.zeros(1, dtype=np.int64), SampleKey(epoch, sample_index))
         return Edited(source.strings(source.words.values), result)
 
     def keeps_all(self, sentences: Iterable[str]) -> np.ndarray:
-        """Whether each sentence has no word but those of `kept_words`, so that it has no negative: bool (n,)."""
+        """Return bool (n,): whether a sentence has only `kept_words`, so that it has no negative."""
         source = self._read(sentences)
         return np.array([self.kept_words.among(source.strings(ids)).all() for ids in source.words], dtype=bool)
 
@@ -152,13 +152,13 @@ class TextAugmentation(ABC):
 
 @dataclass(frozen=True)
 class Edited:
-    """The words of a sentence, and the text that it became."""
+    """The words of a sentence, and its augmented text."""
 
     words: list[str]
     result: str
 
     def to_dict(self) -> dict[str, Any]:
-        """A list of strings and a string."""
+        """Return a list of strings and a string."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -198,7 +198,7 @@ class KernelAugmentation(TextAugmentation):
             )
 
     def _draw(self, source: Rows, rows: np.ndarray, key: SampleKey) -> RaggedArray:
-        """int32 ids of the augmented `rows` of `source`."""
+        """Draw the rows `rows` of `source`: int32 ids."""
         kernel = self._kernel if source is self._documents else self._make_kernel(source)
         return RaggedArray(*kernel.terms(rows, key.epoch, key.sample_index))
 
@@ -207,14 +207,14 @@ class KernelAugmentation(TextAugmentation):
 
 
 class WordAugmentation(TextAugmentation):
-    """An augmentation that edits the words of a sentence, one sentence after the other.
+    """An augmentation that edits the words of one sentence at a time, in Python.
 
-    A sentence takes some 10 us, and the tokenizer's time besides where token ids are made. For training on a large
-    corpus write the law in Numba (`una_fast.numba_augmentation`), with which a sentence takes about 1 us.
+    A sentence takes about 10 us, plus the tokenizer's time for token ids. For training on a large corpus, write the
+    augmentation in Numba (`una_fast.numba_augmentation`): then a sentence takes about 1 us.
 
     Args:
         index: the corpus.
-        seed: any integer; each class has draws of its own.
+        seed: any integer; each class has its own draws.
         tokenizer: a Hugging Face tokenizer; only `token_ids` needs it.
         n_jobs: threads that read the tokenizer's sub-words of the index.
         settings: further arguments of the subclass' constructor, by name.
@@ -227,7 +227,7 @@ class WordAugmentation(TextAugmentation):
 
     @abstractmethod
     def edit(self, words: list[str], draws: CounterRNG) -> list[str]:
-        """The words that replace `words`, of which there is at least one. draws: of this sentence, B = 1."""
+        """Return the words that replace `words` (at least one). draws: of this sentence, B = 1."""
 
     def _texts(self, source: Rows, rows: np.ndarray, key: SampleKey) -> list[str]:
         numbers = source.numbers(rows)
@@ -236,17 +236,17 @@ class WordAugmentation(TextAugmentation):
         return [self._edited(*pair) for pair in zip(sentences, draws, strict=True)]
 
     def _edited(self, words: list[str], draws: CounterRNG) -> str:
-        """What `words` become, joined by spaces; a quotation mark, for which NLTK has two words, is '"'."""
+        """The edited words, joined by spaces. A quotation mark, for which NLTK has two words, becomes '"'."""
         result = self.edit([*words], draws) if words else []
         if not isinstance(result, list) or not all(isinstance(word, str) for word in result):
-            raise InputError(f"{type(self).__name__}.edit made {result!r} of {words!r}: it must return a list of str")
+            raise InputError(f"{type(self).__name__}.edit({words!r}) returned {result!r}: it must return a list of str")
         return " ".join('"' if word in self._quotes else word for word in result)
 
 
 def check_arguments(function: Callable[..., Any], index: Index, values: Mapping[str, Any]) -> None:
     """Raise InputError for no `Index`, and for one of `values` that the Literal or bool of its parameter excludes."""
     if not isinstance(index, Index):
-        raise InputError(f"index: got {index!r}, and an Index is needed: una_fast.load_index(folder) opens a saved one")
+        raise InputError(f"index={index!r}: must be an Index: una_fast.load_index(folder) opens a saved one")
     for name, hint in get_type_hints(function).items():
         if get_origin(hint) is Literal and values[name] not in get_args(hint):
             raise InputError(f"{name}={values[name]!r}: must be {' or '.join(map(repr, get_args(hint)))}")

@@ -1,6 +1,6 @@
-"""The random numbers of sentences as numpy arrays, and the epoch and sample index that they are drawn for.
+"""The random numbers of sentences as numpy arrays, by epoch and sample index.
 
-The generator is the one of una_fast/_kernels/draws/random.pxd.
+The generator is that of una_fast/_kernels/draws/random.pxd.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class SampleKey:
 
 
 def seed_of(method: str, seed: int) -> int:
-    """The seed of a method's draws, apart from those of another method with the same `seed`, any integer."""
+    """Return the seed of a method's draws, which differ from another method's with the same `seed`, any integer."""
     return xxhash.xxh3_64_intdigest(f"{method} {integer('seed', seed) % 2**64}".encode())
 
 
@@ -45,7 +45,7 @@ class CounterRNG:
     """The draws of the sentences `rows` in one epoch and sample index.
 
     rows: int64 (B,), distinct rows of the index, or uint64 (B,), hashes of texts. Every number is a function of
-    (seed, epoch, sample index, row, position, number), so a sentence has the same draws at any place of any batch.
+    (seed, epoch, sample index, row, position, number), so a sentence has the same draws anywhere in any batch.
     """
 
     seed: int

@@ -41,14 +41,14 @@ FUNCTION_WORDS = frozenset(
 class EDA(WordAugmentation):
     """Edits n = max(1, int(strength x words)) words of each sentence; "delete" edits each word by chance.
 
-    synonym: n distinct words are replaced by one of their synonyms, each at all its places. insert: n times, a synonym
-    of a word of the sentence is put at a random place. swap: n times, the words of two random places are exchanged.
-    delete: each word is removed with probability `strength`. Each operation changes at least one word if that is
-    possible, and leaves no sentence empty.
+    synonym: replace n distinct words by one of their synonyms, each at all its places. insert: n times, insert a
+    synonym of a word of the sentence at a random place. swap: n times, swap the words of two random places. delete:
+    remove each word with probability `strength`. Each operation changes at least one word if possible, and leaves no
+    sentence empty.
 
-    Every draw is a function of (seed, epoch, sample index, row, position, number) alone, as in `Augmenter`: step s of
-    an operation takes the draws of position s. Each operation has draws of its own, independent of the other operations
-    and of `Augmenter`.
+    Every draw is a function of only (seed, epoch, sample index, row, position, number), as in `Augmenter`: step s of an
+    operation takes the draws of position s. Each operation has its own draws, independent of the others and of
+    `Augmenter`.
 
     Args:
         index: the corpus.
@@ -61,7 +61,7 @@ class EDA(WordAugmentation):
         n_jobs: threads that read the tokenizer's sub-words of the index.
 
     Raises:
-        InputError: a setting out of its range, or no WordNet, or a file of synonyms that cannot be read.
+        InputError: a setting out of its range, a missing WordNet, or a file of synonyms that cannot be read.
     """
 
     training_options = ("strength", "synonyms")
@@ -79,7 +79,7 @@ class EDA(WordAugmentation):
     ):
         check_arguments(EDA.__init__, index, {"operation": operation})
         if not is_number(strength) or not 0 < strength <= 1:  # NaN fails too
-            raise InputError(f"strength={strength!r}: it is a share of words, above 0 and up to 1; EDA takes 0.1")
+            raise InputError(f"strength={strength!r}: must be a share of words, above 0 and up to 1; EDA takes 0.1")
         self._synonyms = cache(open_synonyms(synonyms)) if operation in NEEDS_SYNONYMS else lambda word: ()
         super().__init__(index, seed, tokenizer, n_jobs, operation=operation, strength=strength, synonyms=synonyms)
         self._seed = seed_of(f"eda {operation}", seed)
@@ -112,7 +112,7 @@ class EDA(WordAugmentation):
             i, j = below(bits[0][step], len(words)), below(bits[1][step], len(words) - 1)
             j += j >= i
             words[i], words[j] = words[j], words[i]
-        if words == before and len({*words}) > 1:  # the swaps have cancelled out, or exchanged equal words
+        if words == before and len({*words}) > 1:  # the swaps cancelled out, or swapped equal words
             i = below(bits[0][n], len(words))
             j = pick(bits[1][n], [k for k, word in enumerate(words) if word != words[i]])
             words[i], words[j] = words[j], words[i]
@@ -123,22 +123,22 @@ class EDA(WordAugmentation):
         left = [word for word, unit in zip(words, units, strict=False) if unit >= self._strength]
         if 0 < len(left) < len(words) or len(words) == 1:
             return left or words
-        place = below(bits[0][len(words)], len(words))  # of the word that is kept or deleted all the same
+        place = below(bits[0][len(words)], len(words))  # of the word that is kept or deleted anyway
         return words[:place] + words[place + 1 :] if left else [words[place]]
 
 
 def below(bits: int, n: int) -> int:
-    """An integer, uniform over 0 .. n - 1, from 64 random bits."""
+    """Draw an integer, uniform over 0 .. n - 1, from 64 random bits."""
     return bits * n >> 64
 
 
 def pick(bits: int, items: Sequence[Item]) -> Item:
-    """One of `items` by 64 random bits."""
+    """Draw one of `items` by 64 random bits."""
     return items[below(bits, len(items))]
 
 
 def open_synonyms(source: str | Path | Mapping[str, Sequence[str]] | None) -> Synonyms:
-    """A function from a word to its synonyms, in a fixed order, itself not among them.
+    """Return a function from a word to its synonyms, in a fixed order and without the word itself.
 
     Args:
         source: None for WordNet; a file of lines ``word<TAB>synonym<TAB>...``; or a dict of lists.
@@ -150,16 +150,18 @@ def open_synonyms(source: str | Path | Mapping[str, Sequence[str]] | None) -> Sy
         return wordnet_synonyms()
     given = read_table(Path(source)) if isinstance(source, str | Path) else source
     if not isinstance(given, Mapping):
-        raise InputError(f"synonyms: got {type(given).__name__}: give a TSV file, a dict of lists, or None for WordNet")
+        raise InputError(
+            f"synonyms: is {type(given).__name__}, must be a TSV file, a dict of lists, or None for WordNet"
+        )
     for word, synonyms in given.items():
         if not isinstance(synonyms, list | tuple) or not all(isinstance(one, str) for one in synonyms):
-            raise InputError(f"synonyms: {word!r}: got {synonyms!r}, and a list of texts is needed")
+            raise InputError(f"synonyms: {word!r}: is {synonyms!r}, must be a list of str")
     table = {word: _cleaned(word, synonyms) for word, synonyms in given.items()}
     return lambda word: table.get(word, ())
 
 
 def read_table(path: Path) -> dict[str, list[str]]:
-    """The synonyms by word of a file of lines ``word<TAB>synonym<TAB>...``; blank lines are skipped."""
+    """Read the synonyms of each word from a file of lines ``word<TAB>synonym<TAB>...``; blank lines are skipped."""
     table: dict[str, list[str]] = {}
     for number, line in read_lines("synonyms", path, LINES):
         word, *synonyms = (part.strip() for part in line.split("\t"))
@@ -167,12 +169,12 @@ def read_table(path: Path) -> dict[str, list[str]]:
             raise InputError(f"synonyms: {path}: line {number}: {word!r} has no synonym: give it one, after a tab")
         table.setdefault(word, []).extend(synonyms)
     if not table:
-        raise InputError(f"synonyms: {path}: it holds no word: give {LINES}")
+        raise InputError(f"synonyms: {path}: has no word: give {LINES}")
     return table
 
 
 def wordnet_synonyms() -> Synonyms:
-    """WordNet's synonyms by nltk: the lemmas of all senses of a word; none for function words."""
+    """Return WordNet's synonyms by nltk: the lemmas of all senses of a word; none for function words."""
     try:
         from nltk.corpus import wordnet
 
@@ -191,6 +193,6 @@ def wordnet_synonyms() -> Synonyms:
 
 
 def _cleaned(word: str, synonyms: Sequence[str]) -> list[str]:
-    """Each synonym once, in order, with single spaces; not the word itself."""
+    """Return each synonym once, in order, with single spaces, without the word itself."""
     spaced = [" ".join(synonym.split()) for synonym in synonyms]
     return [synonym for synonym in dict.fromkeys(spaced) if synonym and synonym != word]

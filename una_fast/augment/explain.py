@@ -20,12 +20,11 @@ SHOWN = 5  # candidates of a word
 class WordExplanation:
     """One word of the sentence.
 
-    word: as tokenised; seen: whether the index knows it; tfidf: its score z in this sentence (equation 2);
-    probability: p (equation 3); reason: why p is what it is; window: (start, stop), the ids of its candidates;
-    candidates: some of them, spread evenly over the window, with their scores s, the weights of the draw; draw:
-    uniform in [0, 1), the word is replaced where it is below p, or where it is the smallest and none is;
-    replacement: the word that stands in the negative, None if it was kept. Under variant "paper" a term has one
-    draw, at its first place.
+    word: as tokenised; seen: whether the index has it; tfidf: its score z in this sentence (equation 2); probability: p
+    (equation 3); reason: why p has this value; window: (start, stop), the ids of its candidates; candidates: some of
+    them, spread evenly over the window, with their scores s, the weights of the draw; draw: uniform in [0, 1), the word
+    is replaced if it is below p, or if it is the smallest and none is below p; replacement: the word in the negative,
+    None if the word was kept. In the variant "paper" a term has one draw, at its first place.
     """
 
     word: str
@@ -41,13 +40,13 @@ class WordExplanation:
 
 @dataclass(frozen=True)
 class Explanation:
-    """The words of a sentence, and what happened to each; `str` gives a table, `to_dict` plain data for JSON."""
+    """What happened to each word of a sentence; `str` gives a table, `to_dict` plain data for JSON."""
 
     words: list[WordExplanation]
     negative: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain lists, numbers and strings."""
+        """Return plain lists, numbers and strings."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -70,13 +69,13 @@ class Explanation:
 
 
 def explain_words(una: Any, source: Rows, new: np.ndarray, key: SampleKey) -> list[WordExplanation]:
-    """The words of the one row of `source`, whose negative by an `Augmenter` has the ids `new`: int32 (T,)."""
+    """Explain the words of the only row of `source`. new: int32 (T,), the ids of its negative by an `Augmenter`."""
     index, config, (first, z, p) = una.index, una._config, una._weigh(source)
     words, replacements = (source.strings(ids) for ids in (source.words.values, new))
     draws = CounterRNG(config.seed, key.epoch, source.numbers(np.zeros(1, dtype=int)), key.sample_index).units(
         len(words)
     )[0]
-    first = np.arange(len(words)) if config.released else first  # the place whose draw a word has
+    first = np.arange(len(words)) if config.released else first  # the place whose draw decides for a word
     unseen_groups = una._unseen_groups(source)
     reasons, explanations = _reasons(config, first, z, p, words, una.kept_words), []
     chosen = draws[first] < p
@@ -99,11 +98,11 @@ def explain_words(una: Any, source: Rows, new: np.ndarray, key: SampleKey) -> li
 def _reasons(
     config: SamplingConfig, first: np.ndarray, z: np.ndarray, p: np.ndarray, words: list[str], kept: KeptWords
 ) -> list[str]:
-    """Why each word has its replacement probability."""
+    """Explain the replacement probability of each word."""
     fixed = kept.among(words)
     lowest, highest = np.min(z, where=~fixed, initial=np.inf), np.max(z, where=~fixed, initial=-np.inf)
     first_highest = np.flatnonzero(~fixed & (z == highest))[:1]
-    conditions = {  # the first that holds
+    conditions = {  # the first that is true
         "a word of keep_words": [word in kept.words for word in words],
         "punctuation is kept": fixed,
         "select is random: beta": config.random_select,

@@ -1,7 +1,7 @@
-"""A law of the user's own: a function compiled by Numba that draws rows at the speed of the kernels, without the GIL.
+"""A user-defined augmentation: a Numba function that draws rows at the speed of the kernels, without the GIL.
 
-The draws are those of una_fast/_kernels/draws/random.pxd. Numba computes an integer and an unsigned one as a float, so
-all constants are of 64 unsigned bits.
+The draws are those of una_fast/_kernels/draws/random.pxd. Numba turns a signed with an unsigned integer into a float,
+so all constants are 64-bit unsigned integers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ with naming_extras():
     from numba import njit, types
     from numba.core.ccallback import CFunc
 
-TRIES = 64  # draws that propose a candidate; the next one draws by cumulative weights
+TRIES = 64  # draws that propose a candidate; the next draw uses cumulative weights
 LOW_32 = np.uint64(2**32 - 1)
 GAMMA, NUMBERS = np.uint64(0x9E3779B97F4A7C15), np.uint64(128)  # 128 draws for each position
 ONE, N11, N27, N30, N31, N32 = (np.uint64(n) for n in (1, 11, 27, 30, 31, 32))
@@ -45,7 +45,7 @@ ROW = types.int64(
 
 @njit
 def draw64(key: np.uint64, position: int, number: int) -> np.uint64:
-    """The random bits of draw `number`, 0 to 127, at a position of the row with this key."""
+    """Return the random bits of draw `number`, 0 to 127, at a position of the row with this key."""
     x = key + (np.uint64(position) * NUMBERS + np.uint64(number) + ONE) * GAMMA
     x = (x ^ (x >> N30)) * FACTORS[0]
     x = (x ^ (x >> N27)) * FACTORS[1]
@@ -54,22 +54,22 @@ def draw64(key: np.uint64, position: int, number: int) -> np.uint64:
 
 @njit
 def uniform(bits: np.uint64) -> float:
-    """The highest 53 of 64 random bits as a number that is uniform in [0, 1)."""
+    """Return a number, uniform in [0, 1), from the highest 53 of 64 random bits."""
     return float(bits >> N11) * 2.0**-53
 
 
 @njit
 def below(bits: np.uint64, n: int) -> np.int64:
-    """An integer, uniform over 0 .. n - 1, from 64 random bits, for n < 2**32."""
+    """Return an integer, uniform over 0 .. n - 1, from 64 random bits, for n < 2**32."""
     width = np.uint64(n)
     return np.int64(((bits >> N32) * width + ((bits & LOW_32) * width >> N32)) >> N32)
 
 
 @njit
 def window(term: int, score: float, radius: int, max_tfidf: Any, n_terms: int) -> tuple[int, int]:
-    """(start, stop): the ids of a term's candidates are ``start .. stop - 1``: `radius` ranks on either side.
+    """Return (start, stop): a term's candidates, `radius` ranks on both sides, have the ids ``start .. stop - 1``.
 
-    A word that is not in the index (term >= n_terms) has the place that its tf-idf, `score`, would have in the ranking.
+    A word that is not in the index (term >= n_terms) has the rank that its tf-idf, `score`, would have.
     """
     if term < n_terms:
         return max(0, term - radius), min(n_terms, term + 1 + radius)
@@ -85,15 +85,15 @@ def window(term: int, score: float, radius: int, max_tfidf: Any, n_terms: int) -
 
 @njit
 def sample(key: np.uint64, position: int, weights: Any, start: int, stop: int, excluded: int) -> int:
-    """One of the ids ``start .. stop - 1`` but `excluded`, with a probability in proportion to ``weights[id]``.
+    """Draw one of the ids ``start .. stop - 1`` except `excluded`, with a probability proportional to ``weights[id]``.
 
-    weights: at least 0, never increasing, as `max_tfidf` is; if all are 0, the draw is uniform. It takes the numbers 1
-    to 65 of the position's draws: candidates are proposed uniformly and accepted by their weight; after 64 that were
-    rejected, it searches in the cumulative weights. -1 if there is no candidate.
+    weights: at least 0, never increasing, such as `max_tfidf`; if all are 0, the draw is uniform. Candidates are
+    proposed uniformly and accepted by their weight. If 64 are rejected, the cumulative weights are searched. That takes
+    the draws 1 to 65 of the position. Returns -1 if there is no candidate.
     """
     if start >= stop:
         return -1
-    highest = weights[start >> 6 << 6]  # a bound; nearly always the first candidate is accepted
+    highest = weights[start >> 6 << 6]  # an upper bound; the first candidate is nearly always accepted
     width = np.uint64(stop - start)
     for number in range(1, TRIES + 1):
         bits = draw64(key, position, number)
@@ -122,28 +122,28 @@ def _search(bits: np.uint64, weights: Any, start: int, stop: int, excluded: int)
 
 
 def numba_augmentation(draw_row: CFunc) -> Callable[..., NumbaAugmentation]:
-    """An augmentation whose rows `draw_row` draws, called in the same blocks as UNA's kernel, on all threads.
+    """Make an augmentation whose rows `draw_row` draws, in the same blocks as UNA's kernel and on all threads.
 
     Args:
-        draw_row: a function with ``@numba.cfunc(ROW)``. It gets a row and writes what becomes of it:
+        draw_row: a function with ``@numba.cfunc(ROW)``. It receives a row and writes the augmented row:
 
             ids: int32 (n,), the row's words: a term's id is its rank, the highest `max_tfidf` first; an id of `n_terms`
-                or more is a word of a text that the index has not seen.
+                or more is an unseen word.
             n: the number of words, at least 1.
-            key: uint64, of the row's random numbers (`draw64`). It depends on seed, epoch, sample index and row alone.
-            idf, max_tfidf: float64, document_frequency: int64, each by id. An unseen word has document frequency 1 and
-                the idf of it, and the median of `max_tfidf` over the rarest terms.
+            key: uint64, of the row's random numbers (`draw64`). It depends only on seed, epoch, sample index and row.
+            idf, max_tfidf: float64, document_frequency: int64, each by id. An unseen word has document frequency 1, the
+                idf of that, and the median `max_tfidf` of the rarest terms.
             n_terms: V.
-            out: int32, room for 2 n ids, each a term's or one of `ids`.
+            out: int32, room for 2 n ids; each must be a term's or one of `ids`.
 
-            It returns the number of ids that it wrote: 1 to 2 n, with surface="kept" n.
+            It returns the number of ids that it wrote: 1 to 2 n, or n with surface="kept".
 
     Returns:
-        What makes a `NumbaAugmentation`: call it with an index, as in ``law(index, seed=42, tokenizer=tokenizer)``.
-        `--augment MODULE:NAME` of training takes it, too.
+        A function that makes a `NumbaAugmentation` of an index: ``law(index, seed=42, tokenizer=tokenizer)``. The
+        option `--augment MODULE:NAME` of training accepts it too.
 
     Raises:
-        InputError: `draw_row` is no such function.
+        InputError: `draw_row` is not such a function.
     """
     if not isinstance(draw_row, CFunc) or draw_row._sig != ROW:  # type: ignore[attr-defined]
         raise InputError(
@@ -154,19 +154,18 @@ def numba_augmentation(draw_row: CFunc) -> Callable[..., NumbaAugmentation]:
 
 
 class NumbaAugmentation(KernelAugmentation):
-    """Texts and token ids of rows that a compiled function of the user draws; `numba_augmentation` makes it.
+    """An augmentation whose rows a compiled function of the user draws; `numba_augmentation` makes it.
 
     Args:
         index: the corpus.
-        seed: any integer; two laws with the same seed have the same random numbers, and so has an `Augmenter`.
+        seed: any integer; all augmentations with the same seed, `Augmenter` included, have the same random numbers.
         tokenizer: a Hugging Face tokenizer; only `token_ids` needs it.
-        surface: as `Augmenter` takes it. With "paper" a row may become longer or shorter.
-        n_jobs: threads for large batches; all cores this process may use if None.
-        draw_row: as `numba_augmentation` takes it.
+        surface: as in `Augmenter`. With "paper" a row may become longer or shorter.
+        n_jobs: threads for large batches; all cores that this process may use if None.
+        draw_row: as in `numba_augmentation`.
 
     Raises:
-        InputError: a setting out of its range, or, in a call, a number of ids or an id that the function must not
-            write.
+        InputError: a setting out of its range, or, in a call, an invalid number of ids or id that the function wrote.
     """
 
     training_options = ("surface",)
@@ -191,7 +190,7 @@ class NumbaAugmentation(KernelAugmentation):
 
 
 def custom_rows(index: Index, draw_row: CFunc, seed: int, keeps_length: bool, source: Rows) -> CustomRows:
-    """The kernel that draws rows of `source`. keeps_length: whether `draw_row` must write as many ids as it gets."""
+    """Make the kernel that draws rows of `source`. keeps_length: `draw_row` must write as many ids as it gets."""
     n_unseen = len(source.unseen)
     tables = [index.idf, index.max_tfidf, index.document_frequency]
     if n_unseen:
@@ -203,10 +202,10 @@ def custom_rows(index: Index, draw_row: CFunc, seed: int, keeps_length: bool, so
 
 
 def _compiled(path: str) -> CFunc:
-    """The function in another process, where the object of this import path is it, or the augmentation of it."""
+    """Import the function in another process. The path leads to it or to its augmentation."""
     law: Any = import_object(path)
     return law.keywords["draw_row"] if isinstance(law, partial) else law
 
 
-# so that an augmentation reaches the workers of a DataLoader that are spawned
+# so that an augmentation can be sent to spawned workers of a DataLoader
 copyreg.pickle(CFunc, lambda function: (_compiled, (f"{function.__wrapped__.__module__}:{function.__qualname__}",)))

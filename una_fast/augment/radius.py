@@ -9,15 +9,15 @@ from typing import TypeGuard
 
 from una_fast.errors import InputError
 
-PAPER_RADIUS = 4000  # of 451,691 terms, 0.9 %
-TERMS_PER_RANK = 100  # the default radius is one rank for so many terms, PAPER_RADIUS at most
+PAPER_RADIUS = 4000  # of 451,691 terms, 0.9%
+TERMS_PER_RANK = 100  # the default radius is one rank per so many terms, at most PAPER_RADIUS
 
 
 def resolve_radius(radius: float | str | None, n_terms: int) -> int:
-    """`radius` as a number of ranks from 1 to `n_terms` (V).
+    """Return `radius` as a number of ranks from 1 to `n_terms` (V).
 
-    None is the paper's share: 1 % of V, and 4,000 from V = 400,000 on (the paper has 4,000 of 451,691 terms). "1%", or
-    another percentage above 0 and up to 100, is that share of V, rounded down, and at least 1.
+    None is 1% of V, at most 4,000 (the paper has 4,000 of 451,691 terms). "1%", or another percentage above 0 and up to
+    100, is that share of V, rounded down, and at least 1.
 
     Raises:
         InputError: any other `radius`.
@@ -30,11 +30,11 @@ def resolve_radius(radius: float | str | None, n_terms: int) -> int:
     if is_number(radius) and radius >= 1 and radius % 1 == 0:  # not for infinity and NaN
         return int(min(radius, n_terms))  # ranks must fit an int64
     raise InputError(
-        f"radius={radius!r}: give a number of ranks, an integer of at least 1 (the paper takes 4000), a share of the "
-        'vocabulary above 0% and up to 100%, such as "1%", or None'
+        f"radius={radius!r}: must be an integer of at least 1 (the paper takes 4000 ranks), a share of the vocabulary "
+        'above 0% and up to 100%, such as "1%", or None'
     )
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether `value` is one real number; True and False are none."""
+    """Return whether `value` is one real number, not True or False."""
     return isinstance(value, Real) and not isinstance(value, bool)

@@ -2,7 +2,7 @@
 
 HARD are the values of --augment of training, POSITIVES of --positives; WITH_SYNONYMS use --synonyms.
 
-The options of training are made from the table, so it is light to import: `load_augmentation` imports a class.
+Training makes its options from the table, so importing it must be fast: `load_augmentation` imports a class.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class AugmentationRow:
 
 EDA = "una_fast.augment.eda:EDA"
 HARD = {
-    "una": AugmentationRow("important words become words of like importance", "una_fast.augment.una:Augmenter"),
+    "una": AugmentationRow("important words become words of similar importance", "una_fast.augment.una:Augmenter"),
     "near-misses": AugmentationRow("one small edit changes the meaning", "una_fast.augment.near_misses:NearMisses"),
 }
 POSITIVES = {
@@ -55,7 +55,7 @@ AUGMENTATIONS = HARD | POSITIVES
 def make_augmentation(
     name: str, index: Index, /, offered: Mapping[str, Any] = MappingProxyType({}), **settings: Any
 ) -> TextAugmentation:
-    """The augmentation of this name over `index`, as `load_augmentation` finds it.
+    """Make the augmentation of this name for `index`; see `load_augmentation`.
 
     offered: options of training, of which the constructor gets those that `training_options` of the class names.
     settings: further arguments.
@@ -79,7 +79,7 @@ def training_options_of(maker: Any) -> tuple[str, ...]:
 
 
 def load_augmentation(name: str) -> Callable[..., TextAugmentation]:
-    """The class of a name.
+    """Return the class of a name.
 
     name: one of `AUGMENTATIONS`, or the import path "module:name" of another `TextAugmentation`, or of what
     `numba_augmentation` returned.

@@ -1,4 +1,4 @@
-"""Sentences as rows of ids: the documents of an index, or any text; unseen words have ids from V on."""
+"""Sentences as rows of ids: the documents of an index, or any text. The ids of unseen words start at V."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ NO_STRINGS = StringTable.from_strings([])
 class Rows:
     """Sentences whose words are ids.
 
-    terms: of the index; chunks, sentences: `StringTable` and `RaggedArray`, row i is the chunks ``sentences[i]`` with
-    spaces between; words: `RaggedArray` int32, a term's id, or V + k for word k of `unseen`; keys: uint64 (N,), the
-    hash of each row's words, which stands for its row number in the draws; None: the number itself.
+    terms: of the index; chunks, sentences: `StringTable` and `RaggedArray`, row i is the chunks ``sentences[i]``
+    separated by spaces; words: `RaggedArray` int32, a term's id, or V + k for word k of `unseen`; keys: uint64 (N,),
+    the hash of each row's words, which replaces the row number in the draws; None: the row number itself.
     """
 
     terms: StringTable
@@ -37,7 +37,7 @@ class Rows:
     keys: np.ndarray | None = None
 
     def sentence(self, row: int) -> str:
-        """The text of a row."""
+        """Return the text of a row."""
         return " ".join(self.chunks[k] for k in self.sentences[row])
 
     def texts(self, rows: np.ndarray) -> list[str]:
@@ -48,29 +48,30 @@ class Rows:
         return [*StringTable(*spell_rows(chunks.values, chunks.indptr, *tables))]
 
     def numbers(self, rows: np.ndarray) -> np.ndarray:
-        """int64 or uint64 (B,): what stands for `rows`, int64 (B,), in the draws."""
+        """Return the numbers by which the generator knows `rows`, int64 (B,): int64 or uint64 (B,)."""
         return rows if self.keys is None else self.keys[rows]
 
     def strings(self, ids: np.ndarray) -> list[str]:
-        """The words of these ids."""
+        """Return the words of these ids."""
         n = len(self.terms)
         return [self.terms[i] if i < n else self.unseen[i - n] for i in ids.tolist()]
 
     def spell(self, ids: RaggedArray) -> StringTable:
-        """The words of each row of ids, joined by spaces."""
+        """Return the words of each row of ids, joined by spaces."""
         tables = self.terms.utf8, self.terms.offsets, self.unseen.utf8, self.unseen.offsets
         return StringTable(*spell_rows(ids.values, ids.indptr, *tables))
 
 
 def read_rows(sentences: Iterable[str], index: Index, split: WordTokenizer) -> Rows:
-    """The rows of any text, each of one chunk, split into words by `split`, as those of the index were.
+    """Read any text as rows of one chunk each, split into words by `split`, as the documents of the index are.
 
     Raises:
         InputError: `sentences` is one str or a table, or an item is not a str.
     """
     if isinstance(sentences, (str, Mapping)) or not isinstance(sentences, Iterable) or hasattr(sentences, "columns"):
-        needed = "a list of str is needed: [sentence], or TABLE[COLUMN]"
-        raise InputError(f"sentences: got {type(sentences).__name__}, and {needed}")
+        raise InputError(
+            f"sentences: is {type(sentences).__name__}, must be a list of str: [sentence], or TABLE[COLUMN]"
+        )
     texts = [encode_sentence(sentence, f"sentences[{i}]") for i, sentence in enumerate(sentences)]
     vocabulary, words = split_texts(texts, split)
     known = index.term_ids.find(vocabulary)

@@ -1,7 +1,7 @@
 """Rows of drawn ids -> their text.
 
 With surface="kept" the text is the sentence as written, except for its replaced words. A new word takes the capitals of
-the word that it replaces, the opening marks before that word ("¿Cuánto") stay, and a space separates a new word from a
+the word that it replaces and keeps the opening marks before it ("¿Cuánto"). A space separates a new word from a
 neighbour with which it would look like one word ("song," and "album" for the comma).
 """
 
@@ -24,22 +24,22 @@ from una_fast.storage.folder import Arrays
 from una_fast.tokens.ids import TokenIds
 
 QUOTES = ("``", "''")  # the words of the Treebank tokenizer for quotation marks
-OPENING = "¿¡"  # Spanish marks, which the Treebank tokenizer leaves at their word
+OPENING = "¿¡"  # Spanish marks, which the Treebank tokenizer does not split off
 WITHOUT_SPACES = re.compile(f"[{''.join(SCRIPTS.values())}]")
 ASCII = bytes(range(128))
 KNOWN = 1 << 31
-CHARACTERS = np.zeros(0x110000, dtype=np.uint32)  # of each, what the kernel needs to know; 0: not asked for yet
+CHARACTERS = np.zeros(0x110000, dtype=np.uint32)  # what the kernel knows of each character; 0: nothing yet
 
 
 class Surface(Protocol):
     """How the text of an augmented row is written."""
 
     def texts(self, source: Rows, rows: np.ndarray, drawn: RaggedArray) -> list[str]:
-        """The texts of `drawn`, the ids of the augmented `rows`, int64 (B,), of `source`."""
+        """Write the texts of `drawn`, the ids of the augmented `rows`, int64 (B,), of `source`."""
 
 
 class PaperSurface:
-    """Each word as the index has it, with spaces between."""
+    """Writes each word as the index spells it, separated by spaces."""
 
     def texts(self, source: Rows, rows: np.ndarray, drawn: RaggedArray) -> list[str]:
         """See `Surface`."""
@@ -54,7 +54,7 @@ class KeptSurface:
 
     @cached_property
     def strings(self) -> StringTable:
-        """3 V strings: each term where it is drawn, as it is, with a capital, and in upper case."""
+        """3 V strings: how each term is written, first as it is, then with a capital, then in upper case."""
         quotes = QUOTES if self._index.word_tokenizer == "treebank" else ()
         openings = OPENING if self._index.word_tokenizer in NAMED else ""
         terms, n = self._index.terms, self._index.n_terms
@@ -98,14 +98,14 @@ class KeptSurface:
         if None in texts:
             raise InputError(
                 'surface="kept": the word tokenizer made words of '
-                f"{source.sentence(rows[texts.index(None)])!r} that the text does not hold, or not in this order: "
+                f"{source.sentence(rows[texts.index(None)])!r} that are not in the text, or not in this order: "
                 'give surface="paper"'
             )
         return texts
 
 
 def forms_of_ascii(terms: StringTable) -> StringTable:
-    """3 V strings: V terms as they are, with a capital, and in upper case. Only letters of ASCII change.
+    """Return 3 V strings: V terms as they are, with a capital, and in upper case. Only ASCII letters change.
 
     For 168,000 terms this takes 10 ms; one by one they take 0.2 s.
     """
@@ -116,7 +116,7 @@ def forms_of_ascii(terms: StringTable) -> StringTable:
 
 
 def learn_characters(*tables: StringTable) -> list[str]:
-    """Fill in CHARACTERS for the characters of all tables; returns these characters, each once."""
+    """Set CHARACTERS for the characters of all tables, and return each of these characters once."""
     others = (table.utf8.tobytes().translate(None, ASCII).decode("utf-8") for table in tables)
     of_ascii = (chr(byte) for table in tables for byte in np.flatnonzero(np.bincount(table.utf8, minlength=128)[:128]))
     used = sorted({*of_ascii}.union(*others))
@@ -135,10 +135,10 @@ def learn_characters(*tables: StringTable) -> list[str]:
 
 
 def stands_apart(character: str) -> bool:
-    """Whether a word may stand beside this character without a space.
+    """Return whether a word may follow or precede this character without a space.
 
-    It is punctuation, as BERT's tokenizer has it (of Unicode, or any other visible character of ASCII but letters and
-    digits), or of a script without spaces between words.
+    It may if the character is punctuation as BERT's tokenizer defines it (of Unicode, or a visible ASCII character that
+    is not a letter or digit), or belongs to a script without spaces between words.
     """
     is_mark = unicodedata.category(character).startswith("P") or ("!" <= character <= "~" and not character.isalnum())
     return is_mark or WITHOUT_SPACES.match(character) is not None

@@ -24,50 +24,49 @@ if TYPE_CHECKING:
 
 
 class Augmenter(KernelAugmentation):
-    """Makes negatives of sentences by replacing important words with words of like importance.
+    """Makes negatives of sentences by replacing important words with words of similar importance.
 
-    Every draw is a function of (seed, epoch, sample index, row, position, number) alone: the negatives of a row are the
-    same in any batch and order, and for any number of threads, processes or ranks. For text that is not in the index
-    the hash of its words takes the place of the row, so equal sentences have equal negatives within an epoch.
+    Every draw is a function of only (seed, epoch, sample index, row, position, number). So the negatives of a row are
+    the same in any batch and order, and with any number of threads, processes or ranks. For text that is not in the
+    index, the hash of its words replaces the row, so equal sentences have equal negatives within an epoch.
 
     Args:
-        index: the corpus that says how important each term is.
+        index: the corpus that determines how important each term is.
         beta: mean replacement probability, in [0, 1] (equation 3).
-        radius: how far around a term its candidates reach: a number of ranks on either side, or a share of the V terms
-            of the index such as "1%"; None is 1 % of V, at most 4,000 (the paper takes 4,000 of 451,691 terms). The
-            attribute `radius` holds the resulting number.
+        radius: how many ranks above and below a term its candidates are: a number, or a share of the V terms of the
+            index such as "1%"; None is 1% of V, at most 4,000 (the paper takes 4,000 of 451,691 terms). The attribute
+            `radius` is the resulting number.
         seed: any integer.
-        select: "tfidf" (step 2), or "random": every term with probability `beta` (ablation), and where that chooses
-            none, one of them: a negative never has the words of its sentence, unless all of them are kept.
+        select: "tfidf" (step 2), or "random" (ablation): every term with probability `beta`, or one term if that
+            chooses none. So a negative always differs from its sentence, unless all its words are kept.
         replace: "tfidf" (step 3), or "random": uniform over the vocabulary (ablation).
         variant: "paper", or "released" for the probabilities and draws of the authors' code.
         tokenizer: a Hugging Face tokenizer; only `negative_ids` needs it.
-        surface: "kept": the sentence as it is written, except for replaced words, which take the case of the word that
-            they replace; or "paper": the words as the index has them, joined by spaces, quotation marks as NLTK's ``
-            and '', as in the paper and its code. variant="released" always has "paper".
+        surface: "kept": the sentence as written, except that a replacement takes the case of the word that it replaces;
+            or "paper": the words as the index spells them, joined by spaces, with quotation marks as NLTK's `` and '',
+            as in the paper and its code. variant="released" always uses "paper".
         keep_punctuation: False, as in the paper: punctuation is replaced and drawn like any word. True: words without a
-            letter or digit are neither replaced nor drawn. Their probability is 0, and equations 3 and 4 are applied to
-            the other words of the sentence: minimum, mean and highest score are taken over those alone. The scores
-            (equation 2) and the windows stay as they are; a window without any other word is widened, rank by rank on
-            either side, until it holds one. A sentence of punctuation alone stays as it is. Not with
-            variant="released".
-        keep_words: names, product numbers, stop words: a file with a word a line, or an iterable of words, as the index
-            has them (in any case if it lower-cases). They are kept as punctuation is with `keep_punctuation`: not
-            replaced, not drawn, and left out of equations 3 and 4.
+            letter or digit are neither replaced nor drawn. Equations 3 and 4 are applied to the other words of the
+            sentence: minimum, mean and highest score leave punctuation out. Scores (equation 2) and windows do not
+            change. A window without a candidate is widened by one rank on both sides until it has one. A sentence of
+            only punctuation is not changed. Not with variant="released".
+        keep_words: names, product numbers, stop words: a file with one word per line, or an iterable of words, spelled
+            as in the index (in any case if it lower-cases). They are kept like punctuation with `keep_punctuation`.
         same_script: True: with surface="kept", a word of a script without spaces (Chinese and Japanese, Thai, Lao,
-            Burmese, Khmer) is replaced by words of that script alone, and no other word by such; a window without one
-            is widened as above. False: a replacement is of any script; then both surfaces have the same draws.
-        keep_probabilities: True: with a tokenizer, the replacement probability of each word of the index is kept beside
-            the index, 4 bytes a word, mapped by all processes, so that `negative_ids` need not compute it; not where
-            that takes more than half of the free memory. False: it is computed in each call. The draws are the same.
-        n_jobs: threads for large batches; all cores this process may use if None.
+            Burmese, Khmer) is replaced only by words of that script, which replace no other words; a window without
+            one is widened as above. False: a replacement may be of any script, and both surfaces have the same draws.
+        keep_probabilities: True: with a tokenizer, the replacement probability of each word of the index is stored in
+            the index's folder, 4 bytes per word, and memory-mapped by all processes, so that `negative_ids` need not
+            compute it; unless that takes more than half of the free memory. False: each call computes it. The draws
+            are the same.
+        n_jobs: threads for large batches; all cores that this process may use if None.
 
     Raises:
         InputError: a setting out of its range, a file of `keep_words` that cannot be read, or fewer than two terms
-            that are not kept, so that nothing can replace one.
+            that are not kept.
 
     Warns:
-        InputWarning: a `radius` was given whose windows hold more than a tenth of the terms.
+        InputWarning: the windows of a given `radius` have more than a tenth of the terms.
     """
 
     training_options = (
@@ -120,11 +119,11 @@ class Augmenter(KernelAugmentation):
         divided = [(word, words) for word in unknown if (words := self._split.words(word)) != [word]]
         if divided:
             word, words = divided[0]
-            said = f"{counted(len(divided), 'word')} kept nowhere: to this index {word!r} is {words}: give those"
-            warn_user(f"keep_words: {said}")
+            found = f"{counted(len(divided), 'word')} not found: this index splits {word!r} into {words}"
+            warn_user(f"keep_words: {found}: list those words instead")
 
     def negatives(self, rows: RowNumbers, epoch: int = 0, *, sample_index: int = 0) -> list[str]:
-        """`texts`, by its name in UNA: the negative of each document in `rows`, integers (B,)."""
+        """Make the negative of each document in `rows`, integers (B,): another name of `texts`."""
         return self.texts(rows, epoch, sample_index=sample_index)
 
     def negative_ids(
@@ -136,7 +135,7 @@ class Augmenter(KernelAugmentation):
         *,
         sample_index: int = 0,
     ) -> dict[str, torch.Tensor]:
-        """`token_ids`, by its name in UNA: the ids of the negatives, torch.int64 (B, L), L = `max_length`."""
+        """Make the token ids of the negatives of `rows`: another name of `token_ids`."""
         return self.token_ids(rows, epoch, max_length, out, sample_index=sample_index)
 
     @property
@@ -145,15 +144,15 @@ class Augmenter(KernelAugmentation):
         return self._config.radius
 
     def replacement_probabilities(self, sentence: str) -> tuple[list[str], np.ndarray]:
-        """The words of `sentence` and the probability that each is replaced: float64 (n,), equations 3 and 4."""
+        """Return the words of `sentence` and the probability that each is replaced: float64 (n,), equations 3 and 4."""
         source = self._read([sentence])
         return source.strings(source.words.values), self._weigh(source)[2]
 
     def window(self, term: str | int) -> tuple[int, int]:
-        """(start, stop): the ids of the candidates of `term`, itself among them, are ``start .. stop - 1``.
+        """Return (start, stop): the candidates of `term`, including itself, have the ids ``start .. stop - 1``.
 
         Raises:
-            InputError: not a term of the index (`explain` shows the window of an unseen word in its sentence).
+            InputError: it is not a term of the index (`explain` shows the window of an unseen word in its sentence).
         """
         term_id = self.index.term_ids.get(term, -1) if isinstance(term, str) else integer("term", term)
         if not 0 <= term_id < self.index.n_terms:
@@ -161,7 +160,7 @@ class Augmenter(KernelAugmentation):
         return self._config.window(term_id)
 
     def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> Explanation:
-        """Why each word of `augment([sentence], epoch)` was replaced or kept; prints as a table."""
+        """Explain why each word of `augment([sentence], epoch)` was replaced or kept; prints as a table."""
         source, row, key = self._read([sentence]), np.zeros(1, dtype=np.int64), SampleKey(epoch, sample_index)
         drawn = self._draw(source, row, key)
         return Explanation(explain_words(self, source, drawn.values, key), *self._surface.texts(source, row, drawn))
@@ -171,11 +170,11 @@ class Augmenter(KernelAugmentation):
         return {**super()._shown_settings(), "radius": self.radius, "keep_words": f"{n_kept} words" if n_kept else ()}
 
     def _weigh(self, source: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """For each word the place where its term stands first, int32 (T,), its tf-idf and p, both float64 (T,)."""
+        """Return of each word the first place of its term, int32 (T,), its tf-idf and its p, both float64 (T,)."""
         return replacement_probabilities(self._config, source.words, self._unseen_groups(source))
 
 
 def groups_of_unseen(kept: KeptWords, drawn: np.ndarray, source: Rows) -> np.ndarray:
-    """uint8, the group of each unseen word of `source`: as `term_groups`, and ANY if it is not one of `drawn`."""
+    """Return the group of each unseen word of `source`, uint8: as in `term_groups`, or ANY if it is not in `drawn`."""
     words = [*source.unseen]
     return grouped(scripts_of(words), kept.among(words), drawn)
