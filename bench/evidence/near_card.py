@@ -12,11 +12,13 @@ import argparse
 import gzip
 import tarfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import torch
 
+import una_fast
 from bench.evidence import results
 from bench.evidence.bases import HALF, copy_encoder, digest
 from bench.evidence.conditions import BASES, NEAR, NEAR_ABLATIONS, Condition, find_conditions
@@ -24,7 +26,9 @@ from bench.evidence.corpora import corpus_of, write_lines
 from bench.evidence.from_scratch import LAST_SECONDS, start_mps, tell, warm_up
 from bench.evidence.runs import Workplace, machine_of, result_of, run_all, scores_before
 from train.config.command import run_command
+from train.encoder.pretrained import load_tokenizer
 from una_fast.errors import InputError
+from una_fast.tokens.ids import TokenIds
 
 QUESTIONS, SENTENCES = "minilm-questions", "minilm-sentences"
 MODEL, DATA = "minilm", "data.tar.xz"  # in the folder that travels
@@ -91,6 +95,9 @@ def carry_out(options: argparse.Namespace) -> None:
     place = Workplace(data, options.work, corpus_of(data), options.jobs)
     wanted = small_runs() if options.small else all_runs()
     warm_up(place, list(dict.fromkeys(one for one, _ in wanted)), options.work / "warm-up.log")
+    tokenizer = load_tokenizer(str(place.base(QUESTIONS)))
+    for index in {place.index(one) for one, _ in wanted}:
+        TokenIds(una_fast.load_index(index), tokenizer)  # stored there for all runs
     weights, machine = digest(place.base(QUESTIONS)), machine_of(place)
     tell("ready", ends)
 
@@ -102,9 +109,11 @@ def carry_out(options: argparse.Namespace) -> None:
             results.keep(condition, weights, seed, result, machine)
         print(f"{condition.name}, seed {seed}: {said or 'done'}, {ends - time.monotonic():.0f} s left", flush=True)
 
-    run_all(place, wanted, True, done, ends - LAST_SECONDS - (0 if options.small else 10))
-    for base in (QUESTIONS, SENTENCES):
-        results.keep_base(base, weights, scores_before(place, QUESTIONS))
+    with ThreadPoolExecutor(1) as pool:
+        before = pool.submit(scores_before, place, QUESTIONS)
+        run_all(place, wanted, True, done, ends - LAST_SECONDS)
+        for base in (QUESTIONS, SENTENCES):
+            results.keep_base(base, weights, before.result())
     tell("all runs are over", ends)
     print_table()
 
