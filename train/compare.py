@@ -56,14 +56,18 @@ N_PROBED = 1000  # sentences of the corpus
 class Comparing:
     """What is compared."""
 
-    corpus: str = option("", metavar="FILE")
-    """file of your text, one sentence a line or row"""
-    output: str = option("", required=True, metavar="FOLDER")
-    """folder of the runs and of the page; the same command goes on with it"""
-    pairs: str = option("", metavar="FILE")
-    """lines of sentence<TAB>paraphrase, which are the anchors and positives in place of --corpus"""
-    data: str = option("", metavar="FOLDER")
-    """folder with senteval/ and near_miss/, to score STS and near-misses; default: UNA_FAST_DATA, if it is set"""
+    corpus: str = option("file of your text, one sentence a line or row", "", metavar="FILE")
+    output: str = option(
+        "folder of the runs and of the page; the same command goes on with it", "", required=True, metavar="FOLDER"
+    )
+    pairs: str = option(
+        "lines of sentence<TAB>paraphrase, which are the anchors and positives in place of --corpus", "", metavar="FILE"
+    )
+    data: str = option(
+        "folder with senteval/ and near_miss/, to score STS and near-misses; default: UNA_FAST_DATA, if it is set",
+        "",
+        metavar="FOLDER",
+    )
 
 
 DEFAULTS = {"seeds": (42, 0, 1), "max_steps": 320, "precision": "fp32"}  # where they are not those of train.ddp

@@ -35,10 +35,8 @@ TIMEOUT = 60  # seconds without an answer
 class Download:
     """What is fetched, and where to."""
 
-    to: str = option("", required=True, metavar="FOLDER")
-    """folder to lay the data out in"""
-    only: str | None = option(None, choices=tuple(FILES))
-    """fetch one of the three; default: all"""
+    to: str = option("folder to lay the data out in", "", required=True, metavar="FOLDER")
+    only: str | None = option("fetch one of the three; default: all", None, choices=tuple(FILES))
 
 
 def _run(values: dict[str, Any]) -> int:

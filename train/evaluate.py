@@ -17,18 +17,16 @@ from una_fast.errors import InputError
 class Evaluation:
     """What is scored, and where."""
 
-    model: str = option("", required=True, metavar="NAME")
-    """encoder to score: its name on the Hugging Face hub, or its folder"""
-    data: str | None = option(None, metavar="FOLDER")
-    """folder that holds senteval/ or is one; default UNA_FAST_DATA"""
-    tasks: str = option("sts", help=CHOICES, metavar="NAME,NAME")
-    """what is scored"""
-    device: str = option("auto")
-    """auto, cpu, cuda or cuda:N"""
-    trust_remote_code: bool = option(False)
-    """run Python code that the model brings along; without it, such a model is refused"""
-    json: str | None = option(None, metavar="FILE")
-    """file for all scores and the protocol"""
+    model: str = option(
+        "encoder to score: its name on the Hugging Face hub, or its folder", "", required=True, metavar="NAME"
+    )
+    data: str | None = option("folder that holds senteval/ or is one; default UNA_FAST_DATA", None, metavar="FOLDER")
+    tasks: str = option("what is scored", "sts", help=CHOICES, metavar="NAME,NAME")
+    device: str = option("auto, cpu, cuda or cuda:N", "auto")
+    trust_remote_code: bool = option(
+        "run Python code that the model brings along; without it, such a model is refused", False
+    )
+    json: str | None = option("file for all scores and the protocol", None, metavar="FILE")
 
 
 OPTIONS = options_of(Evaluation) | options_of(EvaluationProtocol)

@@ -31,34 +31,40 @@ class Job:
     """What is written."""
 
     kind: str = option(
+        "kind of text to write for every sentence",
         None,
         choices={"paraphrase": "by one model", "back-translation": "into another language and back, by two models"},
         required=True,
         positional=True,
         metavar="KIND",
     )
-    """kind of text to write for every sentence"""
-    corpus: tuple[str, ...] = option((), required=True, metavar="FILE")
-    """files of sentences, as training reads them"""
-    column: str = option("text", metavar="NAME")
-    """column of the sentences in a table"""
-    output: str = option("", required=True, metavar="FILE")
-    """file to write, a .txt: line i is made from sentence i; the same command continues a stopped one"""
-    model: tuple[str, ...] = option((), metavar="NAME_OR_FOLDER")
-    """pegasus or t5 for paraphrases, opus-mt-fr for back-translations, which are the paper's models; or seq2seq models
-    by name on the Hugging Face hub or by folder: for back-translations two, there and back"""
-    prefix: str | None = option(None)
-    """text before each sentence, as T5 models need it; default: the preset's, else none"""
-    beams: int | None = option(None, least=1, most=100)
-    """beams of the search; default: the preset's, else 4"""
-    max_length: int | None = option(None, least=3)
-    """tokens of a sentence and of its text; longer ones are truncated; default: the preset's, else 128"""
-    precision: Literal["fp32", "bf16"] = option("fp32")
-    """number format of the weights"""
-    device: str = option("auto")
-    """auto, cpu, cuda or cuda:N"""
-    batch_size: int | None = option(None, least=1)
-    """sentences per batch; default 32, on a GPU 256"""
+    corpus: tuple[str, ...] = option("files of sentences, as training reads them", (), required=True, metavar="FILE")
+    column: str = option("column of the sentences in a table", "text", metavar="NAME")
+    output: str = option(
+        "file to write, a .txt: line i is made from sentence i; the same command continues a stopped one",
+        "",
+        required=True,
+        metavar="FILE",
+    )
+    model: tuple[str, ...] = option(
+        "pegasus or t5 for paraphrases, opus-mt-fr for back-translations, which are the paper's models; or "
+        "seq2seq models by name on the Hugging Face hub or by folder: for back-translations two, there and "
+        "back",
+        (),
+        metavar="NAME_OR_FOLDER",
+    )
+    prefix: str | None = option(
+        "text before each sentence, as T5 models need it; default: the preset's, else none", None
+    )
+    beams: int | None = option("beams of the search; default: the preset's, else 4", None, least=1, most=100)
+    max_length: int | None = option(
+        "tokens of a sentence and of its text; longer ones are truncated; default: the preset's, else 128",
+        None,
+        least=3,
+    )
+    precision: Literal["fp32", "bf16"] = option("number format of the weights", "fp32")
+    device: str = option("auto, cpu, cuda or cuda:N", "auto")
+    batch_size: int | None = option("sentences per batch; default 32, on a GPU 256", None, least=1)
 
 
 def read_job(values: dict[str, Any]) -> Job:

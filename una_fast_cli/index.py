@@ -20,15 +20,25 @@ TIMEOUT = 10  # s, for the first answer of a Dask scheduler
 class Build:
     """What is built, and how."""
 
-    corpus: tuple[str, ...] = option((), required=True, positional=True, metavar="FILE")
-    """files of text: .txt, .csv, .tsv, .jsonl, .json or .parquet, one sentence a line or row; folders and globs"""
-    output: str = option("", required=True, metavar="FOLDER")
-    """folder to build the index in; it must not exist"""
-    memory: str = option("", metavar="SIZE")
-    """memory that a build may take, as 2GB; on a cluster, that a worker may take; by default half of the machine's"""
-    cluster: str = option("", metavar="ADDRESS")
-    """address of the scheduler of a Dask cluster whose workers build the index; they must see the corpus and --output
-    under the same names"""
+    corpus: tuple[str, ...] = option(
+        "files of text: .txt, .csv, .tsv, .jsonl, .json or .parquet, one sentence a line or row; folders and globs",
+        (),
+        required=True,
+        positional=True,
+        metavar="FILE",
+    )
+    output: str = option("folder to build the index in; it must not exist", "", required=True, metavar="FOLDER")
+    memory: str = option(
+        "memory that a build may take, as 2GB; on a cluster, that a worker may take; by default half of the machine's",
+        "",
+        metavar="SIZE",
+    )
+    cluster: str = option(
+        "address of the scheduler of a Dask cluster whose workers build the index; they must see the corpus "
+        "and --output under the same names",
+        "",
+        metavar="ADDRESS",
+    )
 
 
 def _build(values: dict[str, Any]) -> None:

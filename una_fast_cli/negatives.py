@@ -66,38 +66,41 @@ def check_output(name: str, ids: bool) -> None:
 class Negatives:
     """The options of `una-fast negatives`, of which `una-fast explain` has the first ones."""
 
-    index: str = option("", SOURCE, required=True, metavar="FOLDER")
-    """folder of the index, as `una-fast index` saves it"""
-    word_tokenizer: str = option("", metavar="NAME")
-    """import path of the function that the index was built with, if it was built with one"""
-    seed: int = option(42, least=0)
-    """seed of the draws"""
-    epoch: int = option(0, least=0)
-    """number of the epoch: each epoch has other negatives"""
+    index: str = option(
+        "folder of the index, as `una-fast index` saves it", "", SOURCE, required=True, metavar="FOLDER"
+    )
+    word_tokenizer: str = option(
+        "import path of the function that the index was built with, if it was built with one", "", metavar="NAME"
+    )
+    seed: int = option("seed of the draws", 42, least=0)
+    epoch: int = option("number of the epoch: each epoch has other negatives", 0, least=0)
 
-    corpus: str = option("", "Text", metavar="FILE")
-    """file of sentences to make negatives of; by default the sentences of the index"""
-    rows: int | None = option(None, least=1)
-    """only this many sentences, the first ones; by default all"""
+    corpus: str = option(
+        "file of sentences to make negatives of; by default the sentences of the index", "", "Text", metavar="FILE"
+    )
+    rows: int | None = option("only this many sentences, the first ones; by default all", None, least=1)
 
-    output: str = option(STANDARD_OUTPUT, "Output", metavar="FILE")
-    """file to write: .jsonl, .parquet, or .txt (the negatives alone, one a line); -: JSON lines to standard output"""
-    n: int = option(1, least=1)
-    """negatives of a sentence; above 1 their columns are negative_1 to negative_N, in .txt they follow"""
-    tokenizer: str = option("", metavar="NAME_OR_FOLDER")
-    """write token ids instead of text, as this Hugging Face tokenizer makes them"""
-    max_length: int = option(32, least=3)
-    """tokens of a row, special tokens included, with --tokenizer"""
+    output: str = option(
+        "file to write: .jsonl, .parquet, or .txt (the negatives alone, one a line); -: JSON lines to standard output",
+        STANDARD_OUTPUT,
+        "Output",
+        metavar="FILE",
+    )
+    n: int = option(
+        "negatives of a sentence; above 1 their columns are negative_1 to negative_N, in .txt they follow", 1, least=1
+    )
+    tokenizer: str = option(
+        "write token ids instead of text, as this Hugging Face tokenizer makes them", "", metavar="NAME_OR_FOLDER"
+    )
+    max_length: int = option("tokens of a row, special tokens included, with --tokenizer", 32, least=3)
 
 
 @dataclass(frozen=True)
 class Explain:
     """Sentences."""
 
-    sentences: tuple[str, ...] = option((), required=True, positional=True, metavar="SENTENCE")
-    """sentences to explain"""
-    json: bool = option(False)
-    """write one JSON object a line instead of a table"""
+    sentences: tuple[str, ...] = option("sentences to explain", (), required=True, positional=True, metavar="SENTENCE")
+    json: bool = option("write one JSON object a line instead of a table", False)
 
 
 def _write(values: dict[str, Any]) -> None:

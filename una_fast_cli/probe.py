@@ -26,23 +26,26 @@ MOST_MODELS = 2  # before and after a training
 class Probe:
     """Encoder and text."""
 
-    model: tuple[str, ...] = option((), required=True, metavar="NAME_OR_FOLDER")
-    """encoder that sentence-transformers loads; two: before and after a training"""
-    corpus: str = option("", metavar="FILE")
-    """file of your text, one sentence per line or row, from which near-misses are made"""
-    pairs: str = option("", metavar="FILE")
-    """file of your labelled pairs, .csv or .tsv, with the columns sentence1, sentence2, label (1: same meaning, 0:
-    near-miss) and, if you like, group"""
-    n: int = option(2000, least=2)
-    """number of sentences of --corpus to sample"""
-    share: float = option(0.05, above=0, below=1)
-    """share of near-misses that the printed threshold may let pass"""
-    seed: int = option(42, least=0)
-    """seed of the sample and of the near-misses"""
-    json: str = option("", metavar="FILE")
-    """file for all figures"""
-    html: str = option("", metavar="FILE")
-    """file for a page with the curve of --pairs"""
+    model: tuple[str, ...] = option(
+        "encoder that sentence-transformers loads; two: before and after a training",
+        (),
+        required=True,
+        metavar="NAME_OR_FOLDER",
+    )
+    corpus: str = option(
+        "file of your text, one sentence per line or row, from which near-misses are made", "", metavar="FILE"
+    )
+    pairs: str = option(
+        "file of your labelled pairs, .csv or .tsv, with the columns sentence1, sentence2, label (1: same "
+        "meaning, 0: near-miss) and, if you like, group",
+        "",
+        metavar="FILE",
+    )
+    n: int = option("number of sentences of --corpus to sample", 2000, least=2)
+    share: float = option("share of near-misses that the printed threshold may let pass", 0.05, above=0, below=1)
+    seed: int = option("seed of the sample and of the near-misses", 42, least=0)
+    json: str = option("file for all figures", "", metavar="FILE")
+    html: str = option("file for a page with the curve of --pairs", "", metavar="FILE")
 
 
 def _probe(values: dict[str, Any]) -> None:

@@ -43,28 +43,28 @@ class Paper:
     """
 
     table: str = option(
+        "table to make",
         "",
         choices={name: f"table {table['number']}, {table['title']}" for name, table in contents().items()},
         positional=True,
         metavar="TABLE",
     )
-    """table to make"""
-    data: str = option("", metavar="FOLDER")
-    """folder that holds senteval/, and corpora/ if --corpus is not given; default UNA_FAST_DATA"""
-    rows: str = option("", metavar="NAME,NAME")
-    """rows to do, by their names with commas between; default: all"""
-    columns: str = option("", metavar="NAME,NAME")
-    """columns to do, by their names as in table.json; default: all"""
-    back_translations: str = option("", metavar="FILE")
-    """file whose line i is the back-translation of the corpus' line i, as train.generate writes it"""
-    csv: str = option("", metavar="FILE")
-    """file for the figures, a line per cell"""
-    latex: str = option("", metavar="FILE")
-    """file for the table as LaTeX, for the package booktabs"""
-    svg: str = option("", metavar="FILE")
-    """file for the figure of the tables alpha, beta and radius"""
-    dry_run: bool = option(False)
-    """list the commands that would run, and run none of them"""
+    data: str = option(
+        "folder that holds senteval/, and corpora/ if --corpus is not given; default UNA_FAST_DATA",
+        "",
+        metavar="FOLDER",
+    )
+    rows: str = option("rows to do, by their names with commas between; default: all", "", metavar="NAME,NAME")
+    columns: str = option("columns to do, by their names as in table.json; default: all", "", metavar="NAME,NAME")
+    back_translations: str = option(
+        "file whose line i is the back-translation of the corpus' line i, as train.generate writes it",
+        "",
+        metavar="FILE",
+    )
+    csv: str = option("file for the figures, a line per cell", "", metavar="FILE")
+    latex: str = option("file for the table as LaTeX, for the package booktabs", "", metavar="FILE")
+    svg: str = option("file for the figure of the tables alpha, beta and radius", "", metavar="FILE")
+    dry_run: bool = option("list the commands that would run, and run none of them", False)
 
 
 @dataclass(frozen=True)

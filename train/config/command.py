@@ -1,25 +1,21 @@
 """A command line: options as dataclass fields, their values from words and a YAML file, errors, and the exit code.
 
-A field states default, heading, bounds and role of its option, and below it its text. Python does not keep the text
-below a field, so `options_of` reads it in the source of the class.
+The metadata of a field state the text in --help, heading, bounds and role of its option.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
 import dataclasses
-import inspect
 import os
 import signal
 import sys
-import textwrap
 import types
 import typing
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise, takewhile
+from itertools import groupby, takewhile
 from operator import ge, gt, le, lt
 from os.path import expanduser
 from pathlib import Path
@@ -43,15 +39,16 @@ call: it concerns one call of the command, so a --config file must not hold it; 
 """
 
 
-def option(default: Any, heading: str = "", **stated: Any) -> Any:
-    """A dataclass field that is an option; the string below the field is its text in --help.
+def option(text: str, default: Any, heading: str = "", **stated: Any) -> Any:
+    """A dataclass field that is an option.
 
     Args:
-        default: Its value where it is not given.
-        heading: What it and those below it stand under in --help, in place of the first line of the docstring.
-        stated: Further attributes of `Option`, and bounds by their names in BOUNDS, as ``least=0``.
+        text: its text in --help, which begins with what a user has to give.
+        default: its value if it is not given.
+        heading: of its group in --help, which ends at the next heading; else the first line of the class' docstring.
+        stated: further attributes of `Option`, and bounds by their names in BOUNDS, as ``least=0``.
     """
-    return dataclasses.field(default=default, metadata={"heading": heading, **stated})
+    return dataclasses.field(default=default, metadata={"text": text, "heading": heading, **stated})
 
 
 @dataclass(frozen=True)
@@ -62,7 +59,7 @@ class Option:
     default: Any
     kinds: tuple[type, ...]  # types of the field, of which a text becomes the first that accepts it
     many: bool  # the field is a tuple
-    help: str  # the text below the field, and what is stated beside it or the meanings of the choices, behind a colon
+    help: str  # the text, and after a colon the `help` that the field states, or the meanings of the choices
     heading: str
     bounds: Mapping[str, float]  # of a number, or of each of several
     # What is allowed, () for anything. A field states them, maps each to its meaning or to a row that has one, or has a
@@ -143,12 +140,6 @@ class Option:
 
 def options_of(kind: type, *headings: str) -> dict[str, Option]:
     """The option of each field of a dataclass, by name and in their order; with headings, the options under these."""
-    source: Any = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
-    texts = {
-        ast.unparse(field.target): " ".join(ast.literal_eval(text.value).split())
-        for field, text in pairwise(source.body)
-        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr)
-    }
     hints, heading = typing.get_type_hints(kind), (kind.__doc__ or "").partition("\n")[0].rstrip(".")
     options = {}
     for field in dataclasses.fields(kind):
@@ -161,7 +152,7 @@ def options_of(kind: type, *headings: str) -> dict[str, Option]:
             field.default,
             kinds=tuple(leaf for leaf in leaves if isinstance(leaf, type) and leaf is not types.NoneType) or (str,),
             many=Ellipsis in leaves,
-            help=": ".join(filter(None, [texts[field.name], stated.pop("help", about)])),
+            help=": ".join(filter(None, [stated.pop("text"), stated.pop("help", about)])),
             heading=(heading := stated.pop("heading") or heading),
             bounds={name: stated.pop(name) for name in BOUNDS if name in stated},
             choices=(*choices,),

@@ -1,8 +1,7 @@
 """A training run: its options as one frozen dataclass, read from a command line and a YAML file, and checked.
 
 A value comes from the command line, else from --config, else from the field's default. If learning rate, schedule or
-augmentation is not given, `train.launch.start` chooses it. Beside each field stand its default, its help text, its
-bounds, and its role where that is not "result" (`options.Role`).
+augmentation is not given, `train.launch.start` chooses it.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from una_fast.corpus.source import MAX_DOCUMENT_BYTES
 from una_fast.errors import InputError
 
 SAME = "same"  # positives that no augmentation makes
-OWN = "one of your own, by its import path"
+OWN = "your own, by its import path"
 WITHOUT_NEGATIVES = tuple(name for name, row in LOSSES.items() if not row.negative_views)
 # how the paper's code uses negatives; docs/will-it-help.md compares them with the defaults
 PAPER_SETTINGS: dict[str, Any] = {"loss": "pairs", "alpha": 5, "beta": 0.5, "surface": "paper"}
@@ -57,190 +56,163 @@ DRAWS = "How hard negatives are drawn"
 class Run:
     """Every option of `python -m train.ddp`."""
 
-    config: str = option("", "Many options at once", metavar="FILE.yaml", role="call")
-    """options in a file, by the names below; the command line wins"""
-    paper: bool = option(False, role="call")
-    """the paper's settings, where you give no others: --loss pairs --alpha 5 --beta 0.5 --surface paper"""
-    near_misses: bool = option(False, role="call")
-    """the recipe against near-misses for an encoder that was trained for similarity, where you give no others:
-    --augment near-misses --loss margin --margin-least 0.3 --margin-most 0.6 --learning-rate 0.0001 --batch-size 32
-    --max-steps 160 --similarity-distillation 10 --positives harmless --positives-share 0.5 --neighbours"""
+    config: str = option("options in a YAML file; the command line wins", "", "Many options at once",
+                         metavar="FILE.yaml", role="call")  # fmt: skip
+    paper: bool = option("settings of the paper: --loss pairs --alpha 5 --beta 0.5 --surface paper", False, role="call")
+    near_misses: bool = option(
+        "recipe against near-misses for an encoder trained for similarity: --augment near-misses --loss margin "
+        "--margin-least 0.3 --margin-most 0.6 --learning-rate 0.0001 --batch-size 32 --max-steps 160 "
+        "--similarity-distillation 10 --positives harmless --positives-share 0.5 --neighbours",
+        False, role="call",
+    )  # fmt: skip
 
-    corpus: tuple[str, ...] = option((), "Data", required=True, metavar="FILE", role="source")
-    """files of text to train on: .txt, .csv, .tsv, .jsonl, .json or .parquet, a sentence a line; folders and globs"""
-    paraphrases: str = option("", metavar="FILE", role="source")
-    """file, folder or glob whose line i is the positive of line i; default: the sentence itself"""
-    index: str = option("", role="running", metavar="FOLDER")
-    """folder of the index, which is built if it is not there; default OUTPUT/index"""
+    corpus: tuple[str, ...] = option(
+        "files of text to train on: .txt, .csv, .tsv, .jsonl, .json or .parquet, one sentence per line; folders, globs",
+        (), "Data", required=True, metavar="FILE", role="source",
+    )  # fmt: skip
+    paraphrases: str = option("file, folder or glob; line i is the positive of sentence i", "",
+                              metavar="FILE", role="source")  # fmt: skip
+    index: str = option("folder of the index, built if missing; default OUTPUT/index", "",
+                        metavar="FOLDER", role="running")  # fmt: skip
 
-    column: str = option("text", FILES, metavar="NAME")
-    """column of the sentences in all files but .txt"""
-    quoting: bool | None = option(None)
-    """a cell in quotation marks may hold line ends and delimiters; by default yes in .csv, and no in .tsv"""
-    max_document_bytes: int = option(MAX_DOCUMENT_BYTES, least=0, role="running")
-    """longest document, in bytes of UTF-8; 0: any length"""
+    column: str = option("column of the sentences in all files except .txt", "text", FILES, metavar="NAME")
+    quoting: bool | None = option("quoted cells may contain line ends and delimiters; default: yes in .csv only", None)
+    max_document_bytes: int = option("longest document, in bytes of UTF-8; 0: any length", MAX_DOCUMENT_BYTES,
+                                     least=0, role="running")  # fmt: skip
 
-    word_tokenizer: str = option("treebank", WORDS, metavar="NAME")
-    """what splits a sentence into words: treebank, whitespace, rjieba (Chinese), fugashi (Japanese), pythainlp (Thai),
-    or MODULE:FUNCTION, one of your own"""
-    lowercase: bool = option(True)
-    """lower-case sentences before they are split into words"""
+    word_tokenizer: str = option(
+        "how to split sentences into words: treebank, whitespace, rjieba (Chinese), fugashi (Japanese), pythainlp "
+        "(Thai), or your own MODULE:FUNCTION",
+        "treebank", WORDS, metavar="NAME",
+    )  # fmt: skip
+    lowercase: bool = option("lower-case sentences before they are split into words", True)
 
-    model: str = option("", ENCODER, role="source", required=True, metavar="NAME_OR_FOLDER")
-    """Hugging Face encoder to start from: its name on the hub, or the folder that holds it"""
+    model: str = option("Hugging Face encoder to start from: hub name or folder", "", ENCODER,
+                        role="source", required=True, metavar="NAME_OR_FOLDER")  # fmt: skip
     pooling: str = option(
+        "how token vectors become an embedding",
         AUTO,
-        choices={AUTO: "as the model's modules.json says, cls for a model without that file"}
+        choices={AUTO: "as the model's modules.json says, else cls"}
         | {name: POOLINGS[known] for name, known in OF_TRAINING.items()},
     )
-    """how the vectors of a sentence's tokens become its embedding"""
-    head: Head = option("auto")
-    """layer on the embedding in training, which best/ leaves out: mlp: Linear + tanh; none: no layer; auto: mlp with
-    --pooling cls, as in SimCSE, and none with any other pooling"""
-    trust_remote_code: bool = option(False, role="running")
-    """run Python code that the model brings along; without it, such a model is refused"""
-    max_length: int = option(32, least=3)
-    """sub-word tokens of a sentence, special tokens included; longer sentences are cut"""
-    dropout: float = option(0.1, least=0, below=1)
-    """probability of dropout in hidden states and attention"""
+    head: Head = option("layer for training only: mlp: Linear + tanh; auto: mlp if --pooling cls, as in SimCSE", "auto")
+    trust_remote_code: bool = option("run Python code that comes with the model", False, role="running")
+    max_length: int = option("tokens per sentence, special ones included; longer ones are truncated", 32, least=3)
+    dropout: float = option("dropout of hidden states and attention", 0.1, least=0, below=1)
 
     positives: str = option(
+        "what the positive of a sentence is; every epoch draws new ones",
         SAME,
         "Positives",
         choices={SAME: "the sentence itself, or its line of --paraphrases"} | POSITIVES | {"MODULE:CLASS": OWN},
     )
-    """what the positive of a sentence is; all but the first are drawn anew in every epoch"""
-    positives_strength: float = option(0.1, above=0, most=1)
-    """share of a sentence's words that --positives changes"""
-    positives_share: float = option(1.0, above=0, most=1)
-    """share of the sentences whose positive is made by --positives; the others are their own positives"""
-    synonyms: str = option("", metavar="FILE")
-    """synonyms for eda-synonym and eda-insert: lines of a word and its synonyms, between tabs; default: WordNet"""
+    positives_strength: float = option("share of a sentence's words that --positives changes", 0.1, above=0, most=1)
+    positives_share: float = option("share of sentences with a positive made by --positives; the others are their own",
+                                    1.0, above=0, most=1)  # fmt: skip
+    synonyms: str = option("TSV of a word and its synonyms per line, for eda-*; default: WordNet", "", metavar="FILE")
 
     augment: str | None = option(
-        None, "Hard negatives", choices=HARD | {"none": "train without them", "MODULE:CLASS": OWN}
+        "what makes hard negatives; default una, or none with a loss without negatives",
+        None,
+        "Hard negatives",
+        choices=HARD | {"none": "train without them", "MODULE:CLASS": OWN},
     )
-    """what makes hard negatives, by default una, or none with a loss that takes none, as simcse"""
-    edits: str = option("polarity:1,number:4", metavar="NAME:WEIGHT,...")
-    """--augment near-misses: its edits, with weights: polarity, number, name, swap, word"""
-    polarity: str = option("", metavar="FILE")
-    """--augment near-misses: opposites and negations of another language, in a file like augment/english.txt"""
-    alpha: int = option(1, least=0)
-    """add negatives in the first of every ALPHA optimiser steps; 1: in every step; 0: never"""
+    edits: str = option("edits of --augment near-misses and their weights: polarity, number, name, swap, word",
+                        "polarity:1,number:4", metavar="NAME:WEIGHT,...")  # fmt: skip
+    polarity: str = option("opposites and negations of another language for --augment near-misses, in a file like "
+                           "una_fast/augment/english.txt", "", metavar="FILE")  # fmt: skip
+    alpha: int = option("add negatives on every ALPHA-th step, counted from 0; 0: never", 1, least=0)
 
-    beta: float = option(0.3, DRAWS, least=0, most=1)
-    """mean probability that a word of a negative is replaced"""
-    radius: int | float | str | None = option(None, above=0, metavar="N_OR_SHARE")
-    """how far from a word its replacement may be: a number of ranks, or a share of all words such as 1%; default:
-    1%, or the paper's 4000 ranks where 1% is more"""
-    select: Literal["tfidf", "random"] = option("tfidf")
-    """words to replace: tfidf: the important ones more often; random: each with probability beta, and at least one"""
-    replace: Literal["tfidf", "random"] = option("tfidf")
-    """replacements: tfidf: words of like importance, by --radius; random: any word of the corpus"""
-    variant: Literal["paper", "released"] = option("paper")
-    """make negatives as the paper says, or as the code that its authors released does"""
-    surface: Literal["kept", "paper"] = option("kept")
-    """kept: a negative is the sentence as it is written, but for the words that are replaced; paper: it is words in
-    lower case with spaces between, with NLTK's `` and '' for quotation marks"""
-    keep_punctuation: bool = option(False)
-    """words without a letter or digit are neither replaced nor drawn; not with --variant released"""
-    keep_words: str = option("", metavar="FILE")
-    """file with a word a line (names, product numbers, stop words): these too are neither replaced nor drawn"""
-    same_script: bool = option(True)
-    """with --surface kept: a word of a script without spaces (Chinese and Japanese, Thai, Lao, Burmese, Khmer) is
-    replaced by words of that script alone, and no other word by such"""
+    beta: float = option("mean probability that a word is replaced", 0.3, DRAWS, least=0, most=1)
+    radius: int | float | str | None = option(
+        "how far around a word its replacements are, as ranks or a share such as 1%; default: 1%, at most 4000 ranks",
+        None, above=0, metavar="N_OR_SHARE",
+    )  # fmt: skip
+    select: Literal["tfidf", "random"] = option("replace important words more often (tfidf), or any (random)", "tfidf")
+    replace: Literal["tfidf", "random"] = option("replace by words of similar importance (tfidf), or any", "tfidf")
+    variant: Literal["paper", "released"] = option("method of the paper, or of its authors' code", "paper")
+    surface: Literal["kept", "paper"] = option(
+        "text of a negative: kept: case, spacing and quotes of its sentence; paper: lower-case words joined by spaces",
+        "kept",
+    )
+    keep_punctuation: bool = option("never replace or draw words without a letter or digit", False)
+    keep_words: str = option("file of words, one per line, that are never replaced or drawn", "", metavar="FILE")
+    same_script: bool = option("--surface kept: replace Chinese by Chinese words, Thai by Thai words and so on", True)
 
-    loss: str = option("triplet", "Objective", choices=LOSSES | {"MODULE:FUNCTION": OWN})
-    """what the loss compares"""
-    temperature: float = option(0.05, above=0)
-    """number by which cosine similarities are divided"""
-    margin_weight: float = option(1e-3, least=0)
-    """weight of the margin of --loss soft, as in SNCSE"""
-    margin_least: float = option(0.1, least=0, most=2)
-    """--loss soft and margin: a negative's cosine is to be this much below the positive's"""
-    margin_most: float = option(0.3, least=0, most=2)
-    """--loss soft and margin: and at most this much below it"""
-    similarity_distillation: float = option(0.0, least=0)
-    """weight of the mean squared change, since before training, of cosines between a step's anchors"""
-    neighbours: bool = option(False)
-    """half of a step's sentences are random, the other half are the nearest sentence of each before training"""
-    neighbours_pool: int = option(8000, least=2)
-    """--neighbours: number of sentences of the corpus that are drawn for it"""
-    neighbour_distillation: float = option(10.0, least=0)
-    """--neighbours: weight of the mean squared change, since before training, of the cosines of neighbours"""
-    mlm_weight: float = option(0.0, least=0)
-    """weight of an added masked-language-model loss of the sentences; SimCSE takes 0.1"""
+    loss: str = option("what the loss compares", "triplet", "Objective", choices=LOSSES | {"MODULE:FUNCTION": OWN})
+    temperature: float = option("temperature: cosine similarities are divided by it", 0.05, above=0)
+    margin_weight: float = option("weight of the margin in --loss soft, as in SNCSE", 1e-3, least=0)
+    margin_least: float = option("least margin between the cosines of positive and negative", 0.1, least=0, most=2)
+    margin_most: float = option("largest margin between them", 0.3, least=0, most=2)
+    similarity_distillation: float = option("weight of the mean squared change of a step's cosines", 0.0, least=0)
+    neighbours: bool = option("fill half of each step with the nearest neighbours of the other half", False)
+    neighbours_pool: int = option("sentences to sample for --neighbours", 8000, least=2)
+    neighbour_distillation: float = option("the same weight for the cosines of --neighbours", 10.0, least=0)
+    mlm_weight: float = option("weight of an additional masked-language-model loss; SimCSE uses 0.1", 0.0, least=0)
 
-    noise: str = option("none", "Noise on embeddings", choices={"none": "they stay as they are"} | NOISES)
-    """how embeddings are moved before the loss"""
-    noise_strength: float = option(0.1, above=0, most=1)
-    """how far --noise moves an embedding"""
-    noise_view: str = option("positive", choices=tuple(NOISE_VIEWS))
-    """whose embeddings --noise moves"""
+    noise: str = option("how to move embeddings before the loss", "none", "Noise on embeddings",
+                        choices={"none": "they stay as they are"} | NOISES)  # fmt: skip
+    noise_strength: float = option("how far --noise moves an embedding", 0.1, above=0, most=1)
+    noise_view: str = option("whose embeddings --noise moves", "positive", choices=tuple(NOISE_VIEWS))
 
-    batch_size: int = option(64, "Optimisation", least=2)
-    """number of sentences in a step, over all ranks together"""
-    learning_rate: float | None = option(None, above=0, most=1)
-    """learning rate of AdamW; default 3e-5, or 5e-6 for the RoBERTa family"""
-    schedule: Literal["linear", "cosine", "constant"] | None = option(None)
-    """learning rate after the warm-up: linear: it falls by the same amount in every step and ends at 0; cosine: it
-    falls to 0 along half a cosine; constant: it stays; default linear, or constant for the RoBERTa family"""
-    warmup_steps: float = option(0.0, least=0, metavar="N_OR_SHARE")
-    """steps in which the learning rate rises from 0 at the beginning: a number, or a share of all steps below 1"""
-    weight_decay: float = option(0.0, least=0)
-    """AdamW's weight decay of all weights but biases and those of normalisations"""
-    max_grad_norm: float = option(0.0, least=0)
-    """scale the gradient of a step down to this norm where it is longer; 0: never"""
-    epochs: int = option(1, least=1)
-    """passes over the corpus"""
-    max_steps: int | None = option(None, least=1)
-    """stop after this many optimiser steps if the epochs have more"""
-    seed: int = option(42, least=0)
-    """seed of the order of the data, the head, dropout and the negatives"""
-    seeds: tuple[int, ...] = option((), least=0, role="running", metavar="N,N,...")
-    """train a run for each of these seeds, in a folder seed-N, and show mean and standard deviation of the scores"""
-    precision: Literal["auto", "fp32", "bf16", "fp16"] = option("auto")
-    """number format of the encoder's arithmetic (autocast); weights stay in fp32; auto: bf16 where the device has it"""
-    grad_cache: int = option(0, least=0)
-    """texts of a rank that are encoded at a time, each twice, so that a large batch fits into memory; 0: all, once.
-    Accumulating gradients is no option: of small batches it is another loss, with fewer negatives for a sentence"""
+    batch_size: int = option("sentences per step, over all ranks together", 64, "Optimisation", least=2)
+    learning_rate: float | None = option("of AdamW; default 3e-5, RoBERTa family 5e-6", None, above=0, most=1)
+    schedule: Literal["linear", "cosine", "constant"] | None = option(
+        "learning rate after the warm-up: linear or cosine: decays to 0; default linear, RoBERTa family constant", None
+    )
+    warmup_steps: float = option("steps of linear warm-up from 0: a number, or a share of all steps below 1", 0.0,
+                                 least=0, metavar="N_OR_SHARE")  # fmt: skip
+    weight_decay: float = option("of AdamW, for all weights except biases and normalisations", 0.0, least=0)
+    max_grad_norm: float = option("clip the norm of the gradient at this value; 0: never", 0.0, least=0)
+    epochs: int = option("passes over the corpus", 1, least=1)
+    max_steps: int | None = option("stop after this many steps", None, least=1)
+    seed: int = option("seed of data order, head, dropout and negatives", 42, least=0)
+    seeds: tuple[int, ...] = option("one run per seed, in OUTPUT/seed-N, and mean and deviation of their scores", (),
+                                    least=0, role="running", metavar="N,N,...")  # fmt: skip
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = option(
+        "autocast of the encoder; weights stay in fp32; auto: bf16 if the device supports it", "auto"
+    )
+    grad_cache: int = option(
+        "encode this many texts per rank at a time, each twice, to save memory; 0: all", 0, least=0
+    )
 
-    dev: str = option("", "Evaluation", role="source", metavar="FILE")
-    """scored pairs that choose best/: STS-B's csv, or lines of score<TAB>sentence<TAB>sentence"""
-    early_stopping_patience: int = option(0, least=0)
-    """stop after this many dev evaluations in a row of which none is the best so far; 0: never"""
-    eval_every: int = option(100, least=1)
-    """steps between two dev evaluations; one more evaluation follows the last step"""
-    evaluate: str = option("", role="running", metavar="FOLDER")
-    """folder of SentEval's data, on which best/ is scored after the last step, into OUTPUT/evaluation.json"""
-    tasks: str = option("sts", role="running", metavar="NAMES")
-    """tasks that --evaluate scores: sts, transfer, near-miss, full (sts and transfer), or names with commas between"""
+    dev: str = option("scored pairs that choose best/: STS-B's csv, or lines of score<TAB>sentence<TAB>sentence", "",
+                      "Evaluation", role="source", metavar="FILE")  # fmt: skip
+    early_stopping_patience: int = option("stop after this many dev scores in a row that are not the best; 0: never",
+                                          0, least=0)  # fmt: skip
+    eval_every: int = option("steps between dev scores; the last step is always scored", 100, least=1)
+    evaluate: str = option("folder of SentEval's data to score best/ on at the end, into OUTPUT/evaluation.json", "",
+                           role="running", metavar="FOLDER")  # fmt: skip
+    tasks: str = option("tasks of --evaluate: sts, transfer, near-miss, full (sts and transfer), or NAME,NAME", "sts",
+                        role="running", metavar="NAMES")  # fmt: skip
 
-    push_to: str = option("", "The hub", metavar="NAME", role="running")
-    """repository on the hub that gets best/ and its card at the end; with --seeds NAME-seed-N"""
-    push_private: bool = option(False, role="running")
-    """make the repository of --push-to a private one"""
+    push_to: str = option("hub repository to upload best/ to at the end; with --seeds NAME-seed-N", "", "The hub",
+                          metavar="NAME", role="running")  # fmt: skip
+    push_private: bool = option("make that repository private", False, role="running")
 
-    output: str = option("", "Running", required=True, metavar="FOLDER", role="running")
-    """folder of the run: best/, last/, run.json, metrics.jsonl"""
-    nproc: int = option(1, least=1, role="running")
-    """number of ranks on this machine: one for each GPU, or processes that share the CPU's cores"""
-    device: Literal["auto", "cpu", "cuda"] = option("auto", role="running")
-    """where to train; auto: on the GPUs if there are any"""
-    compile: Literal["off", "on", "graphs"] | None = option(None, role="running")
-    """graphs: whole steps as CUDA graphs, on one GPU; with --grad-cache, --mlm-weight or --noise steps stay eager; on:
-    the encoder's layers by torch.compile, which takes half a minute before the first step; default: off"""
-    deterministic: bool = option(True, role="running")
-    """on a GPU, add in the same order every time, without which --resume ends with other bits"""
-    save_every: int | None = option(None, least=1, role="running")
-    """steps between two checkpoints; default: at each dev evaluation, on a GPU at each tenth"""
-    report_to: str = option("tensorboard" if find_spec("tensorboard") else "none", metavar="NAMES", role="running")
-    """what shows the figures of the run, with commas between: tensorboard (where it is installed, the default), wandb,
-    trackio, mlflow, none, or MODULE:CLASS, one of your own"""
-    resume: bool = option(False, role="call")
-    """go on from the checkpoint in OUTPUT/last; with --seeds, do what is left"""
-    demo: bool = option(False, role="call")
-    """train offline: a packaged encoder, sentences of Python's documentation, a small dev set"""
+    output: str = option("folder of the run: best/, last/, run.json, metrics.jsonl", "", "Running",
+                         required=True, metavar="FOLDER", role="running")  # fmt: skip
+    nproc: int = option(
+        "ranks on this machine: one per GPU, or processes that share the CPU", 1, least=1, role="running"
+    )
+    device: Literal["auto", "cpu", "cuda"] = option("auto: GPUs if there are any", "auto", role="running")
+    compile: Literal["off", "on", "graphs"] | None = option(
+        "on: the encoder's layers by torch.compile, which takes half a minute; graphs: whole steps as CUDA graphs on "
+        "one GPU, eager with --grad-cache, --mlm-weight or --noise; default: off",
+        None, role="running",
+    )  # fmt: skip
+    deterministic: bool = option("add in the same order on a GPU, for a bit-identical --resume", True, role="running")
+    save_every: int | None = option("steps between checkpoints; default: at each dev score, on a GPU at each tenth",
+                                    None, least=1, role="running")  # fmt: skip
+    report_to: str = option(
+        "trackers, with commas between: tensorboard (default if installed), wandb, trackio, mlflow, none, or your own "
+        "MODULE:CLASS",
+        "tensorboard" if find_spec("tensorboard") else "none", metavar="NAMES", role="running",
+    )  # fmt: skip
+    resume: bool = option(
+        "continue from the checkpoint in OUTPUT/last; with --seeds, finish what is left", False, role="call"
+    )
+    demo: bool = option("train offline on a packaged encoder and Python's documentation", False, role="call")
 
     def identity(self) -> dict[str, Any]:
         """The settings that --resume must find unchanged, by option."""

@@ -27,14 +27,14 @@ EPILOG = (
 class Page:
     """The page."""
 
-    runs: tuple[str, ...] = option((), required=True, positional=True, metavar="RUN")
-    """folders of runs, of several runs, or of bench.paper"""
-    output: str = option("report.html", metavar="FILE")
-    """file of the page"""
-    svg: str | None = option(None, metavar="FOLDER")
-    """folder for the figures as SVG files"""
-    baseline: str | None = option(None, metavar="RUN")
-    """folder of the run, or of the seeds, that the others are compared with, seed by seed"""
+    runs: tuple[str, ...] = option(
+        "folders of runs, of several runs, or of bench.paper", (), required=True, positional=True, metavar="RUN"
+    )
+    output: str = option("file of the page", "report.html", metavar="FILE")
+    svg: str | None = option("folder for the figures as SVG files", None, metavar="FOLDER")
+    baseline: str | None = option(
+        "folder of the run, or of the seeds, that the others are compared with, seed by seed", None, metavar="RUN"
+    )
 
 
 def _run(values: dict[str, Any]) -> int:

@@ -152,6 +152,7 @@ class EvaluationProtocol:
     """How scores are computed."""
 
     mode: str = option(
+        "as in SimCSE",
         "test",
         choices={
             "test": "test splits, with the classifiers of transfer tasks trained in full",
@@ -159,18 +160,22 @@ class EvaluationProtocol:
             "dev": "dev splits, with the same classifiers as fasttest",
         },
     )
-    """as in SimCSE"""
-    pooling: str = option(AUTO, choices=(AUTO, *POOLINGS, "mean"))
-    """how the vectors of a sentence's tokens become its embedding, by the names of SimCSE; auto: as the model's
-    modules.json says, cls_before_pooler for a model without that file"""
-    max_length: int | None = option(None, least=3)
-    """tokens of a sentence, special tokens included; longer sentences are cut; default: the model's own limit"""
-    held_out: bool = option(False)
-    """near-miss: leave out the fifth of the images that --mode dev scores, for settings chosen on that fifth"""
-    whiten: bool = option(False)
-    """whiten embeddings on each task's own sentences"""
-    precision: Literal["fp32", "bf16"] = option("fp32")
-    """number format of the encoder's arithmetic"""
+    pooling: str = option(
+        "how the vectors of a sentence's tokens become its embedding, by the names of SimCSE; auto: as the "
+        "model's modules.json says, cls_before_pooler for a model without that file",
+        AUTO,
+        choices=(AUTO, *POOLINGS, "mean"),
+    )
+    max_length: int | None = option(
+        "tokens of a sentence, special tokens included; longer sentences are cut; default: the model's own limit",
+        None,
+        least=3,
+    )
+    held_out: bool = option(
+        "near-miss: leave out the fifth of the images that --mode dev scores, for settings chosen on that fifth", False
+    )
+    whiten: bool = option("whiten embeddings on each task's own sentences", False)
+    precision: Literal["fp32", "bf16"] = option("number format of the encoder's arithmetic", "fp32")
 
     @property
     def split(self) -> str:
