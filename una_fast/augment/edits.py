@@ -150,12 +150,11 @@ def _infinitive(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
 
 def _command(sentence: Sentence, lists: WordLists) -> list[Edit]:
     """A negation before the verb with which a command begins."""
-    if not sentence.words or sentence.words[0] not in lists.words["commands"] or not sentence.follows(1):
+    first = sentence.words[0] if sentence.follows(1) else ""
+    if first not in lists.words["commands"] or "do" not in lists.negated or sentence.text.rstrip().endswith("?"):
         return []
-    if sentence.text.rstrip().endswith("?"):
-        return []
-    options = [f"{start} {sentence.words[0]}" for start in (lists.negated["do"], f"do {lists.negation}")]
-    return sentence.replaced(0, options, f"a negation of {sentence.words[0]!r}")
+    options = [f"{start} {first}" for start in (lists.negated["do"], f"do {lists.negation}")]
+    return sentence.replaced(0, options, f"a negation of {first!r}")
 
 
 def _is_negated(words: Sequence[str], lists: WordLists) -> bool:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import accumulate
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -58,14 +60,6 @@ class NearMiss:
         return f"{self.result}\n{what} (what fits: {', '.join(self.fitting)})"
 
 
-class Planned(NamedTuple):
-    """The edit of a row: its name and, unless a kernel draws it, the edit and the option that is put in."""
-
-    name: str
-    edit: Edit | None
-    new: str
-
-
 class NearMisses(TextAugmentation):
     """Makes one small edit of each sentence that changes what it means, written like the sentence.
 
@@ -112,7 +106,9 @@ class NearMisses(TextAugmentation):
         self._seed = seed_of("near-misses", seed)
         self.kept_words = KeptWords(punctuation=True)
         self._kernels = {"word": self._replaced_word(self.kept_words, seed)}
-        self._is_name = find_names(index) if "name" in self._weights else np.zeros(index.n_terms, dtype=bool)
+        self._is_name = np.zeros(index.n_terms, dtype=bool)
+        if "name" in self._weights:
+            self._is_name = find_names(index)
         if np.count_nonzero(self._is_name) >= 2:
             names = frozenset(index.terms[i] for i in np.flatnonzero(self._is_name).tolist())
             self._kernels["name"] = self._replaced_word(AllExcept(words=names), seed)
@@ -154,48 +150,56 @@ class NearMisses(TextAugmentation):
 
     def _fitting(self, ids: np.ndarray, sentence: Sentence) -> dict[str, list[Edit] | None]:
         found = {name: self._find(name, ids, sentence) for name in self._weights}
-        return {name: edits for name, edits in found.items() if edits or edits is None} or {"word": None}
+        return {name: edits for name, edits in found.items() if edits != []} or {"word": None}
 
-    def _plan(self, source: Rows, rows: np.ndarray, texts: list[str], key: SampleKey) -> list[Planned]:
-        """The edit of each of `rows`, whose sentences are `texts`."""
-        bits = CounterRNG(self._seed, key.epoch, source.numbers(rows), key.sample_index).bits(3).tolist()
-        plan = []
-        for row, text, (by_name, by_edit, by_option) in zip(rows.tolist(), texts, bits, strict=True):
-            fitting = self._fitting(source.words[row], Sentence(text))
-            name = choose({name: self._weights.get(name, 1.0) for name in fitting}, by_name)
-            if edits := fitting[name]:
-                edit = edits[by_edit * len(edits) >> 64]
-                plan.append(Planned(name, edit, edit.options[by_option * len(edit.options) >> 64]))
-            else:
-                plan.append(Planned(name, None, ""))
-        return plan
+    def _draw_edit(self, ids: np.ndarray, text: str, bits: list[int]) -> tuple[str, Edit | None, str]:
+        """Draw the name of an edit of a text and, unless a kernel draws it, the edit and what it puts in.
+
+        bits: 64 random ones for the name, the edit and the option each.
+        """
+        fitting = self._fitting(ids, Sentence(text))
+        ends = [*accumulate(self._weights.get(name, 1.0) for name in fitting)]
+        name = [*fitting][bisect(ends[:-1], (bits[0] >> 11) * 2.0**-53 * ends[-1])]
+        if not (edits := fitting[name]):
+            return name, None, ""
+        edit = edits[bits[1] * len(edits) >> 64]
+        return name, edit, edit.options[bits[2] * len(edit.options) >> 64]
+
+    def _bits(self, source: Rows, rows: np.ndarray, key: SampleKey) -> list[list[int]]:
+        return CounterRNG(self._seed, key.epoch, source.numbers(rows), key.sample_index).bits(3).tolist()
+
+    def _plan(
+        self, source: Rows, rows: np.ndarray, key: SampleKey
+    ) -> tuple[list[str], list[str], dict[str, list[int]]]:
+        """The texts of `rows` before and after the edits that no kernel draws; the lines of each kernel, and of ""."""
+        old, new, lines = source.texts(rows), [], defaultdict(list)
+        for i, (row, bits) in enumerate(zip(rows.tolist(), self._bits(source, rows, key), strict=True)):
+            name, edit, put = self._draw_edit(source.words[row], old[i], bits)
+            new.append(f"{old[i][: edit.start]}{put}{old[i][edit.stop :]}" if edit else old[i])
+            lines["" if edit else name].append(i)
+        return old, new, lines
 
     def _texts(self, source: Rows, rows: np.ndarray, key: SampleKey) -> list[str]:
-        texts = source.texts(rows)
-        plan = self._plan(source, rows, texts, key)
-        for name, lines in lines_by_writer(plan):
+        _, new, lines = self._plan(source, rows, key)
+        for name, at in lines.items():
             if kernel := self._kernels.get(name):
                 own = kernel._documents if source is self._documents else source
-                made = kernel._texts(own, rows[lines], key)
-            else:
-                made = [edited(texts[i], plan[i]) for i in lines]
-            for i, text in zip(lines, made, strict=True):
-                texts[i] = text
-        return texts
+                for i, text in zip(at, kernel._texts(own, rows[at], key), strict=True):
+                    new[i] = text
+        return new
 
     def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> NearMiss:
         """What was done to `sentence`, and why; prints as two lines."""
         source, row, key = self._read([sentence]), np.zeros(1, dtype=np.int64), SampleKey(epoch, sample_index)
-        (text,), (result,) = source.texts(row), self._texts(source, row, key)
-        ((name, edit, new),) = self._plan(source, row, [text], key)
-        fitting = [*self._fitting(source.words[0], Sentence(text))]
+        (text,), (result,), ids = source.texts(row), self._texts(source, row, key), source.words[0]
+        name, edit, new = self._draw_edit(ids, text, *self._bits(source, row, key))
         if edit:
             old, place, why = text[edit.start : edit.stop], edit.start, edit.why
         else:
-            n_first, n_last, new = changed_chunks(text, result)
-            chunks = text.split(" ")
+            n_first, n_last, between = changed_chunks(text, result)
+            chunks, new, why = text.split(" "), between[1:], f"the most important {name} of the sentence"
             old, place = " ".join(chunks[n_first : len(chunks) - n_last]), len(" ".join([*chunks[:n_first], ""]))
-            new, why = new[1:], f"the most important {name} of the sentence"
+        fitting = [*self._fitting(ids, Sentence(text))]
         return NearMiss(text, result, "" if result == text else name, old, new, place, why, fitting)
 
 
@@ -208,16 +212,16 @@ class NearMissIds(EditedIds):
 
     def write(self, rows: np.ndarray, key: SampleKey, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
         """See `IdWriter`."""
-        texts, needs_tokenizer = self._documents.texts(rows), np.empty(len(rows), dtype=bool)
-        plan = self._plan(self._documents, rows, texts, key)
-        for name, lines in lines_by_writer(plan):
-            own = np.empty((2, len(lines), ids.shape[1]), dtype=ids.dtype)
+        needs_tokenizer = np.empty(len(rows), dtype=bool)
+        old, new, lines = self._plan(self._documents, rows, key)
+        for name, at in lines.items():
+            part = np.empty((2, len(at), ids.shape[1]), dtype=ids.dtype)
             if kernel := self._kernels.get(name):
-                needs_tokenizer[lines] = kernel._id_writer.write(rows[lines], key, *own)
+                needs_tokenizer[at] = kernel._id_writer.write(rows[at], key, *part)
             else:
-                old, new = zip(*((texts[i], edited(texts[i], plan[i])) for i in lines), strict=True)
-                needs_tokenizer[lines] = self.write_texts(rows[lines], old, new, *own)
-            ids[lines], mask[lines] = own
+                texts = [[texts[i] for i in at] for texts in (old, new)]
+                needs_tokenizer[at] = self.write_texts(rows[at], texts[0], texts[1], *part)
+            ids[at], mask[at] = part
         return needs_tokenizer
 
 
@@ -227,30 +231,6 @@ class AllExcept(KeptWords):
     def among(self, words: Sequence[str]) -> np.ndarray:
         """See `KeptWords`."""
         return np.fromiter((word not in self.words for word in words), bool, len(words))
-
-
-def lines_by_writer(plan: list[Planned]) -> list[tuple[str, list[int]]]:
-    """The lines of a plan that each kernel draws, by its name, and under "" those that have an edit."""
-    found: dict[str, list[int]] = {}
-    for i, planned in enumerate(plan):
-        found.setdefault("" if planned.edit else planned.name, []).append(i)
-    return [*found.items()]
-
-
-def edited(text: str, planned: Planned) -> str:
-    """The text after a planned edit."""
-    assert planned.edit is not None
-    return f"{text[: planned.edit.start]}{planned.new}{text[planned.edit.stop :]}"
-
-
-def choose(weights: Mapping[str, float], bits: int) -> str:
-    """One of the names by their weights and 64 random bits."""
-    height = (bits >> 11) * 2.0**-53 * sum(weights.values())
-    for name, weight in weights.items():
-        height -= weight
-        if height < 0:
-            return name
-    return name
 
 
 def parse_edits(edits: str) -> dict[str, float]:
