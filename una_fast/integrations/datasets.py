@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from una_fast.augment.counter_rng import SampleKey
 from una_fast.corpus.source import missing_column
-from una_fast.errors import InputError, warn_user
+from una_fast.errors import InputError, suggests_keywords, warn_user
 from una_fast.imports import naming_extras
 
 if TYPE_CHECKING:
@@ -143,6 +143,7 @@ class Negatives(DrawnByEpoch):
             name of one that is made.
     """
 
+    @suggests_keywords
     def __init__(
         self,
         augmenter: TextAugmentation,

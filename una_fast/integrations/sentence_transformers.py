@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from una_fast.augment.base import TextAugmentation
-from una_fast.errors import InputError
+from una_fast.errors import InputError, check_keywords, suggests_keywords
 from una_fast.imports import naming_extras
 from una_fast.version import CITATION
 
@@ -82,7 +82,7 @@ class ViewsLoss(nn.Module):
         options: further arguments of `loss`.
 
     Raises:
-        InputError: `alpha` or `similarity_distillation` below 0.
+        InputError: `alpha` or `similarity_distillation` below 0, or an option that `loss` does not take.
     """
 
     def __init__(
@@ -97,6 +97,9 @@ class ViewsLoss(nn.Module):
         **options: Any,
     ):
         super().__init__()
+        parameters = inspect.signature(loss).parameters
+        if not any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
+            check_keywords(type(self).__name__, options, [*inspect.signature(ViewsLoss).parameters, *parameters])
         if alpha < 0:
             raise InputError(f"alpha={alpha}: must be at least 0, where 0 is never; the paper takes 5")
         if not similarity_distillation >= 0:
@@ -107,7 +110,7 @@ class ViewsLoss(nn.Module):
         self.similarity_distillation = similarity_distillation
         self.gather_across_devices = gather_across_devices
         self.step: int | None = None
-        self._loss_takes_start = "start" in inspect.signature(loss).parameters
+        self._loss_takes_start = "start" in parameters
         # in a list, so that torch does not take it for a part of this module: it is neither trained nor saved
         starts = [copy.deepcopy(model)] if self._loss_takes_start or similarity_distillation else []
         self._start = [start.eval().requires_grad_(False) for start in starts]
@@ -181,5 +184,6 @@ class PairsLoss(ViewsLoss):
     a positive, and for a negative the same text under another dropout mask. Its arguments are as in `ViewsLoss`.
     """
 
+    @suggests_keywords
     def __init__(self, model: Any, temperature: float = 0.05, alpha: int = 5, gather_across_devices: bool = False):
         super().__init__(model, pairs, temperature, alpha, 2, gather_across_devices=gather_across_devices)

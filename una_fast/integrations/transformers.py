@@ -8,7 +8,7 @@ from typing import TypeAlias, cast
 import numpy as np
 
 from una_fast.augment.base import TextAugmentation
-from una_fast.errors import InputError
+from una_fast.errors import InputError, suggests_keywords
 from una_fast.imports import naming_extras
 from una_fast.integrations.datasets import DrawnByEpoch
 from una_fast.tokens.ids import TokenIds
@@ -37,6 +37,7 @@ class RowCollator(DrawnByEpoch):
         InputError: no tokenizer, an index that is not saved, or a setting out of its range.
     """
 
+    @suggests_keywords
     def __init__(
         self,
         augmenter: TextAugmentation,
