@@ -94,6 +94,20 @@ def test_a_law_may_move_words_that_the_index_has_not_seen():
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_law_may_not_write_unseen_words_of_other_texts():
+    @una_fast.numba_augmentation
+    @numba.cfunc(ROW)
+    def next_unseen(ids, n, key, idf, max_tfidf, document_frequency, n_terms, out):
+        for k in range(n):
+            out[k] = ids[k] + 1 if ids[k] >= n_terms else ids[k]
+        return n
+
+    law = next_unseen(una_fast.build_index(["a b", "c"]), surface="paper")
+    for texts in (["new"], ["new", "other"]):
+        with pytest.raises(InputError, match="wrote the id 4, and those of terms are 0 to 2"):
+            law.augment(texts)
+
+
 def test_what_a_law_must_not_do_is_refused(capfd):
     def make(returned, written):
         @una_fast.numba_augmentation

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import una_fast
+from support.staged import flip
 from support.tokenizer_families import bert_uncased
 from una_fast.errors import InputError
 from una_fast.index.index import KIND, VERSION
@@ -46,12 +47,6 @@ def numbers(folder):
         una.texts(rows),
         TokenIds(una_fast.load_index(folder), bert_uncased()).anchor_ids(rows)["input_ids"].tolist(),
     )
-
-
-def flip(path, bit):
-    content = bytearray(path.read_bytes())
-    content[bit // 8] ^= 1 << bit % 8
-    path.write_bytes(content)
 
 
 @pytest.mark.parametrize("folder", ["", "tokens-6", "probabilities"])

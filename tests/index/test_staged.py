@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import una_fast
-from support.staged import Calling, Killed, cut, disk_full, failing_syncs
+from support.staged import Calling, Killed, cut, disk_full, failing_syncs, flip
 from una_fast.corpus.source import Source
 from una_fast.errors import InputError
 from una_fast.index import executors
@@ -181,9 +181,7 @@ def test_a_scan_with_a_flipped_bit_is_made_again(build, corpus, tmp_path, n_sync
     scans = sorted(work_folder(tmp_path / "index").glob("scan-*.pack"))
     assert len(scans) > 1
     for path in scans[1:]:
-        content = bytearray(path.read_bytes())
-        content[bit // 8] ^= 1 << bit % 8
-        path.write_bytes(content)
+        flip(path, bit)
     scans[0].write_bytes(b"")
     assert same(build(), una_fast.build_index(corpus))
 

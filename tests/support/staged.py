@@ -52,5 +52,12 @@ def failing_syncs(monkeypatch, at, error):
     return calls
 
 
+def flip(path, bit):
+    """Flip a bit of a file; negative ones count from its end."""
+    content = bytearray(path.read_bytes())
+    content[bit // 8] ^= 1 << bit % 8
+    path.write_bytes(content)
+
+
 def disk_full():
     return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
 
 import una_fast
 from support.tokenizer_families import FAMILIES, bert_uncased, roberta, training_lines
@@ -159,6 +161,14 @@ def test_ids_are_kept_with_the_index(saved, monkeypatch):
         assert np.array_equal(getattr(first, name).indptr, getattr(second, name).indptr)
         assert not getattr(second, name).values.flags.writeable  # it is a map of the file
     assert_equal(first.anchor_ids([0, 9]), second.anchor_ids([0, 9]))
+
+
+def test_a_tokenizer_without_its_unknown_token_is_an_error(saved):
+    model = Tokenizer(models.WordPiece({"[PAD]": 0, "a": 1}, unk_token="[UNK]"))
+    model.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    broken = PreTrainedTokenizerFast(tokenizer_object=model, pad_token="[PAD]")
+    with pytest.raises(InputError, match=r"tokenizer: it cannot encode a text \(.*\[UNK\]"):
+        TokenIds(una_fast.load_index(saved), broken)
 
 
 def test_each_tokenizer_has_a_folder_of_its_own(saved):

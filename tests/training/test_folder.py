@@ -13,12 +13,13 @@ import torch
 
 from support import small_runs as training
 from support.small_runs import assert_same_run, at_step, final_state, flat, metrics, options, refused, train_here
+from support.staged import flip
 from train.ddp import _with_saved, main
 from train.demo import demo_settings, free_folder, prepare_demo
 from train.encoder.encoder import load_encoder
 from train.encoder.pretrained import load_tokenizer
 from train.record.checkpoint import Progress, load_checkpoint, save_encoder, saved_options, write_checkpoint
-from train.record.folder import MARK, POINTER, RUN, output_folder, read_json, write_json
+from train.record.folder import MARK, POINTER, RUN, output_folder, read_json, saved_step, write_json
 from train.record.metrics import cut_metrics
 from una_fast.errors import InputError
 
@@ -74,6 +75,15 @@ class TestTheRule:
             enter(output, "bench.paper", True)
         enter(output, RUN, True)
 
+    def test_what_a_killed_process_left_is_deleted_by_the_next(self, tmp_path):
+        enter(tmp_path, RUN, False)
+        names = [".run.json.0123456789abcdef.partial", "best/.best.json.0123456789abcdef.partial", "last/.partial"]
+        for name in names:
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).touch()
+        enter(tmp_path, RUN, True)
+        assert [name for name in names if (tmp_path / name).exists()] == ["last/.partial"]
+
     def test_a_refused_or_killed_start_blocks_no_other(self, tmp_path):
         (tmp_path / MARK).touch()  # a kill before the mark was written
         for name in ("", "notes.txt"):
@@ -126,12 +136,32 @@ class TestResumeAlone:
 
     @pytest.mark.parametrize(
         ("content", "said"),
-        [('{"version": 1, "state": "x"}', "another version of the program"), ("{", "cannot be read")],
+        [
+            ('{"version": 1, "state": "x"}', "another version of the program"),
+            ("{", "cannot be read"),
+            ('{"version": 9}', "checkpoint.json: the checkpoint is gone, cut short or altered"),
+            ('{"version": 9, "state": 3}', "altered"),
+            ('{"version": 9, "state": "../run.json"}', "altered"),
+            ('{"version": 9, "state": "state-0.pt"}', "altered"),
+        ],
     )
     def test_a_checkpoint_of_another_layout_is_said(self, copy, content, said):
         (copy / POINTER).write_text(content)
         with pytest.raises(InputError, match=said):
             load_checkpoint(copy)
+        assert saved_step(copy) == 0
+
+    def test_every_flipped_bit_of_the_pointer_is_noticed(self, tmp_path):
+        write_checkpoint(tmp_path, Progress(12, 0.5), {"weights": torch.zeros(9)})
+        path, expected = tmp_path / POINTER, load_checkpoint(tmp_path)[0]
+        content = path.read_bytes()
+        for bit in range(8 * len(content)):
+            path.write_bytes(content)
+            flip(path, bit)
+            try:
+                assert load_checkpoint(tmp_path)[0] == expected, bit  # of a name that is not asked for
+            except InputError:
+                pass
 
 
 class TestWhatAUserChanges:
@@ -285,6 +315,18 @@ class TestBest:
             assert json.loads((tmp_path / "best" / "best.json").read_text())["step"] == 1
         save(3, 3.0)
         assert not [*(tmp_path / "best").glob(".*")]
+
+    def test_a_tokenizer_that_does_not_fit_on_the_disk(self, save, tmp_path, monkeypatch):
+        """The tokenizers library raises a bare Exception."""
+
+        def full(*_args, **_named):
+            raise Exception("No space left on device (os error 28)")
+
+        save(1, 1.0)
+        monkeypatch.setattr("transformers.PreTrainedTokenizerBase.save_pretrained", full)
+        with pytest.raises(InputError, match="best: the disk is full: free some space"):
+            save(2, 2.0)
+        assert json.loads((tmp_path / "best" / "best.json").read_text())["step"] == 1
 
     def test_weights_that_do_not_fit_on_the_disk(self, save, tmp_path):
         """safetensors has an error of its own for it."""

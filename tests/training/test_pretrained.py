@@ -75,6 +75,37 @@ def test_a_training_from_a_checkpoint_that_lacks_weights_is_refused(tmp_path, ca
     assert "the checkpoint lacks encoder.layer.2" in said
 
 
+FILES = {
+    "modules.json": [
+        {}, [1], [{"type": 3}], [{"type": "a.Transformer", "path": 1}], "x", [None],
+    ],
+    "sentence_bert_config.json": [
+        [], {"max_seq_length": "64"}, {"max_seq_length": 1.5}, {"max_seq_length": [1]}, {"do_lower_case": "yes"},
+        {"max_seq_length": -1}, {"max_seq_length": 1}, {"max_seq_length": True},
+    ],
+    "config_sentence_transformers.json": [
+        [], 3, {"prompts": ["query"]}, {"prompts": {"query": 1}, "default_prompt_name": "query"},
+        {"prompts": {}, "default_prompt_name": ["query"]}, {"truncate_dim": "x"}, {"prompts": {"a": None}},
+    ],
+    "1_Pooling/config.json": [[], {"pooling_mode": 3}, {"pooling_mode": [[]]}, {"include_prompt": "no"}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("file", "content"), [(file, content) for file in FILES for content in FILES[file]])
+def test_files_of_sentence_transformers_with_other_types_and_values_are_errors(tmp_path, tiny_model, file, content):
+    folder = Path(shutil.copytree(tiny_model, tmp_path / "odd"))
+    (folder / "1_Pooling").mkdir()
+    listed = [{"type": "a.Transformer", "path": ""}, {"type": "a.Pooling", "path": "1_Pooling"}]
+    for name, value in {"modules.json": listed, "1_Pooling/config.json": {}, file: content}.items():
+        (folder / name).write_text(json.dumps(value))
+    try:
+        load_model(str(folder), device="cpu").embed(["a river"])
+    except InputError as error:
+        assert f"model {folder}: {file} cannot be read: " in str(error) or "--pooling auto" in str(error)
+    else:
+        assert content == {}
+
+
 def test_heads_that_are_not_used_and_a_pooler_are_no_error(tmp_path, tiny_model):
     state = torch.get_rng_state()
     AutoModelForMaskedLM.from_config(AutoConfig.from_pretrained(tiny_model)).save_pretrained(tmp_path)

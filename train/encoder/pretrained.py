@@ -33,12 +33,17 @@ HIDDEN_DROPOUTS = ("hidden_dropout_prob", "dropout", "embedding_dropout", "mlp_d
 ATTENTION_DROPOUTS = ("attention_probs_dropout_prob", "attention_dropout", "attn_pdrop")
 # kinds whose first token has the position after padding's
 AFTER_PADDING = ("roberta", "camembert", "mpnet", "longformer")
+LEAST = 3  # tokens of a text, two of them special
 LONGEST = 8192  # tokens of a text; a tokenizer saved without its limit says 10^30
 LIST = "modules.json"
 LENGTH = "sentence_bert_config.json"
 SETTINGS = "config_sentence_transformers.json"
 KINDS = ("Transformer", "Pooling", "Normalize")
 PACKAGE = "sentence_transformers.models"  # where all versions of the library find the classes of modules
+TYPES: dict[str, Any] = {  # of values in these files
+    "type": str, "path": str, "max_seq_length": int, "do_lower_case": (bool, int), "prompts": dict,
+    "default_prompt_name": str, "truncate_dim": int, "include_prompt": (bool, int),
+}  # fmt: skip
 FLAGS = {  # keys of 1_Pooling/config.json up to version 5 of the library, which version 6 reads too
     "pooling_mode_cls_token": "cls",
     "pooling_mode_mean_tokens": "mean",
@@ -258,14 +263,14 @@ def read_modules(name: str, pooling: str = AUTO) -> Modules:
     Raises:
         InputError: a file that is not JSON, or "auto" for a module that is not supported here.
     """
-    listed = _read(name, LIST)
-    if listed is None:
+    listed = _read(name, LIST, list)
+    if not listed:
         return Modules(pooling=DEFAULT_POOLING if pooling == AUTO else pooling)
-    length, settings = _read(name, LENGTH) or {}, _read(name, SETTINGS) or {}
-    kinds = {str(module.get("type", "")).rpartition(".")[2]: module for module in listed}
+    length, settings = _read(name, LENGTH), _read(name, SETTINGS)
+    kinds = {str(module.get("type")).rpartition(".")[2]: module for module in listed}
     config = {"pooling_mode": "cls"}
     if "Pooling" in kinds:
-        config = _read(name, f"{kinds['Pooling'].get('path')}/config.json") or {}
+        config = _read(name, f"{kinds['Pooling'].get('path')}/config.json")
     modes = config.get("pooling_mode") or [mode for flag, mode in FLAGS.items() if config.get(flag)] or "mean"
     mode = " and ".join(map(str, modes)) if isinstance(modes, list) else str(modes)
     modules = Modules(
@@ -277,7 +282,7 @@ def read_modules(name: str, pooling: str = AUTO) -> Modules:
         settings=settings,
         declared=True,
     )
-    unknown = [f"a module of type {kind or 'unknown'}" for kind in kinds if kind not in KINDS]
+    unknown = [f"a module of type {kind}" for kind in kinds if kind not in KINDS]
     unknown += [f"a pooling of {mode}"] if mode not in OF_MODULES else []
     if modules.prompt and not modules.include_prompt:
         unknown.append("a pooling that leaves out the tokens of the default prompt")
@@ -291,15 +296,27 @@ def read_modules(name: str, pooling: str = AUTO) -> Modules:
     return modules
 
 
-def _read(name: str, file: str) -> Any:
-    """The JSON value in a file of the model; None if there is no such file."""
+def _read(name: str, file: str, kind: Any = dict) -> Any:
+    """The JSON object (or the list of objects) in a file of the model, with values of TYPES; empty without the file."""
     path = Path(name) / file
     if not Path(name).is_dir():
         names = ("gated_repo", "missing_entries", "connection_errors")
         path = Path(cached_file(name, file, **{f"_raise_exceptions_for_{reason}": False for reason in names}) or path)
     try:
-        return json.loads(path.read_bytes())
+        content = json.loads(path.read_bytes())
+        for part in content if kind is list else [content]:
+            for key, allowed in TYPES.items():
+                value = part.get(key)
+                if value is not None and (not isinstance(value, allowed) or (allowed is int and value < LEAST)):
+                    raise ValueError(f"{key} is {value!r}")
     except FileNotFoundError:
-        return None
-    except (OSError, ValueError, RecursionError) as error:
+        return kind()
+    except (OSError, ValueError, RecursionError, AttributeError, TypeError) as error:
         raise InputError(f"model {name}: {file} cannot be read: {error}") from None
+    if not isinstance(content, kind) or not all(isinstance(text, str) for text in _prompts(content)):
+        raise InputError(f"model {name}: {file} cannot be read: it is not what sentence-transformers writes")
+    return content
+
+
+def _prompts(content: Any) -> Any:
+    return (content.get("prompts") or {}).values() if isinstance(content, dict) else ()

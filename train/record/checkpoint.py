@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
+import xxhash
 from torch.utils._pytree import tree_map_only
 
 from train.config.run import DEFAULTS, OPTIONS
@@ -87,8 +87,13 @@ def write_checkpoint(output: Path, progress: Progress, state: dict[str, Any]) ->
     except (OSError, RuntimeError) as error:  # torch.save reports a full disk as a RuntimeError
         raise unwritable(folder, error) from error
     pointer = {"version": VERSION, "progress": asdict(progress), "state": name, "xxh3_64": checksum}
-    write_json(output / POINTER, pointer)
+    write_json(output / POINTER, {**pointer, "checksum": _checksum(pointer)})
     (folder / other).unlink(missing_ok=True)
+
+
+def _checksum(pointer: Mapping[str, Any]) -> str:
+    """The checksum of the pointer's other fields, by which a flipped bit is noticed."""
+    return xxhash.xxh3_64_hexdigest(json.dumps(pointer, sort_keys=True).encode())
 
 
 def load_checkpoint(output: Path) -> tuple[Progress, dict[str, Any]]:
@@ -103,10 +108,16 @@ def load_checkpoint(output: Path) -> tuple[Progress, dict[str, Any]]:
     pointer = read_json(path)
     if pointer.get("version") != VERSION:
         raise InputError(f"{path}: another version of the program wrote it: go on with that version, or {AGAIN}")
-    state = output / LAST / pointer["state"]
-    if not state.is_file() or file_checksum(state) != pointer["xxh3_64"]:
-        raise InputError(f"{state}: the checkpoint is gone, cut short or altered: {AGAIN}")
-    return Progress(**pointer["progress"]), torch.load(state, map_location="cpu", weights_only=True)
+    checksum = pointer.pop("checksum", None)  # pointers had none up to version 0.3
+    state, what = output / LAST / str(pointer.get("state")), "the checkpoint is gone, cut short or altered"
+    if checksum not in (None, _checksum(pointer)) or state.name not in STATES:
+        raise InputError(f"{path}: {what}: {AGAIN}")
+    try:
+        if file_checksum(state) != pointer["xxh3_64"]:
+            raise InputError(f"{state}: {what}: {AGAIN}")
+        return Progress(**pointer["progress"]), torch.load(state, map_location="cpu", weights_only=True)
+    except (OSError, KeyError, TypeError) as error:
+        raise InputError(f"{state}: {what} ({error}): {AGAIN}") from error
 
 
 def has_checkpoint(output: Path) -> bool:
@@ -190,7 +201,7 @@ def save_encoder(
             target.parent.mkdir(exist_ok=True)
             path.replace(target)
         sync_folder(folder)
-    except (OSError, RuntimeError, SafetensorError) as error:  # the last two for a full disk too
+    except Exception as error:  # a full disk is a RuntimeError, a SafetensorError, or an Exception of tokenizers
         raise unwritable(folder, error) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)

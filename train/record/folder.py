@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from una_fast.errors import InputError
-from una_fast.storage.files import lock, sync_file, unwritable, write_bytes
+from una_fast.storage.files import lock, remove_partial, sync_file, unwritable, write_bytes
 
 MARK = ".una_fast.json"
 SUMMARY, METRICS, EVALUATION, SEEDS = "run.json", "metrics.jsonl", "evaluation.json", "seeds.json"
@@ -52,6 +52,9 @@ def output_folder(path: Path, command: str, resume: bool, settings: Mapping[str,
         if not lock(mark.fileno()):
             raise InputError(f"--output {path}: in use by another run: wait for it, stop it, or choose another folder")
         check(path, command)  # another command may have begun and ended there meanwhile
+        with suppress(OSError):
+            for folder in (path, path / BEST, path / LAST):
+                remove_partial(folder)
         if not resume:
             mark.truncate(0)
             mark.write(_encoded({"command": command, "settings": settings or {}}))
@@ -107,7 +110,8 @@ def read_object(path: Path) -> dict[str, Any]:
 
 def saved_step(output: Path) -> int:
     """The step of the checkpoint in `output`; 0 if there is none."""
-    return int(read_object(output / POINTER).get("progress", {}).get("step", 0))
+    progress = read_object(output / POINTER).get("progress")
+    return int(progress.get("step") or 0) if isinstance(progress, dict) else 0
 
 
 def next_start(output: Path) -> str:

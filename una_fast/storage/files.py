@@ -74,7 +74,8 @@ def unwritable(path: Path, error: BaseException, kept: str = KEPT) -> InputError
     cause: BaseException | None = error
     while cause and not isinstance(cause, OSError):  # torch.save reports a full disk as a RuntimeError
         cause = cause.__cause__ or cause.__context__
-    if isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", None)):
+    codes = (errno.ENOSPC, getattr(errno, "EDQUOT", None))
+    if (isinstance(cause, OSError) and cause.errno in codes) or os.strerror(errno.ENOSPC) in str(error):
         return InputError(f"{path}: the disk is full: free some space; {kept}")
     reason = cause.strerror or str(cause) if isinstance(cause, OSError) else " ".join(str(error).split())[:200]
     return InputError(f"{path}: cannot be written ({reason}); {kept}")

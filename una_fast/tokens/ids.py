@@ -16,7 +16,7 @@ from una_fast.imports import import_extra
 from una_fast.parallel import RowThreads, n_cores
 from una_fast.tokens.binding import bind, compare_with_tokenizer
 from una_fast.tokens.pipelines import NotByWordError
-from una_fast.tokens.subwords import SubwordEncoder, check_settings, frame_of
+from una_fast.tokens.subwords import SubwordEncoder, as_input_errors, check_settings, frame_of
 
 if TYPE_CHECKING:
     import torch
@@ -176,7 +176,7 @@ class TokenIds:
         if not len(texts):
             return
         length = batch["input_ids"].shape[1]
-        with self._lock:  # a fast tokenizer keeps the length of its padding in itself
+        with self._lock, as_input_errors():  # a fast tokenizer keeps the length of its padding in itself
             encoded = self._tokenizer(
                 list(texts), truncation=True, padding="max_length", max_length=length, verbose=False
             )

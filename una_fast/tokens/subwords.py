@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ import xxhash
 
 from una_fast._kernels.ids.emit import Frame
 from una_fast.arrays import ID, TOKEN, RaggedArray, StringTable, row_bounds, rows_from
-from una_fast.errors import InputError
+from una_fast.errors import InputError, first_line
 from una_fast.imports import import_extra
 from una_fast.parallel import map_threads
 from una_fast.tokens.pipelines import NotByWordError, Pipeline
@@ -26,6 +27,17 @@ if TYPE_CHECKING:
 BLOCK = 2**15  # chunks held as Python strings at a time, by each thread
 GROUP = 128  # chunks in one input of the Rust library: 5 us a chunk, as inputs of their own 8 us
 BEFORE = "a"  # the text that stands before the space when the ids of a chunk after a space are made
+
+
+@contextmanager
+def as_input_errors() -> Iterator[None]:
+    """Turn a bare Exception, as the Rust library raises, into an InputError; a block or a decorator."""
+    try:
+        yield
+    except Exception as error:
+        if type(error) is not Exception:
+            raise
+        raise InputError(f"tokenizer: it cannot encode a text ({first_line(error)}): use another one") from error
 
 
 class SubwordEncoder:
@@ -41,6 +53,7 @@ class SubwordEncoder:
         InputError: a setting that cannot be used; the message says what to set.
     """
 
+    @as_input_errors()
     def __init__(self, tokenizer: PreTrainedTokenizerBase):
         _check_by_word(tokenizer)
         self._backend = _copy(tokenizer)
@@ -81,6 +94,7 @@ class SubwordEncoder:
         known[np.searchsorted(ids.indptr, added, side="right") - 1] = False
         return rows_from(ids.values, ids.indptr[:-1], ids.lengths() * known), known
 
+    @as_input_errors()
     def _encode_words(self, words: Sequence[str]) -> RaggedArray:
         """int32 ids of each of `words`, encoded alone, as pre-split words of a text."""
         groups = [words[i : i + GROUP] for i in range(0, len(words), GROUP)]
@@ -115,6 +129,7 @@ class SubwordEncoder:
             cuts[ord(mark)] = np.array_equal(joined, apart)
         return cuts
 
+    @as_input_errors()
     def encode_texts(self, texts: Sequence[str]) -> RaggedArray:
         """int32 ids of whole texts, regular or not, by one call of the tokenizer."""
         ids = [np.array(encoding.ids, dtype=ID) for encoding in self._backend.encode_batch_fast(texts)]

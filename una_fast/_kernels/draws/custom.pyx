@@ -48,12 +48,20 @@ cdef class CustomRows(RowKernel):
                 self.refuse(f"returned {length} for a row of {n} words, which may become "
                             + (f'{n} with surface="kept"' if self.keeps_length else f"1 to {ROOM * n}"))
         for k in range(length):
-            if out[k] < 0 or out[k] >= self.idf.shape[0]:
+            if out[k] < 0 or (out[k] >= self.n_terms and not self.has(row, out[k])):
                 with gil:
                     self.refuse(f"wrote the id {out[k]}, and those of terms are 0 to {self.n_terms - 1}")
             if work.records != NULL:
                 una_prefetch(work.records + RECORD * <int64_t>out[k])
         return length
+
+    cdef bint has(self, int64_t row, int32_t id) noexcept nogil:
+        """Whether an id, which may be of an unseen word, is one of the row's own."""
+        cdef int64_t k
+        for k in range(self.indptr[row], self.indptr[row + 1]):
+            if self.values[k] == id:
+                return True
+        return False
 
     cdef int refuse(self, str what) except -1:
         raise InputError(f"{self.function.__qualname__}, which draws the rows, {what}")
