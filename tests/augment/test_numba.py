@@ -93,7 +93,6 @@ def test_a_law_may_move_words_that_the_index_has_not_seen():
     assert law.augment(["A unseen, word b"]) == ["B word, unseen a"]
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_law_may_not_write_unseen_words_of_other_texts():
     @una_fast.numba_augmentation
     @numba.cfunc(ROW)
@@ -108,6 +107,7 @@ def test_a_law_may_not_write_unseen_words_of_other_texts():
             law.augment(texts)
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_what_a_law_must_not_do_is_refused(capfd):
     def make(returned, written):
         @una_fast.numba_augmentation
