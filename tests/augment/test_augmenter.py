@@ -260,7 +260,7 @@ def test_settings_out_of_range_are_refused(index, setting, message):
         (lambda una: una_fast.build_index(CORPUS, n_jobs=2.5), "n_jobs=2.5: give an integer"),
         (lambda una: una_fast.build_index(CORPUS, lowercase="no"), "lowercase='no': must be True or False"),
         (lambda una: una.negatives(np.array([2**63], dtype=np.uint64)), r"rows: 9223372036854775808 \(at position 0\)"),
-        (lambda una: una.negatives([[1], [1, 2]]), "rows: .*: give a list or array of integers"),
+        (lambda una: una.negatives([[1], [1, 2]]), "rows: .*: must be a list or array of integers"),
         (lambda una: una.negatives([0], epoch=-1), "epoch=-1"),
         (lambda una: una.negatives([0], epoch=2**64), f"epoch={2**64}"),
     ],

@@ -99,10 +99,10 @@ def shouting() -> PreTrainedTokenizerBase:
 
 
 REFUSED = {
-    "a name": (lambda: "bert-base-uncased", "expected a Hugging Face tokenizer, got str"),
-    "no padding": (lambda: llama3(pad_token=None), "no padding token; .* tokenizer.pad_token = tokenizer.eos_token"),
-    "no mask": (lambda: setting("model_input_names", ["input_ids"]), "returns no attention mask; add 'attention_mask'"),
-    "dropout": (with_dropout, "dropout 0.1 gives the same text other ids"),
+    "a name": (lambda: "bert-base-uncased", "tokenizer: is str, must be a Hugging Face tokenizer"),
+    "no padding": (lambda: llama3(pad_token=None), "no padding token: .* tokenizer.pad_token = tokenizer.eos_token"),
+    "no mask": (lambda: setting("model_input_names", ["input_ids"]), "returns no attention mask: add 'attention_mask'"),
+    "dropout": (with_dropout, "dropout 0.1 gives a text different ids"),
 }
 BY_TEXT = {
     "slow": (CanineTokenizer, "CanineTokenizer is a slow"),
@@ -112,7 +112,7 @@ BY_TEXT = {
         "pads token_type_ids with 3",
     ),
     "types of text": (lambda: framed("$A:1 </s>:2"), "more than special tokens of type 0 before and after"),
-    "token with space": (lambda: with_token("new york"), "its added token 'new york' holds or tests a space"),
+    "token with space": (lambda: with_token("new york"), "its added token 'new york' contains or tests a space"),
     "digits": (lambda: changed(pre_tokenizer=pre_tokenizers.Digits()), r"pre-tokenizer \(Digits\) is not known"),
     "SuperBPE": (superbpe, r"pre-tokenizer \(Split then ByteLevel\) is not known"),
     "another expression": (lambda: split_by(LLAMA3.replace("{1,3}", "{1,2}")), "Split then ByteLevel. is not known"),
@@ -131,7 +131,7 @@ BY_TEXT = {
     "space prepended": (lambda: changed(normalizer=normalizers.Prepend("▁")), "normaliser has the step.*Prepend"),
     "space replaced": (lambda: changed(normalizer=normalizers.Replace(" ", "▁")), "normaliser has the step.*Replace"),
     "space stripped": (lambda: changed(normalizer=normalizers.Replace("x", " ")), "normaliser has the step.*Replace"),
-    "more than its pipeline": (shouting, "it makes other ids of the text"),
+    "more than its pipeline": (shouting, "the ids of the text"),
 }
 
 
@@ -170,7 +170,7 @@ def test_any_other_tokenizer_makes_the_ids_itself_after_one_warning(case, index)
 def test_a_tokenizer_that_cannot_cut_a_text_is_refused_in_words(index):
     with pytest.warns(InputWarning):
         tokens = una_fast.TokenIds(index, framed("$A $A"))
-    with pytest.raises(InputError, match="makes 16 ids of the text .* cut and padded to 12"):
+    with pytest.raises(InputError, match="makes 16 ids of the text .* truncated and padded to 12"):
         tokens.anchor_ids([0], 12)
 
 

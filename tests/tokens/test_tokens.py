@@ -90,11 +90,11 @@ def test_no_rows_are_an_empty_batch(tokens):
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([0, -1], r"rows: -1 \(at position 1\) is not a row of the index; use 0 to 204"),
+        ([0, -1], r"rows: -1 \(at position 1\) is not a row of the index: give 0 to 204"),
         ([205], r"rows: 205 \(at position 0\)"),
         ([0.5], "rows: got float64"),
         ([True], "rows: got bool"),
-        (["a sentence"], r"rows: got <U10 .*: give a list or array of integers; for text call augment\(\[...\]\)"),
+        (["a sentence"], r"rows: got <U10 .*: must be a list or array of integers; for text call augment\(\[...\]\)"),
         ("a sentence", "for text call augment"),
         ([[0, 1]], r"rows: got int64 of shape \(1, 2\)"),
         (3, r"shape \(\)"),
@@ -106,7 +106,7 @@ def test_rows_that_are_none_are_refused(tokens, rows, message):
 
 
 def test_no_room_for_a_sub_word_is_refused(tokens):
-    with pytest.raises(InputError, match="max_length=2: 2 special tokens and a sub-word need at least 3"):
+    with pytest.raises(InputError, match="max_length=2: must be at least 3, for 2 special tokens"):
         tokens.anchor_ids([0], max_length=2)
 
 

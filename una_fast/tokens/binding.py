@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from una_fast.index.index import Index
 
 VERSION = 6  # of the layout of the token ids
-ROWS_A_TASK = 2**14  # sentences that a thread puts together at a time
+ROWS_A_TASK = 2**14  # sentences that a thread assembles at a time
 N_COMPARED = 256  # sentences, and as many texts of random terms: 30 ms
 TERMS_A_TEXT = 8
 LONGEST_COMPARED = 2**14  # characters of a text: one word of 300,000 letters among few terms took 22 s
 
 
 def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[RaggedArray, RaggedArray, np.ndarray]:
-    """The ids of the sentences and of the terms, and the number of ids of each chunk; kept in the index's folder.
+    """Return the ids of the sentences and terms, and the number of ids of each chunk; stored in the index's folder.
 
     Returns:
         sentences: `RaggedArray`, uint16 or int32 (N rows); terms: `RaggedArray` int32, in the order of `encode_placed`;
-        sizes: uint16, of the chunks in that order, UNKNOWN for one whose ids are not known, or that has too many.
+        sizes: uint16, of the chunks in that order, UNKNOWN for a chunk with unknown or too many ids.
 
     Raises:
-        InputError: terms of more sub-words than int32 can number.
+        InputError: the terms have more sub-words than int32 can number.
     """
 
     def make() -> Arrays:
@@ -62,9 +62,10 @@ def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[RaggedArra
 
 
 def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[RaggedArray, np.ndarray]:
-    """uint16 or int32 ids of each sentence: from the ids of its chunks, or as a whole if those of one are not known.
+    """Encode each sentence by its chunks, or as a whole if the ids of a chunk are not known.
 
-    Besides, the number of ids of each chunk, see `bind`.
+    Returns:
+        The ids, `RaggedArray` of uint16 or int32, and the number of ids of each chunk (see `bind`).
     """
     is_first = np.zeros(len(index.chunks), dtype=bool)
     is_first[index.sentences.values[index.sentences.indptr[:-1][index.sentences.lengths() > 0]]] = True
@@ -90,7 +91,7 @@ def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tupl
     parts = list(map_threads(encode, starts, n_jobs))
     bounds = row_bounds(np.concatenate([part.lengths() for part in parts]))
     values = np.empty(bounds[-1], dtype=dtype)
-    for start in starts:  # each part is freed, so that no two copies are held
+    for start in starts:  # each part is freed after it is copied, so that memory holds the ids once
         part = parts.pop(0).values
         values[bounds[start] : bounds[start] + len(part)] = part
     lengths = by_chunk.lengths()
@@ -100,10 +101,10 @@ def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tupl
 def encode_placed(
     table: StringTable, is_first: np.ndarray, encoder: SubwordEncoder, n_jobs: int
 ) -> tuple[RaggedArray, np.ndarray]:
-    """int32 ids of n strings where they stand in a text, and which are known, bool; a row that is not is empty.
+    """Encode n strings at their places in a text: int32 ids, and which are known, bool. Rows of unknown ids are empty.
 
-    Row i is string i after a space. Unless the tokenizer makes no difference there, row n + i is string i as the first
-    of a text, if `is_first`, bool (n,), says that it is needed.
+    Row i is string i after a space. If the tokenizer distinguishes them, row n + i is string i at the start of a text,
+    where `is_first`, bool (n,), asks for it.
     """
     n = len(table)
     if encoder.pipeline.context_free:
@@ -119,9 +120,9 @@ def encode_placed(
 def compare_with_tokenizer(
     sentences: RaggedArray, terms: RaggedArray, index: Index, encoder: SubwordEncoder, tokenizer: Callable[..., Any]
 ) -> None:
-    """Compare a fixed sample of sentences, and texts of random terms, with what the tokenizer itself makes of them.
+    """Compare the ids of a fixed sample of sentences, and of texts of random terms, with the tokenizer's own ids.
 
-    Very long texts are left out. Raises `NotByWordError` for a difference, with its text.
+    Very long texts are left out. Raises NotByWordError for a difference, with the text.
     """
     samples = [pair for pair in _samples(sentences, terms, index) if len(pair[0]) <= LONGEST_COMPARED]
     expected = tokenizer([text for text, _ in samples], truncation=False, padding=False, verbose=False)
@@ -129,7 +130,7 @@ def compare_with_tokenizer(
     for i, (text, ids) in enumerate(samples):
         wrong_types = "token_type_ids" in expected and any(expected["token_type_ids"][i])
         if expected["input_ids"][i] != prefix + ids.tolist() + suffix or wrong_types:
-            raise NotByWordError(f"it makes other ids of the text {text[:80]!r} than of its words one by one")
+            raise NotByWordError(f"the ids of the text {text[:80]!r} are not those of its words one by one")
 
 
 def _samples(sentences: RaggedArray, terms: RaggedArray, index: Index) -> Iterator[tuple[str, np.ndarray]]:

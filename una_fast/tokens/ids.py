@@ -1,4 +1,4 @@
-"""A tokenizer bound to an index: the sub-word ids of its sentences and terms, made once and kept with the index."""
+"""A tokenizer bound to an index: the sub-word ids of its sentences and terms, made once and stored with the index."""
 
 from __future__ import annotations
 
@@ -24,35 +24,36 @@ if TYPE_CHECKING:
 
     from una_fast.index.index import Index
 
-ROWS_A_THREAD = 4096  # 0.2 ms; handing rows to another thread costs 50 us
+ROWS_A_THREAD = 4096  # 0.2 ms; starting another thread costs 50 us
 
 
 class TokenIds:
     """Sub-word ids of an index's sentences and terms under one Hugging Face tokenizer.
 
-    by_word: bool, False if the ids of this tokenizer cannot be made word by word (docs/tokenizers.md). A warning gives
-    the reason and the cost, and the tokenizer encodes each text as a whole. frame: the special tokens before and after
-    a text, and the padding; has_token_type_ids: bool. What follows is there only if `by_word`:
+    The ids are stored in the index's folder, in `tokens-*`, and memory-mapped from there the next time. If the index is
+    not saved, or its folder cannot be written, they stay in memory.
 
-    sentences: `RaggedArray` (N rows, uint16 if every id of the tokenizer fits, else int32), each original sentence,
-    untruncated, without special tokens. terms: `RaggedArray` (int32), in row t the ids of term t after a space and,
-    where the tokenizer makes a difference, in row V + t as the first word of a text; ids of any words joined by spaces
-    are ``terms[first + w0] + terms[w1] + ...`` with ``first = len(terms) - V``. The row of a term for which that does
-    not hold is empty: it holds an added token ("[MASK]"), or leaves nothing once normalised. A text with one is encoded
-    whole. chunk_sizes: uint16, how many sub-words each chunk has (see `bind`); encoder: the tokenizer as a function of
-    strings.
-
-    The ids are kept in the index's folder, in `tokens-*`, and memory-mapped from there at the next bind; if the
-    index is not saved, or its folder cannot be written, they are kept in memory.
+    Attributes:
+        by_word: bool, False if this tokenizer's ids cannot be made word by word (docs/tokenizers.md). Then a warning
+            gives the reason and the cost, the tokenizer encodes every text as a whole, and there are only the next two.
+        frame: the special tokens before and after a text, and the padding.
+        has_token_type_ids: bool.
+        sentences: `RaggedArray` (N rows, uint16 if every id of the tokenizer fits, else int32), each original sentence,
+            without truncation and special tokens.
+        terms: `RaggedArray` (int32). Row t contains the ids of term t after a space and, if the tokenizer distinguishes
+            them, row V + t its ids as the first word of a text. The ids of words joined by spaces are
+            ``terms[first + w0] + terms[w1] + ...`` with ``first = len(terms) - V``. The row of a term for which this is
+            not true is empty: the term contains an added token ("[MASK]"), or normalising removes it.
+        chunk_sizes: uint16, how many sub-words each chunk has (see `bind`).
+        encoder: the tokenizer as a function of strings.
 
     Args:
         index: the corpus.
-        tokenizer: as `AutoTokenizer` gives it, with a padding token. Not changed.
-        n_jobs: threads; all cores this process may use if None.
+        tokenizer: a tokenizer of `AutoTokenizer` with a padding token. It is not changed.
+        n_jobs: threads; all cores that this process may use if None.
 
     Raises:
-        InputError: no tokenizer, a setting of it that cannot be used (the message says what to set), or damaged files
-            of ids.
+        InputError: no tokenizer, or a setting of it that cannot be used (the message says what to set).
     """
 
     def __init__(self, index: Index, tokenizer: PreTrainedTokenizerBase, n_jobs: int | None = None):
@@ -93,15 +94,15 @@ class TokenIds:
         max_length: int = 32,
         out: dict[str, torch.Tensor] | None = None,
     ) -> dict[str, torch.Tensor]:
-        """The original sentences `rows` as a padded batch. If `by_word`, no tokenizer runs and no string is made.
+        """Make a padded batch of the original sentences `rows`. If `by_word`, no tokenizer runs and no string is made.
 
         Equals ``tokenizer(texts, truncation=True, padding="max_length", max_length=max_length)``.
 
         Args:
             rows: (B,) integers from 0 to N - 1, in any order, repeats allowed.
-            max_length: L, at least one more than the special tokens around a text (3 for BERT).
-            out: tensors to fill and return, as a former call returned them: int64 (B, L), contiguous, on the CPU
-                (pinned memory is).
+            max_length: L, at least one more than the number of special tokens (3 for BERT).
+            out: tensors to fill and return, as returned by an earlier call: int64 (B, L), contiguous, on the CPU
+                (pinned or not).
 
         Returns:
             "input_ids", "attention_mask" and, where the tokenizer has them, "token_type_ids": int64 (B, L).
@@ -129,7 +130,7 @@ class TokenIds:
         """Check the arguments of a batch of rows of the index.
 
         Returns:
-            rows: int64 (B,), a copy; out: its tensors, int64 (B, L) on the CPU, as `tensors` makes them.
+            rows: int64 (B,), a copy; out: the tensors of the batch, int64 (B, L) on the CPU (see `tensors`).
 
         Raises:
             InputError: a row out of range, a `max_length` without room for one sub-word, or an `out` that does not fit.
@@ -138,9 +139,9 @@ class TokenIds:
         return checked, self.tensors(len(checked), max_length, out)
 
     def tensors(self, n_rows: int, max_length: int, out: dict[str, torch.Tensor] | None = None) -> dict[str, Any]:
-        """The tensors of a batch, `out` after a check or new ones: torch.int64 (n_rows, max_length) on the CPU.
+        """Return the tensors of a batch, `out` after a check or new ones: torch.int64 (n_rows, max_length) on the CPU.
 
-        "input_ids" and "attention_mask" are to be filled; "token_type_ids", where the tokenizer has them, are zeros.
+        "input_ids" and "attention_mask" are not initialised; "token_type_ids", if the tokenizer has them, are zeros.
 
         Raises:
             InputError: a `max_length` without room for one sub-word, or an `out` that does not fit.
@@ -150,7 +151,7 @@ class TokenIds:
             max_length = integer("max_length", max_length)
         if max_length < least:
             raise InputError(
-                f"max_length={max_length}: {least - 1} special tokens and a sub-word need at least {least}"
+                f"max_length={max_length}: must be at least {least}, for {least - 1} special tokens and a sub-word"
             )
         if out is None:
             out = {name: self._new((n_rows, max_length), dtype=self._int64) for name in self._names}
@@ -164,34 +165,34 @@ class TokenIds:
                     f"torch.int64 of {(n_rows, max_length)}, contiguous, on the CPU (pinned or not): or give no `out`"
                 )
         if self.has_token_type_ids:
-            out["token_type_ids"].numpy().fill(0)  # torch's zero_ wakes threads that then spin beside the kernel's
+            out["token_type_ids"].numpy().fill(0)  # torch's zero_ wakes threads that then compete with the kernel's
         return out
 
     def write_texts(self, texts: Sequence[str], rows: np.ndarray, batch: dict[str, torch.Tensor]) -> None:
-        """Write `texts`, each encoded whole (100 us a text), to the `rows` of a batch of int64 (B, L).
+        """Encode each of `texts` as a whole (100 us each), and write them to the `rows` of a batch of int64 (B, L).
 
         Raises:
-            InputError: the tokenizer does not cut a text to L.
+            InputError: the tokenizer does not truncate a text to L.
         """
         if not len(texts):
             return
         length = batch["input_ids"].shape[1]
-        with self._lock, as_input_errors():  # a fast tokenizer keeps the length of its padding in itself
+        with self._lock, as_input_errors():  # a fast tokenizer stores the length of its padding
             encoded = self._tokenizer(
                 list(texts), truncation=True, padding="max_length", max_length=length, verbose=False
             )
         for text, ids in zip(texts, encoded["input_ids"], strict=True):
             if len(ids) != length:
                 raise InputError(
-                    f"tokenizer: it makes {len(ids)} ids of the text {text[:80]!r}, cut and padded to {length}; correct"
-                    " its post-processor, or use another tokenizer"
+                    f"tokenizer: makes {len(ids)} ids of the text {text[:80]!r}, truncated and padded to {length}: "
+                    "correct its post-processor, or use another tokenizer"
                 )
         for name, tensor in batch.items():
             tensor.numpy()[rows] = encoded[name]
 
 
 def _copied(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
-    """A copy, so that the user's keeps its settings; the tokenizer itself if a part of it cannot be copied."""
+    """Return a copy, so that the user's keeps its settings, or the tokenizer itself if it cannot be copied."""
     try:
         return copy.deepcopy(tokenizer)
     except Exception:  # a part written in Python may be anything
@@ -199,17 +200,17 @@ def _copied(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
 
 
 def checked_rows(rows: Sequence[int] | np.ndarray | torch.Tensor, n_documents: int) -> np.ndarray:
-    """`rows` as int64 (B,), contiguous. Raises `InputError` for anything but integers from 0 to `n_documents` - 1."""
+    """Return `rows` as int64 (B,). Raises InputError for anything but integers from 0 to `n_documents` - 1."""
     try:
         given = np.asarray(rows)
         if given.ndim != 1 or (given.dtype.kind not in "iu" and given.size):
             raise ValueError(f"got {given.dtype} of shape {given.shape}")
     except ValueError as error:  # of numpy too, for lists of different lengths
-        raise InputError(f"rows: {error}: give a list or array of integers; for text call augment([...])") from None
-    array = np.array(given, dtype=np.int64, order="C")  # a copy: the caller may fill `rows` again meanwhile
+        raise InputError(f"rows: {error}: must be a list or array of integers; for text call augment([...])") from None
+    array = np.array(given, dtype=np.int64, order="C")  # a copy: the caller may write to `rows` meanwhile
     if array.size and array.view(np.uint64).max() >= n_documents:  # as uint64 a negative row is above any valid one
         at = int(np.argmax(array.view(np.uint64) >= n_documents))
         raise InputError(
-            f"rows: {given[at]} (at position {at}) is not a row of the index; use 0 to {n_documents - 1:,}"
+            f"rows: {given[at]} (at position {at}) is not a row of the index: give 0 to {n_documents - 1:,}"
         )
     return array

@@ -1,22 +1,19 @@
 """What a tokenizer does at a space: when a chunk's sub-words do not depend on the chunks around it.
 
-A text is chunks with one space between (see `una_fast.corpus.words`). Let ``later(c)`` be the ids of a chunk after a
+A text is chunks separated by one space (see `una_fast.corpus.words`). Let ``later(c)`` be the ids of a chunk after a
 space: what follows the ids of "a" in "a " + c. Encoding chunk by chunk, ``ids(c0) + later(c1) + ...``, equals encoding
 the whole text if
 
-1. the normalised text is the normalised chunks, one after the other, each with the space before it: every step of the
-   normaliser works on characters or on runs that a space ends (a space is a starter in Unicode normalisation and
-   composes with nothing). The steps that may look further (a SentencePiece character map works on grapheme clusters,
-   stripping and collapsing on runs of white space) are run on every chunk that is not plain ASCII, to test that what is
-   beside the chunk changes nothing;
-2. the pre-tokenizer, or the model's vocabulary, begins a new word at each of these spaces: one row of PIPELINES says
-   why, and what the ends of a chunk must be like;
-3. no added token ("[MASK]") is found: they are searched in the whole text and may eat the white space around them.
+1. the normalised text is the sequence of normalised chunks, each with the space before it. Every step of the normaliser
+   works on characters or on runs that end at a space (a space composes with nothing in Unicode normalisation). Steps
+   that may look further (a SentencePiece character map works on grapheme clusters, stripping and collapsing on runs of
+   white space) are run on every chunk that is not plain ASCII, to test that neighbours of the chunk change nothing;
+2. the pre-tokenizer, or the model's vocabulary, starts a new word at each of these spaces: a row of PIPELINES says why,
+   and which conditions the ends of a chunk must meet;
+3. the text contains no added token ("[MASK]"): they are matched in the whole text and may remove white space.
 
-`Pipeline.regular` says of each chunk whether 1 and 2 hold for it, and the ids of a chunk whether 3 does. A text of
-regular chunks only is encoded by chunks.
-
-If no row of PIPELINES fits, the tokenizer encodes each text as a whole.
+`Pipeline.regular` tests 1 and 2 for each chunk, and the ids of a chunk show 3. A text of only regular chunks is encoded
+by chunks. If no row of PIPELINES fits, the tokenizer encodes each text as a whole.
 """
 
 from __future__ import annotations
@@ -46,7 +43,7 @@ PLAIN = "".join(map(chr, range(0x21, 0x7F)))  # printable ASCII
 
 _CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _WHITE_SPACE = r"\s*[\r\n]+|\s+(?!\S)|\s+"
-# each alternative holds a space as its first character only, or nothing but white space
+# each alternative has a space only as its first character, or is only white space
 _OF_LETTERS = r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}%s| ?[^\s\p{L}\p{N}]+[\r\n]*|"
 _OF_LETTERS_AND_MARKS = r"|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|"
 WORD_EXPRESSIONS = {
@@ -60,11 +57,11 @@ MARK_FIRST = {"type": "Prepend", "prepend": SPACE_MARK}
 
 @dataclass(frozen=True)
 class PipelineRow:
-    """A kind of pipeline. name: as docs/tokenizers.md has it; reason: why a word begins at a space.
+    """A kind of pipeline. name: in docs/tokenizers.md; reason: why a word begins at a space.
 
-    fits: whether pre-tokenizer steps, normaliser steps and model (as tokenizer.json describes them) are of this kind.
-    needs_visible_ends: whether the reason holds only for a chunk whose first and last characters, once normalised, are
-    visible and not ▁; checks_normalizers: whether `fits` also checks the steps of the normaliser.
+    fits: whether pre-tokenizer steps, normaliser steps and model (as in tokenizer.json) are of this kind.
+    needs_visible_ends: whether the reason requires that the first and last characters of a normalised chunk are visible
+    and not ▁; checks_normalizers: whether `fits` also checks the steps of the normaliser.
     """
 
     name: str
@@ -84,7 +81,7 @@ def _splits_by_expression(splits: Sequence[Step], normalizers: Sequence[Step], m
 
 
 def _is_one_word(splits: Sequence[Step], normalizers: Sequence[Step], model: Step) -> bool:
-    """Whether spaces become ▁ and the text is not split, and no merge of the model makes a sub-word across a ▁."""
+    """Return whether spaces become ▁, the text is not split, and no merge makes a sub-word across a ▁."""
     marked = list(normalizers) in ([SPACE_TO_MARK], [MARK_FIRST, SPACE_TO_MARK])
     splits_nothing = not splits or (types_of(splits) == ["Split"] and splits[0]["pattern"] == {"String": " "})
     unsplit_mark = not normalizers and types_of(splits) == ["Metaspace"] and not splits[0].get("split", True)
@@ -93,12 +90,12 @@ def _is_one_word(splits: Sequence[Step], normalizers: Sequence[Step], model: Ste
 
 
 def types_of(steps: Sequence[Step]) -> list[str]:
-    """The type of each step."""
+    """Return the type of each step."""
     return [step["type"] for step in steps]
 
 
 def _crosses_marks(model: Step) -> bool:
-    """Whether BPE may make a sub-word that holds ▁ after another character, or may not know ▁ itself."""
+    """Return whether BPE may make a sub-word with ▁ after another character, or may not know ▁ itself."""
     if SPACE_MARK not in model["vocab"] or model.get("continuing_subword_prefix") or model.get("end_of_word_suffix"):
         return True
     merges = (merge.split(" ") if isinstance(merge, str) else merge for merge in model["merges"])
@@ -140,7 +137,7 @@ PIPELINES = (
 
 
 class NotByWordError(InputError):
-    """A tokenizer whose ids cannot be made word by word. Its texts are encoded whole instead; `reason` says why."""
+    """The ids of a tokenizer cannot be made word by word: its texts are encoded as a whole. `reason` says why."""
 
     def __init__(self, reason: str):
         super().__init__(f"tokenizer: {reason}, so its ids cannot be made word by word")
@@ -151,13 +148,13 @@ class Pipeline:
     """The parts of a `tokenizers.Tokenizer` that decide what happens at a space.
 
     kind: a row of PIPELINES; context_free: a chunk has the same sub-words after a space as at the start of any text;
-    marks: those of ASCII beside which a chunk may perhaps be encoded in parts: BertPreTokenizer makes a word of every
-    mark, and no added token holds it; raw: the UTF-8 of the added tokens that are searched before normalising;
-    normalize: its normaliser, as a function of a text.
+    marks: ASCII marks at which a chunk can perhaps be encoded in parts: BertPreTokenizer makes a word of every mark, if
+    no added token contains it; raw: the UTF-8 of the added tokens that are matched before normalising; normalize: its
+    normaliser, as a function of a text.
 
     Raises:
-        NotByWordError: for this kind of pipeline chunk by chunk is not known to equal the whole text.
-        InputError: BPE dropout, whose ids are drawn anew at every call.
+        NotByWordError: encoding chunk by chunk is not known to equal encoding the whole text for this pipeline.
+        InputError: BPE dropout, which draws other ids at every call.
     """
 
     def __init__(self, backend: Tokenizer, description: dict[str, Any]):
@@ -165,7 +162,7 @@ class Pipeline:
         splits = steps_of(description["pre_tokenizer"], "pretokenizers")
         if dropout := description["model"].get("dropout"):
             raise InputError(
-                f"tokenizer: BPE dropout {dropout} gives the same text other ids at every call; set it to None"
+                f"tokenizer: BPE dropout {dropout} gives a text different ids at every call: set it to None"
             )
         self.kind = _kind_of(splits, normalizers, description["model"])
         if not self.kind.checks_normalizers:
@@ -183,14 +180,14 @@ class Pipeline:
         in_added = "".join(token["content"] + self.normalize(token["content"]) for token in description["added_tokens"])
         # "_" is a letter for added tokens that are single words
         self.marks = [mark for mark in string.punctuation if is_bert and mark not in in_added + "_"]
-        # chunks of plain ASCII are not tested one by one: their characters are tested here, each as a chunk
+        # chunks of plain ASCII are not tested one by one: each of their characters is tested here, as a chunk
         if dependent := [c for c in PLAIN if not self._is_regular(c)]:
-            raise NotByWordError(f"its normaliser changes {dependent[0]!r} by what is around it")
+            raise NotByWordError(f"its normaliser changes {dependent[0]!r} depending on the text around it")
 
     def regular(self, table: StringTable) -> np.ndarray:
-        """Where, bool (n,), a string's sub-words do not depend on what precedes and follows it in a text.
+        """Return whether a string's sub-words do not depend on the text around it, bool (n,).
 
-        A string that holds an added token may be among them; its ids show that (see `holds_added_token`).
+        A string with an added token may be among these; its ids show that (see `are_added_tokens`).
         """
         regular = np.ones(len(table), dtype=bool)
         if self._tests_chunks or self._needs_visible_ends:
@@ -202,8 +199,8 @@ class Pipeline:
         regular[table.rows_with(*self._searched)] = False
         return regular
 
-    def holds_added_token(self, ids: np.ndarray) -> np.ndarray:
-        """Where, as bool, the ids of added tokens: a chunk with one among its sub-words is not regular."""
+    def are_added_tokens(self, ids: np.ndarray) -> np.ndarray:
+        """Return which ids are added tokens, as bool: a chunk with such a sub-word is not regular."""
         return np.isin(ids, self._added_ids)
 
     def _is_regular(self, chunk: str) -> bool:
@@ -219,18 +216,18 @@ class Pipeline:
         return not self._needs_visible_ends or (bool(visible) and visible == later[1:] and first.endswith(visible))
 
     def _read_added_tokens(self, description: dict[str, Any]) -> None:
-        """Set the ids by which an added token in a text is found, and the texts that are searched for instead.
+        """Set the ids that show an added token in a text, and the texts that are searched for instead.
 
-        The model itself gives the id of the unknown token too, so that id does not show that the token was written:
-        texts are searched for it, unless it is matched after normalising; then its id counts like any other. To search
-        for all added tokens, which may be thousands, would take 0.8 ms a MB for each.
+        The model itself makes the id of the unknown token too, so this id does not show that the text contains the
+        token. Texts are searched for it, unless it is matched after normalising; then its id counts like any other.
+        Searching for all added tokens, which may be thousands, would take 0.8 ms per MB for each.
         """
         added = description["added_tokens"]
         self.raw = [token["content"].encode() for token in added if not token["normalized"]]
         blank = [token for token in added if not token["content"].strip(" ")]
         spaced = [token["content"] for token in added if token not in blank and self._spans_words(token)]
         if spaced or any(token["content"] == " " for token in blank):
-            raise NotByWordError(f"its added token {(spaced or [' '])[0]!r} holds or tests a space")
+            raise NotByWordError(f"its added token {(spaced or [' '])[0]!r} contains or tests a space")
         self._needs_visible_ends |= bool(blank)  # runs of spaces are tokens: no chunk may be empty
         model = description["model"]
         unknown = model.get("unk_token")
@@ -241,17 +238,17 @@ class Pipeline:
         self._added_ids = np.array([token["id"] for token in added if token not in searched], dtype=np.int64)
 
     def _spans_words(self, token: dict[str, Any]) -> bool:
-        """Whether an added token can be found across a space, or by what stands before a space."""
+        """Return whether an added token can be matched across a space, or depending on the text before a space."""
         content = token["content"]
         if token["normalized"] and token["single_word"] and self.normalize(content).startswith((SPACE_MARK, " ")):
-            return True  # whether it is a single word, the end of the word before it decides
+            return True  # the end of the word before it decides whether it is a single word
         if token["normalized"] and self.kind.checks_normalizers:  # there spaces become ▁
             content = re.sub(f"(?<=[^{SPACE_MARK}]){SPACE_MARK}", " ", self.normalize(content))
         return " " in content
 
 
 def steps_of(step: Step | None, key: str) -> list[Step]:
-    """The steps of a (nested) sequence in order."""
+    """Return the steps of a (nested) sequence in order."""
     if step is None:
         return []
     if step["type"] == "Sequence":
@@ -272,12 +269,12 @@ def _check_normalizers(steps: Sequence[Step]) -> None:
         known = step["type"] in (LOCAL_NORMALIZERS | TESTED_NORMALIZERS) - {"Prepend"}
         if not known or (step["type"] == "Replace" and not _keeps_words_apart(step)):
             raise NotByWordError(
-                f"its normaliser has the step {json.dumps(step)[:120]}, which may look past a word's ends"
+                f"its normaliser has the step {json.dumps(step)[:120]}, which may look beyond the ends of a word"
             )
 
 
 def _keeps_words_apart(replace: Step) -> bool:
-    """Whether `replace` collapses runs of white space, or replaces characters other than spaces by such characters."""
+    """Return whether `replace` collapses runs of white space, or replaces only characters other than spaces."""
     pattern, content = replace["pattern"], replace["content"]
     if "Regex" in pattern:
         return pattern["Regex"] in COLLAPSING

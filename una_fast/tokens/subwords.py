@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerBase
 
-BLOCK = 2**15  # chunks held as Python strings at a time, by each thread
-GROUP = 128  # chunks in one input of the Rust library: 5 us a chunk, as inputs of their own 8 us
-BEFORE = "a"  # the text that stands before the space when the ids of a chunk after a space are made
+BLOCK = 2**15  # chunks that each thread turns into Python strings at a time
+GROUP = 128  # chunks per input of the Rust library: 5 us per chunk; one by one 8 us
+BEFORE = "a"  # the text before the space when a chunk after a space is encoded
 
 
 @contextmanager
@@ -41,15 +41,15 @@ def as_input_errors() -> Iterator[None]:
 
 
 class SubwordEncoder:
-    """Ids of chunks and of whole texts, without special tokens, truncation or padding.
+    """Encodes chunks and whole texts, without special tokens, truncation or padding.
 
-    It works on a copy of the tokenizer, so nothing of the user's is changed.
+    It works on a copy of the tokenizer, so the user's is not changed.
 
-    tokenizer: one that `check_settings` takes. frame: the special tokens before and after a text, and the padding;
+    tokenizer: one that `check_settings` accepts. frame: the special tokens before and after a text, and the padding;
     prefix, suffix: int64, those tokens; fingerprint: str, of everything the ids depend on; pipeline: `Pipeline`.
 
     Raises:
-        NotByWordError: a tokenizer whose ids cannot be made word by word; the message says why.
+        NotByWordError: the ids of this tokenizer cannot be made word by word; the message says why.
         InputError: a setting that cannot be used; the message says what to set.
     """
 
@@ -71,11 +71,11 @@ class SubwordEncoder:
         return np.uint16 if max(self._backend.get_vocab(with_added_tokens=True).values()) < 2**16 else ID
 
     def encode(self, table: StringTable, is_first: np.ndarray, n_jobs: int = 1) -> tuple[RaggedArray, np.ndarray]:
-        """int32 ids of each string, and where they are known, bool (n,). A string of which they are not has none.
+        """Encode each string: int32 ids, and whether they are known, bool (n,). Unknown ids are left out.
 
-        Where `is_first`, bool (n,), they are those of the first word of a text, else those after a space: what follows
-        "a" in the text "a " + string, so that they do not show what a normaliser or pre-tokenizer does at the beginning
-        of a text. They are known if they depend on nothing around the string.
+        Where `is_first`, bool (n,), the string is the first word of a text. The others follow a space: their ids are
+        those after "a" in the text "a " + string, without what a normaliser or pre-tokenizer does at the start of a
+        text. Ids are known if they do not depend on the text around the string.
         """
 
         def encode(start: int) -> RaggedArray:
@@ -90,13 +90,13 @@ class SubwordEncoder:
         skipped = np.where(is_first | ~known, 0, n)
         ids = rows_from(ids.values, starts + skipped, lengths - skipped)
         known &= self.pipeline.regular(table)
-        added = np.flatnonzero(self.pipeline.holds_added_token(ids.values))
+        added = np.flatnonzero(self.pipeline.are_added_tokens(ids.values))
         known[np.searchsorted(ids.indptr, added, side="right") - 1] = False
         return rows_from(ids.values, ids.indptr[:-1], ids.lengths() * known), known
 
     @as_input_errors()
     def _encode_words(self, words: Sequence[str]) -> RaggedArray:
-        """int32 ids of each of `words`, encoded alone, as pre-split words of a text."""
+        """Encode each of `words` by itself, as pre-split words of a text: int32 ids."""
         groups = [words[i : i + GROUP] for i in range(0, len(words), GROUP)]
         encodings = self._backend.encode_batch(groups, is_pretokenized=True)
         ids = [np.array(encoding.ids, dtype=ID) for encoding in encodings]
@@ -107,9 +107,9 @@ class SubwordEncoder:
         return RaggedArray(np.concatenate(ids), row_bounds(np.concatenate(counts)))
 
     def alike(self, forms: StringTable, terms: StringTable) -> np.ndarray:
-        """uint8 (3 V,): whether a form of one of V terms, in each of three cases, has the ids of the term.
+        """Return whether a form of one of V terms, in each of three cases, has the ids of the term: uint8 (3 V,).
 
-        It has if it is the term once both are normalised, and holds no added token that is searched before that.
+        It does if normalising makes it equal to the term, and if it contains no added token that is matched before.
         """
         normal = itertools.cycle([*map(self.pipeline.normalize, terms)])
         alike = np.array([*map(operator.eq, map(self.pipeline.normalize, forms), normal)], dtype=np.uint8)
@@ -117,10 +117,10 @@ class SubwordEncoder:
         return alike
 
     def cuts(self, characters: Sequence[str]) -> np.ndarray:
-        """uint8 (128,), 1 for a mark of ASCII beside which a chunk may be encoded in parts.
+        """Return the ASCII marks at which a chunk can be encoded in parts: uint8 (128,), 1 for such a mark.
 
-        It makes a word of its own beside every one of `characters`, as it does between spaces. Only BertPreTokenizer
-        is asked: behind others sub-words may reach over a mark. An added token may hold no such mark.
+        It is a separate word next to each of `characters`, as it is between spaces. Only BertPreTokenizer has such
+        marks: with others, sub-words may cross a mark. No added token contains one.
         """
         cuts = np.zeros(128, dtype=np.uint8)
         for mark in self.pipeline.marks:
@@ -131,12 +131,12 @@ class SubwordEncoder:
 
     @as_input_errors()
     def encode_texts(self, texts: Sequence[str]) -> RaggedArray:
-        """int32 ids of whole texts, regular or not, by one call of the tokenizer."""
+        """Encode whole texts, regular or not, by one call of the tokenizer: int32 ids."""
         ids = [np.array(encoding.ids, dtype=ID) for encoding in self._backend.encode_batch_fast(texts)]
         return RaggedArray(np.concatenate(ids), row_bounds([*map(len, ids)]))
 
     def _special_tokens(self) -> tuple[np.ndarray, np.ndarray]:
-        """The tokens before and after a text, read from an encoding of "a". From then on none are added."""
+        """Return the tokens before and after a text, read from an encoding of "a". From then on none are added."""
         whole, self._backend.post_processor = self._backend.encode("a"), None
         text = self._backend.encode("a").ids
         n_prefix = [*whole.special_tokens_mask, 0].index(0)
@@ -144,29 +144,29 @@ class SubwordEncoder:
         is_plain = text and whole.ids[n_prefix:end] == text and all(whole.special_tokens_mask[end:])
         if not is_plain or any(whole.type_ids):
             raise NotByWordError(
-                f"it makes {whole.tokens} of the text 'a', more than special tokens of type 0 before and after the text"
+                f"it encodes the text 'a' as {whole.tokens}: more than special tokens of type 0 before and after it"
             )
         return ids[:n_prefix], ids[end:]
 
 
 def check_settings(tokenizer: PreTrainedTokenizerBase) -> None:
-    """Raise `InputError` for a tokenizer without a padding token or an attention mask, or for no tokenizer."""
+    """Raise InputError if it is not a tokenizer, or one without a padding token or an attention mask."""
     name = type(tokenizer).__name__
     if not isinstance(tokenizer, import_extra("transformers").PreTrainedTokenizerBase):
-        raise InputError(f"tokenizer: expected a Hugging Face tokenizer, got {name}; use AutoTokenizer.from_pretrained")
+        raise InputError(f"tokenizer: is {name}, must be a Hugging Face tokenizer: use AutoTokenizer.from_pretrained")
     if tokenizer.pad_token_id is None:
         raise InputError(
-            f"tokenizer: {name} has no padding token; set one it knows, e.g. tokenizer.pad_token = tokenizer.eos_token"
+            f"tokenizer: {name} has no padding token: set one it knows: tokenizer.pad_token = tokenizer.eos_token"
         )
     if "attention_mask" not in tokenizer.model_input_names:
         raise InputError(
-            f"tokenizer: {name} returns no attention mask; add 'attention_mask' to its model_input_names, which are"
+            f"tokenizer: {name} returns no attention mask: add 'attention_mask' to its model_input_names, which are"
             f" {tokenizer.model_input_names}"
         )
 
 
 def frame_of(tokenizer: PreTrainedTokenizerBase, prefix: np.ndarray, suffix: np.ndarray) -> Frame:
-    """The frame of a tokenizer's texts. prefix, suffix: int64, the special tokens before and after a text."""
+    """Make the frame of a tokenizer's texts. prefix, suffix: int64, the special tokens before and after a text."""
     return Frame(prefix, suffix, int(tokenizer.pad_token_id), tokenizer.padding_side == "left")
 
 
@@ -175,13 +175,13 @@ def _check_by_word(tokenizer: PreTrainedTokenizerBase) -> None:
     if not tokenizer.is_fast:
         raise NotByWordError(f"{name} is a slow (Python) one")
     if tokenizer.truncation_side != "right":
-        raise NotByWordError(f"truncation_side is {tokenizer.truncation_side!r} and not 'right'")
+        raise NotByWordError(f"truncation_side is {tokenizer.truncation_side!r}, not 'right'")
     if "token_type_ids" in tokenizer.model_input_names and tokenizer.pad_token_type_id != 0:
-        raise NotByWordError(f"{name} pads token_type_ids with {tokenizer.pad_token_type_id} and not 0")
+        raise NotByWordError(f"{name} pads token_type_ids with {tokenizer.pad_token_type_id}, not 0")
 
 
 def _copy(tokenizer: PreTrainedTokenizerBase) -> Tokenizer:
-    """The Rust tokenizer behind `tokenizer`, without truncation and padding."""
+    """Copy the Rust tokenizer of `tokenizer`, without truncation and padding."""
     try:
         backend = import_extra("tokenizers").Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
     except Exception as error:  # what the Rust library raises is a bare Exception
