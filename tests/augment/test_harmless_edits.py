@@ -114,5 +114,5 @@ def test_the_draws_of_a_seed_are_fixed():
 
 
 def test_bad_input():
-    with pytest.raises(InputError, match="index: got 'x', and an Index is needed"):
+    with pytest.raises(InputError, match="index='x': must be an Index"):
         HarmlessEdits("x")

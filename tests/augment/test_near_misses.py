@@ -47,6 +47,7 @@ POLARITY = {
     "Best way": {"Worst way"},
     "How do I turn on dark mode?": {
         "How do I turn off dark mode?",
+        "How do I turn on light mode?",
         "How do I not turn on dark mode?",
         "How don't I turn on dark mode?",
     },
@@ -61,6 +62,10 @@ POLARITY = {
     "Why am I": set(),
     "What is a cat": set(),
     "I have a cat": set(),
+    "I'm sure it\u2019s": {"I'm not sure it\u2019s"},
+    "there is no way, no one, more or less": {"there is way, no one, more or less"},
+    "the right hand": {"the left hand"},
+    "the right time": {"the wrong time"},
     "I have eaten": {"I haven't eaten", "I have not eaten"},
     "what I do": set(),
     "free will and a can": set(),
@@ -323,7 +328,7 @@ def test_bad_input_is_answered_with_what_to_do(index, tmp_path):
 def test_the_draws_of_a_seed_are_fixed(index):
     """Fixed values: if they change, so do the negatives of every run."""
     assert NearMisses(index, "polarity:1,number:4,word:1").texts(range(8), 1) == [
-        "How do I turn off dark mode?",
+        "How do I turn on light mode?",
         "Can I pay with 2 cards in June?",
         "Is eggs safe to drink water after 9 pm?",
         "Capital is the capital of Peru?",

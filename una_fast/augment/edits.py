@@ -70,7 +70,7 @@ class Sentence:
         """The edit that puts one of the options in the place of n words, in their case; none without an option."""
         start = self.start(i)
         old = "".join(self.parts[2 * i + 1 : 2 * (i + n)])
-        new = tuple(text for option in options if (text := like(old, option)) != old)
+        new = tuple(text for text in dict.fromkeys(like(old, option) for option in options) if text != old)
         return [Edit(start, start + len(old), new, why)] if new else []
 
 
@@ -92,11 +92,12 @@ def polarity_edits(sentence: Sentence, lists: WordLists) -> list[Edit]:
 
 
 def _opposite(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
-    word, others = (
-        sentence.words[i],
-        [other for other in lists.opposites[sentence.words[i]] if other not in sentence.words],
-    )
-    return [] if sentence.is_name(i) else sentence.replaced(i, others, f"the opposite of {word!r}")
+    words, word = sentence.words, sentence.words[i]
+    if sentence.is_name(i):
+        return []
+    others = [other for other in lists.opposites[word] if other not in words]
+    others = [other for other in others if lists.allow([*words[:i], other, *words[i + 1 :]], i)]
+    return sentence.replaced(i, others, f"the opposite of {word!r}")
 
 
 def _affirmed(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:

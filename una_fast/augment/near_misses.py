@@ -144,7 +144,7 @@ class NearMisses(TextAugmentation):
             return None
         seen = ids[ids < self.index.n_terms]
         if name == "swap":
-            terms = (self.index.terms[i].lower() for i in seen.tolist())
+            terms = map(str.lower, self.index.terms.take(seen))
             return swap_edits(sentence, dict(zip(terms, self.index.idf[seen].tolist(), strict=True)))
         return None if name in self._kernels and self._is_name[seen].any() else []
 
