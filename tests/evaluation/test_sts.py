@@ -182,6 +182,7 @@ def test_pair_scorer_encodes_each_sentence_once_and_scores_as_one_at_a_time(
 ) -> None:
     monkeypatch.setattr("train.evaluation.model.CPU_BATCH_TOKENS", 16)
     model = load_model(str(tiny_model), device="cpu")
+    assert model.embed([]).shape == (0, 32)
     first = ["a man plays", "two dogs run in a wide green field", "rain", "one more sentence here"]
     second = ["a man is playing", "rain", "it rains on the old town", "one more sentence there"]
     task = StsTask("pairs", [first, second], {"test": 4}, np.array([4.0, 2.5, 3.0, 4.5]))

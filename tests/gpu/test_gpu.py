@@ -99,8 +99,8 @@ def test_no_step_waits_for_the_gpu(tiny_model, precision, compile):
     torch.cuda.set_sync_debug_mode("error")
     try:
         for batch in (2 * batches)[:LATE_STEPS]:
-            step = trainer.step(batch)
-            losses.push(step.loss, {"step": batch.step}, step.cosines)
+            begun, step = losses.now(), trainer.step(batch)
+            losses.push(step.loss, {"step": batch.step}, step.cosines, begun)
     finally:
         torch.cuda.set_sync_debug_mode("default")
     assert not list(losses.due())  # none is due before another LATE_STEPS steps

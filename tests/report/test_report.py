@@ -265,7 +265,7 @@ def test_without_a_package_a_sentence_names_the_extra(
     monkeypatch.delitem(sys.modules, "train.report.page", raising=False)
     monkeypatch.setitem(sys.modules, "jinja2", None)
     assert main([str(write_run(tmp_path / "run", 0.5)), "--output", str(tmp_path / "page.html")]) == 2
-    assert "pip install 'una_fast[report]'" in capsys.readouterr().err and not (tmp_path / "page.html").exists()
+    assert "pip install '.[report]'" in capsys.readouterr().err and not (tmp_path / "page.html").exists()
 
 
 @pytest.mark.slow

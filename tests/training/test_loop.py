@@ -149,12 +149,13 @@ def telemetry(tmp_path):
 
 def test_cosines_come_with_the_loss_and_one_that_is_no_number_is_an_error():
     losses = AsyncLossReader(torch.device("cpu"))
-    losses.push(torch.tensor(2.0), {"step": 0}, torch.tensor([[0.5, 1.0]]))
-    losses.push(torch.tensor(3.0), {"step": 1}, torch.tensor([[0.5, 1.0], [0.25, -0.25]]))
+    losses.push(torch.tensor(2.0), {"step": 0}, torch.tensor([[0.5, 1.0]]), losses.now())
+    losses.push(torch.tensor(3.0), {"step": 1}, torch.tensor([[0.5, 1.0], [0.25, -0.25]]), losses.now())
     plain, negatives = losses.due(all_of_them=True)
+    assert plain.pop("sentences_per_second") > 0 and negatives.pop("sentences_per_second") > 0
     assert plain == {"step": 0, "loss": 2.0, "cosine_positive": 0.75}
     assert negatives == {"step": 1, "loss": 3.0, "cosine_positive": 0.75, "cosine_negative": 0.0}
-    losses.push(torch.tensor(torch.nan), {"step": 5}, torch.ones(1, 2))
+    losses.push(torch.tensor(torch.nan), {"step": 5}, torch.ones(1, 2), losses.now())
     with pytest.raises(InputError, match="step 5: the loss is nan: try a lower --learning-rate"):
         next(losses.due())
 

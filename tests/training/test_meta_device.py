@@ -98,7 +98,8 @@ def card(monkeypatch):
     monkeypatch.setattr(sys.modules["torch.optim.optimizer"], "_get_fused_kernels_supported_devices", lambda: ["meta"])
     monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor: tensor)
     monkeypatch.setattr(torch, "empty_like", lambda x, pin_memory=False, **named: empty_like(x, **named))
-    monkeypatch.setattr(torch.cuda, "Event", lambda: SimpleNamespace(record=lambda: None, synchronize=lambda: None))
+    event = SimpleNamespace(record=lambda: None, synchronize=lambda: None, elapsed_time=lambda end: 500.0)
+    monkeypatch.setattr(torch.cuda, "Event", lambda enable_timing: event)
 
 
 @pytest.fixture(scope="module")
@@ -153,9 +154,11 @@ def test_the_loss_is_read_late_by_one_copy_a_step(encoders):
     reader = AsyncLossReader(torch.device("cuda"))
     with HostData(), Copies() as copies:
         for step in steps * LATE_STEPS:
-            reader.push(step.loss, {"step": 0}, step.cosines)
+            reader.push(step.loss, {"step": 0}, step.cosines, reader.now())
     assert copies.to_host == STEPS * LATE_STEPS
-    assert len([*reader.due()]) == copies.to_host - LATE_STEPS
+    due = [*reader.due()]
+    assert len(due) == copies.to_host - LATE_STEPS
+    assert {record["sentences_per_second"] for record in due} == {BATCH / 0.5}  # by the GPU's clock, not the CPU's
 
 
 FAULTS = {
@@ -260,7 +263,10 @@ def test_a_run_that_will_not_fit_is_told_before_it_starts(capsys, monkeypatch):
             trainer.step(fake_batch(step, 256, 32, 0))
         assert tried == pytest.approx(counted.peak, rel=0.1) and tried > 4 * weights
         monkeypatch.setattr(SentenceEncoder, "embed", full)
+        allocated = []
+        monkeypatch.setattr(torch, "empty_like", allocated.append)
         trainer.try_memory()
+        assert not allocated  # AdamW has its moments, as after --resume
     assert capsys.readouterr().err == (
         "memory: the GPU cannot hold a step if all of its texts have --max-length 32 tokens: give --grad-cache 128, "
         "--precision bf16, a lower --batch-size or a lower --max-length\n"

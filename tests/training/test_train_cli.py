@@ -111,6 +111,11 @@ def test_positions_are_those_of_the_kind(kind, positions):
     assert positions_of(AutoConfig.for_model(kind, **({} if kind == "xlnet" else sizes))) == positions
 
 
+def test_positions_after_a_padding_token_that_is_not_named_are_refused():
+    with pytest.raises(InputError, match="roberta: its config.json has no pad_token_id: add it"):
+        positions_of(AutoConfig.for_model("roberta", pad_token_id=None))
+
+
 DROPOUTS = {
     "bert": {"hidden_dropout_prob", "attention_probs_dropout_prob"},
     "distilbert": {"dropout", "attention_dropout"},

@@ -233,7 +233,7 @@ class Command(argparse.ArgumentParser):
     ) -> None:
         """A command named `prog`, which does `about` by calling `run` with a value for every option by field name.
 
-        `run` returns the exit code, or None for 0. extra: what `pip install 'una_fast[EXTRA]'` must name to install
+        `run` returns the exit code, or None for 0. extra: what `pip install '.[EXTRA]'` must name to install
         the packages. epilog: sentences at the end of --help. page: the name of a page in docs/, for the last of them.
         An option --config names a file of options.
         """

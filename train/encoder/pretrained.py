@@ -174,12 +174,19 @@ def load_config(name: str, dropout: float | None, trust: bool = False) -> Any:
 
 
 def positions_of(config: Any) -> int | None:
-    """Most tokens of a text that an encoder has positions for; None where any number has, as in XLNet."""
+    """Most tokens of a text that an encoder has positions for; None if any number has, as in XLNet.
+
+    Raises:
+        InputError: positions start after the padding token, and config.json does not name it.
+    """
     positions = getattr(config, "max_position_embeddings", None)
     if not positions or positions < 1:
         return None
-    after_padding = any(kind in config.model_type for kind in AFTER_PADDING)
-    return positions - (config.pad_token_id + 1) if after_padding else positions
+    if not any(kind in config.model_type for kind in AFTER_PADDING):
+        return positions
+    if config.pad_token_id is None:
+        raise InputError(f"model of type {config.model_type}: its config.json has no pad_token_id: add it")
+    return positions - (config.pad_token_id + 1)
 
 
 def load_tokenizer(name: str, trust: bool = False, config: Any = None) -> Any:

@@ -69,6 +69,8 @@ class EvaluatedModel:
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embeddings float32 (n, D) of the texts."""
+        if not len(texts):
+            return np.empty((0, self.network.config.hidden_size), np.float32)
         batches = self.batches([texts])
         return batches.embed(self.encode, threads=None)[batches.rows[0]]
 

@@ -56,7 +56,7 @@ class Telemetry:
                 self._track("log", {self._dev: start.last_score}, start.step)
         self._losses = AsyncLossReader(ranks.device)
         self._steps, self._waited = 0, 0.0  # taken by this process, and its seconds of waiting for batches
-        self._begun = self._step_begun = time.perf_counter()
+        self._begun, self._step_begun = time.perf_counter(), self._losses.now()
         on = torch.cuda.get_device_name(ranks.device) if ranks.device.type == "cuda" else ranks.device.type
         on += f", {counted(ranks.world, 'rank')}, {run.precision}"
         self.say(f"training on {on}: steps {start.step:,} to {self._n_steps:,}")
@@ -64,9 +64,9 @@ class Telemetry:
     def timed(self, batches: Iterator[Batch]) -> Iterator[Batch]:
         """Yield the batches; a step begins with the wait for its batch."""
         while True:
-            self._step_begun = time.perf_counter()
+            self._step_begun, begun = self._losses.now(), time.perf_counter()
             batch = next(batches, None)
-            self._waited += time.perf_counter() - self._step_begun
+            self._waited += time.perf_counter() - begun
             if batch is None:
                 return
             yield batch
@@ -74,10 +74,9 @@ class Telemetry:
     def step(self, batch: Batch, step: Step) -> None:
         """Record one optimiser step. Raises InputError if a loss that is due is NaN or infinite."""
         self._steps += 1
-        speed = len(batch.rows) / (time.perf_counter() - self._step_begun)
         rate = learning_rate(self._run, batch.step, self._n_steps)
-        about = {"negatives": batch.n_views > 2, "lr": rate, "sentences_per_second": round(speed, 2)}
-        self._losses.push(step.loss, {"step": batch.step, **about}, step.cosines)
+        about = {"step": batch.step, "negatives": batch.n_views > 2, "lr": rate}
+        self._losses.push(step.loss, about, step.cosines, self._step_begun)
         self.catch_up(all_of_them=False)
 
     def catch_up(self, all_of_them: bool = True) -> None:

@@ -119,14 +119,15 @@ class Trainer:
     def try_memory(self) -> None:
         """Tell the user if the GPU cannot hold a step whose texts have --max-length tokens: its gradients are dropped.
 
-        Before the first step, because AdamW's two moments of each weight are not there yet.
+        Before the first step, in which AdamW allocates its two moments of each weight; a checkpoint has them already.
         """
         run, encoder = self.run, self.encoder
         views = 2 + (self.row.negative_views if run.alpha else 0) + (run.mlm_weight > 0)
         rows = views * -(-run.batch_size // self.ranks.world)
         part = self.part_of_ones(min(rows, run.grad_cache or rows), run.max_length)
         try:
-            moments = [torch.empty_like(weight) for weight in encoder.parameters() for _ in range(2)]
+            weights = [] if self.optimizer.state else encoder.parameters()
+            moments = [torch.empty_like(weight) for weight in weights for _ in range(2)]
             with self.autocast():
                 encoder.embed(part).sum().backward()
             del moments

@@ -7,6 +7,7 @@ import json
 import math
 import platform
 import sys
+import time
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
@@ -64,27 +65,38 @@ class AsyncLossReader:
 
     def __init__(self, device: torch.device) -> None:
         self._late = LATE_STEPS if device.type == "cuda" else 0
-        self._pending: deque[tuple[Tensor, Any, dict[str, Any]]] = deque()
+        self._pending: deque[tuple[Tensor, Any, Any, dict[str, Any]]] = deque()
 
-    def push(self, loss: Tensor, about: dict[str, Any], cosines: Tensor) -> None:
-        """Add a step's loss, its `cosines` (1 or 2, B), and the other entries of its line of metrics."""
-        read, event = torch.cat([loss.detach()[None], cosines.mean(1)]), None  # one copy to the host for all
+    def now(self) -> Any:
+        """The time in seconds; on a GPU an event, because the GPU computes a step after the CPU has launched it."""
+        if not self._late:
+            return time.perf_counter()
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def push(self, loss: Tensor, about: dict[str, Any], cosines: Tensor, begun: Any) -> None:
+        """Add a step's loss, its `cosines` (1 or 2, B), and the other entries of its line of metrics.
+
+        begun: `now` at the beginning of the step.
+        """
+        read = torch.cat([loss.detach()[None], cosines.mean(1)])  # one copy to the host for all
         if self._late:
             read = torch.empty_like(read, device="cpu", pin_memory=True).copy_(read, non_blocking=True)
-            event = torch.cuda.Event()
-            event.record()
-        self._pending.append((read, event, about))
+        self._pending.append((read, begun, self.now(), {"n": cosines.shape[1], **about}))
 
     def due(self, all_of_them: bool = False) -> Iterator[dict[str, Any]]:
-        """Records of the steps whose loss is due, each with its "loss".
+        """Records of the steps whose loss is due, each with its "loss" and its "sentences_per_second".
 
         Raises:
             InputError: a loss is NaN or infinite. Due steps are the same on every rank, so all stop together.
         """
         while len(self._pending) > (0 if all_of_them else self._late):
-            loss, event, about = self._pending.popleft()
-            if event:
-                event.synchronize()
+            loss, begun, ended, about = self._pending.popleft()
+            if self._late:
+                ended.synchronize()
+            seconds = begun.elapsed_time(ended) / 1000 if self._late else ended - begun
+            speed = round(about.pop("n") / seconds, 2)
             value, *cosines = loss.tolist()
             means = dict(zip(("cosine_positive", "cosine_negative"), (round(c, 5) for c in cosines), strict=False))
             if not math.isfinite(value):
@@ -92,7 +104,7 @@ class AsyncLossReader:
                     f"step {about['step']}: the loss is {value}: try a lower --learning-rate, a higher --temperature, "
                     "or --precision fp32 or bf16"
                 )
-            yield {**about, **means, "loss": value}
+            yield {**about, "sentences_per_second": speed, **means, "loss": value}
 
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy")

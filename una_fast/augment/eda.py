@@ -180,7 +180,7 @@ def wordnet_synonyms() -> Synonyms:
 
         wordnet.ensure_loaded()
     except (ImportError, LookupError) as error:
-        need = f"run `{FETCH}`" if isinstance(error, LookupError) else "pip install 'una_fast[eda]'"
+        need = f"run `{FETCH}`" if isinstance(error, LookupError) else "pip install nltk"
         raise InputError(f"synonyms: nltk's WordNet is not on this machine: {need}, or give a TSV file") from error
 
     def synonyms(word: str) -> list[str]:

@@ -31,10 +31,10 @@ def _janome() -> Split:
 
 # name: its language, how it is made, what pip installs
 SEGMENTERS: dict[str, tuple[str, Callable[[], Split], str]] = {
-    "rjieba": ("Chinese", lambda: import_module("rjieba").cut, "'una_fast[segmenters]'"),
-    "fugashi": ("Japanese", _fugashi, "'una_fast[segmenters]'"),
+    "rjieba": ("Chinese", lambda: import_module("rjieba").cut, "rjieba"),
+    "fugashi": ("Japanese", _fugashi, "fugashi unidic-lite"),
     "janome": ("Japanese", _janome, "janome"),  # 55 times as slow as fugashi; indexes were built with it
-    "pythainlp": ("Thai", lambda: import_module("pythainlp.tokenize").word_tokenize, "'una_fast[segmenters]'"),
+    "pythainlp": ("Thai", lambda: import_module("pythainlp.tokenize").word_tokenize, "pythainlp"),
 }
 
 SCRIPTS = {  # scripts without spaces between words

@@ -67,7 +67,7 @@ def build_index(
         memory: the memory that a build in a folder may take, as "2GB" or in bytes, for all processes of this machine
             together, or for each worker process of a cluster; half of the machine's memory if None.
         executor: what runs the stages of a build in a folder: an executor of concurrent.futures, or a
-            `dask.distributed.Client` (``pip install 'una_fast[cluster]'``); threads of this process if None.
+            `dask.distributed.Client` (``pip install '.[cluster]'``); threads of this process if None.
 
     Raises:
         InputError: a source that cannot be read or holds no sentence; the message says which, where and why.

@@ -1,4 +1,4 @@
-"""UNA's negatives inside other trainers: ``pip install 'una_fast[integrations]'``.
+"""UNA's negatives inside other trainers: ``pip install '.[integrations]'``.
 
 Negatives              a transform for `dataset.with_transform`: columns of text
 sentence_transformers  row_dataset, RowCollator: token ids by row; ViewsLoss, PairsLoss: the losses of una_fast
