@@ -140,7 +140,7 @@ class Batch:
         """
         if device.type == "cpu":
             return self
-        tensors, structure = tree_flatten((self.parts, self.place, self.masked or ()))  # all int64; None would be a leaf
+        tensors, structure = tree_flatten((self.parts, self.place, self.masked or ()))  # int64; None would be a leaf
         sent = torch.cat([tensor.flatten() for tensor in tensors]).pin_memory().to(device, non_blocking=True)
         pieces = sent.split([tensor.numel() for tensor in tensors])
         shaped = [piece.view(tensor.shape) for piece, tensor in zip(pieces, tensors, strict=True)]
