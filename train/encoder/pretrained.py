@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import logging
 import re
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from inspect import signature
@@ -24,7 +23,7 @@ from transformers.utils import logging as hf_logging
 from transformers.utils.hub import cached_file
 
 from train.encoder.pooling import AUTO, DEFAULT_POOLING, OF_MODULES, POOLINGS
-from una_fast.errors import InputError, InputWarning, first_line
+from una_fast.errors import InputError, first_line, warn_user
 
 WRAPPED = re.compile(r"(?:(?:module|_orig_mod)\.)+")  # what DDP and torch.compile put before the names of weights
 HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")  # the form of a model's name on the hub
@@ -45,13 +44,10 @@ TYPES: dict[str, Any] = {  # of values in these files
     "default_prompt_name": str, "truncate_dim": int, "include_prompt": (bool, int),
 }  # fmt: skip
 FLAGS = {  # keys of 1_Pooling/config.json up to version 5 of the library, which version 6 reads too
-    "pooling_mode_cls_token": "cls",
-    "pooling_mode_mean_tokens": "mean",
-    "pooling_mode_max_tokens": "max",
-    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean", "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens", "pooling_mode_lasttoken": "lasttoken",
     "pooling_mode_weightedmean_tokens": "weightedmean",
-    "pooling_mode_lasttoken": "lasttoken",
-}
+}  # fmt: skip
 
 
 def quiet() -> None:
@@ -83,27 +79,24 @@ def from_pretrained(what: str, kind: Any, name: str, trust: bool = False, **kwar
 
 
 class Pretrained(NamedTuple):
-    """A model with the weights of its checkpoint.
-
-    missing: weights that the checkpoint lacks, of a pooler or of the head of `kind`; they are random.
-    """
+    """A model with the weights of its checkpoint."""
 
     config: Any
     network: Any
-    missing: frozenset[str]
+    missing: frozenset[str]  # weights that the checkpoint lacks, of a pooler or a head; they are random
 
     @property
     def has_pooler(self) -> bool:
         """Whether the model and its checkpoint have a pooler."""
-        in_file = not any(".pooler." in f".{key}" for key in self.missing)  # "bert.pooler." before transformers 5
-        return in_file and getattr(self.network, "pooler", None) is not None
+        has = getattr(self.network, "pooler", None) is not None
+        return has and not any(".pooler." in f".{key}" for key in self.missing)  # "bert.pooler." in transformers 4
 
 
 def load_pretrained(name: str, config: Any = None, trust: bool = False, kind: Any = AutoModel) -> Pretrained:
     """Load a model from a folder or the hub: the only place where weights are read.
 
-    A pooler that the checkpoint lacks is left out of the model if its class allows that. Prefixes that torch.compile
-    and DDP put before the names of weights are removed, with an InputWarning.
+    A pooler that the checkpoint lacks is left out if the class allows it. Prefixes that torch.compile and DDP add to
+    the names of weights are removed, with an InputWarning.
 
     Args:
         name: folder or hub name.
@@ -112,8 +105,7 @@ def load_pretrained(name: str, config: Any = None, trust: bool = False, kind: An
         kind: AutoModel, or a class that puts a head on it.
 
     Raises:
-        InputError: files are missing or damaged, or the checkpoint and the configuration differ in the weights of the
-            encoder; the message names the weights.
+        InputError: a file is missing or damaged, or weights of the encoder are missing, unexpected or of other shapes.
     """
     config = config or load_config(name, None, trust)
     options = {"config": config, "output_loading_info": True, "ignore_mismatched_sizes": True}
@@ -121,28 +113,22 @@ def load_pretrained(name: str, config: Any = None, trust: bool = False, kind: An
         torch.manual_seed(0)  # for weights that the checkpoint lacks
         network, info = from_pretrained("weights", kind, name, trust, **options)
         if prefixes := {found[0] for found in map(WRAPPED.match, info["unexpected_keys"]) if found}:
-            warnings.warn(
-                f"model {name}: removed {' and '.join(sorted(prefixes))} from the names of its weights, which "
-                "torch.compile or DDP put there",
-                InputWarning,
-                stacklevel=2,
+            named = " and ".join(sorted(prefixes))
+            warn_user(
+                f"model {name}: removed {named}, which torch.compile or DDP put there, from the names of its weights"
             )
             weights = {WRAPPED.sub("", key): value for key, value in _checkpoint(name).items()}
             network, info = from_pretrained("weights", type(network), name, state_dict=weights, **options)
-    base = network.base_model
-    prefix, parts = f"{base.base_model_prefix}.", {key.partition(".")[0] for key in base.state_dict()}
+    prefix = f"{network.base_model.base_model_prefix}."
+    parts = {key.partition(".")[0] for key in network.base_model.state_dict()} - {"pooler"}
     for what, keys in (
         ("lacks", info["missing_keys"]),
         ("has other shapes than its config.json says of", [key for key, *_ in info["mismatched_keys"]]),
         ("has weights that its config.json has no place for:", info["unexpected_keys"]),
     ):
-        tops = {key: key.removeprefix(prefix).partition(".")[0] for key in sorted(keys)}
-        own = [key for key, top in tops.items() if top != "pooler" and (top in parts or key.startswith(prefix))]
-        if own:
-            more = f" and {len(own) - 3:,} more" if len(own) > 3 else ""
-            raise InputError(
-                f"model {name}: the checkpoint {what} {', '.join(own[:3])}{more}: save the model again with its config"
-            )
+        if own := [key for key in sorted(keys) if key.removeprefix(prefix).partition(".")[0] in parts]:
+            named = ", ".join(own[:3]) + f" and {len(own) - 3:,} more" * (len(own) > 3)
+            raise InputError(f"model {name}: the checkpoint {what} {named}: save the model again with its config")
     loaded = Pretrained(config, network, frozenset(info["missing_keys"]))
     if not loaded.has_pooler and "add_pooling_layer" in signature(type(network)).parameters:
         network.pooler = None  # a random one would look like the checkpoint's in best/
@@ -232,7 +218,7 @@ class Modules:
     @property
     def prompt(self) -> str:
         """The default prompt, which sentence-transformers' encode puts before every text; "" if there is none."""
-        return (self.settings.get("prompts") or {}).get(self.settings.get("default_prompt_name")) or ""
+        return str((self.settings.get("prompts") or {}).get(self.settings.get("default_prompt_name")) or "")
 
     def prepared(self, texts: Sequence[str]) -> list[str]:
         """The texts as they are tokenised: each with the prompt before it, and in lower case if `lower_case`."""
@@ -320,10 +306,4 @@ def _read(name: str, file: str, kind: Any = dict) -> Any:
         return kind()
     except (OSError, ValueError, RecursionError, AttributeError, TypeError) as error:
         raise InputError(f"model {name}: {file} cannot be read: {error}") from None
-    if not isinstance(content, kind) or not all(isinstance(text, str) for text in _prompts(content)):
-        raise InputError(f"model {name}: {file} cannot be read: it is not what sentence-transformers writes")
     return content
-
-
-def _prompts(content: Any) -> Any:
-    return (content.get("prompts") or {}).values() if isinstance(content, dict) else ()

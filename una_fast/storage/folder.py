@@ -29,10 +29,9 @@ from una_fast.storage.files import (
 
 MANIFEST = "manifest.json"
 CACHE = "cache"  # the kind of a folder that `cached_arrays` keeps
-REMEDY = {CACHE: "delete this folder: it is a cache, and made again"}  # by kind
 REBUILD = "build it again"
-NAME, CHECKSUM = re.compile("[A-Za-z0-9_]+"), re.compile("[0-9a-f]{16}")
-ARRAY_FILE = re.compile(rf"{NAME.pattern}-{CHECKSUM.pattern}\.npy")
+REMEDY = {CACHE: "delete this folder: it is a cache, and made again"}  # by kind; for others REBUILD
+ARRAY_FILE = re.compile(r"[A-Za-z0-9_]+-[0-9a-f]{16}\.npy")
 # the header of a .npy file, as `write_array_header_1_0` writes it: its size, dtype and shape
 HEADER = re.compile(
     rb"\x93NUMPY\x01\x00(..)\{'descr': '(<[iuf][248]|\|[iub]1)', 'fortran_order': False, "
@@ -46,13 +45,9 @@ Arrays = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Manifest:
-    """The content of manifest.json.
+    """The content of manifest.json: the kind of the folder, the version of the kind's layout, and what they mean.
 
-    Attributes:
-        kind: What the folder is, such as "index".
-        version: Of the kind's layout.
-        meta: Anything JSON can hold.
-        checksums: xxh3_64 of each array's file, by the array's name.
+    meta: of JSON types; checksums: xxh3_64 of each array's file, by the array's name.
     """
 
     kind: str
@@ -75,25 +70,24 @@ class Manifest:
         return (json.dumps(asdict(self) | {"xxh3_64": self.xxh3_64}, indent=1, sort_keys=True) + "\n").encode()
 
     @classmethod
-    def decode(cls, data: bytes, folder: str) -> Manifest:
-        """The manifest of these bytes. Raises InputError, with the `folder`, if they are none.
+    def read(cls, folder: Path) -> Manifest:
+        """The manifest of a folder. Raises OSError, or InputError for a damaged one.
 
-        Names of arrays are checked too, because whoever wrote the manifest could lead out of the folder by them.
+        Names of arrays are checked, because whoever wrote the manifest could lead out of the folder by them.
         """
+        data = (folder / MANIFEST).read_bytes()
         try:
             content = json.loads(data)
             manifest = cls(*(content[field.name] for field in fields(cls)))
-            if [*map(type, vars(manifest).values())] != [str, int, dict, dict]:
-                raise TypeError("a value of another type")
-            if not all(map(ARRAY_FILE.fullmatch, manifest.files.values())):
-                raise ValueError("a name is no array's")
-            if content.get("xxh3_64", manifest.xxh3_64) != manifest.xxh3_64:
-                raise ValueError("its checksum differs")
-        except (KeyError, ValueError, TypeError, RecursionError) as error:
-            raise InputError(f"{folder}/{MANIFEST}: damaged, it is not what was written; {REBUILD}") from error
+            has_types = [*map(type, vars(manifest).values())] == [str, int, dict, dict]
+            is_whole = content.get("xxh3_64", manifest.xxh3_64) == manifest.xxh3_64
+            if not (has_types and is_whole and all(map(ARRAY_FILE.fullmatch, manifest.files.values()))):
+                raise ValueError
+        except Exception as error:  # of any type, for values of another type
+            raise InputError(f"{folder / MANIFEST}: damaged, it is not what was written; {REBUILD}") from error
         return manifest
 
-    def check(self, folder: str, kind: str, version: int | None = None) -> None:
+    def check(self, folder: Path, kind: str, version: int | None = None) -> None:
         """Raises InputError for a manifest of another kind, or of another version than this one and the one before."""
         if self.kind != kind:
             raise InputError(f"{folder}: holds a saved {self.kind!r}, not a {kind!r}; give another folder")
@@ -154,16 +148,19 @@ def _remove_unlisted(folder: Path) -> None:
 def load_arrays(
     folder: Path, kind: str, version: int | None = None, verify: bool = False
 ) -> tuple[dict[str, Any], Arrays]:
-    """The `meta` and the read-only, memory-mapped arrays of a folder that `save_arrays` wrote.
-
-    If another process saves there meanwhile, it is the old or the new content.
+    """The `meta` and the read-only, memory-mapped arrays of a folder, before or after a save that is under way.
 
     Raises:
         InputError: no such folder, another kind or version, a file that is missing or cut short, has another header,
             rows whose bounds are wrong or, with `verify`, a changed byte.
     """
     while True:
-        manifest = _read_manifest(folder, kind, version)
+        try:
+            manifest = Manifest.read(folder)
+        except OSError as error:
+            reason = f"it has no {MANIFEST} that can be read: {error.strerror}"
+            raise InputError(f"{folder}: not a saved {kind} ({reason}); give the folder of one") from error
+        manifest.check(folder, kind, version)
         try:
             return manifest.meta, _open(folder, manifest, verify)
         except InputError:
@@ -253,7 +250,7 @@ def check_own(folder: Path, kind: str, unused: bool = False) -> None:
             f"{folder}: holds {others[0]!r}, and no manifest of una_fast; give a new folder, or empty this one"
         )
     if manifest:
-        manifest.check(str(folder), kind)
+        manifest.check(folder, kind)
     if manifest and unused:
         raise InputError(f"{folder}: exists already: choose another folder, or delete it")
 
@@ -273,21 +270,8 @@ def is_saved(folder: Path) -> bool:
 def _find_manifest(folder: Path) -> Manifest | None:
     """The manifest of a folder, whatever its kind; None if there is none, or a damaged one."""
     with suppress(OSError, InputError):
-        return Manifest.decode((folder / MANIFEST).read_bytes(), str(folder))
+        return Manifest.read(folder)
     return None
-
-
-def _read_manifest(folder: Path, kind: str, version: int | None) -> Manifest:
-    """The manifest of a folder of this kind and version, or of the version before. Raises InputError if it has none."""
-    try:
-        data = (folder / MANIFEST).read_bytes()
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise InputError(f"{folder}: not a saved {kind} (it has no {MANIFEST}); give the folder of one") from error
-    except OSError as error:
-        raise InputError(f"{folder / MANIFEST}: cannot be read ({error.strerror or error})") from error
-    manifest = Manifest.decode(data, str(folder))
-    manifest.check(str(folder), kind, version)
-    return manifest
 
 
 def _npy_file(array: np.ndarray) -> list[bytes | memoryview]:
