@@ -25,7 +25,7 @@ from train.config.run import OPTIONS as RUN
 from train.encoder.pooling import AUTO
 from train.evaluation.tasks.reading import read_rows
 from train.record.folder import BEST, COMPARISON, INDEX, RUNS, is_own, output_folder, write_file, write_json
-from train.report.runs import DEV, STS_AVERAGE, Comparison, Group, RunRecord, find_runs, kept_start, score_table
+from train.report.runs import DEV, STS_AVERAGE, Comparison, Group, RunRecord, find_runs, score_table, unimproved_note
 from una_fast.errors import InputError, InputWarning
 from una_fast.imports import import_extra
 from una_fast.text_table import aligned
@@ -137,7 +137,10 @@ def _conclude(asked: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
     paired = {group.label: group.compared(groups[0]) for group in groups[1:]}
     lines = [answer(name, pairs) for name, pairs in paired.items()]
     scored = any(score != PROBE for pairs in paired.values() for score in pairs)
-    lines += [*filter(None, [kept_start(run for group in groups for run in group.runs)]), TUNED if scored else UNSCORED]
+    lines += [
+        *filter(None, [unimproved_note(run for group in groups for run in group.runs)]),
+        TUNED if scored else UNSCORED,
+    ]
     content = {
         "settings": settings,
         "conditions": conditions(asked),

@@ -51,11 +51,11 @@ def _with_saved(values: dict[str, Any]) -> dict[str, Any]:
     if not (values.get("resume") and values.get("output")):
         return values
     from train.record.checkpoint import saved_options
-    from train.record.folder import RUN, check_own
+    from train.record.folder import RUN, check_owner
 
     saved = saved_options(Path(values["output"]))
     if not saved and "corpus" not in values:
-        check_own(Path(values["output"]), RUN)
+        check_owner(Path(values["output"]), RUN)
     if "seeds" in values:
         saved.pop("seed", None)
     if "seed" in values:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 import una_fast
 from train.config.run import PAPER_SETTINGS, make_run
 from train.launch.start import Start
-from train.loop.data import CPU_PARTS, GPU_MULTIPLE, GPU_PARTS, BatchMaker, Plan, Views, prefetched, unchanged
+from train.loop.data import CPU_PARTS, GPU_MULTIPLE, GPU_PARTS, BatchMaker, Plan, Views, original_text, prefetched
 from train.loop.distributed import Ranks, set_numerics
 from train.loop.trainer import Trainer
 from train.objective.registry import LOSSES
@@ -79,9 +79,9 @@ class Bench:
     def maker(self, n_parts: int | None = None, multiple: int | None = None) -> BatchMaker:
         """The object that makes this project's batches for the device."""
         on_gpu = self.device.type == "cuda"
-        negatives = self.una.token_ids
+        una, n = self.una, LOSSES["pairs"].negative_views
         return BatchMaker(
-            Views(unchanged(self.una.tokens), None, negatives, MAX_LENGTH, ALPHA, LOSSES["pairs"].negative_views), 0, 1,
+            Views(original_text(una.tokens), None, una.token_ids, MAX_LENGTH, ALPHA, n), 0, 1,
             n_parts=n_parts or (GPU_PARTS if on_gpu else CPU_PARTS),
             multiple=multiple or (GPU_MULTIPLE if on_gpu else 1),
         )  # fmt: skip

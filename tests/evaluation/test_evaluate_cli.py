@@ -13,7 +13,7 @@ from transformers import AutoTokenizer, BertConfig, BertModel
 from support.small_runs import write_senteval
 from train.evaluate import main
 from train.evaluation.model import pick_device
-from train.evaluation.tasks.registry import TASKS, TaskRow, suite, task_names
+from train.evaluation.tasks.registry import TASKS, TaskSpec, suite, task_names
 from train.record.folder import write_json
 from una_fast.errors import InputError
 
@@ -185,7 +185,7 @@ def read(folder, name, split):
 def test_a_file_and_a_row_are_a_task_of_the_command(data, tiny_model, tmp_path, monkeypatch, capsys):
     (tmp_path / "pairs_of_a_test.py").write_text(NEW_TASK)
     monkeypatch.syspath_prepend(tmp_path)
-    row = TaskRow("NEWPAIRS", "sts", {"test": 24}, short="NEW", module="pairs_of_a_test")
+    row = TaskSpec("NEWPAIRS", "sts", {"test": 24}, short="NEW", module="pairs_of_a_test")
     monkeypatch.setitem(TASKS, row.name, row)
     write(data / "senteval/downstream/NEWPAIRS/test.tsv", (data / "pairs.tsv").read_text().splitlines())
     assert "NEWPAIRS" not in suite("sts") and task_names("new, sts-b") == ["NEWPAIRS", "STSBenchmark"]

@@ -11,7 +11,7 @@ import pytest
 
 from train import download
 from train.download import REPOSITORY, SUBSETS, WIKI, check, fetch, main
-from train.evaluation.tasks.registry import NEAR_MISSES, TaskRow
+from train.evaluation.tasks.registry import NEAR_MISSES, TaskSpec
 from una_fast.errors import InputError
 
 SENTEVAL = "senteval.tar"
@@ -51,7 +51,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatc
 def test_all_files_are_fetched_checked_and_laid_out(hub, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(download, "WIKI_LINES", 4000)
     monkeypatch.setattr(download, "suite", lambda name: ["STSBenchmark"])
-    rows = [TaskRow(name, "", {"test": 1}) for name in ("STSBenchmark", *SUBSETS)]
+    rows = [TaskSpec(name, "", {"test": 1}) for name in ("STSBenchmark", *SUBSETS)]
     monkeypatch.setattr(download, "TASKS", {row.name: row for row in rows})
     assert main(["--to", str(tmp_path)]) == 0
     assert "wiki, senteval, near-miss complete" in capsys.readouterr().out

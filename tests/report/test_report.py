@@ -23,10 +23,10 @@ from train.report.runs import (
     differing_settings,
     find_runs,
     group_runs,
-    kept_start,
     read_run,
     score_table,
     title,
+    unimproved_note,
 )
 from una_fast.errors import InputError
 
@@ -100,11 +100,11 @@ def test_a_run_of_which_no_step_beat_the_start_is_known(tmp_path: Path) -> None:
     for name, start in starts.items():
         write_run(tmp_path / name, 0.8, start=start)
     runs = find_runs([tmp_path])
-    assert "before training in equal, worse: best/ is" in kept_start(runs)
+    assert "before training in equal, worse: best/ is" in unimproved_note(runs)
     assert {run.name: run.scores.get("dev_start/dev") for run in runs} == starts
     short = write_run(tmp_path / "short", 0.8)
     (short / "run.json").write_text('{"settings": {}}')
-    assert not kept_start([read_run(short)])
+    assert not unimproved_note([read_run(short)])
 
 
 def test_the_table_has_runs_means_and_paired_differences(two_settings: Path) -> None:

@@ -5,7 +5,7 @@ import torch
 
 from train.config.run import Run
 from train.encoder.encoder import Masking, load_encoder
-from train.loop.data import BatchMaker, Plan, Views, unchanged
+from train.loop.data import BatchMaker, Plan, Views, original_text
 from train.loop.distributed import Ranks
 from train.loop.trainer import Trainer
 from train.objective.registry import LOSSES
@@ -38,7 +38,9 @@ class FakeTokens:
 
 def fake_views(alpha, negative_views, negatives=True, max_length=32, kind=FakeTokens):
     """Views of a sentence: anchor, the same ids as positive, and a negative with unrelated ids."""
-    return Views(unchanged(kind(0)), None, kind(1).token_ids if negatives else None, max_length, alpha, negative_views)
+    return Views(
+        original_text(kind(0)), None, kind(1).token_ids if negatives else None, max_length, alpha, negative_views
+    )
 
 
 def make_trainer(run, ranks=ALONE, encoder=None, sentences=SENTENCES, state=None, **parts):

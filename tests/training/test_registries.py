@@ -13,7 +13,7 @@ from support.small_runs import metrics, refused, train_here
 from support.small_runs import options as small_options
 from train.config.run import make_parser, make_run
 from train.launch.start import Start
-from train.objective.registry import LOSSES, NOISES, loss_row
+from train.objective.registry import LOSSES, NOISES, loss_spec
 from una_fast.augment.registry import AUGMENTATIONS, load_augmentation, make_augmentation
 from una_fast.errors import InputError
 from una_fast.imports import import_object
@@ -128,9 +128,11 @@ def test_a_class_gets_the_options_that_it_declares_and_no_other(own) -> None:
 
 
 def test_a_loss_that_names_the_start_gets_its_embeddings(own) -> None:
-    assert [loss_row(f"own_parts:{name}").start for name in ("margin", "alone", "tied")] == [False, False, True]
+    assert [loss_spec(f"own_parts:{name}").takes_start for name in ("margin", "alone", "tied")] == [False, False, True]
     views, start = torch.ones(3, 2, 4), torch.zeros(2, 2, 4)
-    assert loss_row("own_parts:tied").load()(views, 1.0, start=start) > loss_row("own_parts:margin").load()(views, 1.0)
+    assert loss_spec("own_parts:tied").load()(views, 1.0, start=start) > loss_spec("own_parts:margin").load()(
+        views, 1.0
+    )
 
 
 def test_a_loss_that_is_no_single_number_is_refused(own, tiny_model) -> None:

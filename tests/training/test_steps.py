@@ -15,7 +15,7 @@ from support.fake_tokens import SETTINGS, FakeTokens, fake_views, make_trainer, 
 from train.config.run import Run, make_run
 from train.encoder.encoder import Masking, SentenceEncoder
 from train.loop import trainer as trainers
-from train.loop.data import Batch, BatchMaker, Plan, Views, cut_by_length, prefetched, unchanged
+from train.loop.data import Batch, BatchMaker, Plan, Views, cut_by_length, original_text, prefetched
 from train.loop.distributed import rank_share
 from train.loop.trainer import adamw, learning_rate
 from train.objective.noise import on_device
@@ -75,7 +75,7 @@ class TestViews:
 
     def test_the_positive_is_the_paraphrase_as_far_behind_as_there_are_sentences_or_else_the_sentence(self):
         tokens = FakeTokens(0)
-        views = Views(unchanged(tokens), unchanged(tokens, 100), None, 16, 5, 2)
+        views = Views(original_text(tokens), original_text(tokens, 100), None, 16, 5, 2)
         anchors, positives = self.ids(views.of(0, 0, self.rows))
         for ids, rows in ((anchors, self.rows), (positives, self.rows + 100)):
             assert torch.equal(ids, tokens.anchor_ids(rows, 16)["input_ids"])
@@ -83,13 +83,13 @@ class TestViews:
 
     @pytest.mark.parametrize("negative_views", [0, 1, 2])
     def test_negatives_on_the_steps_that_alpha_divides(self, negative_views):
-        views = Views(unchanged(FakeTokens(0)), None, ByEpoch(1).token_ids, 16, 3, negative_views)
+        views = Views(original_text(FakeTokens(0)), None, ByEpoch(1).token_ids, 16, 3, negative_views)
         counts = [len(views.of(step, 0, self.rows)) for step in range(7)]
         assert counts == [2 + negative_views, 2, 2] * 2 + [2 + negative_views]
         assert len(replace(views, alpha=0).of(0, 0, self.rows)) == 2
 
     def test_negatives_are_drawn_by_epoch_and_row(self):
-        views = Views(unchanged(FakeTokens(0)), None, ByEpoch(1).token_ids, 16, 1, 2)
+        views = Views(original_text(FakeTokens(0)), None, ByEpoch(1).token_ids, 16, 1, 2)
         first, again, later = (self.ids(views.of(step, epoch, self.rows)) for step, epoch in ((0, 0), (7, 0), (7, 1)))
         assert torch.equal(first[2], again[2]) and torch.equal(first[2], first[3])
         assert not torch.equal(first[2], later[2]) and torch.equal(first[0], later[0])

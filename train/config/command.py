@@ -134,7 +134,7 @@ class Option:
             parser.add_argument(self.flag, action=argparse.BooleanOptionalAction, help=about)
             return
         metavar = f"{{{','.join(self.choices)}}}" if self.choices else self.metavar or TYPES[self.kinds[0]][1]
-        name, one, many = (self.name, "?", "*") if self.positional else (self.flag, None, "+")  # `complete` counts
+        name, one, many = (self.name, "?", "*") if self.positional else (self.flag, None, "+")  # `fill_defaults` counts
         parser.add_argument(name, nargs=many if self.many else one, metavar=metavar, help=about)
 
 
@@ -166,7 +166,7 @@ def _leaves(hint: Any) -> list[Any]:
     return [leaf for part in typing.get_args(hint) for leaf in _leaves(part)] or [hint]
 
 
-def complete(options: Mapping[str, Option], given: Mapping[str, Any]) -> dict[str, Any]:
+def fill_defaults(options: Mapping[str, Option], given: Mapping[str, Any]) -> dict[str, Any]:
     """A checked value of every option by field name: the given one, else its default.
 
     Raises:
@@ -250,7 +250,7 @@ class Command(argparse.ArgumentParser):
     def __call__(self, arguments: Sequence[str] | None = None, prog: str = "") -> int:
         """Run a command line, by default that of the process, and return the exit code. prog: see `Command`."""
         self.prog = prog or self.prog
-        return run_command(lambda: self.run(complete(self.options, self.given(arguments))), self.extra)
+        return run_command(lambda: self.run(fill_defaults(self.options, self.given(arguments))), self.extra)
 
     def given(self, arguments: Sequence[str] | None) -> dict[str, Any]:
         """The values that a command line and its --config file give, by field name; those of the command line win.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, Literal
 
-from train.config.command import Command, complete, option, options_of
+from train.config.command import Command, fill_defaults, option, options_of
 from train.encoder.pooling import AUTO, OF_TRAINING, POOLINGS, Head
 from train.objective.registry import LOSSES, NOISE_VIEWS, NOISES
 from una_fast.augment.radius import resolve_radius
@@ -258,7 +258,7 @@ def make_run(values: Mapping[str, Any]) -> Run:
     """
     if values.get("seeds") and "seed" in values:
         raise InputError("--seed and --seeds together: give --seeds alone, all seeds in it")
-    run = Run(**complete(OPTIONS, values))
+    run = Run(**fill_defaults(OPTIONS, values))
     resolve_radius(run.radius, 1)
     for message, is_so in conflicts(run).items():
         if is_so:

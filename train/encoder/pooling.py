@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # --help lists the poolings, and should not wait for torch
     from torch import Tensor
 
 
-class PoolingRow(NamedTuple):
+class PoolingSpec(NamedTuple):
     """A pooling: its meaning, its function and its names elsewhere."""
 
     meaning: str
@@ -73,14 +73,14 @@ def _token(states: Tensor, position: Tensor) -> Tensor:
 
 # Names as in SimCSE's evaluation; poolings that it lacks are named as in sentence-transformers.
 POOLINGS = {
-    "cls": PoolingRow("[CLS] through the checkpoint's own pooler (Linear + tanh)", None),
-    "cls_before_pooler": PoolingRow("[CLS] of the last layer, raw", _first, "cls", "cls"),
-    "avg": PoolingRow("mean of the last layer over tokens", _mean, "mean", "mean"),
-    "avg_first_last": PoolingRow("mean of the first and last layer over tokens", _mean, layers=(1, -1)),
-    "avg_top2": PoolingRow("mean of the last two layers over tokens", _mean, layers=(-2, -1)),
-    "max": PoolingRow("largest value of each dimension over the tokens of the last layer", _max, "max", "max"),
-    "last": PoolingRow("last token of the last layer", _last, "last", "lasttoken"),
-    "weighted_mean": PoolingRow(
+    "cls": PoolingSpec("[CLS] through the checkpoint's own pooler (Linear + tanh)", None),
+    "cls_before_pooler": PoolingSpec("[CLS] of the last layer, raw", _first, "cls", "cls"),
+    "avg": PoolingSpec("mean of the last layer over tokens", _mean, "mean", "mean"),
+    "avg_first_last": PoolingSpec("mean of the first and last layer over tokens", _mean, layers=(1, -1)),
+    "avg_top2": PoolingSpec("mean of the last two layers over tokens", _mean, layers=(-2, -1)),
+    "max": PoolingSpec("largest value of each dimension over the tokens of the last layer", _max, "max", "max"),
+    "last": PoolingSpec("last token of the last layer", _last, "last", "lasttoken"),
+    "weighted_mean": PoolingSpec(
         "mean of the last layer over tokens, the i-th weighted by i", _weighted_mean, "weighted_mean", "weightedmean"
     ),
 }

@@ -18,7 +18,7 @@ from train.evaluation.scoring import read_tasks, score_model
 from train.evaluation.tasks.registry import KINDS, TASKS, EvaluationProtocol, downstream_folder, suite, task_names
 from train.record.checkpoint import Progress
 from train.record.folder import BEST, DEV, EVALUATION, SUMMARY, read_json, read_object, write_file, write_json
-from train.report.runs import kept_start, read_evaluation, read_run, title
+from train.report.runs import read_evaluation, read_run, title, unimproved_note
 from train.signals import EXIT_NOT_PUSHED, tell_user
 from una_fast.augment.registry import load_augmentation, training_options_of
 from una_fast.errors import InputError, counted, first_line
@@ -80,7 +80,7 @@ def tell_end(output: Path) -> None:
     shown = ", ".join(f"{name} {100 * score:.2f}" for name, score in scores.items() if score is not None)
     dev = shown and f"dev Spearman x 100: {shown} (best/ is of step {progress.best_step})"
     end = f"finished after {counted(progress.step, 'step')}: {output / BEST}"
-    tell_user("\n".join(filter(None, [kept_start([run]), dev, end])))
+    tell_user("\n".join(filter(None, [unimproved_note([run]), dev, end])))
 
 
 def is_scored(run: Run) -> bool:

@@ -22,7 +22,7 @@ from train.encoder.pretrained import quiet
 from train.launch.start import Start, device_of
 from train.loop.data import BatchMaker
 from train.loop.distributed import Ranks, StopConsensus, join_group, of_all_ranks, set_numerics
-from train.loop.loop import Loop, Saves
+from train.loop.loop import CheckpointWriter, Loop
 from train.loop.telemetry import Telemetry
 from train.loop.trainer import Trainer, remedy
 from train.record.checkpoint import Progress, check_resumed, first_difference, has_checkpoint, load_checkpoint
@@ -136,7 +136,7 @@ def _take_steps(
             if ranks.first:
                 write_json(summary, {"status": "running", **about})
             telemetry = Telemetry(trainer, progress, stop)
-        loop = Loop(trainer, maker, progress, scorer, Saves(trainer, start.tokenizer, stop), telemetry, stop)
+        loop = Loop(trainer, maker, progress, scorer, CheckpointWriter(trainer, start.tokenizer, stop), telemetry, stop)
         status = "failed"
         try:
             status = "finished" if loop.run() else "stopped"

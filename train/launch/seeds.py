@@ -13,7 +13,7 @@ from train.config.run import Run
 from train.launch.ranks import is_rank, launch
 from train.record.checkpoint import has_checkpoint
 from train.record.folder import INDEX, RUN, RUNS, SEEDS, is_finished, is_own, output_folder, write_json
-from train.report.runs import Group, kept_start, read_run, score_table
+from train.report.runs import Group, read_run, score_table, unimproved_note
 from train.signals import EXIT_NOT_PUSHED, tell_user
 from una_fast.errors import InputError
 from una_fast.text_table import aligned
@@ -64,7 +64,7 @@ def _write_table(output: Path, folders: Sequence[Path]) -> None:
     write_json(output / SEEDS, content)
     head, rows = score_table([group])
     table = "\n".join(aligned([head, *(row.cells for row in rows)], left=(0,))) if means else "no run has a score"
-    note = f"\n{kept}\n" if (kept := kept_start(group.runs)) else ""
+    note = f"\n{kept}\n" if (kept := unimproved_note(group.runs)) else ""
     tell_user(f"\n{table}\n{note}\n{output / SEEDS}; python -m train.report {output} shows the runs on a page")
 
 

@@ -25,12 +25,12 @@ from train.encoder.pretrained import (
     positions_of,
     read_modules,
 )
-from train.loop.data import CPU_PARTS, GPU_MULTIPLE, GPU_PARTS, BatchMaker, Plan, Rows, Views, on_share, unchanged
+from train.loop.data import CPU_PARTS, GPU_MULTIPLE, GPU_PARTS, BatchMaker, Plan, Rows, Views, on_share, original_text
 from train.loop.data import Source as BatchSource
 from train.loop.distributed import Ranks
 from train.loop.graphs import why_eager
 from train.loop.neighbours import Neighbours, load_neighbours
-from train.objective.registry import loss_row
+from train.objective.registry import loss_spec
 from train.record.folder import INDEX
 from train.record.metrics import machine, versions
 from train.record.trackers import make_trackers
@@ -249,13 +249,13 @@ class Start:
         if run.positives != SAME:
             offered = {"strength": run.positives_strength, "synonyms": run.synonyms or None}
             made = make_augmentation(run.positives, self.index, offered, **always).token_ids
-            positive = on_share(made, unchanged(tokens), run.positives_share, run.seed)
+            positive = on_share(made, original_text(tokens), run.positives_share, run.seed)
         elif run.paraphrases:
-            positive = unchanged(tokens, self.training.n_sentences)
-        negative_views = loss_row(run.loss).negative_views
+            positive = original_text(tokens, self.training.n_sentences)
+        negative_views = loss_spec(run.loss).negative_views
         on_gpu = ranks.device.type == "cuda"
         return BatchMaker(
-            views=Views(unchanged(tokens), positive, negative, run.max_length, run.alpha, negative_views),
+            views=Views(original_text(tokens), positive, negative, run.max_length, run.alpha, negative_views),
             rank=ranks.rank,
             world=ranks.world,
             rows_of_part=run.grad_cache,
@@ -339,7 +339,7 @@ def resolve_options(run: Run, config: Any, pooling: str) -> Run:
         compile=run.compile or (COMPILE_ON_GPU if device == "cuda" and not why_eager(run, run.nproc) else "off"),
         precision=("bf16" if has_half else "fp32") if run.precision == "auto" else run.precision,
         save_every=run.save_every or run.eval_every * (EVALUATIONS_A_SAVE if device == "cuda" else 1),
-        augment=run.augment or ("una" if loss_row(run.loss).negative_views else "none"),
+        augment=run.augment or ("una" if loss_spec(run.loss).negative_views else "none"),
         learning_rate=run.learning_rate or (5e-6 if roberta else 3e-5),
         pooling=in_training,
         head=head_of(in_training, run.head),
@@ -350,7 +350,7 @@ def resolve_options(run: Run, config: Any, pooling: str) -> Run:
 
 def check_imports(run: Run) -> None:
     """Refuse what cannot be imported, and a push that would fail, before hours are spent on the corpus."""
-    if not loss_row(run.loss).negative_views and run.augment not in (None, "none"):
+    if not loss_spec(run.loss).negative_views and run.augment not in (None, "none"):
         raise InputError(f"--loss {run.loss} has no place for negatives: choose --augment none, or another loss")
     for name in (run.augment, run.positives):
         if name and ":" in name:

@@ -79,7 +79,7 @@ class Plan:
             yield step, epoch, rows
 
 
-def unchanged(tokens: TokenIds, offset: int = 0) -> Source:
+def original_text(tokens: TokenIds, offset: int = 0) -> Source:
     """The sentence of a row, or the one `offset` rows further: its paraphrase, where those follow the sentences."""
     return lambda rows, epoch, max_length: tokens.anchor_ids(rows + offset, max_length)
 

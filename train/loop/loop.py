@@ -39,7 +39,7 @@ class Loop:
     maker: BatchMaker
     progress: Progress
     scorer: PairScorer | None
-    saves: Saves
+    saves: CheckpointWriter
     telemetry: Telemetry
     stop: StopConsensus
 
@@ -141,7 +141,7 @@ class Loop:
             self.saves.encoder(LAST, {"step": self.progress.step, "dev_score": self.progress.last_score})
 
 
-class Saves:
+class CheckpointWriter:
     """What a run saves, written by rank 0 in the background: best/ to use, last/ to go on from.
 
     One write is under way at most, and neither steps nor evaluations wait for it. Of the writes that are due after it,

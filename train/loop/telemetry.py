@@ -23,7 +23,7 @@ from train.signals import STDERR
 from una_fast.errors import counted
 
 
-def of_first_rank(method: Callable[..., None]) -> Callable[..., None]:
+def rank_zero_only(method: Callable[..., None]) -> Callable[..., None]:
     """A method that rank 0 alone carries out; an error of a file or of the screen stops all ranks."""
 
     @functools.wraps(method)
@@ -84,7 +84,7 @@ class Telemetry:
         for record in self._losses.due(all_of_them):
             self._record(**record)
 
-    @of_first_rank
+    @rank_zero_only
     def _record(self, step: int, loss: float, negatives: bool, **curves: float) -> None:
         """Record the loss and other figures of a step; `step` counts from 0."""
         self._write({"step": step, "loss": loss, "negatives": negatives, **curves})
@@ -95,7 +95,7 @@ class Telemetry:
             self._bar.unpause()  # so that an evaluation before the first step does not count
         self._bar.update(step + 1 - self._bar.n)
 
-    @of_first_rank
+    @rank_zero_only
     def evaluation(self, at: Progress) -> None:
         """Record the dev score of a state of the run."""
         score = at.last_score
@@ -104,12 +104,12 @@ class Telemetry:
         self._track("log", {self._dev: score}, at.step)
         self.say(f"step {at.step}: dev Spearman {score:.4f}{' (best so far)' if at.best_step == at.step else ''}")
 
-    @of_first_rank
+    @rank_zero_only
     def say(self, message: str) -> None:
         """Show a line above the bar."""
         self._bar.write(message, file=STDERR)
 
-    @of_first_rank
+    @rank_zero_only
     def close(self) -> None:
         """Close the metrics, the trackers and the bar."""
         self._bar.close()

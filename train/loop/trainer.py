@@ -22,7 +22,7 @@ from train.loop.distributed import Ranks, averaging_gradients, gather, of_all_ra
 from train.loop.graphs import Graphs, why_eager
 from train.loop.neighbours import neighbour_distillation
 from train.objective.noise import noise_on
-from train.objective.registry import loss_row
+from train.objective.registry import loss_spec
 from train.signals import tell_user
 from una_fast.errors import InputError
 from una_fast.losses import similarity_distillation
@@ -45,14 +45,14 @@ class Trainer:
     ) -> None:
         set_numerics(run, ranks.device)
         self.run, self.ranks, self.plan = run, ranks, plan
-        self.row = loss_row(run.loss)
-        self.loss = partial(self.row.load(), temperature=run.temperature, **self.row.arguments(run))
+        self.loss_spec = loss_spec(run.loss)
+        self.loss = partial(self.loss_spec.load(), temperature=run.temperature, **self.loss_spec.arguments(run))
         self.noise = noise_on(run.noise, run.noise_strength, run.noise_view, run.seed)
         self.encoder = encoder.to(ranks.device)
-        self.start: SentenceEncoder | None = None  # a copy from before a checkpoint is loaded
+        self.initial_encoder: SentenceEncoder | None = None  # a copy from before a checkpoint is loaded
         self.neighbour_weight = run.neighbour_distillation if run.neighbours else 0.0
-        if self.row.start or run.similarity_distillation or self.neighbour_weight:
-            self.start = copy.deepcopy(encoder).eval().requires_grad_(False)
+        if self.loss_spec.takes_start or run.similarity_distillation or self.neighbour_weight:
+            self.initial_encoder = copy.deepcopy(encoder).eval().requires_grad_(False)
         self.optimizer = adamw(run, self.encoder)
         self.scaler = torch.amp.GradScaler(ranks.device.type, enabled=run.precision == "fp16")
         self.ended = state is not None and "optimizer" not in state  # of a finished run, after which no step follows
@@ -122,7 +122,7 @@ class Trainer:
         Before the first step, in which AdamW allocates its two moments of each weight; a checkpoint has them already.
         """
         run, encoder = self.run, self.encoder
-        views = 2 + (self.row.negative_views if run.alpha else 0) + (run.mlm_weight > 0)
+        views = 2 + (self.loss_spec.negative_views if run.alpha else 0) + (run.mlm_weight > 0)
         rows = views * -(-run.batch_size // self.ranks.world)
         part = self.part_of_ones(min(rows, run.grad_cache or rows), run.max_length)
         try:
@@ -221,8 +221,8 @@ class Trainer:
         cosines = functional.cosine_similarity(views[:1].detach(), views[1:3].detach(), dim=-1)
         if self.noise:
             views = self.noise(views, batch.epoch, batch.rows)
-        start = self._embeddings_of_start(batch) if self.start else None
-        loss = self.loss(views, **({"start": start} if self.row.start else {}))
+        start = self._initial_embeddings(batch) if self.initial_encoder else None
+        loss = self.loss(views, **({"start": start} if self.loss_spec.takes_start else {}))
         if not isinstance(loss, Tensor) or loss.ndim:
             made = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else f"{loss!r:.80}"
             raise InputError(f"--loss: it made {made}, and a loss is a tensor of a single number")
@@ -232,11 +232,11 @@ class Trainer:
             loss = loss + self.neighbour_weight * neighbour_distillation(views, start)
         return Step(loss, cosines)
 
-    def _embeddings_of_start(self, batch: Batch) -> Tensor:
+    def _initial_embeddings(self, batch: Batch) -> Tensor:
         """Embeddings (2, B, D) of the first and the last view of the step by the encoder before training."""
-        assert self.start is not None
+        assert self.initial_encoder is not None
         with torch.no_grad(), self.autocast():
-            rows, _ = self.start(batch.parts)
+            rows, _ = self.initial_encoder(batch.parts)
             views = self._gathered(rows.float(), batch)
             return torch.stack([views[0], views[-1]])  # a list as an index would be a tensor made on the CPU
 

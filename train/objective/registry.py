@@ -15,53 +15,55 @@ from una_fast.imports import import_object
 
 
 @dataclass(frozen=True)
-class LossRow:
-    """A loss, whose function takes what `una_fast.losses` says.
+class LossSpec:
+    """A loss of `una_fast.losses`, or one of the same signature.
 
-    meaning: for --help. path: of its function, as "module:name". negative_views: how often it takes the negative as a
-    view. options: the option of a run, by field name, of each further parameter. start: the function has a parameter of
-    this name, and takes the embeddings of the encoder as it was before training.
+    Attributes:
+        meaning: for --help.
+        path: of its function, as "module:name".
+        negative_views: how often it takes the negative as a view.
+        options: the field of `Run` that each further parameter of the function gets.
+        takes_start: the function has a parameter `start`, for embeddings by the initial encoder.
     """
 
     meaning: str
     path: str
     negative_views: int = 1
     options: Mapping[str, str] = field(default_factory=dict)
-    start: bool = False
+    takes_start: bool = False
 
     def load(self) -> Callable[..., Any]:
-        """The function."""
+        """Import the function."""
         return import_object(self.path)
 
     def arguments(self, run: Any) -> dict[str, Any]:
-        """The further arguments of the function that the options of a run give."""
+        """The further arguments of the function, by parameter, from the options of a run."""
         return {parameter: getattr(run, option) for parameter, option in self.options.items()}
 
 
 BOUNDS = {"least": "margin_least", "most": "margin_most"}
 LOSSES = {
-    "pairs": LossRow("every row of the step against all others", "una_fast.losses:pairs", 2),
-    "triplet": LossRow("anchors against all positives and all negatives", "una_fast.losses:triplet"),
-    "simcse": LossRow("anchors against all positives", "una_fast.losses:simcse", 0),
-    "decoupled": LossRow("equation 1 of the paper as printed", "una_fast.losses:decoupled", 2),
-    "soft": LossRow(
+    "pairs": LossSpec("every row of the step against all others", "una_fast.losses:pairs", 2),
+    "triplet": LossSpec("anchors against all positives and all negatives", "una_fast.losses:triplet"),
+    "simcse": LossSpec("anchors against all positives", "una_fast.losses:simcse", 0),
+    "decoupled": LossSpec("equation 1 of the paper as printed", "una_fast.losses:decoupled", 2),
+    "soft": LossSpec(
         "simcse, plus --margin-weight times a margin on each anchor's own negative",
         "una_fast.losses:soft",
         options={"weight": "margin_weight", **BOUNDS},
     ),
-    "margin": LossRow("that margin alone", "una_fast.losses:margin", options=BOUNDS),
+    "margin": LossSpec("that margin alone", "una_fast.losses:margin", options=BOUNDS),
 }
 
 
-def loss_row(name: str) -> LossRow:
-    """The loss of a name of `LOSSES`, or the function of an import path "module:function".
+def loss_spec(name: str) -> LossSpec:
+    """Return the loss of a name of `LOSSES`, or of the import path "module:function" of a user's function.
 
-    Such a function is called as ``f(views, temperature)``. It takes the negative as one view, or as many times as its
-    attribute `negative_views` says. With a parameter `start` it also takes the embeddings of the encoder as it was
-    before training.
+    A user's function is called as ``f(views, temperature)``. It gets the negative as one view, or as many times as its
+    attribute `negative_views` says. With a parameter `start` it also gets embeddings by the initial encoder.
 
     Raises:
-        InputError: there is no such function, it takes other arguments, or the negative another number of times.
+        InputError: there is no such function, it takes other arguments, or its `negative_views` is not 0, 1 or 2.
     """
     if name in LOSSES:
         return LOSSES[name]
@@ -74,7 +76,7 @@ def loss_row(name: str) -> LossRow:
         inspect.signature(function).bind(None, temperature=1.0, **({"start": None} if takes_start else {}))
     except TypeError as error:
         raise InputError(f"{name!r}: {error}: a loss is called as f(views, temperature=0.05)") from None
-    return LossRow("a function of your own", name, n_views, start=takes_start)
+    return LossSpec("your own function", name, n_views, takes_start=takes_start)
 
 
 NOISES = {  # meaning by name, which is that of the function in train.objective.noise

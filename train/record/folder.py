@@ -41,7 +41,7 @@ def output_folder(path: Path, command: str, resume: bool, settings: Mapping[str,
         InputError: without `resume` the folder holds something; with it, it is not the command's; another process
             writes there; or it cannot be made or written.
     """
-    check = check_own if resume else check_new
+    check = check_owner if resume else check_new
     try:
         check(path, command)
         path.mkdir(parents=True, exist_ok=True)
@@ -76,7 +76,7 @@ def is_own(path: Path, command: str) -> bool:
     return read_mark(path).get("command") == command
 
 
-def check_own(path: Path, command: str) -> None:
+def check_owner(path: Path, command: str) -> None:
     """Refuse to go on with a folder that is not the command's."""
     if (owner := read_mark(path).get("command")) != command:
         what = f"holds a run of {owner}" if owner else f"holds no run of {command}"

@@ -13,7 +13,7 @@ import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from plotly.offline import get_plotlyjs
 
-from train.report.runs import LOSSES, Group, differing_settings, kept_start, score_table, short
+from train.report.runs import LOSSES, Group, differing_settings, score_table, short, unimproved_note
 
 MAIN_SETTINGS = ("model", "corpus", "batch_size", "max_length", "max_steps", "epochs", "learning_rate", "loss")
 MOST_POINTS = 100  # of a line, at most: the means of so many equal parts of the steps
@@ -42,7 +42,7 @@ def make_page(groups: Sequence[Group], baseline: Group | None = None, notes: Seq
         name=f"{len(runs)} training runs" if len(runs) > 1 else f"Training run {groups[0].label}",
         facts=[f"{name.replace('_', ' ')} {short(value)}" for name, value in settings.items() if value]
         + [f"{name} {versions[name]}" for name in ("una_fast", "torch") if name in versions],
-        notes=dict.fromkeys([*notes, *filter(None, [kept_start(runs)])]),
+        notes=dict.fromkeys([*notes, *filter(None, [unimproved_note(runs)])]),
         labels=[group.label for group in groups],
         head=head,
         rows=rows,

@@ -98,7 +98,7 @@ def title(score: str) -> str:
     return TASKS[score].title if score in TASKS else score
 
 
-def kept_start(runs: Iterable[RunRecord]) -> str:
+def unimproved_note(runs: Iterable[RunRecord]) -> str:
     """A sentence about the runs of which no step had a higher dev score than the model before training, or ""."""
     ended = ((run.name, run.summary.get("progress", {})) for run in runs)
     names = ", ".join(name for name, progress in ended if progress.get("best_step") == 0 and progress["step"])

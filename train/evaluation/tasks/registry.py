@@ -41,7 +41,7 @@ FULL = tuple(name for name, kind in KINDS.items() if kind.average)  # together, 
 NEAR_MISSES = "near_miss"  # the folder of SugarCrepe++, beside senteval/
 
 
-class TaskRow(NamedTuple):
+class TaskSpec(NamedTuple):
     """One task."""
 
     name: str
@@ -60,32 +60,32 @@ class TaskRow(NamedTuple):
 TASKS = {
     row.name: row
     for row in (
-        TaskRow("STS12", "sts", {"test": 3108}, dev=False),
-        TaskRow("STS13", "sts", {"test": 1500}, dev=False),
-        TaskRow("STS14", "sts", {"test": 3750}, dev=False),
-        TaskRow("STS15", "sts", {"test": 3000}, dev=False),
-        TaskRow("STS16", "sts", {"test": 1186}, dev=False),
-        TaskRow("STSBenchmark", "sts", {"test": 1379}, "STS-B"),
-        TaskRow("SICKRelatedness", "sts", {"test": 4927}, "SICK-R"),
-        TaskRow("MR", "transfer", {"train": 10662}),
-        TaskRow("CR", "transfer", {"train": 3775}),
-        TaskRow("SUBJ", "transfer", {"train": 10000}),
-        TaskRow("MPQA", "transfer", {"train": 10606}),
-        TaskRow("SST2", "transfer", {"train": 67349, "dev": 872, "test": 1821}),
-        TaskRow("TREC", "transfer", {"train": 5452, "test": 500}),
-        TaskRow("MRPC", "transfer", {"train": 4076, "test": 1725}),
-        TaskRow("replace_obj", "near-miss", {"test": 1652}),
-        TaskRow("replace_att", "near-miss", {"test": 788}),
-        TaskRow("replace_rel", "near-miss", {"test": 1406}),
-        TaskRow("swap_obj", "near-miss", {"test": 245}),
-        TaskRow("swap_att", "near-miss", {"test": 666}),
-        TaskRow("replace", "near-miss", {"test": 3846}, "replace_*"),
-        TaskRow("recall_at_5", "near-miss", {"test": 3846}, "recall at 5 %"),
-        TaskRow("sick_auc", "near-miss", {"test": 2134}, "SICK AUC"),
-        TaskRow("qqp_near", "near-miss", {"dev": 808}),
-        TaskRow("qqp_close", "near-miss", {"dev": 580}),
-        TaskRow("paws_wiki", "near-miss", {"dev": 990}),
-        TaskRow("checklist", "near-miss", {"dev": 813}),
+        TaskSpec("STS12", "sts", {"test": 3108}, dev=False),
+        TaskSpec("STS13", "sts", {"test": 1500}, dev=False),
+        TaskSpec("STS14", "sts", {"test": 3750}, dev=False),
+        TaskSpec("STS15", "sts", {"test": 3000}, dev=False),
+        TaskSpec("STS16", "sts", {"test": 1186}, dev=False),
+        TaskSpec("STSBenchmark", "sts", {"test": 1379}, "STS-B"),
+        TaskSpec("SICKRelatedness", "sts", {"test": 4927}, "SICK-R"),
+        TaskSpec("MR", "transfer", {"train": 10662}),
+        TaskSpec("CR", "transfer", {"train": 3775}),
+        TaskSpec("SUBJ", "transfer", {"train": 10000}),
+        TaskSpec("MPQA", "transfer", {"train": 10606}),
+        TaskSpec("SST2", "transfer", {"train": 67349, "dev": 872, "test": 1821}),
+        TaskSpec("TREC", "transfer", {"train": 5452, "test": 500}),
+        TaskSpec("MRPC", "transfer", {"train": 4076, "test": 1725}),
+        TaskSpec("replace_obj", "near-miss", {"test": 1652}),
+        TaskSpec("replace_att", "near-miss", {"test": 788}),
+        TaskSpec("replace_rel", "near-miss", {"test": 1406}),
+        TaskSpec("swap_obj", "near-miss", {"test": 245}),
+        TaskSpec("swap_att", "near-miss", {"test": 666}),
+        TaskSpec("replace", "near-miss", {"test": 3846}, "replace_*"),
+        TaskSpec("recall_at_5", "near-miss", {"test": 3846}, "recall at 5 %"),
+        TaskSpec("sick_auc", "near-miss", {"test": 2134}, "SICK AUC"),
+        TaskSpec("qqp_near", "near-miss", {"dev": 808}),
+        TaskSpec("qqp_close", "near-miss", {"dev": 580}),
+        TaskSpec("paws_wiki", "near-miss", {"dev": 990}),
+        TaskSpec("checklist", "near-miss", {"dev": 813}),
     )
 }
 CHOICES = f"{', '.join(KINDS)}, full ({' and '.join(FULL)}), or these and names with commas between: {', '.join(TASKS)}"
