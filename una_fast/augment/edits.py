@@ -73,11 +73,21 @@ class Sentence:
         new = tuple(text for text in dict.fromkeys(like(old, option) for option in options) if text != old)
         return [Edit(start, start + len(old), new, why)] if new else []
 
+    def removed(self, i: int, n: int = 1) -> list[Edit]:
+        """The edit that removes n words and the space before them; none without such a space."""
+        if not self.follows(i):
+            return []
+        old = "".join(self.parts[2 * i : 2 * (i + n)])
+        start = self.start(i) - len(self.parts[2 * i])
+        return [Edit(start, start + len(old), ("",), f"{old.strip()!r} is removed")]
+
 
 def like(old: str, new: str) -> str:
     """`new` with the capitals of `old`."""
     if len(old) > 1 and old.isupper():
         return new.upper()
+    if old.islower():
+        return new.lower()
     return new[:1].upper() + new[1:] if old[:1].isupper() else new
 
 
@@ -106,13 +116,8 @@ def _affirmed(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
 
 
 def _without_negation(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
-    """A negation is removed together with the space before it."""
-    n = next((len(p) for p in lists.negations if sentence.words[i : i + len(p)] == p), 0)
-    if not n or not sentence.follows(i):
-        return []
-    removed = "".join(sentence.parts[2 * i : 2 * (i + n)])
-    start = sentence.start(i) - len(sentence.parts[2 * i])
-    return [Edit(start, start + len(removed), ("",), f"{removed.strip()!r} is removed")]
+    n = next((len(phrase) for phrase in lists.negations if sentence.words[i : i + len(phrase)] == phrase), 0)
+    return sentence.removed(i, n) if n else []
 
 
 def _auxiliary(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:

@@ -10,13 +10,14 @@ import numpy as np
 
 from una_fast.augment.base import TextAugmentation, check_arguments
 from una_fast.augment.counter_rng import CounterRNG, SampleKey, seed_of
-from una_fast.augment.edits import Edit, Sentence, like
+from una_fast.augment.edits import Edit, Sentence
 from una_fast.augment.id_writers import EditedIds
 from una_fast.augment.rows import Rows
 from una_fast.augment.word_lists import WordLists, read_word_lists
 from una_fast.errors import suggests_keywords
 from una_fast.index.index import Index
 
+LONGEST_OPENING = 8  # words
 FINAL = re.compile(r"(?<=\w)\s*[.?!。？！]$")
 
 
@@ -75,18 +76,11 @@ class HarmlessEdits(TextAugmentation):
 
 def openings(sentence: Sentence, lists: WordLists) -> list[Edit]:
     """The first words become others that open the same question."""
-    lower, text = sentence.text.lower(), sentence.text
-    for phrases in lists.openings:
-        for phrase in phrases:
-            if lower.startswith(f"{phrase.lower()} ") and lower[len(phrase) :].strip():
-                others = tuple(_cased(text[: len(phrase)], other) for other in phrases if other != phrase)
-                return [Edit(0, len(phrase), others, "another opening")]
+    for n in range(LONGEST_OPENING, 0, -1):
+        others = lists.openings.get(" ".join(sentence.words[:n]))
+        if others and sentence.follows(n):
+            return sentence.replaced(0, others, "another opening", n)
     return []
-
-
-def _cased(old: str, new: str) -> str:
-    """`new` with the capitals of `old`, also of "I"."""
-    return new.lower() if old.islower() else like(old, new)
 
 
 def contractions(sentence: Sentence, lists: WordLists) -> list[Edit]:
@@ -94,12 +88,10 @@ def contractions(sentence: Sentence, lists: WordLists) -> list[Edit]:
     words, found = sentence.words, []
     for i, word in enumerate(words):
         n = 1 if word in lists.contracted else 2
-        phrase = " ".join(words[i : i + n])
-        asks = i == 0 or words[i - 1] in lists.words["question words"]  # as "Why don't we", which is no "do not we"
-        if phrase in lists.contracted and (n == 1 or sentence.follows(i + 1)) and not (asks and word in lists.affirmed):
-            start, stop = sentence.start(i), sentence.start(i + n - 1) + len(sentence.word(i + n - 1))
-            new = _cased(sentence.text[start:stop], lists.contracted[phrase])
-            found.append(Edit(start, stop, (new,), "a contraction"))
+        new = lists.contracted.get(" ".join(words[i : i + n]))
+        asks = i == 0 or words[i - 1] in lists.words["question words"]  # as "Why don't we", which is not "do not we"
+        if new and (n == 1 or sentence.follows(i + 1)) and not (asks and word in lists.affirmed):
+            found += sentence.replaced(i, [new], "a contraction", n)
     return found
 
 
@@ -107,22 +99,21 @@ def articles(sentence: Sentence, lists: WordLists) -> list[Edit]:
     """An article inside a sentence is left out."""
     words, found = sentence.words, []
     for i, word in enumerate(words):
-        if word in lists.words["articles"] and sentence.follows(i) and sentence.follows(i + 1):
-            if lists.allow(words, i) and sentence.word(i).islower():
-                found.append(Edit(sentence.start(i), sentence.start(i + 1), ("",), f"no {word!r}"))
+        if word in lists.words["articles"] and sentence.follows(i + 1) and sentence.word(i).islower():
+            found += sentence.removed(i) if lists.allow(words, i) else []
     return found
 
 
 def fillers(sentence: Sentence, lists: WordLists) -> list[Edit]:
     """A filler is left out or, between a subject after its auxiliary and the verb, put in."""
     words, known, found = sentence.words, lists.words["fillers"], []
-    for i, word in enumerate(words):
-        if word in known and sentence.follows(i) and sentence.follows(i + 1):
-            found.append(Edit(sentence.start(i), sentence.start(i + 1), ("",), f"no {word!r}"))
+    for i, word in enumerate(words[:-1]):
+        if word in known and sentence.follows(i + 1):
+            found += sentence.removed(i)
         elif word in lists.words["subjects"] and sentence.follows(i) and sentence.follows(i + 1):
             if words[i - 1] in lists.negated and words[i + 1] not in known:
-                end = sentence.start(i) + len(sentence.word(i))
-                found.append(Edit(end, end, tuple(f" {new}" for new in sorted(known)), "a filler"))
+                verb = sentence.word(i + 1)
+                found += sentence.replaced(i + 1, [f"{new} {verb}" for new in sorted(known)], "a filler")
     return found
 
 

@@ -33,10 +33,10 @@ Line = tuple[str, ...]
 class WordLists:
     """The lists of a file, of which `read_word_lists` read the lines of each section as their items.
 
-    opposites, classes: of each word those that may take its place; negations: phrases, the longest first; negation: the
-    one that is inserted; negated, affirmed: of each auxiliary its negative form, and the other way round; contracted:
-    of two words their contraction, and the other way round; openings: phrases that mean the same; words: of each
-    section in `WORDS`; roles: what a polarity edit does at a word, as `edits.POLARITY` has it.
+    opposites, classes, openings: of each word or phrase those that may take its place; negations: phrases, the longest
+    first; negation: the one that is inserted; negated, affirmed: of each auxiliary its negative form, and the other way
+    round; contracted: of two words their contraction, and the other way round; words: of each section in `WORDS`;
+    roles: what a polarity edit does at a word, as `edits.POLARITY` has it.
     """
 
     def __init__(self, lines: dict[str, list[Line]]):
@@ -49,7 +49,7 @@ class WordLists:
         self.negated = {pair[0]: pair[1] for pair in reversed(lines["auxiliaries"])}
         self.affirmed = {pair[1]: pair[0] for pair in lines["auxiliaries"]}
         self.contracted = {a.lower(): b for pair in lines["contractions"] for a, b in (pair, pair[::-1])}
-        self.openings = lines["openings"]
+        self.openings = {phrase.lower(): others for phrase, others in _others(lines["openings"]).items()}
         self.words = {name: frozenset(" ".join(line[0] for line in lines[name]).split()) for name in WORDS}
         self.roles = dict.fromkeys(self.opposites, "opposite") | dict.fromkeys(self.affirmed, "affirmed")
         if self.negation:
