@@ -8,7 +8,7 @@ from scipy.stats import chisquare, kstest
 
 from support import reference
 from support.checks import ragged, sampling_config
-from una_fast._kernels.draws.negatives import Negatives
+from una_fast._kernels.draws.negatives import UnaRows
 from una_fast.arrays import ID, RaggedArray
 from una_fast.augment.counter_rng import CounterRNG
 from una_fast.index.scores import TermScores
@@ -24,7 +24,7 @@ def term_scores(max_tfidf) -> TermScores:
 def replacements(rules, term):
     """The replacements of `term` in rows that hold this word alone."""
     words = RaggedArray(np.full(N_DRAWS, term, dtype=ID), np.arange(N_DRAWS + 1))
-    return Negatives(words, rules).terms(np.arange(N_DRAWS), 0)[0]
+    return UnaRows(words, rules).terms(np.arange(N_DRAWS), 0)[0]
 
 
 SCORES = {
@@ -76,7 +76,7 @@ def test_replacements_follow_the_scores_of_the_window(shape, term, replace, vari
 def test_a_term_is_replaced_with_its_probability_or_where_no_other_is(p):
     rules = sampling_config(term_scores(SCORES["like"]), 10, radius=5, select="random", beta=p)
     words = RaggedArray(np.tile(np.array([30, 10], dtype=ID), N_DRAWS), 2 * np.arange(N_DRAWS + 1))
-    replaced = Negatives(words, rules).terms(np.arange(N_DRAWS), 0)[0].reshape(-1, 2) != [30, 10]
+    replaced = UnaRows(words, rules).terms(np.arange(N_DRAWS), 0)[0].reshape(-1, 2) != [30, 10]
     assert replaced.any(axis=1).all()
     expected = p + (1 - p) ** 2 / 2
     assert abs(replaced.sum(axis=0) - expected * N_DRAWS).max() <= 4 * (expected * (1 - expected) * N_DRAWS) ** 0.5
@@ -94,7 +94,7 @@ def test_draws_are_those_of_the_reference_and_uniform():
 def test_the_output_of_one_seed_is_fixed():
     """Fixed values: if they change, so does every published negative."""
     words = ragged([[0, 9, 18, 27, 36, 45, 54, 58], [5, 5, 30], [59]])
-    kernel = Negatives(words, sampling_config(term_scores(SCORES["like"]), 10, radius=12, seed=42))
+    kernel = UnaRows(words, sampling_config(term_scores(SCORES["like"]), 10, radius=12, seed=42))
     assert {epoch: kernel.terms(np.arange(3), epoch)[0].tolist() for epoch in (0, 1)} == {
         0: [4, 20, 24, 25, 43, 40, 54, 58, 16, 16, 30, 57],
         1: [1, 1, 18, 20, 36, 53, 54, 58, 4, 4, 30, 51],

@@ -9,7 +9,7 @@ import numpy as np
 
 from support import reference
 from una_fast._kernels import csr
-from una_fast._kernels.draws.negatives import Negatives
+from una_fast._kernels.draws.negatives import UnaRows
 from una_fast._kernels.draws.probability import (
     ANY,
     FIXED,
@@ -140,7 +140,7 @@ def check_negatives(rows, setting, radius, seed, epoch):
     setting = with_fixed(setting, len(scores.idf))
     rules = sampling_config(scores, len(rows), seed=seed, radius=radius, **setting)
     numbers = np.arange(len(rows))
-    out, bounds = Negatives(words, rules).terms(numbers, epoch)
+    out, bounds = UnaRows(words, rules).terms(numbers, epoch)
     expected = reference_negatives(rows, scores, len(rows), radius, setting, seed, epoch)
     assert out.tolist() == [term for row in expected for term in row]
     assert bounds.tolist() == words.indptr.tolist()
@@ -148,7 +148,7 @@ def check_negatives(rows, setting, radius, seed, epoch):
     table = np.empty(len(out), dtype=np.uint32)
     first, _, p = replacement_probabilities(rules, words)
     fill_weighted(rules, words.values, words.indptr, first, p, table)
-    kept, _ = Negatives(words, rules, weighted=table).terms(numbers, epoch)
+    kept, _ = UnaRows(words, rules, weighted=table).terms(numbers, epoch)
     assert kept.tolist() == out.tolist()
     variant, listed = setting["variant"], np.split(p, words.indptr[1:-1])
     bits = id_bits(len(scores.idf))
@@ -157,7 +157,7 @@ def check_negatives(rows, setting, radius, seed, epoch):
     # where a draw has the same upper bits as its probability, the probability itself decides
     drawn = CounterRNG(seed, epoch, numbers).bits(max(map(len, rows))) >> np.uint64(33 + bits) << np.uint64(1 + bits)
     near = words.values + np.concatenate([drawn[i, : len(row)] for i, row in enumerate(rows)]).astype(np.uint32)
-    kept, _ = Negatives(words, rules, weighted=near.astype(np.uint32)).terms(numbers, epoch)
+    kept, _ = UnaRows(words, rules, weighted=near.astype(np.uint32)).terms(numbers, epoch)
     assert kept.tolist() == out.tolist()
 
 
@@ -173,7 +173,7 @@ def check_unseen(rows, text, setting, radius):
     groups = groups_of(word in setting["fixed"] for word in "abc")
     numbers = np.arange(len(text))
     backwards = numbers[::-1].astype(np.uint64).copy()  # the draws of a row are those of its number
-    out, _ = Negatives(words, rules, numbers=backwards, unseen_groups=groups).terms(numbers, 0)
+    out, _ = UnaRows(words, rules, numbers=backwards, unseen_groups=groups).terms(numbers, 0)
     expected = reference_negatives(text, scores, len(rows), radius, setting, 7, 0, numbers=backwards.tolist())
     assert out.tolist() == [t for row in ids_of(expected, n_terms) for t in row]
 

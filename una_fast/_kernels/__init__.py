@@ -1,10 +1,10 @@
 """Compiled inner loops, a module for each stage.
 
-The contract of every kernel: it takes C-contiguous arrays of the dtypes in `una_fast.arrays` (memory-mapped and
-read-only ones included), holds no lock and changes no global state. Kernels that run in every step (`draws/`,
-`ids/emit`, `ids/written.fill_rows`) fill arrays that the caller allocated; the others return new ones
-where only they know how large the output is. Text is UTF-8 in arrays; `words/treebank` alone takes a string, one
-sentence at a time. The caller checks the user's input; UNA_FAST_CHECKS=1 at build time adds bounds checks here.
+Every kernel accepts C-contiguous arrays of the dtypes in `una_fast.arrays` (including memory-mapped and read-only
+ones), takes no lock and changes no global state. Kernels of every step (`draws/`, `ids/emit`, `ids/written.fill_rows`)
+fill arrays that the caller allocated; the others return new arrays if only they know how large these are. Text is UTF-8
+in arrays; only `words/treebank` accepts a string, one sentence at a time. The caller checks the user's input;
+UNA_FAST_CHECKS=1 at build time adds bounds checks here.
 
     cache_lines  arrays that share no cache line with anything else
     csr          scans over rows of terms: document frequency, highest tf, new labels
@@ -17,7 +17,7 @@ sentence at a time. The caller checks the user's input; UNA_FAST_CHECKS=1 at bui
     emit         terms -> token ids, with special tokens and padding; rows of original sentences
     rows         rows of words -> augmented rows, in blocks that stay in cache
     negatives    the draws of UNA for a row
-    custom       the draws of a row by a function of the user
+    custom       the draws of a row by a user's function
     spell        terms -> text
     written      rows with replaced words -> text and token ids, written like the sentences
 """

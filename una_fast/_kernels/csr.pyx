@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t
 
 def document_statistics(const int32_t[::1] values, const int64_t[::1] indptr, int32_t[::1] counts,
                         int64_t[::1] document_frequency, double[::1] highest_ratio):
-    """Documents that hold each term, and the highest n_t / n of each term.
+    """Count the documents that contain each term, and find the highest n_t / n of each term.
 
     values: int32 (T,); indptr: int64 (N + 1,); counts: int32 (V,) scratch, zeros before and after;
     document_frequency: int64 (V,), to which these documents are added; highest_ratio: float64 (V,), raised where these

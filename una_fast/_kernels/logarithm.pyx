@@ -3,9 +3,9 @@
 The logarithms of numpy and of C libraries differ in the last bit between instruction sets (1,429 of 400,000 values
 between AVX-512 and AVX2), and the order of the terms depends on that bit.
 
-A logarithm is first computed in long double. For about one value in a hundred its error leaves two doubles that could
-be the nearest; `exact_log` then decides with decimals of any length. It decides always where a long double is a double,
-as with Visual C and on Apple's processors.
+A logarithm is first computed in long double. For about one value in a hundred, its error leaves two doubles that could
+be the nearest. Then `exact_log` decides, with decimals of any length. It always decides where a long double is a double
+(Visual C, Apple's processors).
 """
 
 from decimal import Context
@@ -31,10 +31,10 @@ cdef enum:
 
 
 def exact_log(numerator: int, denominator: int) -> float:
-    """The double nearest to ln(numerator / denominator), both positive integers, computed with decimals in 15 us.
+    """Return the double nearest to ln(numerator / denominator), both positive integers, by decimals in 15 us.
 
-    The logarithm of a rational number other than 1 is irrational, so it never lies halfway between two doubles, and the
-    loop ends: with enough digits, both ends of the error interval round to the same double.
+    The logarithm of a rational number other than 1 is irrational, so it is never halfway between two doubles. So with
+    enough digits both ends of the error interval round to the same double, and the loop ends.
     """
     digits = 20
     while numerator != denominator:
@@ -50,7 +50,7 @@ def exact_log(numerator: int, denominator: int) -> float:
 
 
 cdef double rounded(double x, int plus) except? -1 nogil:
-    """ln(x + plus), correctly rounded, of a finite double x for which it is defined; plus: 0, or 1 with x >= 0."""
+    """Return ln(x + plus), correctly rounded, for a finite double x with x > 0 if plus is 0, x >= 0 if it is 1."""
     cdef double value
     cdef long double found
     if x == 1 - plus:
@@ -68,13 +68,12 @@ cdef double rounded(double x, int plus) except? -1 nogil:
 
 
 def fill_log(const double[::1] values, double[::1] out, int plus=0):
-    """Fill `out` with ln(values + plus), correctly rounded. It takes 5 to 100 ns a value.
+    """Fill `out` with ln(values + plus), correctly rounded. It takes 5 to 100 ns per value.
 
-    values: float64 (n,), finite, and positive or, if `plus` is 1 and not 0, at least 0; out: float64 (n,), which may be
-    the same array.
+    values: float64 (n,), finite, above 0 if `plus` is 0, at least 0 if it is 1; out: float64 (n,), may be `values`.
 
-    A corpus has only a few thousand distinct ratios, so the latest arguments are kept with their logarithms in a table
-    that has one slot for each hash of KEPT_BITS bits.
+    A corpus has only a few thousand distinct ratios, so a table keeps the latest arguments with their logarithms, one
+    for each hash of KEPT_BITS bits.
 
     Raises:
         ValueError: a value out of that range.

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from una_fast._kernels.draws.negatives import Negatives
+from una_fast._kernels.draws.negatives import UnaRows
 from una_fast.augment.base import KernelAugmentation, TextAugmentation, check_arguments
 from una_fast.augment.counter_rng import CounterRNG, SampleKey, seed_of
 from una_fast.augment.edits import WORD, Edit, Sentence, number_edits, polarity_edits, swap_edits
@@ -122,8 +122,8 @@ class NearMisses(TextAugmentation):
         config = make_config(self.index, kept, "kept", **law, variant="paper", same_script=True)
         drawn = np.unique(config.groups)
 
-        def make_kernel(source: Rows) -> Negatives:
-            return Negatives(source.words, config, None, source.keys, groups_of_unseen(kept, drawn, source))
+        def make_kernel(source: Rows) -> UnaRows:
+            return UnaRows(source.words, config, None, source.keys, groups_of_unseen(kept, drawn, source))
 
         return KernelAugmentation(self.index, make_kernel, surface="kept", tokenizer=self.tokens, n_jobs=None)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from una_fast._kernels.draws.negatives import Negatives
+from una_fast._kernels.draws.negatives import UnaRows
 from una_fast._kernels.draws.probability import replacement_probabilities
 from una_fast.augment.base import KernelAugmentation, RowNumbers, check_arguments
 from una_fast.augment.counter_rng import SampleKey
@@ -104,10 +104,10 @@ class Augmenter(KernelAugmentation):
         unseen_groups = partial(groups_of_unseen, kept, np.unique(config.groups))
         is_mapped = keep_probabilities and tokenizer is not None
 
-        def make_kernel(source: Rows) -> Negatives:
+        def make_kernel(source: Rows) -> UnaRows:
             of_index = is_mapped and source.keys is None
             weighted = kept_probabilities(index, config, n_jobs) if of_index else None
-            return Negatives(source.words, config, weighted, source.keys, unseen_groups(source))
+            return UnaRows(source.words, config, weighted, source.keys, unseen_groups(source))
 
         given |= {"keep_words": kept.words, "tokenizer": tokenizer, "n_jobs": n_jobs}
         super().__init__(index, make_kernel, **law, **given)

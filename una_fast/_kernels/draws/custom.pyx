@@ -1,4 +1,4 @@
-"""Rows drawn by a function of the user, compiled by Numba (see una_fast/augment/numba.py)."""
+"""Rows drawn by a user's function that Numba compiled (see una_fast/augment/numba.py)."""
 
 from libc.stdint cimport int32_t, int64_t, uint64_t, uintptr_t
 
@@ -12,11 +12,11 @@ ctypedef int64_t (*DrawRow)(const int32_t* ids, int64_t n, uint64_t key, const d
                             const int64_t* document_frequency, int64_t n_terms, int32_t* out) noexcept nogil
 
 cdef enum:
-    ROOM = 2  # ids that a row may become for each of its words
+    ROOM = 2  # the most ids per word of the row
 
 
 cdef class CustomRows(RowKernel):
-    """Rows that a function of the user draws.
+    """Draws rows by a user's function.
 
     words, seed, numbers: of `RowKernel`; function: numba's CFunc; keeps_length: whether it must write as many
     ids as it gets; idf, max_tfidf: float64, document_frequency: int64, of all ids in `words`; n_terms: V, the first id
@@ -50,7 +50,7 @@ cdef class CustomRows(RowKernel):
         for k in range(length):
             if out[k] < 0 or (out[k] >= self.n_terms and not self.has(row, out[k])):
                 with gil:
-                    self.refuse(f"wrote the id {out[k]}, and those of terms are 0 to {self.n_terms - 1}")
+                    self.refuse(f"wrote the id {out[k]}: ids of terms are 0 to {self.n_terms - 1}")
             if work.records != NULL:
                 una_prefetch(work.records + RECORD * <int64_t>out[k])
         return length

@@ -3,6 +3,6 @@ from typing import Any
 
 from una_fast._kernels.draws.probability import SamplingConfig
 from una_fast._kernels.draws.rows import RowKernel
-class Negatives(RowKernel):
+class UnaRows(RowKernel):
     config: SamplingConfig
     def __init__(self, words: Any, config: SamplingConfig, weighted: Any = ..., numbers: Any = ..., unseen_groups: Any = ...) -> None: ...

@@ -1,14 +1,14 @@
-"""Rows -> negatives of UNA: for each row which words are replaced (step 2 of the paper), then by what (step 3).
+"""Rows -> negatives of UNA: choose the words to replace (step 2 of the paper), then their replacements (step 3).
 
 A replacement is drawn by rejection sampling. A candidate j is drawn uniformly from the window and accepted with
 probability s_j / m, where s_j is its score (its highest tf-idf) and m is an upper bound of all scores in the window.
 After a rejection, the next candidate is drawn independently, so the probability of each term is exactly s_j divided by
-the sum of the window's scores (in the paper's variant, neither the term to replace nor a fixed term is a candidate, and
-the sum leaves them out). Scores differ little inside a window, so the first candidate is nearly always accepted.
+the sum of the window's scores. In the paper's variant, the replaced term and fixed terms are no candidates, and the sum
+excludes them. Scores differ little inside a window, so the first candidate is nearly always accepted.
 
-`SamplingConfig.blocks` holds an upper and a lower bound of each score and stays in cache. The score itself is read only
-if neither its lower bound accepts the candidate nor its upper bound rejects it. Binary search in cumulative weights
-takes 13 cache misses a draw.
+`SamplingConfig.blocks` contains an upper and a lower bound of each score and stays in cache. The score itself is read
+only if its lower bound does not accept the candidate and its upper bound does not reject it. A binary search in
+cumulative weights would take 13 cache misses per draw.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -25,17 +25,16 @@ from una_fast._kernels.ids.emit cimport RECORD
 from una_fast._kernels.prefetch cimport una_prefetch
 
 cdef enum:
-    # In longer rows `choose` is not used: the time to find the later places of a term grows with the words of the row.
+    # `choose` is not used for longer rows: the time to find the later places of a term grows with the row's length.
     LONGEST_CHOICE = 4096
 
 
-cdef class Negatives(RowKernel):
-    """Makes the negatives of rows of words with the scores and settings in `config`.
+cdef class UnaRows(RowKernel):
+    """Draws the negatives of rows of words, with the scores and settings in `config`.
 
     words, numbers: of `RowKernel`; an id V + k is unseen word k. weighted: uint32 (T,), all words
     of an index with their probabilities (see `probability.fill_weighted`); None: the probabilities of each row are
-    computed, which makes the same draws. unseen_groups: uint8, the group of each unseen word, needed if the config has
-    groups.
+    computed, with the same draws. unseen_groups: uint8, the group of each unseen word, needed if the config has groups.
     """
 
     cdef readonly SamplingConfig config
@@ -80,17 +79,17 @@ cdef class Negatives(RowKernel):
 
 cdef inline int64_t choose(const uint32_t* weighted, int bits, uint64_t key, int64_t n, int32_t* ids, int32_t* out,
                            int32_t* chosen) noexcept nogil:
-    """Fill `chosen` with the places of the first n words of a row that are replaced, in order; returns their number.
+    """Choose which of the first n words of a row are replaced: fill `chosen` with their places, return their number.
 
     weighted, bits: the row's words, and `id_bits` (see `probability.fill_weighted`); key: `row_key` of the row; ids,
     out: int32 (n,), both filled with the terms of the words; chosen: int32 (n,). An entry is twice the place, plus 1 if
-    the term stands at later places too, which get the same replacement. Returns -1 if a draw lies so near a probability
-    that the bits that are kept cannot decide: at V = 523,000 and p below 1, that is so for one word in 4,096.
+    the term is also at later places, which get the same replacement. Returns -1 if a draw is so close to a probability
+    that the stored bits cannot decide: at V = 523,000 and p below 1 this happens for one word in 4,096.
     """
     cdef int64_t k, n_chosen = 0
     cdef uint32_t word, draw, p, id_mask = (<uint32_t>1 << bits) - 1
     cdef bint near = False
-    # The loop body has no branch: half of the words are chosen, so half of the predictions of a branch would be wrong.
+    # The loop body has no branch: half of the words are chosen, so a branch would be mispredicted half of the time.
     for k in range(n):
         word = weighted[k]
         draw = <uint32_t>(draw64(key, k, 0) >> (33 + bits))
@@ -104,7 +103,7 @@ cdef inline int64_t choose(const uint32_t* weighted, int bits, uint64_t key, int
 
 cdef int64_t choose_exactly(bint released, uint64_t key, const int32_t* first, const double* p, int64_t n,
                             int32_t* chosen) noexcept nogil:
-    """As `choose`, from `first` and p of the row (see `fill_probabilities`); no entry tells of later places.
+    """Choose like `choose`, by `first` and p of the row (see `fill_probabilities`); entries do not mark later places.
 
     In the paper's variant one draw decides for a term at all its places; in the released code's variant, for one word.
     """
@@ -118,9 +117,9 @@ cdef int64_t choose_exactly(bint released, uint64_t key, const int32_t* first, c
 cdef int64_t choose_one(SamplingConfig config, uint64_t key, const int32_t* ids, const int32_t* first,
                         const double* p, int64_t length, int64_t n, int32_t* chosen,
                         const uint8_t[::1] unseen_groups) noexcept nogil:
-    """As `choose_exactly`, for a row of `length` words with no draw below p: the term with the smallest draw.
+    """Choose the term with the smallest draw, in a row of `length` words with no draw below p.
 
-    All terms are equally likely. None is chosen where all words stay, or where the term stands after the first n words.
+    All terms are equally likely. None is chosen if all words are fixed, or if the term comes after the first n words.
     """
     cdef int64_t k, place = n
     cdef double draw, smallest = 1.0
@@ -140,8 +139,8 @@ cdef int replace_chosen(SamplingConfig config, const int32_t* records, uint64_t 
                         const uint8_t[::1] unseen_groups) except -1 nogil:
     """Replace the chosen words of the row `ids` of n words in its copy `out`.
 
-    The positions in the draws count from the row's first word. records: of `TermTokens`, or NULL; the records that will
-    be copied are prefetched; z: tf-idf of each word, which only unseen words need; chosen: as `choose` fills it.
+    Positions of draws count from the row's first word. records: of `TermTokens`, or NULL; those that will be copied are
+    prefetched; z: tf-idf of each word, which only unseen words need; chosen: as `choose` fills it.
     """
     cdef const double* blocks = &config.blocks[0]
     cdef const double* scores = &config.scores[0]
@@ -153,7 +152,7 @@ cdef int replace_chosen(SamplingConfig config, const int32_t* records, uint64_t 
         k = chosen[i] >> 1
         new = -1
         group = group_of(config, ids[k], unseen_groups)
-        if by_rank and ids[k] < n_terms:  # the first candidate, which `draw_term` too would take
+        if by_rank and ids[k] < n_terms:  # the first candidate that `draw_term` would draw
             start = max(0, ids[k] - radius)
             new = <int32_t>accepted(blocks, scores, draw64(key, k, 1), start, min(n_terms, ids[k] + 1 + radius) - start)
             if new >= 0 and not is_candidate(config, new, -1 if released else ids[k], group):
@@ -172,9 +171,9 @@ cdef int replace_chosen(SamplingConfig config, const int32_t* records, uint64_t 
 
 cdef inline int64_t accepted(const double* blocks, const double* scores, uint64_t bits, int64_t start,
                              uint64_t width) noexcept nogil:
-    """The candidate that `bits` propose, one of the `width` terms from `start` on; -1 if they reject it."""
+    """Return the candidate that `bits` propose, one of `width` terms from `start` on, or -1 if they reject it."""
     cdef int64_t candidate = start + below(bits, width), block = candidate >> BLOCK_BITS
-    # `below` took the upper 64 bits of the product bits * width. The lower 64 bits are uniform as well.
+    # `below` uses the upper 64 bits of the product bits * width. The lower 64 bits are uniform too.
     cdef double height = unit(bits * width) * blocks[start >> BLOCK_BITS]
     if height < blocks[block + 1] or (height < blocks[block] and height < scores[candidate]):
         return candidate
@@ -209,8 +208,8 @@ cdef int64_t invert_weights(SamplingConfig config, Window window, int64_t exclud
                             uint64_t bits) except -1 nogil:
     """Draw from `window` with the same probabilities as `draw_term`, by a search in the cumulative sum of its scores.
 
-    It is for windows where one score is far above the others, or where nearly all terms are fixed or of other groups,
-    so that all TRIES candidates were rejected.
+    It is called after TRIES rejected candidates: if one score is far above the others, or if nearly all terms are fixed
+    or of other groups.
     """
     cdef int64_t j, n_candidates = 0, last = -1
     cdef double total = 0.0, target, weight

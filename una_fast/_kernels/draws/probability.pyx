@@ -9,20 +9,20 @@ from una_fast._kernels.logarithm cimport rounded
 from una_fast._kernels.prefetch cimport una_prefetch
 
 FIXED, ANY = FIXED_GROUP, ANY_GROUP
-cdef double NO_P = -1.0  # stands for p at a word that is not replaced until the row's other words have their p
+cdef double NO_P = -1.0  # marks a fixed word until the row's other words have their p
 
 
 cdef class SamplingConfig:
-    """Scores of the terms and settings of one augmenter. The kernels read this object and never change it.
+    """Scores of the terms and settings of one augmenter. Kernels read this object and never change it.
 
     idf: float64 (V,), idf of each term (equation 2); scores: float64 (V,), highest tf-idf of each term, never
     increasing, because a term's id is its rank.
     unseen_idf: idf of a word that is not in the index; beta: mean replacement probability (equation 3); radius: ranks
-    on either side of a term; seed: of all draws; released: whether to draw as the released code does instead of as the
-    paper says; random_select: every term is replaced with probability `beta`, and in the paper's variant one where
-    that chooses none; random_replace: replacements are uniform over the vocabulary.
-    groups: uint8 (V,), of each term: FIXED for one that is neither replaced nor drawn; others are replaced by terms of
-    their group alone, and by any that is not fixed if it is ANY. None: by any.
+    on both sides of a term; seed: of all draws; released: whether to draw like the released code instead of the paper;
+    random_select: every term is replaced with probability `beta`, and in the paper's variant one term if that chooses
+    none; random_replace: replacements are uniform over the vocabulary.
+    groups: uint8 (V,). A FIXED term is neither replaced nor drawn. A term of group ANY is replaced by any term that is
+    not fixed, any other term only by terms of its group. None: any term replaces any other.
     """
 
     def __init__(self, const double[::1] idf, const double[::1] scores, *, double unseen_idf, double beta,
@@ -42,7 +42,7 @@ cdef class SamplingConfig:
         self.groups = groups if self.has_groups else np.empty(0, dtype=np.uint8)
 
     cdef double tf(self, int64_t count, int64_t length) except? -1 nogil:
-        """The tf of equation 2: ln(1 + n_t / n), where n_t is `count` and n is `length`."""
+        """Return the tf of equation 2: ln(1 + n_t / n), where n_t is `count` and n is `length`."""
         if count < TABLE_COUNTS and length < TABLE_LENGTHS:
             return self.tf_table[count, length]
         return rounded(count / <double>length, 1)
@@ -50,8 +50,8 @@ cdef class SamplingConfig:
     cdef int find_window(self, int64_t term, double score, Window *window) except -1 nogil:
         """Set `window` to the ids of the candidates for `term`.
 
-        The window of an unseen word (term >= V) lies around the place that its tf-idf, `score`, would have in the
-        ranking: before the first term with a lower score. For other terms, `score` is not used.
+        The window of an unseen word (term >= V) is around the rank that its tf-idf, `score`, would have: before the
+        first term with a lower score. For other terms, `score` is not used.
         """
         cdef int64_t n_terms = self.scores.shape[0], low = 0, high = n_terms, middle
         if self.random_replace:
@@ -69,7 +69,7 @@ cdef class SamplingConfig:
         return 0
 
     cdef int reach_candidate(self, int64_t excluded, uint8_t group, Window *window) except -1 nogil:
-        """Widen a window without a candidate by one rank on either side until it holds one; there is one somewhere."""
+        """Widen a window without a candidate by one rank on both sides until it has one; some term is a candidate."""
         cdef int64_t j
         for j in range(window.start, window.stop):
             if is_candidate(self, j, excluded, group):
@@ -81,9 +81,9 @@ cdef class SamplingConfig:
                 return 0
 
     def window(self, int64_t term, double score=0.0, const uint8_t[::1] unseen_groups=None):
-        """(start, stop): the candidates of `term` are the ids ``start .. stop - 1``.
+        """Return (start, stop): the candidates of `term` are the ids ``start .. stop - 1``.
 
-        For an unseen word `term` is V or more, `score` is its tf-idf, and `unseen_groups` as the kernels take it.
+        For an unseen word `term` is V or more, `score` is its tf-idf, and `unseen_groups` is as in `UnaRows`.
         """
         cdef Window window
         self.find_window(term, score, &window)
@@ -92,7 +92,7 @@ cdef class SamplingConfig:
         return window.start, window.stop
 
     def candidates(self, window, int64_t term, const uint8_t[::1] unseen_groups=None):
-        """int64: the terms of `window`, (start, stop), that may be drawn for `term`."""
+        """Return the terms of `window`, (start, stop), that can replace `term`: int64."""
         cdef int64_t j, start = window[0], stop = window[1], excluded = -1 if self.released else term
         cdef uint8_t group = group_of(self, term, unseen_groups)
         return np.array([j for j in range(start, stop) if is_candidate(self, j, excluded, group)], dtype=np.int64)
@@ -101,8 +101,8 @@ cdef class SamplingConfig:
 cdef void find_first(int32_t* latest, const int32_t* ids, int64_t n, int32_t* first) noexcept nogil:
     """Set first[k] to the first place of the term ids[k] in a row of n words.
 
-    latest: for each id the place of its word in the row that held it last, or any number: it counts if the word there
-    is that id. So nothing is cleared between rows.
+    latest: for each id its place in the last row that contained it, or any number: it counts only if the word at that
+    place has the id. So nothing is cleared between rows.
     """
     cdef int64_t k
     cdef int32_t place
@@ -117,11 +117,11 @@ cdef int fill_probabilities(SamplingConfig config, int32_t* latest, int32_t* rep
                             const uint8_t[::1] unseen_groups) except -1 nogil:
     """Fill `first`, `z` and `p` (see `replacement_probabilities`) for one row of n words, at least 1.
 
-    latest: as `find_first` takes it; repeats: scratch of n.
+    latest: as in `find_first`; repeats: scratch of n.
 
     Paper: C is the mean over the distinct terms, and the first term with the highest z gets p = 1 at all its places.
     Released code: C is the mean over the words, and the first word with the highest p gets p = 1 if no p reaches 1.
-    Words that the config fixes get p = 0, and the equations are applied to the other words.
+    Fixed words get p = 0, and the equations are applied to the other words.
     """
     cdef int64_t k, counts, n_averaged = 0, highest = -1
     cdef double lowest = INFINITY, top = -1.0, total = 0.0, scale
@@ -163,8 +163,8 @@ cdef int fill_tfidf(SamplingConfig config, int32_t* repeats, const int32_t* ids,
                     double* z, double* count) except -1 nogil:
     """Fill z with ln(1 + n_t / n) idf (equation 2) at each place of the row. Ids from V on are unseen words.
 
-    The first loop scores each word as if it occurred once; the other loops correct the words that occur several times.
-    In one loop for both, the branch for repeated words would be mispredicted at each of them. repeats, count: scratch.
+    The first loop scores each word as if it occurred once. The other loops correct repeated words. A single loop would
+    have a branch that each repeated word mispredicts. repeats, count: scratch.
     """
     cdef int64_t k, i, n_repeats = 0, n_terms = config.idf.shape[0]
     cdef double once = config.tf(1, n)
@@ -183,7 +183,7 @@ cdef int fill_tfidf(SamplingConfig config, int32_t* repeats, const int32_t* ids,
 
 
 def replacement_probabilities(SamplingConfig config, words, const uint8_t[::1] unseen_groups=None):
-    """(first int32, z float64, p float64), all (T,), for the rows of `words`, `RaggedArray` int32.
+    """Return (first int32, z float64, p float64), all (T,), for the rows of `words`, `RaggedArray` int32.
 
     An id from V on is an unseen word. first: for each word the first place of its term in its row, counted from 0; z:
     tf-idf (equation 2); p: replacement probability (equations 3 and 4). unseen_groups: uint8, the group of
@@ -206,7 +206,7 @@ def replacement_probabilities(SamplingConfig config, words, const uint8_t[::1] u
 
 
 def id_bits(int64_t n_terms):
-    """The bits of a weighted word that are its term, in an index of `n_terms` terms."""
+    """Return how many bits of a weighted word are its term, in an index of `n_terms` terms."""
     return (n_terms - 1).bit_length()
 
 
@@ -216,7 +216,7 @@ def fill_weighted(SamplingConfig config, const int32_t[::1] ids, const int64_t[:
 
     The lowest b = `id_bits` bits are the term. The upper 31 - b bits are q = floor(2**(31 - b) p), at most
     2**(31 - b) - 1: a draw whose upper bits are below q is below p, and one whose upper bits are above q is not. The
-    bit between says that the term stands at later places of the row too. In the paper's variant such later places have
+    bit between is 1 if the term is also at later places of the row. In the paper's variant these later places have
     q = 0, because the first place decides for them. indptr: int64 (N + 1,), bounds of the rows; first, p: of
     `replacement_probabilities`.
     """

@@ -1,7 +1,7 @@
 """The random generator of all draws: SplitMix64 (Steele, Lea, Flood 2014, https://doi.org/10.1145/2660193.2660195).
 
-Each row has a stream of random numbers of its own, which starts at a hash of seed, epoch, sample index and row. Within
-the stream, a draw is a pure function of the position of the word and the number of the draw.
+Each row has its own stream of random numbers, which starts at a hash of seed, epoch, sample index and row. Within the
+stream, a draw is a pure function of the position of the word and the number of the draw.
 
 Each position has NUMBERS consecutive outputs of the stream. For negatives, number 0 decides whether the word is
 replaced, each of the numbers 1 to TRIES proposes a candidate, and LAST_NUMBER chooses by cumulative weights if all
@@ -22,7 +22,7 @@ cdef inline uint64_t mix64(uint64_t x) noexcept nogil:
 
 
 cdef inline uint64_t stream_key(uint64_t seed, uint64_t epoch, uint64_t sample_index) noexcept nogil:
-    """The key from which the keys of rows are made."""
+    """Return the key from which the keys of rows are made."""
     cdef uint64_t key = mix64(mix64(seed) + (epoch + 1) * <uint64_t>0x9E3779B97F4A7C15ULL)
     return key if sample_index == 0 else mix64(key + sample_index * <uint64_t>0xD1B54A32D192ED03ULL)
 
@@ -37,7 +37,7 @@ cdef inline uint64_t draw64(uint64_t row_key, int64_t position, int64_t number) 
 
 
 cdef inline double unit(uint64_t bits) noexcept nogil:
-    """The highest 53 of the 64 bits as a number that is uniform in [0, 1)."""
+    """Return a number, uniform in [0, 1), from the highest 53 of 64 random bits."""
     return <double>(bits >> 11) * (1.0 / 9007199254740992.0)
 
 

@@ -3,7 +3,7 @@
 Each block of BLOCK rows is drawn and written before the next block is read. So the output of one stage is still in the
 first-level cache when the next stage reads it, and the cache misses of the rows of a block overlap.
 
-For a new way to augment, derive a class from `RowKernel` and define `draw_row`, which draws one row.
+A new augmentation is a class derived from `RowKernel` that defines `draw_row`, which draws one row.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
@@ -20,8 +20,8 @@ from una_fast._kernels.draws.random cimport row_key, stream_key
 
 cdef int64_t ALL_WORDS = np.iinfo(np.int64).max
 cdef enum:
-    BLOCK = 16  # rows of a block; the times with 8 to 64 rows were within 5 %, 1 row is 1.5 times slower
-    MOST_PREFETCHED = 64  # words of a row that are prefetched; the processor sees by itself that a longer row goes on
+    BLOCK = 16  # rows of a block; 8 to 64 rows take the same time within 5%, 1 row takes 1.5 times as long
+    MOST_PREFETCHED = 64  # words of a row that are prefetched; the processor prefetches the rest of a longer row itself
 
 
 cdef class Workspace:
@@ -47,9 +47,9 @@ cdef class Workspace:
 cdef class RowKernel:
     """Augments rows of words; a subclass defines how. Threads may share one object: each call has its own `Workspace`.
 
-    words: `RaggedArray` int32, the term ids of each row, in an index or of any text; seed: of all draws; numbers: uint64
-    (N,), replaces the row number in the draws, None: the number itself; growth: the most words that a word can become.
-    A subclass may set prefetch_source, int32 (T,): the array of which `draw_row` reads each word first.
+    words: `RaggedArray` int32, the term ids of each row of an index or of any text; seed: of all draws; numbers: uint64
+    (N,), replace the row numbers in the draws, None: the row numbers; growth: the most words that a word can become. A
+    subclass may set prefetch_source, int32 (T,): the array in which `draw_row` reads each word first.
     """
 
     def __init__(self, words, uint64_t seed, numbers=None, int64_t growth=1):
@@ -60,7 +60,7 @@ cdef class RowKernel:
             self.longest_row = max(self.longest_row, self.indptr[row + 1] - self.indptr[row])
 
     cdef Workspace take_workspace(self):
-        """A `Workspace` that no other thread has: a list's pop and append are atomic."""
+        """Take a `Workspace` that no other thread uses: a list's pop and append are atomic."""
         try:
             return self.workspaces.pop()
         except IndexError:
@@ -83,7 +83,7 @@ cdef class RowKernel:
         with nogil:
             while begin < rows.shape[0]:
                 stop = min(begin + BLOCK, rows.shape[0])
-                self.draw_block(rows, begin, stop, key, width, work)  # no term takes less than a column
+                self.draw_block(rows, begin, stop, key, width, work)  # each term takes at least a column
                 write_rows(tokens, &work.terms[0], &work.ends[0], stop - begin, &work.line[0], width,
                            &input_ids[begin, 0], &attention_mask[begin, 0])
                 for k in range(stop - begin):
@@ -94,9 +94,9 @@ cdef class RowKernel:
         return needs_tokenizer
 
     def terms(self, const int64_t[::1] rows, uint64_t epoch, uint64_t sample_index=0):
-        """The terms of the augmented rows of `rows`, int64 (B,): (values int32, indptr int64 (B + 1,)).
+        """Draw the rows `rows`, int64 (B,). Returns their terms, (values int32, indptr int64 (B + 1,)).
 
-        Row i became ``values[indptr[i]:indptr[i + 1]]``.
+        The augmented row i is ``values[indptr[i]:indptr[i + 1]]``.
         """
         cdef int64_t begin = 0, stop, k, end = 0, capacity = 1
         cdef uint64_t key = stream_key(self.seed, epoch, sample_index)
@@ -121,7 +121,7 @@ cdef class RowKernel:
     cdef int64_t draw_row(self, int64_t row, uint64_t key, int64_t n, int32_t* out, Workspace work) except -1 nogil:
         """Write the augmented row to `out`; returns its length. Each subclass defines this method.
 
-        key: of the row's draws; n: the first words of the row that are needed, at least 1.
+        key: of the row's draws; n: how many of its first words are needed, at least 1.
         """
         memcpy(out, &self.values[self.indptr[row]], n * sizeof(int32_t))
         return n
@@ -130,7 +130,7 @@ cdef class RowKernel:
                         Workspace work) except -1 nogil:
         """Fill work.terms and work.ends with the augmented rows of ``rows[begin:stop]``, at most BLOCK rows.
 
-        key: `stream_key` of the seed, epoch and sample index; most_words: that a row needs.
+        key: `stream_key` of the seed, epoch and sample index; most_words: the words needed of a row.
         """
         cdef int64_t k, row, n, end = 0
         self.prefetch_block(rows, stop, most_words)
@@ -147,7 +147,7 @@ cdef class RowKernel:
     cdef int prefetch_block(self, const int64_t[::1] rows, int64_t begin, int64_t most_words) except -1 nogil:
         """Prefetch the words of the block that starts at rows[begin], and the bounds of the block after that one.
 
-        As many words for each row, whatever its length: a loop to the end of the row would be mispredicted.
+        It prefetches the same number of words for every row: a loop to the end of the row would be mispredicted.
         """
         cdef int64_t row, k, n = rows.shape[0], n_words = min(most_words, MOST_PREFETCHED)
         if self.values.shape[0] == 0:

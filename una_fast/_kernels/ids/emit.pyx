@@ -1,6 +1,6 @@
 """Terms, or sentences of the index -> padded token ids.
 
-The sub-words of a term lie in one record of 32 bytes if there are at most 7, so such a term costs one cache miss.
+The sub-words of a term, if it has at most 7, are in one record of 32 bytes, so such a term costs one cache miss.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint16_t
@@ -10,7 +10,7 @@ import numpy as np
 
 from una_fast._kernels.cache_lines import on_own_lines
 
-ctypedef fused small_id:  # uint16 if all ids of sentences fit: it halves the bytes to read, which take most of the time
+ctypedef fused small_id:  # uint16 if all ids of sentences fit: most of the time goes into reading them
     uint16_t
     int32_t
 
@@ -19,7 +19,7 @@ cdef class Frame:
     """The special tokens before and after a text, and the padding on one side of them.
 
     prefix, suffix: int64, the special tokens before and after the text; pad_id: the token id that fills the rest of the
-    row; pads_left: whether the padding stands before the text instead of after it. n_special: of both sides.
+    row; pads_left: whether the padding comes before the text instead of after it; n_special: all special tokens.
     """
 
     def __init__(self, const int64_t[::1] prefix, const int64_t[::1] suffix, int64_t pad_id, bint pads_left=False):
@@ -29,8 +29,8 @@ cdef class Frame:
     cdef void write(self, const int32_t* inner, int64_t n, int64_t* ids, int64_t* mask, int64_t width) noexcept nogil:
         """Write a row of `width` columns: `n` sub-words, the tokens and the padding around them, and the mask.
 
-        inner: int32, the sub-words; `width` numbers are read, those after the first n may be anything: a loop over all
-        columns has no end that differs from row to row, which would be a mispredicted branch.
+        inner: int32, the sub-words; `width` numbers are read, those after the first n may be anything. The loops run
+        over all columns, because an end that differs from row to row would be mispredicted.
         """
         cdef int64_t n_prefix = self.prefix.shape[0], k, n_padding = width - n - self.n_special
         cdef int32_t pad_id = <int32_t>self.pad_id, keep, n_words = <int32_t>n, column
@@ -52,11 +52,11 @@ cdef class Frame:
 
 
 cdef class TermTokens:
-    """The sub-words of each of n terms, in records that the kernel copies from.
+    """The sub-words of each of n terms, in records from which the kernel copies.
 
     terms: `RaggedArray` (int32), in row t the sub-words of term t after a space, and in row n + t those as the first
-    word of a text, if there are 2n rows. A term without any has sub-words that depend on the words around it: the row
-    of a text that holds it is not written whole.
+    word of a text, if there are 2n rows. The sub-words of a term with an empty row depend on the words around it: only
+    the tokenizer can encode a text that contains it.
     """
 
     def __init__(self, terms, int64_t n, Frame frame):
@@ -64,7 +64,7 @@ cdef class TermTokens:
         self.some_are_empty = len(terms.empty_rows()) > 0
 
     cdef bint has_empty(self, const int32_t* terms, int64_t n) noexcept nogil:
-        """Whether one of the n terms of a text has no sub-words."""
+        """Return whether one of the n terms of a text has no sub-words."""
         cdef int64_t k
         if self.some_are_empty:
             for k in range(n):
@@ -77,8 +77,8 @@ cdef void write_rows(TermTokens tokens, const int32_t* terms, const int64_t* bou
                      int64_t width, int64_t* input_ids, int64_t* attention_mask) noexcept nogil:
     """Write the token ids of text i, ``terms[bounds[i]:bounds[i + 1]]``, to row i of both outputs (n_rows, width).
 
-    The sub-words are cut to fit, and the special tokens and the padding stand around them. line: scratch of width +
-    RECORD, since a whole record may be copied to its end.
+    The sub-words are truncated to fit between the special tokens, and padded. line: scratch of width + RECORD, because
+    a whole record may be copied to its end.
     """
     cdef int64_t row, n, room = width - tokens.frame.n_special
     for row in range(n_rows):
@@ -90,7 +90,7 @@ cdef inline int64_t join_terms(TermTokens tokens, const int32_t* terms, int64_t 
                                int64_t room) noexcept nogil:
     """Write the sub-words of the terms to `line`, at most `room`; returns their number.
 
-    A record of up to 7 sub-words is copied whole, and the next one over what was too much: a branch for their number
+    A record of up to 7 sub-words is copied whole, and the next copy overwrites the excess: a branch on their number
     would be mispredicted at every other word.
     """
     cdef const int32_t* records = &tokens.records[0, 0]
@@ -107,7 +107,7 @@ cdef inline int64_t join_terms(TermTokens tokens, const int32_t* terms, int64_t 
 
 
 cdef inline int64_t put(const int32_t* record, const int32_t* values, int32_t* line, int64_t room) noexcept nogil:
-    """Write the sub-words of a term to `line`, at most `room` if they are more than a record holds; their number."""
+    """Write the sub-words of a term to `line`, at most `room` if a record is too small; returns their number."""
     if record[0] < RECORD:
         memcpy(line, record + 1, (RECORD - 1) * sizeof(int32_t))
     else:
@@ -125,7 +125,7 @@ def pad_rows(
 ):
     """Fill line i of both outputs, int64 (B, L), with the sentence rows[i], and with the tokens and padding of `frame`.
 
-    The sentence is cut to the columns that the special tokens leave. values: uint16 or int32 (T,), bounds: int64
+    The sentence is truncated to the columns between the special tokens. values: uint16 or int32 (T,), bounds: int64
     (N + 1,): the sub-words of sentence r are ``values[bounds[r]:bounds[r + 1]]``; rows: int64 (B,). The caller has
     checked that every one of `rows` is in 0 .. N - 1, and that L is at least the length of prefix and suffix together.
     """
@@ -141,9 +141,9 @@ def pad_rows(
 
 
 def pack(terms):
-    """int32 (V, 8), a record for each of V terms: the number of its sub-words, then the sub-words.
+    """Make a record for each of V terms, int32 (V, 8): the number of its sub-words, then the sub-words.
 
-    A term with 8 or more sub-words has in their place the index at which they begin in `terms.values`. terms:
+    If a term has 8 or more sub-words, the second number is the index at which they start in `terms.values`. terms:
     `RaggedArray`, int32 (V rows).
     """
     records = on_own_lines(len(terms) * RECORD, np.int32).reshape(-1, RECORD)

@@ -8,7 +8,7 @@ import numpy as np
 
 def spell_rows(const int32_t[::1] ids, const int64_t[::1] indptr, const unsigned char[::1] utf8,
                const int64_t[::1] offsets, const unsigned char[::1] other_utf8, const int64_t[::1] other_offsets):
-    """Returns (text uint8 (T,), bounds int64 (N + 1,)): row i of `ids` is spelt ``text[bounds[i]:bounds[i + 1]]``.
+    """Return (text uint8 (T,), bounds int64 (N + 1,)): the text of row i of `ids` is ``text[bounds[i]:bounds[i + 1]]``.
 
     Row i has the ids ``ids[indptr[i]:indptr[i + 1]]``, int32. An id k below V is the string
     ``utf8[offsets[k]:offsets[k + 1]]``; an id V + k is string k of the table `other_utf8`, `other_offsets`.

@@ -1,8 +1,8 @@
-"""Rows of text, some of whose words were replaced -> text and token ids, written like the sentences.
+"""Rows of text with replaced words -> text and token ids, written like the sentences.
 
-A row is chunks with spaces between, and so are its ids. A chunk in which nothing was replaced keeps the ids that it has
-in the sentence; a chunk that is one new word has the ids of its term, if its form is the term once it is normalised;
-any other chunk is a *unit*, a string that the caller has encoded once.
+A row is chunks separated by spaces, and its ids are those of the chunks. A chunk without a replaced word keeps its ids
+in the sentence. A chunk that is one new word has the ids of its term, if normalising makes it equal to the term. Any
+other chunk is a *unit*: a string that the caller has encoded once.
 """
 
 from cpython.unicode cimport PyUnicode_DecodeUTF8
@@ -18,21 +18,21 @@ ctypedef fused small_id:
     int32_t
 
 cdef enum:
-    # what is known of a character: its lower case in the low bits, and its kind
+    # what the kernel knows of a character: its lower case in the low bits, and its kind
     LOWER_CASE = 0x1FFFFF
-    IS_APART = 1 << 21    # punctuation, or of a script without spaces: a word may stand beside it without a space
+    IS_APART = 1 << 21    # punctuation, or of a script without spaces: it needs no space between it and a word
     IS_CASED = 1 << 22    # its lower and upper case differ
     IS_LOWER = 1 << 23
     IS_UPPER = 1 << 24
     IS_TITLE = 1 << 25
-    DOTTED_I = 0x130      # the one character that is two in lower case, "i" and DOT: two words may be of it
+    DOTTED_I = 0x130      # the only character that is two in lower case, "i" and DOT: they may be in two words
     DOT = 0x307
-    CAPITAL_SIGMA = 0x3A3  # at the end of a word it has another lower case
+    CAPITAL_SIGMA = 0x3A3  # it has another lower case at the end of a word
     FINAL_SIGMA = 0x3C2
     NO_SIZE = 65535
 
 cdef enum:
-    # kinds of pieces, and what their number is; others are the place of sub-words of the sentence, and how many stay
+    # kinds of pieces, and what their number is; other pieces are a place in the sentence's sub-words, and how many
     TERM = -1     # a row of the sub-words of terms
     UNIT = -2     # the number of a unit
 
@@ -48,11 +48,11 @@ cdef enum Case:  # in the order of `KeptSurface._strings`
 cdef class Subwords:
     """The sub-words of an index's terms and chunks under one tokenizer.
 
-    terms: `RaggedArray` int32, in row t the sub-words of term t after a space, none if only a whole text can tell them;
-    sizes: uint16, the number of sub-words of each chunk after a space. Both are followed by as many as the first of a
-    text, from `first_term` and `first_chunk` on, unless that makes no difference for any string: `context_free`. cuts:
-    uint8 (128,), 1 for a character that is a word of its own for the tokenizer; alike: uint8 (3 V,), 1 for a string
-    (see `RowWriter`) that has the sub-words of its term.
+    terms: `RaggedArray` int32, in row t the sub-words of term t after a space, none if they depend on the whole text;
+    sizes: uint16, the number of sub-words of each chunk after a space. Unless the tokenizer is `context_free`, both
+    continue with the terms and chunks at the start of a text, from `first_term` and `first_chunk` on. cuts: uint8
+    (128,), 1 for a character that the tokenizer always makes a separate word; alike: uint8 (3 V,), 1 for a string (see
+    `RowWriter`) that has the sub-words of its term.
     """
 
     cdef const int32_t[::1] values
@@ -72,18 +72,18 @@ cdef class Subwords:
 cdef class Written:
     """Rows that a `RowWriter` wrote: their texts, or the pieces of their ids.
 
-    text: uint8, a newline and the text of each row, of which unchanged chunks are left out if there are pieces; starts,
-    stops: int64 (B,), where the texts are, stop -1: a row that cannot be written; pieces: int32 (P, 2), kind and
-    number; row i has the pieces ``ends[i] .. ends[i + 1] - 1``; unit_starts, unit_stops: int64, where each unit is in
-    `text`, together with the character before it where its ids depend on that.
+    text: uint8, a newline and the text of each row, without chunks that keep their ids if there are pieces; starts,
+    stops: int64 (B,), where the texts are; stop -1: the row cannot be written; pieces: int32 (P, 2), kind and number;
+    row i has the pieces ``ends[i] .. ends[i + 1] - 1``; unit_starts, unit_stops: int64, where each unit is in `text`,
+    including the character before it if its ids depend on that.
     """
 
-    cdef uint8_t[::1] text, line  # the latter is the row that is being written
+    cdef uint8_t[::1] text, line  # line: the row that is being written
     cdef int64_t[::1] starts, stops, ends, unit_starts, unit_stops, word_starts, word_stops
     cdef int32_t[:, ::1] pieces
     cdef int64_t end, n_pieces, n_units, size
-    cdef int64_t room, known  # the sub-words that a row needs, -1: no pieces; those that are known of this row so far
-    cdef int64_t unit, term  # where the open unit starts, -1: none is open; the term that it is so far, -1: none
+    cdef int64_t room, known  # the sub-words needed of a row, -1: no pieces; the sub-words of this row so far
+    cdef int64_t unit, term  # where the open unit starts, -1: none is open; the term that it equals so far, -1: none
 
     def __init__(self, int64_t n_rows, int64_t n_pieces, int64_t room, int64_t longest, int64_t most_words):
         self.text = np.empty(256 + 160 * n_rows, dtype=np.uint8)
@@ -94,7 +94,7 @@ cdef class Written:
         self.word_starts, self.word_stops = (np.empty(most_words + 1, dtype=np.int64) for _ in range(2))
 
     def texts(self):
-        """list[str | None], None for a row that cannot be written."""
+        """Return list[str | None], None for a row that cannot be written."""
         cdef int64_t i
         cdef const char* utf8 = <const char*>&self.text[0]
         return [None if self.stops[i] < 0 else
@@ -102,7 +102,7 @@ cdef class Written:
                 for i in range(self.starts.shape[0] - 1)]
 
     def units(self):
-        """(text, starts, stops) of the units, see above."""
+        """Return (text, starts, stops) of the units, see above."""
         n = self.n_units
         return np.asarray(self.text)[: self.end], np.asarray(self.unit_starts)[:n], np.asarray(self.unit_stops)[:n]
 
@@ -113,14 +113,14 @@ cdef class Written:
         self.end += n
         return 0
 
-    cdef int grow(self, int64_t n) except -1 with gil:  # apart, because a function with Python objects is slower
+    cdef int grow(self, int64_t n) except -1 with gil:  # separate, because a function with Python objects is slower
         text = np.empty(2 * (self.end + n), dtype=np.uint8)
         text[: self.end] = self.text[: self.end]
         self.text = text
         return 0
 
     cdef inline uint32_t last(self) noexcept nogil:
-        """The last character that was written."""
+        """Return the last character that was written."""
         cdef int64_t place = self.end - 1
         while self.text[place] & 0xC0 == 0x80:
             place -= 1
@@ -141,7 +141,7 @@ cdef class Written:
         self.known += size
 
     cdef inline void extend_unit(self, int64_t term) noexcept nogil:
-        """What is put next belongs to the open unit, or begins one. term: that it is, -1: something else."""
+        """Continue the open unit, or open one, with what is put next: `term`, or -1 for anything else."""
         self.term = term if self.unit < 0 else -1
         if self.unit < 0:
             self.unit = self.end
@@ -164,12 +164,12 @@ cdef class Written:
 
 
 cdef class RowWriter:
-    """Writes rows of text, words of which were replaced, with case and spacing. Threads may share one object.
+    """Writes rows of text with replaced words, with case and spacing. Threads may share one object.
 
     chunks, sentences: `StringTable` and `RaggedArray`, row i is ``" ".join(chunks[k] for k in sentences[i])``; words:
-    `RaggedArray`, the words of each row, a number of `terms` or V + k for word k of `unseen`; strings: V terms as they
-    are spelled where they are drawn, in each of the three cases: 3 V strings; characters: uint32, what is known of each
-    character; lowered: whether the words are in lower case; subwords: of a tokenizer; None: no ids.
+    `RaggedArray`, the words of each row, a number of `terms` or V + k for word k of `unseen`; strings: 3 V, how each
+    term is written, in three cases; characters: uint32, what the kernel knows of each character; lowered: whether the
+    words are in lower case; subwords: of a tokenizer; None: no ids.
     """
 
     cdef const int32_t[::1] chunks, words
@@ -192,9 +192,9 @@ cdef class RowWriter:
 
     def write(self, const int64_t[::1] rows, const int32_t[::1] drawn, const int64_t[::1] drawn_bounds,
               int64_t room=-1):
-        """`Written`, the negatives of rows, int64 (B,), whose words are ``drawn[drawn_bounds[i]:drawn_bounds[i + 1]]``.
+        """Write rows, int64 (B,), with the words ``drawn[drawn_bounds[i]:drawn_bounds[i + 1]]``. Returns `Written`.
 
-        room: the sub-words of a row that are needed. -1: the texts are written.
+        room: the sub-words that are needed of a row. -1: the texts are written.
         """
         cdef int64_t i, j, size, longest = 0, most_words = 0, n_pieces = drawn.shape[0], n_rows = rows.shape[0]
         cdef bint fits
@@ -217,9 +217,9 @@ cdef class RowWriter:
         return out
 
     cdef bint write_row(self, Written out, int64_t row, const int32_t* new) except -1 nogil:
-        """Write a row, in which new[w] takes the place of word w.
+        """Write a row in which new[w] replaces word w.
 
-        False if its text does not hold its words, or if a chunk of it has no ids of its own where ids are needed.
+        Returns False if the text does not contain the words, or if ids are needed and those of a chunk are not known.
         """
         cdef int64_t n_words = self.word_bounds[row + 1] - self.word_bounds[row], w = 0, first_word
         cdef int64_t first = self.chunk_bounds[row], stop = self.chunk_bounds[row + 1], j = first
@@ -239,7 +239,7 @@ cdef class RowWriter:
         while j < stop and out.known < out.room:
             begin, first_word, size, changed = end + 1, w, 0, False
             reach = begin
-            while j < stop and reach > end:  # several chunks, if a word reaches from one to the next
+            while j < stop and reach > end:  # several chunks, if a word continues in the next one
                 of_chunk = self.subwords.sizes[self.chunks[j] + (self.subwords.first_chunk if j == first else 0)]
                 if of_chunk == NO_SIZE:
                     return False
@@ -272,7 +272,7 @@ cdef class RowWriter:
         return 0
 
     cdef bint locate(self, Written out, const int32_t* words, int64_t n_words) noexcept nogil:
-        """Find where in its line each word starts and stops; False if the line does not hold them, in this order."""
+        """Find where in the line each word starts and stops. Returns False if they are not there in this order."""
         cdef const uint8_t* word
         cdef int64_t k, n, end, at = 0
         cdef bint is_mark
@@ -296,12 +296,12 @@ cdef class RowWriter:
         return True
 
     cdef inline const uint8_t* unseen_word(self, int64_t id, int64_t* n) noexcept nogil:
-        """The word of an id from V on, and its size in bytes."""
+        """Return the word of an id from V on, and its size in bytes."""
         n[0] = self.unseen_offsets[id - self.n_terms + 1] - self.unseen_offsets[id - self.n_terms]
         return &self.unseen_utf8[0] + self.unseen_offsets[id - self.n_terms]
 
     cdef inline int64_t match(self, Written out, int64_t at, const uint8_t* word, int64_t n) noexcept nogil:
-        """Where a word that starts at `at` of the line ends; -1 if it does not start there."""
+        """Return where a word that starts at `at` of the line ends, or -1 if it does not start there."""
         cdef int64_t k = 0
         cdef uint32_t c, written, last = 0
         if at + n <= out.size and memcmp(&out.line[at], word, n) == 0:
@@ -332,14 +332,14 @@ cdef class RowWriter:
         cdef bint changed, is_glued, last_changed = False
         cdef uint32_t last, first
         cdef const uint8_t* following
-        cdef const uint8_t* spelled = &self.string_utf8[0]  # a word without a character may come before any new one
+        cdef const uint8_t* spelled = &self.string_utf8[0]  # an empty word may come before the first new one
         for k in range(w, stop):
             n_kept, changed = out.word_stops[k] - out.word_starts[k], new[k] != old[k]
             if changed and new[k] < self.n_terms:
                 string = self.case_of(&out.line[out.word_starts[k]], n_kept) * self.n_terms + new[k]
                 spelled = &self.string_utf8[self.string_offsets[string]]
                 size = self.string_offsets[string + 1] - self.string_offsets[string]
-            elif changed:  # a law may move an unseen word
+            elif changed:  # a user's function may move an unseen word
                 spelled = self.unseen_word(new[k], &size)
             if changed:
                 n_kept = opening(&out.line[out.word_starts[k]], n_kept)
@@ -368,7 +368,7 @@ cdef class RowWriter:
         return c < 128 and self.subwords.cuts[c]
 
     cdef Case case_of(self, const uint8_t* word, int64_t n) noexcept nogil:
-        """TITLE_CASE for a word whose first letter is a capital, UPPER_CASE for one of several capitals alone."""
+        """Return TITLE_CASE for a word whose first letter is a capital, UPPER_CASE for a word of several capitals."""
         cdef const uint8_t* end = word + n
         cdef uint32_t kind, seen = 0
         cdef int64_t n_cased = 0
@@ -387,7 +387,7 @@ cdef class RowWriter:
 
 
 cdef inline uint32_t character(const uint8_t* at) noexcept nogil:
-    """The character that starts at `at`, in valid UTF-8."""
+    """Return the character that starts at `at`, in valid UTF-8."""
     cdef int64_t n = length(at), k
     cdef uint32_t c = at[0] if n == 1 else at[0] & (0x7F >> n)
     for k in range(1, n):
@@ -396,12 +396,12 @@ cdef inline uint32_t character(const uint8_t* at) noexcept nogil:
 
 
 cdef inline int64_t length(const uint8_t* at) noexcept nogil:
-    """The bytes of the character that starts at `at`."""
+    """Return the bytes of the character that starts at `at`."""
     return 1 + (at[0] >= 0xC0) + (at[0] >= 0xE0) + (at[0] >= 0xF0)
 
 
 cdef inline int64_t mark_size(const uint8_t* at, int64_t n) noexcept nogil:
-    """The bytes of the quotation mark at the start of n bytes, 0 if there is none: NLTK has two words for three."""
+    """Return the bytes of the quotation mark at the start of n bytes, or 0: NLTK has two words for three marks."""
     if n > 0 and at[0] == c'"':
         return 1
     return 2 if n > 1 and at[0] == at[1] and (at[0] == c"'" or at[0] == c'`') else 0

@@ -2,8 +2,7 @@
 
 An *entry* is a run of chunks of one document, nearly always a single chunk, together with its place: whether it starts
 and whether it ends the document. The words of an entry depend on nothing else; una_fast/corpus/words.py gives the
-reasons. Each entry is tokenised once, on a line of its own. Where the entry has a neighbour in its document, the line
-has an "x" in place of the neighbour.
+reasons. Each entry is tokenised once, as a line. In this line an "x" replaces each neighbour of the entry.
 """
 
 import numpy as np
@@ -24,19 +23,19 @@ cdef enum:
 
 
 def find_entries(const int[::1] chunks, const int64[::1] indptr, const unsigned char[::1] closing):
-    """Cut documents into pieces, each of which is an entry; list the distinct entries by first appearance.
+    """Cut documents into entries; list the distinct entries by first appearance.
 
     chunks: int32 (T,), indptr: int64 (n + 1,): document i has the chunks ``chunks[indptr[i]:indptr[i + 1]]``, at least
-    one; closing: uint8 (C,), 1 for a chunk that may stand between a final period and the end.
+    one; closing: uint8 (C,), 1 for a chunk that may follow a final period.
 
-    Returns int64 (E, 3): entry i is ``chunks[entries[i, 0]:entries[i, 1]]`` in the place entries[i, 2], the bits FIRST
+    Returns int64 (E, 3): entry i is ``chunks[entries[i, 0]:entries[i, 1]]``, its place is entries[i, 2]: the bits FIRST
     and LAST.
     """
     cdef Py_ssize_t n = indptr.shape[0] - 1, row, i, tail, n_entries = 0
     capacity = min(indptr[n] - indptr[0], 4 * closing.shape[0]) + n
     entries_array = np.empty((capacity, 3), dtype=np.int64)  # only the part that is filled takes memory
     cdef int64[:, ::1] entries = entries_array
-    cdef unsigned char[::1] seen = np.zeros(closing.shape[0], dtype=np.uint8)  # bit p: it is an entry alone in place p
+    cdef unsigned char[::1] seen = np.zeros(closing.shape[0], dtype=np.uint8)  # bit p: the chunk is an entry in place p
     cdef unsigned char place
     with nogil:
         for row in range(n):
@@ -56,7 +55,7 @@ def find_entries(const int[::1] chunks, const int64[::1] indptr, const unsigned 
 
 cdef inline Py_ssize_t last_piece(const int[::1] chunks, int64 start, int64 stop,
                                   const unsigned char[::1] closing) noexcept nogil:
-    """Where the last entry of a document starts: it takes the closing chunks at the end with it.
+    """Return where the last entry of a document starts: it includes the closing chunks at the end.
 
     An entry of several chunks is rare, and always counts as a new one.
     """
@@ -75,8 +74,7 @@ cdef class WordWriter:
     cdef Py_ssize_t used
 
     def __cinit__(self, Py_ssize_t n_bytes):
-        # A word has at least one byte, and for one byte of text no rule writes more than two bytes of words, as from
-        # '"' to "``".
+        # A word has at least one byte, and no rule writes more than two bytes of words per byte of text ('"' to "``").
         self.utf8 = np.empty(2 * n_bytes, dtype=np.uint8)
         self.offsets = np.empty(2 * n_bytes + 1, dtype=np.int64)  # only the part that is filled takes memory
         self.offsets[0] = 0
@@ -92,7 +90,7 @@ cdef class WordWriter:
         return self.end_word()
 
     cdef int write_entry(self, Rewriter text, int place) except -1 nogil:
-        """Write the words into which str.split would cut the text of an entry, without the "x" of its neighbours."""
+        """Write the words of str.split for the text of an entry, without the "x" of its neighbours."""
         cdef Py_ssize_t i, start = 0, stop = text.length
         cdef bint inside = False
         if not place & FIRST:
@@ -114,11 +112,11 @@ cdef class WordWriter:
 
 
 cdef Py_ssize_t plain_word(const unsigned char[::1] utf8, Py_ssize_t start, Py_ssize_t stop, int place) noexcept nogil:
-    """Where the first word of a chunk ends, for the chunks that need no rule: the second word is the rest, if any.
+    """Return where the first word of a chunk ends, if the chunk needs no rule; the second word is the rest, if any.
 
-    Such a chunk has only ASCII letters and digits, or one mark after them that every rule which names it makes a word
-    of its own; a period is one at the end of the document alone. The contractions of letters, such as "gonna" and
-    "cannot", have 5 or 6 letters, the first of them c, g, l or w. -1 for other chunks.
+    Such a chunk has only ASCII letters and digits, and perhaps one mark after them that is always a separate word; a
+    period only at the end of the document. Contractions such as "gonna" and "cannot" need a rule: they have 5 or 6
+    letters, of which the first is c, g, l or w. Returns -1 for other chunks.
     """
     cdef Py_ssize_t i = start
     cdef unsigned char byte
@@ -139,10 +137,10 @@ cdef Py_ssize_t plain_word(const unsigned char[::1] utf8, Py_ssize_t start, Py_s
 
 def tokenize_entries(const unsigned char[::1] utf8, const int64[::1] offsets, const int[::1] chunks,
                      const int64[:, ::1] entries, bint treebank):
-    """The words of `entries`, int64 (E, 3), and `chunks`, int32 (T,), both as in `find_entries`.
+    """Tokenise `entries`, int64 (E, 3), of `chunks`, int32 (T,), both as in `find_entries`.
 
     Chunk i is ``utf8[offsets[i]:offsets[i + 1]]``; offsets: int64 (C + 1,). treebank: whether to apply the rules of
-    NLTK's tokenizer; otherwise entries are only cut at white space.
+    NLTK's tokenizer; if not, entries are only split at white space.
 
     Returns (utf8 of the words uint8, offsets int64 (W + 1,), indptr int64 (E + 1,)): entry i has the words indptr[i] to
     indptr[i + 1] - 1, and word j is ``utf8[offsets[j]:offsets[j + 1]]``.
@@ -150,7 +148,7 @@ def tokenize_entries(const unsigned char[::1] utf8, const int64[::1] offsets, co
     cdef Py_ssize_t n = entries.shape[0], e, word
     starts, stops = np.asarray(entries)[:, 0], np.asarray(entries)[:, 1]
     bounds, several = np.asarray(offsets), np.asarray(chunks)[starts]
-    sizes = bounds[several + 1] - bounds[several] + 1  # in bytes, with a space behind
+    sizes = bounds[several + 1] - bounds[several] + 1  # in bytes, with a space after each
     for e in np.flatnonzero(stops - starts > 1):
         several = np.asarray(chunks)[starts[e] : stops[e]]
         sizes[e] = (bounds[several + 1] - bounds[several] + 1).sum()
@@ -182,7 +180,7 @@ def tokenize_entries(const unsigned char[::1] utf8, const int64[::1] offsets, co
 
 cdef int put_entry(Rewriter text, const unsigned char[::1] utf8, const int64[::1] offsets, const int[::1] chunks,
                    int place) except -1 nogil:
-    """Make an entry the text of `text`, with an "x" in place of each neighbour that the entry has."""
+    """Write an entry to `text`, with an "x" for each neighbour of the entry."""
     cdef Py_ssize_t i
     if not place & FIRST:
         put(text, c'x')
@@ -232,7 +230,7 @@ cdef class EntryWords:
     def gather(self, const int[::1] chunks, const int64[::1] indptr, int64[::1] lengths, int[::1] out=None):
         """Fill `lengths`, int64 (n,), with the number of words of each of n documents, given as in `find_entries`.
 
-        And `out`, int32, with their words, one document after the other; not if it is None.
+        If `out`, int32, is not None, fill it with their words, one document after the other.
         """
         cdef Py_ssize_t row, i, tail, run = np.searchsorted(self.run_starts, indptr[0]), last = chunks.shape[0] - 1
         cdef Py_ssize_t filled = 0, before, end = 0 if out is None else out.shape[0]
@@ -247,7 +245,7 @@ cdef class EntryWords:
                     if code[0] >= 0:
                         if filled < end:
                             out[filled] = code[0]
-                        if filled + 1 < end:  # the next word, or what the next word is written over
+                        if filled + 1 < end:  # the next word, or anything: the next word overwrites it
                             out[filled + 1] = code[1]
                         filled += 1 + (code[1] >= 0)
                         continue

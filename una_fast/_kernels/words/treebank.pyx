@@ -1,9 +1,9 @@
 """NLTK's word tokenizer (Treebank rules), rule by rule, on code points and without the GIL.
 
-`apply_treebank` rewrites a text with the substitutions of nltk.tokenize.destructive, in their order; str.split then
-cuts the rewritten text into words. A comment at the top of a rule gives the regular expression and the replacement that
-it equals. NLTK compiles most rules with the `regex` package and the contractions with Python's `re`, whose classes of
-characters differ. All are those of the running Python's Unicode: a letter that it does not know is none.
+`apply_treebank` rewrites a text with the substitutions of nltk.tokenize.destructive, in their order. Then str.split
+splits the rewritten text into words. A comment at the top of each rule gives its regular expression and replacement.
+NLTK compiles most rules with the `regex` package and the contractions with Python's `re`, whose character classes
+differ. All classes are those of the running Python's Unicode version.
 """
 
 import re
@@ -22,8 +22,8 @@ cdef enum:
     CLOSERS = CLOSING_BRACKET | DOUBLE_QUOTE | APOSTROPHE  # [\]\)}>"\']
     ALL_CLOSERS = CLOSERS | CLOSING_QUOTE | SPACE          # [\]\)}>"'»”’ ]
 
-# A rule is asked at a character that every match has; what the expression wants before it is written already. It
-# writes the replacement and returns the place after the match; 0 if there is none.
+# A rule is called at a character that every match contains; the text before this character is already written. It
+# writes the replacement and returns the place after the match, or 0 if nothing matches.
 ctypedef Py_ssize_t (*Rule)(Rewriter text, Py_ssize_t i, int a) except -1 nogil
 
 cdef (const char*)[8] CLITICS = ["re", "ve", "ll", "m", "t", "s", "d", "n"]
@@ -51,7 +51,7 @@ FRAMED = re.compile("(NEGATIVE )?(CIRCLED|SQUARED) LATIN CAPITAL LETTER .|CIRCLE
 
 
 def is_word_beyond_letters(str c):
-    """Whether `regex` has in \\w a character that is no letter or decimal digit: marks, joiners, letters in frames."""
+    """Return whether \\w of `regex` has a character that is no letter or digit: marks, joiners, letters in frames."""
     return (unicodedata.category(c) in ("Mn", "Mc", "Me", "Nl", "Pc") or c in "\u200c\u200d"
             or FRAMED.fullmatch(unicodedata.name(c, "")) is not None)
 
@@ -75,14 +75,14 @@ cdef class Rewriter:
         self.kinds = KINDS
 
     cdef int reserve(self, Py_ssize_t capacity) except -1:
-        """Make room for texts of `capacity` code points. The text that was there is lost."""
+        """Make room for texts of `capacity` code points. The previous text is lost."""
         self.rows = np.empty((2, capacity), dtype=np.uint32)
         self.length = self.written = 0
         return 0
 
 
 cdef int substitute(Rewriter text, unsigned int kinds, Rule rule, int a=0) except -1 nogil:
-    """Apply a rule, from left to right, to each character of `kinds`, in a text that has one."""
+    """Apply a rule, from left to right, at each character of `kinds`."""
     cdef Py_ssize_t i = 0, stop
     if not text.has & kinds:
         return 0
@@ -97,7 +97,7 @@ cdef int substitute(Rewriter text, unsigned int kinds, Rule rule, int a=0) excep
 
 
 def treebank_words(str line):
-    """The words of `line`, list[str]. `line` may hold any characters."""
+    """Return the words of `line`, list[str]. `line` may contain any characters."""
     cdef Rewriter text = Rewriter()
     cdef Py_UCS4 c
     text.reserve(GROWTH * len(line) + EXTRA)
@@ -109,10 +109,10 @@ def treebank_words(str line):
 
 
 cdef int apply_treebank(Rewriter text) except -1 nogil:
-    """Rewrite `text` by all rules, in NLTK's order, but those whose characters the text lacks.
+    """Rewrite `text` by all rules, in NLTK's order, except rules whose characters the text lacks.
 
-    Rules that follow each other and only put spaces around characters are applied in one pass over the text. The rows
-    of `text` have room for GROWTH times its length + EXTRA.
+    Consecutive rules that only put spaces around characters are applied in one pass over the text. The rows of `text`
+    have room for GROWTH times its length + EXTRA.
     """
     cdef Py_ssize_t i
     text.has = 0
@@ -221,7 +221,7 @@ cdef Py_ssize_t opening_single_quote(Rewriter text, Py_ssize_t i, int _) except 
 
 
 cdef inline unsigned int fold(unsigned int c) noexcept nogil:
-    """The lower-case ASCII letter that `c` matches under (?i), both in `re` and in `regex`; else `c` itself."""
+    """Return the lower-case ASCII letter that `c` matches under (?i), in `re` and in `regex`, or `c` itself."""
     if c'A' <= c <= c'Z':
         return c + 32
     if c == 0x130 or c == 0x131:  # İ and ı
@@ -230,7 +230,7 @@ cdef inline unsigned int fold(unsigned int c) noexcept nogil:
 
 
 cdef Py_ssize_t after(Rewriter text, Py_ssize_t i, const char* letters) except -1 nogil:
-    """The place after `letters` if the text has them at `i`, in upper or lower case; else 0. letters: in lower case."""
+    """Return the place after `letters` if the text has them at `i`, in any case, or 0. letters: in lower case."""
     while letters[0]:
         if i >= text.length or fold(at(text, i)) != <unsigned char>letters[0]:
             return 0
@@ -310,7 +310,7 @@ cdef Py_ssize_t ending(Rewriter text, Py_ssize_t i, int first) except -1 nogil:
 
 
 cdef Py_ssize_t contraction(Rewriter text, Py_ssize_t i, int _) except -1 nogil:
-    # (?i)\b(head)(tail)\b -> " \1 \2 " for the first eight pairs; the last of them ends with (?=\s) in place of \b
+    # (?i)\b(head)(tail)\b -> " \1 \2 " for the first eight pairs; the last of them ends with (?=\s) instead of \b
     # One pass applies all eight rules: a match has word boundaries on both sides, so no two matches overlap, and the
     # spaces that a rule adds move no word boundary.
     cdef Py_ssize_t middle, stop
@@ -332,7 +332,7 @@ cdef Py_ssize_t contraction_of_it(Rewriter text, Py_ssize_t i, int k) except -1 
 
 
 cdef bint word_at(Rewriter text, Py_ssize_t i) except? -1 nogil:
-    """Whether the text has a character `i` that matches the \\w of Python's `re`."""
+    """Return whether the text has a character `i` that matches the \\w of Python's `re`."""
     return 0 <= i < text.length and (Py_UNICODE_ISALNUM(at(text, i)) or at(text, i) == c'_')
 
 
