@@ -189,8 +189,16 @@ def test_positives_are_the_augmentation_of_that_name(index, tiny_model, synonyms
     assert not torch.equal(positives["input_ids"], anchors["input_ids"])
 
 
-def test_synonyms_that_are_not_there_are_said_before_an_index_is_built(tmp_path, tiny_model):
-    values = options(tmp_path, tiny_model, positives="eda-synonym", synonyms=str(tmp_path / "none.tsv"))
-    with pytest.raises(InputError, match="none.tsv"):
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"positives": "eda-synonym", "synonyms": "none.tsv"}, "none.tsv"),
+        ({"augment": "near-misses", "polarity": "none.txt"}, "polarity: none.txt"),
+        ({"augment": "near-misses", "edits": "numbr:2"}, "did you mean number"),
+    ],
+)
+def test_bad_words_and_edits_are_said_before_an_index_is_built(tmp_path, tiny_model, given, message):
+    values = options(tmp_path, tiny_model, **given)
+    with pytest.raises(InputError, match=message):
         train_here(values)
     assert not (tmp_path / "index").exists()

@@ -100,8 +100,7 @@ class NearMisses(TextAugmentation):
         n_jobs: int | None = None,
     ):
         check_arguments(NearMisses.__init__, index, {})
-        self._weights = parse_edits(edits)
-        self._lists = read_word_lists(Path(polarity) if polarity else ENGLISH)
+        self._weights, self._lists = check_edits(edits, polarity)
         super().__init__(index, edits=edits, polarity=polarity, seed=seed, tokenizer=tokenizer, n_jobs=n_jobs)
         self._seed = seed_of("near-misses", seed)
         self.kept_words = KeptWords(punctuation=True)
@@ -231,6 +230,11 @@ class AllExcept(KeptWords):
     def among(self, words: Sequence[str]) -> np.ndarray:
         """See `KeptWords`."""
         return np.fromiter((word not in self.words for word in words), bool, len(words))
+
+
+def check_edits(edits: str, polarity: str | Path | None) -> tuple[dict[str, float], WordLists]:
+    """The weights and the word lists of the arguments of `NearMisses`. Raises InputError as it does."""
+    return parse_edits(edits), read_word_lists(Path(polarity or ENGLISH))
 
 
 def parse_edits(edits: str) -> dict[str, float]:
