@@ -44,9 +44,9 @@ class Build:
 def _build(values: dict[str, Any]) -> None:
     import una_fast  # these here, so that --help and errors of the command line do not wait for them
     from una_fast.index.index import KIND
-    from una_fast.storage import check_own, resolved
+    from una_fast.storage import check_array_folder, resolved
 
-    check_own(resolved(values["output"]), KIND, unused=True)
+    check_array_folder(resolved(values["output"]), KIND, unused=True)
     with connected(values["cluster"]) if values["cluster"] else nullcontext() as executor:
         index = una_fast.build_index(
             [Path(path) for path in values["corpus"]],

@@ -11,7 +11,7 @@ import una_fast
 from una_fast.errors import InputError
 from una_fast.index.index import KIND, VERSION
 from una_fast.storage import load_arrays, save_arrays
-from una_fast.storage.folder import MANIFEST, Manifest
+from una_fast.storage.array_folder import MANIFEST, Manifest
 
 TEXTS = ["\u00e9t\u00e9 in the cat's \U0001f600", "The cat sat.", "", "a dog ran far", "the cat ran"]
 

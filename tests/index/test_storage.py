@@ -13,7 +13,7 @@ import pytest
 
 from support.staged import disk_full
 from una_fast.errors import InputError
-from una_fast.storage import cached_arrays, folder, load_arrays, save_arrays
+from una_fast.storage import array_folder, cached_arrays, load_arrays, save_arrays
 
 ARRAYS = {
     "ids": np.arange(1000, dtype=np.int32),
@@ -156,7 +156,7 @@ def test_cached_arrays_are_made_once_and_made_again_where_they_cannot_be_used(tm
     (tmp_path / "cache" / "manifest.json").write_bytes(b"{")
     assert cached(version=3).tolist() == cached(version=3).tolist() == [0, 1, 2] and len(made) == 5
     cached(None)
-    monkeypatch.setattr(folder, "new_file", None)  # fails if anything is written
+    monkeypatch.setattr(array_folder, "new_file", None)  # fails if anything is written
     assert cached(version=3).tolist() == [0, 1, 2] and len(made) == 6
     (tmp_path / "file").touch()
     assert cached(tmp_path / "file").tolist() == [0, 1, 2] and not (tmp_path / "file").read_bytes()

@@ -90,8 +90,8 @@ class TestBadInput:
     def test_an_index_whose_save_was_killed_is_built_anew(self, values, monkeypatch):
         """The folder holds arrays and no manifest."""
         with monkeypatch.context() as patch, pytest.raises(Killed):
-            patch.setattr("una_fast.storage.folder.write_bytes", kill)
-            patch.setattr("una_fast.storage.folder._remove_unlisted", lambda *_: None)
+            patch.setattr("una_fast.storage.array_folder.write_bytes", kill)
+            patch.setattr("una_fast.storage.array_folder._remove_unlisted", lambda *_: None)
             train_here({**values, "max_steps": 1})
         assert [*Path(values["index"]).glob("*.npy")] and not Path(values["index"], "manifest.json").exists()
         assert train_here({**values, "max_steps": 1}).status == "finished"

@@ -46,7 +46,7 @@ from una_fast.errors import InputError, InputWarning, counted
 from una_fast.index.build import build_index
 from una_fast.index.index import KIND, Index, load_index
 from una_fast.parallel import RowThreads
-from una_fast.storage import check_own, is_saved
+from una_fast.storage import check_array_folder, is_saved
 from una_fast.storage.files import file_checksum
 from una_fast.tokens.ids import TokenIds
 
@@ -153,7 +153,7 @@ class Start:
         if is_saved(folder):
             check_sources(folder, self.index.sources[: len(sources)], source_digests(sources))
         else:
-            check_own(folder, KIND, unused=True)
+            check_array_folder(folder, KIND, unused=True)
             tell_user(f"indexing {', '.join(filter(None, [*run.corpus, run.paraphrases]))}")
             built = build_index(sources, run.word_tokenizer, run.lowercase, progress=True)
             self.training = self._rows_of(built)  # raises InputError before anything is written

@@ -25,7 +25,7 @@ from una_fast.errors import InputError, counted, integer, warn_user
 from una_fast.index.index import Index
 from una_fast.index.scores import inverse_document_frequency
 from una_fast.parallel import free_memory, map_threads
-from una_fast.storage.folder import Arrays
+from una_fast.storage.array_folder import Arrays
 
 WIDE = 10  # a window of more than one term in WIDE contains words of different importance
 

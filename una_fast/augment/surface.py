@@ -20,7 +20,7 @@ from una_fast.augment.rows import Rows
 from una_fast.corpus.word_tokenizers import NAMED, SCRIPTS
 from una_fast.errors import InputError
 from una_fast.index.index import Index
-from una_fast.storage.folder import Arrays
+from una_fast.storage.array_folder import Arrays
 from una_fast.tokens.ids import TokenIds
 
 QUOTES = ("``", "''")  # the words of the Treebank tokenizer for quotation marks

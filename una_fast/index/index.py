@@ -27,15 +27,15 @@ from una_fast.corpus.word_tokenizers import (
 from una_fast.errors import InputError, counted, first_line, suggests_keywords
 from una_fast.index.scores import term_frequency
 from una_fast.storage import cached_arrays, is_saved, load_arrays, resolved, save_arrays
+from una_fast.storage.array_folder import CACHE, MANIFEST, Arrays
 from una_fast.storage.files import checksum_of
-from una_fast.storage.folder import CACHE, MANIFEST, Arrays
 
 if TYPE_CHECKING:
     import scipy.sparse
 
 logger = logging.getLogger(__name__)
 KIND, VERSION = "index", 1
-SCORE_LAW = 2  # how scores are rounded: correctly, so equal on all processors
+SCORE_VERSION = 2  # how scores are rounded: correctly, so equal on all processors
 
 # The arrays of the folder, each one-dimensional.
 DTYPES: dict[str, type[np.generic]] = {
@@ -106,7 +106,7 @@ class Index:
         if self.word_probe is not None:
             names = sorted(name for name in DTYPES if name.startswith(("terms_", "words_")))
             tokenizer = checksum_of(self._arrays[name].data for name in names)
-        made_from = [[source["xxh3_128"] for source in self.sources], tokenizer, self.lowercase, SCORE_LAW]
+        made_from = [[source["xxh3_128"] for source in self.sources], tokenizer, self.lowercase, SCORE_VERSION]
         return xxhash.xxh3_128_hexdigest(repr(made_from).encode())
 
     @cached_property
@@ -264,7 +264,7 @@ def _reopen(folder: Path, word_tokenizer: Split | None, fingerprint: str) -> Ind
 def index_meta(sources: list[dict[str, Any]], word_tokenizer: str | Split, lowercase: bool) -> dict[str, Any]:
     """The metadata in the manifest of an index."""
     tokenizer = {"word_tokenizer": tokenizer_name(word_tokenizer), "word_probe": probe_words(word_tokenizer)}
-    return {"sources": sources, **tokenizer, "lowercase": lowercase, "score_law": SCORE_LAW}
+    return {"sources": sources, **tokenizer, "lowercase": lowercase, "score_law": SCORE_VERSION}
 
 
 def arrays_of(chunks: StringTable, terms: StringTable, sentences: RaggedArray, words: RaggedArray) -> Arrays:
@@ -310,7 +310,7 @@ def _checks(meta: dict[str, Any], arrays: Arrays) -> Iterator[tuple[str, bool]]:
         yield name, type(meta.get(name)) is kind
     yield "sources", all([type(source[name]) for name in SOURCE] == [*SOURCE.values()] for source in meta["sources"])
     yield "word_probe", meta.get("word_probe") is None or len(meta["word_probe"]) == len(PROBES)
-    yield "score_law", meta["score_law"] == SCORE_LAW
+    yield "score_law", meta["score_law"] == SCORE_VERSION
     yield "list of arrays", arrays.keys() == DTYPES.keys()
     for name, dtype in DTYPES.items():
         yield name, arrays[name].dtype == dtype and arrays[name].ndim == 1

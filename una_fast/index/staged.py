@@ -34,9 +34,9 @@ from una_fast.index.stages import (
     write_pack,
 )
 from una_fast.parallel import n_cores
-from una_fast.storage import check_own, resolved
+from una_fast.storage import check_array_folder, resolved
+from una_fast.storage.array_folder import Manifest, publish
 from una_fast.storage.files import checksum_of, locked, remove_partial, unwritable
-from una_fast.storage.folder import Manifest, publish
 
 LAYOUT = 7  # of the files of a scan: those of another version are not used
 
@@ -57,7 +57,7 @@ def build_in_stages(
     `una_fast.build_index` documents the arguments and errors.
     """
     target, sources = resolved(folder), open_sources(corpus, reading)
-    check_own(target, KIND)
+    check_array_folder(target, KIND)
     summaries: list[dict[str, Any]] = []
     meta = index_meta(summaries, tokenizer, lowercase)
     settings = repr([LAYOUT, meta])  # before there are summaries

@@ -10,7 +10,7 @@ import numpy as np
 from una_fast._kernels.ids.written import UNKNOWN
 from una_fast.arrays import ID, POINTER, RaggedArray, StringTable, check_id_range, row_bounds
 from una_fast.parallel import map_threads
-from una_fast.storage.folder import Arrays
+from una_fast.storage.array_folder import Arrays
 from una_fast.tokens.pipelines import NotByWordError
 from una_fast.tokens.subwords import SubwordEncoder
 

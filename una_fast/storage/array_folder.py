@@ -125,7 +125,7 @@ def publish(folder: Path, kind: str, write: Callable[[], Manifest]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with locked(folder):
-            check_own(folder, kind)
+            check_array_folder(folder, kind)
             try:
                 write_bytes(folder / MANIFEST, write().encode())
             finally:
@@ -232,7 +232,7 @@ def cached_arrays(
     return arrays
 
 
-def check_own(folder: Path, kind: str, unused: bool = False) -> None:
+def check_array_folder(folder: Path, kind: str, unused: bool = False) -> None:
     """Raise InputError for a folder that holds something else than `save_arrays` put there as this `kind`, or began to.
 
     unused: refuse what was saved there too.
