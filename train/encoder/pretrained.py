@@ -117,7 +117,9 @@ def load_pretrained(name: str, config: Any = None, trust: bool = False, kind: An
             warn_user(
                 f"model {name}: removed {named}, which torch.compile or DDP put there, from the names of its weights"
             )
-            weights = {WRAPPED.sub("", key): value for key, value in _checkpoint(name).items()}
+            folder = Path(cast(str, cached_file(name, "config.json"))).parent
+            files = [*folder.glob("model*.safetensors")] or folder.glob("pytorch_model*.bin")
+            weights = {WRAPPED.sub("", key): value for file in files for key, value in load_state_dict(file).items()}
             network, info = from_pretrained("weights", type(network), name, state_dict=weights, **options)
     prefix = f"{network.base_model.base_model_prefix}."
     parts = {key.partition(".")[0] for key in network.base_model.state_dict()} - {"pooler"}
@@ -133,14 +135,6 @@ def load_pretrained(name: str, config: Any = None, trust: bool = False, kind: An
     if not loaded.has_pooler and "add_pooling_layer" in signature(type(network)).parameters:
         network.pooler = None  # a random one would look like the checkpoint's in best/
     return loaded
-
-
-def _checkpoint(name: str) -> dict[str, Any]:
-    """All weights in the files of a model, which have been fetched."""
-    folder, weights = Path(cast(str, cached_file(name, "config.json"))).parent, {}
-    for file in [*folder.glob("model*.safetensors")] or folder.glob("pytorch_model*.bin"):
-        weights.update(load_state_dict(str(file)))
-    return weights
 
 
 def load_config(name: str, dropout: float | None, trust: bool = False) -> Any:

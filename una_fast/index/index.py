@@ -6,6 +6,7 @@ import logging
 import operator
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -24,7 +25,7 @@ from una_fast.corpus.word_tokenizers import (
     resolve_tokenizer,
     tokenizer_name,
 )
-from una_fast.errors import InputError, counted, first_line, suggests_keywords
+from una_fast.errors import InputError, counted, suggests_keywords
 from una_fast.index.scores import term_frequency
 from una_fast.storage import cached_arrays, is_saved, load_arrays, resolved, save_arrays
 from una_fast.storage.array_folder import CACHE, MANIFEST, Arrays
@@ -155,11 +156,8 @@ class Index:
     def cached(self, name: str, version: int, make: Callable[[], Arrays], fits: Callable[[Arrays], bool]) -> Arrays:
         """The arrays that `make` makes of this index: made once, and kept in its folder while that can be written.
 
-        Args:
-            name: Of the folder in the index's folder, with all that the arrays depend on besides the index.
-            version: Of their layout.
-            make: Makes them.
-            fits: Whether kept ones have the right types and lengths. It may raise anything if they have not.
+        name: of a folder in the index's folder, with all that the arrays depend on besides the index; version: of their
+        layout; fits: whether kept ones have the right types and lengths, or any exception.
         """
         folder = self.path / name if self.path and is_saved(self.path) else None
         return cached_arrays(folder, version, f"{name} of {self.fingerprint}", make, fits)
@@ -296,10 +294,9 @@ def _check_content(folder: Path, meta: dict[str, Any], arrays: Arrays) -> None:
 
     After that no kernel reads outside of an array, whoever wrote it. Raises InputError with what is wrong.
     """
-    try:
-        wrong = next((name for name, is_right in _checks(meta, arrays) if not is_right), None)
-    except Exception as error:  # of any type, for values of another type
-        wrong = f"content ({first_line(error)})"
+    wrong = "types"
+    with suppress(Exception):  # of any type, for values of another type
+        wrong = next((name for name, is_right in _checks(meta, arrays) if not is_right), "")
     if wrong:
         raise InputError(f"{folder}: damaged, or not written by this una_fast: wrong {wrong}; build it again")
 
