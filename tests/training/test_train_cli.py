@@ -42,7 +42,9 @@ class TestBadInput:
         model.embeddings.word_embeddings.weight.data[7, 3] = float("nan")
         model.save_pretrained(tmp_path / "broken")
         for name, change in (
-            ("endless", {"model_max_length": "x"}), ("padless", {"tokenizer_class": "Nope", "pad_token": None})
+            ("endless", {"model_max_length": "x"}), ("negative", {"model_max_length": -1}),
+            ("half", {"model_max_length": 64.5}), ("maskless", {"model_input_names": ["input_ids"]}),
+            ("padless", {"tokenizer_class": "Nope", "pad_token": None}),
         ):  # fmt: skip
             file = shutil.copytree(tiny_model, tmp_path / name) / "tokenizer_config.json"
             file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
@@ -57,8 +59,9 @@ class TestBadInput:
             ("empty", "no configuration in this folder"),
             ("broken", "some of its weights are NaN or infinite"),
             ("grown", "has 4,002 entries, and the model embeddings of 4,000 tokens"),
-            ("endless", "its tokenizer has no padding token, or a model_max_length that is no number"),
-            ("padless", "its tokenizer has no padding token, or a model_max_length that is no number"),
+            ("endless", "its tokenizer has no padding token or attention mask, or a model_max_length of "),
+            *((kind, "or a model_max_length of ") for kind in ("negative", "half", "maskless")),
+            ("padless", "its tokenizer has no padding token or attention mask, or a model_max_length of "),
         ],
     )
     def test_a_model_that_cannot_be_used(self, capsys, values, models, model, said):

@@ -179,9 +179,15 @@ def load_tokenizer(name: str, trust: bool = False, config: Any = None) -> Any:
     if folder.is_dir() and not any((folder / file).is_file() for file in files):
         raise InputError(f"model {name}: the folder has no tokenizer: copy tokenizer.json of the model into it")
     tokenizer = from_pretrained("tokenizer", AutoTokenizer, name, trust, **({"config": config} if config else {}))
-    if tokenizer.pad_token_id is None or not isinstance(tokenizer.model_max_length, (int, float)):
+    limit = tokenizer.model_max_length
+    is_number = isinstance(limit, (int, float)) and limit >= LEAST and limit % 1 == 0  # 1e30 is the default
+    if (
+        not is_number
+        or tokenizer.pad_token_id is None
+        or not {"input_ids", "attention_mask"} <= {*tokenizer.model_input_names}
+    ):
         raise InputError(
-            f"model {name}: its tokenizer has no padding token, or a model_max_length that is no number: "
+            f"model {name}: its tokenizer has no padding token or attention mask, or a model_max_length of {limit!r}: "
             "fix its tokenizer_config.json"
         )
     return tokenizer
