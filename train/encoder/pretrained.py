@@ -227,7 +227,7 @@ class Modules:
 
     def longest(self, tokenizer: Any, config: Any) -> int:
         """Most tokens of a text: of its folder, or else of its tokenizer, and as many as it has positions for."""
-        return min(self.max_length or tokenizer.model_max_length, positions_of(config) or LONGEST, LONGEST)
+        return int(min(self.max_length or tokenizer.model_max_length, positions_of(config) or LONGEST, LONGEST))
 
     def write(self, folder: Path, config: Any, tokenizer: Any) -> None:
         """Write the files by which SentenceTransformer(folder) makes the same embeddings; config: the encoder's."""
