@@ -1,11 +1,11 @@
-"""Does it help on one's own text? ``una-fast compare --model M --corpus FILE --output FOLDER``.
+"""Does it help on your own text? ``una-fast compare --model M --corpus FILE --output FOLDER``.
 
-Trains the model under each of CONDITIONS on the same sentences in the same order, once a seed, scores every encoder,
-and pairs the differences to "none" by seed. A command that was stopped goes on when it is given again.
+Trains the model under each of CONDITIONS on the same sentences in the same order, once per seed, scores every encoder,
+and pairs the differences to "none" by seed. The same command continues a stopped one.
 
 OUTPUT/compare.json   scores by condition and seed, and the differences with their intervals
-OUTPUT/compare.html   the same with pictures, and the answer
-OUTPUT/CONDITION/     the runs of a condition, a folder each seed, as `train.ddp --seeds` leaves them
+OUTPUT/compare.html   the same with charts, and the answer
+OUTPUT/CONDITION/     the runs of a condition, a folder per seed, as `train.ddp --seeds` writes them
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ CONDITIONS: dict[str, dict[str, Any]] = {  # options of train.ddp
     "defaults": {"augment": "una"},
     "near-misses": {"augment": "una", **NEAR_MISS_SETTINGS},
 }
-OF_YOURS = ("surface", "beta", "radius", "keep_words", "loss")  # where one is given, it makes a fifth condition
+OF_YOURS = ("surface", "beta", "radius", "keep_words", "loss")  # one that is given makes a fifth condition
 TUNED = (
     "Tuned by this project, with MiniLM: loss, alpha and beta of defaults on the STS tasks, near-misses on a part of "
-    "SugarCrepe++; scores on these flatter them. none and paper were not tuned: a better --temperature and "
-    "--learning-rate for none may take a gain away."
+    "SugarCrepe++; scores on these are too high. none and paper were not tuned: a better --temperature and "
+    "--learning-rate for none may remove a gain."
 )
 UNSCORED = (
-    "This does not say whether the encoder is better, because the probe's near-misses are made like the negatives: "
+    "This does not show whether the encoder is better, because the probe's near-misses are made like the negatives: "
     "give scored pairs (--dev FILE) or test data (--data FOLDER)."
 )
 PROBE = "probe_distance"
@@ -56,21 +56,13 @@ N_PROBED = 1000  # sentences of the corpus
 class Comparing:
     """What is compared."""
 
-    corpus: str = option("file of your text, one sentence a line or row", "", metavar="FILE")
-    output: str = option(
-        "folder of the runs and of the page; the same command goes on with it", "", required=True, metavar="FOLDER"
-    )
-    pairs: str = option(
-        "lines of sentence<TAB>paraphrase, which are the anchors and positives in place of --corpus", "", metavar="FILE"
-    )
-    data: str = option(
-        "folder with senteval/ and near_miss/, to score STS and near-misses; default: UNA_FAST_DATA, if it is set",
-        "",
-        metavar="FOLDER",
-    )
+    corpus: str = option("file of your text, one sentence per line or row", "", metavar="FILE")
+    output: str = option("folder of the runs and the page, to continue or new", "", required=True, metavar="FOLDER")
+    pairs: str = option("lines of sentence<TAB>paraphrase instead of --corpus", "", metavar="FILE")
+    data: str = option("folder with senteval/ and near_miss/ to score on; default UNA_FAST_DATA", "", metavar="FOLDER")
 
 
-DEFAULTS = {"seeds": (42, 0, 1), "max_steps": 320, "precision": "fp32"}  # where they are not those of train.ddp
+DEFAULTS = {"seeds": (42, 0, 1), "max_steps": 320, "precision": "fp32"}  # where they differ from train.ddp
 SHARED = ("dev", "temperature", "batch_size", "learning_rate", "device", "resume", *DEFAULTS)
 TAKEN = {*SHARED, *OF_YOURS, *options_of(Run, FILES, WORDS, ENCODER)}
 OPTIONS = options_of(Comparing) | {
@@ -79,7 +71,7 @@ OPTIONS = options_of(Comparing) | {
 
 
 def conditions(asked: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The options of train.ddp of each condition, by its name."""
+    """The options of train.ddp for each condition, by its name."""
     given = {name: asked[name] for name in OF_YOURS if asked[name] != OPTIONS[name].default}
     return CONDITIONS | ({YOURS: {"augment": "una", **given}} if given else {})
 
@@ -88,7 +80,7 @@ def _run(asked: dict[str, Any]) -> int:
     if bool(asked["corpus"]) == bool(asked["pairs"]):
         raise InputError("give --corpus FILE, or --pairs FILE of sentences and paraphrases")
     asked["data"] = asked["data"] or os.environ.get("UNA_FAST_DATA", "")
-    import_extra("train.report.page")  # a package that it needs is missed now, not after the training
+    import_extra("train.report.page")  # so that a missing package is noticed before the training
     # imported late: --help and errors of the command line should not wait for torch
     from train.launch.seeds import train_seeds
     from train.launch.start import Start
@@ -108,9 +100,9 @@ def _run(asked: dict[str, Any]) -> int:
 
 
 def _write_sides(pairs: Path, output: Path) -> dict[str, str]:
-    """Write pairs as a file of anchors and one of positives; their paths, by the option of `train.ddp`."""
+    """Write pairs as a file of anchors and one of positives; return their paths, by option of `train.ddp`."""
     if not (rows := read_rows(pairs, (0, 1))):
-        raise InputError(f"{pairs}: holds no pairs; write one sentence<TAB>paraphrase a line")
+        raise InputError(f"{pairs}: contains no pairs: write one sentence<TAB>paraphrase per line")
     paths = {name: output / f"{name}.txt" for name in ("corpus", "paraphrases")}
     for path, side in zip(paths.values(), zip(*rows, strict=True), strict=True):
         write_file(path, "".join(f"{text}\n" for text in side))
@@ -118,7 +110,7 @@ def _write_sides(pairs: Path, output: Path) -> dict[str, str]:
 
 
 def _run_of(asked: Mapping[str, Any], folder: Path, added: Mapping[str, Any]) -> Run:
-    """The run of all seeds of a condition in `folder`; what is done there stays."""
+    """The run of all seeds of a condition in `folder`, which continues what is there."""
     values = {name: value for name, value in asked.items() if name in RUN and name not in OF_YOURS} | dict(added)
     values |= {"output": str(folder), "index": str(folder.parent / INDEX), "schedule": "linear"}
     return make_run({**values, "evaluate": asked["data"], "tasks": "sts,near-miss", "resume": is_own(folder, RUNS)})
@@ -152,24 +144,24 @@ def _conclude(asked: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
     write_file(output / "compare.html", make_page(groups, groups[0], lines))
     head, rows = score_table(groups, groups[0])
     table = aligned([*zip(head, *(row.cells for row in rows if row.kind != "run"), strict=True)], left=(0,))
-    end = f"{output / 'compare.html'} has pictures, {output / 'compare.json'} all figures"
+    end = f"{output / 'compare.html'} has charts, {output / 'compare.json'} all figures"
     sys.stdout.write("\n".join([*table, "", *lines, end, ""]))
 
 
 def _probed(run: RunRecord, index: una_fast.Index, asked: Mapping[str, Any]) -> RunRecord:
-    """A run with one more score, the probe's distance of its best/ on the corpus, if that encoder has one."""
+    """Add the probe's distance of best/ on the corpus to the scores of a run, if it is defined."""
     from train.evaluation.model import load_model
 
     model = load_model(str(run.folder / BEST), AUTO, device=asked["device"], trust=asked["trust_remote_code"])
     try:
         return replace(run, scores=run.scores | {PROBE: una_fast.probe(model.embed, index, N_PROBED).distance})
-    except InputError as error:  # all texts have one vector: the training has failed
+    except InputError as error:  # all texts have the same vector: the training has failed
         warnings.warn(f"{run.folder}: {error}", InputWarning, stacklevel=2)
         return run
 
 
 def answer(name: str, pairs: Mapping[str, Comparison]) -> str:
-    """The comparison of a condition with the reference in one sentence."""
+    """Compare a condition with the reference in one sentence."""
     found = [(begin, score) for begin in TITLES for score in pairs if score.startswith(begin)]
     if not found:
         return f"{name}: no score can be compared."
@@ -177,15 +169,15 @@ def answer(name: str, pairs: Mapping[str, Comparison]) -> str:
     pair = pairs[score]
     change = f"{TITLES[begin]} changes by {100 * pair.difference:+.2f} points"
     if pair.n < 2:
-        return f"{name}: {change} with one seed, which tells nothing: give --seeds 42,0,1"
-    interval = f"95 % interval {100 * pair.low:+.2f} to {100 * pair.high:+.2f}, {pair.n} seeds"
-    verdict = ": they help" if pair.low > 0 else ": they harm" if pair.high < 0 else ": no difference can be told"
+        return f"{name}: {change} with one seed, which shows nothing: give --seeds 42,0,1"
+    interval = f"95% interval {100 * pair.low:+.2f} to {100 * pair.high:+.2f}, {pair.n} seeds"
+    verdict = ": they help" if pair.low > 0 else ": they harm" if pair.high < 0 else ": no significant difference"
     return f"{name}: with hard negatives {change} ({interval}){'' if score == PROBE else verdict}."
 
 
 ABOUT = "Train with and without hard negatives on your text, and say whether they help."
 FLAGS = ", ".join(OPTIONS[name].flag for name in OF_YOURS)
-EPILOG = f"{FLAGS}: given, they are added as a condition of their own, {YOURS}. {TUNED}"
+EPILOG = f"{FLAGS}: if given, they make one more condition, {YOURS}. {TUNED}"
 main = Command("python -m train.compare", ABOUT, OPTIONS, _run, "train", EPILOG, "will-it-help")
 
 if __name__ == "__main__":

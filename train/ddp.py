@@ -2,8 +2,8 @@
 
 The command starts its ranks itself. On several machines, let torchrun start them:
 ``torchrun --nnodes 2 --nproc-per-node 8 --rdzv-backend c10d --rdzv-endpoint HOST -m train.ddp --corpus FILE ...``
-Each machine may have an --index of its own; rank 0 alone writes --output. Under torchrun rank 0 carries out --evaluate,
-and --seeds is refused, because each of its runs starts its own ranks.
+Each machine may have its own --index; only rank 0 writes --output and scores. torchrun with --seeds is refused, because
+each run of --seeds starts its own ranks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from train.signals import handled, leave_at_once
 
 
 def main(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") -> int:
-    """The command line; returns the exit code. prog: the command's name in --help."""
+    """Run the command line and return the exit code. prog: the command's name in --help."""
     with handled(leave_at_once):  # from the start, because the imports below take seconds
         return run_command(lambda: _run(argv, prog), "train")
 
@@ -38,7 +38,7 @@ def _run(argv: Sequence[str] | None, prog: str) -> int:
 
 
 def _with_demo(values: dict[str, Any]) -> dict[str, Any]:
-    """With --demo: the demo's option values, overridden by the given ones. Without it: the given ones."""
+    """With --demo, add the demo's option values, which the given ones override."""
     if not values.get("demo"):
         return values
     from train.demo import demo_settings, free_folder
@@ -47,7 +47,7 @@ def _with_demo(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_saved(values: dict[str, Any]) -> dict[str, Any]:
-    """With --resume: the option values of the run in --output, overridden by the given ones. Else the given ones."""
+    """With --resume, add the option values of the run in --output, which the given ones override."""
     if not (values.get("resume") and values.get("output")):
         return values
     from train.record.checkpoint import saved_options

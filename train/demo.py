@@ -1,4 +1,4 @@
-"""`--demo`: a whole training offline, on text that Python itself ships, with the packaged MiniLM encoder.
+"""`--demo`: a complete training offline, on text that comes with Python, with the packaged MiniLM encoder.
 
 The sentences come from the language reference behind Python's own ``help()``; the graded pairs in ``demo_pairs.tsv``
 were written for this project. Both are small: the scores show that training works, not how good the method is.
@@ -30,13 +30,13 @@ def free_folder() -> Path:
 
 
 def demo_settings(output: Path) -> dict[str, Any]:
-    """The settings of the demo run, by name of option; its corpus is written later, by `prepare_demo`."""
+    """The settings of the demo run, by field name; `prepare_demo` writes its corpus later."""
     return {
         "corpus": (str(output / CORPUS),),
         "model": str(packaged_encoder()),
         "output": str(output),
         "nproc": 2,
-        "device": "cpu",  # so that the run is the same on machines with and without GPUs
+        "device": "cpu",  # for the same run on machines with and without GPUs
         "batch_size": 32,
         "epochs": 2,
         "max_steps": 16,
@@ -62,7 +62,7 @@ def packaged_encoder() -> Path:
 
 
 def prepare_demo(run: Run) -> None:
-    """Write the corpus of a run of the demo, unless it is there, or the user brings one."""
+    """Write the corpus of a demo run, unless it exists or the user gives another one."""
     corpus, output = Path(run.corpus[0]), Path(run.output)
     if run.demo and corpus.parent in (output, output.parent) and corpus.name == CORPUS and not corpus.exists():
         write_corpus(corpus.parent)  # which the runs of several seeds share

@@ -23,7 +23,7 @@ WIKI = "wiki1m_for_simcse.txt"
 WIKI_LINES = 1_000_000
 NEAR_MISS_ADDRESS = "https://raw.githubusercontent.com/Sri-Harsha/scpp/c083bbf039a5ca215acaf25e7ee736d2ea6f3864/data"
 SUBSETS = ("replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att")  # of SugarCrepe++, tasks by name
-FILES = {  # of each part: what FOLDER gets, and the file of REPOSITORY or below NEAR_MISS_ADDRESS that it is made of
+FILES = {  # by part: paths in FOLDER, and their source in REPOSITORY or below NEAR_MISS_ADDRESS
     "wiki": {f"corpora/{WIKI}": WIKI},
     "senteval": {"senteval/downstream": "senteval.tar"},
     "near-miss": {f"{NEAR_MISSES}/{name}.json": f"{name}.json" for name in SUBSETS},
@@ -35,12 +35,12 @@ TIMEOUT = 60  # seconds without an answer
 class Download:
     """What is fetched, and where to."""
 
-    to: str = option("folder to lay the data out in", "", required=True, metavar="FOLDER")
+    to: str = option("folder for the data", "", required=True, metavar="FOLDER")
     only: str | None = option("fetch one of the three; default: all", None, choices=tuple(FILES))
 
 
 def _run(values: dict[str, Any]) -> int:
-    """Fetch and check; the exit code: 2 if something is missing or not as expected."""
+    """Fetch and check; return the exit code, 2 if something is missing or differs from what was expected."""
     folder, parts = Path(values["to"]), [values["only"]] if values["only"] else list(FILES)
     for part in parts:
         fetch(part, folder)
@@ -53,7 +53,7 @@ def _run(values: dict[str, Any]) -> int:
 
 
 def fetch(part: str, folder: Path) -> None:
-    """Fetch a part of FILES into `folder`, each file whole or not at all; what is there stays.
+    """Fetch a part of FILES into `folder`, each file whole or not at all; existing files stay.
 
     Raises:
         InputError: it cannot be fetched or unpacked, or cannot be written.
@@ -68,7 +68,7 @@ def fetch(part: str, folder: Path) -> None:
         except ModuleNotFoundError:
             raise  # huggingface_hub is not installed: the command names its extra
         except Exception as error:  # the hub, the network and the disk raise exceptions of different types
-            raise InputError(f"{source}: cannot be fetched into {target} ({first_line(error)}): call again") from error
+            raise InputError(f"{source}: cannot be fetched into {target} ({first_line(error)}): try again") from error
 
 
 def _file(part: str, name: str, folder: Path) -> Path:
@@ -83,18 +83,18 @@ def _file(part: str, name: str, folder: Path) -> Path:
 
 
 def unpack(archive: Path) -> Path:
-    """Unpack SentEval's archive beside it; returns the folder that holds STS. TarError if it is another archive."""
+    """Unpack SentEval's archive next to it; return the folder that contains STS. Raises TarError for others."""
     unpacked = archive.with_name("unpacked")
     with tarfile.open(archive) as tar:
-        tar.extractall(unpacked, filter="data")  # nothing outside the folder; Python 3.10.12, 3.11.4 and later know it
+        tar.extractall(unpacked, filter="data")  # nothing outside the folder; since Python 3.10.12 and 3.11.4
     folder = next((path.parent for path in sorted(unpacked.rglob("STS")) if path.is_dir()), None)
     if folder is None:
-        raise tarfile.TarError("it holds no STS folder, so it is not SentEval's archive")
+        raise tarfile.TarError("it contains no STS folder, so it is not SentEval's archive")
     return folder
 
 
 def check(part: str, folder: Path) -> list[str]:
-    """A sentence for each problem of a part in `folder`: a missing task, or a size that is not as published."""
+    """A sentence per problem of a part in `folder`: a missing task, or another size than published."""
     if part == "wiki":
         with (folder / "corpora" / WIKI).open("rb") as file:
             n_lines = sum(1 for _ in file)

@@ -17,15 +17,11 @@ from una_fast.errors import InputError
 class Evaluation:
     """What is scored, and where."""
 
-    model: str = option(
-        "encoder to score: its name on the Hugging Face hub, or its folder", "", required=True, metavar="NAME"
-    )
-    data: str | None = option("folder that holds senteval/ or is one; default UNA_FAST_DATA", None, metavar="FOLDER")
-    tasks: str = option("what is scored", "sts", help=CHOICES, metavar="NAME,NAME")
+    model: str = option("encoder to score: hub name or folder", "", required=True, metavar="NAME")
+    data: str | None = option("folder that contains or is senteval/; default UNA_FAST_DATA", None, metavar="FOLDER")
+    tasks: str = option("tasks to score", "sts", help=CHOICES, metavar="NAME,NAME")
     device: str = option("auto, cpu, cuda or cuda:N", "auto")
-    trust_remote_code: bool = option(
-        "run Python code that the model brings along; without it, such a model is refused", False
-    )
+    trust_remote_code: bool = option("run Python code that comes with the model", False)
     json: str | None = option("file for all scores and the protocol", None, metavar="FILE")
 
 
@@ -35,11 +31,11 @@ OPTIONS = options_of(Evaluation) | options_of(EvaluationProtocol)
 def _run(values: dict[str, Any]) -> int:
     protocol = EvaluationProtocol(**{name: values[name] for name in options_of(EvaluationProtocol)})
     if protocol.held_out and protocol.split == "dev":
-        raise InputError("--held-out leaves out the images that --mode dev scores: leave one of the two out")
+        raise InputError("--held-out leaves out the images that --mode dev scores: give only one of the two")
     names, downstream = task_names(values["tasks"], protocol.mode), downstream_folder(values["data"])
     model, file = model_folder(values["model"]), values["json"] and Path(values["json"])
     if file and file.exists() and not is_of(file, model):
-        raise InputError(f"--json {file}: holds no scores of {model}: choose another name")
+        raise InputError(f"--json {file}: contains no scores of {model}: choose another name")
     # imported late: --help and errors of the command line should not wait for torch
     import torch
 
@@ -55,7 +51,7 @@ def _run(values: dict[str, Any]) -> int:
 
 
 def is_of(file: Path, model: str) -> bool:
-    """Whether a file holds scores of a model: by its name or folder, or as a run's file beside best/, moved or not."""
+    """Whether a file has the scores of a model: by name or folder, or as the file next to best/ of a run."""
     kept, folder = read_object(file).get("model"), Path(model).resolve()
     if not isinstance(kept, str):
         return False
@@ -63,7 +59,7 @@ def is_of(file: Path, model: str) -> bool:
 
 
 def model_folder(name: str) -> str:
-    """`name`, or its best/ if it is the folder of a training run; a note on stderr then says so."""
+    """`name`, or its best/ if it is the folder of a training run, with a note on stderr."""
     folder = Path(name)
     if (folder / "best" / "config.json").is_file() and not (folder / "config.json").exists():
         print(f"note: {name} is the folder of a training run: its best/ is evaluated", file=sys.stderr)

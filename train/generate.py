@@ -40,28 +40,14 @@ class Job:
     )
     corpus: tuple[str, ...] = option("files of sentences, as training reads them", (), required=True, metavar="FILE")
     column: str = option("column of the sentences in a table", "text", metavar="NAME")
-    output: str = option(
-        "file to write, a .txt: line i is made from sentence i; the same command continues a stopped one",
-        "",
-        required=True,
-        metavar="FILE",
-    )
+    output: str = option("file to write, a .txt with a line per sentence", "", required=True, metavar="FILE")
     model: tuple[str, ...] = option(
-        "pegasus or t5 for paraphrases, opus-mt-fr for back-translations, which are the paper's models; or "
-        "seq2seq models by name on the Hugging Face hub or by folder: for back-translations two, there and "
-        "back",
-        (),
-        metavar="NAME_OR_FOLDER",
-    )
-    prefix: str | None = option(
-        "text before each sentence, as T5 models need it; default: the preset's, else none", None
-    )
+        "pegasus, t5 or opus-mt-fr, the paper's models; or a seq2seq model by hub name or folder, for "
+        "back-translations two, there and back", (), metavar="NAME_OR_FOLDER",
+    )  # fmt: skip
+    prefix: str | None = option("text before each sentence, as T5 needs it; default: the preset's, else none", None)
     beams: int | None = option("beams of the search; default: the preset's, else 4", None, least=1, most=100)
-    max_length: int | None = option(
-        "tokens of a sentence and of its text; longer ones are truncated; default: the preset's, else 128",
-        None,
-        least=3,
-    )
+    max_length: int | None = option("tokens of a sentence and its text; default: the preset's or 128", None, least=3)
     precision: Literal["fp32", "bf16"] = option("number format of the weights", "fp32")
     device: str = option("auto, cpu, cuda or cuda:N", "auto")
     batch_size: int | None = option("sentences per batch; default 32, on a GPU 256", None, least=1)

@@ -139,8 +139,8 @@ def test_bad_options_are_refused(data, tiny_model, tmp_path, capsys):
         (("--max-length", "2"), "at least 3"),
         (("--device", "gpu"), "choose auto, cpu, cuda or cuda:N"),
         (("--json", tmp_path), "choose another name"),
-        (("--json", kept), "scores.json: holds no scores of"),
-        (("--json", summary), "run.json: holds no scores of"),
+        (("--json", kept), "scores.json: contains no scores of"),
+        (("--json", summary), "run.json: contains no scores of"),
     ):
         usual = {"--model": tiny_model, "--data": data, "--tasks": "STSBenchmark"} | {arguments[0]: arguments[1]}
         code, _, err = run(capsys, *(word for pair in usual.items() for word in pair))

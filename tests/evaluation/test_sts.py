@@ -82,7 +82,7 @@ def test_a_year_joins_its_subsets_and_skips_pairs_without_a_score(tmp_path: Path
 
 
 def test_the_data_folder_may_be_named_at_three_depths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InputError, match="holds no senteval/downstream"):
+    with pytest.raises(InputError, match="contains no senteval/downstream"):
         downstream_folder(tmp_path)
     downstream = tmp_path / "senteval" / "downstream"
     downstream.mkdir(parents=True)

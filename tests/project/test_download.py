@@ -77,7 +77,7 @@ def test_what_cannot_be_fetched_or_written_gets_a_sentence(hub, tmp_path):
     (hub / "swap_att.json").unlink()
     (hub / SENTEVAL).unlink()
     for part, source in (("wiki", WIKI), ("senteval", SENTEVAL), ("near-miss", "swap_att.json")):
-        with pytest.raises(InputError, match=f"^{source}: cannot be fetched into .*: call again$"):
+        with pytest.raises(InputError, match=f"^{source}: cannot be fetched into .*: try again$"):
             fetch(part, tmp_path)
     assert (tmp_path / "corpora").read_text() == "mine" and not list((tmp_path / NEAR_MISSES).glob("swap_att*"))
 
@@ -85,9 +85,9 @@ def test_what_cannot_be_fetched_or_written_gets_a_sentence(hub, tmp_path):
 def test_archives_that_are_broken_foreign_or_malicious_are_refused(hub, tmp_path):
     for content, message in (
         (b"not a tar", "could not be opened"),
-        (archive({"x/y": "z"}), "holds no STS folder"),
+        (archive({"x/y": "z"}), "contains no STS folder"),
         (archive({"../../../../evil": "x"}), "evil. would be extracted to .* outside the destination"),
-        (archive({"evil": "x"}, top=str(tmp_path.parent)), "holds no STS folder"),
+        (archive({"evil": "x"}, top=str(tmp_path.parent)), "contains no STS folder"),
     ):
         (hub / SENTEVAL).write_bytes(content)
         with pytest.raises(InputError, match=message):

@@ -136,7 +136,7 @@ def test_a_score_of_some_runs_is_a_dash_elsewhere() -> None:
 def test_a_baseline_of_several_settings_is_refused(two_settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_run(two_settings / "none" / "other", 0.5, beta=0.9)
     assert main([str(two_settings / "una"), "--baseline", str(two_settings / "none")]) == 2
-    assert "none: holds runs of several settings" in capsys.readouterr().err
+    assert "none: contains runs of several settings" in capsys.readouterr().err
 
 
 def test_damaged_lines_of_metrics_are_left_out(tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_the_score_of_what_was_trained_stands_beside_the_start(tmp_path: Path) -
 
 
 def test_folders_without_runs_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name, message in (("none", "no such folder"), ("", "holds no run")):
+    for name, message in (("none", "no such folder"), ("", "contains no run")):
         assert main([str(tmp_path / name), "--output", str(tmp_path / "page.html")]) == 2
         assert f"error: {tmp_path / name}: {message}" in capsys.readouterr().err and not [*tmp_path.iterdir()]
 

@@ -86,12 +86,13 @@ def test_another_command_is_refused(finished, capsys):
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "said"), [(0.1, 0.3, "they help"), (-0.3, -0.1, "they harm"), (-0.1, 0.3, "no difference")]
+    ("low", "high", "said"),
+    [(0.1, 0.3, "they help"), (-0.3, -0.1, "they harm"), (-0.1, 0.3, "no significant difference")],
 )
 def test_the_answer_follows_the_interval(low, high, said):
     pair = Comparison(3, 0.5, 0.6, (low + high) / 2, 0.1, low, high, 0.5)
     assert said in answer("una", {PROBE: pair, "dev/sts": pair})
-    assert "tells nothing" in answer("una", {"dev/sts": Comparison(1, 0.5, 0.6, 0.1)})
+    assert "shows nothing" in answer("una", {"dev/sts": Comparison(1, 0.5, 0.6, 0.1)})
     assert said not in answer("una", {PROBE: pair})
 
 

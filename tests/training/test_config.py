@@ -172,7 +172,7 @@ def test_a_file_gives_options_and_the_command_line_wins(tmp_path):
         ("keep_punctuation: 1", "--keep-punctuation is 1, and must be true or false"),
         ("model: true", "--model is True, and must be text"),
         ("loss: {pairs: 1}", "--loss is {'pairs': 1}, and must be text"),
-        ("- beta", "holds a list: write one 'option: value' a line"),
+        ("- beta", "contains a list: write one 'option: value' per line"),
         ("a: [", "while parsing a flow node"),
         ("synonyms: 2001-06-31", "day is out of range"),
     ],

@@ -59,7 +59,8 @@ class TestTheRule:
     def test_a_folder_with_other_content_is_refused_before_a_byte_is_written(self, tmp_path):
         (tmp_path / "mine" / "best").mkdir(parents=True)
         (tmp_path / "mine" / "best" / "model.bin").write_text("mine")
-        for resume, said in ((False, "holds best: give a folder that is new"), (True, f"holds no run of {RUN}: start")):
+        words = {False: "contains best: give a folder that is new", True: f"contains no run of {RUN}: start"}
+        for resume, said in words.items():
             with pytest.raises(InputError, match=said):
                 enter(tmp_path / "mine", RUN, resume)
         assert [path.name for path in (tmp_path / "mine").rglob("*")] == ["best", "model.bin"]
@@ -69,9 +70,9 @@ class TestTheRule:
         with output_folder(output, RUN, False), pytest.raises(InputError, match="in use by another run: wait for it"):
             enter(output, RUN, True)
         (output / "run.json").touch()
-        with pytest.raises(InputError, match="holds a run of train.ddp: give --resume to go on with it"):
+        with pytest.raises(InputError, match="contains a run of train.ddp: give --resume to continue it"):
             enter(output, RUN, False)
-        with pytest.raises(InputError, match="holds a run of train.ddp: start without --resume in a new --output"):
+        with pytest.raises(InputError, match="contains a run of train.ddp: start without --resume in a new --output"):
             enter(output, "bench.paper", True)
         enter(output, RUN, True)
 
@@ -91,7 +92,7 @@ class TestTheRule:
                 if name:
                     (tmp_path / name).write_text("mine")
                 raise ZeroDivisionError
-        with pytest.raises(InputError, match="holds a run of"):
+        with pytest.raises(InputError, match="contains a run of"):
             enter(tmp_path, RUN, False)
         assert (tmp_path / "notes.txt").read_text() == "mine"
 
@@ -202,7 +203,7 @@ class TestWhatAUserChanges:
         write_json(copy / "run.json", {**read_json(copy / "run.json"), "status": "stopped"})
         write_json(copy / "best" / "best.json", {"step": 4})
         before = {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()}
-        assert "holds no checkpoint" in refused({**finished, "output": str(copy), "resume": True})
+        assert "has no checkpoint" in refused({**finished, "output": str(copy), "resume": True})
         assert {path: path.read_bytes() for path in before} == before
 
 

@@ -208,7 +208,7 @@ class TestTwoRanks:
         wait_for_step(process, Path(values["output"]), 4)
         psutil.Process(process.pid).children()[0].kill()
         code, said = finish(process)
-        assert code == 1 and re.search(r"error: rank \d died: exit code -9: go on from step", said), said
+        assert code == 1 and re.search(r"error: rank \d died: exit code -9: continue from step", said), said
         assert finish(start({**values, "resume": True}))[0] == 0
         assert_same_run(values["output"], whole2)
 
@@ -290,7 +290,7 @@ def test_a_signal_saves_and_ends_within_seconds(tmp_path, tiny_model, nproc, nam
     seconds, code, said = sent(process, number, to_group)
     assert code == 128 + number
     step = saved_step(Path(values["output"]))
-    assert f"stopped by {name}: go on from step {step} with --resume" in said
+    assert f"stopped by {name}: continue from step {step} with --resume" in said
     assert_quiet(said)
     assert seconds < LONGEST
 

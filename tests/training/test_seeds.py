@@ -66,8 +66,8 @@ def finished(values, folder, stopped):
 
 
 def test_a_stop_ends_all_seeds_and_says_how_to_go_on(stopped):
-    assert "stopped by SIGTERM: go on from step 6 with --resume" in stopped
-    assert "1 of 2 seeds are trained: the same command with --resume does what is left" in stopped
+    assert "stopped by SIGTERM: continue from step 6 with --resume" in stopped
+    assert "1 of 2 seeds are trained: the same command with --resume trains the others" in stopped
 
 
 def test_each_seed_is_the_run_that_it_would_be_alone(values, finished, folder):
@@ -104,7 +104,7 @@ def test_scores_that_are_there_are_kept_and_missing_ones_made(values, finished, 
 
 class TestRefusals:
     def test_seeds_that_are_there(self, values, finished, capsys):
-        assert "holds a run of train.ddp --seeds: give --resume to go on with it" in refusal(capsys, values)
+        assert "contains a run of train.ddp --seeds: give --resume to continue it" in refusal(capsys, values)
 
     def test_another_corpus_before_a_missing_seed_is_trained(self, values, finished, capsys, tmp_path):
         corpus = str(training.write_corpus(tmp_path / "corpus.txt", seed=9))
@@ -115,7 +115,7 @@ class TestRefusals:
     def test_no_data_to_evaluate_on(self, values, capsys, tmp_path):
         output = tmp_path / "new"
         said = refusal(capsys, {**values, "output": str(output), "evaluate": str(tmp_path)})
-        assert "holds no senteval/downstream" in said and not has_checkpoint(output / "seed-3")
+        assert "contains no senteval/downstream" in said and not has_checkpoint(output / "seed-3")
         assert "none of the tasks could be read" in refusal(capsys, {**values, "output": str(output), "tasks": "STS12"})
 
     def test_torchrun(self, values, capsys, monkeypatch):
@@ -131,5 +131,5 @@ def test_a_signal_while_scoring_says_how_to_go_on(values, finished, capsys, monk
     plain = {name: value for name, value in values.items() if name != "seeds"}
     run = make_run({**plain, "seed": 0, "output": str(output), "resume": True})
     assert launch(run) == 128 + signal.SIGINT
-    assert "stopped by SIGINT: go on from step 9 with --resume" in capsys.readouterr().err
+    assert "stopped by SIGINT: continue from step 9 with --resume" in capsys.readouterr().err
     assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == handlers

@@ -25,17 +25,17 @@ from una_fast.errors import InputError, InputWarning, nearest
 from una_fast.imports import missing_package
 
 BOUNDS = {"least": (ge, "at least"), "above": (gt, "above"), "most": (le, "at most"), "below": (lt, "below")}
-LARGEST = 2.0**64  # no number that an option takes is as large
-# of a type: what a value of it is called, and its placeholder in --help
+LARGEST = 2.0**64  # every number that an option accepts is below it
+# what a value of a type is called, and its placeholder in --help
 TYPES = {str: ("text", "TEXT"), int: ("a whole number", "N"), float: ("a number", "X"), bool: ("true or false", "")}
 PATHS = ("FILE", "FILE.yaml", "FOLDER", "NAME_OR_FOLDER", "ADDRESS", "RUN")  # placeholders of paths, where ~ is read
 Role = Literal["result", "source", "running", "call"]
 """What a change of an option means to --resume and to a report.
 
 result: the run computes something else, so --resume refuses it.
-source: a corpus, a model or a dev set has another name; --resume knows them by content, and a report compares them.
-running: the run is carried out elsewhere or otherwise; --resume accepts it, and a report compares runs without it.
-call: it concerns one call of the command, so a --config file must not hold it; else as running.
+source: a corpus, model or dev set has another name; --resume recognises them by content, and a report compares them.
+running: where and how the run is executed; --resume accepts it, and a report ignores it.
+call: for one call of the command only, so a --config file must not contain it; else as running.
 """
 
 
@@ -57,18 +57,18 @@ class Option:
 
     name: str
     default: Any
-    kinds: tuple[type, ...]  # types of the field, of which a text becomes the first that accepts it
+    kinds: tuple[type, ...]  # types of the field; a text becomes the first one that accepts it
     many: bool  # the field is a tuple
     help: str  # the text, and after a colon the `help` that the field states, or the meanings of the choices
     heading: str
     bounds: Mapping[str, float]  # of a number, or of each of several
-    # What is allowed, () for anything. A field states them, maps each to its meaning or to a row that has one, or has a
-    # Literal type. One with a colon, as "MODULE:CLASS", stands for every import path.
+    # Allowed values, () for any: stated as a list, as a mapping to meanings or to objects with a `meaning`, or by a
+    # Literal type. One with a colon, such as "MODULE:CLASS", stands for every import path.
     choices: tuple[str, ...]
     role: Role = "result"
     metavar: str = ""  # placeholder of the value in --help; by default a word for the type
     required: bool = False  # it must not be empty
-    positional: bool = False  # it stands on the command line without a name
+    positional: bool = False  # it has no flag on the command line
 
     @property
     def flag(self) -> str:
@@ -76,10 +76,10 @@ class Option:
         return self.metavar if self.positional else "--" + self.name.replace("_", "-")
 
     def read(self, value: Any) -> Any:
-        """The value that a text, an entry of a YAML file or an argument of Python stands for; None is not given.
+        """Convert a text, an entry of a YAML file or a Python value to the option's type; None means not given.
 
         Raises:
-            InputError: It has another type, breaks a bound or is no choice; the message says what is allowed.
+            InputError: the value has another type, breaks a bound or is not a choice; the message says what is allowed.
         """
         if value is None or not self.many:
             return value if value is None else self._read(value)
@@ -119,13 +119,13 @@ class Option:
         return number
 
     def words(self, value: Any) -> list[str]:
-        """The words of a command line that give this value; none for None."""
+        """The words of a command line for this value; none for None."""
         if value is None or isinstance(value, bool):
             return [] if value is None else [self.flag if value else self.flag.replace("--", "--no-", 1)]
         return [self.flag, *map(str, value)] if self.many else [f"{self.flag}={value}"]
 
     def add_to(self, parser: Any) -> None:
-        """Add it to a parser of argparse, which leaves values as texts; its help has default and bounds behind it."""
+        """Add the option to a parser, which leaves values as texts; its help ends with default and bounds."""
         default = " ".join(map(str, self.default)) if self.many else self.default
         notes = [] if default in (None, "") or bool in self.kinds else [f"default {default}"]
         notes += filter(None, [" and ".join(f"{BOUNDS[name][1]} {bound:g}" for name, bound in self.bounds.items())])
@@ -139,7 +139,7 @@ class Option:
 
 
 def options_of(kind: type, *headings: str) -> dict[str, Option]:
-    """The option of each field of a dataclass, by name and in their order; with headings, the options under these."""
+    """The options of a dataclass by field name, in their order; with `headings`, only those under these headings."""
     hints, heading = typing.get_type_hints(kind), (kind.__doc__ or "").partition("\n")[0].rstrip(".")
     options = {}
     for field in dataclasses.fields(kind):
@@ -167,10 +167,10 @@ def _leaves(hint: Any) -> list[Any]:
 
 
 def fill_defaults(options: Mapping[str, Option], given: Mapping[str, Any]) -> dict[str, Any]:
-    """A checked value of every option by field name: the given one, else its default.
+    """Return a checked value for every option by field name: the given one, else its default.
 
     Raises:
-        InputError: A required value is missing, or a given one cannot be used.
+        InputError: a required value is missing, or a given one cannot be used.
     """
     values = {name: option.read(given.get(name, option.default)) for name, option in options.items()}
     for name, option in options.items():
@@ -180,7 +180,7 @@ def fill_defaults(options: Mapping[str, Option], given: Mapping[str, Any]) -> di
 
 
 def words_of(options: Iterable[Option], values: Mapping[str, Any]) -> list[str]:
-    """The words of a command line that gives the options, by field name, which are not at their default."""
+    """The words of a command line for the options, by field name, that differ from their default."""
     changed = [option for option in options if option.read(values[option.name]) != option.default]
     return [word for option in changed for word in option.words(values[option.name])]
 
@@ -213,13 +213,13 @@ def known_flag(flag: str, known: Collection[str]) -> str:
 
 _usual_format = warnings.formatwarning
 
-# Rounds for which a thread of an operation waits for another one before it sleeps. By default they are 300,000, and
-# where other work keeps the cores busy they take ten times the processor time of a step: 15 s of a step instead of 2.7.
+# Spins of an OpenMP thread that waits for another one before it sleeps. With the default, 300,000, a step takes 15 s
+# instead of 2.7 if other processes keep the cores busy.
 SPINS = "10000"
 
 
 class Command(argparse.ArgumentParser):
-    """A command and its options, each under its heading; calling it runs a command line. It takes no abbreviations."""
+    """A command and its options, grouped under headings; calling it runs a command line. No abbreviations."""
 
     def __init__(
         self,
@@ -253,11 +253,11 @@ class Command(argparse.ArgumentParser):
         return run_command(lambda: self.run(fill_defaults(self.options, self.given(arguments))), self.extra)
 
     def given(self, arguments: Sequence[str] | None) -> dict[str, Any]:
-        """The values that a command line and its --config file give, by field name; those of the command line win.
+        """Read a command line and its --config file; values by field name, in which the command line wins.
 
         Raises:
-            InputError: an unknown option, which is reported before a missing one, because it may be that one, misspelt;
-                a value that its option does not take; an address as --output; a file that cannot be used.
+            InputError: an unknown option (reported before a missing one, because it may be that one, misspelt), a value
+                that its option does not accept, an address as --output, or a file that cannot be used.
         """
         words = [*(sys.argv[1:] if arguments is None else arguments)]
         for i, word in enumerate(takewhile(lambda word: word != "--", words)):
@@ -267,22 +267,27 @@ class Command(argparse.ArgumentParser):
         parsed = vars(self.parse_args(words))
         values = {name: self.options[name].read(value) for name, value in parsed.items() if value not in (None, [])}
         if "://" in (output := values.get("output") or ""):
-            raise InputError(f"--output {output}: is an address; results are written to a disk of this machine")
+            raise InputError(f"--output {output}: is an address: give a folder of this machine")
         file = values.pop("config", "")
         return self._in_file(file) | values if file else values
 
     def _in_file(self, name: str) -> dict[str, Any]:
-        """The values in a YAML file, by field name; keys may be written with - or _, and null is not given."""
+        """Read a YAML file; values by field name. Keys may be written with - or _, and null means not given."""
         import yaml  # takes 30 ms, and only --config needs it
 
         known = {option.flag: option for option in self.options.values() if option.role != "call"}
         try:
             content = yaml.safe_load(Path(name).read_text(encoding="utf-8")) or {}
             if not isinstance(content, dict):
-                raise InputError(f"holds a {type(content).__name__}: write one 'option: value' a line")
+                raise InputError(f"contains a {type(content).__name__}: write one 'option: value' per line")
             read = [(known[known_flag(f"--{key}".replace("_", "-"), known)], value) for key, value in content.items()]
             return {option.name: option.read(value) for option, value in read if value is not None}
-        except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: no UTF-8, the 31st of June
+        except (
+            OSError,
+            yaml.YAMLError,
+            ValueError,
+            RecursionError,
+        ) as error:  # ValueError: not UTF-8, or the 31st of June
             raise InputError(f"--config {name}: {' '.join(str(error).split())}") from error
 
     def error(self, message: str) -> NoReturn:
@@ -291,10 +296,10 @@ class Command(argparse.ArgumentParser):
 
 
 def run_command(action: Callable[[], int | None], extra: str | None = None) -> int:
-    """Run `action` and return its exit code, which is 0, or what `action` returns.
+    """Run `action` and return its exit code, 0 for None.
 
-    Bad input, a file that cannot be used or a missing package is one line on stderr and exit code 2. After Ctrl-C or a
-    closed pipe, as `| head` closes it, the code is 128 + the signal's number.
+    Bad input, an unusable file or a missing package is one line on stderr and exit code 2. After Ctrl-C, or if a pipe
+    such as `| head` closes, the code is 128 + the signal's number.
 
     Args:
         action: what the command does.
@@ -326,5 +331,5 @@ def run_command(action: Callable[[], int | None], extra: str | None = None) -> i
 
 
 def _one_line(message: Warning | str, category: type[Warning], *place: Any) -> str:
-    """An InputWarning as one line, without file and line number; other warnings stay as they are."""
+    """Format an InputWarning as one line, without file and line number, and other warnings as usual."""
     return f"warning: {message}\n" if issubclass(category, InputWarning) else _usual_format(message, category, *place)

@@ -224,21 +224,21 @@ DEFAULTS = {name: option.default for name, option in OPTIONS.items()}  # also of
 
 
 def compared(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that distinguish runs in a report: all but the seed and the options of where and how a run ran."""
+    """The settings that distinguish runs in a report: all except the seed and those of roles "running" and "call"."""
     left_out = {name for name, option in OPTIONS.items() if option.role in ("running", "call")} | {"seed"}
     return {name: value for name, value in settings.items() if name not in left_out}
 
 
 def make_parser(prog: str = "python -m train.ddp") -> Command:
-    """The parser of the command; its result lacks options that were not given."""
+    """Make the parser of the command, whose result lacks options that were not given."""
     about = "Train a sentence encoder with UNA's hard negatives, on one rank or many."
     may_change = ", ".join(option.flag for option in OPTIONS.values() if option.role not in ("result", "call"))
-    epilog = f"On --resume these may differ from what was given at the start: {may_change}."
+    epilog = f"With --resume these may differ from the values of the first call: {may_change}."
     return Command(prog, about, OPTIONS, epilog=epilog, page="tutorial")
 
 
 def parse(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") -> dict[str, Any]:
-    """The option values that a command line, its --config file and a preset give, by field name.
+    """Read the option values of a command line, its --config file and a preset, by field name.
 
     Raises:
         InputError: an unknown option or key, a value of the wrong kind.
@@ -251,13 +251,13 @@ def parse(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") 
 
 
 def make_run(values: Mapping[str, Any]) -> Run:
-    """A checked Run of option values by field name.
+    """Make a checked Run of option values by field name.
 
     Raises:
         InputError: a required value is missing, a value is out of range, or values contradict each other.
     """
     if values.get("seeds") and "seed" in values:
-        raise InputError("--seed and --seeds together: give --seeds alone, all seeds in it")
+        raise InputError("--seed and --seeds together: give only --seeds, with all seeds")
     run = Run(**fill_defaults(OPTIONS, values))
     resolve_radius(run.radius, 1)
     for message, is_so in conflicts(run).items():
@@ -280,13 +280,13 @@ def conflicts(run: Run) -> dict[str, Any]:
         "--keep-punctuation, --keep-words: the released code replaces all words: give --variant paper": (
             (run.keep_punctuation or run.keep_words) and run.variant == "released"
         ),
-        "--mlm-weight encodes a step's sentences all at once: leave --grad-cache or it out": (
+        "--mlm-weight encodes all sentences of a step at once: leave out --mlm-weight or --grad-cache": (
             run.mlm_weight and run.grad_cache
         ),
         "--push-private: nothing is pushed: give --push-to NAME too": run.push_private and not run.push_to,
         "--noise-view negative: this run has no negatives": moves_negatives and not has_negatives,
         f"--margin-least {run.margin_least:g} is above --margin-most": run.margin_least > run.margin_most,
-        f"--neighbours: --batch-size {run.batch_size} is odd, and half of a step are neighbours": (
+        f"--neighbours: --batch-size {run.batch_size} is odd: half of a step are neighbours, so give an even number": (
             run.neighbours and run.batch_size % 2
         ),
         "--positives-share: choose --positives too": run.positives_share < 1 and run.positives == SAME,
@@ -301,6 +301,6 @@ def conflicts(run: Run) -> dict[str, Any]:
 
 
 def reading_arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of `build_index` that say how files are read, from option values by field name."""
+    """The arguments of `Reading` from option values by field name."""
     limit = settings["max_document_bytes"] or None
     return {"column": settings["column"], "quoting": settings["quoting"], "max_document_bytes": limit}

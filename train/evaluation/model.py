@@ -1,4 +1,4 @@
-"""A model to evaluate, and embeddings of texts: each distinct sentence once, in batches of nearly equal length.
+"""A model to evaluate, and embeddings of texts: each distinct sentence is encoded once, in batches of similar length.
 
 `PairScorer` scores pairs under an encoder whose weights change: the dev evaluation of training.
 Letters of shapes: B sentences of a batch, L its longest, D the width of an embedding, n distinct sentences.
@@ -64,7 +64,7 @@ class EvaluatedModel:
         return nn.functional.normalize(embeddings) if self.layout.normalize else embeddings
 
     def batches(self, lists: Iterable[Sequence[str]], max_length: int | None = None) -> Batches:
-        """The texts of some lists, prepared as the model's folder says."""
+        """Tokenize the texts of some lists, with the model's prompt and case."""
         return Batches(lists, self.tokenizer, max_length or self.max_length, self.device, self.layout.prepared)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -81,7 +81,7 @@ class EvaluatedModel:
 
 
 def pick_device(device: str) -> torch.device:
-    """The device of "auto", "cpu", "cuda" or "cuda:N". InputError if this machine has no such device."""
+    """The device for "auto", "cpu", "cuda" or "cuda:N". Raises InputError if this machine lacks it."""
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     try:
         place = torch.device(("cuda" if gpus else "cpu") if device == "auto" else device)
@@ -95,7 +95,7 @@ def pick_device(device: str) -> torch.device:
 def load_model(
     name: str, pooling: str = AUTO, precision: str = "fp32", device: str = "auto", trust: bool = False
 ) -> EvaluatedModel:
-    """The encoder of a hub name or folder, with one of POOLINGS, "mean" for "avg", or "auto": as its folder says.
+    """Load the encoder of a hub name or folder. pooling: of POOLINGS, "mean" for "avg", or "auto": by modules.json.
 
     Raises:
         InputError: the model, its tokenizer or the pooler that "cls" reads is missing.
@@ -118,9 +118,9 @@ def load_model(
 
 
 class Batches:
-    """The distinct sentences of lists of texts, tokenised, which can be embedded any number of times.
+    """The distinct sentences of lists of texts, tokenized, which can be embedded any number of times.
 
-    Sorted by length, almost all batches hold sentences of one length, so little padding is computed.
+    They are sorted by length, so most batches contain sentences of one length and little padding.
 
     rows: for each list, the rows of its texts among the distinct ones, int64 (m,).
     """
@@ -133,7 +133,7 @@ class Batches:
         device: str | torch.device = "cpu",
         prepared: Callable[[Sequence[str]], Sequence[str]] = list,
     ) -> None:
-        """prepared: maps texts to the texts that are tokenised, as `Modules.prepared` does."""
+        """prepared: maps texts to the texts to tokenize, as `Modules.prepared` does."""
         distinct: dict[str, int] = {}
         self.rows = [np.array([distinct.setdefault(text, len(distinct)) for text in of], np.int64) for of in lists]
         self._device = torch.device(device)
@@ -147,12 +147,12 @@ class Batches:
         self._batches = [dict(tokenizer.pad(part, return_tensors="pt").to(self._device)) for part in parts]
 
     def embed(self, encode: Encode, threads: int | None = 1, progress: bool = False) -> NDArray[np.float32]:
-        """Embeddings of the distinct texts, float32 (n, D).
+        """Embed the distinct texts, float32 (n, D).
 
         encode: a padded batch {"input_ids", "attention_mask", ...} of int64 (B, L) -> embeddings (B, D). It is called
         in inference mode; the caller puts the model into eval mode. On a CPU, `threads` batches (None: as many as
-        PyTorch has threads) are encoded at the same time, each by one thread: autocast, which belongs to a thread, must
-        then be entered inside `encode`. It must be 1 if `encode` communicates with other ranks. progress: show a bar
+        PyTorch has threads) are encoded at the same time, each by one thread, so `encode` must enter autocast itself.
+        threads must be 1 if `encode` communicates with other ranks. progress: show a bar
         on a terminal.
         """
 
@@ -177,13 +177,13 @@ class PairScorer(Batches):
         self._gold = pairs.gold
 
     def __call__(self, encode: Encode, threads: int | None = 1) -> float:
-        """Spearman over all pairs; NaN if the encoder gives every pair the same similarity. As for `embed`."""
+        """Spearman over all pairs; NaN if all similarities are equal. Arguments as for `embed`."""
         embeddings = self.embed(encode, threads)
         return spearman(cosine(*(embeddings[side] for side in self.rows)), self._gold)
 
 
 def in_threads(function: Callable[[Any], Any], items: Sequence[Any], threads: int | None = None) -> list[Any]:
-    """The function of each item, of `threads` items at a time (None: of as many as PyTorch has threads).
+    """Apply `function` to `threads` items at a time (None: as many as PyTorch has threads).
 
     Each thread has one core. One thread per batch takes 2.7 s, all threads on one batch 3.3 s (2,909 sentences, MiniLM,
     2 cores): the operations between matrix products are too small to be shared among threads.
@@ -200,10 +200,10 @@ def in_threads(function: Callable[[Any], Any], items: Sequence[Any], threads: in
 
 
 def batches_by_length(lengths: Sequence[int], budget: int) -> list[NDArray[np.int64]]:
-    """The places of the lengths (n,), short ones first, in batches of at most `budget` padded tokens.
+    """Group the indices of the lengths (n,), short ones first, into batches of at most `budget` padded tokens.
 
-    Once a batch holds a quarter of the budget, it ends where the length changes: a batch of several lengths has
-    padding, while more and smaller batches need more calls.
+    Once a batch has a quarter of the budget, it ends when the length changes: several lengths need padding, and smaller
+    batches need more calls.
     """
     order, ends = np.argsort(np.array(lengths, np.int64), kind="stable"), [0]
     for stop, (before, length) in enumerate(pairwise(lengths[place] for place in order), start=1):

@@ -1,4 +1,4 @@
-"""Scores a model on tasks, for `train.evaluate` and `train.ddp --evaluate`, and shows the scores as tables of text."""
+"""Score a model on tasks, for `train.evaluate` and `train.ddp --evaluate`, and format the scores as text tables."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Results = dict[str, Any]
 """The content of evaluation.json, of JSON types.
 
 "model"; "protocol": the settings by name; each kind of KINDS: the scores by task; "averages": of each kind of FULL;
-"notes": sentences; "seconds": of encoding and scoring, without loading the model. None is an undefined score.
+"notes": sentences; "seconds": for encoding and scoring, without loading the model. None is an undefined score.
 """
 
 
 def score_model(
     name: str, downstream: Path, names: Sequence[str], protocol: EvaluationProtocol, device: str, trust: bool
 ) -> Results:
-    """Scores of the model of a hub name or folder on the named tasks; a task that cannot be read becomes a note.
+    """Score the model of a hub name or folder on the named tasks; a task that cannot be read becomes a note.
 
     Raises:
         InputError: no task can be read, the model cannot be loaded or lacks the pooling, or there is no such device.
@@ -41,7 +41,7 @@ def score_model(
 
 
 def read_tasks(downstream: Path, names: Sequence[str], split: str) -> tuple[list[Task], list[str]]:
-    """The tasks whose files could be read, and a note for each of the others. InputError if none could be read."""
+    """Read the tasks; return those that can be read and a note about each other. Raises InputError if none can."""
     tasks, notes = [], []
     for name in names:
         try:
@@ -54,7 +54,7 @@ def read_tasks(downstream: Path, names: Sequence[str], split: str) -> tuple[list
 
 
 def evaluate(model: EvaluatedModel, tasks: Sequence[Task], protocol: EvaluationProtocol) -> Results:
-    """Score `model` on all tasks; each distinct sentence of them is encoded once."""
+    """Score `model` on all tasks; each distinct sentence is encoded once."""
     max_length = min(protocol.max_length or model.max_length, model.max_length)
     batches = model.batches([texts for task in tasks for texts in task.texts], max_length)
     embeddings, rows = batches.embed(model.encode, threads=None, progress=True), iter(batches.rows)
@@ -72,7 +72,7 @@ def evaluate(model: EvaluatedModel, tasks: Sequence[Task], protocol: EvaluationP
 
 
 def describe(protocol: EvaluationProtocol, model: EvaluatedModel, max_length: int) -> dict[str, Any]:
-    """The protocol as it is printed below the tables: each setting by its name."""
+    """The protocol that is printed below the tables: settings by name."""
     layout, fit = model.layout, protocol.fit
     stated = "the model's modules.json" if layout.declared else "no modules.json, so [CLS]"
     return {
@@ -96,7 +96,7 @@ def describe(protocol: EvaluationProtocol, model: EvaluatedModel, max_length: in
 
 
 def format_results(results: Results) -> str:
-    """All tables of `results`, then the protocol, then the notes."""
+    """Format the tables of `results`, then the protocol, then the notes."""
     tables = [_table(kind, results) for kind in KINDS if results[kind]]
     settings = [f"  {name}: {value}" for name, value in results["protocol"].items()]
     lines = "\n".join([f"model: {results['model']}", "protocol", *settings])
@@ -120,7 +120,7 @@ def _mean(values: Iterable[float | None]) -> float | None:
 
 
 def _or_none(scores: Any) -> Any:
-    """The scores of a task with None in the place of NaN, which JSON lacks."""
+    """The scores of a task with None instead of NaN, which JSON lacks."""
     if isinstance(scores, dict):
         return {name: _or_none(value) for name, value in scores.items()}
     return None if math.isnan(scores) else scores

@@ -15,7 +15,7 @@ Floats = NDArray[np.floating]
 
 
 def cosine(first: Floats, second: Floats) -> NDArray[np.float64]:
-    """Cosine of each pair of rows, float64 (n,); 0 where a row is all zero or not finite, as in SentEval.
+    """Cosine of each pair of rows, float64 (n,); 0 if a row is all zero or not finite, as in SentEval.
 
     first, second: (n, D).
     """
@@ -26,7 +26,7 @@ def cosine(first: Floats, second: Floats) -> NDArray[np.float64]:
 
 
 def pearson(x: Floats, y: Floats) -> float:
-    """Pearson's correlation of two (n,) arrays; NaN if either is constant, where it is not defined."""
+    """Pearson's correlation of two (n,) arrays; NaN if either is constant."""
     x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
     if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return float("nan")
@@ -35,12 +35,12 @@ def pearson(x: Floats, y: Floats) -> float:
 
 
 def spearman(x: Floats, y: Floats) -> float:
-    """Pearson's correlation of the ranks, ties taking their mean rank; NaN if either is constant."""
+    """Pearson's correlation of the ranks; ties get their mean rank. NaN if either is constant."""
     return pearson(rankdata(x), rankdata(y))
 
 
 def whiten(embeddings: NDArray, rows: NDArray) -> NDArray[np.float64]:
-    """Embeddings (n, D), transformed: the embeddings of `rows` have mean 0 and identity covariance (BERT-whitening).
+    """Transform embeddings (n, D) so that those of `rows` have mean 0 and identity covariance (BERT-whitening).
 
     rows: int64 (m,), one entry per occurrence of a sentence. Directions without variance become 0.
     """

@@ -1,4 +1,4 @@
-"""What follows the last step: the demo's table, the scores of best/ (--evaluate), its model card and upload."""
+"""What follows the last step: the demo's page, the scores of best/ (--evaluate), its model card and upload."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ TAGS = ["sentence-transformers", "sentence-similarity", "feature-extraction", "u
 
 
 def check_finish(run: Run) -> None:
-    """Refuse, before training, an --evaluate or a --push-to that would fail after it. The network is not used.
+    """Refuse an --evaluate or a --push-to that would fail after the training, without using the network.
 
     Raises:
-        InputError: no data in the folder, or an unknown task; the hub does not allow the name, or there is no token.
+        InputError: the folder has no data, a task is unknown, the hub does not allow the name, or there is no token.
     """
     if run.evaluate:
         read_tasks(downstream_folder(run.evaluate), task_names(run.tasks), PROTOCOL.split)
@@ -49,7 +49,7 @@ def check_finish(run: Run) -> None:
 
 
 def finish(run: Run) -> int:
-    """Score best/ of a finished run if --evaluate asks for it and it is not scored yet, write its card, push it.
+    """Score best/ of a finished run if --evaluate asks for it, write its card, and upload it if --push-to does.
 
     Returns the exit code: 0, or EXIT_NOT_PUSHED. run: with all options resolved.
     """
@@ -84,7 +84,7 @@ def tell_end(output: Path) -> None:
 
 
 def is_scored(run: Run) -> bool:
-    """True if the run's folder holds scores of all tasks that it is to be scored on and that can be read."""
+    """Whether the run's folder has the scores of all tasks of --tasks that can be read."""
     scores = read_object(Path(run.output) / EVALUATION)
     scored = {name for kind in KINDS if isinstance(scores.get(kind), dict) for name in scores[kind]}
     left = [name for name in task_names(run.tasks) if name not in scored]
@@ -109,15 +109,15 @@ def score_best(run: Run) -> None:
 
 
 def push_best(run: Run) -> None:
-    """Upload best/ to run.push_to. Files that the repository already holds get a new version, its other files stay.
+    """Upload best/ to run.push_to. Files of the same name get a new version; the repository's other files stay.
 
     Raises:
-        InputError: the hub did not accept the upload; `run.output` is complete all the same.
+        InputError: the upload failed; `run.output` is complete nevertheless.
     """
     output, hub = Path(run.output), HfApi(endpoint=os.environ.get("HF_ENDPOINT"))
     try:
         repository = hub.create_repo(run.push_to, private=run.push_private or None, exist_ok=True)
-        write_card(output, repository.repo_id)  # which names the owner, if --push-to does not
+        write_card(output, repository.repo_id)  # with the owner's name, which --push-to may leave out
         commit = hub.upload_folder(
             repo_id=repository.repo_id,
             folder_path=output / BEST,
@@ -133,14 +133,14 @@ def push_best(run: Run) -> None:
 
 
 def write_card(output: Path, repository: str = "") -> None:
-    """Write the card of the finished run in `output`. repository: the model's name on the hub, if it is pushed.
+    """Write the model card of the finished run in `output`. repository: the model's name on the hub, if uploaded.
 
     Raises:
         InputError: the folder cannot be written, or run.json cannot be read.
     """
     summary, name = read_json(output / SUMMARY), repository or output.resolve().name
     settings = {**DEFAULTS, **summary["settings"]}  # a run from before an option existed used its default
-    scores = {  # by which best/ was chosen, and of the STS tasks
+    scores = {  # the dev scores, and those of the STS tasks
         title(task): score
         for task, score in read_run(output).scores.items()
         if task.startswith(DEV) or task in suite("sts")
@@ -180,7 +180,7 @@ def write_card(output: Path, repository: str = "") -> None:
 
 
 def _command(settings: Mapping[str, Any]) -> str:
-    """The command that repeats the run, without options of where and how it ran; of absolute paths the last part."""
+    """The command that repeats the run, without options of role "running"; absolute paths become file names."""
     stated = [option for option in OPTIONS.values() if option.role in ("result", "source")]
     words = (word.rpartition("=") for word in words_of(stated, settings))
     kept = (flag + equals + (Path(value).name if Path(value).is_absolute() else value) for flag, equals, value in words)

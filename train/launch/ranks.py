@@ -1,7 +1,6 @@
-"""Starts a run, in this process or on the ranks of --nproc: processes that get what torchrun would give them.
+"""Starts a run in this process, or on the ranks of --nproc: processes with the environment that torchrun gives.
 
-torch's elastic agent is not used. After a signal it waits 30 s for its ranks and then kills them, while each rank waits
-as long for the agent's permission to end, so a stop took 31 s.
+torch's elastic agent is not used: after a signal, the agent and its ranks wait 30 s for each other (a stop took 31 s).
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ Work = Callable[[Run], int]  # what a rank does: its run -> its exit code
 HOST = "127.0.0.1"
 LAUNCHER = "UNA_FAST_LAUNCHER"  # variable with the process id of what started a rank of --nproc
 WATCH_SECONDS = 0.1  # between two checks whether a rank, or the launcher, still runs
-# What a rank executes. It may not look in the working directory, "", which may hold a train.py of the user.
+# What a rank executes. "" is removed from the path, because the working directory may contain a train.py of the user.
 BEGIN = "import sys; sys.path[:] = filter(None, sys.path); from train.launch.ranks import be_rank; be_rank()"
 
 
@@ -54,7 +53,7 @@ def launch(run: Run, work: Work | None = None) -> int:
             from train.launch.run import run_rank  # not above: a launcher needs neither models nor the training
 
             work = run_rank
-        # a rank of several may wait for the others, where Python cannot act: the signal itself ends it
+        # a rank of several may wait for the others in C++, where no Python handler runs: the signal itself ends it
         with handled(raise_stopped if os.environ.get("WORLD_SIZE", "1") == "1" else signal.SIG_DFL):
             return work(_of_rank(run) if is_rank() else run)
     except Stopped as stopped:
@@ -71,7 +70,7 @@ def is_rank() -> bool:
 
 
 def _of_rank(run: Run) -> Run:
-    """The run as the rank of this process carries it out; from now on the rank ends with its launcher."""
+    """The run with the settings of this rank, which from now on ends with its launcher."""
     end_with_launcher()
     again = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0  # torchrun starts all ranks again if one dies
     resume = run.resume or (again and is_own(Path(run.output), RUN))
@@ -79,27 +78,27 @@ def _of_rank(run: Run) -> Run:
 
 
 def start_ranks(run: Run, work: Work | None) -> int:
-    """The highest exit code of run.nproc processes, each a rank with the environment that torchrun would give it.
+    """Start run.nproc ranks and return their highest exit code.
 
-    Where one of them dies, the others are killed, the user is told, and the code is EXIT_DIED.
+    If a rank dies, the others are killed, the user is told, and the code is EXIT_DIED.
 
     Raises:
         Stopped: a signal ended them.
     """
     from torch.distributed import TCPStore  # not above, because a rank first handles signals and then imports torch
 
-    store = TCPStore(HOST, 0, is_master=True, wait_for_workers=False)  # in this process, which outlives the ranks
+    store = TCPStore(HOST, 0, is_master=True, wait_for_workers=False)  # here, because this process outlives the ranks
     ranks: list[subprocess.Popen[bytes]] = []
     signals: list[int] = []
 
     def pass_on(number: int) -> None:
         signals.append(number)
         for rank in ranks:
-            rank.send_signal(number)  # it does no harm to a rank that has already received it
+            rank.send_signal(number)  # harmless for a rank that has already received it
 
     try:
         with handled(stop_then_end(pass_on, raise_stopped)):
-            with held_back():  # a rank begins with signals blocked, which it cannot handle yet
+            with held_back():  # a rank starts with signals blocked, until it can handle them
                 ranks += [_start(rank, store.port, run, work) for rank in range(run.nproc)]
             died = _wait(ranks)
     finally:
@@ -115,11 +114,11 @@ def start_ranks(run: Run, work: Work | None) -> int:
 
 
 def _start(rank: int, port: int, run: Run, work: Work | None) -> subprocess.Popen[bytes]:
-    """Start the process of a rank, which looks for modules where this process does."""
+    """Start the process of a rank, with the module search path of this process."""
     variables = {"MASTER_ADDR": HOST, "MASTER_PORT": port, "WORLD_SIZE": run.nproc, "LOCAL_WORLD_SIZE": run.nproc}
     variables |= {"RANK": rank, "LOCAL_RANK": rank, "TORCHELASTIC_RUN_ID": "nproc", LAUNCHER: os.getpid()}
     variables |= {"TORCHELASTIC_USE_AGENT_STORE": True, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    threads = {"OMP_NUM_THREADS": "1"}  # where the user gives no number; `join_group` sets torch's own threads
+    threads = {"OMP_NUM_THREADS": "1"}  # unless the user sets it; `join_group` sets torch's own threads
     environment = threads | os.environ | {name: str(value) for name, value in variables.items()}
     process = subprocess.Popen([sys.executable, "-c", BEGIN], env=environment, stdin=subprocess.PIPE)
     with suppress(BrokenPipeError), cast(IO[bytes], process.stdin) as pipe:  # broken if it has died
@@ -128,7 +127,7 @@ def _start(rank: int, port: int, run: Run, work: Work | None) -> subprocess.Pope
 
 
 def _wait(ranks: Sequence[subprocess.Popen[bytes]]) -> str:
-    """Return once all ranks have ended, or one has died by an exception or a signal: which one and how, or ""."""
+    """Wait until all ranks have ended or one has died; return which rank died and how, or ""."""
     codes: list[int | None] = [None]
     while None in codes:
         time.sleep(WATCH_SECONDS)
@@ -140,14 +139,14 @@ def _wait(ranks: Sequence[subprocess.Popen[bytes]]) -> str:
 
 
 def be_rank() -> NoReturn:
-    """Do what `start_ranks` has sent to this process."""
+    """Run the work that `start_ranks` sent to this process."""
     with handled(signal.SIG_DFL):
         run, work = pickle.load(sys.stdin.buffer)
         os._exit(run_command(lambda: launch(run, work), "train"))  # Python would unload torch, which takes a second
 
 
 def end_with_launcher() -> None:
-    """End this process once its launcher is gone (kill -9), because nothing else would end it then."""
+    """End this process when its launcher is gone (kill -9), because nothing else would end it then."""
     launcher = int(os.environ.get(LAUNCHER, os.getppid()))  # of --nproc it may be gone already; torchrun is the parent
 
     def watch() -> None:

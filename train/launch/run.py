@@ -91,12 +91,12 @@ def train(run: Run, lock: ExitStack) -> Run:
 
 @contextmanager
 def joined(run: Run) -> Iterator[Ranks]:
-    """Inside the with block this process is a rank of its group; a GPU whose memory is full ends it with a sentence."""
+    """Join the group of ranks for the with block; a GPU out of memory ends it with a clear error message."""
     try:
         yield join_group(device_of(run))
     except torch.OutOfMemoryError as error:
         sentence = f"the GPU's memory is full: {remedy(run)} ({first_line(error)})"
-        if dist.is_initialized():  # the other ranks wait for this one in an exchange: the launcher ends them
+        if dist.is_initialized():  # the other ranks wait for this one in a collective: the launcher ends them
             STDERR.write(f"error: rank {os.environ['RANK']}: {sentence}\n")
             os._exit(1)
         raise InputError(sentence) from error
@@ -108,7 +108,7 @@ def joined(run: Run) -> Iterator[Ranks]:
 
 @contextmanager
 def errors_of_all(ranks: Ranks) -> Iterator[None]:
-    """An InputError of one rank in the with block is raised on all, so that none waits for another."""
+    """Raise an InputError of one rank in the with block on all ranks, so that none waits for another."""
     message = ""
     try:
         yield
@@ -150,7 +150,7 @@ def _take_steps(
 
 
 def ended(run: Run, loop: Loop) -> dict[str, Any]:
-    """What run.json holds of a run after its last step."""
+    """What run.json stores of a run after its last step."""
     progress, name = loop.progress, dev_name(run.dev)
     return {
         "progress": vars(progress),
@@ -160,9 +160,9 @@ def ended(run: Run, loop: Loop) -> dict[str, Any]:
 
 
 def beginning(run: Run, ranks: Ranks, fingerprint: dict[str, Any]) -> tuple[Progress, dict[str, Any] | None]:
-    """Where the run begins, and the state of its checkpoint; None for a new run, and for one that is finished.
+    """Where the run starts, and the state of its checkpoint: None for a new run and for a finished one.
 
-    Rank 0 reads them for all ranks: a machine whose --output is not shared has no checkpoint.
+    Rank 0 reads them for all ranks, because other machines need not share --output.
 
     Raises:
         InputError: the checkpoint is damaged or of another run, or machines would train on different sentences, from
@@ -171,7 +171,7 @@ def beginning(run: Run, ranks: Ranks, fingerprint: dict[str, Any]) -> tuple[Prog
     output = Path(run.output)
     sent: list[Any] = [fingerprint, Progress(), None]
     with errors_of_all(ranks):
-        # a run killed before its first step begins anew
+        # a run that was killed before its first step starts again
         if ranks.first and run.resume and (is_finished(output) or has_checkpoint(output)):
             summary = read_json(output / SUMMARY)
             check_resumed(output, summary.get("resume_fingerprint", {}), fingerprint)

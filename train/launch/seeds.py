@@ -1,6 +1,6 @@
 """`--seeds 42,0,1`: one run per seed, and the table of their scores, like the paper's table of seeds.
 
-OUTPUT/seed-N is the folder of one run, all runs share OUTPUT/index, and OUTPUT/seeds.json holds the table.
+OUTPUT/seed-N is the folder of one run, all runs share OUTPUT/index, and OUTPUT/seeds.json has the table.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from una_fast.text_table import aligned
 
 
 def train_seeds(run: Run) -> int:
-    """Train, and with --evaluate score, one seed after the other; print and save the table; returns the exit code.
+    """Train one seed after the other, and with --evaluate score it; print and save the table; return the exit code.
 
-    A seed that stops or fails ends the command. With --resume, finished seeds are left as they are, a stopped one goes
-    on from its last/, and the others start.
+    A seed that stops or fails ends the command. With --resume, finished seeds stay as they are, a stopped one
+    continues from its last/, and the others start.
 
     Raises:
-        InputError: OUTPUT holds another kind of run, or these seeds without --resume; torchrun starts the ranks.
+        InputError: OUTPUT contains another kind of run, or these seeds without --resume; or torchrun starts the ranks.
     """
     if is_rank():
         raise InputError(
-            "--seeds starts the ranks of each seed itself, which torchrun forbids: give --nproc instead of torchrun, "
-            "or call torchrun once a seed, with --seed and an --output for each"
+            "--seeds starts the ranks of each seed itself, which torchrun forbids: use --nproc instead of torchrun, or "
+            "call torchrun once per seed, with --seed and another --output"
         )
     output, runs, code = Path(run.output), [of_seed(run, seed) for seed in run.seeds], 0
     folders = [Path(seed_run.output) for seed_run in runs]
     with output_folder(output, RUNS, run.resume, vars(run)):
-        # begun seeds first: these refuse another corpus, model or setting before a missing one is trained
+        # started seeds first: they refuse another corpus, model or setting before a missing seed is trained
         for seed_run in sorted(runs, key=lambda run: not has_checkpoint(Path(run.output))):
             tell_user(f"seed {seed_run.seed} of {', '.join(map(str, run.seeds))}")
             code = launch(seed_run) or code
@@ -47,12 +47,12 @@ def train_seeds(run: Run) -> int:
             return code
     if any(map(has_checkpoint, folders)):
         done = sum(map(is_finished, folders))
-        tell_user(f"{done} of {len(runs)} seeds are trained: the same command with --resume does what is left")
+        tell_user(f"{done} of {len(runs)} seeds are trained: the same command with --resume trains the others")
     return code
 
 
 def _write_table(output: Path, folders: Sequence[Path]) -> None:
-    """Write the scores of finished runs to seeds.json, and tell them to the user."""
+    """Write the scores of finished runs to seeds.json, and print them."""
     group = Group(output.name, [*map(read_run, folders)])
     means = group.compared()
     content = {  # as fractions; the deviation is of the sample, n - 1, and None for one seed

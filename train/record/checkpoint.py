@@ -1,10 +1,9 @@
-"""last/: all that --resume needs, written in the background as best/ is.
+"""last/: everything that --resume needs, written in the background as best/ is.
 
-last/checkpoint.json, the pointer, holds the progress of the run, and the newest state file's name and checksum. It is
-replaced after the state file is on the disk, so at any moment it names a complete one. What --resume must find
-unchanged is in run.json.
-The state holds no random generator: dropout is seeded from (seed, step, rank) and the data order from (seed, epoch), so
-both can start at any step.
+The pointer, last/checkpoint.json, has the progress of the run and the name and checksum of the newest state file. It is
+replaced after the state file is on the disk, so it always names a complete one. What --resume must find unchanged is in
+run.json. The state contains no random generator: dropout is seeded from (seed, step, rank) and the data order from
+(seed, epoch), so both can start at any step.
 
 best/, and last/ of a finished run, are encoders for use too, in the layout of transformers and sentence-transformers.
 """
@@ -43,12 +42,12 @@ from una_fast.storage.files import file_checksum, new_file, remove_partial, sync
 
 VERSION = 9
 AGAIN = "start again without --resume in a new --output"
-STATES = ("state-0.pt", "state-1.pt")  # in last/, by turns: the one before stays until the pointer names the next
+STATES = ("state-0.pt", "state-1.pt")  # in last/, in turn: the previous one stays until the pointer names the next
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run stands: optimiser steps done; the dev score of the start, the best and the last, with their steps."""
+    """How far a run is: optimiser steps, and the dev scores of the initial, the best and the last encoder."""
 
     step: int = 0
     start_score: float | None = None
@@ -71,7 +70,7 @@ def write_checkpoint(output: Path, progress: Progress, state: dict[str, Any]) ->
     """Write the state into last/, then the pointer to it; delete the state before.
 
     Raises:
-        InputError: the disk is full, or the folder cannot be written; the checkpoint before is intact.
+        InputError: the disk is full, or the folder cannot be written; the previous checkpoint is intact.
     """
     folder = output / LAST
     before = read_object(output / POINTER).get("state")
@@ -104,10 +103,10 @@ def load_checkpoint(output: Path) -> tuple[Progress, dict[str, Any]]:
     """
     path = output / POINTER
     if not path.is_file():
-        raise InputError(f"--resume: {output} holds no checkpoint ({POINTER}): {AGAIN}")
+        raise InputError(f"--resume: {output} has no checkpoint ({POINTER}): {AGAIN}")
     pointer = read_json(path)
     if pointer.get("version") != VERSION:
-        raise InputError(f"{path}: another version of the program wrote it: go on with that version, or {AGAIN}")
+        raise InputError(f"{path}: another version of the program wrote it: continue with that version, or {AGAIN}")
     checksum = pointer.pop("checksum", None)  # pointers had none up to version 0.3
     state, what = output / LAST / str(pointer.get("state")), "the checkpoint is gone, cut short or altered"
     if checksum not in (None, _checksum(pointer)) or state.name not in STATES:
@@ -121,17 +120,17 @@ def load_checkpoint(output: Path) -> tuple[Progress, dict[str, Any]]:
 
 
 def has_checkpoint(output: Path) -> bool:
-    """True if `output` holds last/checkpoint.json, or had one: a step had been taken when best/ was written."""
+    """Whether `output` has a checkpoint, or had one: a step had been taken when best/ was written."""
     return (output / POINTER).is_file() or bool(read_object(output / BEST / f"{BEST}.json").get("step"))
 
 
 def flags_of(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings by the names of their options, as a resume fingerprint holds them."""
+    """Settings by the names of their options, as in a resume fingerprint."""
     return {f"--{name.replace('_', '-')}": value for name, value in settings.items()}
 
 
 def check_resumed(output: Path, saved: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """Refuse to go on with another corpus, model or setting, by two resume fingerprints; name the first difference."""
+    """Raise InputError that names the first difference between two resume fingerprints, if they differ."""
     if different := first_difference(saved, given):
         what, before, value = different
         raise InputError(
@@ -156,7 +155,7 @@ def saved_options(output: Path) -> dict[str, Any]:
     """
     settings = read_mark(output).get("settings", {})
     kept = {name for name, option in OPTIONS.items() if option.role != "call"} & settings.keys()
-    kept -= {"output", "trust_remote_code"}  # no folder, perhaps of somebody else, may ask to run a model's code
+    kept -= {"output", "trust_remote_code"}  # a folder, perhaps of somebody else, must not ask to run a model's code
     if settings.get("index") == str(Path(settings.get("output", "")) / INDEX):
         kept -= {"index"}  # it moves with the folder
     values = {name: settings[name] for name in kept}

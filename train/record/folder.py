@@ -1,8 +1,8 @@
-"""The output folder of a command: whose it is, that one command at a time writes there, and its small files.
+"""The output folder of a command: who owns it, its lock, and its small files.
 
-A command begins in a folder that is missing or empty, and goes on in its own alone. `.una_fast.json`, the mark, says
-whose a folder is and with which settings it was begun; it is locked while a command writes there. Every other file
-appears whole or not at all. docs/files.md lists the files of a run.
+A command starts in a folder that is missing or empty, and continues only in its own. The mark, `.una_fast.json`, names
+the command that owns a folder and the settings with which it started; it is locked while a command writes there. Every
+other file appears whole or not at all. docs/files.md lists the files of a run.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ DEV, DEV_LAST = "dev/", "dev_last/"  # before the name of the dev file: the scor
 
 @contextmanager
 def output_folder(path: Path, command: str, resume: bool, settings: Mapping[str, Any] | None = None) -> Iterator[None]:
-    """Inside the with block `path` is the output folder of `command`, locked by this process.
+    """Make `path` the output folder of `command`, and lock it for the with block.
 
-    If the block ends before anything is written, the folder counts as empty again.
+    If nothing is written in the block, the folder still counts as empty.
 
     Args:
         path: the folder.
         command: the command that writes there, such as RUN.
-        resume: whether to go on in the command's folder instead of beginning in a new one.
-        settings: what the mark keeps of a command that begins.
+        resume: whether to continue in the command's own folder instead of starting in a new one.
+        settings: stored in the mark of a command that starts.
 
     Raises:
-        InputError: without `resume` the folder holds something; with it, it is not the command's; another process
-            writes there; or it cannot be made or written.
+        InputError: without `resume` the folder is not empty; with it, it is not the command's; another process writes
+            there; or it cannot be made or written.
     """
     check = check_owner if resume else check_new
     try:
@@ -51,7 +51,7 @@ def output_folder(path: Path, command: str, resume: bool, settings: Mapping[str,
     with mark:
         if not lock(mark.fileno()):
             raise InputError(f"--output {path}: in use by another run: wait for it, stop it, or choose another folder")
-        check(path, command)  # another command may have begun and ended there meanwhile
+        check(path, command)  # another command may have started and ended there meanwhile
         with suppress(OSError):
             for folder in (path, path / BEST, path / LAST):
                 remove_partial(folder)
@@ -77,24 +77,24 @@ def is_own(path: Path, command: str) -> bool:
 
 
 def check_owner(path: Path, command: str) -> None:
-    """Refuse to go on with a folder that is not the command's."""
+    """Raise InputError unless the folder is the command's."""
     if (owner := read_mark(path).get("command")) != command:
-        what = f"holds a run of {owner}" if owner else f"holds no run of {command}"
+        what = f"contains a run of {owner}" if owner else f"contains no run of {command}"
         raise InputError(f"--resume: {path} {what}: start without --resume in a new --output")
 
 
 def check_new(path: Path, command: str) -> None:
-    """Refuse to begin in a folder that holds something but a mark. Raises OSError if it cannot be read."""
+    """Raise InputError for a folder that contains more than a mark, and OSError for one that cannot be read."""
     names = sorted(entry.name for entry in path.iterdir() if entry.name != MARK) if path.exists() else []
     if names and (owner := read_mark(path).get("command")):
-        advice = "give --resume to go on with it, " if owner == command else ""
-        raise InputError(f"--output {path}: holds a run of {owner}: {advice}choose another folder, or delete it")
+        advice = "give --resume to continue it, " if owner == command else ""
+        raise InputError(f"--output {path}: contains a run of {owner}: {advice}choose another folder, or delete it")
     if names:
-        raise InputError(f"--output {path}: holds {names[0]}: give a folder that is new or empty")
+        raise InputError(f"--output {path}: contains {names[0]}: give a folder that is new or empty")
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object. Raises InputError for a file that is missing, damaged, or holds something else."""
+    """Read a JSON object. Raises InputError for a file that is missing, damaged, or contains something else."""
     try:
         return dict(json.loads(path.read_bytes()))
     except (OSError, ValueError, TypeError) as error:
@@ -102,7 +102,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """As `read_json`; {} where that raises an error."""
+    """Read a JSON object as `read_json` does; {} instead of an error."""
     with suppress(InputError):
         return read_json(path)
     return {}
@@ -117,7 +117,7 @@ def saved_step(output: Path) -> int:
 def next_start(output: Path) -> str:
     """How to continue the run in `output`, which ended before its last step."""
     step = saved_step(output)
-    return f"go on from step {step} with --resume" if step else "no checkpoint was saved yet"
+    return f"continue from step {step} with --resume" if step else "no checkpoint was saved yet"
 
 
 def is_finished(output: Path) -> bool:
@@ -133,7 +133,7 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 def write_file(path: Path, content: bytes | str) -> None:
     """Write a file, whole or not at all. Raises InputError if it cannot be written."""
     if isinstance(content, str):
-        content = content.encode("utf-8", "xmlcharrefreplace")  # JSON may hold surrogates, which are no UTF-8
+        content = content.encode("utf-8", "xmlcharrefreplace")  # JSON may contain surrogates, which are not UTF-8
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_bytes(path, content)
@@ -143,7 +143,7 @@ def write_file(path: Path, content: bytes | str) -> None:
 
 @contextmanager
 def partial_folder(path: Path) -> Iterator[Path]:
-    """A new folder beside `path`, for its content; what is left of it at the end is deleted. Raises OSError."""
+    """Make a temporary folder next to `path`, and delete it after the with block. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as partial:
         yield Path(partial)

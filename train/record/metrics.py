@@ -24,14 +24,14 @@ from train.signals import STDERR
 from una_fast.errors import InputError
 from una_fast.parallel import n_cores
 
-LINE_SECONDS = 60.0  # between two lines of the bar where there is no terminal
+LINE_SECONDS = 60.0  # between two lines of the bar without a terminal
 LATE_STEPS = 8  # steps after which a GPU's loss is read: by then it is computed, so reading does not wait
 
 
 def cut_metrics(output: Path, start: Progress) -> None:
-    """Take out of metrics.jsonl the steps and scores after `start`, which the run will write again.
+    """Remove from metrics.jsonl the steps and scores after `start`, which the run will write again.
 
-    A line that is no record of a run, because a user wrote it, stays. Raises InputError as `write_file` does.
+    Lines that a user wrote stay. Raises InputError as `write_file` does.
     """
     path = output / METRICS
     if path.exists():
@@ -40,7 +40,7 @@ def cut_metrics(output: Path, start: Progress) -> None:
 
 
 def _is_later(line: bytes, start: Progress) -> bool:
-    """Whether a line of metrics.jsonl is of a step or of a score after `start`."""
+    """Whether a line of metrics.jsonl belongs to a step or a score after `start`."""
     try:
         record = json.loads(line)
         scored = -1 if start.evaluated_step is None else start.evaluated_step
@@ -50,7 +50,7 @@ def _is_later(line: bytes, start: Progress) -> bool:
 
 
 class Bar(tqdm):
-    """A progress bar on standard error; where that is no terminal, the bar's line once a minute."""
+    """A progress bar on standard error; without a terminal, a line per minute."""
 
     def __init__(self, start: int, total: int, unit: str, smoothing: float = 0.3) -> None:
         seconds = 0.5 if sys.stderr.isatty() else LINE_SECONDS

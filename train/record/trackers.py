@@ -1,13 +1,13 @@
-"""--report-to: programs that show the figures of a run while it goes on.
+"""--report-to: programs that show the metrics of a run while it trains.
 
-A tracker is a class that is made without arguments, one of the user's own by MODULE:CLASS. Rank 0 alone calls it:
+A tracker is a class without constructor arguments; MODULE:CLASS names a user's own. Only rank 0 calls it:
 
-start(settings, step, run_id)   before the first step, or to go on: every option of the run by name, the first step that
-    will be logged, and what `start` returned when the run began, None for a new run; returns the run's id or None
-log(values, step)   figures of a step, by name: "loss/plain" or "loss/negatives", "lr", "dev/FILE" and others
+start(settings, step, run_id)   before the first step, or to continue: every option of the run by name, the first step
+    that will be logged, and what `start` returned for a new run, None then; returns the run's id or None
+log(values, step)   metrics of a step, by name: "loss/plain" or "loss/negatives", "lr", "dev/FILE" and others
 finish()   the run has ended or is stopped
 
-The packages are imported only when they are asked for. The id is kept in OUTPUT/trackers.json.
+Packages are imported only if --report-to names them. The id is stored in OUTPUT/trackers.json.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Show runs as one HTML page: ``python -m train.report RUN... [--output report.html]``.
 
-`runs` reads the files of runs, groups them over seeds and compares their scores, and `page` fills page.html, which
-needs no other file and no network.
+`runs` reads the files of runs, groups them over seeds and compares their scores; `page` fills page.html, which needs no
+other file and no network.
 """
 
 from __future__ import annotations
@@ -27,14 +27,10 @@ EPILOG = (
 class Page:
     """The page."""
 
-    runs: tuple[str, ...] = option(
-        "folders of runs, of several runs, or of bench.paper", (), required=True, positional=True, metavar="RUN"
-    )
+    runs: tuple[str, ...] = option("folders of runs", (), required=True, positional=True, metavar="RUN")
     output: str = option("file of the page", "report.html", metavar="FILE")
     svg: str | None = option("folder for the figures as SVG files", None, metavar="FOLDER")
-    baseline: str | None = option(
-        "folder of the run, or of the seeds, that the others are compared with, seed by seed", None, metavar="RUN"
-    )
+    baseline: str | None = option("run, or folder of seeds, to compare the others with", None, metavar="RUN")
 
 
 def _run(values: dict[str, Any]) -> int:
@@ -44,9 +40,9 @@ def _run(values: dict[str, Any]) -> int:
     output, first = Path(values["output"]), [Path(values["baseline"])] if values["baseline"] else []
     groups = group_runs(find_runs([*first, *map(Path, values["runs"])]))  # the baseline's group is the first
     if first and len(group_runs(find_runs(first))) > 1:
-        raise InputError(f"--baseline {first[0]}: holds runs of several settings: name one of them")
+        raise InputError(f"--baseline {first[0]}: contains runs of several settings: name one of them")
     if output.is_file() and MARK not in output.read_bytes()[:1000]:
-        raise InputError(f"--output {output}: exists, and is no page of this command: choose another name")
+        raise InputError(f"--output {output}: exists, and is not a page of this command: choose another name")
     page = make_page(groups, groups[0] if first else None)
     write_file(output, page)
     if values["svg"]:

@@ -1,4 +1,4 @@
-"""Groups of runs -> one HTML page that needs no other file and no network, by the template page.html.
+"""Groups of runs -> one HTML page without other files or network access, by the template page.html.
 
 Its figures are data, dev score, cosines and loss over the steps, which page.js draws.
 """
@@ -26,7 +26,7 @@ FIGURES = {  # name -> curves of `RunRecord.curves`, title of the y axis, captio
 
 
 def make_page(groups: Sequence[Group], baseline: Group | None = None, notes: Sequence[str] = ()) -> str:
-    """The whole page, as HTML.
+    """Make the page, as HTML.
 
     Args:
         groups: at least one.
@@ -52,7 +52,7 @@ def make_page(groups: Sequence[Group], baseline: Group | None = None, notes: Seq
 
 
 def figures(groups: Sequence[Group]) -> list[dict[str, Any]]:
-    """The figures of which something was recorded: "name", "label" of y, "caption" and "lines".
+    """The figures with recorded values: "name", "label" of y, "caption" and "lines".
 
     A line has "name", "group" (its number), "dashed", "x" (steps) and "y".
     """
@@ -75,7 +75,7 @@ def figures(groups: Sequence[Group]) -> list[dict[str, Any]]:
 
 
 def points(curve: Mapping[int, float], factor: int = 1) -> dict[str, list[float]]:
-    """At most MOST_POINTS points: the means of consecutive parts of nearly equal size, to six significant digits.
+    """Reduce a curve to MOST_POINTS points: means of consecutive parts, to six significant digits.
 
     Args:
         curve: Value by step.

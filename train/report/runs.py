@@ -1,4 +1,4 @@
-"""Folders of runs -> their settings, curves and scores -> groups over seeds -> differences paired by seed, with 95 %
+"""Folders of runs -> their settings, curves and scores -> groups over seeds -> differences paired by seed, with 95%
 intervals by Student's t -> the table of scores that the report, `--seeds` and `una-fast compare` show.
 """
 
@@ -48,7 +48,7 @@ class RunRecord:
 
 
 def read_run(folder: Path, name: str | None = None) -> RunRecord:
-    """The record of one run's folder. InputError if run.json is missing, or a file holds what no run writes."""
+    """Read one run's folder. Raises InputError if run.json is missing, or a file has another format."""
     summary, evaluation = read_json(folder / SUMMARY), folder / EVALUATION
     try:
         settings = dict(summary["settings"])
@@ -62,7 +62,7 @@ def read_run(folder: Path, name: str | None = None) -> RunRecord:
 
 
 def _read_curves(path: Path, dev: str) -> dict[str, dict[int, float]]:
-    """The curves of metrics.jsonl, without lines that a kill has cut short. dev: the name of the dev file."""
+    """Read the curves of metrics.jsonl, except lines that a kill has cut short. dev: the name of the dev file."""
     curves: dict[str, dict[int, float]] = {}
     for line in path.read_bytes().splitlines() if path.is_file() else ():
         with suppress(*UNREADABLE):
@@ -74,12 +74,12 @@ def _read_curves(path: Path, dev: str) -> dict[str, dict[int, float]]:
 
 
 def _defined(scores: Mapping[str, float | None]) -> dict[str, float]:
-    """The scores that are numbers: one that is not defined is null."""
+    """The scores that are numbers; an undefined one is null."""
     return {name: float(score) for name, score in scores.items() if score is not None and not math.isnan(score)}
 
 
 def read_evaluation(path: Path) -> dict[str, float]:
-    """The scores of evaluation.json as fractions by name, and the average of a suite of which all tasks are there."""
+    """Read the scores of evaluation.json, as fractions by name, and the average of each complete suite."""
     content = read_json(path)
     scores: dict[str, float] = {}
     for kind, row in KINDS.items():
@@ -99,7 +99,7 @@ def title(score: str) -> str:
 
 
 def unimproved_note(runs: Iterable[RunRecord]) -> str:
-    """A sentence about the runs of which no step had a higher dev score than the model before training, or ""."""
+    """A sentence about the runs whose dev score never exceeded that of the initial encoder, or ""."""
     ended = ((run.name, run.summary.get("progress", {})) for run in runs)
     names = ", ".join(name for name, progress in ended if progress.get("best_step") == 0 and progress["step"])
     return names and (
@@ -109,7 +109,7 @@ def unimproved_note(runs: Iterable[RunRecord]) -> str:
 
 
 def find_runs(folders: Iterable[Path]) -> list[RunRecord]:
-    """The runs of `folders` and of the folders in them, as BELOW says, that hold run.json.
+    """Find the runs in `folders` and, by BELOW, in the folders inside them; a run has a run.json.
 
     Raises:
         InputError: a folder does not exist or holds no run, or a run cannot be read.
@@ -118,7 +118,7 @@ def find_runs(folders: Iterable[Path]) -> list[RunRecord]:
     for folder in folders:
         inside = [path.parent.resolve() for below in BELOW for path in sorted(folder.glob(f"{below}{SUMMARY}"))]
         if not inside:
-            what = f"holds no run (no {SUMMARY} in it or in its folders)" if folder.is_dir() else "no such folder"
+            what = f"contains no run (no {SUMMARY} in it or in its folders)" if folder.is_dir() else "no such folder"
             raise InputError(f"{folder}: {what}")
         paths |= dict.fromkeys(inside)
     root = os.path.commonpath([path.parent for path in paths])
@@ -139,7 +139,7 @@ class Comparison(NamedTuple):
 
 
 def compare(without: Mapping[Any, float], with_it: Mapping[Any, float]) -> Comparison | None:
-    """The comparison of two conditions' scores by seed, over the seeds that both have; None if there are none."""
+    """Compare the scores of two conditions by seed, over the seeds that both have; None if there are none."""
     seeds = [seed for seed in with_it if seed in without]
     if not seeds:
         return None
@@ -158,13 +158,13 @@ def compare(without: Mapping[Any, float], with_it: Mapping[Any, float]) -> Compa
 
 @dataclass(frozen=True)
 class Group:
-    """Runs of equal settings, whatever their seeds; at least one. label: its name, which no other group has."""
+    """One or more runs with equal settings except the seed. label: a unique name."""
 
     label: str
     runs: list[RunRecord]
 
     def by_seed(self, name: str) -> dict[str, float]:
-        """A score by seed, of the runs that have it: the mean of runs with one seed."""
+        """A score by seed, of the runs that have it; runs with the same seed are averaged."""
         scores: dict[str, list[float]] = {}
         for run in self.runs:
             if name in run.scores:
@@ -172,7 +172,7 @@ class Group:
         return {seed: fmean(of_seed) for seed, of_seed in scores.items()}
 
     def compared(self, reference: Group | None = None) -> dict[str, Comparison]:
-        """Every score compared with the reference's, paired by seed; without a reference, with 0."""
+        """Compare every score with the reference's, paired by seed; without a reference, with 0."""
         pairs = {}
         for name in dict.fromkeys(name for run in self.runs for name in run.scores):
             scores = self.by_seed(name)
@@ -182,7 +182,7 @@ class Group:
 
 
 def group_runs(runs: Sequence[RunRecord]) -> list[Group]:
-    """Runs with equal `compared` settings as groups, in order of appearance.
+    """Group runs with equal `compared` settings, in order of appearance.
 
     A group is called after the folder that holds its runs, or after its runs where other groups have the same folder.
     """
@@ -242,6 +242,6 @@ def _cell(kind: str, pair: Comparison) -> str:
 
 
 def short(setting: Any) -> str:
-    """A setting in short form: of a path, its last part."""
+    """A setting in short form: the file name of a path."""
     values = setting if isinstance(setting, list) else [setting]
     return ", ".join(Path(value).name if isinstance(value, str) else str(value) for value in values)

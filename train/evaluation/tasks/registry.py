@@ -1,4 +1,4 @@
-"""The tasks by name, one row each, and the protocol of an evaluation. Imports no torch.
+"""The tasks by name and the protocol of an evaluation. Imports no torch.
 
 A new task of a kind is a row and a module with `read(folder, name, split)`, which returns a `Task`. A new kind is a row
 in KINDS with such a module.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Kind(NamedTuple):
-    """Tasks that are scored alike."""
+    """Tasks with the same kind of score."""
 
     module: str  # with `read`
     heading: str  # of its table
@@ -98,7 +98,7 @@ def suite(name: str) -> list[str]:
 
 
 def read_task(folder: Path, name: str, split: str = "test") -> Task:
-    """One of TASKS from SentEval's `downstream` folder.
+    """Read one of TASKS from SentEval's `downstream` folder.
 
     Raises:
         InputError: the task's files are missing or damaged, or it has no such split.
@@ -108,7 +108,7 @@ def read_task(folder: Path, name: str, split: str = "test") -> Task:
 
 
 def task_names(tasks: str, mode: str = "test") -> list[str]:
-    """The tasks that --tasks asks for, by suites and names; in dev mode, a suite gives its tasks with a dev score.
+    """The tasks that --tasks names by suite or name; in dev mode, a suite has only its tasks with a dev score.
 
     Raises:
         InputError: a name of no task, or no name at all.
@@ -129,7 +129,7 @@ def task_names(tasks: str, mode: str = "test") -> list[str]:
 
 
 def _plain(name: str) -> str:
-    """A task's name without case, hyphens, underscores and spaces: STS-B, sts_b and stsb are one."""
+    """A task's name without case, hyphens, underscores and spaces: STS-B, sts_b and stsb are equal."""
     return re.sub(r"[-_\s]", "", name).lower()
 
 
@@ -147,33 +147,22 @@ FULL_FIT = FitSettings(folds=10, optimiser="adam", batch_size=64, tenacity=5, pa
 FAST_FIT = FitSettings(folds=5, optimiser="rmsprop", batch_size=128, tenacity=3, passes=2)
 
 
+MODES = {
+    "test": "test splits, with the classifiers of transfer tasks trained in full",
+    "fasttest": "test splits, with classifiers trained for a shorter time",
+    "dev": "dev splits, with the same classifiers as fasttest",
+}
+
+
 @dataclass(frozen=True)
 class EvaluationProtocol:
     """How scores are computed."""
 
-    mode: str = option(
-        "as in SimCSE",
-        "test",
-        choices={
-            "test": "test splits, with the classifiers of transfer tasks trained in full",
-            "fasttest": "test splits, with classifiers trained for a shorter time",
-            "dev": "dev splits, with the same classifiers as fasttest",
-        },
-    )
-    pooling: str = option(
-        "how the vectors of a sentence's tokens become its embedding, by the names of SimCSE; auto: as the "
-        "model's modules.json says, cls_before_pooler for a model without that file",
-        AUTO,
-        choices=(AUTO, *POOLINGS, "mean"),
-    )
-    max_length: int | None = option(
-        "tokens of a sentence, special tokens included; longer sentences are cut; default: the model's own limit",
-        None,
-        least=3,
-    )
-    held_out: bool = option(
-        "near-miss: leave out the fifth of the images that --mode dev scores, for settings chosen on that fifth", False
-    )
+    mode: str = option("as in SimCSE", "test", choices=MODES)
+    pooling: str = option("how token vectors become an embedding, in SimCSE's names; auto: by the model's "
+                          "modules.json, else cls_before_pooler", AUTO, choices=(AUTO, *POOLINGS, "mean"))  # fmt: skip
+    max_length: int | None = option("truncate sentences to this many tokens; default: the model's", None, least=3)
+    held_out: bool = option("near-miss: leave out the images that --mode dev scores", False)
     whiten: bool = option("whiten embeddings on each task's own sentences", False)
     precision: Literal["fp32", "bf16"] = option("number format of the encoder's arithmetic", "fp32")
 
@@ -219,7 +208,7 @@ class Task(ABC):
 
 
 def downstream_folder(data: str | os.PathLike[str] | None = None) -> Path:
-    """SentEval's `downstream` folder in `data`, which may hold `senteval/`, be it, or be `downstream` itself.
+    """SentEval's `downstream` folder in `data`, which may contain `senteval/`, be it, or be `downstream` itself.
 
     Without `data`, the folder named by UNA_FAST_DATA. A folder that holds the near-misses (`near_miss/`) alone has a
     place for SentEval's files too, and they are missing there. Raises InputError if there is neither.
@@ -233,5 +222,5 @@ def downstream_folder(data: str | os.PathLike[str] | None = None) -> Path:
             return candidate
     if (root / NEAR_MISSES).is_dir():
         return root / "senteval" / "downstream"
-    what = "holds no senteval/downstream" if root.is_dir() else "is not a folder"
+    what = "contains no senteval/downstream" if root.is_dir() else "is not a folder"
     raise InputError(f"evaluation data: {root} {what}; `python -m train.download --to {root}` fetches it")

@@ -1,8 +1,8 @@
 """SentEval's transfer tasks: a logistic regression on frozen embeddings of sentences or pairs, with its protocols for
 choosing a regularisation and measuring accuracy.
 
-SentEval seeds every fit alike, so all fits on folds of one size start from the same weights and go through their rows
-in the same order: they can share one batched matrix product. Letters: F folds, R regularisations, n rows of a fold, D
+SentEval seeds every fit equally, so fits on folds of one size start from the same weights and see their rows in the
+same order: they can share one batched matrix product. Letters: F folds, R regularisations, n rows of a fold, D
 width, C classes, B rows of a batch.
 """
 
@@ -164,7 +164,7 @@ def _folds(labels: NDArray, n_folds: int) -> list[Sequence[NDArray]]:
 
 @dataclass(frozen=True)
 class TransferTask(Task):
-    """A task with its splits: "train" alone, "train" and "test", or "train", "dev" and "test".
+    """A task with its splits: only "train", "train" and "test", or "train", "dev" and "test".
 
     texts: the sentences of each split, or the first and the second sentences of its pairs, in SentEval's order (by
     length, then class), on which its folds depend.
@@ -191,7 +191,7 @@ class TransferTask(Task):
 
 
 def _features(embeddings: Sequence[NDArray]) -> Tensor:
-    """The classifier's input: embeddings (n, D) of sentences, or |u - v| and u * v of pairs side by side, (n, 2 D)."""
+    """The classifier's input: embeddings (n, D) of sentences, or |u - v| and u * v of pairs, concatenated (n, 2 D)."""
     u, *pair = (torch.from_numpy(np.asarray(part, np.float32)) for part in embeddings)
     return torch.cat([(u - pair[0]).abs(), u * pair[0]], dim=1) if pair else u
 
@@ -211,7 +211,7 @@ TREC_CLASSES = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
 
 
 def read(downstream: Path, name: str, split: str = "test") -> TransferTask:
-    """One of SentEval's tasks from its `downstream` folder: all its splits, whichever of them is scored."""
+    """Read one of SentEval's tasks from its `downstream` folder, with all splits."""
     texts: list[list[str]] = []
     labels = {}
     for part in TASKS[name].sizes:
@@ -238,7 +238,7 @@ def _examples(downstream: Path, name: str, split: str) -> list[tuple[Any, ...]]:
 
 
 def class_in(text: str, classes: Sequence[str] = ("0", "1")) -> int:
-    """The number of a class by its name; ValueError for another text."""
+    """The number of a class by its name. Raises ValueError for another text."""
     if text.strip() not in classes:
         raise ValueError(f"class {text!r} is none of {', '.join(classes)}")
     return classes.index(text.strip())
