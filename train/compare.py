@@ -177,7 +177,7 @@ def answer(name: str, pairs: Mapping[str, Comparison]) -> str:
 
 ABOUT = "Train with and without hard negatives on your text, and say whether they help."
 FLAGS = ", ".join(OPTIONS[name].flag for name in OF_YOURS)
-EPILOG = f"{FLAGS}: if given, they make one more condition, {YOURS}. {TUNED}"
+EPILOG = f"{FLAGS}: if given, they make a further condition named {YOURS}. {TUNED}"
 main = Command("python -m train.compare", ABOUT, OPTIONS, _run, "train", EPILOG, "will-it-help")
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ def test_another_file_is_not_overwritten(two_settings: Path, capsys: pytest.Capt
     assert main([str(two_settings / "none"), "--output", str(page)]) == 0
     notes.write_text("my notes")
     assert main([str(two_settings / "una"), "--output", str(notes)]) == 2
-    assert "no page of this command" in capsys.readouterr().err and notes.read_text() == "my notes"
+    assert "not a page of this command" in capsys.readouterr().err and notes.read_text() == "my notes"
 
 
 def test_runs_of_one_setting_are_one_group_called_by_its_folder(two_settings: Path) -> None:

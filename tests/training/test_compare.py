@@ -154,7 +154,7 @@ def test_pairs_are_anchors_and_positives(finished, tmp_path, monkeypatch, capsys
     assert run.settings["paraphrases"] == str(tmp_path / "out" / "paraphrases.txt")
     assert (tmp_path / "out" / "paraphrases.txt").read_text() == "".join(f"{line} again\n" for line in lines)
     answers = json.loads((tmp_path / "out" / "compare.json").read_text())["answer"]
-    assert answers[-1].startswith("This does not say whether the encoder is better")
+    assert answers[-1].startswith("This does not show whether the encoder is better")
     (tmp_path / "pairs.tsv").write_text("other\ttext\n")
     assert call(pairs, output=tmp_path / "out", pairs=tmp_path / "pairs.tsv", seeds="3", pooling="max") == 2
     assert "build the index again or give the corpus it was made from" in capsys.readouterr().err

@@ -201,7 +201,7 @@ def test_a_file_that_cannot_be_used(tmp_path, content, message):
         (["--radius", "0.5"], "radius=0.5: must be an integer of at least 1"),
         (["--radius", "0%"], "radius='0%': must be an integer"),
         (["--push-private"], "--push-private: nothing is pushed: give --push-to NAME too"),
-        (["--mlm-weight", "0.1", "--grad-cache", "8"], "--mlm-weight encodes a step's sentences all at once"),
+        (["--mlm-weight", "0.1", "--grad-cache", "8"], "--mlm-weight encodes all sentences of a step at once"),
         (
             [*GAUSSIAN, "--noise-view", "negative", "--augment", "none"],
             "--noise-view negative: this run has no negatives",

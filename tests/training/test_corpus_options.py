@@ -106,7 +106,7 @@ def test_further_sources_of_an_index_give_words_alone(tmp_path, tiny_model, para
 def fingerprinted(tmp_path, tiny_model):
     """The folder of a run's files, and a function that gives its fingerprint."""
     folder = shutil.copytree(tiny_model, tmp_path / "model")
-    (folder / "modules.json").write_text("[]")
+    (folder / "modules.json").write_text('[{"type": "sentence_transformers.models.Transformer"}]')
     settings = json.loads((folder / "tokenizer_config.json").read_text())  # BERT's own class sets the case itself
     settings["tokenizer_class"] = "PreTrainedTokenizerFast"
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
