@@ -45,7 +45,7 @@ def write_output(job: Any) -> int:
     sources = open_sources([Path(name) for name in job.corpus], Reading(job.column))
     texts = [text for source in sources for block in source.blocks() for text in block]
     if not texts:
-        raise InputError(f"{', '.join(job.corpus)}: it holds no sentence")
+        raise InputError(f"{', '.join(job.corpus)}: contains no sentence")
     digest = xxhash.xxh3_128_hexdigest("\n".join(texts).encode("utf-8", "surrogatepass"))
     models = [Seq2Seq(name, job, device) for name in job.model]
     settings = {name: getattr(job, name) for name in SETTINGS}

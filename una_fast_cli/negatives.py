@@ -157,7 +157,7 @@ def _batches(augmenter: Augmenter, values: dict[str, Any], bar: Any) -> Iterator
     for start in count(0, BATCH_ROWS):
         if not (batch := list(islice(texts, BATCH_ROWS))):
             if start == 0:
-                raise InputError(f"{values['corpus']}: it holds no sentence")
+                raise InputError(f"{values['corpus']}: contains no sentence")
             return
         yield range(start, start + len(batch)), batch
         bar.update(len(batch))

@@ -154,7 +154,7 @@ def test_a_file_that_is_there_is_kept_and_bad_input_leaves_none(folder, tmp_path
     assert "exists already" in refusal(capsys, *command, tmp_path / "bad.txt")
     assert "line 2" in refusal(capsys, *command, tmp_path / "n.jsonl")
     (tmp_path / "bad.txt").write_bytes(b"")
-    assert "bad.txt: it holds no sentence" in refusal(capsys, *command, tmp_path / "n.parquet")
+    assert "bad.txt: contains no sentence" in refusal(capsys, *command, tmp_path / "n.parquet")
     assert [path.name for path in tmp_path.iterdir()] == ["bad.txt"]
 
 

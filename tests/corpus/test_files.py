@@ -100,7 +100,7 @@ def test_split_lines_is_split_at_newlines(data: bytes) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.txt", b"", r"a\.txt: it holds no sentence"),
+        ("a.txt", b"", r"a\.txt: contains no sentence"),
         ("a.doc", b"x", r"a\.doc: unknown kind of file; known are \.txt, \.csv, \.tsv"),
         ("a.txt", b"good\nbad \xe9\n", r"a\.txt, line 2: not UTF-8; convert the file"),
         ("a.txt", "in UTF-16".encode("utf-16"), r"a\.txt, line 1: not UTF-8; .* \(or -f utf-16\)"),
@@ -116,7 +116,7 @@ def test_split_lines_is_split_at_newlines(data: bytes) -> None:
         ("a.json", b"[" * 99_999, r"a\.json, line 1: not an array of JSON values"),
         ("a.json", b'["a",\n"\xff"]', r"a\.json, line 2: not UTF-8"),
         ("a.csv", b"id,title\n1,x\n", r"a\.csv: no column 'text', only 'id', 'title'; name one with .* \(--column\)"),
-        ("a.csv", b"text,id\n", r"a\.csv: it holds no sentence"),
+        ("a.csv", b"text,id\n", r"a\.csv: contains no sentence"),
         ("a.csv", b"text,id\nx\n", r"a\.csv cannot be read as a table: .*Expected 2 columns, got 1: x; if its"),
         ("a.csv", b"text\n\xe9\n", r"a\.csv cannot be read as a table: .*UTF8.*; convert the file"),
         ("a.csv", b"id,t\xe9xt\n1,a\n", r"a\.csv cannot .* table: 'utf-8' codec can't decode.*; convert the file"),

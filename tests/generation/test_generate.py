@@ -124,7 +124,7 @@ def test_bad_input_is_refused_before_anything_is_written(capsys, models, corpus,
     cut.write_bytes(gzip.compress(corpus.read_bytes())[:-20])
     assert "cut.txt.gz" in refusal(capsys, cut, output, "--model", t5)
     cut.write_bytes(gzip.compress(b""))
-    assert "it holds no sentence" in refusal(capsys, cut, output, "--model", t5)
+    assert "contains no sentence" in refusal(capsys, cut, output, "--model", t5)
     too_long = refusal(capsys, corpus, output, "--model", models["bart"], "--max-length", POSITIONS + 1)
     assert f"--max-length {POSITIONS + 1} is above the {POSITIONS} positions" in too_long
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cut.txt.gz"]

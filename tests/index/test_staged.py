@@ -247,11 +247,11 @@ def test_a_lost_worker_is_said_with_a_sentence(build, corpus):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"memory": "much"}, "give a size, as '2GB'"),
-        ({"memory": "9" * 400 + "GB"}, "give a size, as '2GB'"),
-        ({"memory": "100MB"}, "at least 512 MiB"),
-        ({"executor": "threads"}, "executor is str: give an executor"),
-        ({"folder": None}, "memory and executor are for a build in a folder only"),
+        ({"memory": "much"}, "must be a size such as '2GB'"),
+        ({"memory": "9" * 400 + "GB"}, "must be a size such as '2GB'"),
+        ({"memory": "100MB"}, "at least 512MiB"),
+        ({"executor": "threads"}, "executor: is str, must be an executor"),
+        ({"folder": None}, "memory, executor: only for a build in a folder"),
     ],
 )
 def test_bad_options_get_a_sentence(build, options, said):
@@ -263,7 +263,9 @@ def test_what_a_task_may_take_follows_from_the_memory():
     alone, eight = executors.task_memory(4 << 30, 1, 2), executors.task_memory(4 << 30, 8, 1)
     assert 3 * alone + executors.BASE <= 4 << 30
     assert 9 * eight + 8 * executors.BASE <= 4 << 30
-    with pytest.raises(InputError, match="16 tasks at once take at least .* MiB: give more memory, or fewer workers"):
+    with pytest.raises(
+        InputError, match="16 concurrent tasks take at least .* MiB: give more memory, or fewer workers"
+    ):
         executors.task_memory(1 << 30, 16, 1)
 
 

@@ -1,4 +1,4 @@
-"""Readers of files, one for each kind: functions of a file and a `Reading` that yield tables of documents, in order."""
+"""Readers of files, one per kind: functions of a file and a `Reading` that yield tables of documents, in order."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ COMPRESSIONS: dict[str, Callable[[IO[bytes]], Any]] = {
 
 @contextmanager
 def opened(path: File) -> Iterator[io.BufferedReader]:
-    """The bytes of a file, decompressed by its ending.
+    """Open a file for its bytes, decompressed by its ending.
 
     Raises:
         InputError: the file cannot be read, or its compression is damaged.
@@ -64,7 +64,7 @@ def opened(path: File) -> Iterator[io.BufferedReader]:
 
 
 def whole_lines(path: File, max_line_bytes: int | None) -> Iterator[tuple[int, bytes]]:
-    """The text of a file in parts of about BLOCK_BYTES that end where a line ends, each with its first line's number.
+    """Yield the text of a file in parts of about BLOCK_BYTES of whole lines, each with its first line's number.
 
     A line that is too long is refused before it fills the memory.
     """
@@ -80,7 +80,7 @@ def whole_lines(path: File, max_line_bytes: int | None) -> Iterator[tuple[int, b
 
 
 def decoded(path: File, number: int, text: bytes) -> str:
-    """A text that starts in the line of this number. Raises InputError with the line that is not UTF-8."""
+    """Decode a text that starts in line `number`. Raises InputError with the line that is not UTF-8."""
     try:
         return text.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -89,14 +89,14 @@ def decoded(path: File, number: int, text: bytes) -> str:
 
 
 def text_lines(path: File, reading: Reading) -> Iterator[StringTable]:
-    """A .txt: a sentence per line, without a byte order mark. A blank line is a document, so row i is line i + 1."""
+    """Read a .txt: one sentence per line. A blank line is a document, so row i is line i + 1."""
     for number, lines in whole_lines(path, reading.max_document_bytes):
         decoded(path, number, lines)
         yield split_lines(lines if number > 1 else lines.removeprefix(codecs.BOM_UTF8))
 
 
 def split_lines(lines: bytes) -> StringTable:
-    r"""The lines of a text. A line ends at a newline or at the end of the text; one \r before does not belong to it."""
+    r"""Split a text into lines. A line ends at \n, \r\n, or the end of the text."""
     if not lines.endswith(b"\n"):
         lines += b"\n"
     if b"\r" in lines:
@@ -107,9 +107,9 @@ def split_lines(lines: bytes) -> StringTable:
 
 
 def json_rows(path: File, reading: Reading) -> Iterator[StringTable]:
-    """A .json or .jsonl: a JSON value per line, or one array of values, which is held in memory as a whole.
+    """Read a .json or .jsonl: one JSON value per line, or one array of values, which is read into memory as a whole.
 
-    A value is an object with the column among its keys, or a text. Blank lines hold no row.
+    A value is an object with the column among its keys, or a text. Blank lines are skipped.
     """
     with opened(path) as file:
         if file.peek().removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"["):
@@ -119,12 +119,12 @@ def json_rows(path: File, reading: Reading) -> Iterator[StringTable]:
             )
             return
     for number, lines in whole_lines(path, reading.max_row_bytes):
-        # line by line only where that is needed, to find the line of an error
+        # line by line only if needed, to find the line of an error
         yield from _plain_objects(path, reading, lines) or blocks_of(_json_lines(path, reading, number, lines))
 
 
 def _plain_objects(path: File, reading: Reading, lines: bytes) -> list[StringTable]:
-    """The documents, by Arrow, if every line is an object with a text under the column's key, else none."""
+    """Read the documents by Arrow, if every line is an object with a text under the column's key; if not, return []."""
     column = pa.schema([(reading.column, pa.string())])
     parse = pa.json.ParseOptions(explicit_schema=column, unexpected_field_behavior="ignore")
     read = pa.json.ReadOptions(use_threads=False, block_size=len(lines) + 1)
@@ -143,7 +143,7 @@ def _json_lines(path: File, reading: Reading, number: int, lines: bytes) -> Iter
 
 
 def _json_value(path: File, number: int, text: bytes, what: str) -> Any:
-    """The JSON value of a text that starts in the line of this number. what: it should be, for errors."""
+    """Read the JSON value of a text that starts in line `number`. what: what it should be, for errors."""
     value = decoded(path, number, text).removeprefix("\ufeff")
     try:
         return json.loads(value)
@@ -155,9 +155,9 @@ def _json_value(path: File, number: int, text: bytes, what: str) -> Any:
 
 
 def has_quotes(name: str, reading: Reading) -> bool:
-    """Whether cells of a .csv or .tsv may be in quotation marks.
+    """Return whether cells of a .csv or .tsv may be in quotation marks.
 
-    In a .tsv one is an ordinary character, as most programs that write .tsv mean it.
+    In a .tsv a quotation mark is an ordinary character, because most programs write them so.
     """
     return not _has_tabs(name) if reading.quoting is None else reading.quoting
 
@@ -167,7 +167,7 @@ def _has_tabs(name: str) -> bool:
 
 
 def csv_rows(path: File, reading: Reading) -> Iterator[StringTable]:
-    """A .csv or .tsv with a header. Warns of cells in quotation marks that hold line ends."""
+    """Read a .csv or .tsv with a header. Warns of cells in quotation marks that contain line ends."""
     column, n_documents, n_line_ends = reading.column, 0, 0
     try:
         with _csv_batches(path, reading, [column]) as batches:
@@ -185,7 +185,7 @@ def csv_rows(path: File, reading: Reading) -> Iterator[StringTable]:
 
 @contextmanager
 def _csv_batches(path: File, reading: Reading, columns: list[str] | None) -> Iterator[pa.csv.CSVStreamingReader]:
-    """Batches of rows. columns: those to read, or None for all."""
+    """Open a table as batches of rows. columns: to read, or None for all."""
     quotes = has_quotes(path.name, reading)
     convert = pa.csv.ConvertOptions(
         column_types={reading.column: pa.string()}, include_columns=columns, strings_can_be_null=False
@@ -207,7 +207,7 @@ def _csv_batches(path: File, reading: Reading, columns: list[str] | None) -> Ite
 
 
 def parquet_rows(path: File, reading: Reading) -> Iterator[StringTable]:
-    """A .parquet."""
+    """Read a .parquet."""
     column = reading.column
     try:
         with path.open("rb") as file, pa.parquet.ParquetFile(file) as table:

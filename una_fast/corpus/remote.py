@@ -1,6 +1,6 @@
-"""Files that are not on this machine, through fsspec: s3, gs, hdfs, http and every other address that it knows.
+"""Files on other machines, through fsspec: s3, gs, hdfs, http and every other address that it knows.
 
-Credentials and endpoints come from where fsspec's packages take them: the environment, and their own files.
+fsspec's packages read credentials and endpoints from the environment and from their own files.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import IO, Any
 from una_fast.errors import InputError
 from una_fast.imports import naming_extras
 
-GLOB = re.compile(r"[*\[]")  # a ? alone starts a query
-URL = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+):(/{1,3})(?=[^/])")  # pathlib leaves one slash of two and of three
+GLOB = re.compile(r"[*\[]")  # a ? starts a query
+URL = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+):(/{1,3})(?=[^/])")  # pathlib replaces two or three slashes by one
 
 
 @dataclass(frozen=True)
@@ -35,16 +35,16 @@ class RemoteFile:
         return PurePosixPath(self.place.partition("?")[0]).name
 
     def identity(self) -> list[str | int]:
-        """Its address, its size in bytes, and a hash of all that the server says of it. Raises OSError."""
+        """Return its address, its size in bytes, and a hash of what the server says about it. Raises OSError."""
         return [str(self), self.files.size(self.place) or 0, self.files.ukey(self.place)]
 
     def open(self, mode: str = "rb") -> IO[bytes]:
-        """The bytes of the file, seekable if the server supports that. Raises OSError."""
+        """Open the file for its bytes, seekable if the server supports that. Raises OSError."""
         return self.files.open(self.place, mode)
 
 
 def address_in(path: str) -> str | None:
-    """`path` as an address, with the slashes that pathlib removes; None if it is a path of this machine."""
+    """Return `path` as an address, with the slashes that pathlib removes; None if it is a path of this machine."""
     url = URL.match(path)
     if url is None:
         return None
@@ -53,14 +53,14 @@ def address_in(path: str) -> str | None:
 
 
 def remote_files(address: str) -> list[RemoteFile]:
-    """The file at an address, the files that match a glob, or all files below a folder, in sorted order."""
+    """List the file at an address, the files that match a glob, or all files below a folder, in sorted order."""
     with naming_extras("remote"):
         import fsspec
     with as_input_errors(address, "opened"):
         files, place = fsspec.core.url_to_fs(address)
     place = place.rstrip("/")
     with as_input_errors(address, "read"):
-        if address.lower().startswith(("http:", "https:")):  # whose folders cannot be listed: a ? starts a query there
+        if address.lower().startswith(("http:", "https:")):  # they list no folders, and a ? starts a query
             places = [place]
         elif GLOB.search(place):
             places = [name for name, about in files.glob(place, detail=True).items() if about["type"] == "file"]
@@ -82,6 +82,6 @@ def as_input_errors(address: object, action: str) -> Iterator[None]:
 
 
 def failed(place: object, action: str, error: Exception) -> InputError:
-    """The error for a file, folder or address that cannot be read or written."""
+    """Make the error for a file, folder or address that cannot be read or written."""
     reason = getattr(error, "strerror", None) or next(iter(str(error).splitlines()), type(error).__name__)
     return InputError(f"{place} cannot be {action}: {reason}")

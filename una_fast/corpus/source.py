@@ -1,4 +1,4 @@
-"""A source of documents, which yields tables of strings; and how texts, rows and Arrow arrays become such tables."""
+"""A source of documents, which yields tables of strings, and how texts, rows and Arrow arrays become such tables."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from una_fast.errors import InputError
 
 BLOCK_BYTES = 1 << 20
 BATCH_ROWS = 1 << 13  # of a table: about BLOCK_BYTES of ordinary sentences
-# 1 MiB is about 180,000 English words, a long novel. The longest of the 1,000,000 sentences of wiki_large has a few
+# 1 MiB is about 180,000 English words, a long novel. The longest of a million sentences of Wikipedia has a few
 # kilobytes. A longer document means that a file is damaged, hostile, or has no line ends.
 MAX_DOCUMENT_BYTES = 1 << 20
-ROW_FACTOR = 8  # a raw row may be longer than its document: it has other columns, and escapes such as \u00e9
+ROW_FACTOR = 8  # a row may be longer than its document, because of other columns and escapes such as \u00e9
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Reading:
 
     Attributes:
         column: The column (key) of the text.
-        quoting: Whether cells of .csv and .tsv may be in quotation marks; None for yes in .csv and no in .tsv.
+        quoting: Whether cells of .csv and .tsv may be in quotation marks; None: yes in .csv, no in .tsv.
         max_document_bytes: The longest document that is accepted, in bytes of UTF-8; None for any length.
     """
 
@@ -39,20 +39,20 @@ class Reading:
 
     @property
     def max_row_bytes(self) -> int | None:
-        """The longest row of a table in bytes, other columns included; None for any length."""
+        """The longest row of a table in bytes, including other columns; None for any length."""
         return self.max_document_bytes and ROW_FACTOR * self.max_document_bytes
 
 
 @dataclass
 class Source:
-    """One source of documents, whose `blocks` can be read once. `digest` and `identity` are what they are read from.
+    """One source of documents, whose `blocks` can be read once.
 
     Attributes:
         name: for messages and manifests.
         limit: the longest document that is accepted, in bytes of UTF-8; None for any length.
         documents: in order, about BLOCK_BYTES at a time.
-        file: that holds them, if it is one.
-        key: the options that decide, with the bytes of a file, which rows it holds; None for a file without columns.
+        file: that contains the documents, if it is a file.
+        key: the options that determine the rows of a file, besides its bytes; None for a file without columns.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Source:
         self._text, self._lengths = xxhash.xxh3_128(), xxhash.xxh3_128()
 
     def blocks(self) -> Iterator[StringTable]:
-        """The documents, in order. Raises InputError for one that is longer than the limit."""
+        """Yield the documents, in order. Raises InputError for a document that is longer than the limit."""
         limit, n_documents = self.limit, 0
         for block in self.documents:
             lengths = np.diff(block.offsets)
@@ -79,7 +79,7 @@ class Source:
             yield block
 
     def digest(self) -> str:
-        """xxh3_128 of a file's bytes and of its key, or of the text that `blocks` gave and its lengths, however cut."""
+        """Return xxh3_128 of a file's bytes and key, or of the texts of `blocks` and their lengths."""
         if self.file is None:
             return xxhash.xxh3_128_hexdigest(self._text.digest() + self._lengths.digest())
         state = xxhash.xxh3_128()
@@ -90,10 +90,10 @@ class Source:
         return raw if self.key is None else xxhash.xxh3_128_hexdigest(f"{raw} {self.key}".encode())
 
     def identity(self) -> list[Any]:
-        """What differs once a file has changed: its size in bytes and its times of change in ns.
+        """Return what a change of the file changes: its size in bytes, mtime and ctime in ns.
 
-        The time of the content's last change can be set back, the file's (ctime) cannot. Of a file at an address it is
-        what `RemoteFile.identity` says. Raises InputError if the file is gone.
+        A user can set back mtime, but not ctime. For a file at an address it is `RemoteFile.identity`. Raises
+        InputError if the file is gone.
         """
         if self.file is None:  # read only once
             return []
@@ -105,7 +105,7 @@ class Source:
 
 
 def encode_row(row: Any, column: str, where: str) -> bytes:
-    """UTF-8 of the document of one row: a text, or the text under the key `column`."""
+    """Encode the document of one row in UTF-8: a text, or the text under the key `column`."""
     if not isinstance(row, Mapping):
         return encode_sentence(row, where)
     if column not in row:
@@ -116,7 +116,10 @@ def encode_row(row: Any, column: str, where: str) -> bytes:
 
 
 def encode_sentence(sentence: Any, name: str) -> bytes:
-    """UTF-8 of a str of the caller. name: how errors name it. Raises InputError for no str, or a lone surrogate."""
+    """Encode a str of the caller in UTF-8. Raises InputError if it is not a str or has a lone surrogate.
+
+    name: how errors name it.
+    """
     if not isinstance(sentence, str):
         raise InputError(f"{name} is {type(sentence).__name__}, not str")
     try:
@@ -132,7 +135,7 @@ Item = TypeVar("Item")
 
 
 def _groups(items: Iterable[Item], n_bytes: Callable[[Item], int], least: int) -> Iterator[list[Item]]:
-    """The items in lists of at least that many bytes, but for the last one."""
+    """Group the items in lists of at least `least` bytes, except the last one."""
     held: list[Item] = []
     size = 0
     for item in items:
@@ -146,23 +149,23 @@ def _groups(items: Iterable[Item], n_bytes: Callable[[Item], int], least: int) -
 
 
 def blocks_of(documents: Iterable[bytes]) -> Iterator[StringTable]:
-    """Tables of about BLOCK_BYTES of documents of UTF-8."""
+    """Yield tables of about BLOCK_BYTES of documents in UTF-8."""
     return map(block_of, _groups(documents, lambda document: len(document) + 1, BLOCK_BYTES))
 
 
 def block_of(documents: Sequence[bytes]) -> StringTable:
-    """The table of documents of UTF-8."""
+    """Make a table of documents in UTF-8."""
     return StringTable(np.frombuffer(b"".join(documents), dtype=np.uint8), row_bounds([*map(len, documents)]))
 
 
 def joined(blocks: Iterable[StringTable], n_bytes: int) -> Iterator[StringTable]:
-    """The same documents in tables of at least `n_bytes` bytes, but for the last one."""
+    """Yield the same documents in tables of at least `n_bytes` bytes, except the last one."""
     for first, *others in _groups(blocks, lambda block: len(block.utf8), n_bytes):
         yield first.followed_by(*others)
 
 
 def arrow_blocks(arrays: Iterable[pa.Array], where: str) -> Iterator[StringTable]:
-    """A table for each Arrow array of text; its text is not copied."""
+    """Yield a table for each Arrow array of text, without copying the text."""
     row = 0
     for values in arrays:
         if pa.types.is_dictionary(values.type):
@@ -187,13 +190,13 @@ def arrow_blocks(arrays: Iterable[pa.Array], where: str) -> Iterator[StringTable
 
 
 def missing_column(where: str, column: str, names: Sequence[Any], argument: str = "`column` (--column)") -> InputError:
-    """The error for a table or a row without the column that an argument names."""
+    """Make the error for a table or a row without the column that an argument names."""
     there = ", ".join(map(repr, names)) or "no column at all"
     return InputError(f"{where}: no column {column!r}, only {there}; name one with {argument}")
 
 
 def too_long(where: str, limit: int) -> InputError:
-    """The error for a line or document beyond the limit."""
+    """Make the error for a line or document beyond the limit."""
     return InputError(
         f"{where} is longer than {limit:,} bytes: split it into sentences, "
         "or raise the limit with max_document_bytes (in a command --max-document-bytes) if it is meant"

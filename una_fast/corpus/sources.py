@@ -38,7 +38,7 @@ GLOB = re.compile(r"[*?\[]")
 
 
 def open_sources(corpus: Any, reading: Reading) -> Sequence[Source]:
-    """The sources of a corpus argument, in order; a `Source` is itself one.
+    """Open the sources of a corpus argument, in order. A `Source` is a corpus too.
 
     Raises:
         InputError: an argument of another type.
@@ -53,11 +53,11 @@ def read_blocks(
     summaries: list[dict[str, Any]],
     ahead: Callable[[Iterator[StringTable]], Iterable[StringTable]] = iter,
 ) -> Iterator[StringTable]:
-    """The documents of all sources.
+    """Yield the documents of all sources.
 
     Args:
         sources: Of a corpus, in order.
-        summaries: The name, n_documents and xxh3_128 of each source are appended to it.
+        summaries: Gets the name, n_documents and xxh3_128 of each source.
         ahead: Reads the blocks of a file in another thread.
 
     Raises:
@@ -65,24 +65,24 @@ def read_blocks(
     """
     for source in sources:
         identity, n_documents = source.identity(), 0
-        # a caller's iterable may work in the caller's thread only
+        # a caller's iterable may work only in the caller's thread
         for block in ahead(source.blocks()) if source.file else source.blocks():
             n_documents += len(block)
             yield block
         if n_documents == 0:
-            raise InputError(f"{source.name}: it holds no sentence")
+            raise InputError(f"{source.name}: contains no sentence")
         summaries.append({"name": source.name, "n_documents": n_documents, "xxh3_128": source.digest()})
         if source.identity() != identity:  # the digest has read it once more
             raise InputError(f"{source.name}: changed since the build was started: run the build again")
 
 
 def all_blank(n_documents: int) -> InputError:
-    """The error for a corpus of so many documents without a word."""
+    """Make the error for a corpus of so many documents without a word."""
     return InputError(f"the corpus has no word: {counted(n_documents, 'sentence')} read, all of them blank")
 
 
 def source_digests(corpus: Any, column: str = "text", quoting: bool | None = None) -> list[dict[str, str]]:
-    """{"name", "xxh3_128"} of each source, to recognise a corpus without splitting it. Consumes generators."""
+    """Return {"name", "xxh3_128"} of each source, which identify a corpus. Consumes generators."""
     digests = []
     for source in open_sources(corpus, Reading(column, quoting, max_document_bytes=None)):
         for _ in () if source.file else source.blocks():
@@ -128,9 +128,9 @@ def _open_source(corpus: Any, reading: Reading) -> Sequence[Source]:
 
 
 def _file_sources(path: str, reading: Reading) -> list[Source]:
-    """The file at a path or address, or the files of a folder or that match a glob, in sorted order.
+    """Open the file at a path or address, the files of a folder, or those that match a glob, in sorted order.
 
-    Raises InputError if there is none of a known kind; warns of files of other kinds that are left out.
+    Raises InputError if none is of a known kind. Warns of files of other kinds, which are left out.
     """
     shown = path if len(path) < 200 else path[:200] + "... (a str is the path of a file; sentences come in a list)"
     files: Sequence[File]
@@ -163,7 +163,7 @@ def _file_source(file: File, reader: Reader, reading: Reading) -> Source:
 
 
 def _files_in(folder: str) -> list[Path]:
-    """The files of a folder and of the folders in it. Links to folders, hidden names and indexes are left out."""
+    """List the files of a folder and its subfolders, without links to folders, hidden names and indexes."""
 
     def refuse(error: OSError) -> None:
         raise failed(error.filename, "read", error) from error
@@ -176,12 +176,12 @@ def _files_in(folder: str) -> list[Path]:
 
 
 def _reader_of(name: str) -> Reader | None:
-    """What reads files of this name; None for an unknown extension."""
+    """Return the reader of files of this name; None for an unknown extension."""
     return next((reader for ending, reader in EXTENSIONS.items() if name.lower().endswith(ending)), None)
 
 
 def _object_source(corpus: Any, reading: Reading) -> Source | None:
-    """The source of a dataset, an Arrow table, a frame or series of pandas or polars, or an iterable; else None."""
+    """Open a dataset, an Arrow table, a frame or series of pandas or polars, or an iterable; None for anything else."""
     column, limit, kind = reading.column, reading.max_document_bytes, type(corpus).__name__
     of_frames = hasattr(corpus, "iloc") or hasattr(corpus, "to_arrow")  # of pandas, or of polars
     if hasattr(corpus, "column_names") and hasattr(corpus, "iter"):  # a Dataset or IterableDataset of Hugging Face
@@ -210,7 +210,7 @@ def _column(table: Any, kind: str, names: list[Any], column: str) -> Any:
 
 
 def _slices(name: str, values: Any) -> Iterator[pa.Array]:
-    """The values of a frame's column in Arrow arrays of at most BATCH_ROWS."""
+    """Yield the values of a frame's column in Arrow arrays of at most BATCH_ROWS."""
     for row in range(0, len(values), BATCH_ROWS):
         part = getattr(values, "iloc", values)[row : row + BATCH_ROWS]
         try:

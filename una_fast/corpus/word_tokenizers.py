@@ -1,4 +1,4 @@
-"""What splits a sentence into words: named tokenizers, segmenters of other libraries, functions of the caller."""
+"""Splitting a sentence into words: named tokenizers, segmenters of other libraries, functions of the caller."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ NAMED: dict[str, Split] = {"treebank": treebank_words, "whitespace": str.split}
 
 
 def _fugashi() -> Split:
-    import_module("unidic_lite")  # fugashi finds it, and fails with a page of text if it is missing
+    import_module("unidic_lite")  # without it, fugashi fails with a page of text
     tagger = import_module("fugashi").Tagger("-Owakati")
-    return lambda text: tagger.parse(text.replace("\0", " ")).split()  # it would stop there
+    return lambda text: tagger.parse(text.replace("\0", " ")).split()  # it stops at \0
 
 
 def _janome() -> Split:
@@ -46,10 +46,10 @@ SCRIPTS = {  # scripts without spaces between words
     "Khmer": "\u1780-\u17ff",
 }
 PUNCTUATION = "\u3000-\u303f\uff00-\uffef"  # of East Asia; word tokenizers for English do not split at it
-# Few words of these scripts have more than 12 characters, nearly all clauses have.
+# Few words of these scripts have more than 12 characters, nearly all clauses do.
 LONG_RUN = re.compile(f"[{''.join(SCRIPTS.values())}{PUNCTUATION}]{{13,}}")
-LEAST_SHARE = 0.1  # of the characters that lie in long runs, above which the user is warned
-SAMPLE = 100  # chunks that follow each other in a sample, and places where they or documents are taken
+LEAST_SHARE = 0.1  # share of the characters in long runs above which the user is warned
+SAMPLE = 100  # consecutive chunks in a sample, and places from which chunks or documents are sampled
 SAMPLED = 1000  # characters of such a document
 
 # Sentences that tokenizers split differently: clitics, quotes, final periods, numbers, addresses, symbols, case, white
@@ -71,14 +71,14 @@ Probe = list[list[str] | None]  # the words of each of PROBES; None where the fu
 
 @dataclass(frozen=True)
 class WordTokenizer:
-    """How a sentence becomes words. `name` is one of NAMED or SEGMENTERS or, for a caller's function, "custom"."""
+    """Splits a sentence into words. `name` is one of NAMED or SEGMENTERS, or "custom" for a caller's function."""
 
     name: str
     function: Split
     lowercase: bool
 
     def words(self, text: str) -> list[str]:
-        """The words of one sentence. Raises InputError where a function returns no list of words."""
+        """Return the words of a sentence. Raises InputError if a function does not return a list of words."""
         words = self.function(text.lower() if self.lowercase else text)
         if self.name in NAMED:
             return list(words)
@@ -88,9 +88,9 @@ class WordTokenizer:
 
 
 def word_tokenizer(tokenizer: str | Split = "treebank", lowercase: bool = True) -> WordTokenizer:
-    """The tokenizer of this name, or of a function of a str; with `lowercase` it gets sentences in lower case.
+    """Return the tokenizer of this name or function of a str; with `lowercase` it gets sentences in lower case.
 
-    A str is looked up and never imported: an index that somebody else made may hold any str (see `resolve_tokenizer`).
+    A str is never imported, because it may come from somebody else's index (see `resolve_tokenizer`).
     """
     if callable(tokenizer):
         return WordTokenizer("custom", tokenizer, lowercase)
@@ -108,15 +108,15 @@ def word_tokenizer(tokenizer: str | Split = "treebank", lowercase: bool = True) 
 
 
 def resolve_tokenizer(tokenizer: str | Split) -> str | Split:
-    """The function of an import path "module:function"; any other name, and a function, as it is.
+    """Import the function of a path "module:function"; return any other name, and a function, unchanged.
 
-    Call it only with what the user gave, because it imports. Raises InputError if the path leads to no function.
+    Call it only with a user's argument, because it imports. Raises InputError if the path does not lead to a function.
     """
     return import_object(tokenizer) if isinstance(tokenizer, str) and ":" in tokenizer else tokenizer
 
 
 def tokenizer_name(tokenizer: str | Split) -> str:
-    """A name for messages and manifests; `probe_words` shows what a tokenizer does."""
+    """Return a name for messages and manifests; `probe_words` shows what a tokenizer does."""
     if isinstance(tokenizer, str):
         return tokenizer
     kind = type(tokenizer)
@@ -125,7 +125,7 @@ def tokenizer_name(tokenizer: str | Split) -> str:
 
 
 def probe_words(tokenizer: str | Split) -> Probe | None:
-    """The words that a tokenizer makes of PROBES, to recognise it later; None for NAMED ones, which do not change."""
+    """Return a tokenizer's words of PROBES, to recognise it later; None for NAMED ones, which do not change."""
     if isinstance(tokenizer, str) and tokenizer in NAMED:
         return None
     function = word_tokenizer(tokenizer, lowercase=False).function
@@ -135,28 +135,28 @@ def probe_words(tokenizer: str | Split) -> Probe | None:
             words = function(text)
         except InputError:
             raise
-        except Exception:  # whatever a caller's function raises for a script it was not made for
+        except Exception:  # a caller's function may raise anything for a script it does not know
             probe.append(None)
-        else:  # empty ones too: text.split(" ") makes them of two spaces, which the corpus may not have
+        else:  # empty words too: text.split(" ") makes them of two spaces, which the corpus may not have
             probe.append(_checked_words(words, text, or_empty=True))
     return probe
 
 
 def some_words(documents: StringTable, split: WordTokenizer) -> bytes:
-    """The words of about SAMPLE documents' beginnings, by which a changed function is noticed; none for NAMED."""
+    """Return the words of the beginnings of about SAMPLE documents, which show a changed function; none for NAMED."""
     if split.name in NAMED:
         return b""
     words: list[list[str] | None] = []
     for i in range(0, len(documents), len(documents) // SAMPLE + 1):
         try:
             words.append(split.words(documents[i][:SAMPLED]))
-        except Exception:  # of a caller's function, which raises it again where all words are made
+        except Exception:  # a caller's function raises it again when all words are made
             words.append(None)
     return repr(words).encode()
 
 
 def check_probe(where: str, expected: Probe, tokenizer: str | Split) -> None:
-    """Raise InputError if a tokenizer does not make the words `expected` of PROBES. where: what expects them."""
+    """Raise InputError if a tokenizer's words of PROBES are not `expected`. where: what expects them."""
     for text, old, new in zip(PROBES, expected, probe_words(tokenizer) or [], strict=True):
         if old != new:
             raise InputError(
@@ -166,7 +166,7 @@ def check_probe(where: str, expected: Probe, tokenizer: str | Split) -> None:
 
 
 def unsplit_script(chunks: StringTable, tokenizer: str) -> str:
-    """The warning for a corpus of a script that the `tokenizer` of this name does not split into words, or ""."""
+    """Return the warning for a corpus of a script that this `tokenizer` does not split into words, or ""."""
     if tokenizer not in NAMED:
         return ""
     starts = range(0, len(chunks), max(SAMPLE, len(chunks) // SAMPLE))

@@ -1,25 +1,25 @@
 r"""Chunks -> words: a corpus as ids of distinct chunks and of distinct words.
 
-A corpus has far fewer distinct chunks than chunks, so each distinct chunk is split into words once. That is exact,
-because the rules of the Treebank tokenizer stay inside a chunk except for these (nltk.tokenize.destructive; `_` is a
-space here):
+A corpus has far fewer distinct chunks than chunks, so each distinct chunk is split into words once. This is exact,
+because the rules of the Treebank tokenizer look only inside a chunk, except for these (nltk.tokenize.destructive; `_`
+is a space here):
 
-- `^"` and `([_([{<])("|'')`: how a chunk's first quote is read depends on whether a space or the start of the line is
-  before it. The same holds for the character that `([^.])(\.)` and `([^'])'_` want before theirs.
-- `([:,])([^\d])`, `([^'])'_` and the clitics take the space after a chunk, or find the end of the line, as their last
-  character. Of these only `([^'])'_` can also start with a space, which the previous match may have taken already; but
-  such a match would only double that space.
+- `^"` and `([_([{<])("|'')`: how a chunk's first quote is read depends on whether a space or the start of the line
+  precedes it. The same is true of the character before the match in `([^.])(\.)` and `([^'])'_`.
+- `([:,])([^\d])`, `([^'])'_` and the clitics match the space after a chunk, or the end of the line, as their last
+  character. Of these only `([^'])'_` can also start with a space, which the previous match may have consumed; but such
+  a match would only double that space.
 - `([:,])$` looks for the end of the line.
 - `\b`, `(?<!\w)` and `(?=\w)` look one character back or ahead, and treat the ends of the line like spaces.
-- `(?=\s)` and `_('t)(is)` want a space, and the rules before have put one at both ends of the line.
-- `\s+` and str.split only drop spaces.
+- `(?=\s)` and `_('t)(is)` need a space, and earlier rules have put one at both ends of the line.
+- `\s+` and str.split only remove spaces.
 - The two final-period rules match `.`, then closers (brackets, quotes, white space) up to the end of the line. So they
-  reach over spaces where the last chunk is nothing but closers. There the *entry* to tokenise is not the chunk but all
-  that follows the start of the last chunk with another character: the period is in it, or nothing is matched.
+  cross spaces if the last chunk is only closers. Then the *entry* to tokenise is not the last chunk, but everything
+  from the start of the last chunk with another character: it contains the period, or nothing is matched.
 
-So an entry's words depend only on its text and on whether it starts or ends its line; the kernel tokenises it on a line
-of its own with an `x` in place of each neighbour. A chunk can also be lower-cased alone: only the lower case of the
-capital sigma depends on its neighbours, and no further than to the next space.
+So an entry's words depend only on its text and on whether it starts or ends its line. The kernel tokenises it as a line
+with an `x` for each neighbour. A chunk can also be lower-cased by itself: only the lower case of the capital sigma
+depends on its neighbours, and no further than the next space.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ from una_fast.parallel import map_threads, n_cores, read_ahead
 logger = logging.getLogger(__name__)
 ENTRIES_PER_TASK = 1 << 15
 ROWS_PER_TASK = 1 << 16
-# Chunks that may stand between a final period and the end of their document: closing brackets, quotes, and what `\s` of
-# the package `regex` matches, which are not \x1c to \x1f
+# Chunks that may follow a final period: closing brackets, quotes, and what `\s` of the package `regex` matches, which
+# excludes \x1c to \x1f
 CLOSING = r"""^[\])}>"'»”’\t-\r \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]*$"""
-FEW = 32  # fewer texts are split one by one, because the tables of `parse` take as long to set up
+FEW = 32  # fewer texts are split one by one, because setting up the tables of `parse` takes as long
 
 
 class Parsed(NamedTuple):
@@ -72,12 +72,12 @@ def parse_corpus(
     n_jobs: int | None = None,
     progress: bool = False,
 ) -> tuple[Parsed, list[dict[str, Any]]]:
-    """Read a corpus once (una_fast.corpus.sources says what it can be) and split its sentences into words.
+    """Read a corpus once (see una_fast.corpus.sources) and split its sentences into words.
 
     tokenizer: "treebank" (NLTK's word_tokenize with preserve_line=True, word for word), "whitespace", a segmenter of
     `word_tokenizers`, or a function of a str; reading: how files and tables are read; n_jobs: threads, by default one
-    a core. The result, with the name, n_documents and xxh3_128 of each source, does not depend on n_jobs. Raises
-    InputError for bad input, and for a corpus without a single word.
+    per core. The result, with the name, n_documents and xxh3_128 of each source, does not depend on n_jobs. Raises
+    InputError for bad input, and for a corpus without a word.
     """
     split, summaries = word_tokenizer(tokenizer, lowercase), list[dict[str, Any]]()
     sources = open_sources(corpus, reading or Reading())
@@ -96,7 +96,7 @@ def parse(
     n_jobs: int | None,
     progress: Callable[[int], Any] = lambda n_documents: None,
 ) -> Parsed:
-    """The documents of all blocks. progress: called with the number of documents of each block that is read."""
+    """Parse the documents of all blocks. progress: is called with the number of documents of each block."""
     chunks, words = NumberedRows("chunks"), NumberedRows("words")
     for block in blocks:
         chunks.add_documents(block)
@@ -111,14 +111,14 @@ def parse(
 
 
 class NumberedRows:
-    """Distinct strings, numbered by first appearance, and rows of them. what: the strings are, for errors."""
+    """Distinct strings, numbered by first appearance, and rows of them. what: the kind of strings, for errors."""
 
     def __init__(self, what: str) -> None:
         self._what, self._set = what, StringSet()
         self._ids, self._lengths = [np.empty(0, dtype=ID)], [np.empty(0, dtype=POINTER)]
 
     def add_documents(self, block: StringTable) -> None:
-        """Add a row for each document of a block: its chunks. Two spaces in a row enclose an empty chunk."""
+        """Add a row for each document of a block: its chunks. Between two consecutive spaces is an empty chunk."""
         spaces = np.flatnonzero(block.utf8 == ord(" "))
         cuts = np.searchsorted(spaces, block.offsets)  # how many spaces are before each document
         starts = np.insert(spaces + 1, cuts[:-1], block.offsets[:-1])
@@ -126,7 +126,7 @@ class NumberedRows:
         self._append(self._set.add(block.utf8, starts, stops), np.diff(cuts) + 1)
 
     def add_rows(self, strings: StringTable, lengths: np.ndarray) -> None:
-        """Add rows of these lengths, int64 (n,), which hold all `strings` in order."""
+        """Add rows of these lengths, int64 (n,), which contain all `strings` in order."""
         self._append(self._set.add(strings.utf8, strings.offsets[:-1], strings.offsets[1:]), lengths)
 
     def _append(self, ids: np.ndarray, lengths: np.ndarray) -> None:
@@ -135,7 +135,7 @@ class NumberedRows:
         self._lengths.append(lengths)
 
     def result(self) -> tuple[StringTable, RaggedArray]:
-        """The distinct strings, and int32 ids of each row's strings."""
+        """Return the distinct strings, and int32 ids of each row's strings."""
         bounds = row_bounds(np.concatenate(self._lengths))
         return StringTable(*self._set.strings()), RaggedArray(np.concatenate(self._ids), bounds)
 
@@ -143,7 +143,8 @@ class NumberedRows:
 def add_sentence_words(rows: NumberedRows, block: StringTable, tokenizer: WordTokenizer) -> None:
     """Add the words of the documents of a block to `rows`.
 
-    The tokenizer is called for each document, because its words may depend on all of it, and in the caller's thread.
+    The tokenizer is called for each document, because its words may depend on the whole document, and in the caller's
+    thread.
     """
     lists = [tokenizer.words(text) for text in block]
     try:
@@ -156,7 +157,7 @@ def add_sentence_words(rows: NumberedRows, block: StringTable, tokenizer: WordTo
 def _document_words(
     n_jobs: int | None, chunks: StringTable, sentences: RaggedArray, tokenizer: WordTokenizer
 ) -> tuple[StringTable, RaggedArray]:
-    """Vocabulary and words of all documents. Entries are listed by first appearance, so words are numbered by it."""
+    """Return vocabulary and words of all documents. Words are numbered by first appearance, because entries are."""
     texts = _lower(chunks) if tokenizer.lowercase else chunks
     treebank = tokenizer.name == "treebank"
     closing = np.zeros(len(chunks), dtype=np.uint8)
@@ -179,7 +180,7 @@ def _document_words(
 
 
 def _lower(chunks: StringTable) -> StringTable:
-    """The chunks in lower case; those of ASCII all at once."""
+    """Lower-case the chunks, all ASCII ones at once."""
     text = chunks.utf8.tobytes()
     lowered = StringTable(np.frombuffer(text.lower(), dtype=np.uint8), chunks.offsets)
     if text.isascii():
@@ -192,7 +193,7 @@ def _lower(chunks: StringTable) -> StringTable:
 
 
 def _gather(n_jobs: int | None, sentences: RaggedArray, words: EntryWords) -> RaggedArray:
-    """The words of each document. sentences: int32 chunk ids."""
+    """Gather the words of each document. sentences: int32 chunk ids."""
     lengths = np.empty(len(sentences), dtype=POINTER)
     parts = [slice(row, min(row + ROWS_PER_TASK, len(sentences))) for row in range(0, len(sentences), ROWS_PER_TASK)]
 
@@ -207,9 +208,9 @@ def _gather(n_jobs: int | None, sentences: RaggedArray, words: EntryWords) -> Ra
 
 
 def split_texts(texts: Sequence[bytes], tokenizer: WordTokenizer) -> tuple[StringTable, RaggedArray]:
-    """The distinct words of `texts` (UTF-8) by first appearance, and int32 ids of each text's words, in order.
+    """Return the distinct words of `texts` (UTF-8) by first appearance, and int32 ids of each text's words, in order.
 
-    The words equal `tokenizer.words` of each text. It runs in the caller's thread.
+    The words equal `tokenizer.words` of each text. The tokenizer runs in the caller's thread.
     """
     block = block_of(texts)
     if tokenizer.name in NAMED and len(texts) >= FEW:

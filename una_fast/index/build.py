@@ -40,41 +40,41 @@ def build_index(
 ) -> Index:
     """Index a corpus: split it into words, count them, score and rank the terms (step 1 of the paper).
 
-    The same corpus and settings give the same index byte for byte, whatever the number of cores, whatever the memory,
-    and on one machine or many.
+    The same corpus and settings give the same index, byte for byte, with any number of cores, any memory, and on one
+    machine or many.
 
     Args:
         corpus: a path, a glob, a folder, or several (.txt, .csv, .tsv, .jsonl, .json, each also with .gz, .bz2, .xz or
-            .zst, or .parquet; one sentence a line or row), a pandas or polars DataFrame, an Arrow table, a Hugging
-            Face dataset, or any iterable of str or of dicts. Several sources are one corpus, in their order; a
-            folder among them is a `Path`, because a str without one of these extensions is a sentence there.
+            .zst, or .parquet; one sentence per line or row), a pandas or polars DataFrame, an Arrow table, a Hugging
+            Face dataset, or any iterable of str or of dicts. Several sources are one corpus, in their order. In a list,
+            give a folder as a `Path`, because a str without one of these extensions is a sentence.
         word_tokenizer: "treebank" (NLTK's word_tokenize(text, preserve_line=True), word for word), "whitespace",
             "rjieba" (Chinese), "fugashi" (Japanese) or "pythainlp" (Thai) with the extra `segmenters`, a function from
-            str to all its words, or the import path of one, as "module:function". docs/languages.md says which to take.
+            str to all its words, or the import path of one, "module:function". See docs/languages.md.
         lowercase: lower-case the text before it is split.
-        column: the column of a table or dataset, or the key of a dict, that holds the text.
-        n_jobs: threads; all cores this process may use if None.
+        column: the column of a table or dataset, or the key of a dict, that contains the text.
+        n_jobs: threads; all cores that this process may use if None.
         progress: show a progress bar.
-        quoting: whether a cell of a .csv or .tsv in quotation marks may hold line ends and delimiters; by default yes
-            in .csv and no in .tsv, where a quotation mark is an ordinary character.
-        max_document_bytes: the longest document that is accepted, in bytes of UTF-8; None for any length, for which a
-            .csv is read in parts of 2 GiB. A row of a file may have eight times as many, other columns included. The
+        quoting: whether a cell in quotation marks may contain line ends and delimiters; by default yes in .csv and no
+            in .tsv, where a quotation mark is an ordinary character.
+        max_document_bytes: the longest document that is accepted, in bytes of UTF-8; None for any length, where a .csv
+            is read in parts of 2 GiB. A row of a file may have eight times as many bytes, including other columns. The
             default is 1 MiB, about 180,000 words: only files that are damaged, hostile or without line ends have longer
-            documents. `memory` does not bound what a longer one takes, about 5 bytes for each of its bytes.
-        folder: build the index there, in stages that exchange files beside it, and open it: the memory that this takes
-            does not grow with the corpus. A build that was stopped goes on when it is started again. By default the
-            index is built in memory; `Index.save` saves it.
+            documents. Such a document takes about 5 bytes of memory per byte, beyond `memory`.
+        folder: build the index there, in stages that exchange files next to it, and open it. The memory for this does
+            not grow with the corpus. A stopped build continues when it is started again. By default the index is built
+            in memory; `Index.save` saves it.
         memory: the memory that a build in a folder may take, as "2GB" or in bytes, for all processes of this machine
             together, or for each worker process of a cluster; half of the machine's memory if None.
-        executor: what runs the stages of a build in a folder: an executor of concurrent.futures, or a
+        executor: runs the stages of a build in a folder: an executor of concurrent.futures, or a
             `dask.distributed.Client` (``pip install '.[cluster]'``); threads of this process if None.
 
     Raises:
-        InputError: a source that cannot be read or holds no sentence; the message says which, where and why.
+        InputError: a source that cannot be read or contains no sentence; the message says which, where and why.
 
     Warns:
-        InputWarning: cells of a .csv that hold line ends; text in a script without spaces between words; files of a
-            folder or glob that are left out.
+        InputWarning: cells of a .csv contain line ends; text in a script without spaces between words; files of a
+            folder or glob are left out.
 
     """
     n_cores(n_jobs)
@@ -82,7 +82,7 @@ def build_index(
     tokenizer = resolve_tokenizer(word_tokenizer)
     reading = Reading(column, quoting, max_document_bytes)
     if folder is None and (memory is not None or executor is not None):
-        raise InputError("memory and executor are for a build in a folder only: give the folder of the index too")
+        raise InputError("memory, executor: only for a build in a folder: give the folder of the index too")
     if folder is not None:
         from una_fast.index.staged import build_in_stages  # here: trainings build in memory
 

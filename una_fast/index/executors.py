@@ -1,4 +1,4 @@
-"""Runs the tasks of a stage within a memory: by threads, an executor of concurrent.futures, or a Dask cluster."""
+"""Runs the tasks of a stage within a memory limit: by threads, an executor of concurrent.futures, or a Dask cluster."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from una_fast.parallel import map_ahead, n_cores
 from una_fast.version import VERSION
 
 logger = logging.getLogger(__name__)
-RETRIES = 3  # by Dask, of a task whose worker died
+RETRIES = 3  # of Dask, for a task whose worker died
 SIZE = re.compile(r"\s*(\d{1,15}(?:\.\d+)?)\s*([KMGT]?)(I?)B?\s*", re.IGNORECASE)
 BASE = 300 << 20  # bytes: a process with numpy and pyarrow imported, and the tables of the coordinator
 LEAST = 512 << 20
-TEXT_FACTOR = 10  # bytes that scanning a split takes for each byte of its text (measured by bench.scale.staged)
-SMALLEST, LARGEST = 1 << 20, 16 << 20  # bytes of text of a split: larger ones save nothing more
+TEXT_FACTOR = 10  # bytes of memory per byte of text that scanning a split takes (measured by bench.scale.staged)
+SMALLEST, LARGEST = 1 << 20, 16 << 20  # bytes of text of a split: larger splits save no more time
 N_BUCKETS = 4096  # of hashes of strings; a hash range is some of them
 
 
 def memory_bytes(memory: str | int | None) -> int:
-    """Bytes of "2GB", "512MiB" or a number; of None half of this machine's memory, 2 GiB where the system is silent.
+    """Return the bytes of "2GB", "512MiB" or a number; for None half of this machine's memory, or 2 GiB if not known.
 
     Raises InputError for anything else, and below 512 MiB.
     """
@@ -40,25 +40,25 @@ def memory_bytes(memory: str | int | None) -> int:
             return 2 << 30
     match = SIZE.fullmatch(str(memory))
     if not match:
-        raise InputError(f"memory is {memory!r}: give a size, as '2GB' or '512MiB'")
+        raise InputError(f"memory={memory!r}: must be a size such as '2GB' or '512MiB'")
     number, prefix, binary = match.groups()
     n_bytes = int(float(number) * (1024 if binary else 1000) ** " KMGT".index(prefix.upper() or " "))
     if n_bytes < LEAST:
-        raise InputError(f"memory is {memory!r}: a build takes at least {LEAST >> 20} MiB; give that or more")
+        raise InputError(f"memory={memory!r}: must be at least {LEAST >> 20}MiB")
     return n_bytes
 
 
 def task_memory(memory: int, processes: int, threads: int) -> int:
-    """Bytes that a task may take if `processes` processes, of `threads` threads each, share `memory` bytes.
+    """Return the bytes that a task may take if `processes` processes with `threads` threads each share `memory` bytes.
 
     Raises InputError if that is not enough for the smallest splits.
     """
     slots = processes * threads
-    task = (memory - processes * BASE) // (slots + 1)  # the process that builds holds a split too
+    task = (memory - processes * BASE) // (slots + 1)  # the building process has a split too
     if task < TEXT_FACTOR * SMALLEST:
         least = processes * BASE + (slots + 1) * TEXT_FACTOR * SMALLEST
         raise InputError(
-            f"memory: {slots} tasks at once take at least {least >> 20:,} MiB: give more memory, or fewer workers"
+            f"memory: {slots} concurrent tasks take at least {least >> 20:,} MiB: give more memory, or fewer workers"
         )
     return task
 
@@ -81,7 +81,7 @@ class Runner:
 
     @classmethod
     def on(cls, executor: Any, work: Path, memory: str | int | None, progress: bool) -> Runner:
-        """The runner on an Executor, or on a Dask client, which has `get_executor`.
+        """Make the runner of an Executor, or of a Dask client, which has `get_executor`.
 
         work: folder of the files; memory: for all workers of an Executor together, or for each worker process of a
         cluster; see `memory_bytes`.
@@ -94,21 +94,21 @@ class Runner:
             return cls(executor.get_executor(pure=False, retries=RETRIES), sum(n_threads), task_bytes, progress)
         if not isinstance(executor, Executor):
             kind = type(executor).__name__
-            raise InputError(f"executor is {kind}: give an executor of concurrent.futures or a Dask client")
+            raise InputError(f"executor: is {kind}, must be an executor of concurrent.futures or a Dask client")
         slots = getattr(executor, "_max_workers", None) or n_cores(None)
         processes = 1 if isinstance(executor, ThreadPoolExecutor) else slots
         return cls(executor, slots, task_memory(memory_bytes(memory), processes, slots // processes), progress)
 
     def split_bytes(self) -> int:
-        """Bytes of the text of a split."""
+        """Return the bytes of the text of a split."""
         return min(max(self.task_bytes // TEXT_FACTOR, SMALLEST), LARGEST)
 
     def n_partitions(self, text_bytes: int) -> int:
-        """The number of ranges of hashes, and of ranks; a task holds the strings of one, and where splits have them."""
+        """Return the number of hash ranges and rank ranges; a task has the strings of one, and their splits."""
         return min(max(-(-text_bytes // (self.task_bytes // 2)), self.slots), N_BUCKETS)
 
     def run(self, stage: str, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> list[Any]:
-        """What ``function(*task)``, a function of a module, returns for each task, in order.
+        """Return the result of ``function(*task)``, a function of a module, for each task, in order.
 
         Raises:
             InputError: a worker was lost, or a task raised it; the running tasks have then ended.
@@ -123,12 +123,12 @@ class Runner:
                 raise
             raise InputError(
                 f"stage {stage}: a worker process was lost ({error or type(error).__name__}), perhaps because memory "
-                "ran out; finished files are kept: run the same again, and if it repeats, with a smaller `memory`"
+                "ran out; finished files are kept: run the same again, then with a smaller `memory`"
             ) from None
 
 
 def _checked_workers(client: Any, work: Path) -> list[int]:
-    """The threads of each worker of a cluster. All must have this version of una_fast, and see the folder `work`."""
+    """Return the threads of each worker of a cluster. All must have this version of una_fast and see the folder."""
     n_threads = list(client.nthreads().values())
     if not n_threads:
         raise InputError("the cluster has no worker: start some, then build again")
@@ -146,5 +146,5 @@ def _checked_workers(client: Any, work: Path) -> list[int]:
 
 
 def worker_answer(work: Path) -> tuple[str, bool]:
-    """Runs on a worker: its version of una_fast, and whether it sees the folder."""
+    """Return a worker's version of una_fast, and whether it sees the folder."""
     return VERSION, work.exists()

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 KIND, VERSION = "index", 1
-SCORE_VERSION = 2  # how scores are rounded: correctly, so equal on all processors
+SCORE_VERSION = 2  # how scores are rounded: correctly, so they are equal on all processors
 
 # The arrays of the folder, each one-dimensional.
 DTYPES: dict[str, type[np.generic]] = {
@@ -60,26 +60,26 @@ META = {"sources": list, "word_tokenizer": str, "lowercase": bool, "score_law": 
 class Index:
     """A corpus of N documents (sentences) over a vocabulary of V terms. A term's id is its rank by `max_tfidf`.
 
-    ``len(index)`` is N, ``index[row]`` the original text of a document, ``index[start:stop]`` a list of texts, and
-    iterating gives the text of every document in order.
+    ``len(index)`` is N, ``index[row]`` the original text of a document, ``index[start:stop]`` a list of texts.
+    Iterating yields the text of every document in order.
 
     Attributes:
         terms: Sequence[str], V terms, highest `max_tfidf` first, ties by first appearance in the corpus.
-        document_frequency: int64 (V,), documents that hold the term, N_t.
+        document_frequency: int64 (V,), documents that contain the term, N_t.
         idf: float64 (V,), -ln(N_t / N).
         max_tfidf: float64 (V,), s, the highest tf-idf of the term in any document; never increasing.
         word_ids: `RaggedArray`, int32 term ids of each document's words, in order.
         chunks: Sequence[str], the distinct texts between spaces.
         sentences: `RaggedArray`, int32 chunk ids of each document.
         sources: name, number of documents and digest of each source of the corpus.
-        word_probe: the words that a word tokenizer makes of fixed sentences, by which it is recognised; None for
-            "treebank" and "whitespace".
-        path: the folder that the index was saved to or loaded from, absolute, or None. If there is one, the index is
-            pickled as its path, and another process opens the same folder.
+        word_probe: the words of fixed sentences by which a word tokenizer is recognised; None for "treebank" and
+            "whitespace".
+        path: the absolute path of the folder in which the index is saved, or None. A saved index is pickled as its
+            path, and another process opens the same folder.
     """
 
     def __init__(self, arrays: Arrays, meta: dict[str, Any], word_tokenizer: str | Split, path: Path | None = None):
-        """arrays: by the names that they have in its folder (see `DTYPES`); meta: as `index_meta` makes it."""
+        """arrays: by their names in the folder (see `DTYPES`); meta: of `index_meta`."""
         self._arrays, self._meta = arrays, meta
         self.chunks, self.terms, self.sentences, self.word_ids = tables_of(arrays)
         self.document_frequency, self.idf, self.max_tfidf = (arrays[name] for name in SCORES)
@@ -88,7 +88,7 @@ class Index:
 
     @property
     def n_documents(self) -> int:
-        """N, the number of documents, blank ones included."""
+        """N, the number of documents, including blank ones."""
         return len(self.word_ids)
 
     @property
@@ -100,8 +100,8 @@ class Index:
     def fingerprint(self) -> str:
         """A hash of the sources' digests, the word tokenizer and `lowercase`, as 32 hexadecimal digits.
 
-        Indexes of the same fingerprint are equal byte for byte. A function or a dictionary may change, so of a word
-        tokenizer that has a `word_probe` the words themselves are hashed.
+        Indexes with the same fingerprint are equal byte for byte. If the word tokenizer has a `word_probe`, the words
+        themselves are hashed, because a function or a dictionary may change.
         """
         tokenizer = self._meta["word_tokenizer"]
         if self.word_probe is not None:
@@ -112,8 +112,8 @@ class Index:
 
     @cached_property
     def counts(self) -> scipy.sparse.csr_array:
-        """n_t, how often each document holds each term: int32 (N, V), terms ascending in each row."""
-        import scipy.sparse  # here: 0.2 s that a process does not need to draw negatives
+        """n_t, how often each document contains each term: int32 (N, V), terms ascending in each row."""
+        import scipy.sparse  # takes 0.2 s, and negatives do not need it
 
         ones, shape = np.ones(len(self.word_ids.values), dtype=ID), (self.n_documents, self.n_terms)
         counts = scipy.sparse.csr_array((ones, self.word_ids.values, self.word_ids.indptr), shape=shape, copy=True)
@@ -122,11 +122,11 @@ class Index:
 
     @cached_property
     def term_ids(self) -> StringNumbers:
-        """The id of each term, a mapping; its hash table is made when first asked for."""
+        """The id of each term, as a mapping; the first use makes its hash table."""
         return StringNumbers(self.terms)
 
     def tfidf(self) -> scipy.sparse.csr_array:
-        """Z, equation 2: ln(1 + n_t / n) idf, float64 (N, V), with the structure of `counts`."""
+        """Compute Z, equation 2: ln(1 + n_t / n) idf, float64 (N, V), with the structure of `counts`."""
         import scipy.sparse
 
         counts = self.counts
@@ -135,18 +135,18 @@ class Index:
         return scipy.sparse.csr_array((data, counts.indices, counts.indptr), shape=counts.shape)
 
     def words(self, row: int) -> list[str]:
-        """The words of document `row`, in order, after tokenisation and lower-casing."""
+        """Return the words of document `row`, in order, after tokenisation and lower-casing."""
         return [self.terms[i] for i in self.word_ids[self._checked(row)]]
 
     def sentence(self, row: int) -> str:
-        """The original text of document `row`."""
+        """Return the original text of document `row`."""
         return " ".join(self.chunks[i] for i in self.sentences[self._checked(row)])
 
     def save(self, path: str | Path) -> None:
-        """Write the index to the folder `path`, whole or not at all; it replaces an index that is there.
+        """Write the index to the folder `path`, completely or not at all. It replaces an index that is there.
 
-        Processes that have the old index open keep it. Raises `InputError` if the folder cannot be written, or holds
-        something else than an index.
+        Processes that have the old index open keep it. Raises InputError if the folder cannot be written, or contains
+        anything but an index.
         """
         folder = resolved(path)
         save_arrays(folder, KIND, VERSION, self._meta, self._arrays)
@@ -154,10 +154,10 @@ class Index:
         logger.info("index saved: %s", folder)
 
     def cached(self, name: str, version: int, make: Callable[[], Arrays], fits: Callable[[Arrays], bool]) -> Arrays:
-        """The arrays that `make` makes of this index: made once, and kept in its folder while that can be written.
+        """Return the arrays that `make` makes of this index, made once and stored in its folder if it can be written.
 
-        name: of a folder in the index's folder, with all that the arrays depend on besides the index; version: of their
-        layout; fits: whether kept ones have the right types and lengths, or any exception.
+        name: of a folder in the index's folder, which names everything besides the index that the arrays depend on;
+        version: of their layout; fits: whether stored arrays have the right types and lengths; it may raise anything.
         """
         folder = self.path / name if self.path and is_saved(self.path) else None
         return cached_arrays(folder, version, f"{name} of {self.fingerprint}", make, fits)
@@ -184,7 +184,7 @@ class Index:
         return map(self.sentence, range(len(self)))
 
     def __reduce__(self) -> Any:
-        """A saved index travels as its path, so that the processes of a machine share one copy."""
+        """Pickle a saved index as its path, so that the processes of a machine share one copy."""
         if self.path is None:
             return super().__reduce__()
         function = self.word_tokenizer if callable(self.word_tokenizer) else None
@@ -204,22 +204,22 @@ def load_index(
     quoting: bool | None = None,
     verify: bool = False,
 ) -> Index:
-    """Open a saved index: memory-mapped, so that all processes of a machine share one copy.
+    """Open a saved index, memory-mapped, so that all processes of a machine share one copy.
 
-    The files are mapped, and checked in 60 ms for a million sentences: one that is missing or cut short is noticed, and
-    so are bounds and ids out of range and text that is not UTF-8.
+    Opening checks for missing and truncated files, bounds and ids out of range, and text that is not UTF-8, in 60 ms
+    per million sentences.
 
     Args:
         path: the folder given to `Index.save`.
         corpus: if given, the corpus that the index must have been made from.
         column: as for `build_index`.
-        word_tokenizer: the function (or its import path) that the index was built with, if it was not a named one.
+        word_tokenizer: the function (or its import path) with which the index was built, if it is not a named one.
         quoting: as for `build_index`.
-        verify: read and check every byte, of kept token ids too, to notice what a failing disk has changed.
+        verify: read and check every byte, including stored token ids, to notice damage by a failing disk.
 
     Raises:
-        InputError: not an index, an older version than the last but one, damaged, or made from another corpus or with
-            another word tokenizer.
+        InputError: it is not an index, is older than the previous version, is damaged, or was made from another corpus
+            or with another word tokenizer.
 
     """
     if "://" in str(path):
@@ -238,7 +238,7 @@ def load_index(
 
 
 def _checked_tokenizer(folder: Path, meta: dict[str, Any], given: str | Split | None) -> str | Split:
-    """The word tokenizer of a saved index: the one given, or the one of its name. Refuses one that splits otherwise."""
+    """Return the word tokenizer of a saved index, given or by its name. Refuses one that splits differently."""
     name: str = meta["word_tokenizer"]
     tokenizer = name if given is None else resolve_tokenizer(given)
     if name in NAMED or given in NAMED:
@@ -260,13 +260,13 @@ def _reopen(folder: Path, word_tokenizer: Split | None, fingerprint: str) -> Ind
 
 
 def index_meta(sources: list[dict[str, Any]], word_tokenizer: str | Split, lowercase: bool) -> dict[str, Any]:
-    """The metadata in the manifest of an index."""
+    """Make the metadata in the manifest of an index."""
     tokenizer = {"word_tokenizer": tokenizer_name(word_tokenizer), "word_probe": probe_words(word_tokenizer)}
     return {"sources": sources, **tokenizer, "lowercase": lowercase, "score_law": SCORE_VERSION}
 
 
 def arrays_of(chunks: StringTable, terms: StringTable, sentences: RaggedArray, words: RaggedArray) -> Arrays:
-    """The arrays of these tables, by their names in the folder."""
+    """Return the arrays of these tables, by their names in the folder."""
     return {
         "chunks_utf8": chunks.utf8,
         "chunks_offsets": chunks.offsets,
@@ -280,7 +280,7 @@ def arrays_of(chunks: StringTable, terms: StringTable, sentences: RaggedArray, w
 
 
 def tables_of(arrays: Arrays) -> tuple[StringTable, StringTable, RaggedArray, RaggedArray]:
-    """Chunks, terms, the chunk ids and the term ids of each document: the inverse of `arrays_of`."""
+    """Return chunks, terms, and the chunk ids and term ids of each document: the inverse of `arrays_of`."""
     return (
         StringTable(arrays["chunks_utf8"], arrays["chunks_offsets"]),
         StringTable(arrays["terms_utf8"], arrays["terms_offsets"]),
@@ -290,9 +290,9 @@ def tables_of(arrays: Arrays) -> tuple[StringTable, StringTable, RaggedArray, Ra
 
 
 def _check_content(folder: Path, meta: dict[str, Any], arrays: Arrays) -> None:
-    """Check types, lengths and values of an index, in 60 ms for a million sentences.
+    """Check types, lengths and values of an index, in 60 ms per million sentences.
 
-    After that no kernel reads outside of an array, whoever wrote it. Raises InputError with what is wrong.
+    After this check no kernel reads outside an array, whoever wrote the files. Raises InputError with what is wrong.
     """
     wrong = "types"
     with suppress(Exception):  # of any type, for values of another type
@@ -302,7 +302,7 @@ def _check_content(folder: Path, meta: dict[str, Any], arrays: Arrays) -> None:
 
 
 def _checks(meta: dict[str, Any], arrays: Arrays) -> Iterator[tuple[str, bool]]:
-    """The name of each field and array, and whether it is right; each check relies on those before it."""
+    """Yield the name of each field and array, and whether it is right. Each check relies on those before it."""
     for name, kind in META.items():
         yield name, type(meta.get(name)) is kind
     yield "sources", all([type(source[name]) for name in SOURCE] == [*SOURCE.values()] for source in meta["sources"])

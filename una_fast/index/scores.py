@@ -26,12 +26,12 @@ class TermScores(NamedTuple):
 
 
 def term_frequency(count: np.ndarray | float, length: np.ndarray | float) -> np.ndarray:
-    """Tf = ln(1 + n_t / n), equation 2. count: n_t; length: n. float64."""
+    """Return tf = ln(1 + n_t / n), equation 2. count: n_t; length: n. float64."""
     return _logarithm(np.divide(count, length, dtype=SCORE), plus=1)
 
 
 def inverse_document_frequency(document_frequency: np.ndarray | float, n_documents: int) -> np.ndarray:
-    """Idf = -ln(N_t / N), equation 2, unsmoothed: 0 for a term of every document. float64."""
+    """Return idf = -ln(N_t / N), equation 2, unsmoothed: 0 for a term of every document. float64."""
     return 0.0 - _logarithm(np.divide(document_frequency, n_documents, dtype=SCORE))  # 0 - x: never -0
 
 
@@ -55,7 +55,7 @@ def score_terms(words: RaggedArray, n_terms: int, n_jobs: int = 1) -> TermScores
 
 
 def count_documents(words: RaggedArray, n_terms: int) -> tuple[np.ndarray, np.ndarray]:
-    """N_t, int64 (V,), and the highest n_t / n, float64 (V,), of each term. words: int32 term ids."""
+    """Return N_t, int64 (V,), and the highest n_t / n, float64 (V,), of each term. words: int32 term ids."""
     document_frequency = np.zeros(n_terms, dtype=POINTER)
     highest_ratio = np.zeros(n_terms, dtype=SCORE)
     document_statistics(words.values, words.indptr, np.zeros(n_terms, dtype=ID), document_frequency, highest_ratio)
@@ -63,25 +63,25 @@ def count_documents(words: RaggedArray, n_terms: int) -> tuple[np.ndarray, np.nd
 
 
 def term_scores(document_frequency: np.ndarray, highest_ratio: np.ndarray, n_documents: int) -> TermScores:
-    """Scores from N_t, int64 (V,), the highest n_t / n of each term, float64 (V,), and N."""
+    """Compute scores from N_t, int64 (V,), the highest n_t / n of each term, float64 (V,), and N."""
     idf = inverse_document_frequency(document_frequency, n_documents)
     return TermScores(document_frequency, idf, _logarithm(highest_ratio, plus=1) * idf)
 
 
 def rank(max_tfidf: np.ndarray) -> np.ndarray:
-    """int32 (V,), the terms from the highest score to the lowest; of equal scores the one that appeared first."""
+    """Sort the terms from the highest score to the lowest, int32 (V,); equal scores by first appearance."""
     return np.argsort(-max_tfidf, kind="stable").astype(ID)
 
 
 def inverse(order: np.ndarray) -> np.ndarray:
-    """int32 (n,), the place of each number in `order`, which holds 0 to n - 1; of ranked terms their ranks."""
+    """Return the inverse permutation of `order`, int32 (n,): for sorted terms, the rank of each."""
     places = np.empty(len(order), dtype=ID)
     places[order] = np.arange(len(order), dtype=ID)
     return places
 
 
 def _logarithm(ratios: np.ndarray | float, plus: int = 0) -> np.ndarray:
-    """ln(ratio + plus) of each ratio, correctly rounded, so the same on every processor."""
+    """Return ln(ratio + plus) of each ratio, correctly rounded, so the same on every processor."""
     values = np.asarray(ratios, dtype=SCORE, order="C")
     out = np.empty_like(values)
     fill_log(values.reshape(-1), out.reshape(-1), plus)
