@@ -39,9 +39,8 @@ HEADLINES = (  # name of the row, operation of a benchmark, our contender, the p
     ("token ids of a sentence, all cores", "anchors: encode", "una_fast, terms included", "fast tokenizer"),
 )  # fmt: skip
 PEERS = (
-    "One thread draws negatives, and the released code, NLTK and nlpaug use one core. The released code's time is "
-    f"computed from NLTK's: it took {RELEASED_NEGATIVE_IDS:g} times as long for a negative, {RELEASED_STATISTICS:g} "
-    "times as long for the index, in one process."
+    "One thread draws negatives; peers use one core. The released code's time is computed from NLTK's "
+    f"({RELEASED_NEGATIVE_IDS:g} and {RELEASED_STATISTICS:g} times as long)."
 )
 WIDTH = 120  # of README's lines
 Cells = dict[str, dict[int, float]]  # contender -> size of the corpus -> microseconds a sentence

@@ -167,3 +167,11 @@ def test_the_installed_script_runs(folder: Path) -> None:
 def test_the_readme_is_short() -> None:
     lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
     assert len(lines) <= 150 and max(map(len, lines)) <= 120
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="Python's manual differs between versions")
+def test_the_readme_shows_what_its_first_example_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    code, output = (re.search(rf"^```{kind}\n(.*?)^```", text, re.M | re.S)[1] for kind in ("python", "text"))
+    exec(code, {})
+    assert capsys.readouterr().out == output
