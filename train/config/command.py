@@ -10,6 +10,7 @@ import dataclasses
 import os
 import signal
 import sys
+import textwrap
 import types
 import typing
 import warnings
@@ -218,6 +219,16 @@ _usual_format = warnings.formatwarning
 SPINS = "10000"
 
 
+class _Help(argparse.HelpFormatter):
+    """Keeps flags and paths whole, which argparse breaks at their hyphens."""
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return "\n".join(self._split_lines(text, width))
+
+
 class Command(argparse.ArgumentParser):
     """A command and its options, grouped under headings; calling it runs a command line. No abbreviations."""
 
@@ -238,7 +249,10 @@ class Command(argparse.ArgumentParser):
         An option --config names a file of options.
         """
         epilog = f"{epilog} Read docs/{page}.md.".strip() if page else epilog
-        super().__init__(prog, description=about, epilog=epilog, argument_default=argparse.SUPPRESS, allow_abbrev=False)
+        super().__init__(
+            prog, formatter_class=_Help, description=about, epilog=epilog,
+            argument_default=argparse.SUPPRESS, allow_abbrev=False,
+        )  # fmt: skip
         self.options, self.run, self.extra = options, run, extra
         places = [f"{option.metavar}{' ...' * option.many}" for option in options.values() if option.positional]
         self.usage = " ".join(["%(prog)s", *places, "[options]"])
