@@ -292,15 +292,17 @@ def grid(arm: str, base: str = GRID_BASE) -> list[Condition]:
     ]
 
 
-def tuned(arm: str, results: Mapping[str, Any], base: str = GRID_BASE) -> str:
+def tuned(arm: str, results: Mapping[str, Any], base: str = GRID_BASE, whole: bool = True) -> str:
     """The point of the grid of an arm with the highest dev score of the first seed.
+
+    whole: refuse a grid of which some points are not run; else only one of which none is.
 
     Raises:
         InputError: a point has none.
     """
     scores = {one.variation: dev_score(results.get(one.name, {})) for one in grid(arm, base)}
     missing = [name for name, score in scores.items() if score is None]
-    if missing:
+    if len(missing) > (0 if whole else len(scores) - 1):
         raise InputError(f"{base}: {arm}, {TUNED}: {len(missing)} points of the grid have no dev score: run them first")
     return max(scores, key=lambda name: scores[name] or 0.0)
 
@@ -311,8 +313,10 @@ def dev_score(result: Mapping[str, Any]) -> float | None:
     return max(dev.values()) if dev else None
 
 
-def find_conditions(names: str, results: Mapping[str, Any] | None = None) -> list[Condition]:
-    """The conditions of "BASE: VARIATION[, OPTION VALUE]; ...", in that order. results: by condition, for "tuned".
+def find_conditions(names: str, results: Mapping[str, Any] | None = None, whole: bool = True) -> list[Condition]:
+    """The conditions of "BASE: VARIATION[, OPTION VALUE]; ...", in that order.
+
+    results: by condition, for "tuned"; whole: of the grids, as in `tuned`.
 
     Raises:
         InputError: an unknown base or variation, or a grid that is not run.
@@ -324,7 +328,7 @@ def find_conditions(names: str, results: Mapping[str, Any] | None = None) -> lis
             stem, chosen, more = variation.partition(f", {word}")
             if chosen and tuned_on in GRIDS:
                 arm = stem if stem in GRIDS[tuned_on] else "una"
-                variation = stem + tuned(arm, results or {}, tuned_on).removeprefix(arm) + more
+                variation = stem + tuned(arm, results or {}, tuned_on, whole).removeprefix(arm) + more
                 break
         condition = Condition(base, variation)
         try:

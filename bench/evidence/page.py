@@ -63,8 +63,8 @@ def pairs_of(content: Evidence, names: Sequence[tuple[str, str, str]] = PAIRS) -
     found = []
     for shown, *both in names:
         try:
-            condition, reference = find_conditions(";".join(both), content["conditions"])
-        except InputError:  # the grid of a tuned arm is not run
+            condition, reference = find_conditions(";".join(both), content["conditions"], whole=False)
+        except InputError:  # no point of the grid of a tuned arm is run
             continue
         if difference(content, condition, reference):
             found.append((shown, condition, reference))

@@ -106,6 +106,8 @@ def test_runs_of_another_machine_are_added(tmp_path, monkeypatch) -> None:
     assert "6 of 6 points, dev 30.00 -> 52.60" in summary(best, points, content)
     compared = [shown for shown, *_ in pairs_of(content)]
     assert len(compared) == 4 and compared[:2] == ["UNA, both tuned", "UNA as in the paper, both tuned"]
+    content["conditions"].pop(points[0].name)  # a grid that was not finished: the best of its other points counts
+    assert len(pairs_of(content)) == 4
     monkeypatch.setattr(results, "EVIDENCE", here)
     results.keep(Condition("minilm-mlm", "una"), "b2", 0, kept(0.6), {"gpus": []})
     results.merge(there)
