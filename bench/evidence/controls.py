@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from abc import abstractmethod
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -58,6 +58,8 @@ class Mined(Control):
     It is mined once for each sentence, as a user would do it. model: the folder of the encoder; pooling: of it.
     """
 
+    training_options: ClassVar[tuple[str, ...]] = ("model", "pooling")
+
     def __init__(
         self,
         index: Index,
@@ -79,6 +81,8 @@ class Mined(Control):
 
 class MinedAndUna(Mined):
     """For half of the sentences, drawn anew in each epoch, the mined one, and UNA's negative for the others."""
+
+    training_options = ("model", "pooling", "beta")
 
     def __init__(
         self,

@@ -37,6 +37,10 @@ SCRATCH_NONE, SCRATCH_UNA, SCRATCH_MINED, SCRATCH_LARGER, PAPER_NONE, PAPER_UNA 
     f"{base}: {arm}, {TUNED_THERE}" for base, arm in FROM_SCRATCH_ARMS
 )
 PAIRS = (  # the page's rows, where they were run: what is compared, with, without
+    ("UNA, both tuned", SCRATCH_UNA, SCRATCH_NONE),
+    ("UNA as in the paper, both tuned", PAPER_UNA, PAPER_NONE),
+    ("mined negatives, both tuned", SCRATCH_MINED, SCRATCH_NONE),
+    ("UNA, against batches of 128 without, both tuned", SCRATCH_UNA, SCRATCH_LARGER),
     ("UNA, both tuned", UNA, NONE),
     *((OF_8192, f"{base}: una, {TUNED}", f"{base}: none, {TUNED}") for base in SCALE),
     (f"{OF_8192}, batches of 256", *(f"{WIDE}: {arm}, {TUNED}, {WIDER}" for arm in ("una", "none"))),
@@ -49,10 +53,6 @@ PAIRS = (  # the page's rows, where they were run: what is compared, with, witho
     ("UNA, against random replacements", UNA, f"{GRID_BASE}: una, replacements at random, {TUNED}"),
     ("mined negatives", f"{GRID_BASE}: mined, {TUNED}", NONE),
     ("mined negatives and UNA, against mined", f"{GRID_BASE}: mined, and una, {TUNED}", f"{GRID_BASE}: mined, {TUNED}"),
-    ("UNA, both tuned", SCRATCH_UNA, SCRATCH_NONE),
-    ("UNA as in the paper, both tuned", PAPER_UNA, PAPER_NONE),
-    ("mined negatives, both tuned", SCRATCH_MINED, SCRATCH_NONE),
-    ("UNA, against batches of 128 without, both tuned", SCRATCH_UNA, SCRATCH_LARGER),
     ("UNA as in the paper", "minilm-cls: una", "minilm-cls: none"),
     ("UNA with the loss for near-misses, against no training", "minilm-near: una", "minilm-near: none"),
 )

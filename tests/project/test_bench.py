@@ -29,6 +29,7 @@ from support.tokenizer_families import bert_uncased, training_lines
 from train.config.run import make_run
 from train.evaluation.tasks.registry import suite
 from train.report.runs import STS_AVERAGE
+from una_fast.augment.registry import make_augmentation
 from una_fast.errors import InputError
 
 # where the reference is not trained, a run needs negatives in every step
@@ -192,6 +193,16 @@ def test_words_are_deleted_and_masked_in_the_sentence_as_it_is_written() -> None
         assert all(some <= {*re.findall(r"\w+", text)} for some, text in zip(words, texts, strict=True))
         assert 0.4 < sum(map(len, words)) / sum(map(len, map(str.split, texts))) < 0.75
         assert not mark or any(mark in text for text in altered)
+
+
+def test_mined_sentences_are_those_of_the_runs_encoder(tiny_model) -> None:
+    texts = [f"{one} and {other}" for one in ("rain", "snow", "wind", "sun") for other in map(str, range(15))]
+    index = una_fast.build_index(texts)
+    offered = {"model": str(tiny_model), "pooling": "mean", "beta": 0.9}
+    made = [make_augmentation(f"bench.evidence.controls:{name}", index, offered) for name in ("Mined", "MinedAndUna")]
+    mined, mixed = (one.texts(range(60)) for one in made)
+    assert all(one in texts and one != text for one, text in zip(mined, texts, strict=True))
+    assert 10 < sum(one == other for one, other in zip(mined, mixed, strict=True)) < 50
 
 
 def test_terms_with_the_same_neighbours_are_of_one_class() -> None:
