@@ -1,9 +1,9 @@
 """Losses as functions of embeddings; they need no model and no process group.
 
-All take `views`, float (V, B, D): the embeddings of B sentences in V views, in this order: anchors a, positives p
+All accept `views`, float (V, B, D): the embeddings of B sentences in V views, in this order: anchors a, positives p
 and, on steps with negatives, n (and n', the same text under another dropout mask). All return a scalar tensor: the mean
 over all rows (`pairs`, `decoupled`) or over the anchors (all others). s(x, y) is the cosine of two embeddings divided
-by the temperature. Another number of views than a loss takes, or a temperature that is not above 0, raises InputError.
+by the temperature. A wrong number of views, or a temperature that is not above 0, raises InputError.
 
 `similarity_distillation` takes `start` instead of a temperature: float (1 or 2, B, D), embeddings of the same anchors
 and, on steps with negatives, of the same n by the encoder before training, without dropout and without gradients.
@@ -23,8 +23,8 @@ from una_fast.errors import InputError
 def pairs(views: Tensor, temperature: float) -> Tensor:
     """Mean over all rows r of -ln(exp(s(r, partner)) / sum of exp(s(r, k)) over all rows k other than r).
 
-    The partners are a and p, n and n'. So a negative is a candidate for the anchors, and also a row with a partner of
-    its own. This is the loss of the UNA authors' code. views: V = 2 or 4.
+    The partners are a and p, n and n'. So a negative is a candidate for the anchors, and also a row with its own
+    partner. This is the loss of the UNA authors' code. views: V = 2 or 4.
     """
     _check("pairs", views, (2, 4), temperature)
     similarity = _all_against_all(views, temperature)  # (R, R)
@@ -70,9 +70,9 @@ simcse.negative_views = 0  # type: ignore[attr-defined]
 def margin(views: Tensor, temperature: float, least: float = 0.1, most: float = 0.3) -> Tensor:
     """Mean over the anchors of max(0, d + least) + max(0, -d - most), where d = cos(a, n) - cos(a, p). V = 2 or 3.
 
-    It is 0 while the own negative is `least` to `most` (in cosine) less similar to the anchor than the positive: it
-    pushes a near-copy away and never far. The bidirectional margin of SNCSE (Wang et al. 2022, arXiv:2201.05979), with
-    its bounds. The temperature is not used. Without negatives it is 0.
+    It is 0 while the anchor's own negative is `least` to `most` (in cosine) less similar to it than the positive: it
+    pushes a near-copy away, but not far. It is the bidirectional margin of SNCSE (Wang et al. 2022, arXiv:2201.05979),
+    with its bounds. The temperature is not used. Without negatives it is 0.
     """
     _check("margin", views, (2, 3), temperature)
     if len(views) == 2:
@@ -83,7 +83,7 @@ def margin(views: Tensor, temperature: float, least: float = 0.1, most: float = 
 
 
 def soft(views: Tensor, temperature: float, weight: float = 1e-3, least: float = 0.1, most: float = 0.3) -> Tensor:
-    """`simcse` + weight * `margin`: the negatives are bounded, and no candidates of the softmax. V = 2 or 3.
+    """`simcse` + weight * `margin`: negatives are bounded, but not candidates of the softmax. V = 2 or 3.
 
     The loss of SNCSE (Wang et al. 2022), with its weight and bounds.
     """
@@ -93,7 +93,7 @@ def soft(views: Tensor, temperature: float, weight: float = 1e-3, least: float =
 def similarity_distillation(views: Tensor, start: Tensor) -> Tensor:
     """Mean squared change of the cosines between the anchors of the step, compared with `start`.
 
-    It keeps what the encoder knew of texts that are not near-copies. One anchor alone gives 0.
+    It preserves what the encoder knew of texts that are not near-copies. A single anchor gives 0.
     """
     now, before = (functional.normalize(part[0], dim=-1) for part in (views, start))  # (B, D)
     n = len(now)

@@ -31,7 +31,7 @@ def n_cores(n_jobs: int | None) -> int:
 
 
 def free_memory() -> int | None:
-    """Bytes that programs can take without swapping, or None where the system does not say: Linux does."""
+    """Return the bytes that programs can take without swapping, or None where the system does not say (Linux does)."""
     file = Path("/proc/meminfo")
     available = re.search(r"^MemAvailable:\s+(\d+) kB$", file.read_text() if file.exists() else "", re.MULTILINE)
     return int(available[1]) * 1024 if available else None
@@ -40,11 +40,11 @@ def free_memory() -> int | None:
 def map_ahead(
     submit: Callable[[Item], Future[Result]], items: Iterable[Item], ahead: int
 ) -> Generator[Result, None, None]:
-    """The result of each item, in order.
+    """Yield the result of each item, in order.
 
     The calling thread reads `items`, and submits `ahead` of them before it waits for the first. So no worker waits for
-    the caller, and a stream of items is never held in memory as a whole. If one fails or the caller leaves, those that
-    have begun are waited for.
+    the caller, and a stream of items is never in memory as a whole. If an item fails or the caller leaves, items that
+    run are waited for.
     """
     futures, waiting = map(submit, items), deque[Future[Result]]()
     try:
@@ -62,7 +62,7 @@ def map_ahead(
 def map_threads(
     function: Callable[[Item], Result], items: Iterable[Item], n_jobs: int | None
 ) -> Generator[Result, None, None]:
-    """The result of each item, in order, by `n_jobs` threads; with one job the caller does all the work."""
+    """Yield the result of each item, in order, by `n_jobs` threads; with one job by the calling thread."""
     if (n_threads := n_cores(n_jobs)) == 1:
         yield from map(function, items)
         return
@@ -71,7 +71,7 @@ def map_threads(
 
 
 def read_ahead(items: Iterable[Item]) -> Iterator[Item]:
-    """The items in order; while the caller works on one, a thread reads the next. No item may be None."""
+    """Yield the items in order; while the caller works on one, a thread reads the next. No item may be None."""
     iterator = iter(items)
     with ThreadPoolExecutor(1) as thread:
         future = thread.submit(next, iterator, None)
@@ -81,7 +81,7 @@ def read_ahead(items: Iterable[Item]) -> Iterator[Item]:
 
 
 class RowThreads:
-    """Threads that share the rows of a batch; they start with the first batch that is large enough."""
+    """Threads that share the rows of a batch. They start with the first large batch."""
 
     def __init__(self, n_jobs: int):
         self._n_jobs = n_jobs
@@ -89,12 +89,12 @@ class RowThreads:
         self._pool_of = 0  # id of the process that made the threads
 
     def run(self, fill: Callable[[slice], None], n_rows: int, least: int) -> None:
-        """Call `fill` for parts of the rows 0 .. n_rows - 1, at most one a thread, of at least `least` rows each."""
+        """Call `fill` for parts of the rows 0 .. n_rows - 1, at most one per thread, of at least `least` rows each."""
         n_parts = max(1, min(self._n_jobs, n_rows // least))
         bounds = [n_rows * i // n_parts for i in range(n_parts + 1)]
         first, *others = map(slice, bounds, bounds[1:])
-        # The calling thread takes the first part, so that with two threads each writes the same half of the batch in
-        # every call, and finds its cache lines where it left them.
+        # The calling thread takes the first part. So with two threads each writes the same half of the batch in every
+        # call, and its cache lines are still in its cache.
         running = [self._threads().submit(fill, part) for part in others]
         try:
             fill(first)
@@ -105,7 +105,7 @@ class RowThreads:
             part.result()
 
     def _threads(self) -> ThreadPoolExecutor:
-        if self._pool is None or self._pool_of != os.getpid():  # a forked process has none of these threads
+        if self._pool is None or self._pool_of != os.getpid():  # a forked process does not have these threads
             self._pool = ThreadPoolExecutor(self._n_jobs - 1, thread_name_prefix="una_fast")
             self._pool_of = os.getpid()
         return self._pool

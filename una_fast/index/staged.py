@@ -1,9 +1,8 @@
 """An index built in stages that exchange files, within a given memory, on one machine or many.
 
-The process that builds reads the corpus, and hands out its splits as files. Every stage is a list of tasks, whose
-functions stages.py describes, and every task writes one file that appears whole or not at all: a task that a lost
-worker has begun is run again, and writes the same bytes. A build that is started again reads the corpus again, and
-takes the scans of equal splits.
+The building process reads the corpus and writes its splits as files. Every stage is a list of tasks (see stages.py).
+Every task writes one file, completely or not at all: if a worker is lost, its task is run again and writes the same
+bytes. A build that is started again reads the corpus again, and reuses the scans of equal splits.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ def build_in_stages(
     n_jobs: int | None,
     progress: bool,
 ) -> Path:
-    """Build the index of a corpus in `folder`, whose path without links is returned.
+    """Build the index of a corpus in `folder`, and return the folder's path without links.
 
     `una_fast.build_index` documents the arguments and errors.
     """
@@ -82,13 +81,13 @@ def build_in_stages(
 
 
 def work_folder(folder: Path) -> Path:
-    """The folder beside `folder` for the files of its build."""
+    """Return the folder for the files of the build, next to `folder`."""
     return folder.parent / f".{folder.name}.building"
 
 
 @contextmanager
 def open_work(folder: Path) -> Iterator[Path]:
-    """The work folder, made if it is not there, and locked while this process works; scans of an earlier build stay.
+    """Open the work folder, create it if needed, and lock it. Scans of an earlier build stay.
 
     At the end it is deleted if it is empty.
 
@@ -123,10 +122,9 @@ def _delete(work: Path, *patterns: str) -> None:
 def _scan(
     blocks: Iterator[StringTable], tokenizer: str | Split, lowercase: bool, settings: str, work: Path, runner: Runner
 ) -> tuple[PackFiles, int]:
-    """The scan of each split, and the bytes of the text; the scan of an equal split by an earlier build is taken.
+    """Scan each split; the scan of an equal split by an earlier build is reused. Also returns the bytes of the text.
 
-    The text of a split lies in a file until its scan is written. A function that was changed since then is noticed
-    by `some_words`.
+    The text of a split is in a file until its scan is written. `some_words` shows a function that was changed since.
     """
     n, text_bytes, split_words = 0, 0, word_tokenizer(tokenizer, lowercase)
 
@@ -147,7 +145,7 @@ def _scan(
 
 
 def _join(scans: PackFiles, n: int, n_documents: int, runner: Runner) -> dict[str, str]:
-    """The stages after the scan, with n hash ranges. Returns the checksums of the arrays, which lie in the folder."""
+    """Run the stages after the scan, with n hash ranges. Returns the checksums of the arrays in the folder."""
     writes = []
     for kind, rows in ROWS.items():
         merged, ranked, labelled = (PackFiles(scans.work, f"{stage}-{kind}", n) for stage in ("merge", "rank", "label"))

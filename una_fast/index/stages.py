@@ -1,15 +1,15 @@
 """The tasks of a build in a folder, and the files by which they exchange data.
 
-scan    a split -> its rows in its own numbers, and its distinct words and chunks, sorted by hash
+scan    a split -> its rows in the split's own numbers, and its distinct words and chunks, sorted by hash
 merge   the strings of one hash range, of all splits -> its distinct strings, best first, with their scores
-rank    a range of ranks is gathered from all hash ranges, and sorted
-label   the rank of each string of a hash range in each split
-write   an array is joined from its parts, rows with ranks in place of the numbers of their split
+rank    a range of ranks: gathered from all hash ranges, and sorted
+label   a hash range -> the rank of each string in each split
+write   an array: joined from its parts, with ranks instead of the numbers of a split
 
-The key of a string is complex: minus its highest score, and its first place as the imaginary part, because numpy sorts
-complex numbers by the real and then by the imaginary part. The first place is that of (the first split that has the
-string, its number there): numbers are by first appearance in a split, and splits are in the order of the corpus, so
-first places are in the order of first appearances.
+A string's sort key is complex, because numpy sorts complex numbers by the real and then by the imaginary part. The real
+part is minus its highest score. The imaginary part is its first place: the first split that has the string, and its
+number there. Splits are in the order of the corpus, and numbers in a split are by first appearance, so first places are
+in the order of first appearance.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ from una_fast.index.scores import count_documents, inverse, term_scores
 from una_fast.storage.files import checksum_of, file_checksum, new_file, unwritable
 
 HEAD = 16  # bytes at the start of a pack: the checksum of the others
-PLACES = 2.0**31  # first places of a split; 2**22 splits have places that a float holds exactly
-ROWS = {"terms": "words", "chunks": "sentences"}  # the arrays of rows whose ids name these strings
+PLACES = 2.0**31  # first places of a split; a float represents those of 2**22 splits exactly
+ROWS = {"terms": "words", "chunks": "sentences"}  # the rows whose ids are these strings
 _ONE_AT_A_TIME = threading.Lock()  # held while a caller's word tokenizer runs, which may not be thread-safe
 
 
 @dataclass(frozen=True)
 class PackFiles:
-    """The files of the n tasks of a stage, in order. It is sent with each task, so it holds no list of them."""
+    """The files of the n tasks of a stage, in order. It is sent with each task, so it does not list them."""
 
     work: Path
     stage: str
     n: int
 
     def path(self, i: int) -> Path:
-        """The file of task i."""
+        """Return the file of task i."""
         return self.work / f"{self.stage}-{i}.pack"
 
     def __iter__(self) -> Iterator[Pack]:
@@ -57,7 +57,7 @@ class PackFiles:
 
 
 def write_pack(path: Path, made_of: str, arrays: dict[str, np.ndarray]) -> None:
-    """Write one-dimensional `arrays`, and the checksum of what they are `made_of`, whole or not at all.
+    """Write one-dimensional `arrays`, and the checksum of what they are `made_of`, completely or not at all.
 
     The file begins with the checksum of all that follows, for `is_pack_of`.
 
@@ -85,7 +85,7 @@ def is_pack_of(path: Path, made_of: str) -> bool:
 class Pack:
     """A file that `write_pack` wrote. Its arrays are read in slices.
 
-    They are not memory-mapped, because pages of a mapped file count as memory of the process that touched them.
+    They are not memory-mapped, because pages of a mapped file count as memory of the process that reads them.
     """
 
     def __init__(self, path: Path):
@@ -96,17 +96,17 @@ class Pack:
             self._start = file.tell()
 
     def length(self, name: str) -> int:
-        """The length of an array."""
+        """Return the length of an array."""
         return int(self._about[name][1])
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """``array[start:stop]``."""
+        """Read ``array[start:stop]``."""
         dtype, length, place = self._about[name]
         count = (length if stop is None else stop) - start
         return np.fromfile(self._path, dtype, count, offset=self._start + place + start * np.dtype(dtype).itemsize)
 
     def read_rows(self, name: str, bounds: str, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
-        """The values of the rows `start` to `stop` of an array, and the bounds of the rows in them."""
+        """Read the rows `start` to `stop` of an array. Returns their values, and their bounds in these."""
         ends = self.read(bounds, start, stop + 1)
         return self.read(name, ends[0], ends[-1]), ends - ends[0]
 
@@ -121,13 +121,13 @@ def _whole_file(path: Path) -> Iterator[IO[bytes]]:
 
 
 def scan_split(split: Path, tokenizer: str | Split, lowercase: bool, output: Path) -> None:
-    """The task of a split: its rows of words and chunks, and both kinds of strings sorted by hash.
+    """Scan a split: its rows of words and chunks, and both kinds of strings, sorted by hash.
 
-    For each kind: `utf8`, `offsets`: its strings; `numbers`, int32: those that the split gave them by first appearance;
-    `bounds`: of the buckets. `values`, int32, and `lengths` of the rows that name them, by these numbers. Of words also
-    `frequency` and `ratio`, as `count_documents` has them. The file `split` is deleted.
+    It writes for each kind `utf8`, `offsets`: the strings; `numbers`, int32: of the strings, by first appearance in the
+    split; `bounds`: of the buckets; `values`, int32, and `lengths` of the rows, in these numbers; for words also
+    `frequency` and `ratio` of `count_documents`. The file `split` is deleted.
     """
-    if output.exists():  # written by a worker that was lost before it could say so
+    if output.exists():  # written by a worker that was lost before it could report
         return
     pack = Pack(split)
     block, split_words = StringTable(pack.read("utf8"), pack.read("offsets")), word_tokenizer(tokenizer, lowercase)
@@ -150,7 +150,7 @@ def scan_split(split: Path, tokenizer: str | Split, lowercase: bool, output: Pat
 
 
 def merge_strings(kind: str, scans: PackFiles, partition: int, n_documents: int, merged: PackFiles) -> None:
-    """The task of a hash range: merges it from all `scans`; words by score, chunks by first appearance."""
+    """Merge a hash range of all `scans`, words sorted by score, chunks by first appearance."""
     buckets = (partition * N_BUCKETS // merged.n, (partition + 1) * N_BUCKETS // merged.n)
     strings, places, firsts, frequencies, ratios = StringSet(), [], [], [], []
     for split, scan in enumerate(scans):
@@ -180,10 +180,10 @@ def merge_strings(kind: str, scans: PackFiles, partition: int, n_documents: int,
 
 
 def cut_ranks(merged: PackFiles) -> list[list[int]]:
-    """Where each range of ranks starts in the file of each hash range, and where the last one ends: (n + 1) rows of n.
+    """Return where each range of ranks starts in each hash range, and where the last one ends: (n + 1) rows of n.
 
-    There are as many ranges of ranks as of hashes, of about as many strings each: the keys of a hash range are a random
-    sample of all keys, and cut the others as they are cut themselves.
+    There are as many ranges of ranks as hash ranges, with about the same number of strings: the keys of a hash range
+    are a random sample of all keys, so the cuts that divide it equally divide the others equally too.
     """
     keys = max(merged, key=lambda pack: pack.length("keys")).read("keys")
     cuts = keys[len(keys) * np.arange(1, merged.n) // merged.n]
@@ -192,9 +192,10 @@ def cut_ranks(merged: PackFiles) -> list[list[int]]:
 
 
 def rank_strings(kind: str, merged: PackFiles, starts: list[int], stops: list[int], output: Path) -> None:
-    """The task of a range of ranks, which lies from `starts` to `stops` in the hash ranges: its strings by rank.
+    """Sort the strings of a range of ranks, which is from `starts` to `stops` in the hash ranges.
 
-    `ranks`: int32, of these strings, one hash range after another; `bounds`: int64, where each hash range starts in it.
+    It also writes `ranks`: int32, of these strings, one hash range after another, and `bounds`: int64, where each hash
+    range starts in `ranks`.
     """
     spans = [*zip(merged, starts, stops, strict=True)]
 
@@ -211,16 +212,16 @@ def rank_strings(kind: str, merged: PackFiles, starts: list[int], stops: list[in
 
 
 def label_strings(merged: PackFiles, ranked: PackFiles, partition: int, output: Path) -> None:
-    """The task of a hash range: int32 `labels`, the ranks of its strings in all splits, and `bounds` of the splits."""
+    """Label the strings of a hash range in all splits: int32 `labels`, their ranks, and `bounds` of the splits."""
     ranks = np.concatenate([pack.read_rows("ranks", "bounds", partition, partition + 1)[0] for pack in ranked])
     strings = Pack(merged.path(partition))
     write_pack(output, "", {"labels": ranks[strings.read("places")], "bounds": strings.read("bounds")})
 
 
 def write_array(name: str, parts: PackFiles, labelled: PackFiles, array: Path) -> str:
-    """The task of an array of the index: joins its `parts` in the file `array`, and returns the checksum of that.
+    """Write an array of the index: join its `parts` in the file `array`, and return the file's checksum.
 
-    labelled: of the strings that rows name; their ranks replace the numbers of a split.
+    labelled: of the strings of the rows; their ranks replace the numbers of a split.
     """
     table, _, content = name.rpartition("_")
     are_bounds = content in ("offsets", "indptr")
@@ -237,7 +238,7 @@ def write_array(name: str, parts: PackFiles, labelled: PackFiles, array: Path) -
 
 
 def _bounds(lengths: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """The int64 bounds of rows whose `lengths` come in parts."""
+    """Yield the int64 bounds of rows whose `lengths` come in parts."""
     end = 0
     yield np.zeros(1, dtype=POINTER)
     for part in lengths:
@@ -246,7 +247,7 @@ def _bounds(lengths: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
 
 
 def _row_ids(table: str, scans: PackFiles, labelled: PackFiles) -> Iterator[np.ndarray]:
-    """The rows of each split with ranks in place of the numbers that the split gave its strings."""
+    """Yield the rows of each split with ranks instead of the numbers of the split."""
     labels, kind = [*labelled], {rows: kind for kind, rows in ROWS.items()}[table]
     for split, scan in enumerate(scans):
         numbers, ids = scan.read(f"{kind}_numbers"), scan.read(f"{table}_values")
