@@ -39,7 +39,7 @@ COLUMNS = {  # of the printed table
     **{"checklist": "check", "checklist polarity": "check pol", "sick_auc": "SICK", "replace_obj": "obj"},
     "recall_at_5": "R5",
 }
-SMALL = ", max_steps 3, neighbours_pool 100"
+SMALL = "near-misses, max_steps 3, neighbours_pool 100"
 WIKI_LINES = 12_000  # of the corpus that travel, of 6 to 14 words
 
 
@@ -121,8 +121,8 @@ def carry_out(options: argparse.Namespace) -> None:
 def all_runs() -> list[tuple[Condition, int]]:
     """The runs: three seeds of the recipe, one of all others, then further seeds."""
     recipe, *others = find_conditions(";".join(f"{QUESTIONS}: {variation}" for variation in NEAR))
-    ablations = find_conditions(";".join(f"{QUESTIONS}: {NEAR[0]}, {changed}" for changed in NEAR_ABLATIONS))
-    ablations.insert(4, *find_conditions(f"{SENTENCES}: {NEAR[0]}"))
+    ablations = find_conditions(";".join(f"{QUESTIONS}: near-misses, {changed}" for changed in NEAR_ABLATIONS))
+    ablations.insert(4, *find_conditions(f"{SENTENCES}: near-misses"))
     first = [(recipe, 0), *((one, 0) for one in others), (recipe, 1), (recipe, 2)]
     more = [(one, seed) for seed in (1, 2) for one in others]
     last = [(recipe, seed) for seed in (3, 4)] + [(one, seed) for seed in (1, 2) for one in ablations]
@@ -133,7 +133,7 @@ def small_runs() -> list[tuple[Condition, int]]:
     """Two runs of a few steps, scored on few tasks."""
     for base in (QUESTIONS, SENTENCES):
         BASES[base] = replace(BASES[base], tasks="qqp_close,checklist")
-    return [(one, 0) for one in find_conditions(f"{QUESTIONS}: {NEAR[0]}{SMALL};{SENTENCES}: {NEAR[0]}{SMALL}")]
+    return [(one, 0) for one in find_conditions(f"{QUESTIONS}: {SMALL};{SENTENCES}: {SMALL}")]
 
 
 def print_table() -> None:

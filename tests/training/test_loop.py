@@ -13,6 +13,7 @@ from train.loop.distributed import Ranks, StopConsensus
 from train.loop.loop import Loop
 from train.loop.telemetry import Telemetry
 from train.loop.trainer import Step
+from train.objective.registry import loss_spec
 from train.record.checkpoint import Progress
 from train.record.metrics import AsyncLossReader
 from una_fast.errors import InputError
@@ -142,8 +143,8 @@ def test_no_step_follows_the_checkpoint_of_a_finished_run():
 @pytest.fixture
 def telemetry(tmp_path):
     """Telemetry of a run of 100 steps."""
-    run = SimpleNamespace(output=str(tmp_path), dev="dev.tsv", report_to="none", precision="fp32")
-    parts = {"ranks": RANKS, "plan": SimpleNamespace(n_steps=100)}
+    run = SimpleNamespace(output=str(tmp_path), dev="dev.tsv", report_to="none", precision="fp32", margin_most=0.5)
+    parts = {"ranks": RANKS, "plan": SimpleNamespace(n_steps=100), "loss_spec": loss_spec("margin")}
     return Telemetry(SimpleNamespace(run=run, **parts), Progress(), StopConsensus(RANKS))
 
 
@@ -158,6 +159,15 @@ def test_cosines_come_with_the_loss_and_one_that_is_no_number_is_an_error():
     losses.push(torch.tensor(torch.nan), {"step": 5}, torch.ones(1, 2), losses.now())
     with pytest.raises(InputError, match="step 5: the loss is nan: try a lower --learning-rate"):
         next(losses.due())
+
+
+def test_the_first_step_tells_of_negatives_beyond_the_margin(telemetry, capsys):
+    telemetry._warn_of_far_negatives(torch.ones(4), torch.tensor([0.6, 0.4, -1.0, 0.5]))
+    said = capsys.readouterr().err
+    assert "--margin-most 0.5: 2 of 4 negatives of the first step are already farther" in said
+    telemetry._warn_of_far_negatives(torch.ones(4), torch.full((4,), 0.5))
+    assert "--margin-most" not in capsys.readouterr().err
+    telemetry.close()
 
 
 def record(telemetry, step):

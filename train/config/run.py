@@ -37,14 +37,22 @@ PRESETS: dict[str, dict[str, Any]] = {  # options that stand for several others,
         "margin_most": 0.6,
         "learning_rate": 1e-4,
         "batch_size": 32,
-        "max_steps": 160,
+        "max_steps": 320,
         "similarity_distillation": 10.0,
         "positives": "harmless",
         "positives_share": 0.5,
         "neighbours": True,
+        "neighbours_pool": 24_000,
         "neighbour_distillation": 10.0,
     },
 }
+
+
+def _words(preset: str) -> str:
+    """A preset as it is written on a command line."""
+    words = ((f"--{name.replace('_', '-')}", value) for name, value in PRESETS[preset].items())
+    return " ".join(flag if value is True else f"{flag} {value}" for flag, value in words)
+
 
 FILES = "How files are read"
 WORDS = "Words"
@@ -58,11 +66,9 @@ class Run:
 
     config: str = option("options in a YAML file; the command line wins", "", "Many options at once",
                          metavar="FILE.yaml", role="call")  # fmt: skip
-    paper: bool = option("settings of the paper: --loss pairs --alpha 5 --beta 0.5 --surface paper", False, role="call")
+    paper: bool = option(f"settings of the paper: {_words('paper')}", False, role="call")
     near_misses: bool = option(
-        "recipe against near-misses for an encoder trained for similarity: --augment near-misses --loss margin "
-        "--margin-least 0.3 --margin-most 0.6 --learning-rate 0.0001 --batch-size 32 --max-steps 160 "
-        "--similarity-distillation 10 --positives harmless --positives-share 0.5 --neighbours",
+        f"recipe against near-misses, for an encoder trained for similarity: {_words('near_misses')}",
         False, role="call",
     )  # fmt: skip
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from train.loop.data import Batch
 from train.loop.distributed import StopConsensus
@@ -45,6 +46,7 @@ class Telemetry:
     def __init__(self, trainer: Trainer, start: Progress, stop: StopConsensus) -> None:
         run, ranks = trainer.run, trainer.ranks
         self._run, self._n_steps, self._stop = run, trainer.plan.n_steps, stop
+        self._loss_options = trainer.loss_spec.options.values()
         self._is_first, self._dev = ranks.first, DEV + dev_name(run.dev)
         if self._is_first:
             self._trackers = start_trackers(run.report_to, vars(run), start.step)
@@ -77,7 +79,16 @@ class Telemetry:
         rate = learning_rate(self._run, batch.step, self._n_steps)
         about = {"step": batch.step, "negatives": batch.n_views > 2, "lr": rate}
         self._losses.push(step.loss, about, step.cosines, self._step_begun)
+        if batch.step == 0 and batch.n_views > 2 and "margin_most" in self._loss_options:
+            self._warn_of_far_negatives(*step.cosines)
         self.catch_up(all_of_them=False)
+
+    def _warn_of_far_negatives(self, positive: Tensor, negative: Tensor) -> None:
+        """Say how many negatives start beyond the far side of the margin; (B,) each, cosines with the anchors."""
+        most = self._run.margin_most
+        if n := int((positive - negative > most).sum()):
+            about = f"{n} of {len(negative)} negatives of the first step are already farther than the margin's far side"
+            self.say(f"--margin-most {most:g}: {about}, and the loss pulls them closer: give a higher value, up to 2")
 
     def catch_up(self, all_of_them: bool = True) -> None:
         """Record the losses that are due, or of all steps so far, which waits for the device."""
