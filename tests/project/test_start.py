@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 MOST_FILES = {"train": 20, "una_fast": 24}
 ONCE = """
     load_config load_tokenizer read_modules load_pretrained load_dev
-    _file_sources load_index bind compare_with_tokenizer _rows_of weights_digest
+    _file_sources load_index bind compare_with_tokenizer _rows_of weights_digest make_trackers
 """.split()
 
 

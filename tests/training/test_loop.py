@@ -145,7 +145,7 @@ def telemetry(tmp_path):
     """Telemetry of a run of 100 steps."""
     run = SimpleNamespace(output=str(tmp_path), dev="dev.tsv", report_to="none", precision="fp32", margin_most=0.5)
     parts = {"ranks": RANKS, "plan": SimpleNamespace(n_steps=100), "loss_spec": loss_spec("margin")}
-    return Telemetry(SimpleNamespace(run=run, **parts), Progress(), StopConsensus(RANKS))
+    return Telemetry(SimpleNamespace(run=run, **parts), Progress(), StopConsensus(RANKS), {})
 
 
 def test_cosines_come_with_the_loss_and_one_that_is_no_number_is_an_error():

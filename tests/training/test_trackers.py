@@ -89,7 +89,9 @@ def test_a_tracker_that_fails_is_left_out_and_the_run_goes_on(tmp_path, tiny_mod
 def test_weights_and_biases_offline_goes_on_under_the_same_id(tmp_path):
     settings, shown = {"output": str(tmp_path), "seed": 1}, {"lr": 0.5, "loss/plain": 0.25}
     for step in (0, 2):
-        tracker = start_trackers("wandb", settings, step)["wandb"]
+        trackers = make_trackers("wandb")
+        start_trackers(trackers, settings, step)
+        tracker = trackers["wandb"]
         tracker.log(shown, step)
         tracker.finish()
     wandb.teardown()  # its own process then ends, and has written all
@@ -116,4 +118,4 @@ def test_a_tracker_that_cannot_be_made_or_start_is_said(tmp_path, monkeypatch):
         make_trackers("codecs:lookup")
     monkeypatch.setattr(Recorded, "start", lambda *_: 1 / 0)
     with pytest.raises(InputError, match=f"--report-to {OWN}: cannot start: division by zero"):
-        start_trackers(OWN, {"output": str(tmp_path)}, 0)
+        start_trackers(make_trackers(OWN), {"output": str(tmp_path)}, 0)

@@ -135,7 +135,7 @@ def _take_steps(
         with errors_of_all(ranks):
             if ranks.first:
                 write_json(summary, {"status": "running", **about})
-            telemetry = Telemetry(trainer, progress, stop)
+            telemetry = Telemetry(trainer, progress, stop, start.trackers)
         loop = Loop(trainer, maker, progress, scorer, CheckpointWriter(trainer, start.tokenizer, stop), telemetry, stop)
         status = "failed"
         try:

@@ -75,6 +75,7 @@ class Start:
         layout: how the model makes embeddings.
         tokenizer: of the model.
         dev: the scored pairs of --dev, or None.
+        trackers: of --report-to, by name.
         kept_words: the words of --keep-words.
         neighbours: the neighbours of --neighbours, once `find_neighbours` has found them on rank 0; else None.
     """
@@ -100,6 +101,7 @@ class Start:
 
             self.dev = load_dev(run.dev)
         check_imports(run)
+        self.trackers = make_trackers(run.report_to)
         self.tokenizer = load_tokenizer(run.model, trust, self.config)
         check_embeddings(run.model, self.tokenizer, self.config)
         vocabulary = sorted(self.tokenizer.get_vocab().items())
@@ -356,7 +358,6 @@ def check_imports(run: Run) -> None:
     for name in (run.augment, run.positives):
         if name and ":" in name:
             load_augmentation(name)
-    make_trackers(run.report_to)
     if run.positives in WITH_SYNONYMS:
         open_synonyms(run.synonyms or None)
     if run.augment == "near-misses":

@@ -43,13 +43,14 @@ class Telemetry:
         InputError: metrics.jsonl cannot be written, or a tracker cannot start.
     """
 
-    def __init__(self, trainer: Trainer, start: Progress, stop: StopConsensus) -> None:
+    def __init__(self, trainer: Trainer, start: Progress, stop: StopConsensus, trackers: dict[str, Any]) -> None:
         run, ranks = trainer.run, trainer.ranks
         self._run, self._n_steps, self._stop = run, trainer.plan.n_steps, stop
         self._loss_options = trainer.loss_spec.options.values()
         self._is_first, self._dev = ranks.first, DEV + dev_name(run.dev)
         if self._is_first:
-            self._trackers = start_trackers(run.report_to, vars(run), start.step)
+            self._trackers = trackers
+            start_trackers(trackers, vars(run), start.step)
             cut_metrics(Path(run.output), start)
             # a line is with the operating system once it is written, so that it survives a killed process
             self._file = (Path(run.output) / METRICS).open("a", encoding="utf-8", buffering=1)

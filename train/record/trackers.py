@@ -91,7 +91,7 @@ TRACKERS = {"tensorboard": _TensorBoard, "wandb": _WandB, "trackio": _Trackio, "
 
 
 def make_trackers(names: str) -> dict[str, Any]:
-    """The trackers of a value of --report-to, by name, not started yet.
+    """Make the trackers of a value of --report-to, by name, without starting them.
 
     Args:
         names: names of TRACKERS or import paths MODULE:CLASS, with commas between; or "none".
@@ -117,13 +117,13 @@ def _make(name: str) -> Any:
     return TRACKERS[name]()
 
 
-def start_trackers(names: str, settings: Mapping[str, Any], step: int) -> dict[str, Any]:
-    """The trackers of a value of --report-to, started for a run that begins, or goes on, with `step`.
+def start_trackers(trackers: Mapping[str, Any], settings: Mapping[str, Any], step: int) -> None:
+    """Start the trackers for a run that starts, or continues, with `step`.
 
     Raises:
-        InputError: as `make_trackers`, or a tracker refuses to start, as without a login.
+        InputError: a tracker refuses to start, as without a login.
     """
-    trackers, path = make_trackers(names), Path(settings["output"]) / IDS
+    path = Path(settings["output"]) / IDS
     ids = read_object(path)
     for name, tracker in trackers.items():
         try:
@@ -132,4 +132,3 @@ def start_trackers(names: str, settings: Mapping[str, Any], step: int) -> dict[s
             raise InputError(f"--report-to {name}: cannot start: {error}") from error
     if kept_ids := {name: run_id for name, run_id in ids.items() if run_id}:
         write_json(path, kept_ids)
-    return trackers
