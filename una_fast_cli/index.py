@@ -18,10 +18,10 @@ TIMEOUT = 10  # s, for the first answer of a Dask scheduler
 
 @dataclass(frozen=True)
 class Build:
-    """What is built, and how."""
+    """The options of `una-fast index`."""
 
     corpus: tuple[str, ...] = option(
-        "files of text: .txt, .csv, .tsv, .jsonl, .json or .parquet, one sentence a line or row; folders and globs",
+        "files of text: .txt, .csv, .tsv, .jsonl, .json or .parquet, one sentence per line or row; folders and globs",
         (),
         required=True,
         positional=True,

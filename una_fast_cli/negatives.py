@@ -30,7 +30,7 @@ BATCH_ROWS = 8192  # sentences at a time: some megabytes, and enough for all thr
 def write_records(batches: Iterable[Records], file: IO[bytes], kind: str) -> None:
     """Write batches as one of KINDS."""
     if kind != ".parquet":
-        line = _negatives_alone if kind == ".txt" else _json_line
+        line = _only_negatives if kind == ".txt" else _json_line
         file.writelines(line(record).encode() for records in batches for record in records)
         return
     import pyarrow
@@ -47,7 +47,7 @@ def _json_line(record: dict[str, Any]) -> str:
     return json.dumps(record, ensure_ascii=False) + "\n"
 
 
-def _negatives_alone(record: dict[str, Any]) -> str:
+def _only_negatives(record: dict[str, Any]) -> str:
     return "".join(f"{one_line(text)}\n" for name, text in record.items() if name.startswith("negative"))
 
 
@@ -57,50 +57,48 @@ def check_output(name: str, ids: bool) -> None:
     if kind not in KINDS:
         raise InputError(f"--output {name}: unknown kind of file: choose from {', '.join(KINDS)}")
     if ids and kind == ".txt":
-        raise InputError(f"--output {name}: a .txt takes text: write token ids to a .jsonl or .parquet")
+        raise InputError(f"--output {name}: a .txt has no room for token ids: write them to a .jsonl or .parquet")
     if os.path.lexists(name):
-        raise InputError(f"--output {name}: exists already: choose another name, or delete it")
+        raise InputError(f"--output {name}: exists: choose another name, or delete it")
 
 
 @dataclass(frozen=True)
-class Negatives:
-    """The options of `una-fast negatives`, of which `una-fast explain` has the first ones."""
+class NegativesOptions:
+    """The options of `una-fast negatives`; `una-fast explain` has the first four."""
 
-    index: str = option(
-        "folder of the index, as `una-fast index` saves it", "", SOURCE, required=True, metavar="FOLDER"
-    )
+    index: str = option("folder of an index that `una-fast index` built", "", SOURCE, required=True, metavar="FOLDER")
     word_tokenizer: str = option(
-        "import path of the function that the index was built with, if it was built with one", "", metavar="NAME"
+        "import path of the function with which the index was built, if any", "", metavar="NAME"
     )
     seed: int = option("seed of the draws", 42, least=0)
-    epoch: int = option("number of the epoch: each epoch has other negatives", 0, least=0)
+    epoch: int = option("number of the epoch: negatives differ from epoch to epoch", 0, least=0)
 
-    corpus: str = option(
-        "file of sentences to make negatives of; by default the sentences of the index", "", "Text", metavar="FILE"
-    )
-    rows: int | None = option("only this many sentences, the first ones; by default all", None, least=1)
+    corpus: str = option("file of sentences; by default the sentences of the index", "", "Text", metavar="FILE")
+    rows: int | None = option("only the first N sentences; by default all", None, least=1)
 
     output: str = option(
-        "file to write: .jsonl, .parquet, or .txt (the negatives alone, one a line); -: JSON lines to standard output",
+        "file to write: .jsonl, .parquet, or .txt (only the negatives, one per line); -: JSON lines to standard output",
         STANDARD_OUTPUT,
         "Output",
         metavar="FILE",
     )
     n: int = option(
-        "negatives of a sentence; above 1 their columns are negative_1 to negative_N, in .txt they follow", 1, least=1
+        "negatives per sentence; above 1 their columns are negative_1 to negative_N, in .txt their lines follow",
+        1,
+        least=1,
     )
     tokenizer: str = option(
-        "write token ids instead of text, as this Hugging Face tokenizer makes them", "", metavar="NAME_OR_FOLDER"
+        "write token ids of this Hugging Face tokenizer instead of text", "", metavar="NAME_OR_FOLDER"
     )
-    max_length: int = option("tokens of a row, special tokens included, with --tokenizer", 32, least=3)
+    max_length: int = option("tokens per row, including special tokens, with --tokenizer", 32, least=3)
 
 
 @dataclass(frozen=True)
 class Explain:
-    """Sentences."""
+    """The sentences of `una-fast explain`."""
 
     sentences: tuple[str, ...] = option("sentences to explain", (), required=True, positional=True, metavar="SENTENCE")
-    json: bool = option("write one JSON object a line instead of a table", False)
+    json: bool = option("write one JSON object per line instead of a table", False)
 
 
 def _write(values: dict[str, Any]) -> None:
@@ -185,14 +183,14 @@ def _records(augmenter: Augmenter, tokenizer: Any, values: dict[str, Any], rows:
 main = Command(
     "una-fast negatives",
     "Make hard negatives of every sentence of an index, or of a file. A blank sentence has an empty one.",
-    options_of(Negatives) | options_of(Run, FILES, DRAWS),
+    options_of(NegativesOptions) | options_of(Run, FILES, DRAWS),
     _write,
     page="how-una-works",
 )
 explain = Command(
     "una-fast explain",
     "Show why each word of a sentence is replaced or kept, and the negative that comes of it.",
-    options_of(Explain) | options_of(Negatives, SOURCE) | options_of(Run, DRAWS),
+    options_of(Explain) | options_of(NegativesOptions, SOURCE) | options_of(Run, DRAWS),
     _explain,
     page="how-una-works",
 )

@@ -151,7 +151,7 @@ def test_explain_writes_utf_8_in_any_locale(folder, monkeypatch):
 def test_a_file_that_is_there_is_kept_and_bad_input_leaves_none(folder, tmp_path, capsys):
     (tmp_path / "bad.txt").write_bytes(b"good\n\xff\n")
     command = ("negatives", "--index", folder, "--corpus", tmp_path / "bad.txt", "--output")
-    assert "exists already" in refusal(capsys, *command, tmp_path / "bad.txt")
+    assert "exists: choose another name" in refusal(capsys, *command, tmp_path / "bad.txt")
     assert "line 2" in refusal(capsys, *command, tmp_path / "n.jsonl")
     (tmp_path / "bad.txt").write_bytes(b"")
     assert "bad.txt: contains no sentence" in refusal(capsys, *command, tmp_path / "n.parquet")

@@ -61,7 +61,7 @@ MISTAKES = {  # by module: arguments of a call, and what is said of them
         "negatives": "--index is missing",
         f"{NEGATIVES} --betta 1": "unknown option --betta: did you mean --beta?",
         f"{NEGATIVES} --output x.csv": "unknown kind of file: choose from .jsonl, .parquet, ",
-        f"{NEGATIVES} --output x.txt --tokenizer T": "a .txt takes text",
+        f"{NEGATIVES} --output x.txt --tokenizer T": "a .txt has no room for token ids",
         NEGATIVES: "I: not a saved index (it has no manifest.json that can be read: No such file or directory)",
         "index c.txt": "--output is missing: give the folder",
         "index --output f": "FILE is missing: give the files of text",
