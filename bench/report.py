@@ -85,7 +85,7 @@ def headline_table(saved: dict[str, Any]) -> str:
         size = max(times[ours])
         name = next(contender for contender in times if contender.startswith(peer))
         mine, theirs = times[ours][size], times[name][size]
-        rows.append([work, f"{_short(mine)} µs", f"{_short(theirs)} µs ({peer})", f"{_short(theirs / mine)} x"])
+        rows.append([work, f"{_short(mine)} µs", f"{_short(theirs)} µs ({peer})", f"{_short(theirs / mine)}x"])
     machine = saved["machine_info"]["una_fast"]
     where = (
         f"{machine['cores']} cores of {machine['processor']}, Python {machine['python']}, corpus {machine['corpus']}"
@@ -114,10 +114,10 @@ def benchmark_tables(saved: dict[str, Any]) -> str:
     notes = _notes(saved)
     parts = [machine_line(saved["machine_info"]["una_fast"])]
     for operation, cells in operation_times(saved).items():
-        parts.append(f"## {operation}\n\nMicroseconds a sentence.\n\n{_times(cells)}")
-        if operation.startswith("index"):
-            mine = [note for note in notes if (note["operation"], note["contender"]) == (operation, "una_fast")]
-            parts.append(_wholes(mine))
+        parts.append(f"## {operation}\n\nMicroseconds per sentence.\n\n{_times(cells)}")
+        mine = [note for note in notes if note["operation"] == operation and "peak_mib" in note]
+        if mine:
+            parts.append(_memory(mine))
     once = [[note["contender"], _short(note["seconds"] * 1e3)] for note in notes if not note["sentences"]]
     if once:
         parts.append(f"## first call\n\n{table(['once a process', 'milliseconds'], once)}")
@@ -153,8 +153,8 @@ def machine_line(machine: dict[str, Any]) -> str:
 def table(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
     """A Markdown table; the first column is aligned left, the others right."""
     columns = list(columns)
-    lines = [columns, [":--", *["--:"] * (len(columns) - 1)], *rows]
-    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+    head, *lines = (f"| {' | '.join(map(str, line))} |" for line in (columns, *rows))
+    return "\n".join([head, "|:--|" + "--:|" * (len(columns) - 1), *lines])
 
 
 def _times(cells: Cells) -> str:
@@ -163,19 +163,15 @@ def _times(cells: Cells) -> str:
     rows = []
     for contender, times in cells.items():
         shared = [size for size in sizes if size in times and size in base]
-        ratio = f"{_short(times[shared[-1]] / base[shared[-1]])} x" if shared else ""
+        ratio = f"{_short(times[shared[-1]] / base[shared[-1]])}x" if shared else ""
         rows.append([contender, *(_short(times[size]) if size in times else "" for size in sizes), ratio])
     return table(["", *(f"{size:,} sentences" for size in sizes), "ratio"], rows)
 
 
-def _wholes(notes: list[dict[str, Any]]) -> str:
-    """Time and memory of the whole corpus, a row for each size."""
-    rows = [[f"{note['size']:,} sentences", _short(note["seconds"] * 1e3)] for note in notes]
-    columns = ["una_fast, the whole corpus", "milliseconds"]
-    if "peak_mib" in notes[0]:
-        columns.append("peak MiB of the process")
-        rows = [[*row, f"{note['peak_mib']:,.0f}"] for row, note in zip(rows, notes, strict=True)]
-    return table(columns, rows)
+def _memory(notes: list[dict[str, Any]]) -> str:
+    """The memory of a build, a row for each size."""
+    rows = [[f"{note['size']:,} sentences", f"{note['peak_mib']:,.0f}"] for note in notes]
+    return table(["una_fast, the whole corpus", "peak MiB of the process"], rows)
 
 
 def _short(number: float) -> str:

@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.conftest import processor
+from una_fast.text_table import aligned
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "bench" / "results" / "mutation.json"
@@ -214,13 +214,12 @@ def explain(survivors: list[dict[str, str]]) -> list[dict[str, str]]:
     return [{**one, "why": known.get((one["from"], one["to"]), "")} for one in survivors]
 
 
-def as_table(parts: dict[str, Any]) -> dict[str, Any]:
-    """The table that bench.report writes into docs/benchmarks.md."""
+def summary(parts: dict[str, Any]) -> list[list[str]]:
+    """The lines of the table that the command prints last."""
     rows = [_row(name, one) for name, one in parts.items()]
     total = [sum(int(row[i]) for row in rows) for i in range(1, 6)]
     rows.append(["all", *map(str, total), _percent(total[2] + total[3], total[0])])
-    note = "A seeded sample of each part's mutants, made and run by mutmut: `python -m bench.endurance.mutation`."
-    return {"title": "mutants that the tests notice", "columns": COLUMNS, "rows": rows, "note": note}
+    return [COLUMNS, *rows]
 
 
 def _row(name: str, part: dict[str, Any]) -> list[str]:
@@ -232,7 +231,7 @@ def _row(name: str, part: dict[str, Any]) -> list[str]:
 
 
 def _percent(share: int, whole: int) -> str:
-    return f"{100 * share / whole:.1f} %" if whole else ""
+    return f"{100 * share / whole:.1f}%" if whole else ""
 
 
 def read_results() -> dict[str, Any]:
@@ -246,7 +245,6 @@ def save(name: str, part: dict[str, Any]) -> None:
     saved["measured"][name] = part
     for one in saved["measured"].values():
         one["survivors"] = explain(one["survivors"])
-    saved["tables"] = [{**as_table(saved["measured"]), "machine": processor()}]
     RESULTS.write_text(json.dumps(saved, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
@@ -267,6 +265,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(name, dict(part["statuses"]), flush=True)
         for one in part["survivors"]:
             print(f"  {one['mutant']} ({one['status']})\n    - {one['from']}\n    + {one['to']}", flush=True)
+    print(*aligned(summary(read_results()["measured"]), left=(0,)), sep="\n")
     return 0
 
 

@@ -68,7 +68,7 @@ def rows(kept: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
             of_mean = mean_step(base["plain"], base["negatives"])
             ratios = [base["plain"] / one["plain"], mean and of_mean and of_mean / mean]
         times = [shown(cell and 1000 * cell, 1) for cell in (one["plain"], one["negatives"], mean)]
-        used = f"{100 * one['used']:.1f} %" if encodes else ""
+        used = f"{100 * one['used']:.1f}%" if encodes else ""
         lines.append([name, *times, shown(one["sentences"] / one["plain"], 0), used, *(shown(r, 2) for r in ratios)])
     return lines
 
