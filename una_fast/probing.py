@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,14 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from una_fast.augment.base import TextAugmentation
+from una_fast.augment.near_misses import NearMisses, parse_edits
 from una_fast.augment.una import Augmenter
-from una_fast.errors import InputError, counted, suggests_keywords
+from una_fast.errors import InputError, InputWarning, counted, suggests_keywords, warn_user
 from una_fast.index.index import Index
 from una_fast.pair_scores import Encode, unit_embeddings
+from una_fast.text_table import aligned
 
-THRESHOLDS = (0.70, 0.80, 0.85, 0.90, 0.95)  # cosines at which caches and searches usually cut
-BINS, WIDTH = 20, 40  # of the histogram: intervals of cosine, and characters of the longest bar
-SAME = 1e-6  # mean 1 - cosine of usual pairs, below which all embeddings are one vector but for rounding in float32
+THRESHOLDS = (0.70, 0.80, 0.85, 0.90, 0.95)  # cosines that caches and searches usually choose
+SAME = 1e-6  # mean 1 - cosine of usual pairs, below which all embeddings are one vector except for rounding in float32
+LOOKED_AT = 20  # times n: sentences among which n are looked for that an edit fits
+ABOUT_POLARITY = (
+    "Opposites usually have higher cosines than paraphrases, so no threshold separates the two: score labelled pairs "
+    "of your own with --pairs."
+)
 
 
 @dataclass(frozen=True)
@@ -28,11 +36,15 @@ class Probe:
         near_misses: float64 (n,), of a sentence with its near-miss.
         usual: float64 (n,), of a sentence with another one of the text.
         share: The share of the near-misses that `threshold` may let pass.
+        name: What made the near-misses.
+        edits: Other kinds of near-misses, each of the sentences that the edit fits.
     """
 
     near_misses: NDArray[np.float64]
     usual: NDArray[np.float64]
     share: float
+    name: str = "word"
+    edits: tuple[Probe, ...] = ()
 
     @property
     def threshold(self) -> float | None:
@@ -50,62 +62,34 @@ class Probe:
         return float(np.mean(self.near_misses > threshold))
 
     @property
-    def above_usual(self) -> float:
-        """Share of near-misses with a higher cosine than all but `share` of the usual pairs have."""
-        return float(np.mean(self.near_misses > np.quantile(self.usual, 1 - self.share)))
-
-    @property
     def distance(self) -> float:
         """Mean 1 - cosine of near-misses, divided by that mean for usual pairs: 0 is no difference, 1 a usual one."""
         return float((1 - self.near_misses.mean()) / (1 - self.usual.mean()))
 
     def to_dict(self) -> dict[str, Any]:
-        """All figures, of JSON types."""
-        edges, near_misses, usual = map(np.ndarray.tolist, self._histogram())
+        """All figures, of JSON types; those of other edits by name."""
         return {
             "n": len(self.near_misses),
             "share": self.share,
             "threshold": self.threshold,
             "passing": {f"{threshold:.2f}": self.passing(threshold) for threshold in THRESHOLDS},
-            "above_usual": self.above_usual,
             "distance": self.distance,
             "mean_near_misses": float(self.near_misses.mean()),
             "mean_usual": float(self.usual.mean()),
-            "histogram": {"edges": edges, "near_misses": near_misses, "usual": usual},
+            "edits": {one.name: one.to_dict() for one in self.edits},
         }
 
     def __str__(self) -> str:
-        cut = f"{len(self.near_misses):,} near-misses are too few for a threshold that lets {self.share:.0%} pass"
-        if (threshold := self.threshold) is not None:
-            cut = f"{self.share:.0%} of such near-misses pass a threshold of {threshold:.3f}"
-        passing = ", ".join(f"{threshold:.2f}: {self.passing(threshold):.1%}" for threshold in THRESHOLDS)
-        return "\n".join([
-            f"mean cosine of a sentence with its near-miss {self.near_misses.mean():.3f}, "
-            f"with another sentence {self.usual.mean():.3f}: distance {self.distance:.3f} of a usual one",
-            f"near-misses that a threshold lets pass: {passing}",
-            f"{self.above_usual:.1%} of the near-misses lie above {1 - self.share:.0%} of the usual pairs",
-            cut,
-            "",
-            *self._bars(),
-        ])  # fmt: skip
-
-    def _histogram(self) -> tuple[NDArray, NDArray, NDArray]:
-        """Edges (BINS + 1,) of cosines, and the share of near-misses and of usual pairs in each interval (BINS,)."""
-        near, usual = self.near_misses, self.usual
-        edges = np.linspace(min(near.min(), usual.min(), 0.99), max(near.max(), usual.max(), 1.0), BINS + 1)
-        return edges, np.histogram(near, edges)[0] / len(near), np.histogram(usual, edges)[0] / len(usual)
-
-    def _bars(self) -> list[str]:
-        """The histogram in text: a line an interval, from the highest cosine down; # near-misses, . usual pairs."""
-        edges, near, usual = self._histogram()
-        longest = WIDTH / max(near.max(), usual.max())
-        digits = 1 - math.floor(math.log10(edges[1] - edges[0]))  # the ends of an interval differ by at least 10 units
-        lines = [f"{'cosine':<{2 * digits + 10}}  # near-misses, . usual pairs"]
-        for i in reversed(range(BINS)):
-            bars = "#" * round(longest * near[i]), "." * round(longest * usual[i])
-            label = f"{edges[i]:{digits + 4}.{digits}f} to {edges[i + 1]:.{digits}f}"
-            lines.append(f"{label}  {' '.join(filter(None, bars))}".rstrip())
-        return lines
+        above = [f"above {threshold:.2f}" for threshold in THRESHOLDS]
+        rows = [["edit", "near-misses", "mean cosine", *above, "threshold"]]
+        for one in (self, *self.edits):
+            cut = "too few" if one.threshold is None else f"{one.threshold:.3f}"
+            shares = [f"{one.passing(threshold):.1%}" for threshold in THRESHOLDS]
+            rows.append([one.name, f"{len(one.near_misses):,}", f"{one.near_misses.mean():.3f}", *shares, cut])
+        usual = f"mean cosine of two sentences {self.usual.mean():.3f}; distance of near-misses {self.distance:.3f}"
+        notes = [f"At most {self.share:.0%} of near-misses that are made in the same way pass the threshold."]
+        notes += [ABOUT_POLARITY] if "polarity" in (one.name for one in self.edits) else []
+        return "\n".join([usual, "", *aligned(rows, left=(0,)), "", *notes])
 
 
 @suggests_keywords
@@ -116,52 +100,84 @@ def probe(
     share: float = 0.05,
     seed: int = 42,
     augmenter: TextAugmentation | None = None,
+    edits: str | None = None,
 ) -> Probe:
     """The cosines that an encoder gives near-misses of sentences of the index, and usual pairs of them.
 
-    A near-miss is the sentence with its most important word replaced by a word of like importance (`Augmenter` with
+    A near-miss is the sentence with its most important word replaced by a word of similar importance (`Augmenter` with
     ``beta=0``, the sentence's case, spacing and punctuation kept). A usual pair is two sentences of the sample.
 
     Args:
-        encode: list[str] -> embeddings (n, D), such as ``SentenceTransformer(NAME).encode``. It is called once with the
-            sentences and once with their near-misses.
+        encode: list[str] -> embeddings (n, D), such as ``SentenceTransformer(NAME).encode``. It is called with the
+            sentences and with their near-misses, once for each kind of near-misses.
         index: of the text.
         n: sentences of the sample, drawn by the seed; all that have a near-miss if the text has fewer.
         share: of near-misses that `Probe.threshold` may let pass, above 0 and below 1.
         seed: any integer.
         augmenter: makes the near-misses in another way.
+        edits: edits of `NearMisses`, such as "polarity,number,name,swap", that `Probe.edits` reports one by one.
 
     Raises:
-        InputError: n or share out of its range, fewer than two sentences that have a near-miss, embeddings that are
-            not n rows of finite numbers, or one embedding for all texts.
+        InputError: n or share out of its range, an unknown edit, fewer than two sentences that have a near-miss,
+            embeddings that are not n rows of finite numbers, or one embedding for all texts.
+
+    Warns:
+        InputWarning: an edit fits fewer than two sentences, and is left out.
     """
     if n < 2:
         raise InputError(f"n={n}: must be at least 2")
     if not 0 < share < 1:
         raise InputError(f"share={share}: must be above 0 and below 1")
+    names = parse_edits(edits) if edits else {}
+    name = type(augmenter).__name__ if augmenter else "word"
     augmenter = augmenter or Augmenter(index, beta=0.0, seed=seed, surface="kept", keep_punctuation=True)
-    sentences, near_misses = _sample(index, augmenter, n, seed)
-    here, there = (unit_embeddings(encode, texts) for texts in (sentences, near_misses))
+    pairs = _sample(index, augmenter, n, seed)
+    if len(pairs) < 2:
+        raise InputError(f"the text has {counted(len(pairs), 'sentence')} with a near-miss: at least 2 are needed")
+    others = []
+    for edit in (one for one in names if one != name):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InputWarning)  # here an edit that does not fit is left out
+            near_misses = NearMisses(index, edits=edit, seed=seed)
+        found = _sample(index, near_misses, n, seed, near_misses.fits)
+        if len(found) < 2:
+            warn_user(f"edits: {edit} fits {counted(len(found), 'sentence')}: left out, because at least 2 are needed")
+        else:
+            others.append(Probe(*_cosines(encode, found), share, edit))
+    return Probe(*_cosines(encode, pairs), share, name, tuple(others))
+
+
+def _cosines(encode: Encode, pairs: dict[str, str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The cosines (n,) of sentences with their near-misses, and with the sentence before."""
+    here, there = (unit_embeddings(encode, [*texts]) for texts in (pairs, pairs.values()))
     near, usual = (np.einsum("nd,nd->n", here, other) for other in (there, np.roll(here, 1, axis=0)))
     if 1 - usual.mean() < SAME:
         raise InputError(
             f"encode gives all {len(usual):,} sentences the same vector, so no cosine tells one from another: check "
             "that the encoder's weights and its pooling are those that it was trained with"
         )
-    return Probe(near, usual, share)
+    return near, usual
 
 
-def _sample(index: Index, augmenter: TextAugmentation, n: int, seed: int) -> tuple[list[str], list[str]]:
-    """Up to n sentences in random order, and the near-miss of each; a sentence without one is passed over."""
+def _sample(
+    index: Index,
+    augmenter: TextAugmentation,
+    n: int,
+    seed: int,
+    fits: Callable[[NDArray[np.int64]], NDArray[np.bool_]] | None = None,
+) -> dict[str, str]:
+    """Up to n sentences in random order, and the near-miss of each; a sentence without one is passed over.
+
+    fits: which rows may be in the sample, among the first LOOKED_AT * n; None: all rows of the index.
+    """
     order = np.random.default_rng(np.random.SeedSequence(seed % 2**64)).permutation(len(index))
     pairs: dict[str, str] = {}
-    for start in range(0, len(order), n):
+    for start in range(0, len(order) if fits is None else min(len(order), LOOKED_AT * n), n):
         rows = order[start : start + n]
+        rows = rows if fits is None else rows[fits(rows)]
         for row, near_miss in zip(rows.tolist(), augmenter.texts(rows), strict=True):
             if near_miss and near_miss != (sentence := index[row]) and len(pairs) < n:
                 pairs.setdefault(sentence, near_miss)
         if len(pairs) == n:
             break
-    if len(pairs) < 2:
-        raise InputError(f"the text has {counted(len(pairs), 'sentence')} with a near-miss: at least 2 are needed")
-    return list(pairs), list(pairs.values())
+    return pairs

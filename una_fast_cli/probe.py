@@ -43,39 +43,53 @@ class Probe:
     )
     n: int = option("number of sentences of --corpus to sample", 2000, least=2)
     share: float = option("share of near-misses that the printed threshold may let pass", 0.05, above=0, below=1)
+    edits: str = option(
+        "edits of --corpus to report one by one, next to the replacement of an important word",
+        "polarity,number,name,swap",
+        metavar="NAME,...",
+    )
     seed: int = option("seed of the sample and of the near-misses", 42, least=0)
     json: str = option("file for all figures", "", metavar="FILE")
-    html: str = option("file for a page with the curve of --pairs", "", metavar="FILE")
+    html: str = option("file for a page with what is printed, and the curve of --pairs", "", metavar="FILE")
 
 
 def _probe(values: dict[str, Any]) -> None:
     import una_fast  # these here, so that --help and errors of the command line do not wait for torch
     from train.record.folder import read_object, write_file, write_json
+    from una_fast.augment.near_misses import parse_edits
     from una_fast.pair_scores import read_pairs
-    from una_fast_cli.probe_page import curve_page
+    from una_fast_cli.probe_page import page
 
-    settings = values["n"], values["share"], values["seed"]
     source = {name: values[name] for name in ("model", "corpus", "pairs") if values[name]}
     source["model"] = list(values["model"])
     file = values["json"] and Path(values["json"])
     check(values)
+    parse_edits(values["edits"])
     if file and file.exists() and not source.items() <= read_object(file).items():
         raise InputError(f"--json {file}: holds something else than figures of this text: choose another name")
     index = read_corpus(values) if values["corpus"] else None  # before encoders are loaded, which takes seconds
     pairs = read_pairs(values["pairs"]) if values["pairs"] else None
     encoders = {name: load_encode(name) for name in values["model"]}
     figures: dict[str, Any] = {}
+    scores: dict[str, PairScores] = {}
+    said: list[str] = []
+
+    def say(text: str) -> None:
+        said.append(text)
+        sys.stdout.write(text)
+
     if pairs is not None:
-        scores = {name: una_fast.score_pairs(encode, pairs, values["share"]) for name, encode in encoders.items()}
-        sys.stdout.write(describe(values["pairs"], scores))
+        scores |= {name: una_fast.score_pairs(encode, pairs, values["share"]) for name, encode in encoders.items()}
+        say(describe(values["pairs"], scores))
         figures["pairs_scores"] = {name: one.to_dict() for name, one in scores.items()}
-        if values["html"]:
-            write_file(Path(values["html"]), curve_page(values["pairs"], scores))
     if index:
-        probes = {name: una_fast.probe(encode, index, *settings) for name, encode in encoders.items()}
+        settings = {name: values[name] for name in ("n", "share", "seed", "edits")}
+        probes = {name: una_fast.probe(encode, index, **settings) for name, encode in encoders.items()}
         for name, probe in probes.items():
-            sys.stdout.write(f"{name}, {counted(len(probe.usual), 'sentence')} of {values['corpus']}\n{probe}\n")
+            say(f"{name}, {counted(len(probe.usual), 'sentence')} of {values['corpus']}\n{probe}\n")
         figures["probes"] = {name: probe.to_dict() for name, probe in probes.items()}
+    if values["html"]:
+        write_file(Path(values["html"]), page(scores, "\n".join(said)))
     if file:
         write_json(file, source | figures)
 
@@ -86,8 +100,6 @@ def check(values: Mapping[str, Any]) -> None:
         raise InputError(f"--model: {len(values['model'])} encoders: give one, or two to compare")
     if not values["corpus"] and not values["pairs"]:
         raise InputError("--corpus or --pairs is missing: give the file of your text, or of your labelled pairs")
-    if values["html"] and not values["pairs"]:
-        raise InputError("--html shows the curve of --pairs: give --pairs FILE too")
 
 
 def describe(path: str, scores: Mapping[str, PairScores]) -> str:

@@ -1,4 +1,4 @@
-"""The page of `una-fast probe --pairs FILE --html PAGE`: one HTML file with a drawn curve, without scripts."""
+"""The page of `una-fast probe --html PAGE`: one HTML file with a drawn curve, without scripts."""
 
 from __future__ import annotations
 
@@ -11,27 +11,22 @@ if TYPE_CHECKING:
 
 SIDE, EDGE = 420, 50  # of the figure, in pixels
 COLOURS = ("#0072b2", "#d55e00")  # Okabe and Ito's, which readers with any colour vision can distinguish
-PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>
-<style>body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }}
-table {{ border-collapse: collapse }} td, th {{ padding: .3rem .7rem; border-bottom: 1px solid #ddd; text-align: left }}
-text {{ font-size: 13px }}</style>
-<h1>{title}</h1>
-<p>Each point of a curve is a threshold. A higher curve is a better encoder; the dotted line is chance.</p>
+PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>una-fast probe</title>
+<style>body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem }} text {{ font-size: 13px }}</style>
+<h1>una-fast probe</h1>
 {figure}
-<table><tr><th></th><th>encoder</th><th>figures</th></tr>
-{rows}
-</table></html>
+<pre>{text}</pre></html>
 """
+ABOUT = "<p>Each point of a curve is a threshold. A higher curve is a better encoder; the dotted line is chance.</p>"
 
 
-def curve_page(path: str, scores: Mapping[str, PairScores]) -> str:
-    """The page, as HTML. scores: of one or two encoders by name, on the pairs of the file at `path`."""
-    lines = [_line(*one.curve(), colour) for one, colour in zip(scores.values(), COLOURS, strict=False)]
-    rows = [
-        f'<tr><td style="color: {colour}">&#9632;</td><td>{escape(name)}</td><td>{escape(str(one))}</td></tr>'
-        for (name, one), colour in zip(scores.items(), COLOURS, strict=False)
-    ]
-    return PAGE.format(title=f"Pairs of {escape(path)}", figure=_figure(lines), rows="\n".join(rows))
+def page(scores: Mapping[str, PairScores], text: str) -> str:
+    """The page, as HTML. scores: of labelled pairs, by encoder, or {}; text: what the command printed."""
+    coloured = [*zip(scores.items(), COLOURS, strict=False)]
+    names = [f'<li style="color: {colour}">{escape(name)}</li>' for (name, _), colour in coloured]
+    lines = [_line(*one.curve(), colour) for (_, one), colour in coloured]
+    figure = f"{ABOUT}\n<ul>{''.join(names)}</ul>\n{_figure(lines)}" if scores else ""
+    return PAGE.format(figure=figure, text=escape(text))
 
 
 def _line(near_misses: object, same: object, colour: str) -> str:

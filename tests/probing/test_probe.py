@@ -1,5 +1,6 @@
 """`una_fast.probe` beside plain loops: its sample, figures and threshold; and `una-fast probe`."""
 
+import html
 import itertools
 import json
 import math
@@ -13,10 +14,11 @@ from hypothesis import strategies as st
 
 import una_fast
 from support.small_runs import write_corpus
-from una_fast.probing import BINS, Probe
+from una_fast.probing import THRESHOLDS, Probe
 from una_fast_cli.__main__ import main
 
 COSINES = st.lists(st.floats(-1, 1), min_size=2, max_size=60).map(np.array)
+NO_DIGITS = dict.fromkeys(map(ord, "0123456789"))
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -48,23 +50,16 @@ def test_the_place_of_the_threshold_is_exact():
         assert Probe(np.arange(1, n + 1) / 100, np.zeros(n), hundredths / 100).threshold == expected
 
 
-@pytest.mark.parametrize("low", [-1.0, 0.985, 0.9999])
-def test_the_ends_of_an_interval_have_other_labels(low):
-    lines = str(Probe(np.linspace(low, 1, 30), np.full(30, low), 0.1)).splitlines()[-BINS:]
-    ends = [line.split()[:3:2] for line in lines]
-    assert all(start != stop for start, stop in ends) and len({*map(tuple, ends)}) == BINS
-
-
 @given(COSINES, COSINES, st.floats(0.01, 0.99))
-def test_figures_are_shares_and_the_histogram_holds_every_pair(near, usual, share):
-    found = Probe(near, usual, share)
+def test_figures_are_shares_of_json_types(near, usual, share):
+    found = Probe(near, usual, share, edits=(Probe(usual, near, share, "polarity"),))
     assert found.passing(0.5) == sum(x > 0.5 for x in near) / len(near)
-    written = json.loads(json.dumps(found.to_dict(), allow_nan=usual.mean() == 1))
-    assert 0 <= written["above_usual"] <= 1 and written["n"] == len(near)
-    assert len(written["histogram"]["edges"]) == BINS + 1
-    for name in ("near_misses", "usual"):
-        assert sum(written["histogram"][name]) == pytest.approx(1)
-    assert len(str(found).splitlines()) == BINS + 6
+    written = json.loads(json.dumps(found.to_dict(), allow_nan=usual.mean() == 1 or near.mean() == 1))
+    assert written["n"] == len(near) and written["edits"]["polarity"]["n"] == len(usual)
+    assert [*written["passing"].values()] == [found.passing(threshold) for threshold in THRESHOLDS]
+    head, word, polarity = str(found).splitlines()[2:5]
+    assert len(head) == len(word) == len(polarity) and "no threshold separates the two" in str(found)
+    assert "no threshold" not in str(found.edits[0])
 
 
 def test_cosines_are_those_of_sentences_and_their_near_misses(index):
@@ -80,6 +75,27 @@ def test_cosines_are_those_of_sentences_and_their_near_misses(index):
     )
     others = [sentences[-1], *sentences[:-1]]
     assert found.usual == pytest.approx([plain_cosine(*pair) for pair in zip(sentences, others, strict=True)])
+
+
+TEXTS = ["Is it safe?", "Is it unsafe?", "I have 3 dogs", "We see 40 cats", "Tea for Anna", "Cake by Bert", "is it"]
+
+
+@pytest.mark.filterwarnings("error")
+def test_each_edit_is_probed_on_the_sentences_that_it_fits():
+    seen = []
+    index = una_fast.build_index(TEXTS)
+    found = una_fast.probe(lambda texts: (seen.append(texts), letters(texts))[1], index, edits="word,number,polarity")
+    assert [one.name for one in found.edits] == ["polarity", "number"]
+    polarity, number = ({*zip(*texts, strict=True)} for texts in (seen[:2], seen[2:4]))
+    assert {one for one, _ in number} == {"I have 3 dogs", "We see 40 cats"} < {*TEXTS}
+    assert all(one.translate(NO_DIGITS) == other.translate(NO_DIGITS) != one for one, other in number)
+    assert {one for one, _ in polarity} == {"Is it safe?", "Is it unsafe?", "is it"}
+    for one, pairs in zip(found.edits, seen[:4:2], strict=True):
+        assert len(one.near_misses) == len(pairs) == len({*pairs})
+    with pytest.warns(una_fast.InputWarning, match="edits: swap fits 0 sentences: left out"):
+        assert una_fast.probe(letters, una_fast.build_index(["a b", "d e"]), edits="swap").edits == ()
+    with pytest.raises(una_fast.InputError, match="no edit is called 'numbr'"):
+        una_fast.probe(letters, index, edits="numbr")
 
 
 def test_one_seed_one_sample_and_all_sentences_of_a_short_text(index):
@@ -115,9 +131,12 @@ def test_the_command_prints_and_keeps_the_figures(corpus, tiny_model, tmp_path, 
     code, said = call()
     figures = json.loads(kept.read_text())
     assert code == 0 and f"{tiny_model}, 15 sentences of {corpus}" in said.out
-    assert "too few for a threshold" in said.out and figures["probes"][str(tiny_model)]["threshold"] is None
+    assert "too few" in said.out and figures["probes"][str(tiny_model)]["threshold"] is None
     assert figures["probes"][str(tiny_model)]["n"] == 15 and figures["model"] == [str(tiny_model)]
-    assert "25% of such near-misses pass a threshold of" in call(corpus, "--share", "0.25")[1].out
+    page = tmp_path / "probe.html"
+    out = call(corpus, "--share", "0.25", "--edits", "swap", "--html", page)[1].out
+    assert "At most 25% of near-misses that are made in the same way pass the threshold." in out
+    assert f"<pre>{html.escape(out)}</pre>" in page.read_text() and "\nswap " in out
     before = kept.read_bytes()
     code, said = call(other)
     assert code == 2 and "probe.json: holds something else than figures" in said.err and kept.read_bytes() == before

@@ -151,6 +151,17 @@ class NearMisses(TextAugmentation):
         found = {name: self._find(name, ids, sentence) for name in self._weights}
         return {name: edits for name, edits in found.items() if edits != []} or {"word": None}
 
+    def fits(self, rows: np.ndarray) -> np.ndarray:
+        """Which rows of the index one of the chosen edits fits, bool (R,); the others get "word"."""
+        words, texts = self._documents.words, self._documents.texts(rows)
+        return np.array(
+            [
+                any(self._find(name, words[row], sentence) != [] for name in self._weights)
+                for row, sentence in zip(rows.tolist(), map(Sentence, texts), strict=True)
+            ],
+            bool,
+        )
+
     def _draw_edit(self, ids: np.ndarray, text: str, bits: list[int]) -> tuple[str, Edit | None, str]:
         """Draw the name of an edit of a text and, unless a kernel draws it, the edit and what it puts in.
 
