@@ -41,11 +41,11 @@ bench: kernels .venv/peers
 bench-check: kernels
 	$(BIN)/python -m bench.check $(if $(SAVE),--save) $(FACTOR:%=--factor=%)
 
-# optional: CORPUS, DEV (scored pairs), MODEL, RELEASED (checkout of the authors' code) and PARTS (steps, epoch)
+# nine minutes on a GPU; optional: CORPUS, RELEASED (checkout of the authors' code) and PHASES, with commas between
 bench-gpu: kernels .venv/peers
-	$(BIN)/python -m bench.training.train_gpu $(if $(CORPUS),--corpus "$(CORPUS)") $(if $(DEV),--dev "$(DEV)") \
-	  $(if $(MODEL),--model "$(MODEL)") $(if $(RELEASED),--released "$(RELEASED)") $(if $(PARTS),--only $(PARTS))
-	$(BIN)/python -m bench.report
+	$(BIN)/python -m bench.training.card_session --output build/gpu $(CORPUS:%=--corpus "%") \
+	  $(RELEASED:%=--released "%") $(PHASES:%=--phases "%")
+	cp build/gpu/train_gpu.json bench/results/ && $(BIN)/python -m bench.report
 
 # fails on a warning, such as a dead link or an unknown name
 docs: kernels .venv/tools

@@ -10,18 +10,19 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from transformers import AutoTokenizer, BertConfig, BertModel
 
 from bench.training.card_session import ROOT
 from bench.training.contenders import ALPHA, Bench, Contender
 from bench.training.step_table import described
-from bench.training.train_gpu import random_bert
-from train.demo import PAIRS, write_corpus
+from train.demo import PAIRS, packaged_encoder, write_corpus
 from train.encoder.pretrained import quiet
 
 Note = Callable[..., None]
@@ -41,6 +42,7 @@ def device(options: argparse.Namespace) -> str:
 def bench_of(options: argparse.Namespace, folder: Path, batch: int = 64) -> Bench:
     """The bench on the corpus and encoder that `setup` has made."""
     quiet()
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(folder / "inductor"))
     if options.small:
         record_graphs()
         batch //= 8
@@ -62,6 +64,7 @@ def record_graphs() -> None:
         graph_stand_in.install(patch)
         patch.setattr(start, "load_encoder", lambda *given, **named: load(*given, **{**named, "device": "cuda"}))
         patch.setattr(SentenceEncoder, "_looked_up", lambda encoder, parts: parts)
+        patch.setattr(torch, "compile", partial(torch.compile, backend="aot_eager"))  # calls kernels that are recorded
 
 
 def setup(options: argparse.Namespace, folder: Path, note: Note) -> None:
@@ -72,7 +75,7 @@ def setup(options: argparse.Namespace, folder: Path, note: Note) -> None:
 
         tiny_encoder(folder / "model")
     else:
-        random_bert(folder / "model", None)
+        random_bert(folder / "model")
     if not options.corpus:
         write_corpus(folder)
     bench = bench_of(options, folder)
@@ -80,6 +83,14 @@ def setup(options: argparse.Namespace, folder: Path, note: Note) -> None:
     if not options.small:
         free, total = torch.cuda.mem_get_info()
         note(gpu_gib=total / 2**30, free_gib=free / 2**30, capability=torch.cuda.get_device_capability())
+
+
+def random_bert(folder: Path) -> None:
+    """A BERT-base with random weights, which takes the time of a trained one, and the packaged vocabulary."""
+    tokenizer = AutoTokenizer.from_pretrained(packaged_encoder())
+    torch.manual_seed(0)
+    BertModel(BertConfig(vocab_size=len(tokenizer)), add_pooling_layer=False).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
 
 
 def missing() -> list[str]:
@@ -138,7 +149,7 @@ def compared(run: dict[str, Any], base: dict[str, Any]) -> dict[str, Any]:
     largest = sorted(differs.items(), key=lambda item: -item[1])[:5]
     return {
         "first_other_loss": next((i for i, (a, b) in enumerate(pairs) if a != b), None),
-        "other_weights": len(differs), "of": len(run["weights"]), "largest": largest, "losses": run["losses"],
+        "other_weights": len(differs), "of": len(run["weights"]), "largest": largest,
         "captured": run["captured"], "seconds": round(run["seconds"], 2),
     }  # fmt: skip
 
@@ -177,6 +188,8 @@ def profiled(contender: Contender, small: bool, steps: int = 5) -> dict[str, Any
         contender.take([i for i in range(2 * steps) if i % ALPHA][:steps])
     on_gpu, calls = [], {}
     for event in seen.key_averages():
+        if event.key.startswith("Optimizer."):  # an annotation, which has the time of its kernels
+            continue
         if event.device_type == torch.autograd.DeviceType.CUDA:
             on_gpu.append((event.key[:120], event.count / steps, event.self_device_time_total / steps))
         elif event.key.startswith(("cuda", "cu")):
@@ -195,13 +208,17 @@ def release() -> None:
         torch.cuda.empty_cache()
 
 
-def variants(bench: Bench, note: Note, ways: Iterable[tuple[str, dict[str, Any]]], **how: Any) -> Iterator[Contender]:
-    """Time some variants one after the other; one that fails is noted, and the next goes on."""
+def measure(
+    bench: Bench, note: Note, ways: Iterable[tuple[str, dict[str, Any]]], profile_steps: int = 0, **how: Any
+) -> None:
+    """Time some variants in bf16 one after the other; one that fails is noted, and the next goes on."""
     for name, settings in ways:
         try:
-            contender = bench.ours(**settings)
-            note(**{name: timed(contender, **how)})
-            yield contender
+            contender = bench.ours(**{"precision": "bf16", **settings})
+            found = timed(contender, **how)
+            note(**{name: found})
+            if profile_steps:
+                note(**{name: {**found, "profile": profiled(contender, bench.device.type == "cpu", profile_steps)}})
             del contender
         except Exception as error:
             note(**{name: {"error": f"{type(error).__name__}: {error}"[:500]}})
@@ -209,25 +226,22 @@ def variants(bench: Bench, note: Note, ways: Iterable[tuple[str, dict[str, Any]]
 
 
 def batch_64(options: argparse.Namespace, folder: Path, note: Note) -> None:
-    """Steps at batch 64 and what they consist of."""
-    bench = bench_of(options, folder)
-    ways = [(f"{precision}, {compile}", {"precision": precision, "compile": compile})
-            for precision, compile in (("bf16", "off"), ("bf16", "graphs"))]  # fmt: skip
-    for (name, _), contender in zip(ways, variants(bench, note, ways), strict=False):
-        if "bf16" in name:
-            note(**{f"profile {name}": profiled(contender, options.small)})
+    """Steps at batch 64 by each way to launch them, and what they consist of."""
+    ways = [(f"una_fast, --compile {compile}", {"compile": compile}) for compile in ("off", "graphs", "on")]
+    measure(bench_of(options, folder), note, ways, profile_steps=5)
 
 
 def batch_512(options: argparse.Namespace, folder: Path, note: Note) -> None:
     """Steps at batch 512 in one part, and in several by length."""
     bench = bench_of(options, folder, 512)
-    ways = [(f"graphs, {parts} parts", {"precision": "bf16", "compile": "graphs", "n_parts": parts})
-            for parts in (1, 2, 4)]  # fmt: skip
-    ways += [("off, 1 parts", {"precision": "bf16", "n_parts": 1})]
     note(padding={parts: padding(bench, parts) for parts in (1, 2, 4)})
-    for (name, _), contender in zip(ways, variants(bench, note, ways, rounds=2, plain=10, negatives=2), strict=False):
-        if name == "graphs, 1 parts":
-            note(**{f"profile {name}": profiled(contender, options.small, 3)})
+    ways = [(f"una_fast, --compile {compile}", {"compile": compile}) for compile in ("graphs", "on", "off")]
+    measure(bench, note, ways, profile_steps=3, rounds=2, plain=10, negatives=2)
+    by_length: list[tuple[str, dict[str, Any]]] = [
+        (f"una_fast, --compile {compile}, {parts} parts", {"compile": compile, "n_parts": parts})
+        for compile, parts in (("graphs", 2), ("graphs", 4), ("on", 4))
+    ]
+    measure(bench, note, by_length, rounds=2, plain=10, negatives=2)
 
 
 def padding(bench: Bench, parts: int) -> float:
@@ -237,28 +251,12 @@ def padding(bench: Bench, parts: int) -> float:
     return round(sum(mask.numel() for mask in masks) / sum(int(mask.sum()) for mask in masks), 3)
 
 
-def compiled(options: argparse.Namespace, folder: Path, note: Note) -> None:
-    """One layer compiled for all, inside graphs and without them."""
-    bench = bench_of(options, folder)
-    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(folder / "inductor"))
-    both = {"precision": "bf16", "compile": "graphs", "layers": True}
-    for large, ways in (
-        (False, [("64, compiled and graphs", both), ("64, compiled", {"precision": "bf16", "compile": "on"})]),
-        (True, [("512, compiled and graphs, 1 parts", {**both, "n_parts": 1}),
-                ("512, compiled and graphs, 4 parts", {**both, "n_parts": 4})]),
-    ):  # fmt: skip
-        bench = bench_of(options, folder, 512) if large else bench
-        for (name, _), contender in zip(ways, variants(bench, note, ways, rounds=2, negatives=2), strict=False):
-            if name == "64, compiled and graphs":
-                note(**{f"profile {name}": profiled(contender, options.small)})
-
-
 def others(options: argparse.Namespace, folder: Path, note: Note) -> None:
     """sentence-transformers on the same machine, and the released code if it is given."""
     bench = bench_of(options, folder)
-    note(**{"sentence-transformers, bf16": timed(bench.sentence_transformers("bf16"), 2, 15)})
+    note(**{"sentence-transformers": timed(bench.sentence_transformers("bf16"), 2, 15)})
     if options.released:
-        note(**{"released, fp32": timed(bench.released(options.released), 2, 10, 3)})
+        note(**{"released code, fp32": timed(bench.released(options.released), 2, 10, 3)})
 
 
 # whole runs
@@ -288,8 +286,10 @@ def whole_runs(options: argparse.Namespace, folder: Path, note: Note) -> None:
         begun = time.perf_counter()
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         seconds = time.perf_counter() - begun
-        about: dict[str, Any] = {"exit_code": done.returncode, "from_start_s": seconds, "said": done.stderr[-1500:]}
-        if not done.returncode:
+        about: dict[str, Any] = {"exit_code": done.returncode, "from_start_s": seconds}
+        if done.returncode:
+            about["said"] = done.stderr[-1500:]
+        else:
             about |= json.loads((output / "run.json").read_text())["this_process"]
             lines = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
             times = [(8 if options.small else 64) / line["sentences_per_second"] for line in lines if "loss" in line]
@@ -304,10 +304,9 @@ def whole_runs(options: argparse.Namespace, folder: Path, note: Note) -> None:
 def halves(options: argparse.Namespace, folder: Path, note: Note) -> None:
     """Time alone: weights in bf16, as if fp32 copies were kept elsewhere, so that nothing casts."""
     for batch in (64, 512):
-        bench = bench_of(options, folder, batch)
         settings = {"precision": "fp32", "compile": "graphs", "dtype": torch.bfloat16}
-        for _ in variants(bench, note, [(f"bf16 weights, {batch}", settings)], plain=12, negatives=0):
-            pass
+        ways = [(f"bf16 weights, {batch}", settings)]
+        measure(bench_of(options, folder, batch), note, ways, plain=12, negatives=0)
 
 
 def attention(options: argparse.Namespace, folder: Path, note: Note) -> None:
@@ -352,10 +351,9 @@ def attention(options: argparse.Namespace, folder: Path, note: Note) -> None:
 PHASES = {  # the most valuable first
     "setup": Phase(setup, 60, 10, always=True),
     "bits": Phase(bits, 60, 15),
-    "batch 64": Phase(batch_64, 50, 15),
-    "batch 512": Phase(batch_512, 60, 20),
+    "batch 64": Phase(batch_64, 90, 30),
+    "batch 512": Phase(batch_512, 100, 40),
     "others": Phase(others, 40, 20),
-    "compiled": Phase(compiled, 90, 40),
     "tests": Phase(tests, 75, 30),
     "runs": Phase(whole_runs, 70, 30),
     "halves": Phase(halves, 25, 15),

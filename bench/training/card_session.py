@@ -1,8 +1,9 @@
 """Measure and check training on a GPU within minutes: ``python -m bench.training.card_session --output FOLDER``.
 
 Phases run one after the other, the most valuable first, each in its own process with a time limit. After each, the
-results so far are in FOLDER/card_session.json. A phase that fails or times out is noted there, and the next one runs. A
-phase for which too little of --seconds is left is skipped. --small runs all phases on a CPU, with a tiny encoder.
+results so far are in FOLDER/train_gpu.json, from which bench.report makes tables. A phase that fails or times out is
+noted there, and the next one runs. A phase for which too little of --seconds is left is skipped. --small runs all
+phases on a CPU, with a tiny encoder.
 
 Only the standard library is imported before the kernels are built; packages are imported while they are.
 """
@@ -25,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-RESULT = "card_session.json"
+RESULT = "train_gpu.json"
 IMPORTS = ("torch", "transformers", "torch.utils._pytree", "torch.profiler")
 
 
@@ -33,25 +34,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parse(argv)
     begun = time.monotonic()
     options.output.mkdir(parents=True, exist_ok=True)
-    found: dict[str, Any] = {"options": {name: str(value) for name, value in vars(options).items()}}
+    found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="card_session") as folder:
         found["kernels"] = build_kernels()
-        save(options.output, found)
-        if found["kernels"]["exit_code"] == 0:
-            from bench.training.card_phases import PHASES
+        if found["kernels"]["exit_code"]:
+            print(found["kernels"]["said"], file=sys.stderr)
+            return 1
+        from bench.training.card_phases import PHASES
 
-            for name, phase in PHASES.items():
-                left = options.seconds - (time.monotonic() - begun)
-                if options.phases and name not in options.phases and not phase.always:
-                    continue
-                if left < phase.least:
-                    found[name] = {"skipped": f"{left:.0f} s left"}
-                else:
-                    found[name] = in_process(
-                        phase.run, options, Path(folder), min(phase.most * (5 if options.small else 1), left - 3)
-                    )
-                save(options.output, found)
-                print(f"{time.monotonic() - begun:6.1f} s  {name}: {shortened(found[name])}", flush=True)
+        for name, phase in PHASES.items():
+            left = options.seconds - (time.monotonic() - begun)
+            if options.phases and name not in options.phases and not phase.always:
+                continue
+            if left < phase.least:
+                found[name] = {"skipped": f"{left:.0f} s left"}
+            else:
+                found[name] = in_process(
+                    phase.run, options, Path(folder), min(phase.most * (5 if options.small else 1), left - 3)
+                )
+            save(options.output, found)
+            print(f"{time.monotonic() - begun:6.1f} s  {name}: {shortened(found[name])}", flush=True)
     return 0
 
 
@@ -78,7 +80,8 @@ def build_kernels() -> dict[str, Any]:
     imported = time.monotonic() - begun
     said, _ = build.communicate()
     seconds = time.monotonic() - begun
-    return {"exit_code": build.returncode, "seconds": seconds, "imports": imported, "said": said[-2000:]}
+    about = {"exit_code": build.returncode, "seconds": seconds, "imports": imported}
+    return {**about, "said": said[-2000:]} if build.returncode else about
 
 
 def in_process(run: Callable[..., Any], options: argparse.Namespace, folder: Path, seconds: float) -> dict[str, Any]:
@@ -127,8 +130,11 @@ def _child(run: Callable[..., Any], options: argparse.Namespace, folder: Path, f
 
 
 def save(output: Path, found: dict[str, Any]) -> None:
+    """Write the results and their tables, once the kernels are built."""
+    from bench.training.card_tables import tables
+
     partial = output / ".partial"
-    partial.write_text(json.dumps(found, indent=1, default=str) + "\n")
+    partial.write_text(json.dumps({"tables": tables(found), "measured": found}, indent=1, default=str) + "\n")
     partial.replace(output / RESULT)
 
 

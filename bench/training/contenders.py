@@ -103,23 +103,16 @@ class Bench:
             torch.set_float32_matmul_precision("highest")
 
     def ours(
-        self,
-        precision: str,
-        compile: str = "off",
-        n_parts: int | None = None,
-        layers: bool = False,
-        dtype: torch.dtype | None = None,
+        self, precision: str, compile: str = "off", n_parts: int | None = None, dtype: torch.dtype | None = None
     ) -> Contender:
         """This project's step; its batches are made by a background thread, as in training.
 
-        layers: with the layers compiled too. dtype: of the weights, to measure time alone.
+        dtype: of the weights, to measure time alone.
         """
         trainer = self.trainer(compile, precision=precision)
-        if layers:
-            trainer.compile_encoder()
         if dtype:
             trainer.encoder.to(dtype)
-        if (layers or compile == "on") and not trainer.encoder.compiled:
+        if compile == "on" and not trainer.encoder.compiled:
             raise InputError("the encoder cannot be compiled here, see above")
         make, place = self.maker(n_parts).make, trainer.ranks.device
 
@@ -129,7 +122,6 @@ class Bench:
                 return self.seconds(lambda: [trainer.step(batch.to(place)) for batch in batches], len(steps))
 
         how = "" if compile == "off" else f", --compile {compile}"
-        how += ", layers compiled" if layers else ""
         return Contender(f"una_fast, {precision}{how}{f', {n_parts} parts' if n_parts else ''}", precision, take)
 
     def batches_alone(self) -> Contender:

@@ -3,6 +3,8 @@
 import json
 import math
 import re
+import subprocess
+import sys
 import threading
 from collections import Counter
 from pathlib import Path
@@ -22,9 +24,7 @@ from bench.evidence.corpora import write_pairs
 from bench.evidence.page import base_table, difference, holm, pair_table, pairs_of, run_table, task_table
 from bench.evidence.runs import Workplace, run_all, with_average
 from bench.evidence.word_classes import window, word_classes
-from bench.training import train_gpu
-from bench.training.step_table import COLUMNS
-from support.small_runs import write_corpus
+from bench.training.card_tables import tables
 from support.tokenizer_families import bert_uncased, training_lines
 from train.config.run import make_run
 from train.evaluation.tasks.registry import suite
@@ -226,32 +226,25 @@ ROOT = Path(__file__).parents[2]
 LINES = [line for line in training_lines()[:400] if line.strip()]
 
 
-@pytest.fixture
-def corpus(tmp_path):
-    return str(write_corpus(tmp_path / "corpus.txt"))
-
-
-def on_cpu(corpus, model, path, *arguments):
-    """Runs bench.training.train_gpu's own code, one round of two steps on the CPU."""
-    return train_gpu.main(
-        ["--device", "cpu", "--corpus", corpus, "--model", str(model), "--batch-size", "8", "--steps", "2",
-         "--rounds", "1", "--max-steps", "3", "--epoch-compile", "off", "--json", str(path), *arguments]
-    )  # fmt: skip
-
-
 @pytest.mark.slow
-def test_the_gpu_bench_runs_whole_and_in_parts(corpus, tiny_model, tmp_path, capsys):
-    path = tmp_path / "results" / "train_gpu.json"
-    assert on_cpu(corpus, tiny_model, path, "--only", "steps", "--contenders", "una_fast, bf16") == 0
-    assert on_cpu(corpus, tiny_model, path, "--only", "steps", "--contenders", "batches") == 0
-    assert on_cpu(corpus, tiny_model, path, "--only", "epoch") == 0
-    saved = json.loads(path.read_text())
-    assert list(saved["measured"]["steps"]) == ["una_fast, bf16", "una_fast, bf16, 2 parts", "(batches alone)"]
-    steps, epoch, shares = saved["tables"]
-    assert steps["columns"] == COLUMNS and len(steps["rows"]) == 3
-    assert epoch["rows"][0][:3] == ["off", "24", "3"] and epoch["rows"][0][7].endswith(" %")
-    assert sum(float(cell.removesuffix(" %")) for cell in shares["rows"][0][1:]) == pytest.approx(100, abs=1)
-    assert "torch" in steps["machine"] and "Where an epoch's time goes" in capsys.readouterr().out
+def test_the_gpu_session_runs_on_a_cpu(tmp_path):
+    """Of bits, steps and a run: each variant is timed, and graphs of recorded kernels change no bit."""
+    command = [sys.executable, "-m", "bench.training.card_session", "--small", "--output", str(tmp_path)]
+    process = subprocess.run([*command, "--phases", "bits,batch 64,runs"], cwd=ROOT, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
+    saved = json.loads((tmp_path / "train_gpu.json").read_text())
+    found = saved["measured"]
+    assert found["bits"]["bf16"]["graphs"]["other_weights"] == 0 < found["bits"]["bf16"]["graphs"]["captured"]
+    names = [f"una_fast, --compile {compile}" for compile in ("off", "graphs", "on")]
+    assert [row[0] for row in saved["tables"][0]["rows"]] == names and "torch" in saved["tables"][0]["machine"]
+    assert found["runs"]["off"]["exit_code"] == 0 and found["runs"]["off"]["steps"] == 20
+
+
+def test_the_tables_of_gpu_steps_are_those_of_the_saved_results():
+    saved = json.loads((ROOT / "bench" / "results" / "train_gpu.json").read_text(encoding="utf-8"))
+    assert saved["tables"] == tables(saved["measured"])
+    for *rows, total, _ in zip(*(row[1:] for row in saved["tables"][1]["rows"]), strict=True):
+        assert sum(map(float, rows)) == pytest.approx(float(total), abs=0.3)
 
 
 def test_a_slower_kernel_is_named_with_its_last_good_commit():

@@ -12,6 +12,8 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from train.loop import graphs, trainer
+
 READS = ("aten::_local_scalar_dense", "aten::nonzero", "aten::is_nonzero", "aten::equal")
 
 
@@ -25,6 +27,11 @@ class RecordedGraph(TorchDispatchMode):
     def __init__(self):
         super().__init__()
         self.kernels, self.own, self.before, self.replays = [], {}, {}, 0
+
+    @classmethod
+    def is_infra_mode(cls):
+        """Inside a mode of another kind PyTorch would not run compiled programs."""
+        return True
 
     def __torch_dispatch__(self, kernel, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -84,6 +91,8 @@ def capture(graph, pool=None, capture_error_mode="global"):
 
 def install(monkeypatch):
     """Let PyTorch without a GPU capture graphs; returns the list of the graphs that are made."""
+    monkeypatch.setattr(graphs, "DEVICE", "cpu")
+    monkeypatch.setattr(trainer, "DEVICE", "cpu")
     made = []
 
     def make():

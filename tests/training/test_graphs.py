@@ -2,9 +2,8 @@
 
 import copy
 import warnings
-from functools import cache
+from functools import cache, partial
 
-import numpy as np
 import pytest
 import torch
 
@@ -35,8 +34,6 @@ def encoder_of(tiny_model):
 @pytest.fixture
 def made(monkeypatch):
     """The graphs that are made."""
-    plain = trainers.learning_rate
-    monkeypatch.setattr(trainers, "learning_rate", lambda *given: float(np.float32(plain(*given))))  # as on a GPU
     monkeypatch.setattr(SentenceEncoder, "_looked_up", lambda encoder, parts: parts)  # as on a GPU
     return graph_stand_in.install(monkeypatch)
 
@@ -80,6 +77,20 @@ def test_a_resumed_run_has_the_same_bits(encoder_of, made, precision):
     _, stopped = train(encoder_of, "graphs", precision=precision, stop=STOP)
     rest, resumed = train(encoder_of, "graphs", state=stopped, precision=precision)
     assert rest == numbers[STOP:] and torch.equal(weights(resumed), weights(state))
+
+
+@pytest.mark.slow
+def test_compiled_layers_are_captured_too(encoder_of, made, monkeypatch, capsys):
+    """Bit-identical to compiled eager steps, and to themselves after a resume; the stand-in records their kernels."""
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="aot_eager"))
+    numbers, state = train(encoder_of, "on")
+    assert sum(graph.replays for graph in made) >= STEPS // 2 and "not compiled" not in capsys.readouterr().err
+    _, stopped = train(encoder_of, "on", stop=STOP)
+    rest, resumed = train(encoder_of, "on", state=stopped)
+    assert rest == numbers[STOP:] and torch.equal(weights(resumed), weights(state))
+    monkeypatch.setattr(graphs, "MOST", 0)
+    same, eager = train(encoder_of, "on")
+    assert same == numbers and torch.equal(weights(eager), weights(state))
 
 
 def seeded_inside(trainer, batch, plain=Trainer.eager_step):

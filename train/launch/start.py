@@ -50,7 +50,6 @@ from una_fast.storage import check_array_folder, is_saved
 from una_fast.storage.files import file_checksum
 from una_fast.tokens.ids import TokenIds
 
-COMPILE_ON_GPU: Literal["off", "graphs"] = "off"  # the default of --compile for steps that can be captured
 EVALUATIONS_A_SAVE = 10  # on a GPU, where an evaluation takes a second and a checkpoint of BERT-base has 1.3 GB
 
 
@@ -339,7 +338,7 @@ def resolve_options(run: Run, config: Any, pooling: str) -> Run:
     return dataclasses.replace(
         run,
         device=device,
-        compile=run.compile or (COMPILE_ON_GPU if device == "cuda" and not why_eager(run, run.nproc) else "off"),
+        compile=run.compile or ("off" if why_eager(run, run.nproc, device) else "graphs"),
         precision=("bf16" if has_half else "fp32") if run.precision == "auto" else run.precision,
         save_every=run.save_every or run.eval_every * (EVALUATIONS_A_SAVE if device == "cuda" else 1),
         augment=run.augment or ("una" if loss_spec(run.loss).negative_views else "none"),

@@ -22,6 +22,7 @@ from train.loop.data import Batch
 from train.signals import tell_user
 from una_fast.errors import InputError, first_line
 
+DEVICE = "cuda"  # the kind of device whose steps can be captured
 MOST = 16  # captured shapes: a plain step and one with negatives, for each width of a batch; the others run eagerly
 
 
@@ -33,9 +34,10 @@ class Graph(NamedTuple):
     results: Any
 
 
-def why_eager(run: Run, world: int) -> str:
+def why_eager(run: Run, world: int, device: str) -> str:
     """Why the steps of a run cannot be captured, as a phrase that follows "with"; "" if they can."""
     reasons = {
+        "no GPU": device != DEVICE,
         "more than one rank": world > 1,
         "--grad-cache": run.grad_cache,
         "--mlm-weight": run.mlm_weight,  # the number of masked tokens changes with every step
@@ -97,7 +99,7 @@ class Graphs:
             self._ready.add(shape)
         elif shape in self._waited:
             self._eager.add(shape)
-            tell_user(f"--compile graphs: such steps run eagerly, because the model or the loss waits: {waits[0]}")
+            tell_user(f"--compile: such steps run eagerly, because the model or the loss waits: {waits[0]}")
         self._waited.add(shape)
         return results
 
@@ -113,10 +115,10 @@ class Graphs:
         except torch.OutOfMemoryError:
             self._optimizer.zero_grad()
             self.close()
-            tell_user("--compile graphs: the GPU's memory is too small for graphs: this run goes on without them")
+            tell_user("--compile: the GPU's memory is too small for graphs: this run goes on without them")
         except RuntimeError as error:  # allocator and random generator are unusable after it
             raise InputError(
-                f"--compile graphs: PyTorch cannot capture a step: {first_line(error)}: give --compile off"
+                f"--compile: PyTorch cannot capture a step: {first_line(error)}: give --compile off"
             ) from error
         else:
             self._graphs[shape] = Graph(graph, tree_leaves((parts, place)), results)

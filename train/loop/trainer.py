@@ -19,7 +19,7 @@ from train.config.run import Run
 from train.encoder.encoder import Masked, SentenceEncoder, compile_layers
 from train.loop.data import Batch, Plan
 from train.loop.distributed import Ranks, averaging_gradients, gather, of_all_ranks, rank_share, set_numerics
-from train.loop.graphs import Graphs, why_eager
+from train.loop.graphs import DEVICE, Graphs, why_eager
 from train.loop.neighbours import neighbour_distillation
 from train.objective.noise import noise_on
 from train.objective.registry import loss_spec
@@ -61,17 +61,17 @@ class Trainer:
             if not self.ended:
                 self.optimizer.load_state_dict(state["optimizer"])
             self.scaler.load_state_dict(state["scaler"])
-        on_gpu, graphs = ranks.device.type == "cuda", run.compile == "graphs"
         # a graph reads the learning rate from memory; an eager step on a GPU reads it there too, so that both round it
-        self.rate = torch.zeros((), device=ranks.device) if on_gpu or graphs else None
+        self.rate = torch.zeros((), device=ranks.device) if ranks.device.type == DEVICE else None
         self.model = averaging_gradients(self.encoder, ranks)
         if run.compile == "on":
             self.compile_encoder()
         self.graphs: Graphs | None = None
-        if graphs and (reason := why_eager(run, ranks.world)):
-            tell_user(f"--compile graphs: with {reason} the steps run eagerly")
-        elif graphs:
+        reason = why_eager(run, ranks.world, ranks.device.type)
+        if run.compile != "off" and not reason:
             self.graphs = Graphs(self.eager_step, self.optimizer)
+        elif run.compile == "graphs":
+            tell_user(f"--compile graphs: with {reason} the steps run eagerly")
         if ranks.world > 1:
             self._warm_up()
 

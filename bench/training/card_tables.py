@@ -1,0 +1,69 @@
+"""Results of `card_session` -> the tables that bench.report puts on the page of benchmarks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bench.training.step_table import shown
+
+KINDS = {  # of kernels, by parts of their names; the first kind that fits counts
+    "fused by torch.compile": ("triton",),
+    "matrix products": ("nvjet", "gemm", "splitK"),
+    "attention": ("fmha",),
+    "AdamW": ("FusedOptimizer",),
+    "casts": ("copy_kernel",),
+    "norms": ("layer_norm", "GammaBeta"),
+    "sums of bias gradients": ("reduce_kernel",),
+    "residual additions": ("CUDAFunctor_add",),
+    "GELU and dropout": ("Gelu", "dropout", "masked_scale"),
+}
+REST = "others"
+SETTING = "BERT-base of random weights in bf16, two views of 32 tokens at most, dropout 0.1"
+
+
+def tables(found: dict[str, Any]) -> list[dict[str, Any]]:
+    """The tables of steps and of their kernels; without the phases that have no results yet."""
+    timed = [
+        (batch, name, one)
+        for batch, phase in ((64, "others"), (64, "batch 64"), (512, "batch 512"))
+        for name, one in found.get(phase, {}).items()
+        if isinstance(one, dict) and one.get("plain_ms")
+    ]
+    machine = found.get("setup", {}).get("machine", "")
+    made = [step_table(timed), kernel_table([row for row in timed if "profile" in row[2]])]
+    return [{**table, "machine": machine} for table in made if table["rows"]]
+
+
+def step_table(timed: list[tuple[int, str, dict[str, Any]]]) -> dict[str, Any]:
+    """Milliseconds of a step, by batch and contender: the best of the rounds."""
+    rows = []
+    for batch, name, one in timed:
+        plain, negatives = min(one["plain_ms"]), min(one["negatives_ms"], default=None)
+        memory = shown(one.get("reserved_gib"), 1)
+        rows.append([name, batch, shown(plain, 1), shown(negatives, 1), shown(1000 * batch / plain, 0), memory])
+    columns = ["contender", "batch", "plain step, ms", "with negatives, ms", "sentences/s, plain", "GPU GiB"]
+    note = f"{SETTING}; best round. Negatives make four views."
+    return {"title": "A training step on a GPU", "columns": columns, "rows": rows, "note": note}
+
+
+def kernel_table(timed: list[tuple[int, str, dict[str, Any]]]) -> dict[str, Any]:
+    """Milliseconds of the kernels of a plain step, by kind."""
+    profiles = [one["profile"] for *_, one in timed]
+    times = [kernel_times(profile) for profile in profiles]
+    rows = [[kind, *(shown(of[kind], 1) for of in times)] for kind in (*KINDS, REST) if any(of[kind] for of in times)]
+    rows.append(["all", *(shown(profile["busy_us"] / 1000, 1) for profile in profiles)])
+    rows.append(["kernels", *(f"{profile['kernels']:,.0f}" for profile in profiles)])
+    columns = ["kernels of a plain step, ms", *(f"{batch}, {name}" for batch, name, _ in timed)]
+    note = f"{SETTING}; `{REST}` has all but the 25 longest kernels too."
+    table = {"title": "Where a step's time on a GPU goes", "columns": columns, "note": note}
+    return {**table, "rows": rows if times else []}
+
+
+def kernel_times(profile: dict[str, Any]) -> dict[str, float]:
+    """Milliseconds of the kernels of a step, by kind."""
+    times = dict.fromkeys((*KINDS, REST), 0.0)
+    for name, _, microseconds in profile["longest"]:
+        kind = next((kind for kind, parts in KINDS.items() if any(part in name for part in parts)), REST)
+        times[kind] += microseconds / 1000
+    times[REST] += profile["busy_us"] / 1000 - sum(times.values())
+    return times
