@@ -132,7 +132,7 @@ def steps_of(bench: Bench, compile: str, n_steps: int, **settings: Any) -> dict[
         steps = [trainer.step(make(number, 0, bench.rows(number)).to(place)) for number in range(n_steps)]
         losses = [step.loss.item() for step in steps]
     weights = {name: weight.detach().cpu() for name, weight in trainer.encoder.named_parameters()}
-    captured = trainer.graphs.n_captured if trainer.graphs else 0
+    captured = len(trainer.graphs.captured) if trainer.graphs else 0
     seconds = time.perf_counter() - begun
     trainer.close()
     return {"losses": losses, "weights": weights, "captured": captured, "seconds": seconds}

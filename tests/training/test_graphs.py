@@ -176,7 +176,7 @@ def test_a_capture_that_fails(encoder_of, made, monkeypatch, capsys, error):
     monkeypatch.setattr(Graphs, "close", lambda self, plain=Graphs.close: (plain(self), made.clear()))
     same, alike = train(encoder_of, "graphs")
     assert same == numbers and torch.equal(weights(alike), weights(state))
-    assert capsys.readouterr().err.count("goes on without them") == 1
+    assert capsys.readouterr().err.count("continues without them") == 1
 
 
 def test_graphs_are_few_and_are_freed(encoder_of, made, monkeypatch):

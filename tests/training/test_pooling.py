@@ -268,9 +268,18 @@ def test_a_truncated_embedding_is_refused(mean_model):
 
 
 def test_a_model_that_takes_no_ready_mask_gets_its_own(tiny_model):
-    encoder = load_encoder(str(tiny_model), 0.0, 1)
-    assert takes_ready_mask(encoder.backbone) and encoder.backbone.training
-    encoder.backbone.config._attn_implementation = "eager"
-    assert not takes_ready_mask(encoder.backbone)
+    backbone = load_encoder(str(tiny_model), 0.0, 1).backbone
+    plain = backbone.forward
+
+    def refuse(input_ids, attention_mask):
+        if attention_mask.ndim > 2:
+            raise ValueError("wrong shape for attention_mask")
+        return plain(input_ids=input_ids, attention_mask=attention_mask)
+
+    for implementation in ("sdpa", "eager"):
+        backbone.config._attn_implementation = implementation
+        assert takes_ready_mask(backbone) and backbone.training
+    backbone.forward = refuse
+    assert not takes_ready_mask(backbone) and backbone.training
     sizes = {"vocab_size": 50, "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32, "pad_token_id": 0}
     assert not takes_ready_mask(ModernBertModel(ModernBertConfig(**sizes)))  # it has windows of attention

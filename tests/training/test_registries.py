@@ -137,9 +137,9 @@ def test_a_loss_that_names_the_start_gets_its_embeddings(own) -> None:
 
 def test_a_loss_that_is_no_single_number_is_refused(own, tiny_model) -> None:
     said = refused({**small_options(own, tiny_model), "loss": "own_parts:of_each"})
-    assert "--loss: it made a tensor of shape (8,), and a loss is" in said
+    assert "--loss: returned a tensor of shape (8,): a loss must be" in said
     said = refused({**small_options(own, tiny_model, output=str(own / "other")), "loss": "own_parts:number"})
-    assert "--loss: it made 0.5, and a loss is a tensor" in said
+    assert "--loss: returned 0.5: a loss must be a tensor" in said
 
 
 def test_a_loss_without_negatives_has_none_by_default(own, tiny_model) -> None:

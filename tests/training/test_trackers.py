@@ -73,7 +73,7 @@ def test_a_tracker_that_fails_at_once_after_a_resume_is_left_out(tmp_path, tiny_
         train_here(values)
     monkeypatch.setattr(Recorded, "fails", (2,))  # the score before the resume, which is logged again
     assert train_here({**values, "resume": True}).status == "finished"
-    assert "the run goes on without it" in capsys.readouterr().err and calls[-1] == ("start", 42, 2, "the id")
+    assert "the run continues without it" in capsys.readouterr().err and calls[-1] == ("start", 42, 2, "the id")
 
 
 def test_a_tracker_that_fails_is_left_out_and_the_run_goes_on(tmp_path, tiny_model, calls, monkeypatch, capsys):
@@ -81,7 +81,7 @@ def test_a_tracker_that_fails_is_left_out_and_the_run_goes_on(tmp_path, tiny_mod
     values = options(tmp_path, tiny_model, max_steps=3, report_to=OWN)
     assert train_here(values).status == "finished"
     assert [call[0] for call in calls] == ["start", 0, 0]  # the score of the start, and the first step
-    assert f"warning: --report-to {OWN}: ConnectionError('no server'); the run goes on" in capsys.readouterr().err
+    assert f"warning: --report-to {OWN}: ConnectionError('no server'); the run continues" in capsys.readouterr().err
     assert not (Path(values["output"]) / "tensorboard").exists()
 
 

@@ -18,6 +18,7 @@ from train.encoder.pooling import DEFAULT_POOLING
 from train.encoder.pretrained import load_config, positions_of
 from train.launch import start as launch_start
 from train.launch.start import Start, device_of, resolve_options
+from train.objective.registry import LOSSES
 from una_fast.errors import InputError, InputWarning
 
 
@@ -154,6 +155,24 @@ def test_presets_follow_the_model(tmp_path, model_type, rate, schedule):
     given = make_run({**values, "learning_rate": 1e-4, "schedule": "constant", "loss": "simcse"})
     chosen = resolve_options(given, config, DEFAULT_POOLING)
     assert (chosen.learning_rate, chosen.schedule, chosen.augment) == (1e-4, "constant", "none")
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, "graphs"), ({"compile": "on"}, "on"), ({"compile": "off"}, "off"), ({"device": "cpu"}, "off"),
+        *[({name: value}, "off") for name, value in (
+            ("nproc", 2), ("grad_cache", 5), ("mlm_weight", 0.1), ("noise", "gaussian"), ("loss", "own_parts:margin"))],
+        ({"loss": "own_parts:margin", "compile": "graphs"}, "graphs"),
+    ],
+)  # fmt: skip
+def test_steps_are_graphs_on_one_gpu_unless_they_cannot_be_captured(tiny_model, monkeypatch, changes, expected):
+    monkeypatch.setattr(launch_start, "loss_spec", lambda name: LOSSES["triplet"])
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda emulated: True)
+    config = load_config(str(tiny_model), 0.1)
+    run = Run(**{"model": str(tiny_model), "output": "o", "device": "cuda", **changes})
+    assert resolve_options(run, config, DEFAULT_POOLING).compile == expected
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])

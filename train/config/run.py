@@ -203,8 +203,8 @@ class Run:
     )
     device: Literal["auto", "cpu", "cuda"] = option("auto: GPUs if there are any", "auto", role="running")
     compile: Literal["off", "on", "graphs"] | None = option(
-        "graphs: whole steps as CUDA graphs, the default on one GPU without --grad-cache, --mlm-weight and --noise; "
-        "on: these graphs of layers compiled by torch.compile, in half a minute; off: the default elsewhere",
+        "graphs: whole steps as CUDA graphs, the default on one GPU without --grad-cache, --mlm-weight, --noise and "
+        "custom losses; on: those of layers compiled by torch.compile, in half a minute; off: default elsewhere",
         None, role="running",
     )  # fmt: skip
     deterministic: bool = option("add in the same order on a GPU, for a bit-identical --resume", True, role="running")

@@ -1,11 +1,11 @@
 """What makes an encoder faster on a CPU: float32 products by oneDNN, and dropout that draws 16 bits for each element.
 
-PyTorch sends float32 products to MKL, which leaves the wide vectors of processors that are not Intel's unused: on an
-AMD EPYC with AVX-512 MKL reaches 103 GFLOP/s a core and oneDNN 240, for the (2048, 384) x (384, 1536) of MiniLM. On
-Intel's own MKL is faster: a step of MiniLM on a Xeon takes 3.7 s in place of 5.4. Results differ by rounding.
+PyTorch computes float32 products by MKL, which does not use the wide vectors of AMD's processors. On an AMD EPYC with
+AVX-512 MKL reaches 103 GFLOP/s per core and oneDNN 240, for the (2048, 384) x (384, 1536) of MiniLM. On Intel's, MKL is
+faster: a step of MiniLM on a Xeon takes 3.7 s instead of 5.4. Results differ by rounding.
 
-PyTorch draws a CPU's dropout mask element by element on one thread, 4.6 ns each: 11 % of a bf16 step of MiniLM on one
-core. Four elements from one 64-bit draw make it 1.1 ns.
+PyTorch draws dropout masks element by element on one thread, in 4.6 ns each: 11% of a bf16 step of MiniLM on one core.
+Four elements from one 64-bit draw take 1.1 ns each.
 
 Letters: R rows, K inputs, N outputs.
 """
@@ -28,12 +28,12 @@ def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def has_bf16() -> bool:
-    """Whether this processor has instructions for bf16."""
+    """True if this processor has instructions for bf16."""
     return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
 
 
 def is_faster() -> bool:
-    """True if PyTorch has oneDNN's product, right in spite of being undocumented, and the processor is not Intel's."""
+    """True if the processor is not Intel's, and PyTorch's undocumented product by oneDNN exists and is right."""
     info = Path("/proc/cpuinfo")
     if "GenuineIntel" in (info.read_text() if info.is_file() else platform.processor()):
         return False
@@ -59,7 +59,7 @@ class _Linear(torch.autograd.Function):
 
 
 class OneDnnLinear(nn.Linear):
-    """nn.Linear with the same weights; autocast and other devices use PyTorch's own product."""
+    """nn.Linear by oneDNN; under autocast and on other devices by PyTorch's own product."""
 
     def forward(self, input: Tensor) -> Tensor:
         """(..., K) -> (..., N)."""
@@ -71,9 +71,9 @@ class OneDnnLinear(nn.Linear):
 
 
 class CpuDropout(nn.Dropout):
-    """nn.Dropout whose probability on a CPU is the nearest multiple of 2**-16 (0.1 -> 0.100006) and unbiased.
+    """nn.Dropout with a probability rounded to a multiple of 2**-16 (0.1 -> 0.100006) on a CPU, and still unbiased.
 
-    Draws come from PyTorch's default generator; on other devices PyTorch's own dropout runs.
+    It draws from PyTorch's default generator. On other devices PyTorch's own dropout runs.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -92,9 +92,9 @@ def keep_mask(input: Tensor, p: float) -> Tensor:
 
 
 def use_cpu_layers(module: nn.Module) -> None:
-    """Turn every nn.Dropout of `module` into a CpuDropout and, where that is faster, every nn.Linear into OneDnnLinear.
+    """Turn every nn.Dropout of `module` into a CpuDropout and, where it is faster, every nn.Linear into OneDnnLinear.
 
-    Derived classes are left alone; names and weights stay.
+    Derived classes, names and weights do not change.
     """
     kinds: dict[type, type] = {nn.Dropout: CpuDropout}
     if is_faster():

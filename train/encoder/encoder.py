@@ -1,9 +1,9 @@
-"""Token ids -> embeddings: a Hugging Face encoder with dropout, its pooling, and what training alone adds to it.
+"""Token ids -> embeddings: a Hugging Face encoder with dropout, its pooling, and what only training adds to it.
 
-That is a head (Linear + tanh), and the masked-language-model loss of SimCSE (Gao et al. 2021, section 3). As in BERT
-(Devlin et al. 2019, section 3.1), 15 % of the tokens are to be predicted, special tokens never. Of these, 80 % are
-replaced by the mask token, 10 % by a random token of the vocabulary, and 10 % stay. Each draw is a function of (seed,
-epoch, row, position). This loss is trained with the encoder, and kept in checkpoints but not in best/.
+Training adds a head (Linear + tanh) and the masked-language-model loss of SimCSE (Gao et al. 2021, section 3). As in
+BERT (Devlin et al. 2019, section 3.1), the model predicts 15% of the tokens, never special ones: 80% of them are
+replaced by the mask token, 10% by a random token, and 10% are unchanged. Each draw is a function of (seed, epoch, row,
+position). Checkpoints contain the head of this loss, best/ does not.
 
 Letters: B rows, L tokens, D width of states, E of word embeddings, m masked tokens, V tokens of the vocabulary.
 """
@@ -102,10 +102,7 @@ class MlmHead(nn.Module):
 
 
 def load_mlm_head(name: str, config: Any, words: Tensor, seed: int, trust: bool = False) -> MlmHead:
-    """The head of a checkpoint, or a new one, drawn from `seed`, for a checkpoint that has none.
-
-    config: the encoder's; words: its word embeddings (V, E).
-    """
+    """The head of a checkpoint, or a new one drawn from `seed`; words: the word embeddings (V, E) of its encoder."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         eps = getattr(config, "layer_norm_eps", getattr(config, "norm_eps", 1e-12))
@@ -167,20 +164,8 @@ class SentenceEncoder(nn.Module):
 
     def _output(self, part: dict[str, Any]) -> Any:
         if self.ready_mask:
-            part = {
-                **part,
-                "attention_mask": attention_bias(part["attention_mask"], self.words.weight.dtype),
-            }  # (B', 1, 1, L)
+            part = {**part, "attention_mask": attention_bias(part["attention_mask"], self.words.weight.dtype)}
         return self.backbone(**part)
-
-    def set_compiled(self, compiled: bool) -> None:
-        """Run the backbone's layers through torch.compile, or no longer."""
-        self.compiled = compiled
-        lists = (module for module in self.backbone.modules() if isinstance(module, nn.ModuleList))
-        for layer in max(lists, key=len, default=()):
-            layer._compiled_call_impl = None
-            if compiled:
-                layer.compile(fullgraph=True, dynamic=True)
 
     @property
     def words(self) -> nn.Embedding:
@@ -188,11 +173,11 @@ class SentenceEncoder(nn.Module):
         return self.backbone.get_input_embeddings()
 
     def _looked_up(self, parts: list[dict[str, Tensor]]) -> list[dict[str, Any]]:
-        """The parts with word embeddings in place of ids, from one look-up for all parts.
+        """The parts with word embeddings instead of ids, from one look-up for all parts.
 
-        The gradient of a look-up is as large as the vocabulary: computing it once per step, and not once per part,
-        saves 9 % of a step of MiniLM on one core. With padding on the left RoBERTa would number its positions from the
-        padding on, which it knows by the ids alone. On a GPU the question would wait, and a step has one part.
+        The gradient of a look-up is as large as the vocabulary: computing it once per step instead of once per part
+        saves 9% of a step of MiniLM on one core. With padding on the left this is not done, because RoBERTa recognises
+        padding by its id. On a GPU, checking for it would synchronise, and a step has one part.
         """
         starts = [part["attention_mask"][:, 0] for part in parts]
         if len(parts) == 1 or not all(start.is_cpu and start.all() for start in starts):
@@ -205,32 +190,34 @@ class SentenceEncoder(nn.Module):
         ]
 
 
-def compile_layers(encoder: SentenceEncoder, part: dict[str, Tensor], autocast: AbstractContextManager[Any]) -> str:
-    """Compile the encoder's layers by torch.compile, or return in one line why they cannot be compiled.
-
-    All layers share one compiled program, for any number of rows and columns.
+def compile_layers(encoder: SentenceEncoder, part: dict[str, Tensor], autocast: AbstractContextManager[Any]) -> None:
+    """Compile the encoder's layers: one program for all of them, and for any number of rows and columns.
 
     Args:
         encoder: an encoder in training mode, on its device.
-        part: token ids and mask (B, L) to compile with. They decide which kernels are made, so that a run that is
-            resumed repeats its bits only with the same B and L.
+        part: token ids and mask (B, L) to compile with. B and L decide which kernels are made, so a resumed run must
+            give the same.
         autocast: the context of the encoder's precision.
+
+    Raises:
+        InputError: PyTorch cannot compile them.
     """
-    torch._dynamo.config.optimize_ddp = False  # one graph, and not one for each of DDP's buckets
-    encoder.set_compiled(True)
+    torch._dynamo.config.optimize_ddp = False  # one graph instead of one for each of DDP's buckets
+    lists = (module for module in encoder.backbone.modules() if isinstance(module, nn.ModuleList))
+    for layer in max(lists, key=len, default=()):
+        layer.compile(fullgraph=True, dynamic=True)
     try:
-        with torch.random.fork_rng(), torch.enable_grad():
+        with torch.random.fork_rng():
             with autocast:
                 rows = encoder.embed(part)
-            rows.float().sum().backward()
+            rows.sum().backward()
     except torch.OutOfMemoryError:
         raise
     except Exception as error:  # dynamo, inductor and the C++ compiler raise exceptions of many types
-        encoder.set_compiled(False)
-        return first_line(error)
-    finally:
-        encoder.zero_grad()
-    return ""
+        said = f"PyTorch cannot compile this encoder: {first_line(error)}"
+        raise InputError(f"--compile on: {said}: leave the option out") from error
+    encoder.zero_grad()
+    encoder.compiled = True
 
 
 def head_of(pooling: str, head: Head) -> Head:
@@ -269,10 +256,15 @@ def load_encoder(
     return encoder
 
 
+def part_of_ones(rows: int, columns: int, device: torch.device | None = None) -> dict[str, Tensor]:
+    """A part (rows, columns) of arbitrary text."""
+    ids = torch.ones(rows, columns, dtype=torch.int64, device=device)
+    return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+
+
 def _freeze_unused(encoder: SentenceEncoder) -> None:
-    """Freeze weights that get no gradient (a pooler's): DDP would wait for their gradients."""
-    ids = torch.ones(1, 4, dtype=torch.int64)
-    encoder([{"input_ids": ids, "attention_mask": ids}])[0].sum().backward()
+    """Freeze weights that get no gradient, such as a pooler's: DDP would wait for their gradients."""
+    encoder([part_of_ones(1, 4)])[0].sum().backward()
     for parameter in encoder.parameters():
         parameter.requires_grad_(parameter.grad is not None)
     encoder.zero_grad()
@@ -292,7 +284,7 @@ def takes_ready_mask(backbone: Any) -> bool:
     """Whether the model, in training mode, gives the same output for `attention_bias` (B, 1, 1, L) as for int64 (B, L).
 
     A model that gets (B, L) first checks whether the mask holds a zero, and on a GPU the CPU waits for the answer.
-    Layers with a window of attention would make it of (B, L) alone.
+    Models with sliding-window attention need (B, L), from which they make the masks of their layers.
     """
     if any(getattr(backbone.config, name, None) for name in ("sliding_window", "local_attention")):
         return False

@@ -1,6 +1,6 @@
-"""From a model's output to one vector a sentence: the one place where an embedding is defined.
+"""From a model's output to one vector per sentence: the only definition of an embedding.
 
-Training, the dev evaluation, what is saved in best/, `train.evaluate` and the demo all pool here.
+Training, its dev evaluation, best/, `train.evaluate` and the demo use it.
 Shapes: B sentences, L tokens, D width.
 """
 
@@ -17,8 +17,8 @@ class PoolingSpec(NamedTuple):
     """A pooling: its meaning, its function and its names elsewhere."""
 
     meaning: str
-    # states (B, L, D) and their attention mask, int64 (B, L), 1 on tokens, special ones included, whichever side is
-    # padded -> embeddings (B, D); None for the output of the checkpoint's pooler
+    # states (B, L, D) and their attention mask, int64 (B, L), padded on either side -> embeddings (B, D); None for the
+    # output of the checkpoint's pooler
     function: Callable[[Tensor, Tensor], Tensor] | None
     in_training: str = ""  # its name in --pooling of training; "" if only the evaluation has it
     in_modules: str = ""  # its name in modules.FLAGS, which a pooling that is trained needs because it is saved
@@ -62,10 +62,9 @@ def _weighted_mean(states: Tensor, mask: Tensor) -> Tensor:
 
 
 def _token(states: Tensor, position: Tensor) -> Tensor:
-    """States (B, L, D) at one position (B,) a sentence: (B, D).
+    """States (B, D) at one position (B,) per sentence of states (B, L, D), as a sum of one state and zeros.
 
-    A sum of one number and zeros is that number. The gradient of an index would be a scatter, for which a GPU has no
-    quick kernel that adds in the same order every time.
+    The gradient of an index would be a scatter, for which GPUs have no fast deterministic kernel.
     """
     columns = position.new_ones(states.shape[1]).cumsum(0) - 1  # (L,): 0, 1, 2, ...
     return states.masked_fill((columns != position[:, None]).unsqueeze(-1), 0).sum(1)

@@ -251,7 +251,7 @@ class Modules:
 def read_modules(name: str, pooling: str = AUTO) -> Modules:
     """The embedding settings of a model, by its folder or hub name; raw [CLS] if it has no modules.json.
 
-    pooling: one of POOLINGS, in place of the one that the files name, or "auto".
+    pooling: one of POOLINGS instead of the one that the files name, or "auto".
 
     Raises:
         InputError: a file that is not JSON, or "auto" for a module that is not supported here.

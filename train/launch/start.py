@@ -333,12 +333,14 @@ def resolve_options(run: Run, config: Any, pooling: str) -> Run:
         raise InputError(f"--max-length {run.max_length} is above the {positions} positions of the model: shorten it")
     if run.compile == "graphs" and device == "cpu":
         raise InputError("--compile graphs needs a GPU, and none is used here: choose off or on")
+    # a replay repeats the Python numbers of the captured step, which a custom loss may change from step to step
+    is_eager = ":" in run.loss or why_eager(run, run.nproc, device)
     has_half = torch.cuda.is_bf16_supported(False) if device == "cuda" else has_bf16()
     in_training = POOLINGS[pooling].in_training
     return dataclasses.replace(
         run,
         device=device,
-        compile=run.compile or ("off" if why_eager(run, run.nproc, device) else "graphs"),
+        compile=run.compile or ("off" if is_eager else "graphs"),
         precision=("bf16" if has_half else "fp32") if run.precision == "auto" else run.precision,
         save_every=run.save_every or run.eval_every * (EVALUATIONS_A_SAVE if device == "cuda" else 1),
         augment=run.augment or ("una" if loss_spec(run.loss).negative_views else "none"),

@@ -1,7 +1,7 @@
 """The data of a step: the rows it takes (`Plan`), the texts it compares (`Views`), and the batches of token ids that a
 rank encodes (`BatchMaker`), made in a background thread (`prefetched`).
 
-The rows of a step are the same for any number of ranks and after a restart; ids depend on (row, epoch) alone.
+The rows of a step are the same for any number of ranks and after a resume; ids depend only on (row, epoch).
 
 Letters: B sentences of a step over all ranks, b sentences of one rank, V views, L tokens.
 """
@@ -25,10 +25,10 @@ from una_fast.augment.counter_rng import CounterRNG, seed_of
 from una_fast.parallel import map_ahead
 from una_fast.tokens.ids import TokenIds
 
-CPU_PARTS = 4  # parts of a batch, by length: padding falls from 25 % to 6 % of the tokens of Wikipedia sentences
-GPU_PARTS = 1  # 32 sentences do not fill a GPU: two halves of a batch of 64 would take as long as the whole
+CPU_PARTS = 4  # parts of a batch, by length: padding falls from 25% to 6% of the tokens of Wikipedia sentences
+GPU_PARTS = 1  # on an H200 4 parts of a batch of 512 take as long as 1, although padding falls from 46% to 19%
 GPU_MULTIPLE = 8  # divides the widths of parts on a GPU, whose matrix units compute columns in groups of 8
-AHEAD = 3  # batches that may be ready before their step, so that one slow batch delays none; 100 kB each
+AHEAD = 3  # batches that can be ready before their step, so that one slow batch delays none; 100 kB each
 
 Rows = NDArray[np.int64]  # numbers of sentences in the index
 Ids = dict[str, Tensor]  # token ids, mask and what else the tokenizer gives, int64 (b, L)
@@ -37,7 +37,7 @@ Source = Callable[[Rows, int, int], Ids]  # (rows, epoch, max_length) -> the tok
 
 @dataclass(frozen=True)
 class Plan:
-    """The rows of every step, which depend on the settings alone and not on the ranks."""
+    """The rows of every step, which depend only on the settings."""
 
     rows: Rows  # (n,), the sentences to train on, ascending
     batch_size: int
@@ -119,9 +119,9 @@ class Views:
 
 @dataclass(frozen=True)
 class Batch:
-    """One rank's b sentences of a step, as the encoder takes them.
+    """One rank's b sentences of a step, as the encoder receives them.
 
-    A rank without sentences encodes one that enters no loss, because all ranks take part in the exchange of gradients.
+    A rank without sentences encodes one outside the loss, because all ranks must exchange gradients.
     """
 
     step: int
@@ -129,14 +129,14 @@ class Batch:
     rows: Rows  # (B,), of the whole step
     n_views: int
     parts: list[Ids]  # (rows, L of the part), shortest sentences first
-    place: Tensor  # int64 (V b,); entry v * b + i is the encoded row that holds view v of sentence i
+    place: Tensor  # int64 (V b,); entry v * b + i is the encoded row of view v of sentence i
     masked: Masked | None = None  # the anchors with tokens masked, if the run has that loss
 
     def to(self, device: torch.device) -> Batch:
-        """A copy on `device`, transferred asynchronously by a single copy.
+        """A copy on `device`, by a single asynchronous transfer.
 
-        Memory is pinned here and not in the thread that makes batches: another thread that asks CUDA for memory
-        would open a context on the first GPU even if this rank has another one.
+        The thread that makes batches does not pin memory: CUDA would open a context on the first GPU for it, even if
+        this rank has another one.
         """
         if device.type == "cpu":
             return self
@@ -195,7 +195,7 @@ def cut_by_length(texts: Ids, n_rows: int, multiple: int = 1) -> tuple[list[Ids]
 def prefetched(steps: Iterable[tuple[int, int, Rows]], make: Callable[[int, int, Rows], Batch]) -> Generator[Batch]:
     """The batches that `make` makes of `steps`, in a background thread, up to AHEAD before their step.
 
-    An error of the thread is raised in place of its batch. Closing the generator ends the thread.
+    An error in the thread is raised instead of its batch. Closing the generator ends the thread.
     """
     pool = ThreadPoolExecutor(1, thread_name_prefix="batches")
     with pool, closing(map_ahead(lambda step: pool.submit(make, *step), steps, AHEAD + 1)) as made:

@@ -1,8 +1,8 @@
-"""The ranks of a training: how a process joins them, how embeddings are gathered, and how all stop after one step.
+"""The ranks of a training: how a process joins them, gathers embeddings, and stops after the same step as the others.
 
-Every rank computes the loss on the embeddings of the whole step, and its backward pass continues with its own rows
-only: the sum of the ranks' gradients is the gradient that one process would compute. DistributedDataParallel divides
-that sum by the number of ranks, so the trainer multiplies the loss by it.
+Every rank computes the loss of the whole step, and propagates it back to its own rows only. The sum of the ranks'
+gradients is what one process would compute. DistributedDataParallel averages instead, so the trainer multiplies the
+loss by the number of ranks.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from train.signals import Stopped, tell_user
 from una_fast.errors import InputError
 from una_fast.parallel import n_cores
 
-FAILED = 1000  # stop code of a rank that cannot go on; smaller codes are signal numbers
-# How long a rank waits for another one. The longest waits are for rank 0: it saves (4 GB of BERT-large at 100 MB/s take
-# 40 s), and under torchrun it indexes the corpus (35 minutes for 1,200 million sentences). Ranks share the dev pairs.
+FAILED = 1000  # code of a rank that failed; smaller codes are signal numbers
+# The longest waits are for rank 0: it saves (4 GB of BERT-large at 100 MB/s take 40 s), and under torchrun it indexes
+# the corpus (35 minutes for 1,200 million sentences).
 TIMEOUT = timedelta(hours=2)
 
 T = TypeVar("T")
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Ranks:
-    """One rank of `world`, and the device it computes on."""
+    """One rank of `world`, and its device."""
 
     rank: int
     world: int
@@ -50,9 +50,9 @@ class Ranks:
 
 
 def join_group(device: str) -> Ranks:
-    """Join the group that the launcher's environment variables describe: NCCL on GPUs, gloo on the CPU.
+    """Join the group of the launcher's environment variables: NCCL on GPUs, gloo on the CPU; one rank needs no group.
 
-    A single rank needs no group. LOCAL_RANK counts the visible GPUs; its own is chosen before anything is allocated.
+    device: "cuda" or "cpu". LOCAL_RANK numbers the visible GPUs; a rank chooses its own before it allocates anything.
     """
     rank, world, local = (int(os.environ.get(name, default)) for name, default in (
         ("RANK", "0"), ("WORLD_SIZE", "1"), ("LOCAL_RANK", "0")))  # fmt: skip
@@ -69,11 +69,10 @@ def join_group(device: str) -> Ranks:
 
 
 def set_numerics(run: Run, device: torch.device) -> None:
-    """Set how a GPU rounds in this process: --deterministic, and TF32 beside half precision.
+    """Set how a GPU rounds in this process.
 
-    With --deterministic a GPU adds in the same order every time; otherwise a resumed run ends with other bits. PyTorch
-    would also fill new memory, which is not needed for that. TF32 is for products that --precision bf16 or fp16 leaves
-    in fp32; fp32 means all its bits.
+    With --deterministic it adds in the same order every time, so that --resume is bit-identical; PyTorch would also
+    fill new memory, which this does not need. Products that --precision bf16 or fp16 leaves in fp32 are TF32.
     """
     if device.type != "cuda":
         return
@@ -85,12 +84,12 @@ def set_numerics(run: Run, device: torch.device) -> None:
 
 
 def rank_share(n: int, rank: int, world: int) -> slice:
-    """The consecutive part of n rows that a rank takes; the sizes of parts differ by one at most, and may be 0."""
+    """A rank's consecutive share of n rows; shares differ by one row at most, and may be empty."""
     return slice(n * rank // world, n * (rank + 1) // world)
 
 
 def of_all_ranks(ranks: Ranks, value: T) -> list[T]:
-    """The value that each rank gives, by rank."""
+    """The values of all ranks, by rank."""
     values: list[Any] = [value] * ranks.world
     if ranks.world > 1:
         dist.all_gather_object(values, value)
@@ -98,7 +97,7 @@ def of_all_ranks(ranks: Ranks, value: T) -> list[T]:
 
 
 def gather(own: Tensor, n: int, ranks: Ranks) -> Tensor:
-    """All n rows (n, ...), from the `rank_share` of each rank; gradients go into this rank's `own` alone."""
+    """All n rows (n, ...) from the `rank_share` of each rank; gradients propagate into `own` only."""
     if ranks.world == 1:
         return own
     shares = [rank_share(n, rank, ranks.world) for rank in range(ranks.world)]
@@ -113,7 +112,7 @@ def gather(own: Tensor, n: int, ranks: Ranks) -> Tensor:
 
 
 def averaging_gradients(model: nn.Module, ranks: Ranks) -> nn.Module:
-    """`model` with its gradients averaged over the ranks; for one rank `model` itself."""
+    """`model`, with gradients averaged over the ranks if there are several."""
     if ranks.world == 1:
         return model
     device_ids = [ranks.local_rank] if ranks.device.type == "cuda" else None
@@ -125,10 +124,9 @@ def averaging_gradients(model: nn.Module, ranks: Ranks) -> nn.Module:
 
 
 class StopConsensus:
-    """Lets all ranks stop after the same step, whichever of them got a signal or failed.
+    """Lets all ranks stop after the same step when one of them gets a signal or fails.
 
-    After each step every rank gives its code, and the highest counts. The processes wait for each other, and not for
-    their GPUs.
+    After each step the ranks exchange their codes, and the highest counts. This does not wait for a GPU.
 
     error: the first error of this rank inside `guard`, or None.
     """
@@ -138,14 +136,14 @@ class StopConsensus:
         self._ranks, self._code = ranks, 0
 
     def note(self, number: int, frame: Any = None) -> None:
-        """A handler of signals: stop all ranks with this code."""
+        """Handle a signal: stop all ranks with its number as code."""
         if self._ranks.first and not self._code:  # a signal to the process group comes twice
             tell_user(f"{signal.Signals(number).name}: the run stops after this step; Ctrl-C ends it at once")
         self._code = self._code or number
 
     @contextlib.contextmanager
     def guard(self) -> Iterator[None]:
-        """For work of rank 0 alone, in any thread: an error in the with block is kept and stops all ranks."""
+        """For work of only one rank, in any thread: store an error of the with block, and stop all ranks."""
         try:
             yield
         except (InputError, OSError) as error:
@@ -153,12 +151,7 @@ class StopConsensus:
             self._code = FAILED
 
     def check(self) -> None:
-        """Go on, or raise the same on all ranks.
-
-        Raises:
-            InputError: a rank cannot go on.
-            Stopped: one of them got a signal.
-        """
+        """Raise the same on all ranks: InputError if one of them failed, Stopped if one got a signal."""
         code = torch.tensor(self._code)
         if self._ranks.world > 1:
             dist.all_reduce(code, dist.ReduceOp.MAX)

@@ -49,16 +49,18 @@ def why_eager(run: Run, world: int, device: str) -> str:
 class Graphs:
     """Runs `step`: eagerly for the first batch of each shape, from the second one on by replaying its graph.
 
-    The first step makes what a capture may not: the optimiser's moments, handles and caches of libraries, kernels. A
-    shape stays eager if two steps of it make the host wait for the GPU; the first of a process may wait for its start.
-    step: one optimiser step on a batch on the GPU; it returns a tuple of tensors and does not read the batch's numbers,
-    because a replay would repeat the captured ones.
+    The first step makes what a capture must not: the optimiser's moments, handles and caches of libraries, kernels. A
+    shape stays eager if two of its steps make the host wait for the GPU; the first step of a process may wait.
+    step: one optimiser step on a batch on the GPU. It returns a tuple of tensors, and does not read numbers such as
+    `batch.step`, because a replay would repeat those of the capture.
+
+    captured: the graphs, by the shape of their step.
     """
 
     def __init__(self, step: Callable[[Batch], Any], optimizer: torch.optim.Optimizer) -> None:
         self._step, self._optimizer = step, optimizer
         self._pool = torch.cuda.graph_pool_handle()
-        self._graphs: dict[Any, Graph] = {}
+        self.captured: dict[Any, Graph] = {}
         self._ready: set[Any] = set()  # shapes to capture
         self._waited: set[Any] = set()  # shapes of which a step waited
         self._eager: set[Any] = set()  # shapes that stay eager
@@ -68,27 +70,22 @@ class Graphs:
         """Take one step. Raises InputError if the step cannot be captured."""
         inputs = tree_leaves((batch.parts, batch.place))
         shape = (batch.n_views, *(tensor.shape for tensor in inputs))
-        if shape in self._ready and len(self._graphs) < self._most:
+        if shape in self._ready and len(self.captured) < self._most:
             self._ready.discard(shape)
             self._capture(shape, batch)
-        if shape in self._graphs:
-            graph = self._graphs[shape]
+        if shape in self.captured:
+            graph = self.captured[shape]
             torch._foreach_copy_(graph.inputs, inputs)
             graph.graph.replay()
             return tree_map(torch.clone, graph.results)  # the next replay overwrites them
-        if shape in self._eager or len(self._graphs) >= self._most:
+        if shape in self._eager or len(self.captured) >= self._most:
             return self._step(batch)
         return self._watched(shape, batch)
-
-    @property
-    def n_captured(self) -> int:
-        """The number of graphs."""
-        return len(self._graphs)
 
     def close(self) -> None:
         """Free the graphs and their memory; later steps are eager."""
         self._most = 0
-        self._graphs.clear()
+        self.captured.clear()
         self._ready.clear()
 
     def _watched(self, shape: Any, batch: Batch) -> Any:
@@ -109,24 +106,24 @@ class Graphs:
         graph = torch.cuda.CUDAGraph()
         try:
             self._set_capturable(True)
-            # other threads copy checkpoints and make batches meanwhile: only this thread may not call what waits
+            # thread_local: other threads copy checkpoints meanwhile, and may wait for the GPU
             with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
                 results = self._step(replace(batch, parts=parts, place=place))
         except torch.OutOfMemoryError:
             self._optimizer.zero_grad()
             self.close()
-            tell_user("--compile: the GPU's memory is too small for graphs: this run goes on without them")
+            tell_user("--compile: the GPU's memory is too small for graphs: this run continues without them")
         except RuntimeError as error:  # allocator and random generator are unusable after it
             raise InputError(
                 f"--compile: PyTorch cannot capture a step: {first_line(error)}: give --compile off"
             ) from error
         else:
-            self._graphs[shape] = Graph(graph, tree_leaves((parts, place)), results)
+            self.captured[shape] = Graph(graph, tree_leaves((parts, place)), results)
         finally:
             self._set_capturable(False)
 
     def _set_capturable(self, capturable: bool) -> None:
-        """AdamW refuses a capture without this flag, and warns of it outside one; its fused kernel ignores it."""
+        """Set the flag that AdamW needs in a capture, and warns of outside; its fused kernel ignores it."""
         for group in self._optimizer.param_groups:
             group["capturable"] = capturable
 

@@ -47,7 +47,7 @@ class Loop:
         """Train and save until the end of the run or a signal; returns whether the last step was taken.
 
         Raises:
-            InputError: a write failed, or a loss is no number; the same on every rank.
+            InputError: a write failed, or a loss is NaN or infinite; the same on every rank.
         """
         finished = False
         try:
@@ -64,16 +64,16 @@ class Loop:
             self.saves.wait()
 
     def _train(self) -> None:
-        """Take the steps, and score what they end with.
+        """Take the steps, with an evaluation before the first one as the baseline, and after the last one.
 
-        An evaluation is due before the first step, as the baseline, and after a stop that cut one short.
+        A stop can interrupt an evaluation; it is then due when the run is resumed.
         """
         run, plan = self.trainer.run, self.trainer.plan
         assert run.save_every is not None
         if self.progress.step % run.eval_every == 0:
             self._evaluate()
         if self.progress.step == 0:
-            self.saves.last(self.progress)  # from the first step on there is a checkpoint to go on from
+            self.saves.last(self.progress)  # so that a run killed early can be resumed
         with contextlib.closing(prefetched(plan.batches(self.progress.step), self.maker.make)) as batches:
             for batch in self.telemetry.timed(batches):
                 if self.trainer.ended or self._is_patience_over():
@@ -90,7 +90,7 @@ class Loop:
         self._evaluate()
 
     def _is_patience_over(self) -> bool:
-        """Whether the latest --early-stopping-patience dev scores are no better than the best, on all ranks alike."""
+        """Whether none of the latest --early-stopping-patience dev scores beat the best; the same on all ranks."""
         run, at = self.trainer.run, self.progress
         if not run.early_stopping_patience or at.best_step is None:
             return False
@@ -100,7 +100,7 @@ class Loop:
         return is_over
 
     def _evaluate(self) -> None:
-        """Score the encoder, unless this was done after the same step, and keep it if it is the best so far."""
+        """Score the encoder unless this step was already evaluated, and save it if it is the best so far."""
         step = self.progress.step
         if not self.scorer or self.progress.evaluated_step == step:
             return
@@ -112,27 +112,27 @@ class Loop:
         self.telemetry.evaluation(self.progress)
 
     def _dev_score(self) -> float:
-        """Spearman of the encoder on the dev pairs, by all ranks together, which may leave the loop meanwhile."""
+        """Spearman on the dev pairs, which the ranks share; they can stop in between."""
 
         def embed(batch: dict[str, Tensor]) -> Tensor:
             self.stop.check()
             return self.trainer.embed(batch)
 
         assert self.scorer is not None
-        # ranks that gather rows must encode batches in the same order; a single rank may encode several at once
+        # ranks that gather rows must encode batches in the same order; a single rank can encode several at once
         threads = 1 if self.trainer.ranks.world > 1 else None
         with self.trainer.evaluating():
             return self.scorer(embed, threads)
 
     def _keep_if_best(self, score: float) -> None:
-        """Keep the encoder in best/ if it has the highest dev score so far."""
+        """Save the encoder in best/ if it has the highest dev score so far."""
         best = self.progress.best_score
         if math.isfinite(score) and (best is None or score > best):
             self.progress = replace(self.progress, best_score=score, best_step=self.progress.step)
             self.saves.encoder(BEST, {"step": self.progress.step, "dev_score": score})
 
     def _save(self, finished: bool = False) -> None:
-        """Write last/; without dev pairs, or a score of them, the newest encoder also counts as the best."""
+        """Write last/; without a dev score, the newest encoder is also the best."""
         self.telemetry.catch_up()
         if self.progress.best_score is None:
             self.saves.encoder(BEST, {"step": self.progress.step})
@@ -142,11 +142,11 @@ class Loop:
 
 
 class CheckpointWriter:
-    """What a run saves, written by rank 0 in the background: best/ to use, last/ to go on from.
+    """Writes what a run saves, on rank 0 and in the background: best/ to use, last/ to resume from.
 
-    One write is under way at most, and neither steps nor evaluations wait for it. Of the writes that are due after it,
-    a newer one replaces an older one of the same kind. last/ is written after the best/ that it refers to, or after a
-    newer one. A write that fails is an error of `stop`, after which all ranks stop and nothing more is written.
+    One write runs at a time, and neither steps nor evaluations wait for it. Of the writes that are due, a newer one
+    replaces an older one of the same kind. last/ is written after the best/ that it refers to, or after a newer one.
+    After a write that fails, all ranks stop and nothing more is written.
     """
 
     def __init__(self, trainer: Trainer, tokenizer: Any, stop: StopConsensus) -> None:
@@ -158,18 +158,18 @@ class CheckpointWriter:
         self._newest: Future[None] | None = None
 
     def encoder(self, name: str, note: dict[str, Any]) -> None:
-        """Write the encoder into best/ or last/, by `name`, and next to it `note`, which states where it comes from."""
+        """Write the encoder into the folder `name`, best or last, and next to it `note`, which states its origin."""
         encoder = self._trainer.encoder
         write = partial(save_encoder, self._output, name, encoder, self._tokenizer, note)
         self._begin(f"encoder in {name}", encoder.backbone.state_dict, write)
 
     def last(self, progress: Progress, finished: bool = False) -> None:
-        """Write last/; for a finished run without the optimiser's state, two thirds of it, because no step follows."""
+        """Write last/; after the last step without the optimiser's state, which is two thirds of it."""
         write = partial(write_checkpoint, self._output, progress)
         self._begin(CHECKPOINT, partial(self._trainer.state, with_optimizer=not finished), write)
 
     def _begin(self, kind: str, state: Callable[[], dict[str, Any]], write: Callable[[dict[str, Any]], None]) -> None:
-        """Copy the state, and write it while training goes on; after an error nothing."""
+        """Copy the state and write it while training continues."""
         if not self._trainer.ranks.first or self._stop.error:
             return
         job = partial(self._stop.guard()(write), snapshot(state()))

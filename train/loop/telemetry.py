@@ -1,4 +1,4 @@
-"""What one rank reports about its steps: losses and scores in the metrics, lines on the screen, and its time."""
+"""What a rank reports about its steps: losses and scores in the metrics, lines on the screen, and its time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from una_fast.errors import counted
 
 
 def rank_zero_only(method: Callable[..., None]) -> Callable[..., None]:
-    """A method that rank 0 alone carries out; an error of a file or of the screen stops all ranks."""
+    """Make a method run on rank 0 only; an error of a file or of the screen stops all ranks."""
 
     @functools.wraps(method)
     def act(self: Telemetry, *arguments: Any, **named: Any) -> None:
@@ -52,10 +52,10 @@ class Telemetry:
             self._trackers = trackers
             start_trackers(trackers, vars(run), start.step)
             cut_metrics(Path(run.output), start)
-            # a line is with the operating system once it is written, so that it survives a killed process
+            # line-buffered, so that every line survives a killed process
             self._file = (Path(run.output) / METRICS).open("a", encoding="utf-8", buffering=1)
             self._bar = Bar(start.step, self._n_steps, "step")
-            if start.evaluated_step == start.step:  # TensorBoard hides what was written from this step on
+            if start.evaluated_step == start.step:  # a resumed TensorBoard hides all points from this step on
                 self._track("log", {self._dev: start.last_score}, start.step)
         self._losses = AsyncLossReader(ranks.device)
         self._steps, self._waited = 0, 0.0  # taken by this process, and its seconds of waiting for batches
@@ -92,7 +92,7 @@ class Telemetry:
             self.say(f"--margin-most {most:g}: {about}, and the loss pulls them closer: give a higher value, up to 2")
 
     def catch_up(self, all_of_them: bool = True) -> None:
-        """Record the losses that are due, or of all steps so far, which waits for the device."""
+        """Record the losses of all steps so far, which waits for the device, or only those that are due."""
         for record in self._losses.due(all_of_them):
             self._record(**record)
 
@@ -104,7 +104,7 @@ class Telemetry:
         speed = curves["sentences_per_second"]
         self._bar.set_postfix({"loss": f"{loss:.4g}", "sentences/s": f"{speed:.0f}"}, refresh=False)
         if self._bar.n == self._bar.initial:
-            self._bar.unpause()  # so that an evaluation before the first step does not count
+            self._bar.unpause()  # its speed excludes the evaluation before the first step
         self._bar.update(step + 1 - self._bar.n)
 
     @rank_zero_only
@@ -132,15 +132,15 @@ class Telemetry:
         self._file.write(f"{json.dumps(record)}\n")
 
     def _track(self, method: str, *arguments: Any) -> None:
-        """Call a method of all trackers; one that fails, as without its server, is left out from then on."""
+        """Call a method of all trackers; drop one that fails, for example because its server is gone."""
         for name, tracker in [*self._trackers.items()]:
             try:
                 getattr(tracker, method)(*arguments)
             except Exception as error:  # trackers raise exceptions of different types
                 del self._trackers[name]
-                self.say(f"warning: --report-to {name}: {error!r:.200}; the run goes on without it")
+                self.say(f"warning: --report-to {name}: {error!r:.200}; the run continues without it")
 
     def times(self) -> dict[str, Any]:
-        """The steps and the time of this process in the loop, and its share of waiting for batches, for run.json."""
+        """For run.json: this process's steps, its seconds in the loop, and the share of them spent on batches."""
         seconds = time.perf_counter() - self._begun
         return {"steps": self._steps, "seconds": seconds, "share_of_time": {"data": self._waited / seconds}}

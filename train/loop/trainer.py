@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from train.config.run import Run
-from train.encoder.encoder import Masked, SentenceEncoder, compile_layers
+from train.encoder.encoder import Masked, SentenceEncoder, compile_layers, part_of_ones
 from train.loop.data import Batch, Plan
-from train.loop.distributed import Ranks, averaging_gradients, gather, of_all_ranks, rank_share, set_numerics
+from train.loop.distributed import Ranks, averaging_gradients, gather, rank_share, set_numerics
 from train.loop.graphs import DEVICE, Graphs, why_eager
 from train.loop.neighbours import neighbour_distillation
 from train.objective.noise import noise_on
@@ -38,7 +38,7 @@ class Step(NamedTuple):
 
 
 class Trainer:
-    """One rank's model and optimiser. state: the state of a checkpoint to go on from, or None for a new run."""
+    """One rank's model and optimiser. state: the state of a checkpoint, or None for a new run."""
 
     def __init__(
         self, run: Run, ranks: Ranks, encoder: SentenceEncoder, plan: Plan, state: dict[str, Any] | None = None
@@ -50,8 +50,10 @@ class Trainer:
         self.noise = noise_on(run.noise, run.noise_strength, run.noise_view, run.seed)
         self.encoder = encoder.to(ranks.device)
         self.initial_encoder: SentenceEncoder | None = None  # a copy from before a checkpoint is loaded
-        self.neighbour_weight = run.neighbour_distillation if run.neighbours else 0.0
-        if self.loss_spec.takes_start or run.similarity_distillation or self.neighbour_weight:
+        terms = [(run.similarity_distillation, similarity_distillation)]
+        terms += [(run.neighbour_distillation, neighbour_distillation)] if run.neighbours else []
+        self.distillations = [term for term in terms if term[0]]  # what is added to the loss, with its weight
+        if self.loss_spec.takes_start or self.distillations:
             self.initial_encoder = copy.deepcopy(encoder).eval().requires_grad_(False)
         self.optimizer = adamw(run, self.encoder)
         self.scaler = torch.amp.GradScaler(ranks.device.type, enabled=run.precision == "fp16")
@@ -65,7 +67,7 @@ class Trainer:
         self.rate = torch.zeros((), device=ranks.device) if ranks.device.type == DEVICE else None
         self.model = averaging_gradients(self.encoder, ranks)
         if run.compile == "on":
-            self.compile_encoder()
+            compile_layers(self.encoder, self.part_of_ones(2), self.autocast())
         self.graphs: Graphs | None = None
         reason = why_eager(run, ranks.world, ranks.device.type)
         if run.compile != "off" and not reason:
@@ -83,53 +85,41 @@ class Trainer:
     def close(self) -> None:
         """Free the graphs' memory, and DDP before its process group is left.
 
-        Else DDP's reducer may be the last that holds the group. Its end then waits for gloo's thread while it holds
-        Python's lock (GIL), which that thread needs to free the tensor of the last exchange: the rank never ends.
+        Otherwise DDP's reducer may own the group last. Its destructor waits for gloo's thread without releasing the
+        GIL, which that thread needs to free the tensor of the last exchange: a deadlock.
         """
         del self.model
         if self.graphs:
             self.graphs.close()
 
-    def compile_encoder(self) -> None:
-        """Compile the encoder's layers on all ranks, or on none."""
-        rows = -(-2 * self.plan.batch_size // self.ranks.world)
-        part = self.part_of_ones(min(rows, self.run.grad_cache or rows), self.run.max_length)  # the same on all ranks
-        reason = compile_layers(self.encoder, part, self.autocast())
-        if reasons := [*filter(None, of_all_ranks(self.ranks, reason))]:
-            self.encoder.set_compiled(False)
-            tell_user(f"--compile: this run is not compiled, because the encoder cannot be: {reasons[0]}")
-
-    def part_of_ones(self, rows: int, columns: int) -> dict[str, Tensor]:
-        """A part (rows, columns) of arbitrary text."""
-        ids = torch.ones(rows, columns, dtype=torch.int64, device=self.ranks.device)
-        return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    def part_of_ones(self, views: int) -> dict[str, Tensor]:
+        """A part of arbitrary text as large as a rank's largest one; as large on all ranks and after a resume."""
+        rows = views * -(-self.run.batch_size // self.ranks.world)
+        shape = (min(rows, self.run.grad_cache or rows), self.run.max_length)
+        return part_of_ones(*shape, self.ranks.device)
 
     def _warm_up(self) -> None:
         """Run one backward pass and discard its gradients.
 
-        DDP orders its buckets by its first pass, and the order decides how sums over ranks are rounded: without this
-        the first step after --resume would be rounded unlike the same step of an uninterrupted run.
+        DDP orders its buckets by its first pass, and the order decides how sums over ranks are rounded. Without this,
+        the first step after --resume would be rounded differently than in an uninterrupted run.
         """
-        part = self.part_of_ones(1, 4)
+        part = part_of_ones(1, 4, self.ranks.device)
         nothing = part["input_ids"][0, :0]
         rows, masked_loss = self.model([part], Masked(part, nothing, nothing) if self.encoder.mlm else None)
         (rows.sum() + (0.0 if masked_loss is None else masked_loss)).backward()
         self.optimizer.zero_grad()
 
     def try_memory(self) -> None:
-        """Tell the user if the GPU cannot hold a step whose texts have --max-length tokens: its gradients are dropped.
-
-        Before the first step, in which AdamW allocates its two moments of each weight; a checkpoint has them already.
-        """
-        run, encoder = self.run, self.encoder
-        views = 2 + (self.loss_spec.negative_views if run.alpha else 0) + (run.mlm_weight > 0)
-        rows = views * -(-run.batch_size // self.ranks.world)
-        part = self.part_of_ones(min(rows, run.grad_cache or rows), run.max_length)
+        """Tell the user if the GPU's memory is too small for a step whose texts all have --max-length tokens."""
+        run = self.run
+        part = self.part_of_ones(2 + (self.loss_spec.negative_views if run.alpha else 0) + (run.mlm_weight > 0))
         try:
-            weights = [] if self.optimizer.state else encoder.parameters()
+            # the first step allocates AdamW's two moments of each weight; a checkpoint has them already
+            weights = [] if self.optimizer.state else self.encoder.parameters()
             moments = [torch.empty_like(weight) for weight in weights for _ in range(2)]
             with self.autocast():
-                encoder.embed(part).sum().backward()
+                self.encoder.embed(part).sum().backward()
             del moments
         except torch.OutOfMemoryError:
             length = f"--max-length {run.max_length}"
@@ -182,15 +172,15 @@ class Trainer:
     def _backward_cached(self, batch: Batch) -> Step:
         """`_backward` with the activations of only one part at a time in memory; the gradient is the same.
 
-        All parts are encoded without a graph, the loss gives the gradient of every embedding, and each part is
-        encoded once more, under the same dropout masks, to carry its gradient on into the weights.
+        All parts are encoded without a graph, and the loss gives the gradient of every embedding. Then each part is
+        encoded again under the same dropout masks, to propagate its gradient into the weights.
         """
 
         def encode(number: int, part: dict[str, Tensor]) -> Tensor:
             self._seed(batch.step, number)
             return self._encode([part])[0]
 
-        # a compiled layer has other dropout masks without a gradient, so that it gets one here too
+        # a compiled layer draws other dropout masks without a gradient
         with torch.set_grad_enabled(self.encoder.compiled):
             parts = [encode(i, part).detach() for i, part in enumerate(batch.parts)]
         encoded = torch.cat(parts).requires_grad_()
@@ -199,8 +189,8 @@ class Trainer:
         assert encoded.grad is not None
         gradients = encoded.grad.split([len(part) for part in parts])
         for i, (part, gradient) in enumerate(zip(batch.parts, gradients, strict=True)):
-            alone = self.ranks.world == 1 or i == len(parts) - 1  # the last part shares all gradients
-            with contextlib.nullcontext() if alone else self.model.no_sync():  # type: ignore[operator]
+            syncs = self.ranks.world == 1 or i == len(parts) - 1  # with the last part, DDP averages all gradients
+            with contextlib.nullcontext() if syncs else self.model.no_sync():  # type: ignore[operator]
                 encode(i, part).backward(gradient)
         return step
 
@@ -225,11 +215,10 @@ class Trainer:
         loss = self.loss(views, **({"start": start} if self.loss_spec.takes_start else {}))
         if not isinstance(loss, Tensor) or loss.ndim:
             made = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else f"{loss!r:.80}"
-            raise InputError(f"--loss: it made {made}, and a loss is a tensor of a single number")
-        if start is not None and self.run.similarity_distillation:
-            loss = loss + self.run.similarity_distillation * similarity_distillation(views, start)
-        if start is not None and self.neighbour_weight:
-            loss = loss + self.neighbour_weight * neighbour_distillation(views, start)
+            raise InputError(f"--loss: returned {made}: a loss must be a tensor with a single number")
+        for weight, distillation in self.distillations:
+            assert start is not None
+            loss = loss + weight * distillation(views, start)
         return Step(loss, cosines)
 
     def _initial_embeddings(self, batch: Batch) -> Tensor:
@@ -238,11 +227,11 @@ class Trainer:
         with torch.no_grad(), self.autocast():
             rows, _ = self.initial_encoder(batch.parts)
             views = self._gathered(rows.float(), batch)
-            return torch.stack([views[0], views[-1]])  # a list as an index would be a tensor made on the CPU
+            return torch.stack([views[0], views[-1]])  # indexing by a list would make a tensor on the CPU
 
     @contextlib.contextmanager
     def evaluating(self) -> Iterator[None]:
-        """Inside, the encoder is in evaluation mode; compiled layers run eagerly, or they would be compiled again."""
+        """Inside, the encoder is in evaluation mode; compiled layers run eagerly, to avoid another compilation."""
         with torch.compiler.set_stance("force_eager") if self.encoder.compiled else contextlib.nullcontext():
             self.encoder.eval()
             yield
@@ -267,7 +256,7 @@ def remedy(run: Run) -> str:
 
 
 def adamw(run: Run, model: nn.Module) -> torch.optim.AdamW:
-    """AdamW of a model's trained weights; --weight-decay leaves biases and the weights of normalisations out."""
+    """AdamW of a model's trained weights; --weight-decay excludes biases and the weights of normalisations."""
     assert run.learning_rate is not None
     decayed: list[nn.Parameter] = []
     plain: list[nn.Parameter] = []
