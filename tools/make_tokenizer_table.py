@@ -19,7 +19,7 @@ from una_fast.tokens.subwords import SubwordEncoder  # noqa: E402
 
 PAGE = ROOT / "docs" / "tokenizers.md"
 COMPARED = ROOT / "bench" / "results" / "tokenizers.json"
-COLUMNS = ["tokenizers of", "pipeline", "ids", "padding here", "lines compared"]
+COLUMNS = ["tokenizers of", "pipeline", "padding here", "lines compared"]
 
 
 def page() -> str:
@@ -35,14 +35,13 @@ def page() -> str:
 def _row(family: Family, compared: int) -> list[str]:
     tokenizer = family()
     try:
-        kind, way = SubwordEncoder(tokenizer).pipeline.kind.name, "word by word"
-        lines = f"{compared:,}"
+        kind, lines = SubwordEncoder(tokenizer).pipeline.kind.name, f"{compared:,}"
     except NotByWordError as error:
-        kind, way, lines = error.reason, "text by text", "all, by the tokenizer"
+        kind, lines = error.reason, "text by text"
     normalizer = json.loads(tokenizer.backend_tokenizer.to_str())["normalizer"]
     steps = (normalizer or {}).get("normalizers", [normalizer] if normalizer else [])
     names = ", ".join(step["type"] for step in steps) + ": " * bool(steps)
-    return [family.models, f"{names}{kind}".replace("|", "\\|"), way, tokenizer.padding_side, lines]
+    return [family.models, f"{names}{kind}".replace("|", "\\|"), tokenizer.padding_side, lines]
 
 
 def _reason(kind: Any) -> str:
