@@ -44,7 +44,7 @@ class Build:
 def _build(values: dict[str, Any]) -> None:
     import una_fast  # these here, so that --help and errors of the command line do not wait for them
     from una_fast.index.index import KIND
-    from una_fast.storage import check_array_folder, resolved
+    from una_fast.storage.array_folder import check_array_folder, resolved
 
     check_array_folder(resolved(values["output"]), KIND, unused=True)
     with connected(values["cluster"]) if values["cluster"] else nullcontext() as executor:

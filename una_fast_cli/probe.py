@@ -149,7 +149,7 @@ def load_encode(name: str) -> Callable[[list[str]], Any]:
         network = next((module for module in model.modules() if isinstance(module, PreTrainedModel)), None)
         if network and Path(name).is_dir() and not network.config.is_encoder_decoder:
             # sentence-transformers fills in random weights where a checkpoint has other names
-            network.load_state_dict(load_pretrained(str(network.name_or_path)).network.state_dict(), strict=False)
+            network.load_state_dict(load_pretrained(str(network.name_or_path))[0].state_dict(), strict=False)
         return partial(model.encode, show_progress_bar=sys.stderr.isatty())
     except InputError:
         raise

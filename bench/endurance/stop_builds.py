@@ -29,7 +29,7 @@ import psutil
 import una_fast
 from una_fast.index.executors import Runner
 from una_fast.index.staged import work_folder
-from una_fast.storage import is_saved
+from una_fast.storage.array_folder import find_manifest
 
 KINDS = ("alone", "processes", "worker", "dask")
 SPLITS = 12  # of the corpus
@@ -103,7 +103,7 @@ def stop(kind: str, pid: int, folder: Path, moments: random.Random) -> bool:
         time.sleep(0.001)
     time.sleep(moments.uniform(0, 0.02))
     # once the index is complete only the pool ends, and waits for ever if a worker dies with the lock of its queue
-    if process.status() == psutil.STATUS_ZOMBIE or is_saved(folder):
+    if process.status() == psutil.STATUS_ZOMBIE or find_manifest(folder):
         return False
     try:
         if kind in ("alone", "processes"):
@@ -127,7 +127,7 @@ def names_in(folder: Path) -> set[str]:
 def build_with_stops(kind: str, corpus: Path, folder: Path, moments: random.Random, left: int) -> Counter[str]:
     """Start and stop builds of `folder`, at most `left` times, until it is complete; counts of stops."""
     stops = Counter[str]()
-    while not (is_saved(folder) and not work_folder(folder).exists()):
+    while not (find_manifest(folder) and not work_folder(folder).exists()):
         pid = start(kind, corpus, folder)
         done = left > stops.total() and stop(kind, pid, folder, moments)
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
@@ -136,7 +136,7 @@ def build_with_stops(kind: str, corpus: Path, folder: Path, moments: random.Rand
             raise SystemExit(f"a build ended with {code}:\n{words}")
         if done:
             begun = [line for line in words.splitlines() if line in STAGES]
-            stops[f"{kind} in {'no stage: it ended' if is_saved(folder) else (begun or ['start'])[-1]}"] += 1
+            stops[f"{kind} in {'no stage: it ended' if find_manifest(folder) else (begun or ['start'])[-1]}"] += 1
     return stops
 
 

@@ -25,7 +25,7 @@ from train.record.folder import RUN, is_finished, is_own, read_object
 from train.record.metrics import machine, versions
 from train.report.runs import STS_AVERAGE, read_evaluation, read_run
 from una_fast.errors import InputError
-from una_fast.storage import is_saved
+from una_fast.storage.array_folder import find_manifest
 
 DIGITS = 6  # of a score, which is a fraction
 WATCH_SECONDS = 0.05  # between two looks whether a run has ended
@@ -74,7 +74,7 @@ class Workplace:
     def index(self, condition: Condition) -> Path:
         """The index of these sentences, built where it is not there yet."""
         folder = self.folder / self._sentences("index", condition)
-        if not is_saved(folder):
+        if not find_manifest(folder):
             una_fast.build_index(self.corpus(condition)).save(folder)
         return folder
 

@@ -104,6 +104,8 @@ def test_a_file_has_a_word_a_line(index, tmp_path):
         una_fast.Augmenter(index, keep_words=tmp_path / "none")
     with pytest.raises(InputError, match="keep_words: item 2: 7 is not one word"):
         una_fast.Augmenter(index, keep_words=["a", 7])
+    with pytest.raises(InputError, match="keep_words=None: give a file with one word per line, or a list of words"):
+        una_fast.Augmenter(index, keep_words=None)
 
 
 def test_a_word_that_the_index_divides_warns(index):

@@ -10,8 +10,7 @@ import pytest
 import una_fast
 from una_fast.errors import InputError
 from una_fast.index.index import KIND, VERSION
-from una_fast.storage import load_arrays, save_arrays
-from una_fast.storage.array_folder import MANIFEST, Manifest
+from una_fast.storage.array_folder import MANIFEST, Manifest, load_arrays, save_arrays
 
 TEXTS = ["\u00e9t\u00e9 in the cat's \U0001f600", "The cat sat.", "", "a dog ran far", "the cat ran"]
 
@@ -42,7 +41,7 @@ def test_fsspec_copies_it_to_an_address_and_back(built, tmp_path):
     files.get("/copies/index", str(tmp_path / "back"), recursive=True)
     files.rm("/copies", recursive=True)
     assert list(una_fast.load_index(tmp_path / "back", verify=True)) == TEXTS
-    with pytest.raises(InputError, match="is an address: copy the folder to a disk of this machine, and open that"):
+    with pytest.raises(InputError, match="is an address: give a folder on a disk of this machine"):
         una_fast.load_index("memory://copies/index")
 
 

@@ -16,8 +16,7 @@ from support.staged import flip
 from support.tokenizer_families import bert_uncased
 from una_fast.errors import InputError
 from una_fast.index.index import KIND, VERSION
-from una_fast.storage import load_arrays, save_arrays
-from una_fast.storage.array_folder import CACHE, MANIFEST
+from una_fast.storage.array_folder import CACHE, MANIFEST, load_arrays, save_arrays
 from una_fast.tokens.ids import TokenIds
 
 TEXTS = [f"The {word} sat on a {other}." for word in ("cat", "dog", "élan", "") for other in ("mat", "State", "hat")]

@@ -13,7 +13,8 @@ import pytest
 
 from support.staged import disk_full
 from una_fast.errors import InputError
-from una_fast.storage import array_folder, cached_arrays, load_arrays, save_arrays
+from una_fast.storage import array_folder
+from una_fast.storage.array_folder import cached_arrays, load_arrays, save_arrays
 
 ARRAYS = {
     "ids": np.arange(1000, dtype=np.int32),

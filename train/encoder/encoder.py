@@ -111,10 +111,10 @@ def load_mlm_head(name: str, config: Any, words: Tensor, seed: int, trust: bool 
         nn.init.normal_(head.dense.weight, std=0.02)
         nn.init.zeros_(head.dense.bias)
         try:
-            loaded = load_pretrained(name, config, trust, AutoModelForMaskedLM)
+            network, missing = load_pretrained(name, config, trust, AutoModelForMaskedLM)
         except InputError:  # transformers has no such head for this kind of model
             return head
-    saved = {key: value.float() for key, value in loaded.network.state_dict().items() if key not in loaded.missing}
+    saved = {key: value.float() for key, value in network.state_dict().items() if key not in missing}
     for dense, norm, bias in NAMES:
         names = {"dense.weight": f"{dense}.weight", "dense.bias": f"{dense}.bias", "norm.weight": f"{norm}.weight",
                  "norm.bias": f"{norm}.bias", "bias": bias}  # fmt: skip
@@ -244,15 +244,14 @@ def load_encoder(
     `dropout` and `pooling`, if the caller has them.
     """
     layout = layout or read_modules(name, OF_TRAINING.get(pooling, AUTO))
-    loaded = load_pretrained(name, config or load_config(name, dropout, trust), trust)
-    backbone = loaded.network.float()
+    backbone, _ = load_pretrained(name, config or load_config(name, dropout, trust), trust)
     with_head = head_of(POOLINGS[layout.pooling].in_training, head) == "mlp"
     ready_mask = device == "cuda" and takes_ready_mask(backbone)
-    encoder = SentenceEncoder(backbone, seed, layout, with_head, ready_mask).train()
+    encoder = SentenceEncoder(backbone.float(), seed, layout, with_head, ready_mask).train()
     use_cpu_layers(encoder)
     _freeze_unused(encoder)
     if with_mlm:
-        encoder.mlm = load_mlm_head(name, loaded.config, encoder.words.weight, seed, trust)
+        encoder.mlm = load_mlm_head(name, backbone.config, encoder.words.weight, seed, trust)
     return encoder
 
 

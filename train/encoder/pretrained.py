@@ -1,20 +1,18 @@
 """Reads a model's files, from a folder or the Hugging Face hub: weights, tokenizer, and how embeddings are made.
 
-sentence-transformers keeps the last in files of its own: modules.json lists what follows the encoder (Pooling,
-Normalize), sentence_bert_config.json holds the maximum length, config_sentence_transformers.json the prompts and the
-similarity. A bare encoder has none of these files.
+sentence-transformers adds files of its own: modules.json lists what follows the encoder (Pooling, Normalize), two
+others contain the maximum length, the prompts and the similarity. A bare encoder has none of these files.
 """
 
 from __future__ import annotations
 
 import json
-import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from inspect import signature
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import torch
 from transformers import AutoConfig, AutoModel, AutoTokenizer
@@ -26,18 +24,18 @@ from train.encoder.pooling import AUTO, DEFAULT_POOLING, OF_MODULES, POOLINGS
 from una_fast.errors import InputError, first_line, warn_user
 
 WRAPPED = re.compile(r"(?:(?:module|_orig_mod)\.)+")  # what DDP and torch.compile put before the names of weights
-HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")  # the form of a model's name on the hub
 # names in the configurations of encoders: of BERT, DistilBERT, ModernBERT, GPT-2 and others
 HIDDEN_DROPOUTS = ("hidden_dropout_prob", "dropout", "embedding_dropout", "mlp_dropout", "resid_pdrop", "embd_pdrop")
-ATTENTION_DROPOUTS = ("attention_probs_dropout_prob", "attention_dropout", "attn_pdrop")
-# kinds whose first token has the position after padding's
-AFTER_PADDING = ("roberta", "camembert", "mpnet", "longformer")
+DROPOUTS = (*HIDDEN_DROPOUTS, "attention_probs_dropout_prob", "attention_dropout", "attn_pdrop")
+AFTER_PADDING = ("roberta", "camembert", "mpnet", "longformer")  # the position of their first token is after padding's
+TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model")
 LEAST = 3  # tokens of a text, two of them special
 LONGEST = 8192  # tokens of a text; a tokenizer saved without its limit says 10^30
+ABSENT = ("gated_repo", "missing_entries", "connection_errors")  # reasons to go on without a file of the hub
 LIST = "modules.json"
 LENGTH = "sentence_bert_config.json"
 SETTINGS = "config_sentence_transformers.json"
-KINDS = ("Transformer", "Pooling", "Normalize")
+KINDS = {"Transformer": "", "Pooling": "1_Pooling", "Normalize": "2_Normalize"}  # of modules, and their folders
 PACKAGE = "sentence_transformers.models"  # where all versions of the library find the classes of modules
 TYPES: dict[str, Any] = {  # of values in these files
     "type": str, "path": str, "max_seq_length": int, "do_lower_case": (bool, int), "prompts": dict,
@@ -54,55 +52,39 @@ def quiet() -> None:
     """Silence transformers' progress bars and its notes on weights that are not used here."""
     hf_logging.disable_progress_bar()
     hf_logging.set_verbosity_error()
-    logging.getLogger("transformers").setLevel(logging.ERROR)
 
 
 def from_pretrained(what: str, kind: Any, name: str, trust: bool = False, **kwargs: Any) -> Any:
-    """kind.from_pretrained(name), with an InputError for files that are missing or cannot be read.
+    """kind.from_pretrained(name), with an InputError if the files of `what` are missing or cannot be read.
 
-    what: the name of these files in the message. trust: run Python code that comes with the model; without it, a model
-    that needs such code is refused.
+    trust: run Python code that comes with the model; without it, a model that needs such code is refused.
     """
-    is_folder = Path(name).is_dir()
     try:
-        source = None if "state_dict" in kwargs else name
-        return kind.from_pretrained(source, trust_remote_code=trust, **kwargs)
+        return kind.from_pretrained(None if "state_dict" in kwargs else name, trust_remote_code=trust, **kwargs)
     except Exception as error:  # transformers raises a dozen types for files that are missing, cut short or wrong
+        said = f"no {what} in this folder that can be read: {first_line(error)}"
         if "trust_remote_code" in str(error):
-            raise InputError(
-                f"model {name}: its {what} can be read only by Python code that comes with the model: read that code, "
+            said = (
+                f"its {what} can be read only by Python code that comes with the model: read that code, "
                 "and if it may run here, give --trust-remote-code where the command takes it (in Python: trust=True)"
-            ) from error
-        where = "in this folder" if is_folder else "of this name on the Hugging Face hub (is there a network?)"
-        here = "" if is_folder else f", and there is no such folder (`hf download {name}` fetches a model)"
-        raise InputError(f"model {name}: no {what} {where} that can be read{here}: {first_line(error)}") from error
+            )
+        elif not Path(name).is_dir():
+            said = (
+                f"no {what} of this name on the Hugging Face hub (is there a network?) that can be read, and there is "
+                f"no such folder (`hf download {name}` fetches a model): {first_line(error)}"
+            )
+        raise InputError(f"model {name}: {said}") from error
 
 
-class Pretrained(NamedTuple):
-    """A model with the weights of its checkpoint."""
-
-    config: Any
-    network: Any
-    missing: frozenset[str]  # weights that the checkpoint lacks, of a pooler or a head; they are random
-
-    @property
-    def has_pooler(self) -> bool:
-        """Whether the model and its checkpoint have a pooler."""
-        has = getattr(self.network, "pooler", None) is not None
-        return has and not any(".pooler." in f".{key}" for key in self.missing)  # "bert.pooler." in transformers 4
-
-
-def load_pretrained(name: str, config: Any = None, trust: bool = False, kind: Any = AutoModel) -> Pretrained:
-    """Load a model from a folder or the hub: the only place where weights are read.
+def load_pretrained(
+    name: str, config: Any = None, trust: bool = False, kind: Any = AutoModel
+) -> tuple[Any, frozenset[str]]:
+    """Load a model, and the names of the weights that its checkpoint lacks: only of a pooler or a head, and random.
 
     A pooler that the checkpoint lacks is left out if the class allows it. Prefixes that torch.compile and DDP add to
     the names of weights are removed, with an InputWarning.
 
-    Args:
-        name: folder or hub name.
-        config: as `load_config` returns it; by default with the checkpoint's own dropout.
-        trust: run Python code that comes with the model.
-        kind: AutoModel, or a class that puts a head on it.
+    config: of `load_config`, by default with the checkpoint's own dropout. kind: AutoModel, or one with a head.
 
     Raises:
         InputError: a file is missing or damaged, or weights of the encoder are missing, unexpected or of other shapes.
@@ -114,9 +96,7 @@ def load_pretrained(name: str, config: Any = None, trust: bool = False, kind: An
         network, info = from_pretrained("weights", kind, name, trust, **options)
         if prefixes := {found[0] for found in map(WRAPPED.match, info["unexpected_keys"]) if found}:
             named = " and ".join(sorted(prefixes))
-            warn_user(
-                f"model {name}: removed {named}, which torch.compile or DDP put there, from the names of its weights"
-            )
+            warn_user(f"model {name}: removed {named}, which torch.compile or DDP added, from the names of its weights")
             folder = Path(cast(str, cached_file(name, "config.json"))).parent
             files = [*folder.glob("model*.safetensors")] or folder.glob("pytorch_model*.bin")
             weights = {WRAPPED.sub("", key): value for file in files for key, value in load_state_dict(file).items()}
@@ -131,23 +111,27 @@ def load_pretrained(name: str, config: Any = None, trust: bool = False, kind: An
         if own := [key for key in sorted(keys) if key.removeprefix(prefix).partition(".")[0] in parts]:
             named = ", ".join(own[:3]) + f" and {len(own) - 3:,} more" * (len(own) > 3)
             raise InputError(f"model {name}: the checkpoint {what} {named}: save the model again with its config")
-    loaded = Pretrained(config, network, frozenset(info["missing_keys"]))
-    if not loaded.has_pooler and "add_pooling_layer" in signature(type(network)).parameters:
+    missing = frozenset(info["missing_keys"])
+    if lacks_pooler(network, missing) and "add_pooling_layer" in signature(type(network)).parameters:
         network.pooler = None  # a random one would look like the checkpoint's in best/
-    return loaded
+    return network, missing
+
+
+def lacks_pooler(network: Any, missing: Iterable[str]) -> bool:
+    """Whether a model or its checkpoint has no pooler."""
+    return getattr(network, "pooler", None) is None or any(".pooler." in f".{key}" for key in missing)
 
 
 def load_config(name: str, dropout: float | None, trust: bool = False) -> Any:
     """The encoder's configuration, with `dropout` in hidden states and attention unless it is None.
 
-    Raises:
-        InputError: there is none, or it is of an encoder with a decoder, such as T5.
+    Raises InputError if there is none, or for an encoder with a decoder, such as T5.
     """
     config = from_pretrained("configuration", AutoConfig, name, trust)
     if config.is_encoder_decoder:
         raise InputError(f"model {name}: {config.model_type} is an encoder with a decoder: give an encoder alone")
     config.return_dict, config.chunk_size_feed_forward = True, 0  # outputs are read by name, for texts of any length
-    for attribute in (*HIDDEN_DROPOUTS, *ATTENTION_DROPOUTS):
+    for attribute in DROPOUTS:
         if dropout is not None and hasattr(config, attribute):
             setattr(config, attribute, dropout)
     return config
@@ -156,8 +140,7 @@ def load_config(name: str, dropout: float | None, trust: bool = False) -> Any:
 def positions_of(config: Any) -> int | None:
     """Most tokens of a text that an encoder has positions for; None if any number has, as in XLNet.
 
-    Raises:
-        InputError: positions start after the padding token, and config.json does not name it.
+    Raises InputError if positions start after the padding token, and config.json does not name it.
     """
     positions = getattr(config, "max_position_embeddings", None)
     if not positions or positions < 1:
@@ -170,37 +153,27 @@ def positions_of(config: Any) -> int | None:
 
 
 def load_tokenizer(name: str, trust: bool = False, config: Any = None) -> Any:
-    """The fast tokenizer of an encoder; InputError where there is none that can pad.
+    """The fast tokenizer of an encoder. config: the encoder's, if the caller has read it.
 
-    config: the encoder's, if the caller has read it.
+    Raises InputError if there is none, it cannot pad, or it has more entries than `config` has token embeddings.
     """
-    folder = Path(name)
-    files = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model")
-    if folder.is_dir() and not any((folder / file).is_file() for file in files):
+    if Path(name).is_dir() and not any((Path(name) / file).is_file() for file in TOKENIZERS):
         raise InputError(f"model {name}: the folder has no tokenizer: copy tokenizer.json of the model into it")
     tokenizer = from_pretrained("tokenizer", AutoTokenizer, name, trust, **({"config": config} if config else {}))
-    limit = tokenizer.model_max_length
+    limit, inputs = tokenizer.model_max_length, tokenizer.model_input_names
     is_number = isinstance(limit, (int, float)) and limit >= LEAST and limit % 1 == 0  # 1e30 is the default
-    if (
-        not is_number
-        or tokenizer.pad_token_id is None
-        or not {"input_ids", "attention_mask"} <= {*tokenizer.model_input_names}
-    ):
+    if not is_number or tokenizer.pad_token_id is None or not {"input_ids", "attention_mask"} <= {*inputs}:
         raise InputError(
             f"model {name}: its tokenizer has no padding token or attention mask, or a model_max_length of {limit!r}: "
             "fix its tokenizer_config.json"
         )
-    return tokenizer
-
-
-def check_embeddings(name: str, tokenizer: Any, config: Any) -> None:
-    """Refuse a tokenizer with more entries than the model has token embeddings."""
-    entries, embeddings = len(tokenizer), getattr(config, "vocab_size", len(tokenizer))
-    if entries > embeddings:
+    entries = len(tokenizer)
+    if entries > (embeddings := getattr(config, "vocab_size", entries)):
         raise InputError(
             f"model {name}: its tokenizer has {entries:,} entries, and the model embeddings of {embeddings:,} tokens: "
             f"take the model's own tokenizer, or call model.resize_token_embeddings({entries}) and save the model"
         )
+    return tokenizer
 
 
 @dataclass(frozen=True)
@@ -231,19 +204,18 @@ class Modules:
 
     def write(self, folder: Path, config: Any, tokenizer: Any) -> None:
         """Write the files by which SentenceTransformer(folder) makes the same embeddings; config: the encoder's."""
-        kinds = KINDS if self.normalize else KINDS[:2]
-        paths = ["", *(f"{i}_{kind}" for i, kind in enumerate(kinds) if i)]
+        paths = {kind: path for kind, path in KINDS.items() if self.normalize or kind != "Normalize"}
         listed = [
             {"idx": i, "name": str(i), "path": path, "type": f"{PACKAGE}.{kind}"}
-            for i, (path, kind) in enumerate(zip(paths, kinds, strict=True))
+            for i, (kind, path) in enumerate(paths.items())
         ]
         flags = {flag: mode == POOLINGS[self.pooling].in_modules for flag, mode in FLAGS.items()}
         pooling = {"word_embedding_dimension": config.hidden_size, **flags, "include_prompt": self.include_prompt}
-        files: dict[str, Any] = {LIST: listed, f"{paths[1]}/config.json": pooling}
+        files: dict[str, Any] = {LIST: listed, f"{paths['Pooling']}/config.json": pooling}
         files[LENGTH] = {"max_seq_length": self.longest(tokenizer, config), "do_lower_case": self.lower_case}
         if self.settings:
             files[SETTINGS] = self.settings
-        (folder / paths[1]).mkdir()
+        (folder / paths["Pooling"]).mkdir()
         for name, content in files.items():
             (folder / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
@@ -251,31 +223,29 @@ class Modules:
 def read_modules(name: str, pooling: str = AUTO) -> Modules:
     """The embedding settings of a model, by its folder or hub name; raw [CLS] if it has no modules.json.
 
-    pooling: one of POOLINGS instead of the one that the files name, or "auto".
-
-    Raises:
-        InputError: a file that is not JSON, or "auto" for a module that is not supported here.
+    pooling: one of POOLINGS, instead of the one that the files name, or "auto". Raises InputError for a file that
+    cannot be read, or "auto" with a module that is not supported here.
     """
     listed = _read(name, LIST, list)
     if not listed:
         return Modules(pooling=DEFAULT_POOLING if pooling == AUTO else pooling)
     length, settings = _read(name, LENGTH), _read(name, SETTINGS)
-    kinds = {str(module.get("type")).rpartition(".")[2]: module for module in listed}
+    folders = {str(module.get("type")).rpartition(".")[2]: module.get("path") for module in listed}
     config = {"pooling_mode": "cls"}
-    if "Pooling" in kinds:
-        config = _read(name, f"{kinds['Pooling'].get('path')}/config.json")
+    if "Pooling" in folders:
+        config = _read(name, f"{folders['Pooling']}/config.json")
     modes = config.get("pooling_mode") or [mode for flag, mode in FLAGS.items() if config.get(flag)] or "mean"
     mode = " and ".join(map(str, modes)) if isinstance(modes, list) else str(modes)
     modules = Modules(
         pooling=OF_MODULES.get(mode, DEFAULT_POOLING) if pooling == AUTO else pooling,
         include_prompt=bool(config.get("include_prompt", True)),
-        normalize="Normalize" in kinds,
+        normalize="Normalize" in folders,
         max_length=length.get("max_seq_length") or None,
         lower_case=bool(length.get("do_lower_case")),
         settings=settings,
         declared=True,
     )
-    unknown = [f"a module of type {kind}" for kind in kinds if kind not in KINDS]
+    unknown = [f"a module of type {kind}" for kind in folders if kind not in KINDS]
     unknown += [f"a pooling of {mode}"] if mode not in OF_MODULES else []
     if modules.prompt and not modules.include_prompt:
         unknown.append("a pooling that leaves out the tokens of the default prompt")
@@ -291,19 +261,16 @@ def read_modules(name: str, pooling: str = AUTO) -> Modules:
 
 def _read(name: str, file: str, kind: Any = dict) -> Any:
     """The JSON object (or the list of objects) in a file of the model, with values of TYPES; empty without the file."""
-    path = Path(name) / file
-    if not Path(name).is_dir():
-        names = ("gated_repo", "missing_entries", "connection_errors")
-        path = Path(cached_file(name, file, **{f"_raise_exceptions_for_{reason}": False for reason in names}) or path)
+    absent = {f"_raise_exceptions_for_{reason}": False for reason in ABSENT}
+    if (path := cached_file(name, file, **absent)) is None:
+        return kind()
     try:
-        content = json.loads(path.read_bytes())
+        content = json.loads(Path(path).read_bytes())
         for part in content if kind is list else [content]:
             for key, allowed in TYPES.items():
                 value = part.get(key)
                 if value is not None and (not isinstance(value, allowed) or (allowed is int and value < LEAST)):
                     raise ValueError(f"{key} is {value!r}")
-    except FileNotFoundError:
-        return kind()
     except (OSError, ValueError, RecursionError, AttributeError, TypeError) as error:
         raise InputError(f"model {name}: {file} cannot be read: {error}") from None
     return content

@@ -19,28 +19,18 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from tqdm import tqdm
 
+from train.encoder import pretrained
 from train.encoder.cpu import use_cpu_layers
 from train.encoder.pooling import AUTO, POOLINGS
-from train.encoder.pretrained import (
-    LONGEST,
-    Modules,
-    check_embeddings,
-    load_pretrained,
-    load_tokenizer,
-    quiet,
-    read_modules,
-)
+from train.encoder.pretrained import LONGEST, Modules
 from train.evaluation.similarity import cosine, spearman
 from train.evaluation.tasks.sts import StsTask
 from una_fast.errors import InputError, counted
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}  # by --precision
 Encode = Callable[[dict[str, Tensor]], Tensor]
-
-# Tokens of a batch, padding included. On a CPU a batch's activations should stay in the cache; on a GPU it
-# should fill the card.
-CPU_BATCH_TOKENS = 1024
-GPU_BATCH_TOKENS = 65_536
+CPU_BATCH_TOKENS = 1024  # of a batch, padding included: its activations stay in the cache
+GPU_BATCH_TOKENS = 65_536  # fills the GPU
 
 
 @dataclass(frozen=True)
@@ -97,22 +87,21 @@ def load_model(
 ) -> EvaluatedModel:
     """Load the encoder of a hub name or folder. pooling: of POOLINGS, "mean" for "avg", or "auto": by modules.json.
 
-    Raises:
-        InputError: the model, its tokenizer or the pooler that "cls" reads is missing.
+    Raises InputError if the model, its tokenizer or the pooler that "cls" reads is missing or damaged.
     """
     pooling, place = "avg" if pooling == "mean" else pooling, pick_device(device)
-    quiet()
-    tokenizer = load_tokenizer(name, trust)
-    layout = read_modules(name) if pooling == AUTO else Modules(pooling=pooling)
-    loaded = load_pretrained(name, trust=trust)
-    check_embeddings(name, tokenizer, loaded.config)
-    if pooling == "cls" and not loaded.has_pooler:
+    pretrained.quiet()
+    config = pretrained.load_config(name, None, trust)
+    tokenizer = pretrained.load_tokenizer(name, trust, config)
+    layout = pretrained.read_modules(name) if pooling == AUTO else Modules(pooling=pooling)
+    network, missing = pretrained.load_pretrained(name, config, trust)
+    if pooling == "cls" and pretrained.lacks_pooler(network, missing):
         raise InputError(
             f"{name}: pooling 'cls' reads the checkpoint's pooler, and it holds none: use 'cls_before_pooler'"
         )
-    if "token_type_ids" not in signature(loaded.network.forward).parameters:  # before transformers 5 an error
+    if "token_type_ids" not in signature(network.forward).parameters:  # before transformers 5 an error
         tokenizer.model_input_names = [name for name in tokenizer.model_input_names if name != "token_type_ids"]
-    network = loaded.network.to(place, DTYPES[precision]).eval()
+    network = network.to(place, DTYPES[precision]).eval()
     use_cpu_layers(network)
     return EvaluatedModel(name, network, tokenizer, place, layout)
 
@@ -150,10 +139,9 @@ class Batches:
         """Embed the distinct texts, float32 (n, D).
 
         encode: a padded batch {"input_ids", "attention_mask", ...} of int64 (B, L) -> embeddings (B, D). It is called
-        in inference mode; the caller puts the model into eval mode. On a CPU, `threads` batches (None: as many as
-        PyTorch has threads) are encoded at the same time, each by one thread, so `encode` must enter autocast itself.
-        threads must be 1 if `encode` communicates with other ranks. progress: show a bar
-        on a terminal.
+        in inference mode; the caller puts the model into eval mode. On a CPU, `threads` batches (see `in_threads`) are
+        encoded at the same time, so `encode` must enter autocast itself. threads must be 1 if `encode` communicates
+        with other ranks. progress: show a bar on a terminal.
         """
 
         @torch.inference_mode()  # the mode belongs to a thread
@@ -171,9 +159,9 @@ class Batches:
 class PairScorer(Batches):
     """Spearman of scored pairs under an encoder whose weights change."""
 
-    def __init__(self, pairs: StsTask, tokenizer: Any, *args: Any, **options: Any) -> None:
+    def __init__(self, pairs: StsTask, *args: Any, **options: Any) -> None:
         """args, options: as for `Batches`."""
-        super().__init__(pairs.texts, tokenizer, *args, **options)
+        super().__init__(pairs.texts, *args, **options)
         self._gold = pairs.gold
 
     def __call__(self, encode: Encode, threads: int | None = 1) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +14,6 @@ from huggingface_hub.utils import HFValidationError, validate_repo_id
 
 from train.config.command import words_of
 from train.config.run import DEFAULTS, OPTIONS, Run
-from train.encoder.pretrained import HUB_NAME
 from train.evaluation.scoring import read_tasks, score_model
 from train.evaluation.tasks.registry import KINDS, TASKS, EvaluationProtocol, downstream_folder, suite, task_names
 from train.record.checkpoint import Progress
@@ -24,6 +24,7 @@ from una_fast.augment.registry import load_augmentation, training_options_of
 from una_fast.errors import InputError, counted, first_line
 from una_fast.version import CITATION
 
+HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")  # the form of a model's name on the hub
 PROTOCOL = EvaluationProtocol()  # with the pooling of best/, in fp32
 DRAWS = {"beta", "radius", "surface", "edits"}  # options that the card shows, where the augmentation takes them
 TEMPLATE = Path(__file__).with_name("card.md")

@@ -17,14 +17,7 @@ from train.config.run import SAME, Run, reading_arguments
 from train.encoder.cpu import has_bf16
 from train.encoder.encoder import SentenceEncoder, head_of, load_encoder, masking_of, weights_digest
 from train.encoder.pooling import AUTO, OF_TRAINING, POOLINGS
-from train.encoder.pretrained import (
-    HIDDEN_DROPOUTS,
-    check_embeddings,
-    load_config,
-    load_tokenizer,
-    positions_of,
-    read_modules,
-)
+from train.encoder.pretrained import HIDDEN_DROPOUTS, load_config, load_tokenizer, positions_of, read_modules
 from train.loop.data import CPU_PARTS, GPU_MULTIPLE, GPU_PARTS, BatchMaker, Plan, Rows, Views, on_share, original_text
 from train.loop.data import Source as BatchSource
 from train.loop.distributed import Ranks
@@ -46,7 +39,7 @@ from una_fast.errors import InputError, InputWarning, counted
 from una_fast.index.build import build_index
 from una_fast.index.index import KIND, Index, load_index
 from una_fast.parallel import RowThreads
-from una_fast.storage import check_array_folder, is_saved
+from una_fast.storage.array_folder import check_array_folder, find_manifest
 from una_fast.storage.files import file_checksum
 from una_fast.tokens.ids import TokenIds
 
@@ -102,7 +95,6 @@ class Start:
         check_imports(run)
         self.trackers = make_trackers(run.report_to)
         self.tokenizer = load_tokenizer(run.model, trust, self.config)
-        check_embeddings(run.model, self.tokenizer, self.config)
         vocabulary = sorted(self.tokenizer.get_vocab().items())
         content = self.tokenizer.backend_tokenizer.to_str() if self.tokenizer.is_fast else repr(vocabulary)
         self._tokenizer_digest = xxhash.xxh3_128_hexdigest(content.encode())  # before its first use sets its padding
@@ -151,7 +143,7 @@ class Start:
 
             prepare_demo(run)
         sources = [source for part in self.sources for source in part]
-        if is_saved(folder):
+        if find_manifest(folder):
             check_sources(folder, self.index.sources[: len(sources)], source_digests(sources))
         else:
             check_array_folder(folder, KIND, unused=True)

@@ -140,13 +140,13 @@ def read_words(source: str | Path | Iterable[str]) -> frozenset[str]:
     """Read words from a UTF-8 file with one word per line, or from an iterable of str; "" means no words.
 
     Raises:
-        InputError: the file cannot be read, or an item is not one word.
+        InputError: `source` is neither, the file cannot be read, or an item is not one word.
     """
+    what = "a file with one word per line, or a list of words"
+    if not isinstance(source, (Path, Iterable)):
+        raise InputError(f"keep_words={source!r}: give {what}")
     if isinstance(source, Path) or (isinstance(source, str) and source):
-        place, words = (
-            f"{source}, line",
-            dict(read_lines("keep_words", source, "a file with one word per line, or a list of words")),
-        )
+        place, words = f"{source}, line", dict(read_lines("keep_words", source, what))
     else:
         place, words = "item", dict(enumerate(source, 1))
     for number, word in words.items():

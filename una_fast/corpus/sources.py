@@ -21,7 +21,7 @@ from una_fast.corpus.files import COMPRESSIONS, File, csv_rows, has_quotes, json
 from una_fast.corpus.remote import address_in, as_input_errors, failed, remote_files
 from una_fast.corpus.source import BATCH_ROWS, Reading, Source, arrow_blocks, blocks_of, encode_row, missing_column
 from una_fast.errors import InputError, counted, warn_user
-from una_fast.storage import is_saved
+from una_fast.storage.array_folder import find_manifest
 
 Reader = Callable[[File, Reading], Iterator[StringTable]]
 READERS: dict[str, Reader] = {
@@ -170,7 +170,7 @@ def _files_in(folder: str) -> list[Path]:
 
     paths = []
     for parent, folders, names in os.walk(folder, onerror=refuse):
-        folders[:] = [name for name in folders if not (name.startswith(".") or is_saved(Path(parent, name)))]
+        folders[:] = [name for name in folders if not (name.startswith(".") or find_manifest(Path(parent, name)))]
         paths += [str(Path(parent, name)) for name in names if not name.startswith(".")]
     return list(map(Path, sorted(paths)))
 

@@ -27,8 +27,7 @@ from una_fast.corpus.word_tokenizers import (
 )
 from una_fast.errors import InputError, counted, suggests_keywords
 from una_fast.index.scores import term_frequency
-from una_fast.storage import cached_arrays, is_saved, load_arrays, resolved, save_arrays
-from una_fast.storage.array_folder import CACHE, MANIFEST, Arrays
+from una_fast.storage.array_folder import Arrays, cached_arrays, find_manifest, load_arrays, resolved, save_arrays
 from una_fast.storage.files import checksum_of
 
 if TYPE_CHECKING:
@@ -159,7 +158,7 @@ class Index:
         name: of a folder in the index's folder, which names everything besides the index that the arrays depend on;
         version: of their layout; fits: whether stored arrays have the right types and lengths; it may raise anything.
         """
-        folder = self.path / name if self.path and is_saved(self.path) else None
+        folder = self.path / name if self.path and find_manifest(self.path) else None
         return cached_arrays(folder, version, f"{name} of {self.fingerprint}", make, fits)
 
     def _checked(self, row: int) -> int:
@@ -220,21 +219,16 @@ def load_index(
     Raises:
         InputError: it is not an index, is older than the previous version, is damaged, or was made from another corpus
             or with another word tokenizer.
-
     """
-    if "://" in str(path):
-        raise InputError(f"{path}: is an address: copy the folder to a disk of this machine, and open that")
-    folder = Path(path)
+    folder = resolved(path)
     meta, arrays = load_arrays(folder, KIND, VERSION, verify)
     _check_content(folder, meta, arrays)
-    for part in sorted(folder.glob(f"*/{MANIFEST}")) if verify else ():
-        load_arrays(part.parent, CACHE, verify=True)
     if corpus is not None:
         from una_fast.corpus.sources import check_sources, source_digests  # here, because readers take 0.1 s to import
 
         check_sources(folder, meta["sources"], source_digests(corpus, column, quoting))
     tokenizer = _checked_tokenizer(folder, meta, word_tokenizer)
-    return Index(arrays, meta, tokenizer, folder.resolve())
+    return Index(arrays, meta, tokenizer, folder)
 
 
 def _checked_tokenizer(folder: Path, meta: dict[str, Any], given: str | Split | None) -> str | Split:
@@ -267,16 +261,12 @@ def index_meta(sources: list[dict[str, Any]], word_tokenizer: str | Split, lower
 
 def arrays_of(chunks: StringTable, terms: StringTable, sentences: RaggedArray, words: RaggedArray) -> Arrays:
     """Return the arrays of these tables, by their names in the folder."""
-    return {
-        "chunks_utf8": chunks.utf8,
-        "chunks_offsets": chunks.offsets,
-        "sentences_values": sentences.values,
-        "sentences_indptr": sentences.indptr,
-        "terms_utf8": terms.utf8,
-        "terms_offsets": terms.offsets,
-        "words_values": words.values,
-        "words_indptr": words.indptr,
-    }
+    arrays: Arrays = {}
+    for name, strings in (("chunks", chunks), ("terms", terms)):
+        arrays |= {f"{name}_utf8": strings.utf8, f"{name}_offsets": strings.offsets}
+    for name, rows in (("sentences", sentences), ("words", words)):
+        arrays |= {f"{name}_values": rows.values, f"{name}_indptr": rows.indptr}
+    return arrays
 
 
 def tables_of(arrays: Arrays) -> tuple[StringTable, StringTable, RaggedArray, RaggedArray]:
@@ -290,10 +280,7 @@ def tables_of(arrays: Arrays) -> tuple[StringTable, StringTable, RaggedArray, Ra
 
 
 def _check_content(folder: Path, meta: dict[str, Any], arrays: Arrays) -> None:
-    """Check types, lengths and values of an index, in 60 ms per million sentences.
-
-    After this check no kernel reads outside an array, whoever wrote the files. Raises InputError with what is wrong.
-    """
+    """Raise InputError for a type, length or value by which a kernel would read outside an array."""
     wrong = "types"
     with suppress(Exception):  # of any type, for values of another type
         wrong = next((name for name, is_right in _checks(meta, arrays) if not is_right), "")

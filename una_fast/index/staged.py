@@ -33,8 +33,7 @@ from una_fast.index.stages import (
     write_pack,
 )
 from una_fast.parallel import n_cores
-from una_fast.storage import check_array_folder, resolved
-from una_fast.storage.array_folder import Manifest, publish
+from una_fast.storage.array_folder import Manifest, check_array_folder, publish, resolved
 from una_fast.storage.files import checksum_of, locked, remove_partial, unwritable
 
 LAYOUT = 7  # of the files of a scan: those of another version are not used

@@ -16,21 +16,11 @@ import numpy as np
 import xxhash
 
 from una_fast.errors import InputError
-from una_fast.storage.files import (
-    PARTIAL,
-    checksum_of,
-    file_checksum,
-    locked,
-    new_file,
-    remove_partial,
-    unwritable,
-    write_bytes,
-)
+from una_fast.storage.files import PARTIAL, checksum_of, file_checksum, locked, new_file, unwritable, write_bytes
 
 MANIFEST = "manifest.json"
 CACHE = "cache"  # the kind of a folder that `cached_arrays` keeps
 REBUILD = "build it again"
-REMEDY = {CACHE: "delete this folder: it is a cache, and made again"}  # by kind; for others REBUILD
 ARRAY_FILE = re.compile(r"[A-Za-z0-9_]+-[0-9a-f]{16}\.npy")
 # the header of a .npy file, as `write_array_header_1_0` writes it: its size, dtype and shape
 HEADER = re.compile(
@@ -88,7 +78,7 @@ class Manifest:
         return manifest
 
     def check(self, folder: Path, kind: str, version: int | None = None) -> None:
-        """Raises InputError for a manifest of another kind, or of another version than this one and the one before."""
+        """Raise InputError for a manifest of another kind, or of another version than this one and the one before."""
         if self.kind != kind:
             raise InputError(f"{folder}: holds a saved {self.kind!r}, not a {kind!r}; give another folder")
         if version is not None and self.version not in (version, version - 1):
@@ -101,9 +91,7 @@ class Manifest:
 def save_arrays(folder: Path, kind: str, version: int, meta: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
     """Write `arrays`, of numbers, and `meta` to `folder`, which is made; the manifest goes last.
 
-    Raises:
-        InputError: the folder cannot be written (permission, a file in its place, a full disk), or holds something
-            else than was saved there as this kind. What was saved there stays.
+    Raises InputError as `publish` does.
     """
 
     def write() -> Manifest:
@@ -118,9 +106,10 @@ def save_arrays(folder: Path, kind: str, version: int, meta: dict[str, Any], arr
 
 
 def publish(folder: Path, kind: str, write: Callable[[], Manifest]) -> None:
-    """Make `folder` hold what `write` returns, which writes the arrays there. One process at a time does so.
+    """Write the manifest that `write` returns, after it wrote the arrays to `folder`. One process at a time does so.
 
-    Raises InputError as `save_arrays` does.
+    Raises:
+        InputError: the folder cannot be written, or contains other files than a save of this kind. They stay.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -136,13 +125,17 @@ def publish(folder: Path, kind: str, write: Callable[[], Manifest]) -> None:
 
 def _remove_unlisted(folder: Path) -> None:
     """Delete the files of arrays that earlier and stopped saves left."""
-    manifest = _find_manifest(folder)
+    manifest = find_manifest(folder)
     listed = set(manifest.files.values()) if manifest else set()
     with suppress(OSError):
-        remove_partial(folder)
         for path in [*folder.iterdir()]:
-            if ARRAY_FILE.fullmatch(path.name) and path.name not in listed:
+            if _is_array(path.name) and path.name not in listed:
                 path.unlink()
+
+
+def _is_array(name: str) -> bool:
+    """Whether `save_arrays` gives this name to the file of an array, or to one that is not complete."""
+    return bool(ARRAY_FILE.fullmatch(name) or PARTIAL.fullmatch(name))
 
 
 def load_arrays(
@@ -151,8 +144,8 @@ def load_arrays(
     """The `meta` and the read-only, memory-mapped arrays of a folder, before or after a save that is under way.
 
     Raises:
-        InputError: no such folder, another kind or version, a file that is missing or cut short, has another header,
-            rows whose bounds are wrong or, with `verify`, a changed byte.
+        InputError: the folder is missing or of another kind or version, or a file is missing or damaged: its header,
+            its size, the bounds of its rows or, with `verify`, any byte, also of the caches in the folder.
     """
     while True:
         try:
@@ -162,9 +155,12 @@ def load_arrays(
             raise InputError(f"{folder}: not a saved {kind} ({reason}); give the folder of one") from error
         manifest.check(folder, kind, version)
         try:
-            return manifest.meta, _open(folder, manifest, verify)
+            arrays = _open(folder, manifest, verify)
+            for part in sorted(folder.glob(f"*/{MANIFEST}")) if verify else ():
+                load_arrays(part.parent, CACHE, verify=True)
+            return manifest.meta, arrays
         except InputError:
-            if _find_manifest(folder) == manifest:
+            if find_manifest(folder) == manifest:
                 raise
 
 
@@ -181,16 +177,13 @@ def _open(folder: Path, manifest: Manifest, verify: bool = False) -> Arrays:
                     raise ValueError("its numbers are no bounds of rows")
         except Exception as error:  # of any type: whoever wrote the file may have put anything into it
             reason = getattr(error, "strerror", None) or error
-            remedy = REMEDY.get(manifest.kind, REBUILD)
+            remedy = "delete this folder: it is a cache, and made again" if manifest.kind == CACHE else REBUILD
             raise InputError(f"{folder / file}: damaged or missing ({reason}); {remedy}") from error
     return arrays
 
 
 def _mapped(path: Path) -> np.ndarray:
-    """The array in a .npy file, memory-mapped. Raises OSError, ValueError or TypeError for anything else.
-
-    Numpy's reader evaluates the header as Python, and raises exceptions of a dozen types.
-    """
+    """The array in a .npy file, memory-mapped. Numpy's own reader would evaluate the header as Python."""
     with path.open("rb") as file:
         header = HEADER.match(file.read(512))
     if not header or int.from_bytes(header[1], "little") != header.end() - 10:
@@ -210,22 +203,21 @@ def _are_bounds(bounds: np.ndarray, values: np.ndarray) -> bool:
 def cached_arrays(
     folder: Path | None, version: int, made_from: str, make: Callable[[], Arrays], fits: Callable[[Arrays], bool]
 ) -> Arrays:
-    """Arrays that are made once by `make` and kept in `folder`, where all processes of a machine map them.
+    """Arrays that `make` makes once, stored in `folder`, where all processes of a machine map them.
 
-    Kept ones that are damaged, of another version or made from something else, or that do not fit, are made again. The
-    arrays stay in memory if the folder is None or cannot be written. Two processes that make them at the same time
-    write the same bytes.
+    Stored arrays that cannot be loaded, were made from something else or do not fit are made again. If the folder is
+    None or cannot be written, the arrays stay in memory. Two processes that make them write the same bytes.
     """
     if folder is None:
         return make()
     meta = {"made_from": made_from}
-    with suppress(Exception):  # whatever is wrong with kept ones
-        kept_meta, kept = load_arrays(folder, CACHE, version)
-        if kept_meta == meta and fits(kept):
-            return kept
+    with suppress(Exception):  # `fits` may raise anything
+        stored_meta, stored = load_arrays(folder, CACHE, version)
+        if stored_meta == meta and fits(stored):
+            return stored
     arrays = make()
     with suppress(InputError, OSError):
-        if not is_saved(folder):
+        if find_manifest(folder) is None:
             (folder / MANIFEST).unlink(missing_ok=True)  # a damaged one
         save_arrays(folder, CACHE, version, meta, arrays)
         return load_arrays(folder, CACHE, version)[1]
@@ -233,18 +225,15 @@ def cached_arrays(
 
 
 def check_array_folder(folder: Path, kind: str, unused: bool = False) -> None:
-    """Raise InputError for a folder that holds something else than `save_arrays` put there as this `kind`, or began to.
-
-    unused: refuse what was saved there too.
-    """
+    """Raise InputError for files in a folder that no save of this `kind` wrote; unused: or for any saved content."""
     try:
         names = sorted(path.name for path in folder.iterdir())
     except FileNotFoundError:
         return
     except OSError as error:
         raise unwritable(folder, error, "give another folder") from error
-    manifest = _find_manifest(folder)
-    others = [name for name in names if not (PARTIAL.fullmatch(name) or ARRAY_FILE.fullmatch(name))]
+    manifest = find_manifest(folder)
+    others = [name for name in names if not _is_array(name)]
     if others and manifest is None:
         raise InputError(
             f"{folder}: holds {others[0]!r}, and no manifest of una_fast; give a new folder, or empty this one"
@@ -258,16 +247,11 @@ def check_array_folder(folder: Path, kind: str, unused: bool = False) -> None:
 def resolved(folder: str | Path) -> Path:
     """`folder` as an absolute path without links. Raises InputError for an address."""
     if "://" in str(folder):
-        raise InputError(f"{folder}: is an address; save to a disk of this machine, then copy the folder there")
+        raise InputError(f"{folder}: is an address: give a folder on a disk of this machine")
     return Path(folder).resolve()
 
 
-def is_saved(folder: Path) -> bool:
-    """True if a folder holds what was saved, whatever its kind."""
-    return _find_manifest(folder) is not None
-
-
-def _find_manifest(folder: Path) -> Manifest | None:
+def find_manifest(folder: Path) -> Manifest | None:
     """The manifest of a folder, whatever its kind; None if there is none, or a damaged one."""
     with suppress(OSError, InputError):
         return Manifest.read(folder)

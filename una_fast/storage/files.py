@@ -19,17 +19,12 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-KEPT = "what was saved before is intact"
 PARTIAL = re.compile(r"\..+\.[0-9a-f]{16}\.partial", re.DOTALL)  # what `new_file` writes to until it is complete
 READ_AT_ONCE = 1 << 22  # bytes
 
 
 def one_line(text: str) -> str:
-    """`text` with each line break and the blanks around it replaced by one space.
-
-    Line breaks are what str.splitlines splits at, which is more than what ends a line of a file: so every reader of
-    the output finds the same lines.
-    """
+    """`text` with each line break of str.splitlines, and the blanks around it, replaced by one space."""
     return " ".join(filter(None, map(str.strip, text.splitlines())))
 
 
@@ -37,11 +32,8 @@ def one_line(text: str) -> str:
 def new_file(path: Path) -> Iterator[IO[bytes]]:
     """A file to write to, in a with statement: at its end it is synced and gets the name `path`, or is deleted.
 
-    Until then it lies beside `path` under a name of its own, so of two processes that write the same `path` the last
-    one wins, with a whole file. A process that is killed leaves it there for `remove_partial`.
-
-    Raises:
-        OSError: the file cannot be written; what was at `path` is still there.
+    Until then it has another name in the same folder, so of two processes that write the same `path` the last one
+    wins, with a whole file. A killed process leaves it for `remove_partial`. After an OSError `path` is as before.
     """
     partial = path.with_name(f".{path.name}.{os.urandom(8).hex()}.partial")
     try:
@@ -69,7 +61,7 @@ def remove_partial(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def unwritable(path: Path, error: BaseException, kept: str = KEPT) -> InputError:
+def unwritable(path: Path, error: BaseException, kept: str = "what was saved before is intact") -> InputError:
     """The InputError for a `path` that could not be written because of `error`. kept: what it says of earlier files."""
     cause: BaseException | None = error
     while cause and not isinstance(cause, OSError):  # torch.save reports a full disk as a RuntimeError

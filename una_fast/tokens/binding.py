@@ -30,9 +30,6 @@ def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[RaggedArra
     Returns:
         sentences: `RaggedArray`, uint16 or int32 (N rows); terms: `RaggedArray` int32, in the order of `encode_placed`;
         sizes: uint16, of the chunks in that order, UNKNOWN for a chunk with unknown or too many ids.
-
-    Raises:
-        InputError: the terms have more sub-words than int32 can number.
     """
 
     def make() -> Arrays:
@@ -47,9 +44,10 @@ def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[RaggedArra
             "sizes": sizes,
         }
 
-    places, n_terms, n_chunks = 1 if encoder.pipeline.context_free else 2, index.n_terms, len(index.chunks)
+    places = 1 if encoder.pipeline.context_free else 2
+    lengths = {"sentences_indptr": len(index) + 1, "terms_indptr": places * index.n_terms + 1}
+    lengths["sizes"] = places * len(index.chunks)
     types = {"sentences_values": encoder.dtype, "terms_values": ID, "sizes": np.uint16}
-    lengths = {"sentences_indptr": len(index) + 1, "terms_indptr": places * n_terms + 1, "sizes": places * n_chunks}
 
     def fits(kept: Arrays) -> bool:
         has_types = all(kept[name].dtype == dtype for name, dtype in types.items())
@@ -57,15 +55,13 @@ def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[RaggedArra
 
     arrays = index.cached(f"tokens-{VERSION}-{encoder.fingerprint}", VERSION, make, fits)
     sentences = RaggedArray(arrays["sentences_values"], arrays["sentences_indptr"])
-    terms = RaggedArray(arrays["terms_values"], arrays["terms_indptr"])
-    return sentences, terms, arrays["sizes"]
+    return sentences, RaggedArray(arrays["terms_values"], arrays["terms_indptr"]), arrays["sizes"]
 
 
 def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[RaggedArray, np.ndarray]:
     """Encode each sentence by its chunks, or as a whole if the ids of a chunk are not known.
 
-    Returns:
-        The ids, `RaggedArray` of uint16 or int32, and the number of ids of each chunk (see `bind`).
+    Returns the ids, and the number of ids of each chunk, as `bind` does.
     """
     is_first = np.zeros(len(index.chunks), dtype=bool)
     is_first[index.sentences.values[index.sentences.indptr[:-1][index.sentences.lengths() > 0]]] = True
