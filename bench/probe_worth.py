@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from torch import Tensor
 
 import una_fast
 from bench.evidence.corpora import corpus_of, write_lines
-from bench.report import table, write_between_marks
+from bench.report import WIDTH, write_between_marks
 from train.config.command import run_command
 from train.evaluation.model import Batches, load_model
 from train.evaluation.tasks.registry import EvaluationProtocol, downstream_folder, read_task
@@ -127,12 +128,14 @@ def carry_out(data: Path | None) -> int:
 
 def write_file(content: dict[str, Any]) -> None:
     """Put the rank correlations into the page."""
-    rows = [[name, *(f"{found[task]:+.2f}" for task in TASKS)] for name, found in content["correlations"].items()]
     scores = [one["scores"]["replace"] for one in content["encoders"].values()]
+    least, most = (f"{100 * of(scores):.0f}" for of in (min, max))
+    una, random = (content["correlations"][f"{title}, distance"]["replace"] for title in ("UNA", "random words"))
     said = (
-        f"{len(scores)} encoders, with {100 * min(scores):.1f} to {100 * max(scores):.1f} % of hits over `replace_*`:"
+        f"Over {len(scores)} layers and poolings of MiniLM, which score {least} to {most} on SugarCrepe++ `replace`, "
+        f"the rank correlation of distance and score is {una:+.2f}. With random words instead it is {random:+.2f}."
     )
-    write_between_marks(PAGE, [said, table(["figure of the probe", *(f"with {task}" for task in TASKS)], rows)])
+    write_between_marks(PAGE, [textwrap.fill(said, WIDTH)])
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     python -m train.ddp ... --loss gated_loss:gated                             # in the folder of this file
 
-It did not help in any of our runs (docs/near-misses.md). It shows what a loss of your own receives.
+It did not help in any of our runs (docs/appendix/evidence.md). It shows what a loss of your own receives.
 Lai et al. 2024, arXiv:2409.12887.
 """
 

@@ -18,9 +18,11 @@ from bench.evidence.chart import draw
 from bench.evidence.conditions import BASES, STAGES, Condition, Stage, find_conditions
 from bench.evidence.corpora import corpus_of
 from bench.evidence.page import (
+    NEAR_ROWS,
     Evidence,
     base_table,
     every_pair,
+    near_table,
     pair_table,
     pairs_of,
     run_table,
@@ -55,10 +57,12 @@ ABOUT_APPENDIX = """# All runs of "Will it help me?"
 seed; intervals are Student's t; p is of the paired t-test. Holm's correction covers the comparisons of one table. The
 STS-B dev score of a seed is the best one of its training."""
 CHART = "images/will-it-help.svg"  # next to the page
-NEAR_MISSES, NEAR_NONE, NEAR_RANDOM = find_conditions(
-    "minilm-near: una; minilm-near: none; minilm-near: una, replacements at random"
-)
-PAIRED, PAIRED_TASKS = "minilm-pairs", ("replace", "recall_at_5", "sick_auc", "STSBenchmark")
+NEAR_MISSES, NEAR_RANDOM = find_conditions("minilm-near: una; minilm-near: una, replacements at random")
+NEAR = "minilm-questions"
+OF_BASES = {  # a table each in the appendix: base, and tasks
+    "minilm-pairs": ("replace", "recall_at_5", "sick_auc", "STSBenchmark"),
+    **dict.fromkeys((NEAR, "minilm-sentences"), (*NEAR_ROWS.values(), "checklist polarity")),
+}
 
 
 def numbers(text: str) -> tuple[int, ...]:
@@ -131,16 +135,18 @@ def write_pages(content: Evidence) -> None:
     for shown, condition, reference in pairs:
         name = f"{BASES[condition.base].title}, {condition.n_sentences():,} sentences: {shown}"
         parts += [f"## By task: {name}", task_table(content, condition, reference)]
+    if NEAR_MISSES.name in content["conditions"]:
+        parts += ["## By task: near-misses, against any word in the replacement's place"]
+        parts += [task_table(content, NEAR_MISSES, NEAR_RANDOM)]
+    for base, tasks in OF_BASES.items():
+        if base in content["bases"]:
+            parts += [f"## All settings: {BASES[base].title}", base_table(content, base, tasks)]
     parts += ["## All runs", run_table(content)]
     parts += [f"Failed: {name}: {reason}." for name, reason in content["failed"].items()]
     APPENDIX.parent.mkdir(exist_ok=True)
     APPENDIX.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
-    if NEAR_MISSES.name in content["conditions"]:
-        near = [task_table(content, NEAR_MISSES, reference) for reference in (NEAR_NONE, NEAR_RANDOM)]
-        near.insert(1, "Against any word of the corpus in the replacement's place:")
-        write_between_marks(NEAR_MISS_PAGE, near, "training")
-    if PAIRED in content["bases"]:
-        write_between_marks(NEAR_MISS_PAGE, [base_table(content, PAIRED, PAIRED_TASKS)], "pairs")
+    if NEAR in content["bases"]:
+        write_between_marks(NEAR_MISS_PAGE, [near_table(content)], "near")
     print(first)
 
 

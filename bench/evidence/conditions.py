@@ -231,8 +231,8 @@ class Condition:
 
     @property
     def reference(self) -> Condition:
-        """The condition that it is compared with: no hard negatives, and OF_TRAINING as stated."""
-        _, stated = _parts_of(self.variation)
+        """The condition that it is compared with: no training, or no hard negatives, and OF_TRAINING as stated."""
+        stated = [] if BASES[self.base].untrained else _parts_of(self.variation)[1]
         same = [f"{option} {value}" for option, value in stated if option in OF_TRAINING]
         return Condition(self.base, ", ".join([REFERENCE, *same]))
 

@@ -13,6 +13,7 @@ from bench.evidence.conditions import (
     BASES,
     FROM_SCRATCH_ARMS,
     GRID_BASE,
+    NEAR_PRESET,
     SCALE,
     STEPS,
     TUNED,
@@ -56,6 +57,28 @@ PAIRS = (  # the page's rows, where they were run: what is compared, with, witho
     ("UNA as in the paper", "minilm-cls: una", "minilm-cls: none"),
     ("UNA with the loss for near-misses, against no training", "minilm-near: una", "minilm-near: none"),
 )
+
+NEAR_ROWS = {  # of the page about near-misses: data, and task
+    "QQP, near-duplicates: AUC": "qqp_near",
+    "... in a number": "qqp_near number",
+    "... in polarity": "qqp_near polarity",
+    "... in a name": "qqp_near name",
+    "QQP, close pairs: AUC": "qqp_close",
+    "CheckList, templates: AUC": "checklist",
+    "PAWS, Wikipedia: AUC": "paws_wiki",
+    "SICK, captions: AUC": "sick_auc",
+    "SugarCrepe++: recall at 5%": "recall_at_5",
+    "SugarCrepe++: objects": "replace_obj",
+    "STS average": "average",
+}
+NEAR_COLUMNS = {  # trainings on questions
+    "captions' recipe": "captions",
+    "one word": "one word",
+    "160 steps": "near-misses",
+    "320 steps": "near-misses, max_steps 320",
+    "160 steps, 24,000": "near-misses, neighbours_pool 24000",
+    "preset: 320 steps, 24,000": NEAR_PRESET,
+}
 
 
 def pairs_of(content: Evidence, names: Sequence[tuple[str, str, str]] = PAIRS) -> list[Pair]:
@@ -156,6 +179,22 @@ def base_table(content: Evidence, base: str, tasks: Sequence[str]) -> str:
             shown = [f"{score} ({text})" for score, text in zip(shown, apart, strict=True)]
         rows.append([one.variation, len(conditions[one.name]["runs"]), *shown])
     return table(["setting", "seeds", *map(title, tasks)], rows)
+
+
+def near_table(content: Evidence) -> str:
+    """One row per data set of near-misses: the scores before, and after each training of NEAR_COLUMNS that has runs."""
+    base = "minilm-questions"
+    trained = {shown: Condition(base, variation) for shown, variation in NEAR_COLUMNS.items()}
+    trained = {shown: one for shown, one in trained.items() if one.name in content["conditions"]}
+    rows: list[list[Any]] = [["seeds", "", *(len(content["conditions"][one.name]["runs"]) for one in trained.values())]]
+    for shown, task in NEAR_ROWS.items():
+        row = [shown, f"{100 * content['bases'][base]['before'][task]:.1f}"]
+        for one in trained.values():
+            found = difference(content, one, one.reference, task)
+            apart = f" ± {(found.high - found.low) / 2:.1f}" if found and found.n > 2 else ""
+            row.append(f"{found.with_it:.1f}{apart}" if found else "")
+        rows.append(row)
+    return table(["", "before", *trained], rows)
 
 
 def cells(found: Comparison) -> list[str]:

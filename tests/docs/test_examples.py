@@ -82,6 +82,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path
     pairs = [f"x\tx\tx\t{i}\t{i % 6}\t{SENTENCES[i]}\t{SENTENCES[i - 1]}\n" for i in range(len(SENTENCES))]
     for name in ("sts-dev.csv", "sts-test.csv"):
         dev.with_name(name).write_text("".join(pairs), encoding="utf-8")
+    labelled = [f"{one}\t{SENTENCES[i - 1]}\t{i % 2}\n" for i, one in enumerate(SENTENCES)]
+    (folder / "pairs.tsv").write_text("".join(["sentence1\tsentence2\tlabel\n", *labelled]), encoding="utf-8")
     (folder / "data/near_miss").mkdir()
     entry = dict(zip(("caption", "caption2", "negative_caption", "filename"), SENTENCES, strict=False))
     for name in ("replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att"):

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
 FIRST = ROOT / "examples" / "sentence_transformers_text.py"
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
-OTHER_FILES = ("frozen_negatives", "gated_loss", "languages", "numba_una", "query_product_pairs")
+OTHER_FILES = ("cache_guard", "frozen_negatives", "gated_loss", "languages", "numba_una", "query_product_pairs")
 LINES = 20
 
 
@@ -70,6 +70,25 @@ def test_frozen_negatives_are_a_file(text: Path, monkeypatch: pytest.MonkeyPatch
     assert len(rows) == LINES - 2 and all(row["anchor"] and row["negative_4"] for row in rows)
 
 
+def test_the_guard_of_a_cache_refuses_near_misses(tmp_path: Path, tiny_model: Path, monkeypatch, capsys) -> None:
+    (script,) = (script for script in SCRIPTS if script.stem == "cache_guard")
+    near_misses = [
+        ("How do I turn on dark mode?", "How do I turn off dark mode?"),
+        ("The timeout is 30 seconds.", "The timeout is 60 seconds."),
+        ("Is it safe to eat?", "Is it not safe to eat?"),
+    ]
+    same = [("Is it not illegal to fish?", "Is it legal to fish?"), ("What's a dog?", "No number has 2 of them")]
+    contradicts = runpy.run_path(str(script))["contradicts"]
+    assert all(contradicts(*pair) for pair in near_misses) and not any(contradicts(*pair) for pair in same)
+    rows = [f"{a}\t{b}\t{label}" for label, pairs in enumerate([near_misses, same]) for a, b in pairs]
+    (tmp_path / "pairs.tsv").write_text("\n".join(["sentence1\tsentence2\tlabel", *rows]), encoding="utf-8")
+    run(script, str(tmp_path / "pairs.tsv"), "--model", str(tiny_model), "--threshold=-2", monkeypatch=monkeypatch)
+    plain, guarded = capsys.readouterr().out.splitlines()[-2:]
+    assert plain.endswith("100.0% of paraphrases 100.0% of near-misses") and guarded.startswith(
+        "encoder and check: AUC 100.0%"
+    )
+
+
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)
 def test_a_notebook_runs_and_is_kept_without_outputs(notebook: Path) -> None:
     content = json.loads(notebook.read_text(encoding="utf-8"))
@@ -90,8 +109,7 @@ def test_types_of_the_scripts_hold() -> None:
 
 
 def test_scripts_are_linked_and_the_first_is_short() -> None:
-    pages = [
-        (ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("integrations.md", "languages.md", "numba.md")
-    ]
+    names = ("integrations.md", "languages.md", "numba.md", "near-misses.md")
+    pages = [(ROOT / "docs" / name).read_text(encoding="utf-8") for name in names]
     assert all(f"(../examples/{file.name})" in "".join(pages) for file in [*SCRIPTS, *NOTEBOOKS])
     assert len(FIRST.read_text(encoding="utf-8").splitlines()) <= 35

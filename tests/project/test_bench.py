@@ -21,7 +21,17 @@ from bench.evidence import results, runs
 from bench.evidence.conditions import BASES, GRID, LANGUAGE_MODEL, VARIATIONS, Condition, find_conditions, grid, tuned
 from bench.evidence.controls import Deleted, Masked, OtherSentence
 from bench.evidence.corpora import write_pairs
-from bench.evidence.page import base_table, difference, holm, pair_table, pairs_of, run_table, task_table
+from bench.evidence.page import (
+    NEAR_ROWS,
+    base_table,
+    difference,
+    holm,
+    near_table,
+    pair_table,
+    pairs_of,
+    run_table,
+    task_table,
+)
 from bench.evidence.runs import Workplace, run_all, with_average
 from bench.evidence.word_classes import window, word_classes
 from bench.training.card_tables import tables
@@ -122,6 +132,21 @@ def measured() -> dict:
     }
     before = {"STS12": 0.65, "average": 0.65}
     return {"failed": {}, "bases": {"minilm-mlm": {"digest": "", "before": before}}, "conditions": conditions}
+
+
+def test_the_table_of_near_misses_shows_what_was_run_with_intervals_from_three_seeds() -> None:
+    conditions = {
+        f"minilm-questions: {name}": {
+            "runs": {
+                str(seed): {"scores": dict.fromkeys(NEAR_ROWS.values(), score)} for seed, score in enumerate(scores)
+            }
+        }
+        for name, scores in (("near-misses", (0.7, 0.71, 0.72)), ("near-misses, max_steps 320", (0.75,)))
+    }
+    before = {"minilm-questions": {"before": dict.fromkeys(NEAR_ROWS.values(), 0.6)}}
+    head, _, seeds, *rows = near_table({"bases": before, "conditions": conditions}).splitlines()
+    assert head == "|  | before | 160 steps | 320 steps |" and seeds == "| seeds |  | 3 | 1 |"
+    assert [row.split("| ")[2:] for row in rows] == [["60.0 ", "71.0 ± 2.5 ", "75.0 |"]] * len(NEAR_ROWS)
 
 
 def test_tables_show_pairs_alone() -> None:
