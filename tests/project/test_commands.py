@@ -56,7 +56,7 @@ MISTAKES = {  # by module: arguments of a call, and what is said of them
         "idnex": "unknown command 'idnex': did you mean index?",
         "xyz": "unknown command 'xyz': choose from train, evaluate",
         "probe --model m": "--corpus or --pairs is missing: give the file of your text, or of your labelled pairs",
-        "probe --model m --corpus c.txt --html h": "--html shows the curve of --pairs: give --pairs FILE too",
+        "probe --model m --corpus c.txt --edits numbr": "no edit is called 'numbr': did you mean number?",
         "probe --model a b c --pairs p.tsv": "--model: 3 encoders: give one, or two to compare",
         "negatives": "--index is missing",
         f"{NEGATIVES} --betta 1": "unknown option --betta: did you mean --beta?",
