@@ -224,6 +224,16 @@ class Run:
         """The settings that --resume must find unchanged, by option."""
         return {option.flag: getattr(self, name) for name, option in OPTIONS.items() if option.role == "result"}
 
+    def why_eager(self, world: int) -> str:
+        """Why the steps of `world` ranks cannot be captured as CUDA graphs, to follow "with"; "" if they can."""
+        reasons = {
+            "more than one rank": world > 1,
+            "--grad-cache": self.grad_cache,
+            "--mlm-weight": self.mlm_weight,  # the number of masked tokens changes with every step
+            "--noise": self.noise != "none",  # its random numbers come from the host
+        }
+        return next((name for name, applies in reasons.items() if applies), "")
+
 
 OPTIONS = options_of(Run)
 DEFAULTS = {name: option.default for name, option in OPTIONS.items()}  # also of runs from before an option existed

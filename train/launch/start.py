@@ -21,7 +21,6 @@ from train.encoder.pretrained import HIDDEN_DROPOUTS, load_config, load_tokenize
 from train.loop.data import CPU_PARTS, GPU_MULTIPLE, GPU_PARTS, BatchMaker, Plan, Rows, Views, on_share, original_text
 from train.loop.data import Source as BatchSource
 from train.loop.distributed import Ranks
-from train.loop.graphs import why_eager
 from train.loop.neighbours import Neighbours, load_neighbours
 from train.objective.registry import loss_spec
 from train.record.folder import INDEX
@@ -326,7 +325,7 @@ def resolve_options(run: Run, config: Any, pooling: str) -> Run:
     if run.compile == "graphs" and device == "cpu":
         raise InputError("--compile graphs needs a GPU, and none is used here: choose off or on")
     # a replay repeats the Python numbers of the captured step, which a custom loss may change from step to step
-    is_eager = ":" in run.loss or why_eager(run, run.nproc, device)
+    is_eager = device == "cpu" or ":" in run.loss or run.why_eager(run.nproc)
     has_half = torch.cuda.is_bf16_supported(False) if device == "cuda" else has_bf16()
     in_training = POOLINGS[pooling].in_training
     return dataclasses.replace(

@@ -17,7 +17,6 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map
 
-from train.config.run import Run
 from train.loop.data import Batch
 from train.signals import tell_user
 from una_fast.errors import InputError, first_line
@@ -32,18 +31,6 @@ class Graph(NamedTuple):
     graph: torch.cuda.CUDAGraph
     inputs: list[Tensor]
     results: Any
-
-
-def why_eager(run: Run, world: int, device: str) -> str:
-    """Why the steps of a run cannot be captured, as a phrase that follows "with"; "" if they can."""
-    reasons = {
-        "no GPU": device != DEVICE,
-        "more than one rank": world > 1,
-        "--grad-cache": run.grad_cache,
-        "--mlm-weight": run.mlm_weight,  # the number of masked tokens changes with every step
-        "--noise": run.noise != "none",  # its random numbers come from the host
-    }
-    return next((name for name, applies in reasons.items() if applies), "")
 
 
 class Graphs:

@@ -19,7 +19,7 @@ from train.config.run import Run
 from train.encoder.encoder import Masked, SentenceEncoder, compile_layers, part_of_ones
 from train.loop.data import Batch, Plan
 from train.loop.distributed import Ranks, averaging_gradients, gather, rank_share, set_numerics
-from train.loop.graphs import DEVICE, Graphs, why_eager
+from train.loop.graphs import DEVICE, Graphs
 from train.loop.neighbours import neighbour_distillation
 from train.objective.noise import noise_on
 from train.objective.registry import loss_spec
@@ -69,7 +69,7 @@ class Trainer:
         if run.compile == "on":
             compile_layers(self.encoder, self.part_of_ones(2), self.autocast())
         self.graphs: Graphs | None = None
-        reason = why_eager(run, ranks.world, ranks.device.type)
+        reason = "no GPU" if ranks.device.type != DEVICE else run.why_eager(ranks.world)
         if run.compile != "off" and not reason:
             self.graphs = Graphs(self.eager_step, self.optimizer)
         elif run.compile == "graphs":
