@@ -56,8 +56,8 @@ NEAR_MISS: dict[str, Any] = {  # about one word of a sentence replaced; all othe
     "radius": "1%",
     "precision": "fp32",
 }
-RECIPE: dict[str, Any] = {  # what was ablated: `--near-misses` with fewer steps, and neighbours among 8,000 sentences
-    **{name: value for name, value in PRESETS["near_misses"].items() if name != "neighbours_pool"},
+RECIPE: dict[str, Any] = {  # what was ablated: `--near-misses` with half of its steps
+    **PRESETS["near_misses"],
     "max_steps": 160,
     "max_length": 32,
     "precision": "fp32",
@@ -360,12 +360,12 @@ FROM_SCRATCH_ARMS = [(base, arm) for base in ("wiki-lm", "wiki-lm-cls") for arm 
 FROM_SCRATCH_POINTS = list(zip(*(grid(arm, base) for base, arm in FROM_SCRATCH_ARMS), strict=True))
 TUNED_ARMS = tuple(f"{GRID_BASE}: {arm}, {TUNED}" for arm in ARMS)
 WIDER = "batch_size 256, max_steps 400, eval_every 100"  # as many sentences as WIDE
-NEAR_PRESET = "near-misses, max_steps 320, neighbours_pool 24000, precision bf16"  # `--near-misses`, by what won
+NEAR_PRESET = "near-misses, max_steps 320"  # `--near-misses`
 NEAR = (NEAR_PRESET, "near-misses", "one word", "captions")
 NEAR_ABLATIONS = (  # of "near-misses", most valuable first
     *("edits polarity", "edits number", "edits polarity,number,name,swap,word", "edits polarity:1,number:4,name:1"),
     *("neighbours false", "positives same, positives_share 1.0", "positives_share 1.0", "margin_most 2.0"),
-    *("margin_least 0.2, margin_most 0.5", "margin_least 0.45, margin_most 0.75", "max_steps 320", "max_steps 640"),
+    *("margin_least 0.2, margin_most 0.5", "margin_least 0.45, margin_most 0.75", "max_steps 640"),
     *("learning_rate 5e-05", "learning_rate 0.0002", "edits polarity:1,number:1", "neighbour_distillation 30.0"),
     *("similarity_distillation 30.0", "similarity_distillation 30.0, neighbour_distillation 30.0", "batch_size 64"),
     *("max_steps 320, learning_rate 5e-05", "neighbours_pool 24000", "precision bf16", "dropout 0.0"),

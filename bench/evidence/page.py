@@ -75,9 +75,8 @@ NEAR_COLUMNS = {  # trainings on questions
     "captions' recipe": "captions",
     "one word": "one word",
     "160 steps": "near-misses",
-    "320 steps": "near-misses, max_steps 320",
+    "preset: 320 steps": NEAR_PRESET,
     "160 steps, 24,000": "near-misses, neighbours_pool 24000",
-    "preset: 320 steps, 24,000": NEAR_PRESET,
 }
 
 

@@ -145,7 +145,7 @@ def test_the_table_of_near_misses_shows_what_was_run_with_intervals_from_three_s
     }
     before = {"minilm-questions": {"before": dict.fromkeys(NEAR_ROWS.values(), 0.6)}}
     head, _, seeds, *rows = near_table({"bases": before, "conditions": conditions}).splitlines()
-    assert head == "|  | before | 160 steps | 320 steps |" and seeds == "| seeds |  | 3 | 1 |"
+    assert head == "|  | before | 160 steps | preset: 320 steps |" and seeds == "| seeds |  | 3 | 1 |"
     assert [row.split("| ")[2:] for row in rows] == [["60.0 ", "71.0 ± 2.5 ", "75.0 |"]] * len(NEAR_ROWS)
 
 

@@ -42,7 +42,6 @@ PRESETS: dict[str, dict[str, Any]] = {  # options that stand for several others,
         "positives": "harmless",
         "positives_share": 0.5,
         "neighbours": True,
-        "neighbours_pool": 24_000,
         "neighbour_distillation": 10.0,
     },
 }
