@@ -80,7 +80,7 @@ class Mined(Control):
 
 
 class MinedAndUna(Mined):
-    """For half of the sentences, drawn anew in each epoch, the mined one, and UNA's negative for the others."""
+    """For half of the sentences, drawn again in each epoch, the mined one, and UNA's negative for the others."""
 
     training_options = ("model", "pooling", "beta")
 

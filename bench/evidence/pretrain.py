@@ -2,7 +2,7 @@
 
 BERT with 6 layers of 384, trained for a number of seconds on one GPU. No labelled pair and no contrastive step comes
 before it, so what an encoder gains from it is the contrastive training's own. Rows hold 64 tokens of whole sentences
-without padding; sentences are shuffled anew in every epoch, and masked anew in every step.
+without padding; sentences are shuffled again in every epoch, and masked again in every step.
 
 Letters of shapes: B rows of a step, L tokens of a row, K masked places of a row, D width, V entries of the vocabulary.
 """

@@ -112,5 +112,5 @@ def _items(section: str, text: str, where: str) -> Line:
     n_items = {2} if section in IN_PAIRS else {1, 2} if section == "opposites" else {len(items)}
     if not all(items) or len(items) not in n_items or len({*items}) < len(items):
         needed = "two different words, with a tab or a comma between, or one negation"
-        raise InputError(f"{where}: {text!r} is no line of [{section}]: as english.txt of una_fast, give {needed}")
+        raise InputError(f"{where}: {text!r} is not a line of [{section}]: as english.txt of una_fast, give {needed}")
     return tuple(items)

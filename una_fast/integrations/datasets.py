@@ -125,7 +125,7 @@ class Negatives(DrawnByEpoch):
         trainer = SentenceTransformerTrainer(..., train_dataset=dataset, callbacks=[negatives.callback()])
 
     ``dataset.map(..., batched=True)`` stores the negatives of one epoch, which then never change: use it only to write
-    them to a file. The ``map`` of a streamed dataset (`IterableDataset`) draws them anew as each batch is read.
+    them to a file. The ``map`` of a streamed dataset (`IterableDataset`) draws them again as each batch is read.
 
     Args:
         augmenter: an `Augmenter` or another text augmentation, of an index that was saved: worker processes open its
