@@ -23,7 +23,7 @@ from train.evaluation.model import DTYPES, pick_device
 from train.record.folder import write_file
 from train.record.metrics import Bar
 from train.signals import Stopped, handled, raise_stopped, tell_user
-from una_fast.corpus.source import Reading
+from una_fast.corpus.documents import Reading
 from una_fast.corpus.sources import open_sources
 from una_fast.errors import InputError, counted
 from una_fast.storage.files import lock, one_line

@@ -98,6 +98,13 @@ class StringTable(Sequence[str]):
         encoded = [s.encode("utf-8") for s in strings]
         return cls(np.frombuffer(b"".join(encoded), dtype=np.uint8), row_bounds([len(e) for e in encoded]))
 
+    @classmethod
+    def from_arrow(cls, strings: pa.LargeStringArray) -> StringTable:
+        """Wrap the buffers of an Arrow array without nulls."""
+        _, offsets, utf8 = strings.buffers()
+        bounds = np.frombuffer(offsets, dtype=POINTER)[strings.offset : strings.offset + len(strings) + 1]
+        return cls(np.frombuffer(utf8 or b"", dtype=np.uint8)[bounds[0] : bounds[-1]], bounds - bounds[0])
+
     def arrays(self) -> dict[str, np.ndarray]:
         """Both arrays, by the names under which they are stored."""
         return {"utf8": self.utf8, "offsets": self.offsets}
@@ -105,8 +112,7 @@ class StringTable(Sequence[str]):
     def take(self, order: np.ndarray) -> StringTable:
         """The strings ``order``, in that order. order: integers (m,)."""
         numbers = pa.Array.from_buffers(pa.int64(), len(order), [None, pa.py_buffer(order.astype(np.int64))])
-        _, offsets, utf8 = self._arrow().take(numbers).buffers()  # a fourth of the time of `RaggedArray.take`
-        return StringTable(np.frombuffer(utf8, dtype=np.uint8), np.frombuffer(offsets, dtype=POINTER))
+        return StringTable.from_arrow(self._arrow().take(numbers))  # a fourth of the time of `RaggedArray.take`
 
     def followed_by(self, *others: StringTable) -> StringTable:
         """These strings, then those of the `others`."""

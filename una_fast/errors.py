@@ -6,7 +6,8 @@ import inspect
 import operator
 import sys
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -33,6 +34,22 @@ def warn_user(message: str) -> None:
 def first_line(error: BaseException) -> str:
     """The first line of an exception's message, or the name of its type if it has none."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
+def failed(place: object, action: str, error: BaseException) -> InputError:
+    """Make the error "PLACE cannot be ACTION: WHY" for a file, folder or address."""
+    return InputError(f"{place} cannot be {action}: {getattr(error, 'strerror', None) or first_line(error)}")
+
+
+@contextmanager
+def as_input_errors(place: object, action: str) -> Iterator[None]:
+    """Turn any error of the system or of a file system's library into that of `failed`."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:  # the errors of these libraries have no common class
+        raise failed(place, action, error) from error
 
 
 def counted(n: int, one: str) -> str:

@@ -144,7 +144,7 @@ def _augmenter(values: dict[str, Any], tokenizer: Any = None) -> Augmenter:
 
 def _batches(augmenter: Augmenter, values: dict[str, Any], bar: Any) -> Iterator[tuple[range, list[str]]]:
     """(rows, sentences) of the file or of the index, in order, up to --rows; the bar moves when a batch is done."""
-    from una_fast.corpus.source import Reading
+    from una_fast.corpus.documents import Reading
     from una_fast.corpus.sources import open_sources
 
     texts: Iterable[str] = augmenter.index

@@ -26,9 +26,8 @@ from support.corpus_files import (
     write_text,
     written,
 )
-from una_fast.corpus.remote import address_in
-from una_fast.corpus.source import Reading
-from una_fast.corpus.sources import open_sources, source_digests
+from una_fast.corpus.documents import Reading
+from una_fast.corpus.sources import address_in, open_sources, source_digests
 from una_fast.corpus.words import parse_corpus
 from una_fast.errors import InputError, InputWarning
 
@@ -122,7 +121,7 @@ def test_digests_tell_sources_apart_without_parsing(tmp_path: Path, monkeypatch:
     assert first[0] == {"name": "a.txt", "xxh3_128": raw}
     assert source_digests(LINES) == source_digests(iter(LINES)) == [first[1]]
     assert source_digests(["ab", "c"]) != source_digests(["a", "bc"])
-    monkeypatch.setattr("una_fast.corpus.source.BLOCK_BYTES", 3)
+    monkeypatch.setattr("una_fast.corpus.documents.BLOCK_BYTES", 3)
     assert source_digests(LINES) == [first[1]]
 
 

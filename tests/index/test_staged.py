@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import una_fast
 from support.staged import Calling, Killed, cut, disk_full, failing_syncs, flip
-from una_fast.corpus.source import Source
+from una_fast.corpus.sources import Source
 from una_fast.errors import InputError
 from una_fast.index import executors
 from una_fast.index.executors import Runner

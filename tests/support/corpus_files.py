@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from una_fast.corpus.source import Reading
+from una_fast.corpus.documents import Reading
 from una_fast.corpus.sources import open_sources
 
 LINES = ["The first line.", "", 'a "quoted", one', "tab\there", "Zürich — ſ 漢字 𝔘", "  spaces  ", "last"]

@@ -16,7 +16,7 @@ from train.encoder.pooling import AUTO, OF_TRAINING, POOLINGS, Head
 from train.objective.registry import LOSSES, NOISE_VIEWS, NOISES
 from una_fast.augment.radius import resolve_radius
 from una_fast.augment.registry import HARD, POSITIVES, WITH_SYNONYMS
-from una_fast.corpus.source import MAX_DOCUMENT_BYTES
+from una_fast.corpus.documents import MAX_DOCUMENT_BYTES
 from una_fast.errors import InputError
 
 SAME = "same"  # positives that no augmentation makes

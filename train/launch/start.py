@@ -32,8 +32,8 @@ from una_fast.augment.near_misses import check_edits
 from una_fast.augment.radius import resolve_radius
 from una_fast.augment.registry import WITH_SYNONYMS, load_augmentation, make_augmentation
 from una_fast.augment.settings import KeptWords, read_words
-from una_fast.corpus.source import Reading, Source
-from una_fast.corpus.sources import check_sources, open_sources, source_digests
+from una_fast.corpus.documents import Reading
+from una_fast.corpus.sources import Source, check_sources, open_sources, source_digests
 from una_fast.errors import InputError, InputWarning, counted
 from una_fast.index.build import build_index
 from una_fast.index.index import KIND, Index, load_index

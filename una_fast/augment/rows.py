@@ -11,7 +11,7 @@ import xxhash
 
 from una_fast._kernels.ids.spell import spell_rows
 from una_fast.arrays import ID, RaggedArray, StringTable, row_bounds, rows_from
-from una_fast.corpus.source import encode_sentence
+from una_fast.corpus.documents import encode_sentence
 from una_fast.corpus.word_tokenizers import WordTokenizer
 from una_fast.corpus.words import split_texts
 from una_fast.errors import InputError

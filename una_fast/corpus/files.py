@@ -21,8 +21,7 @@ import pyarrow.json
 import pyarrow.parquet
 
 from una_fast.arrays import StringTable
-from una_fast.corpus.remote import RemoteFile, failed
-from una_fast.corpus.source import (
+from una_fast.corpus.documents import (
     BATCH_ROWS,
     BLOCK_BYTES,
     Reading,
@@ -32,7 +31,8 @@ from una_fast.corpus.source import (
     missing_column,
     too_long,
 )
-from una_fast.errors import InputError, counted, warn_user
+from una_fast.corpus.remote import RemoteFile
+from una_fast.errors import InputError, counted, failed, warn_user
 
 File = Path | RemoteFile
 CONVERT = "convert the file, for example with iconv -f latin1 -t utf-8 (or -f utf-16)"

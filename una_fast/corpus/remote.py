@@ -6,17 +6,14 @@ fsspec's packages read credentials and endpoints from the environment and from t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import IO, Any
 
-from una_fast.errors import InputError
+from una_fast.errors import as_input_errors
 from una_fast.imports import naming_extras
 
 GLOB = re.compile(r"[*\[]")  # a ? starts a query
-URL = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+):(/{1,3})(?=[^/])")  # pathlib replaces two or three slashes by one
 
 
 @dataclass(frozen=True)
@@ -43,15 +40,6 @@ class RemoteFile:
         return self.files.open(self.place, mode)
 
 
-def address_in(path: str) -> str | None:
-    """Return `path` as an address, with the slashes that pathlib removes; None if it is a path of this machine."""
-    url = URL.match(path)
-    if url is None:
-        return None
-    slashes = "//" if url[2] != "/" or url[1].lower() not in ("file", "local") else "///"
-    return f"{url[1]}:{max(slashes, url[2], key=len)}{path[url.end() :]}"
-
-
 def remote_files(address: str) -> list[RemoteFile]:
     """List the file at an address, the files that match a glob, or all files below a folder, in sorted order."""
     with naming_extras("remote"):
@@ -68,20 +56,3 @@ def remote_files(address: str) -> list[RemoteFile]:
             places = files.find(place) if files.isdir(place) else [place] * files.exists(place)
     root = GLOB.split(place)[0].rpartition("/")[0]
     return [RemoteFile(files, name) for name in sorted(places) if "/." not in name[len(root) :]]
-
-
-@contextmanager
-def as_input_errors(address: object, action: str) -> Iterator[None]:
-    """Turn any error of the system or of a file system's library into InputError: "ADDRESS cannot be ACTION: WHY"."""
-    try:
-        yield
-    except InputError:
-        raise
-    except Exception as error:  # the errors of these libraries have no common class
-        raise failed(address, action, error) from error
-
-
-def failed(place: object, action: str, error: Exception) -> InputError:
-    """Make the error for a file, folder or address that cannot be read or written."""
-    reason = getattr(error, "strerror", None) or next(iter(str(error).splitlines()), type(error).__name__)
-    return InputError(f"{place} cannot be {action}: {reason}")

@@ -11,16 +11,27 @@ import glob
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import xxhash
 
 from una_fast.arrays import StringTable
+from una_fast.corpus.documents import (
+    BATCH_ROWS,
+    BLOCK_BYTES,
+    Reading,
+    arrow_blocks,
+    blocks_of,
+    encode_row,
+    missing_column,
+    too_long,
+)
 from una_fast.corpus.files import COMPRESSIONS, File, csv_rows, has_quotes, json_rows, parquet_rows, text_lines
-from una_fast.corpus.remote import address_in, as_input_errors, failed, remote_files
-from una_fast.corpus.source import BATCH_ROWS, Reading, Source, arrow_blocks, blocks_of, encode_row, missing_column
-from una_fast.errors import InputError, counted, warn_user
+from una_fast.errors import InputError, as_input_errors, counted, failed, warn_user
 from una_fast.storage.array_folder import find_manifest
 
 Reader = Callable[[File, Reading], Iterator[StringTable]]
@@ -35,14 +46,68 @@ EXTENSIONS = {name + ending: reader for name, reader in READERS.items() for endi
 EXTENSIONS[".parquet"] = parquet_rows
 KNOWN = f"{', '.join(READERS)} (each also with {', '.join(COMPRESSIONS)}) and .parquet"
 GLOB = re.compile(r"[*?\[]")
+URL = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+):(/{1,3})(?=[^/])")  # pathlib replaces two or three slashes by one
+
+
+@dataclass
+class Source:
+    """One source of documents, whose `blocks` can be read once.
+
+    Attributes:
+        name: for messages and manifests.
+        limit: the longest document that is accepted, in bytes of UTF-8; None for any length.
+        documents: in order, about BLOCK_BYTES at a time.
+        file: that contains the documents, if it is a file.
+        key: the options that determine the rows of a file, besides its bytes; None for a file without columns.
+    """
+
+    name: str
+    limit: int | None
+    documents: Iterator[StringTable]
+    file: File | None = None
+    key: str | None = None
+
+    def __post_init__(self) -> None:
+        self._text, self._lengths = xxhash.xxh3_128(), xxhash.xxh3_128()
+
+    def blocks(self) -> Iterator[StringTable]:
+        """Yield the documents, in order. Raises InputError for a document that is longer than the limit."""
+        limit, n_documents = self.limit, 0
+        for block in self.documents:
+            lengths = np.diff(block.offsets)
+            if limit is not None and lengths.max(initial=0) > limit:
+                row = "line" if self.file and self.key is None else "row"
+                raise too_long(f"{self.file or self.name}, {row} {n_documents + int(lengths.argmax()) + 1:,}", limit)
+            if self.file is None:
+                self._lengths.update(lengths.astype("<i8").data)
+                self._text.update(block.utf8.data)
+            n_documents += len(block)
+            yield block
+
+    def digest(self) -> str:
+        """Return xxh3_128 of a file's bytes and key, or of the texts of `blocks` and their lengths."""
+        if self.file is None:
+            return xxhash.xxh3_128_hexdigest(self._text.digest() + self._lengths.digest())
+        state = xxhash.xxh3_128()
+        with as_input_errors(self.file, "read"), self.file.open("rb") as file:
+            while piece := file.read(BLOCK_BYTES):
+                state.update(piece)
+        raw = state.hexdigest()
+        return raw if self.key is None else xxhash.xxh3_128_hexdigest(f"{raw} {self.key}".encode())
+
+    def identity(self) -> list[Any]:
+        """Return what a change of the file changes: size in bytes, mtime and ctime (which no user can set) in ns."""
+        if self.file is None:  # read only once
+            return []
+        with as_input_errors(self.file, "read"):
+            if not isinstance(self.file, Path):
+                return self.file.identity()
+            about = self.file.stat()
+            return [about.st_size, about.st_mtime_ns, about.st_ctime_ns]
 
 
 def open_sources(corpus: Any, reading: Reading) -> Sequence[Source]:
-    """Open the sources of a corpus argument, in order. A `Source` is a corpus too.
-
-    Raises:
-        InputError: an argument of another type.
-    """
+    """Open the sources of a corpus argument, in order. A `Source` is a corpus too."""
     if isinstance(corpus, (list, tuple)) and corpus and all(map(_is_source, corpus)):
         return [source for item in corpus for source in _open_source(item, reading)]
     return _open_source(corpus, reading)
@@ -136,6 +201,8 @@ def _file_sources(path: str, reading: Reading) -> list[Source]:
     files: Sequence[File]
     with as_input_errors(shown, "read"):
         if address := address_in(path):
+            from una_fast.corpus.remote import remote_files  # here: few corpora are at an address
+
             files = remote_files(address)
         elif Path(path).is_dir():
             files = _files_in(path)
@@ -153,6 +220,15 @@ def _file_sources(path: str, reading: Reading) -> list[Source]:
         if isinstance(file, Path) and not file.is_file():
             raise InputError(f"{file} is not a regular file")
     return [_file_source(file, reader, reading) for file, reader in known]
+
+
+def address_in(path: str) -> str | None:
+    """Return `path` as an address, with the slashes that pathlib removes; None if it is a path of this machine."""
+    url = URL.match(path)
+    if url is None:
+        return None
+    slashes = "//" if url[2] != "/" or url[1].lower() not in ("file", "local") else "///"
+    return f"{url[1]}:{max(slashes, url[2], key=len)}{path[url.end() :]}"
 
 
 def _file_source(file: File, reader: Reader, reading: Reading) -> Source:

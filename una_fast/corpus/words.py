@@ -35,7 +35,7 @@ from tqdm import tqdm
 from una_fast._kernels.words.entries import EntryWords, find_entries, tokenize_entries
 from una_fast._kernels.words.strings import StringSet
 from una_fast.arrays import ID, POINTER, RaggedArray, StringTable, check_id_range, row_bounds
-from una_fast.corpus.source import Reading, block_of
+from una_fast.corpus.documents import Reading, block_of
 from una_fast.corpus.sources import all_blank, open_sources, read_blocks
 from una_fast.corpus.word_tokenizers import NAMED, Split, WordTokenizer, word_tokenizer
 from una_fast.errors import InputError

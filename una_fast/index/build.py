@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from una_fast._kernels.csr import relabel
-from una_fast.corpus.source import MAX_DOCUMENT_BYTES, Reading
+from una_fast.corpus.documents import MAX_DOCUMENT_BYTES, Reading
 from una_fast.corpus.word_tokenizers import Split, resolve_tokenizer, tokenizer_name, unsplit_script
 from una_fast.corpus.words import parse_corpus
 from una_fast.errors import InputError, check_flag, suggests_keywords, warn_user

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from una_fast.arrays import StringTable, check_id_range
-from una_fast.corpus.source import Reading, joined
+from una_fast.corpus.documents import Reading, joined
 from una_fast.corpus.sources import all_blank, open_sources, read_blocks
 from una_fast.corpus.word_tokenizers import Split, some_words, word_tokenizer
 from una_fast.errors import InputError

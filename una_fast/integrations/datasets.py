@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from una_fast.augment.counter_rng import SampleKey
-from una_fast.corpus.source import missing_column
+from una_fast.corpus.documents import missing_column
 from una_fast.errors import InputError, suggests_keywords, warn_user
 from una_fast.imports import naming_extras
 

@@ -1,25 +1,25 @@
-"""A source of documents, which yields tables of strings, and how texts, rows and Arrow arrays become such tables."""
+"""Texts, rows and Arrow arrays -> blocks: tables of documents, about BLOCK_BYTES of text each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import xxhash
 
-from una_fast.arrays import POINTER, StringTable, row_bounds
-from una_fast.corpus.remote import RemoteFile, as_input_errors
+from una_fast.arrays import StringTable, row_bounds
 from una_fast.errors import InputError
+
+Item = TypeVar("Item")
 
 BLOCK_BYTES = 1 << 20
 BATCH_ROWS = 1 << 13  # of a table: about BLOCK_BYTES of ordinary sentences
-# 1 MiB is about 180,000 English words, a long novel. The longest of a million sentences of Wikipedia has a few
-# kilobytes. A longer document means that a file is damaged, hostile, or has no line ends.
+# About 180,000 English words, a long novel; the longest of a million sentences of Wikipedia has a few kilobytes. A
+# longer document means that a file is damaged, hostile, or has no line ends.
 MAX_DOCUMENT_BYTES = 1 << 20
+TEXT = (pa.string(), pa.large_string(), pa.string_view())
 ROW_FACTOR = 8  # a row may be longer than its document, because of other columns and escapes such as \u00e9
 
 
@@ -41,67 +41,6 @@ class Reading:
     def max_row_bytes(self) -> int | None:
         """The longest row of a table in bytes, including other columns; None for any length."""
         return self.max_document_bytes and ROW_FACTOR * self.max_document_bytes
-
-
-@dataclass
-class Source:
-    """One source of documents, whose `blocks` can be read once.
-
-    Attributes:
-        name: for messages and manifests.
-        limit: the longest document that is accepted, in bytes of UTF-8; None for any length.
-        documents: in order, about BLOCK_BYTES at a time.
-        file: that contains the documents, if it is a file.
-        key: the options that determine the rows of a file, besides its bytes; None for a file without columns.
-    """
-
-    name: str
-    limit: int | None
-    documents: Iterator[StringTable]
-    file: Path | RemoteFile | None = None
-    key: str | None = None
-
-    def __post_init__(self) -> None:
-        self._text, self._lengths = xxhash.xxh3_128(), xxhash.xxh3_128()
-
-    def blocks(self) -> Iterator[StringTable]:
-        """Yield the documents, in order. Raises InputError for a document that is longer than the limit."""
-        limit, n_documents = self.limit, 0
-        for block in self.documents:
-            lengths = np.diff(block.offsets)
-            if limit is not None and lengths.max(initial=0) > limit:
-                row = "line" if self.file and self.key is None else "row"
-                raise too_long(f"{self.file or self.name}, {row} {n_documents + int(lengths.argmax()) + 1:,}", limit)
-            if self.file is None:
-                self._lengths.update(lengths.astype("<i8").data)
-                self._text.update(block.utf8.data)
-            n_documents += len(block)
-            yield block
-
-    def digest(self) -> str:
-        """Return xxh3_128 of a file's bytes and key, or of the texts of `blocks` and their lengths."""
-        if self.file is None:
-            return xxhash.xxh3_128_hexdigest(self._text.digest() + self._lengths.digest())
-        state = xxhash.xxh3_128()
-        with as_input_errors(self.file, "read"), self.file.open("rb") as file:
-            while piece := file.read(BLOCK_BYTES):
-                state.update(piece)
-        raw = state.hexdigest()
-        return raw if self.key is None else xxhash.xxh3_128_hexdigest(f"{raw} {self.key}".encode())
-
-    def identity(self) -> list[Any]:
-        """Return what a change of the file changes: its size in bytes, mtime and ctime in ns.
-
-        A user can set back mtime, but not ctime. For a file at an address it is `RemoteFile.identity`. Raises
-        InputError if the file is gone.
-        """
-        if self.file is None:  # read only once
-            return []
-        with as_input_errors(self.file, "read"):
-            if isinstance(self.file, RemoteFile):
-                return self.file.identity()
-            about = self.file.stat()
-            return [about.st_size, about.st_mtime_ns, about.st_ctime_ns]
 
 
 def encode_row(row: Any, column: str, where: str) -> bytes:
@@ -129,9 +68,6 @@ def encode_sentence(sentence: Any, name: str) -> bytes:
             f"{name} holds a lone surrogate, {sentence[error.start]!r} at character {error.start}, which is not text: "
             "decode its bytes again, or replace it"
         ) from error
-
-
-Item = TypeVar("Item")
 
 
 def _groups(items: Iterable[Item], n_bytes: Callable[[Item], int], least: int) -> Iterator[list[Item]]:
@@ -165,7 +101,7 @@ def joined(blocks: Iterable[StringTable], n_bytes: int) -> Iterator[StringTable]
 
 
 def arrow_blocks(arrays: Iterable[pa.Array], where: str) -> Iterator[StringTable]:
-    """Yield a table for each Arrow array of text, without copying the text."""
+    """Yield a table for each Arrow array of text, without copying the text. where: for errors."""
     row = 0
     for values in arrays:
         if pa.types.is_dictionary(values.type):
@@ -173,19 +109,14 @@ def arrow_blocks(arrays: Iterable[pa.Array], where: str) -> Iterator[StringTable
         if values.null_count:
             null = row + values.is_null().index(True).as_py()
             raise InputError(f"{where}: row {null} (from 0) is null; drop it or make it an empty text")
-        kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-        if len(values) and not any(is_kind(values.type) for is_kind in kinds):
-            raise InputError(f"{where} holds {values.type}, not text")
-        try:
-            values.validate(full=True)
-        except pa.ArrowInvalid as error:
-            raise InputError(f"{where}, rows from {row} (from 0): {error}") from error
-        if len(values):  # an empty array may have no buffer of bounds
-            values = values.cast(pa.large_string())
-            _, offsets, data = values.buffers()
-            bounds = np.frombuffer(offsets, dtype=POINTER)[values.offset : values.offset + len(values) + 1]
-            utf8 = np.frombuffer(data or b"", dtype=np.uint8)[bounds[0] : bounds[-1]]
-            yield StringTable(utf8, bounds - bounds[0])
+        if len(values):  # an empty array may have another type, and no buffer of bounds
+            if values.type not in TEXT:
+                raise InputError(f"{where} holds {values.type}, not text")
+            try:
+                values.validate(full=True)
+            except pa.ArrowInvalid as error:
+                raise InputError(f"{where}, rows from {row} (from 0): {error}") from error
+            yield StringTable.from_arrow(values.cast(pa.large_string()))
         row += len(values)
 
 
