@@ -24,10 +24,10 @@ from torch import Tensor
 import una_fast
 from bench.evidence.corpora import corpus_of, write_lines
 from bench.report import WIDTH, write_between_marks
-from train.config.command import run_command
 from train.evaluation.model import Batches, load_model
 from train.evaluation.tasks.registry import EvaluationProtocol, downstream_folder, read_task
 from train.record.folder import write_json
+from una_fast.command import run_command
 from una_fast.errors import InputError
 
 RESULTS = Path(__file__).parent / "results" / "probe.json"

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.peers import RELEASED_NEGATIVE_IDS, RELEASED_STATISTICS
-from train.config.command import run_command
+from una_fast.command import run_command
 from una_fast.errors import InputError
 
 FOLDER = Path(__file__).parent

@@ -19,15 +19,16 @@ from pathlib import Path
 from typing import Any
 
 import una_fast
-from train.config.command import Command, option, options_of
-from train.config.run import ENCODER, FILES, NEAR_MISS_SETTINGS, PAPER_SETTINGS, WORDS, Run, make_run, reading_arguments
-from train.config.run import OPTIONS as RUN
+from train.config import NEAR_MISS_SETTINGS, PAPER_SETTINGS, Run, make_run
+from train.config import OPTIONS as RUN
 from train.encoder.pooling import AUTO
 from train.evaluation.tasks.reading import read_rows
 from train.record.folder import BEST, COMPARISON, INDEX, RUNS, is_own, output_folder, write_file, write_json
 from train.report.runs import DEV, STS_AVERAGE, Comparison, Group, RunRecord, find_runs, score_table, unimproved_note
+from una_fast.command import Command, option, options_of
 from una_fast.errors import InputError, InputWarning
 from una_fast.imports import import_extra
+from una_fast.options import Files, Words, reading_arguments
 from una_fast.text_table import aligned
 
 REFERENCE, YOURS = "none", "yours"
@@ -63,8 +64,9 @@ class Comparing:
 
 
 DEFAULTS = {"seeds": (42, 0, 1), "max_steps": 320, "precision": "fp32"}  # where they differ from train.ddp
-SHARED = ("dev", "temperature", "batch_size", "learning_rate", "device", "resume", *DEFAULTS)
-TAKEN = {*SHARED, *OF_YOURS, *options_of(Run, FILES, WORDS, ENCODER)}
+MODEL = ("model", "pooling", "head", "trust_remote_code", "max_length", "dropout")
+TRAINING = ("dev", "temperature", "batch_size", "learning_rate", "device", "resume", *DEFAULTS)
+TAKEN = {*MODEL, *TRAINING, *OF_YOURS, *options_of(Files), *options_of(Words)}
 OPTIONS = options_of(Comparing) | {
     name: replace(row, default=DEFAULTS.get(name, row.default)) for name, row in RUN.items() if name in TAKEN
 }
@@ -120,7 +122,7 @@ def _conclude(asked: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
     """Pair the scores by seed, write compare.json and compare.html, and print the answer."""
     from train.report.page import make_page
 
-    output, words = Path(asked["output"]), {name: asked[name] for name in options_of(Run, WORDS)}
+    output, words = Path(asked["output"]), {name: asked[name] for name in options_of(Words)}
     index = una_fast.build_index(asked["corpus"], **words, **reading_arguments(asked))
     groups = []
     for name in conditions(asked):

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from train.config.command import run_command
 from train.signals import handled, leave_at_once
+from una_fast.command import run_command
 
 
 def main(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") -> int:
@@ -24,7 +24,7 @@ def main(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") -
 
 
 def _run(argv: Sequence[str] | None, prog: str) -> int:
-    from train.config.run import make_run, parse
+    from train.config import make_run, parse
 
     run = make_run(_with_saved(_with_demo(parse(argv, prog))))
     # imported late: --help and errors of the command line should not wait for torch

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from train.config.run import Run
+from train.config import Run
 from train.record.folder import write_file
 from train.signals import tell_user
 from una_fast import load_index, sample_corpus

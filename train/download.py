@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from train.config.command import Command, option, options_of
 from train.evaluation.tasks.registry import NEAR_MISSES, TASKS, downstream_folder, read_task, suite
 from train.record.folder import partial_folder
+from una_fast.command import Command, option, options_of
 from una_fast.errors import InputError, counted, first_line
 
 REPOSITORY = "princeton-nlp/datasets-for-simcse"

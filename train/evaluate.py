@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from train.config.command import Command, option, options_of
 from train.evaluation.tasks.registry import CHOICES, KINDS, EvaluationProtocol, downstream_folder, task_names
 from train.record.folder import BEST, EVALUATION, read_object, write_json
+from una_fast.command import Command, option, options_of
 from una_fast.errors import InputError
 
 
@@ -19,7 +19,7 @@ class Evaluation:
 
     model: str = option("encoder to score: hub name or folder", "", required=True, metavar="NAME")
     data: str | None = option("folder that contains or is senteval/; default UNA_FAST_DATA", None, metavar="FOLDER")
-    tasks: str = option("tasks to score", "sts", help=CHOICES, metavar="NAME,NAME")
+    tasks: str = option(f"tasks to score: {CHOICES}", "sts", metavar="NAME,NAME")
     device: str = option("auto, cpu, cuda or cuda:N", "auto")
     trust_remote_code: bool = option("run Python code that comes with the model", False)
     json: str | None = option("file for all scores and the protocol", None, metavar="FILE")

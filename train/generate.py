@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from train.config.command import Command, option, options_of
+from una_fast.command import Command, option, options_of
 from una_fast.errors import InputError
 
 USUAL: dict[str, Any] = {"prefix": "", "beams": 4, "max_length": 128}

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import una_fast
+from una_fast.command import run_command
 from una_fast.errors import InputError, nearest
 from una_fast.imports import import_object
 
@@ -31,7 +32,7 @@ COMMANDS = {  # the function of each, which is imported when it is called, and w
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; the exit code is that of `train.config.command.run_command`."""
+    """Run a command; the exit code is that of `una_fast.command.run_command`."""
     words = sys.argv[1:] if arguments is None else arguments
     spec = importlib.util.find_spec("train")  # which imports no module
     origin = Path(spec.origin).resolve() if spec and spec.origin else None
@@ -41,8 +42,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "out of PYTHONPATH\n"
         )
         return 2
-    from train.config.command import run_command  # only now that `train` is ours
-
     return run_command(lambda: _run(*words))
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from train.config.command import Command, option, options_of
-from train.config.run import FILES, WORDS, Run, reading_arguments
+from una_fast.command import Command, option, options_of
 from una_fast.errors import InputError, counted, first_line
 from una_fast.imports import naming_extras
+from una_fast.options import Files, Words, reading_arguments
 
 TIMEOUT = 10  # s, for the first answer of a Dask scheduler
 
@@ -82,7 +82,7 @@ def connected(address: str) -> Any:
 main = Command(
     "una-fast index",
     "Build the index of a corpus: its words, counted, scored and ranked.",
-    options_of(Build) | options_of(Run, FILES, WORDS),
+    options_of(Build) | options_of(Files) | options_of(Words),
     _build,
     page="cluster",
 )

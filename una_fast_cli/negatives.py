@@ -13,16 +13,16 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from tqdm import tqdm
 
-from train.config.command import Command, option, options_of
-from train.config.run import DRAWS, FILES, Run, reading_arguments
+from una_fast.command import Command, option, options_of
 from una_fast.errors import InputError
+from una_fast.options import Draws, Files, reading_arguments
 from una_fast.storage.files import new_file, one_line, unwritable
 
 if TYPE_CHECKING:
     from una_fast import Augmenter
 
 Records = list[dict[str, Any]]  # each with row, text, and negative or input_ids, attention_mask, ...
-SOURCE, STANDARD_OUTPUT = "Input", "-"
+STANDARD_OUTPUT = "-"
 KINDS = (".jsonl", ".parquet", ".txt")  # of files
 BATCH_ROWS = 8192  # sentences at a time: some megabytes, and enough for all threads
 
@@ -63,15 +63,20 @@ def check_output(name: str, ids: bool) -> None:
 
 
 @dataclass(frozen=True)
-class NegativesOptions:
-    """The options of `una-fast negatives`; `una-fast explain` has the first four."""
+class Input:
+    """Input."""
 
-    index: str = option("folder of an index that `una-fast index` built", "", SOURCE, required=True, metavar="FOLDER")
+    index: str = option("folder of an index that `una-fast index` built", "", required=True, metavar="FOLDER")
     word_tokenizer: str = option(
         "import path of the function with which the index was built, if any", "", metavar="NAME"
     )
     seed: int = option("seed of the draws", 42, least=0)
     epoch: int = option("number of the epoch: negatives differ from epoch to epoch", 0, least=0)
+
+
+@dataclass(frozen=True)
+class NegativesOptions:
+    """The options of `una-fast negatives`, besides those of `Input`."""
 
     corpus: str = option("file of sentences; by default the sentences of the index", "", "Text", metavar="FILE")
     rows: int | None = option("only the first N sentences; by default all", None, least=1)
@@ -183,14 +188,14 @@ def _records(augmenter: Augmenter, tokenizer: Any, values: dict[str, Any], rows:
 main = Command(
     "una-fast negatives",
     "Make hard negatives of every sentence of an index, or of a file. A blank sentence has an empty one.",
-    options_of(NegativesOptions) | options_of(Run, FILES, DRAWS),
+    options_of(NegativesOptions) | options_of(Input) | options_of(Files) | options_of(Draws),
     _write,
     page="how-una-works",
 )
 explain = Command(
     "una-fast explain",
     "Show why each word of a sentence is replaced or kept, and the negative that comes of it.",
-    options_of(Explain) | options_of(NegativesOptions, SOURCE) | options_of(Run, DRAWS),
+    options_of(Explain) | options_of(Input) | options_of(Draws),
     _explain,
     page="how-una-works",
 )

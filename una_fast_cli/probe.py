@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from train.config.command import Command, option, options_of
-from train.config.run import FILES, WORDS, Run, reading_arguments
+from una_fast.command import Command, option, options_of
 from una_fast.errors import InputError, counted, first_line
 from una_fast.imports import import_extra
+from una_fast.options import Files, Words, reading_arguments
 from una_fast.text_table import aligned
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def load_encode(name: str) -> Callable[[list[str]], Any]:
 main = Command(
     "una-fast probe",
     "Show how near an encoder puts near-misses: your sentences with one important word replaced, or your own pairs.",
-    options_of(Probe) | options_of(Run, FILES, WORDS),
+    options_of(Probe) | options_of(Files) | options_of(Words),
     _probe,
     page="near-misses",
 )

@@ -42,8 +42,8 @@ from bench.evidence.results import (
 )
 from bench.evidence.runs import Workplace, machine_of, result_of, run_all, scores_before
 from bench.report import write_between_marks
-from train.config.command import run_command
 from train.record.folder import is_own, output_folder
+from una_fast.command import run_command
 from una_fast.errors import InputError
 
 COMMAND = "bench.evidence"

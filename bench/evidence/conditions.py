@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from train.config.run import NEAR_MISS_SETTINGS, OPTIONS, PRESETS
+from train.config import NEAR_MISS_SETTINGS, OPTIONS, PRESETS
 from una_fast.errors import InputError
 
 REFERENCE = "none"  # the variation that every other one is compared with: no hard negatives

@@ -38,7 +38,7 @@ from bench.evidence.conditions import (
 from bench.evidence.corpora import corpus_of
 from bench.evidence.page import difference
 from bench.evidence.runs import Workplace, machine_of, result_of, run_all, scores_before
-from train.config.command import run_command
+from una_fast.command import run_command
 from una_fast.errors import InputError
 
 SMALL = ", batch_size 8, max_steps 4, eval_every 2"

@@ -25,8 +25,8 @@ from bench.evidence.conditions import BASES, NEAR, NEAR_ABLATIONS, Condition, fi
 from bench.evidence.corpora import corpus_of, write_lines
 from bench.evidence.from_scratch import LAST_SECONDS, start_mps, tell, warm_up
 from bench.evidence.runs import Workplace, machine_of, result_of, run_all, scores_before
-from train.config.command import run_command
 from train.encoder.pretrained import load_tokenizer
+from una_fast.command import run_command
 from una_fast.errors import InputError
 from una_fast.tokens.ids import TokenIds
 

@@ -27,8 +27,8 @@ from torch.nn import functional
 
 from bench.evidence.bases import PRETRAINING, digest
 from bench.evidence.token_ids import read_ids, with_special
-from train.config.command import run_command
 from train.record.folder import partial_folder
+from una_fast.command import run_command
 from una_fast.errors import InputError
 
 PARTS = 3  # files of the weights in half precision

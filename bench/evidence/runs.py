@@ -20,7 +20,7 @@ import una_fast
 from bench.evidence.bases import base_folder, is_from_scratch
 from bench.evidence.conditions import BASES, Condition
 from bench.evidence.corpora import write_lines, write_pairs
-from train.config.run import OPTIONS
+from train.config import OPTIONS
 from train.record.folder import RUN, is_finished, is_own, read_object
 from train.record.metrics import machine, versions
 from train.report.runs import STS_AVERAGE, read_evaluation, read_run

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from bench.paper.request import Request, read_request
 from bench.paper.tables import Cell, Source
-from train.config.command import run_command
 from train.signals import handled, leave_at_once, tell_user
+from una_fast.command import run_command
 
 if TYPE_CHECKING:
     from bench.paper.works import Work

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from bench.paper.tables import RUN, Cell, Source, cells_of, contents
-from train.config.command import Command, option, options_of, words_of
-from train.config.run import DEFAULTS, OPTIONS, PAPER_SETTINGS, Run, make_run
+from train.config import DEFAULTS, OPTIONS, PAPER_SETTINGS, Run, make_run
 from train.evaluation.tasks.registry import downstream_folder
 from una_fast.augment.registry import WITH_SYNONYMS
+from una_fast.command import Command, option, options_of, words_of
 from una_fast.errors import InputError
 
 # kinds of text of train.generate: the option that gives their file, and the paper's model

@@ -13,8 +13,7 @@ import una_fast
 from bench.paper.request import Request
 from bench.paper.tables import CHECKPOINT, DEV, NEGATIVE, PAIRS, RUN, Cell, Scores, Source
 from train import evaluate
-from train.config.command import words_of
-from train.config.run import OPTIONS, Run, reading_arguments
+from train.config import OPTIONS, Run
 from train.encoder.pretrained import load_config
 from train.evaluation.tasks.registry import read_task, task_names
 from train.launch.finish import is_scored
@@ -25,6 +24,8 @@ from train.record.folder import DEV as DEV_PREFIX
 from train.record.folder import RUNS, SUMMARY, is_finished, is_own, read_json, read_object
 from train.report.runs import read_evaluation, read_run
 from una_fast.augment.registry import make_augmentation
+from una_fast.command import words_of
+from una_fast.options import reading_arguments
 
 
 @functools.cache  # three sentences share it

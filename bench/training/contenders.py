@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 
 import una_fast
-from train.config.run import PAPER_SETTINGS, make_run
+from train.config import PAPER_SETTINGS, make_run
 from train.launch.start import Start
 from train.loop.data import CPU_PARTS, GPU_MULTIPLE, GPU_PARTS, BatchMaker, Plan, Views, original_text, prefetched
 from train.loop.distributed import Ranks, set_numerics

@@ -25,7 +25,7 @@ from torch.utils._pytree import tree_leaves
 from transformers import BertConfig, BertModel
 
 from bench.training.utilisation import step_flops
-from train.config.run import Run
+from train.config import Run
 from train.encoder.encoder import SentenceEncoder
 from train.loop.data import Batch, Plan
 from train.loop.distributed import Ranks

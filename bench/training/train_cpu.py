@@ -21,8 +21,8 @@ import torch
 
 from bench.training.contenders import MAX_LENGTH, Bench, Contender, measure
 from bench.training.step_table import COLUMNS, RESULTS, save, show, shown, sizes, step_table, summarise
-from train.config.command import run_command
 from train.encoder.pretrained import quiet
+from una_fast.command import run_command
 from una_fast.parallel import n_cores
 
 

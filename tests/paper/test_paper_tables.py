@@ -11,7 +11,7 @@ from bench.paper.__main__ import main
 from bench.paper.request import read_request
 from bench.paper.tables import DEV, RUN, contents
 from support import small_runs
-from train.config.run import make_run, parse
+from train.config import make_run, parse
 
 SMALL = "--max-steps 2 --batch-size 8 --max-length 16 --device cpu --tasks STSBenchmark".split()
 

@@ -36,7 +36,7 @@ from bench.evidence.runs import Workplace, run_all, with_average
 from bench.evidence.word_classes import window, word_classes
 from bench.training.card_tables import tables
 from support.tokenizer_families import bert_uncased, training_lines
-from train.config.run import make_run
+from train.config import make_run
 from train.evaluation.tasks.registry import suite
 from train.report.runs import STS_AVERAGE
 from una_fast.augment.registry import make_augmentation

@@ -9,7 +9,7 @@ from bench.evidence.bases import copy_encoder
 from bench.evidence.conditions import BASES, NEAR, PRESETS, STAGES
 from bench.evidence.near_card import PARTS, all_runs
 from bench.evidence.runs import of_pairs
-from train.config.run import make_run
+from train.config import make_run
 
 
 def test_every_run_is_a_valid_command_and_differs_from_the_recipe() -> None:

@@ -112,7 +112,7 @@ def test_wheel_works_away_from_its_source(tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         archive.extractall(tmp_path / "site")
-    assert {"una_fast/py.typed", "train/py.typed", "train/demo_pairs.tsv", "train/config/foreign.tsv"} <= set(names)
+    assert {"una_fast/py.typed", "train/py.typed", "train/demo_pairs.tsv", "una_fast/foreign.tsv"} <= set(names)
     compiled_names = [Path(name) for name in names if name.endswith((".so", ".pyd"))]
     in_wheel = {path.with_name(path.name.split(".")[0]) for path in compiled_names}
     assert in_wheel == sources

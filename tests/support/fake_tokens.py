@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from train.config.run import Run
+from train.config import Run
 from train.encoder.encoder import Masking, load_encoder
 from train.loop.data import BatchMaker, Plan, Views, original_text
 from train.loop.distributed import Ranks

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 
-from train.config.run import PAPER_SETTINGS, make_run
+from train.config import PAPER_SETTINGS, make_run
 from train.ddp import main
 from train.launch.run import train
 from train.loop.trainer import Trainer

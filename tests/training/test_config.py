@@ -9,10 +9,10 @@ import warnings
 
 import pytest
 
-from train.config.command import Command, answers, option, options_of, run_command, words_of
-from train.config.run import OPTIONS, PRESETS, compared, make_parser, make_run
-from train.config.run import parse as option_values
+from train.config import OPTIONS, PRESETS, compared, make_parser, make_run
+from train.config import parse as option_values
 from train.record.checkpoint import check_resumed
+from una_fast.command import Command, answers, option, options_of, run_command, words_of
 from una_fast.errors import InputError, InputWarning
 
 NEEDED = ["--corpus", "text.txt", "--model", "encoder", "--output", "run"]
@@ -87,7 +87,7 @@ def test_an_option_is_what_stands_beside_its_field():
         third: str = option("the third", "x")
 
     assert [of.heading for of in options_of(Small).values()] == ["Small things", "Named", "Named"]
-    share, _ = options_of(Small, "Named").values()
+    _, share, _ = options_of(Small).values()
     given = [Command("small", "", options_of(Small)).given(["--share", text])["share"] for text in ("1", "0.5")]
     assert given == [1, 0.5] and isinstance(given[0], int)
     assert (share.flag, share.help, share.role, share.default) == ("--share", "a share, of something", "running", None)

@@ -13,7 +13,7 @@ from transformers import AutoTokenizer
 
 import una_fast
 from support.small_runs import options, train_here, write_corpus
-from train.config.run import Run, make_parser, make_run
+from train.config import Run, make_parser, make_run
 from train.launch.start import Start, open_index
 from train.loop.distributed import Ranks
 from train.record.checkpoint import first_difference

@@ -10,7 +10,7 @@ import torch
 
 from support.fake_tokens import ALONE, SETTINGS, STEPS, FakeTokens, make_trainer
 from support.small_runs import free_port
-from train.config.run import Run
+from train.config import Run
 from train.encoder.pretrained import quiet
 from train.loop import distributed as ranks
 from train.objective.registry import NOISES

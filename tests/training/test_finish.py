@@ -15,7 +15,7 @@ from huggingface_hub.utils import HfHubHTTPError, filter_repo_objects
 
 from support.run_folders import write_evaluation, write_run
 from support.small_runs import write_senteval
-from train.config.run import make_parser, make_run
+from train.config import make_parser, make_run
 from train.launch import finish as launcher
 from train.launch import seeds
 from train.launch.start import Start

@@ -9,7 +9,7 @@ import torch
 
 from support import graph_stand_in
 from support.fake_tokens import SETTINGS, make_trainer
-from train.config.run import Run
+from train.config import Run
 from train.encoder.encoder import SentenceEncoder, load_encoder
 from train.loop import graphs
 from train.loop import trainer as trainers

@@ -22,7 +22,7 @@ from transformers import BertConfig
 from bench.training.memory import fake_batch, fake_trainer
 from support.fake_tokens import BATCH, CPU, SETTINGS, FakeTokens, make_trainer
 from support.small_runs import options, train_here
-from train.config.run import Run
+from train.config import Run
 from train.encoder.encoder import SentenceEncoder, load_encoder
 from train.encoder.pooling import OF_TRAINING
 from train.launch.run import joined

@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional
 
 from support.fake_tokens import CPU, FakeTokens, train
-from train.config.run import Run
+from train.config import Run
 from train.encoder.encoder import load_encoder
 from train.loop.data import Plan, on_share
 from train.loop.neighbours import FILE, HIGHEST, draw_pool, embed, find_nearest, load_neighbours, neighbour_distillation

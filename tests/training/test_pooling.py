@@ -11,7 +11,7 @@ from tokenizers.processors import TemplateProcessing
 from transformers import BertModel, ModernBertConfig, ModernBertModel
 
 from support.small_runs import metrics, options, train_here
-from train.config.run import make_run
+from train.config import make_run
 from train.encoder.encoder import load_encoder, takes_ready_mask
 from train.encoder.pooling import OF_TRAINING
 from train.encoder.pretrained import load_tokenizer, read_modules

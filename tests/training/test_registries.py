@@ -11,7 +11,7 @@ import torch
 import una_fast
 from support.small_runs import metrics, refused, train_here
 from support.small_runs import options as small_options
-from train.config.run import make_parser, make_run
+from train.config import make_parser, make_run
 from train.launch.start import Start
 from train.objective.registry import LOSSES, NOISES, loss_spec
 from una_fast.augment.registry import AUGMENTATIONS, load_augmentation, make_augmentation

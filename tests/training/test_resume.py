@@ -34,7 +34,7 @@ from support.small_runs import (
     wait_for_step,
 )
 from train import ddp
-from train.config.run import Run, make_run
+from train.config import Run, make_run
 from train.evaluation.model import PairScorer
 from train.launch.ranks import launch
 from train.launch.run import beginning

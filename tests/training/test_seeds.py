@@ -11,7 +11,7 @@ import pytest
 
 from support import small_runs as training
 from support.small_runs import assert_same_run, at_step, options, refusal, train_here
-from train.config.run import make_run
+from train.config import make_run
 from train.ddp import main
 from train.launch import finish as scoring
 from train.launch.ranks import launch

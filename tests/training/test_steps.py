@@ -12,7 +12,7 @@ from transformers import AutoModel, BertConfig, BertModel, RobertaConfig, Robert
 from transformers.optimization import get_scheduler
 
 from support.fake_tokens import SETTINGS, FakeTokens, fake_views, make_trainer, train
-from train.config.run import Run, make_run
+from train.config import Run, make_run
 from train.encoder.encoder import Masking, SentenceEncoder
 from train.loop import trainer as trainers
 from train.loop.data import Batch, BatchMaker, Plan, Views, cut_by_length, original_text, prefetched

@@ -13,7 +13,7 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer
 from support import small_runs as training
 from support.small_runs import final_state, flat, metrics, options, refusal, train_here, write_dev
 from support.staged import Killed, kill
-from train.config.run import Run, make_run
+from train.config import Run, make_run
 from train.encoder.pooling import DEFAULT_POOLING
 from train.encoder.pretrained import load_config, positions_of
 from train.launch import start as launch_start

@@ -12,8 +12,7 @@ from typing import Any
 from huggingface_hub import EvalResult, HfApi, ModelCard, ModelCardData, get_token
 from huggingface_hub.utils import HFValidationError, validate_repo_id
 
-from train.config.command import words_of
-from train.config.run import DEFAULTS, OPTIONS, Run
+from train.config import DEFAULTS, OPTIONS, Run
 from train.evaluation.scoring import read_tasks, score_model
 from train.evaluation.tasks.registry import KINDS, TASKS, EvaluationProtocol, downstream_folder, suite, task_names
 from train.record.checkpoint import Progress
@@ -21,6 +20,7 @@ from train.record.folder import BEST, DEV, EVALUATION, SUMMARY, read_json, read_
 from train.report.runs import read_evaluation, read_run, title, unimproved_note
 from train.signals import EXIT_NOT_PUSHED, tell_user
 from una_fast.augment.registry import load_augmentation, training_options_of
+from una_fast.command import words_of
 from una_fast.errors import InputError, counted, first_line
 from una_fast.version import CITATION
 

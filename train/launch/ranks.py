@@ -18,8 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, NoReturn, cast
 
-from train.config.command import run_command
-from train.config.run import Run
+from train.config import Run
 from train.record.folder import RUN, is_own, next_start
 from train.signals import (
     EXIT_BAD_INPUT,
@@ -31,6 +30,7 @@ from train.signals import (
     stop_then_end,
     tell_user,
 )
+from una_fast.command import run_command
 from una_fast.errors import InputError
 
 Work = Callable[[Run], int]  # what a rank does: its run -> its exit code

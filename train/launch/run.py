@@ -17,7 +17,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from train.config.run import Run
+from train.config import Run
 from train.encoder.pretrained import quiet
 from train.launch.start import Start, device_of
 from train.loop.data import BatchMaker

@@ -13,7 +13,7 @@ import torch
 import xxhash
 from transformers.utils.hub import cached_file
 
-from train.config.run import SAME, Run, reading_arguments
+from train.config import SAME, Run
 from train.encoder.cpu import has_bf16
 from train.encoder.encoder import SentenceEncoder, head_of, load_encoder, masking_of, weights_digest
 from train.encoder.pooling import AUTO, OF_TRAINING, POOLINGS
@@ -37,6 +37,7 @@ from una_fast.corpus.sources import Source, check_sources, open_sources, source_
 from una_fast.errors import InputError, InputWarning, counted
 from una_fast.index.build import build_index
 from una_fast.index.index import KIND, Index, load_index
+from una_fast.options import reading_arguments
 from una_fast.parallel import RowThreads
 from una_fast.storage.array_folder import check_array_folder, find_manifest
 from una_fast.storage.files import file_checksum

@@ -21,7 +21,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from train.config.run import Run
+from train.config import Run
 from train.signals import Stopped, tell_user
 from una_fast.errors import InputError
 from una_fast.parallel import n_cores

@@ -19,7 +19,7 @@ import xxhash
 from torch import Tensor
 from torch.nn import functional
 
-from train.config.run import Run
+from train.config import Run
 from train.encoder.encoder import SentenceEncoder, weights_digest
 from train.loop.data import Rows, cut_by_length
 from train.record.folder import write_file

@@ -15,7 +15,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn import functional
 
-from train.config.run import Run
+from train.config import Run
 from train.encoder.encoder import Masked, SentenceEncoder, compile_layers, part_of_ones
 from train.loop.data import Batch, Plan
 from train.loop.distributed import Ranks, averaging_gradients, gather, rank_share, set_numerics

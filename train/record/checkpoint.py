@@ -23,7 +23,7 @@ import torch
 import xxhash
 from torch.utils._pytree import tree_map_only
 
-from train.config.run import DEFAULTS, OPTIONS
+from train.config import DEFAULTS, OPTIONS
 from train.encoder.encoder import SentenceEncoder
 from train.record.folder import (
     BEST,

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from train.config.command import Command, option, options_of
 from train.record.folder import write_file
 from train.report.runs import find_runs, group_runs
+from una_fast.command import Command, option, options_of
 from una_fast.errors import InputError
 
 MARK = b'<meta name="generator" content="una_fast">'  # at the start of a page

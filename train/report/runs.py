@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from train.config.run import compared
+from train.config import compared
 from train.evaluation.tasks.registry import KINDS, TASKS, measures, suite
 from train.record.folder import DEV, DEV_LAST, EVALUATION, METRICS, SUMMARY, dev_name, read_json
 from una_fast.errors import InputError

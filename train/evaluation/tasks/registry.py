@@ -15,8 +15,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
-from train.config.command import option
 from train.encoder.pooling import AUTO, POOLINGS
+from una_fast.command import option
 from una_fast.errors import InputError, nearest
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, Literal
 
-from train.config.command import Command, fill_defaults, option, options_of
 from train.encoder.pooling import AUTO, OF_TRAINING, POOLINGS, Head
 from train.objective.registry import LOSSES, NOISE_VIEWS, NOISES
 from una_fast.augment.radius import resolve_radius
 from una_fast.augment.registry import HARD, POSITIVES, WITH_SYNONYMS
-from una_fast.corpus.documents import MAX_DOCUMENT_BYTES
+from una_fast.command import Command, fill_defaults, option, options_of
 from una_fast.errors import InputError
+from una_fast.options import Draws, Files, Words
 
 SAME = "same"  # positives that no augmentation makes
 OWN = "your own, by its import path"
@@ -53,14 +53,8 @@ def _words(preset: str) -> str:
     return " ".join(flag if value is True else f"{flag} {value}" for flag, value in words)
 
 
-FILES = "How files are read"
-WORDS = "Words"
-ENCODER = "Encoder"
-DRAWS = "How hard negatives are drawn"
-
-
 @dataclass(frozen=True)
-class Run:
+class Run(Files, Words, Draws):
     """Every option of `python -m train.ddp`."""
 
     config: str = option("options in a YAML file; the command line wins", "", "Many options at once",
@@ -80,19 +74,7 @@ class Run:
     index: str = option("folder of the index, built if missing; default OUTPUT/index", "",
                         metavar="FOLDER", role="running")  # fmt: skip
 
-    column: str = option("column of the sentences in all files except .txt", "text", FILES, metavar="NAME")
-    quoting: bool | None = option("quoted cells may contain line ends and delimiters; default: yes in .csv only", None)
-    max_document_bytes: int = option("longest document, in bytes of UTF-8; 0: any length", MAX_DOCUMENT_BYTES,
-                                     least=0, role="running")  # fmt: skip
-
-    word_tokenizer: str = option(
-        "how to split sentences into words: treebank, whitespace, rjieba (Chinese), fugashi (Japanese), pythainlp "
-        "(Thai), or your own MODULE:FUNCTION",
-        "treebank", WORDS, metavar="NAME",
-    )  # fmt: skip
-    lowercase: bool = option("lower-case sentences before they are split into words", True)
-
-    model: str = option("Hugging Face encoder to start from: hub name or folder", "", ENCODER,
+    model: str = option("Hugging Face encoder to start from: hub name or folder", "", "Encoder",
                         role="source", required=True, metavar="NAME_OR_FOLDER")  # fmt: skip
     pooling: str = option(
         "how token vectors become an embedding",
@@ -127,22 +109,6 @@ class Run:
     polarity: str = option("opposites and negations of another language for --augment near-misses, in a file like "
                            "una_fast/augment/english.txt", "", metavar="FILE")  # fmt: skip
     alpha: int = option("add negatives on every ALPHA-th step, counted from 0; 0: never", 1, least=0)
-
-    beta: float = option("mean probability that a word is replaced", 0.3, DRAWS, least=0, most=1)
-    radius: int | float | str | None = option(
-        "how far around a word its replacements are, as ranks or a share such as 1%; default: 1%, at most 4000 ranks",
-        None, above=0, metavar="N_OR_SHARE",
-    )  # fmt: skip
-    select: Literal["tfidf", "random"] = option("replace important words more often (tfidf), or any (random)", "tfidf")
-    replace: Literal["tfidf", "random"] = option("replace by words of similar importance (tfidf), or any", "tfidf")
-    variant: Literal["paper", "released"] = option("method of the paper, or of its authors' code", "paper")
-    surface: Literal["kept", "paper"] = option(
-        "text of a negative: kept: case, spacing and quotes of its sentence; paper: lower-case words joined by spaces",
-        "kept",
-    )
-    keep_punctuation: bool = option("never replace or draw words without a letter or digit", False)
-    keep_words: str = option("file of words, one per line, that are never replaced or drawn", "", metavar="FILE")
-    same_script: bool = option("--surface kept: replace Chinese by Chinese words, Thai by Thai words and so on", True)
 
     loss: str = option("what the loss compares", "triplet", "Objective", choices=LOSSES | {"MODULE:FUNCTION": OWN})
     temperature: float = option("temperature: cosine similarities are divided by it", 0.05, above=0)
@@ -313,9 +279,3 @@ def conflicts(run: Run) -> dict[str, Any]:
         ),
         "--early-stopping-patience counts dev scores: give --dev FILE too": run.early_stopping_patience and not run.dev,
     }
-
-
-def reading_arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of `Reading` from option values by field name."""
-    limit = settings["max_document_bytes"] or None
-    return {"column": settings["column"], "quoting": settings["quoting"], "max_document_bytes": limit}

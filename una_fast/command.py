@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import inspect
 import os
 import signal
 import sys
@@ -139,27 +140,30 @@ class Option:
         parser.add_argument(name, nargs=many if self.many else one, metavar=metavar, help=about)
 
 
-def options_of(kind: type, *headings: str) -> dict[str, Option]:
-    """The options of a dataclass by field name, in their order; with `headings`, only those under these headings."""
-    hints, heading = typing.get_type_hints(kind), (kind.__doc__ or "").partition("\n")[0].rstrip(".")
+def options_of(kind: type) -> dict[str, Option]:
+    """The options of a dataclass by field name: its own in their order, then those of its base classes."""
+    hints, fields = typing.get_type_hints(kind), {field.name: field for field in dataclasses.fields(kind)}
     options = {}
-    for field in dataclasses.fields(kind):
-        stated, leaves = dict(field.metadata), _leaves(hints[field.name])
-        choices = stated.pop("choices", ()) or [leaf for leaf in leaves if isinstance(leaf, str)]
-        meanings = choices.items() if isinstance(choices, Mapping) else ()
-        about = "; ".join(f"{name}: {getattr(meaning, 'meaning', meaning)}" for name, meaning in meanings)
-        options[field.name] = Option(
-            field.name,
-            field.default,
-            kinds=tuple(leaf for leaf in leaves if isinstance(leaf, type) and leaf is not types.NoneType) or (str,),
-            many=Ellipsis in leaves,
-            help=": ".join(filter(None, [stated.pop("text"), stated.pop("help", about)])),
-            heading=(heading := stated.pop("heading") or heading),
-            bounds={name: stated.pop(name) for name in BOUNDS if name in stated},
-            choices=(*choices,),
-            **stated,
-        )
-    return {name: option for name, option in options.items() if not headings or option.heading in headings}
+    for place in filter(dataclasses.is_dataclass, kind.__mro__):
+        heading = (place.__doc__ or "").partition("\n")[0].rstrip(".")
+        for name in inspect.get_annotations(place):
+            stated, leaves = dict(fields[name].metadata), _leaves(hints[name])
+            heading = stated.pop("heading") or heading
+            choices = stated.pop("choices", ()) or [leaf for leaf in leaves if isinstance(leaf, str)]
+            meanings = choices.items() if isinstance(choices, Mapping) else ()
+            about = "; ".join(f"{choice}: {getattr(meaning, 'meaning', meaning)}" for choice, meaning in meanings)
+            options[name] = Option(
+                name,
+                fields[name].default,
+                kinds=tuple(leaf for leaf in leaves if isinstance(leaf, type) and leaf is not types.NoneType) or (str,),
+                many=typing.get_origin(hints[name]) is tuple,
+                help=": ".join(filter(None, [stated.pop("text"), about])),
+                heading=heading,
+                bounds={bound: stated.pop(bound) for bound in BOUNDS if bound in stated},
+                choices=tuple(choices),
+                **stated,
+            )
+    return options
 
 
 def _leaves(hint: Any) -> list[Any]:

@@ -1,0 +1,59 @@
+"""Options that several commands share, by group: the first line of a docstring is the group's heading in --help."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from una_fast.command import option
+from una_fast.corpus.documents import MAX_DOCUMENT_BYTES
+
+
+@dataclass(frozen=True)
+class Files:
+    """How files are read."""
+
+    column: str = option("column of the sentences in all files except .txt", "text", metavar="NAME")
+    quoting: bool | None = option("quoted cells may contain line ends and delimiters; default: yes in .csv only", None)
+    max_document_bytes: int = option("longest document, in bytes of UTF-8; 0: any length", MAX_DOCUMENT_BYTES,
+                                     least=0, role="running")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Words:
+    """Words."""
+
+    word_tokenizer: str = option(
+        "how to split sentences into words: treebank, whitespace, rjieba (Chinese), fugashi (Japanese), pythainlp "
+        "(Thai), or your own MODULE:FUNCTION",
+        "treebank", metavar="NAME",
+    )  # fmt: skip
+    lowercase: bool = option("lower-case sentences before they are split into words", True)
+
+
+@dataclass(frozen=True)
+class Draws:
+    """How hard negatives are drawn."""
+
+    beta: float = option("mean probability that a word is replaced", 0.3, least=0, most=1)
+    radius: int | float | str | None = option(
+        "how far around a word its replacements are, as ranks or a share such as 1%; default: 1%, at most 4000 ranks",
+        None, above=0, metavar="N_OR_SHARE",
+    )  # fmt: skip
+    select: Literal["tfidf", "random"] = option("replace important words more often (tfidf), or any (random)", "tfidf")
+    replace: Literal["tfidf", "random"] = option("replace by words of similar importance (tfidf), or any", "tfidf")
+    variant: Literal["paper", "released"] = option("method of the paper, or of its authors' code", "paper")
+    surface: Literal["kept", "paper"] = option(
+        "text of a negative: kept: case, spacing and quotes of its sentence; paper: lower-case words joined by spaces",
+        "kept",
+    )
+    keep_punctuation: bool = option("never replace or draw words without a letter or digit", False)
+    keep_words: str = option("file of words, one per line, that are never replaced or drawn", "", metavar="FILE")
+    same_script: bool = option("--surface kept: replace Chinese by Chinese words, Thai by Thai words and so on", True)
+
+
+def reading_arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of `Reading` from option values by field name."""
+    limit = settings["max_document_bytes"] or None
+    return {"column": settings["column"], "quoting": settings["quoting"], "max_document_bytes": limit}
