@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from typing import Any, Literal
 
 from train.encoder.pooling import AUTO, OF_TRAINING, POOLINGS, Head
-from train.objective.registry import LOSSES, NOISE_VIEWS, NOISES
+from train.objective.registry import LOSSES
 from una_fast.augment.radius import resolve_radius
 from una_fast.augment.registry import HARD, POSITIVES, WITH_SYNONYMS
 from una_fast.command import Command, fill_defaults, option, options_of
@@ -21,7 +21,6 @@ from una_fast.options import Draws, Files, Words
 
 SAME = "same"  # positives that no augmentation makes
 OWN = "your own, by its import path"
-WITHOUT_NEGATIVES = tuple(name for name, row in LOSSES.items() if not row.negative_views)
 # how the paper's code uses negatives; docs/will-it-help.md compares them with the defaults
 PAPER_SETTINGS: dict[str, Any] = {"loss": "pairs", "alpha": 5, "beta": 0.5, "surface": "paper"}
 # what taught near-misses to an encoder trained for similarity (docs/near-misses.md): about one word is replaced
@@ -121,11 +120,6 @@ class Run(Files, Words, Draws):
     neighbour_distillation: float = option("the same weight for the cosines of --neighbours", 10.0, least=0)
     mlm_weight: float = option("weight of an additional masked-language-model loss; SimCSE uses 0.1", 0.0, least=0)
 
-    noise: str = option("how to move embeddings before the loss", "none", "Noise on embeddings",
-                        choices={"none": "they stay as they are"} | NOISES)  # fmt: skip
-    noise_strength: float = option("how far --noise moves an embedding", 0.1, above=0, most=1)
-    noise_view: str = option("whose embeddings --noise moves", "positive", choices=tuple(NOISE_VIEWS))
-
     batch_size: int = option("sentences per step, over all ranks together", 64, "Optimisation", least=2)
     learning_rate: float | None = option("of AdamW; default 3e-5, RoBERTa family 5e-6", None, above=0, most=1)
     schedule: Literal["linear", "cosine", "constant"] | None = option(
@@ -168,8 +162,8 @@ class Run(Files, Words, Draws):
     )
     device: Literal["auto", "cpu", "cuda"] = option("auto: GPUs if there are any", "auto", role="running")
     compile: Literal["off", "on", "graphs"] | None = option(
-        "graphs: whole steps as CUDA graphs, the default on one GPU without --grad-cache, --mlm-weight, --noise and "
-        "custom losses; on: those of layers compiled by torch.compile, in half a minute; off: default elsewhere",
+        "graphs: whole steps as CUDA graphs, the default on one GPU without --grad-cache, --mlm-weight and custom "
+        "losses; on: those of layers compiled by torch.compile, in half a minute; off: default elsewhere",
         None, role="running",
     )  # fmt: skip
     deterministic: bool = option("add in the same order on a GPU, for a bit-identical --resume", True, role="running")
@@ -195,7 +189,6 @@ class Run(Files, Words, Draws):
             "more than one rank": world > 1,
             "--grad-cache": self.grad_cache,
             "--mlm-weight": self.mlm_weight,  # the number of masked tokens changes with every step
-            "--noise": self.noise != "none",  # its random numbers come from the host
         }
         return next((name for name, applies in reasons.items() if applies), "")
 
@@ -249,8 +242,6 @@ def make_run(values: Mapping[str, Any]) -> Run:
 
 def conflicts(run: Run) -> dict[str, Any]:
     """Map each message about values that contradict each other to whether this run has the conflict."""
-    has_negatives = run.augment != "none" and run.alpha and run.loss not in WITHOUT_NEGATIVES
-    moves_negatives = run.noise != "none" and run.noise_view == "negative"
     return {
         "--seeds: give each seed once": len({*run.seeds}) < len(run.seeds),
         f"--batch-size {run.batch_size} is smaller than --nproc {run.nproc}": run.batch_size < run.nproc,
@@ -265,7 +256,6 @@ def conflicts(run: Run) -> dict[str, Any]:
             run.mlm_weight and run.grad_cache
         ),
         "--push-private: nothing is pushed: give --push-to NAME too": run.push_private and not run.push_to,
-        "--noise-view negative: this run has no negatives": moves_negatives and not has_negatives,
         f"--margin-least {run.margin_least:g} is above --margin-most": run.margin_least > run.margin_most,
         f"--neighbours: --batch-size {run.batch_size} is odd: half of a step are neighbours, so give an even number": (
             run.neighbours and run.batch_size % 2

@@ -16,8 +16,7 @@ from una_fast.command import Command, answers, option, options_of, run_command, 
 from una_fast.errors import InputError, InputWarning
 
 NEEDED = ["--corpus", "text.txt", "--model", "encoder", "--output", "run"]
-GAUSSIAN, SWAP = ["--noise", "gaussian"], ["--positives", "eda-swap"]
-NEGATIVES = [*GAUSSIAN, "--noise-view", "negative"]
+SWAP = ["--positives", "eda-swap"]
 CONTRACT = {  # names and defaults that users rely on
     "alpha": 1, "beta": 0.3, "radius": None, "variant": "paper", "batch_size": 64, "max_length": 32,
     "temperature": 0.05, "dropout": 0.1, "loss": "triplet", "epochs": 1, "max_steps": None, "eval_every": 100,
@@ -200,11 +199,6 @@ def test_a_file_that_cannot_be_used(tmp_path, content, message):
         (["--radius", "0%"], "radius='0%': must be an integer"),
         (["--push-private"], "--push-private: nothing is pushed: give --push-to NAME too"),
         (["--mlm-weight", "0.1", "--grad-cache", "8"], "--mlm-weight encodes all sentences of a step at once"),
-        (
-            [*GAUSSIAN, "--noise-view", "negative", "--augment", "none"],
-            "--noise-view negative: this run has no negatives",
-        ),
-        ([*NEGATIVES, "--alpha", "0"], "--noise-view negative: this run has no negatives"),
         ([*SWAP, "--paraphrases", "p.txt"], "--paraphrases: leave them out with --positives eda-swap"),
         ([*SWAP, "--synonyms", "s.tsv"], "--synonyms: leave it out, or choose --positives eda-syn"),
         (["--positives", "backwards"], "--positives is 'backwards': choose from same, eda-synonym"),

@@ -29,7 +29,7 @@ from train.launch.run import joined
 from train.loop import trainer as trainers
 from train.loop.distributed import Ranks, StopConsensus, averaging_gradients, join_group
 from train.loop.trainer import Trainer
-from train.objective.registry import LOSSES, NOISES
+from train.objective.registry import LOSSES
 from train.record.metrics import LATE_STEPS, AsyncLossReader
 from una_fast.errors import InputError
 
@@ -128,8 +128,8 @@ def train(encoders, **settings):
 PRECISIONS = ("fp32", "bf16", "fp16")
 KINDS = [
     *(
-        {kind: name for kind, name in zip(("loss", "pooling", "noise"), names, strict=True) if name}
-        for names in zip_longest(LOSSES, OF_TRAINING, NOISES)
+        {kind: name for kind, name in zip(("loss", "pooling"), names, strict=True) if name}
+        for names in zip_longest(LOSSES, OF_TRAINING)
     ),
     *({"precision": precision, "grad_cache": 16} for precision in PRECISIONS),
     {"similarity_distillation": 1.0, "max_grad_norm": 0.1, "weight_decay": 0.1},

@@ -1,6 +1,5 @@
 """Rows, views, batches, learning rates and decay of a step; whole steps beside a loop that shares no code with them."""
 
-import math
 import threading
 from dataclasses import replace
 
@@ -14,11 +13,9 @@ from transformers.optimization import get_scheduler
 from support.fake_tokens import SETTINGS, FakeTokens, fake_views, make_trainer, train
 from train.config import Run, make_run
 from train.encoder.encoder import Masking, SentenceEncoder
-from train.loop import trainer as trainers
 from train.loop.data import Batch, BatchMaker, Plan, Views, cut_by_length, original_text, prefetched
 from train.loop.distributed import rank_share
 from train.loop.trainer import adamw, learning_rate
-from train.objective.noise import on_device
 from una_fast.errors import InputError
 from una_fast.losses import pairs
 
@@ -175,7 +172,6 @@ def test_a_batch_moves_by_one_copy_from_pinned_memory_that_is_not_waited_for(mon
     moved = batch.to(torch.device("meta"))
     assert copies == [("meta", True)] and moved.step == batch.step
     assert all(torch.equal(*pair) for pair in zip(tensors(moved), tensors(batch), strict=True))
-    assert on_device(np.zeros(2), torch.empty(0, device="meta")).shape == (2,) and len(copies) == 2
 
 
 def test_steps_are_those_of_a_few_plain_lines(tiny_model):
@@ -208,22 +204,6 @@ def test_steps_are_those_of_a_few_plain_lines(tiny_model):
         if not name.endswith("key.bias"):  # see NOISE in test_ddp.py
             trained = encoder.backbone.state_dict()[name]
             assert (trained - weight).norm() <= 1e-4 * weight.norm(), name
-
-
-def test_a_runs_noise_sees_the_whole_step_by_epoch_and_row(tiny_model, monkeypatch):
-    named, seen = [], []
-
-    def noise(views, epoch, rows):
-        seen.append((views.shape, epoch, rows.tolist()))
-        return views * math.inf
-
-    monkeypatch.setattr(trainers, "noise_on", lambda *how: named.append(how) or noise)
-    how = {"noise": "linear", "noise_strength": 0.2, "noise_view": "negative", "seed": 7}
-    trainer, maker = make_trainer(Run(model=str(tiny_model), augment="una", epochs=2, **SETTINGS, **how), sentences=8)
-    losses = [trainer.step(maker.make(*batch)).loss.item() for batch in trainer.plan.batches()]
-    orders = [batch[2].tolist() for batch in trainer.plan.batches()]
-    assert named == [(*how.values(),)] and all(map(math.isnan, losses))
-    assert seen == [((4, 8, 32), 0, orders[0]), ((2, 8, 32), 1, orders[1])]
 
 
 def test_cosines_are_of_anchor_with_positive_and_with_negative(tiny_model):

@@ -21,7 +21,6 @@ from train.loop.data import Batch, Plan
 from train.loop.distributed import Ranks, averaging_gradients, gather, rank_share, set_numerics
 from train.loop.graphs import DEVICE, Graphs
 from train.loop.neighbours import neighbour_distillation
-from train.objective.noise import noise_on
 from train.objective.registry import loss_spec
 from train.signals import tell_user
 from una_fast.errors import InputError
@@ -47,7 +46,6 @@ class Trainer:
         self.run, self.ranks, self.plan = run, ranks, plan
         self.loss_spec = loss_spec(run.loss)
         self.loss = partial(self.loss_spec.load(), temperature=run.temperature, **self.loss_spec.arguments(run))
-        self.noise = noise_on(run.noise, run.noise_strength, run.noise_view, run.seed)
         self.encoder = encoder.to(ranks.device)
         self.initial_encoder: SentenceEncoder | None = None  # a copy from before a checkpoint is loaded
         terms = [(run.similarity_distillation, similarity_distillation)]
@@ -209,8 +207,6 @@ class Trainer:
         """The loss of the whole step, and its cosines, from this rank's encoded rows (rows, D)."""
         views = self._gathered(encoded, batch)
         cosines = functional.cosine_similarity(views[:1].detach(), views[1:3].detach(), dim=-1)
-        if self.noise:
-            views = self.noise(views, batch.epoch, batch.rows)
         start = self._initial_embeddings(batch) if self.initial_encoder else None
         loss = self.loss(views, **({"start": start} if self.loss_spec.takes_start else {}))
         if not isinstance(loss, Tensor) or loss.ndim:

@@ -1,4 +1,4 @@
-"""The losses and the noises on embeddings by name: a new one is a function and a row here.
+"""The losses by name: a new one is a function in `una_fast.losses` and a row here.
 
 A function is imported when it is needed, because the options of training are made from these tables.
 """
@@ -77,13 +77,3 @@ def loss_spec(name: str) -> LossSpec:
     except TypeError as error:
         raise InputError(f"{name!r}: {error}: a loss is called as f(views, temperature=0.05)") from None
     return LossSpec("your own function", name, n_views, takes_start=takes_start)
-
-
-NOISES = {  # meaning by name, which is that of the function in train.objective.noise
-    "gaussian": "normal noise",
-    "interpolation": "towards the nearest other sentence of the step",
-    "extrapolation": "away from the mean of the step",
-    "linear": "along the difference of two random sentences of the step",
-    "pca-jitter": "along the principal components of the step",
-}
-NOISE_VIEWS = {"anchor": (0,), "positive": (1,), "negative": (2, 3), "all": (0, 1, 2, 3)}  # places among a loss's views
