@@ -144,10 +144,11 @@ def test_number_edits(text):
 def test_important_words_change_places():
     scores = {"does": 0.1, "kayla": 3.0, "really": 1.0, "like": 2.0, "mary": 3.1}
     sentence = Sentence("Does Kayla really like Mary?")
-    assert [edit.options for edit in swap_edits(sentence, scores)] == [("Mary really like Kayla",)]
-    (edit,) = swap_edits(Sentence("Cats of Lima"), {"cats": 2.0, "of": 0.0, "lima": 2.0})
+    assert [edit.options for edit in swap_edits(sentence, scores, ["does"])] == [("Mary really like Kayla",)]
+    (edit,) = swap_edits(Sentence("Cats of Lima"), {"cats": 2.0, "of": 0.0, "lima": 2.0}, ())
     assert (edit.start, edit.stop, edit.options) == (0, 12, ("Lima of cats",))
-    assert swap_edits(Sentence("the of"), {"the": 1.0, "of": 1.0}) == swap_edits(Sentence(""), {}) == []
+    assert swap_edits(Sentence("the of one"), {"the": 1.0, "of": 1.0, "one": 1.0}, {"the"}) == []
+    assert swap_edits(Sentence(""), {}, ()) == []
 
 
 def test_names_have_a_capital_in_most_places_inside_sentences():

@@ -16,9 +16,9 @@ from support.alphabet import text
 from support.surface import write_kept
 from support.tokenizer_families import bert_uncased, roberta, training_lines
 from una_fast import InputError
-from una_fast.augment import id_writers
 from una_fast.augment.counter_rng import SampleKey
 from una_fast.augment.surface import KeptSurface
+from una_fast.tokens import ids as token_ids
 
 LINES = training_lines()[:200]
 ODD = [
@@ -65,7 +65,7 @@ def test_after_an_interrupted_call_the_ids_are_right(index, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(una._id_writer._units._encoder, "encode", interrupted)
+        patch.setattr(una.tokens.encoder, "encode", interrupted)
         with pytest.raises(KeyboardInterrupt):
             una.negative_ids(range(50, 150))
     for epoch in range(3):
@@ -107,13 +107,13 @@ def test_the_table_of_strings_stays_within_its_bytes(index, monkeypatch):
     una, bounded = (una_fast.Augmenter(index, tokenizer=roberta(), beta=0.6, n_jobs=1) for _ in range(2))
     rows, of_a_batch, forgotten = range(32), 32 * 40 * 100, 0
     for epoch in range(12):
-        monkeypatch.setattr(id_writers, "MOST_BYTES", 2**26)
-        expected, before = una.negative_ids(rows, epoch), bounded._id_writer._units.n_bytes
-        monkeypatch.setattr(id_writers, "MOST_BYTES", 10_000)
+        monkeypatch.setattr(token_ids, "MOST_BYTES", 2**26)
+        expected, before = una.negative_ids(rows, epoch), bounded.tokens.cache.n_bytes
+        monkeypatch.setattr(token_ids, "MOST_BYTES", 10_000)
         assert torch.equal(bounded.negative_ids(rows, epoch)["input_ids"], expected["input_ids"])
-        forgotten += bounded._id_writer._units.n_bytes < before
-        assert bounded._id_writer._units.n_bytes < 10_000 + of_a_batch
-    assert forgotten > 1 and una._id_writer._units.n_bytes > 20_000
+        forgotten += bounded.tokens.cache.n_bytes < before
+        assert bounded.tokens.cache.n_bytes < 10_000 + of_a_batch
+    assert forgotten > 1 and una.tokens.cache.n_bytes > 20_000
 
 
 @pytest.mark.parametrize("kind", ["kept", "paper"])
@@ -150,7 +150,7 @@ def test_few_rows_are_left_for_the_tokenizer():
     lines = ["The {}, a {} of {}, was seen ({} and {}).".format(*group) for group in groups]
     una = una_fast.Augmenter(una_fast.build_index(lines), tokenizer=roberta(), keep_punctuation=True, radius=10)
     batch = np.empty((2, len(lines), 32), dtype=np.int64)
-    assert not una._id_writer.write(np.arange(len(lines)), SampleKey(), *batch).any()
+    assert not una._write_ids(np.arange(len(lines)), SampleKey(), *batch).any()
 
 
 def test_an_added_token_that_a_negative_happens_to_spell_is_one():

@@ -28,10 +28,11 @@ from train.record.metrics import machine, versions
 from train.record.trackers import make_trackers
 from train.signals import tell_user
 from una_fast.augment.eda import open_synonyms
-from una_fast.augment.near_misses import check_edits
+from una_fast.augment.near_misses import parse_edits
 from una_fast.augment.radius import resolve_radius
 from una_fast.augment.registry import WITH_SYNONYMS, load_augmentation, make_augmentation
 from una_fast.augment.settings import KeptWords, read_words
+from una_fast.augment.word_lists import read_word_lists
 from una_fast.corpus.documents import Reading
 from una_fast.corpus.sources import Source, check_sources, open_sources, source_digests
 from una_fast.errors import InputError, InputWarning, counted
@@ -354,7 +355,8 @@ def check_imports(run: Run) -> None:
     if run.positives in WITH_SYNONYMS:
         open_synonyms(run.synonyms or None)
     if run.augment == "near-misses":
-        check_edits(run.edits, run.polarity)
+        parse_edits(run.edits)
+        read_word_lists(run.polarity)
     if run.evaluate or run.push_to:
         from train.launch.finish import check_finish  # imports the evaluation tasks and the hub's client
 

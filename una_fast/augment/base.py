@@ -16,10 +16,9 @@ import numpy as np
 from una_fast._kernels.draws.rows import RowKernel
 from una_fast.arrays import RaggedArray
 from una_fast.augment.counter_rng import CounterRNG, SampleKey, seed_of
-from una_fast.augment.id_writers import IdWriter, KeptIds, TermIds, WholeTexts
 from una_fast.augment.rows import Rows, read_rows
 from una_fast.augment.settings import KeptWords
-from una_fast.augment.surface import QUOTES, KeptSurface, PaperSurface, Surface
+from una_fast.augment.surface import QUOTES, SURFACES, WriteIds
 from una_fast.corpus.word_tokenizers import word_tokenizer
 from una_fast.errors import InputError, check_flag
 from una_fast.index.index import Index
@@ -59,7 +58,7 @@ class TextAugmentation(ABC):
         self.tokens: TokenIds | None = tokenizer if is_bound else TokenIds(index, tokenizer, n_jobs)
         self._documents = Rows(index.terms, index.chunks, index.sentences, index.word_ids)
         self._split = word_tokenizer(index.word_tokenizer, index.lowercase)
-        self._id_writer: IdWriter = WholeTexts()
+        self._write_ids: WriteIds | None = None  # without it, the ids are made of the texts
 
     @abstractmethod
     def _texts(self, source: Rows, rows: np.ndarray, key: SampleKey) -> list[str]:
@@ -115,15 +114,17 @@ class TextAugmentation(ABC):
         if (tokens := self.tokens) is None:
             raise InputError(f"token_ids needs a tokenizer: {type(self).__name__}(index, tokenizer=AutoTokenizer...)")
         rows, out = tokens.checked_batch(rows, max_length, out)
-        ids, mask, key = out["input_ids"].numpy(), out["attention_mask"].numpy(), SampleKey(epoch, sample_index)
-        needs_tokenizer = np.empty(len(rows), dtype=bool)
+        key, lines = SampleKey(epoch, sample_index), np.arange(len(rows))
+        if write_ids := self._write_ids:
+            ids, mask = out["input_ids"].numpy(), out["attention_mask"].numpy()
+            needs_text = np.empty(len(rows), dtype=bool)
 
-        def write(part: slice) -> None:
-            needs_tokenizer[part] = self._id_writer.write(rows[part], key, ids[part], mask[part])
+            def write(part: slice) -> None:
+                needs_text[part] = write_ids(rows[part], key, ids[part], mask[part])
 
-        tokens.threads.run(write, len(rows), ROWS_A_THREAD)
-        if needs_tokenizer.any():
-            lines = np.flatnonzero(needs_tokenizer)
+            tokens.threads.run(write, len(rows), ROWS_A_THREAD)
+            lines = np.flatnonzero(needs_text)
+        if len(lines):
             tokens.write_texts(self._texts(self._documents, rows[lines], key), lines, out)
         return out
 
@@ -188,18 +189,13 @@ class KernelAugmentation(TextAugmentation):
     ):
         super().__init__(index, surface=surface, tokenizer=tokenizer, n_jobs=n_jobs, **settings)
         self._make_kernel, self._kernel = make_kernel, make_kernel(self._documents)
-        kept = KeptSurface(index, self._documents) if surface == "kept" else None
-        self._surface: Surface = kept or PaperSurface()
+        self._surface = SURFACES[surface](index, self._documents)
         if self.tokens is not None and self.tokens.by_word:
-            self._id_writer = (
-                KeptIds(self._kernel, self.tokens, kept, self._documents)
-                if kept
-                else TermIds(self._kernel, self.tokens, index.n_terms)
-            )
+            self._write_ids = self._surface.id_writer(self._kernel, self.tokens)
 
     def _draw(self, source: Rows, rows: np.ndarray, key: SampleKey) -> RaggedArray:
         """Draw the rows `rows` of `source`: int32 ids."""
-        kernel = self._kernel if source is self._documents else self._make_kernel(source)
+        kernel = self._kernel if source.keys is None else self._make_kernel(source)
         return RaggedArray(*kernel.terms(rows, key.epoch, key.sample_index))
 
     def _texts(self, source: Rows, rows: np.ndarray, key: SampleKey) -> list[str]:

@@ -5,7 +5,9 @@ The generator is that of una_fast/_kernels/draws/random.pxd.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import xxhash
@@ -13,6 +15,8 @@ from numpy.typing import NDArray
 
 from una_fast._kernels.draws.random import fill_bits
 from una_fast.errors import InputError, integer
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -68,3 +72,18 @@ class CounterRNG:
         bits = self.bits(n_positions, number)
         low, high = bits & np.uint64(2**32 - 1), bits >> np.uint64(32)  # floor(bits * n / 2**64)
         return ((high * np.uint64(n) + (low * np.uint64(n) >> np.uint64(32))) >> np.uint64(32)).astype(np.int64)
+
+
+def unit(bits: int) -> float:
+    """Return a number, uniform in [0, 1), from 64 random bits."""
+    return (bits >> 11) * 2.0**-53
+
+
+def below(bits: int, n: int) -> int:
+    """Return an integer, uniform over 0 .. n - 1, from 64 random bits."""
+    return bits * n >> 64
+
+
+def pick(bits: int, items: Sequence[Item]) -> Item:
+    """Return one of `items`, all equally likely, by 64 random bits."""
+    return items[below(bits, len(items))]

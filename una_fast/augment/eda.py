@@ -8,34 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from una_fast.augment.base import WordAugmentation, check_arguments
-from una_fast.augment.counter_rng import CounterRNG, seed_of
+from una_fast.augment.counter_rng import CounterRNG, below, pick, seed_of, unit
 from una_fast.augment.radius import is_number
 from una_fast.augment.settings import read_lines
+from una_fast.augment.word_lists import FUNCTION, read_word_lists
 from una_fast.errors import InputError, suggests_keywords
 from una_fast.index.index import Index
 
 NEEDS_SYNONYMS = ("synonym", "insert")
 Synonyms = Callable[[str], Sequence[str]]
 Bits = list[list[int]]  # draw `number` at position k of the row is bits[number][k]
-Item = TypeVar("Item")
 LINES = "lines of word<TAB>synonym<TAB>..."
 FETCH = "python -m nltk.downloader wordnet"
-# English words that carry grammar rather than meaning: they have no synonyms, as in EDA's code
-FUNCTION_WORDS = frozenset(
-    """
-    a an the this that these those each every either neither some any no none all both few many much more most other
-    another such own same i me my mine myself we us our ours ourselves you your yours yourself yourselves he him his
-    himself she her hers herself it its itself they them their theirs themselves one who whom whose which what
-    am is are was were be been being have has had having do does did doing done will would shall should can could may
-    might must ought not n't 's 're 've 'll 'd 'm and or but nor so yet if then else than as because while until unless
-    although though since whether of at by for with about against between into through during before after above below
-    to from up down in out on off over under upon within without toward towards among along across behind beyond
-    again further once here there when where why how very too just only also even ever never now
-    """.split()
-)
 
 
 class EDA(WordAugmentation):
@@ -119,22 +106,11 @@ class EDA(WordAugmentation):
         return words
 
     def _delete(self, words: list[str], bits: Bits, n: int) -> list[str]:
-        units = [(drawn >> 11) * 2.0**-53 for drawn in bits[0]]
-        left = [word for word, unit in zip(words, units, strict=False) if unit >= self._strength]
+        left = [word for word, drawn in zip(words, bits[0], strict=False) if unit(drawn) >= self._strength]
         if 0 < len(left) < len(words) or len(words) == 1:
             return left or words
         place = below(bits[0][len(words)], len(words))  # of the word that is kept or deleted anyway
         return words[:place] + words[place + 1 :] if left else [words[place]]
-
-
-def below(bits: int, n: int) -> int:
-    """Draw an integer, uniform over 0 .. n - 1, from 64 random bits."""
-    return bits * n >> 64
-
-
-def pick(bits: int, items: Sequence[Item]) -> Item:
-    """Draw one of `items` by 64 random bits."""
-    return items[below(bits, len(items))]
 
 
 def open_synonyms(source: str | Path | Mapping[str, Sequence[str]] | None) -> Synonyms:
@@ -183,8 +159,10 @@ def wordnet_synonyms() -> Synonyms:
         need = f"run `{FETCH}`" if isinstance(error, LookupError) else "pip install nltk"
         raise InputError(f"synonyms: nltk's WordNet is not on this machine: {need}, or give a TSV file") from error
 
+    function_words = read_word_lists().words[FUNCTION]
+
     def synonyms(word: str) -> list[str]:
-        if word in FUNCTION_WORDS or not any(map(str.isalpha, word)):
+        if word in function_words or not any(map(str.isalpha, word)):
             return []
         lemmas = [name for sense in wordnet.synsets(word) for name in sense.lemma_names()]
         return _cleaned(word, [lemma.replace("_", " ").replace("-", " ").lower() for lemma in lemmas])

@@ -6,12 +6,12 @@ Which of the edits is made is drawn elsewhere: everything here is a pure functio
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import combinations
 from typing import NamedTuple
 
-from una_fast.augment.eda import FUNCTION_WORDS
+from una_fast.augment.counter_rng import pick
 from una_fast.augment.word_lists import WordLists
 
 # A number with its separators, or a word: letters of any script and their marks, with at most one apostrophe inside.
@@ -34,6 +34,14 @@ class Edit(NamedTuple):
     stop: int
     options: Sequence[str]
     why: str
+
+    def drawn(self, bits: int) -> Edit:
+        """The edit with one of its options, by 64 random bits."""
+        return self._replace(options=(pick(bits, self.options),))
+
+    def applied(self, text: str) -> str:
+        """`text` with the first option."""
+        return f"{text[: self.start]}{self.options[0]}{text[self.stop :]}"
 
 
 class Sentence:
@@ -260,15 +268,16 @@ def _written_like(digits: str, number: str, zero: int) -> str:
     return "".join(out)
 
 
-def swap_edits(sentence: Sentence, importance: Mapping[str, float]) -> list[Edit]:
+def swap_edits(sentence: Sentence, importance: Mapping[str, float], function_words: Collection[str]) -> list[Edit]:
     """Two important words that are no neighbours change places: the half of these pairs that are most alike.
 
-    importance: of the words that are known; a word is important if it has at least the mean of the sentence.
+    importance: of the words that are known; a word is important if it has at least the mean of the sentence and is not
+    one of `function_words`.
     """
     places = [i for i, word in enumerate(sentence.words) if word in importance]
     scores = {i: importance[sentence.words[i]] for i in places}
     mean = sum(scores.values()) / max(1, len(scores))
-    content = [i for i in places if scores[i] >= mean and sentence.words[i] not in FUNCTION_WORDS]
+    content = [i for i in places if scores[i] >= mean and sentence.words[i] not in function_words]
     pairs = [(i, j) for i, j in combinations(content, 2) if j > i + 1 and sentence.words[i] != sentence.words[j]]
     pairs.sort(key=lambda pair: abs(scores[pair[0]] - scores[pair[1]]))
     return [_swapped(sentence, *pair) for pair in pairs[: max(1, len(pairs) // 2)]]

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from una_fast.augment.base import TextAugmentation, check_arguments
-from una_fast.augment.counter_rng import CounterRNG, SampleKey, seed_of
+from una_fast.augment.counter_rng import CounterRNG, SampleKey, pick, seed_of
 from una_fast.augment.edits import Edit, Sentence
-from una_fast.augment.id_writers import EditedIds
 from una_fast.augment.rows import Rows
 from una_fast.augment.word_lists import WordLists, read_word_lists
 from una_fast.errors import suggests_keywords
@@ -43,8 +42,6 @@ class HarmlessEdits(TextAugmentation):
         check_arguments(HarmlessEdits.__init__, index, {})
         super().__init__(index, seed=seed, tokenizer=tokenizer, n_jobs=n_jobs)
         self._seed, self._lists = seed_of("harmless", seed), read_word_lists()
-        if self.tokens is not None and self.tokens.by_word:
-            self._id_writer = EditedIds(self.tokens, self._documents, self._texts)
 
     def _texts(self, source: Rows, rows: np.ndarray, key: SampleKey) -> list[str]:
         draws = CounterRNG(self._seed, key.epoch, source.numbers(rows), key.sample_index)
@@ -62,15 +59,15 @@ class HarmlessEdits(TextAugmentation):
         fitting = [k for k, edits in enumerate(found) if edits] + [len(EDITS)] * (text.lower() != text)
         if not fitting:
             return text
-        chosen = [k for k in fitting if coins[k] >> 63] or [fitting[coins[-1] * len(fitting) >> 64]]
-        made: list[tuple[Edit, str]] = []
+        chosen = [k for k in fitting if coins[k] >> 63] or [pick(coins[-1], fitting)]
+        made: list[Edit] = []
         for k in chosen:
             if k < len(EDITS):
-                edit = found[k][places[k] * len(found[k]) >> 64]
-                if all(edit.stop <= other.start or other.stop <= edit.start for other, _ in made):
-                    made.append((edit, edit.options[options[k] * len(edit.options) >> 64]))
-        for edit, new in sorted(made, reverse=True):
-            text = f"{text[: edit.start]}{new}{text[edit.stop :]}"
+                edit = pick(places[k], found[k]).drawn(options[k])
+                if all(edit.stop <= other.start or other.stop <= edit.start for other in made):
+                    made.append(edit)
+        for edit in sorted(made, reverse=True):
+            text = edit.applied(text)
         return text.lower() if chosen[-1] == len(EDITS) else text
 
 

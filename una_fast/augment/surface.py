@@ -1,4 +1,4 @@
-"""Rows of drawn ids -> their text.
+"""Rows of drawn ids -> their text and token ids.
 
 With surface="kept" the text is the sentence as written, except for its replaced words. A new word takes the capitals of
 the word that it replaces and keeps the opening marks before it ("¿Cuánto"). A space separates a new word from a
@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
+from una_fast._kernels.draws.rows import RowKernel
 from una_fast._kernels.ids import written
+from una_fast._kernels.ids.emit import TermTokens
 from una_fast.arrays import RaggedArray, StringTable, row_bounds
+from una_fast.augment.counter_rng import SampleKey
 from una_fast.augment.rows import Rows
 from una_fast.corpus.word_tokenizers import NAMED, SCRIPTS
 from una_fast.errors import InputError
@@ -31,19 +34,32 @@ KNOWN = 1 << 31
 CHARACTERS = np.zeros(0x110000, dtype=np.uint32)  # what the kernel knows of each character; 0: nothing yet
 
 
-class Surface(Protocol):
-    """How the text of an augmented row is written."""
-
-    def texts(self, source: Rows, rows: np.ndarray, drawn: RaggedArray) -> list[str]:
-        """Write the texts of `drawn`, the ids of the augmented `rows`, int64 (B,), of `source`."""
+WriteIds = Callable[[np.ndarray, SampleKey, np.ndarray, np.ndarray], np.ndarray]
 
 
 class PaperSurface:
     """Writes each word as the index spells it, separated by spaces."""
 
+    def __init__(self, index: Index, documents: Rows):
+        self._n_terms = index.n_terms
+
     def texts(self, source: Rows, rows: np.ndarray, drawn: RaggedArray) -> list[str]:
-        """See `Surface`."""
+        """Write the texts of `drawn`, the ids of the augmented `rows`, int64 (B,), of `source`."""
         return [*source.spell(drawn)]
+
+    def id_writer(self, kernel: RowKernel, tokens: TokenIds) -> WriteIds:
+        """Make the function that writes the token ids of the documents that the kernel augments.
+
+        It gets rows, int64 (B,), the key of their draws, and the ids and mask that it fills, int64 (B, L). It returns
+        bool (B,): whether a row's ids depend on its whole text, so that they have to be made of the text. Threads may
+        share it.
+        """
+        terms = TermTokens(tokens.terms, self._n_terms, tokens.frame)
+
+        def write(rows: np.ndarray, key: SampleKey, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
+            return kernel.token_ids(rows, key.epoch, key.sample_index, terms, ids, mask)
+
+        return write
 
 
 class KeptSurface:
@@ -71,9 +87,44 @@ class KeptSurface:
 
     @cached_property
     def _document_writer(self) -> written.RowWriter:
-        return self.row_writer(self._documents)
+        return self._row_writer(self._documents)
 
-    def subwords(self, tokens: TokenIds) -> written.Subwords:
+    def _row_writer(self, source: Rows, subwords: written.Subwords | None = None) -> written.RowWriter:
+        """Writes rows of `source`: their texts, or with `subwords` the ids of documents."""
+        learn_characters(source.chunks)
+        tables = source.chunks, source.sentences, source.words, source.unseen, source.terms, self.strings
+        return written.RowWriter(*tables, CHARACTERS, self._index.lowercase, subwords)
+
+    def texts(self, source: Rows, rows: np.ndarray, drawn: RaggedArray) -> list[str]:
+        """See `PaperSurface`. Raises InputError for a sentence that does not contain its words in their order."""
+        writer = self._document_writer if source.keys is None else self._row_writer(source)
+        texts = writer.write(rows, drawn.values, drawn.indptr).texts()
+        if None in texts:
+            raise InputError(
+                'surface="kept": the word tokenizer made words of '
+                f"{source.sentence(rows[texts.index(None)])!r} that are not in the text, or not in this order: "
+                'give surface="paper"'
+            )
+        return texts
+
+    def id_writer(self, kernel: RowKernel, tokens: TokenIds) -> WriteIds:
+        """See `PaperSurface`. A sentence keeps its ids, except where a word is replaced."""
+        subwords, sentences, frame = self._subwords(tokens), tokens.sentences, tokens.frame
+        writer, fill_rows = (
+            self._row_writer(self._documents, subwords),
+            written.fill_rows[f"{sentences.values.dtype}_t"],
+        )
+
+        def write(rows: np.ndarray, key: SampleKey, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
+            drawn, bounds = kernel.terms(rows, key.epoch, key.sample_index)
+            negatives = writer.write(rows, drawn, bounds, ids.shape[1] - frame.n_special)
+            numbers, unit_ids, unit_bounds, _ = tokens.cache.number(*negatives.units())
+            kept = sentences.values, sentences.indptr
+            return fill_rows(negatives, subwords, numbers, unit_ids, unit_bounds, *kept, rows, frame, ids, mask)
+
+        return write
+
+    def _subwords(self, tokens: TokenIds) -> written.Subwords:
         """The sub-words of the terms and chunks of the index, as `RowWriter` takes them."""
         encoder, strings = tokens.encoder, self.strings
         cuts = encoder.cuts(learn_characters(self._index.chunks, strings))
@@ -85,23 +136,8 @@ class KeptSurface:
         kept = self._index.cached(name, 1, lambda: {"alike": encoder.alike(strings, terms)}, fits)
         return written.Subwords(tokens.terms, tokens.chunk_sizes, cuts, kept["alike"])
 
-    def row_writer(self, source: Rows, subwords: written.Subwords | None = None) -> written.RowWriter:
-        """Writes rows of `source`: their texts, or with `subwords` the ids of documents."""
-        learn_characters(source.chunks)
-        tables = source.chunks, source.sentences, source.words, source.unseen, source.terms, self.strings
-        return written.RowWriter(*tables, CHARACTERS, self._index.lowercase, subwords)
 
-    def texts(self, source: Rows, rows: np.ndarray, drawn: RaggedArray) -> list[str]:
-        """See `Surface`. Raises InputError for a sentence that does not contain its words in their order."""
-        writer = self._document_writer if source is self._documents else self.row_writer(source)
-        texts = writer.write(rows, drawn.values, drawn.indptr).texts()
-        if None in texts:
-            raise InputError(
-                'surface="kept": the word tokenizer made words of '
-                f"{source.sentence(rows[texts.index(None)])!r} that are not in the text, or not in this order: "
-                'give surface="paper"'
-            )
-        return texts
+SURFACES: dict[str, type[KeptSurface] | type[PaperSurface]] = {"kept": KeptSurface, "paper": PaperSurface}
 
 
 def forms_of_ascii(terms: StringTable) -> StringTable:

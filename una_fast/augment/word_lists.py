@@ -23,9 +23,10 @@ DIVIDERS = {  # sections with several items on a line, and what divides these
     **dict.fromkeys(GUARDS, ":"),
 }
 IN_PAIRS = "auxiliaries", "contractions", *GUARDS
+FUNCTION = "function words"
 WORDS = (
-    "capitalised commands subjects participles articles fillers".split()
-    + "question words,before infinitives,determiners".split(",")
+    *("capitalised", "commands", "subjects", "participles", "articles", "fillers"),
+    *("question words", "before infinitives", "determiners", FUNCTION),
 )
 Line = tuple[str, ...]
 
@@ -86,14 +87,14 @@ def _others(lines: Sequence[Line]) -> dict[str, Line]:
     return {word: tuple(others) for word, others in found.items()}
 
 
-def read_word_lists(file: Path = ENGLISH) -> WordLists:
-    """Read the lists of a file.
+def read_word_lists(file: str | Path | None = None) -> WordLists:
+    """Read a file of word lists, the English one if None.
 
     Raises:
         InputError: the file cannot be read, or a line of it does not have the form of its section.
     """
     lines: dict[str, list[Line]] = {name: [] for name in (*DIVIDERS, *WORDS)}
-    section = "opposites"
+    file, section = file or ENGLISH, "opposites"
     for number, line in read_lines("polarity", file, "a file with two words on a line, a tab or comma between them"):
         text, where = line.strip(), f"polarity: {file}: line {number}"
         if text.startswith("["):

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from una_fast._kernels.ids.emit import pad_rows
-from una_fast.arrays import TOKEN
+from una_fast._kernels.words.strings import StringSet
+from una_fast.arrays import ID, POINTER, TOKEN, StringTable, row_bounds, rows_from
 from una_fast.errors import InputError, integer, warn_user
 from una_fast.imports import import_extra
 from una_fast.parallel import RowThreads, n_cores
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from una_fast.index.index import Index
 
 ROWS_A_THREAD = 4096  # 0.2 ms; starting another thread costs 50 us
+MOST_BYTES = 2**26  # of a cache of strings and their ids: some 900,000 strings
+BYTES_A_STRING = 48  # of its places in the table
 
 
 class TokenIds:
@@ -46,6 +49,7 @@ class TokenIds:
             not true is empty: the term contains an added token ("[MASK]"), or normalising removes it.
         chunk_sizes: uint16, how many sub-words each chunk has (see `bind`).
         encoder: the tokenizer as a function of strings.
+        cache: the sub-words of strings that were encoded.
 
     Args:
         index: the corpus.
@@ -69,6 +73,7 @@ class TokenIds:
         self.by_word = False
         try:
             self.encoder = SubwordEncoder(tokenizer)
+            self.cache = SubwordCache(self.encoder)
             self.sentences, self.terms, self.chunk_sizes = bind(index, self.encoder, n_cores(n_jobs))
             compare_with_tokenizer(self.sentences, self.terms, index, self.encoder, self._tokenizer)
             self.frame, self.by_word = self.encoder.frame, True
@@ -169,18 +174,44 @@ class TokenIds:
         return out
 
     def write_texts(self, texts: Sequence[str], rows: np.ndarray, batch: dict[str, torch.Tensor]) -> None:
-        """Encode each of `texts` as a whole (100 us each), and write them to the `rows` of a batch of int64 (B, L).
+        """Write the ids of any texts to the `rows` of a batch of int64 (B, L).
+
+        If `by_word`, each distinct chunk is encoded once. The tokenizer encodes the other texts, and those with a chunk
+        whose ids depend on the whole text: 100 us each.
 
         Raises:
             InputError: the tokenizer does not truncate a text to L.
         """
-        if not len(texts):
-            return
+        left = np.arange(len(texts))
+        if self.by_word and len(texts):
+            ids, mask = (np.empty((len(texts), batch["input_ids"].shape[1]), dtype=TOKEN) for _ in range(2))
+            known = self._write_chunks(texts, ids, mask)
+            batch["input_ids"].numpy()[rows[known]], batch["attention_mask"].numpy()[rows[known]] = (
+                ids[known],
+                mask[known],
+            )
+            left = np.flatnonzero(~known)
+        if len(left):
+            self._write_whole([texts[i] for i in left.tolist()], rows[left], batch)
+
+    def _write_chunks(self, texts: Sequence[str], ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        """Write the ids of texts, int64 (n, L), chunk by chunk. Returns which are known: bool (n,)."""
+        encoded = [f"\n{text}".encode() for text in texts]
+        bounds = row_bounds([*map(len, encoded)])
+        text = np.frombuffer(b"".join([*encoded, b"\n"]), dtype=np.uint8)
+        is_start = text == ord(" ")
+        is_start[bounds] = True
+        starts = np.flatnonzero(is_start)
+        starts, stops, bounds = starts[:-1], starts[1:], np.searchsorted(starts, bounds)
+        numbers, values, ends, known = self.cache.number(text, starts + self.encoder.pipeline.context_free, stops)
+        chunks = rows_from(values, ends[numbers], ends[numbers + 1] - ends[numbers])
+        pad_rows["int32_t"](chunks.values, chunks.indptr[bounds], np.arange(len(texts)), self.frame, ids, mask)
+        return np.logical_and.reduceat(known[numbers], bounds[:-1])
+
+    def _write_whole(self, texts: list[str], rows: np.ndarray, batch: dict[str, torch.Tensor]) -> None:
         length = batch["input_ids"].shape[1]
         with self._lock, as_input_errors():  # a fast tokenizer stores the length of its padding
-            encoded = self._tokenizer(
-                list(texts), truncation=True, padding="max_length", max_length=length, verbose=False
-            )
+            encoded = self._tokenizer(texts, truncation=True, padding="max_length", max_length=length, verbose=False)
         for text, ids in zip(texts, encoded["input_ids"], strict=True):
             if len(ids) != length:
                 raise InputError(
@@ -213,4 +244,62 @@ def checked_rows(rows: Sequence[int] | np.ndarray | torch.Tensor, n_documents: i
         raise InputError(
             f"rows: {given[at]} (at position {at}) is not a row of the index: give 0 to {n_documents - 1:,}"
         )
+    return array
+
+
+class SubwordCache:
+    """The sub-words of strings. Each string is encoded once and remembered until all take more than MOST_BYTES.
+
+    Then all are forgotten. Threads may share one object.
+    """
+
+    def __init__(self, encoder: SubwordEncoder):
+        self._encoder, self._lock = encoder, threading.Lock()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._strings, self.n_bytes, self._n_encoded = StringSet(), 0, 0
+        self._values, self._bounds, self._known = np.zeros(1, ID), np.zeros(1, POINTER), np.zeros(1, bool)
+
+    def number(
+        self, text: np.ndarray, starts: np.ndarray, stops: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Number each string ``text[starts[i]:stops[i]]`` of UTF-8.
+
+        Unless the pipeline is `context_free`, a string begins with the space before it, or with a newline at the start
+        of a text.
+
+        Returns:
+            numbers: int32 (n,), of each string; values: int32, and bounds: int64: string k has the ids
+            ``values[bounds[k]:bounds[k + 1]]``; known: bool, False for a string k whose ids depend on the whole text.
+        """
+        with self._lock:
+            if self.n_bytes > MOST_BYTES or len(self._strings) > self._n_encoded:  # a call was interrupted
+                self._forget()
+            n_known = len(self._strings)
+            numbers = self._strings.add(text, starts, stops)
+            if len(self._strings) > n_known:
+                new = np.flatnonzero(numbers >= n_known)
+                new = new[np.unique(numbers[new], return_index=True)[1]]
+                begins = starts[new] + (not self._encoder.pipeline.context_free)
+                strings = rows_from(text, begins, stops[new] - begins)
+                is_first = text[starts[new]] == ord("\n")
+                ids, known = self._encoder.encode(StringTable(strings.values, strings.indptr), is_first)
+                used = int(self._bounds[n_known])
+                self._values = _with(self._values, used, ids.values)
+                self._bounds = _with(self._bounds, n_known + 1, used + ids.indptr[1:])
+                self._known = _with(self._known, n_known, known)
+                self.n_bytes += len(strings.values) + 4 * len(ids.values) + BYTES_A_STRING * len(new)
+            self._n_encoded = len(self._strings)
+            return numbers, self._values, self._bounds, self._known
+
+
+def _with(array: np.ndarray, used: int, more: np.ndarray) -> np.ndarray:
+    """Write `more` after the first `used` items: of `array` itself, or of a copy with at least twice its length.
+
+    Other threads may read the first items meanwhile.
+    """
+    if used + len(more) > len(array):
+        array = np.concatenate([array, np.empty(used + len(more), dtype=array.dtype)])
+    array[used : used + len(more)] = more
     return array
