@@ -1,0 +1,115 @@
+"""The way of a call through the source, traced on one rank of the CPU: a start of training, and a negative."""
+
+import sys
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import una_fast
+from support.small_runs import ROOT, command, options
+from support.tokenizer_families import bert_uncased, training_lines
+from train import ddp
+from train.evaluation import model  # noqa: F401  a start imports it late, and an import enters files too
+
+MOST_FILES = {"train": 19, "una_fast": 26}
+ONCE = """
+    load_config load_tokenizer read_modules load_pretrained load_dev
+    _file_sources load_index bind compare_with_tokenizer _rows_of weights_digest make_trackers
+""".split()
+
+
+def calls_of(function):
+    """The code objects of all Python functions that are called, in order, without those of imports."""
+    calls = []
+
+    def note(frame, event, argument):
+        if event == "call" and frame.f_code.co_name != "<module>":
+            calls.append(frame.f_code)
+
+    sys.setprofile(note)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def files_of(calls, package):
+    """The files of a package that the calls enter, in order."""
+    return [code.co_filename for code in calls if code.co_filename.startswith(f"{ROOT / package}/")]
+
+
+def own_names(calls):
+    """How often each function of the project is called, by its name."""
+    own = tuple(f"{ROOT / package}/" for package in MOST_FILES)
+    return Counter(code.co_name for code in calls if code.co_filename.startswith(own))
+
+
+class StartedError(Exception):
+    """The trainer would be made now."""
+
+
+def calls_of_a_start(values):
+    def stop(*arguments):
+        raise StartedError
+
+    def start():
+        with pytest.raises(StartedError):
+            ddp.main(command(values)[3:])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("train.launch.run.Trainer", stop)
+        return calls_of(start)
+
+
+@pytest.fixture(scope="module")
+def values(tmp_path_factory, tiny_model):
+    return options(tmp_path_factory.mktemp("start"), tiny_model)
+
+
+@pytest.fixture(scope="module")
+def first(values):
+    """The calls of the start that builds the index."""
+    return calls_of_a_start(values)
+
+
+def test_everything_is_opened_read_and_bound_once(first):
+    found = own_names(first)
+    assert {name: found[name] for name in [*ONCE, "parse_corpus"]} == dict.fromkeys([*ONCE, "parse_corpus"], 1)
+    read = [code for code in first if code.co_filename.endswith("configuration_auto.py")]
+    assert [code.co_name for code in read].count("from_pretrained") == 1
+
+
+def test_a_start_enters_few_files(first, values, tmp_path):
+    """Building an index is a way of its own: here `first` has built it."""
+    calls = calls_of_a_start({**values, "output": str(tmp_path / "again")})
+    found = own_names(calls)
+    assert not [name for name in ONCE if found[name] > 1]
+    for package, most in MOST_FILES.items():
+        files = {*files_of(calls, package)}
+        assert len(files) <= most, "\n".join(sorted(files))
+
+
+@pytest.mark.parametrize("surface", ["kept", "paper"])
+def test_a_negative_passes_few_files_in_one_direction(surface):
+    index = una_fast.build_index(training_lines()[:100])
+    una = una_fast.Augmenter(index, tokenizer=bert_uncased(), surface=surface, n_jobs=1)
+    una.negative_ids(range(100))  # encodes the strings that the tokenizer has not seen yet
+    files = files_of(calls_of(lambda: una.negative_ids(np.arange(100))), "una_fast")
+    assert files[0] == f"{ROOT}/una_fast/augment/una.py"  # it has a definition of its own
+    assert len({*files}) <= 6 and sum(a != b for a, b in pairwise(["", *files])) <= 8, files
+
+
+def test_negatives_are_texts_by_another_name():
+    class Loud(una_fast.Augmenter):
+        def texts(self, rows, epoch=0, *, sample_index=0):
+            return [text.upper() for text in super().texts(rows, epoch, sample_index=sample_index)]
+
+        def token_ids(self, rows, *settings, **named):
+            return {}
+
+    una = Loud(una_fast.build_index(training_lines()[:100]))
+    assert una.negatives([3], 1) == una.texts([3], 1) == [una_fast.Augmenter(una.index).texts([3], 1)[0].upper()]
+    assert una.negative_ids([3]) == {}
