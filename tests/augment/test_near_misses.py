@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import una_fast
-from support import fuzz
+from bench.endurance import fuzz_tokenizers as fuzz
 from support.reference import draw64
 from support.tokenizer_families import FAMILIES, bert_uncased
 from una_fast import InputError, InputWarning, NearMisses

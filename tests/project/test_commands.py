@@ -11,9 +11,12 @@ from pathlib import Path
 
 import pytest
 
+import una_fast
 from una_fast.imports import EXTRA_OF, missing_package
+from una_fast_cli.__main__ import COMMANDS, main
 
 ROOT = Path(__file__).parents[2]
+PAGES = {name: (ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("api.md", "commands.md")}
 RUN = """
 import json, runpy, sys
 for module, *arguments in json.loads(sys.argv[1]):
@@ -74,26 +77,34 @@ MISTAKES = {  # by module: arguments of a call, and what is said of them
 }
 
 
+def python(code: str, *arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    """A program in a process of its own."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments], cwd=cwd, env=environment, capture_output=True, text=True
+    )
+
+
 def test_help_and_refusals_do_not_wait_for_torch() -> None:
     calls = [[module, *arguments] for module in REFUSED for arguments in (["--help"], REFUSED[module][0])]
-    command = [sys.executable, "-c", RUN, json.dumps(calls)]
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    ran = python(RUN, json.dumps(calls))
     *_, heavy = lines = ran.stdout.splitlines()
-    assert [line for line in lines if line.startswith("code ")] == ["code 0", "code 2"] * len(REFUSED)
+    assert [line for line in lines if line.startswith("code ")] == ["code 0", "code 2"] * len(REFUSED), ran.stderr
     assert ran.stdout.count("usage: python -m train.") == len(REFUSED) and heavy == "heavy"
     assert all(message in ran.stderr for _, message in REFUSED.values())
 
 
-def test_help_of_every_command_ends_with_its_page(capsys: pytest.CaptureFixture[str]) -> None:
-    from una_fast_cli.__main__ import COMMANDS, main
-
-    for words in ([], *([name] for name in COMMANDS)):
-        try:
-            main([*words, "--help"])
-        except SystemExit as ended:
-            assert ended.code == 0
-        page = re.search(r"(docs/[\w-]+\.md)\.\n$", capsys.readouterr().out)
-        assert page and (ROOT / page[1]).is_file(), words
+@pytest.mark.parametrize("words", [[], *([name] for name in COMMANDS)], ids=" ".join)
+def test_help_names_the_command_and_its_page(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        main([*words, "--help"])
+    except SystemExit as ended:
+        assert ended.code == 0
+    shown = capsys.readouterr().out
+    page = re.search(r"(docs/[\w-]+\.md)\.\n$", shown)
+    assert page and (ROOT / page[1]).is_file()
+    assert shown.startswith(" ".join(["usage: una-fast", *words, ""]))
+    assert words or all(f"\n  {name} " in shown for name in COMMANDS)
 
 
 @pytest.mark.parametrize(("module", "words"), [(module, words) for module, said in MISTAKES.items() for words in said])
@@ -106,29 +117,22 @@ def test_a_mistake_in_a_call_is_one_sentence_and_code_2(module, words, capsys, t
 
 
 def test_public_names_are_there_when_asked_for() -> None:
-    import una_fast
-
     assert set(una_fast.__all__) == set(una_fast._HOMES)
     assert dir(una_fast) == sorted([*una_fast.__all__, "__version__", "integrations", "losses"])
     assert all(getattr(una_fast, name).__name__ == name for name in una_fast.__all__)
     assert una_fast.__getattr__("losses").pairs.__name__ == "pairs"  # as at the first use
-    code = "import sys, una_fast; print(una_fast.integrations, 'torch' in sys.modules)"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    ran = python("import sys, una_fast; print(una_fast.integrations, 'torch' in sys.modules)").stdout
     assert ran.startswith("<module 'una_fast.integrations'") and ran.endswith(" False\n")
     with pytest.raises(AttributeError, match="module 'una_fast' has no attribute 'nothing'"):
         una_fast.nothing  # noqa: B018
 
 
-def test_the_pages_name_everything_without_a_build() -> None:
-    import una_fast
-    from una_fast_cli.__main__ import COMMANDS
-
-    pages = {name: (ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("api.md", "commands.md")}
-    rows = {name: [line for line in page.splitlines() if line.startswith("| `")] for name, page in pages.items()}
-    named = " ".join(line.split("|")[1] for line in rows["api.md"])
-    assert all(f"`{name}" in named for name in [*una_fast.__all__, "losses", "integrations"])
-    commands = " ".join(line.split("|")[1] for line in rows["commands.md"])
-    assert all(f"`{name}`" in commands for name in COMMANDS)
+@pytest.mark.parametrize(
+    ("page", "names"), [("api.md", [*una_fast.__all__, "losses", "integrations"]), ("commands.md", [*COMMANDS])]
+)
+def test_a_page_has_a_row_for_every_name(page: str, names: list[str]) -> None:
+    rows = " ".join(line.split("|")[1] for line in PAGES[page].splitlines() if line.startswith("| `"))
+    assert not [name for name in names if not re.search(rf"`{name}\b", rows)]
 
 
 BLOCK = f"""
@@ -153,46 +157,37 @@ for work in works:
     try:
         work()
     except una_fast.InputError as error:
-        print(error)
+        print(f"error: {error}")
 """
-COMMAND = """
-from una_fast_cli.__main__ import main
-sys.exit(main(sys.argv[1:]))
-"""
-CALLS = {
-    "train": ["--corpus", "README.md", "--model", "m", "--output", "o"],
-    "evaluate": ["--model", "m", "--data", "."],
-    "download": ["--to", "o", "--only", "wiki"],
+COMMAND = "from una_fast_cli.__main__ import main; sys.exit(main(sys.argv[1:]))"
+CALLS = {  # the extra that a call needs
+    "train --corpus README.md --model m --output o": "train",
+    "evaluate --model m --data .": "evaluate",
+    "download --to o --only wiki": "train",
 }
 
 
-def blocked(code: str, *arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", BLOCK + code, *arguments]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+def assert_names_extra(said: str, extra: str) -> None:
+    install = rf"run `pip install '\.\[{extra}\]'` in your clone .*"
+    assert re.fullmatch(rf"error: the package \w+ is not installed: {install}", said), said
 
 
 def test_negatives_as_text_need_no_extra_and_the_rest_names_its_own() -> None:
-    ran = blocked(LIBRARY)
+    ran = python(BLOCK + LIBRARY)
     assert ran.returncode == 0, ran.stderr
     made, *answers = ran.stdout.splitlines()
-    assert made == "3 2" and len(answers) == 4
+    assert made == "3 2"
     for answer, extra in zip(answers, ("tokens", *["integrations"] * 3), strict=True):
-        assert re.fullmatch(
-            rf"the package \w+ is not installed: run `pip install '\.\[{extra}\]'` in your clone .*", answer
-        )
+        assert_names_extra(answer, extra)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CALLS)
-def test_a_command_names_the_extra_that_it_needs(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("call", CALLS)
+def test_a_command_names_the_extra_that_it_needs(call: str, tmp_path: Path) -> None:
     (tmp_path / "senteval" / "downstream").mkdir(parents=True)
-    ran = blocked(COMMAND, name, *CALLS[name], cwd=tmp_path)
-    extra = {"evaluate": "evaluate"}.get(name, "train")
+    ran = python(BLOCK + COMMAND, *call.split(), cwd=tmp_path)
     assert ran.returncode == 2, ran.stderr
-    assert re.fullmatch(
-        rf"error: the package \w+ is not installed: run `pip install '\.\[{extra}\]'` in your .*\n", ran.stderr
-    )
+    assert_names_extra(ran.stderr.removesuffix("\n"), CALLS[call])
 
 
 def test_every_package_is_brought_by_its_extra() -> None:

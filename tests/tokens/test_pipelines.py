@@ -1,4 +1,4 @@
-"""Which tokenizers get ids word by word, by text, or are refused; random ones with odd texts: see `support.fuzz`."""
+"""Which tokenizers get ids word by word, by text, or are refused; random ones with odd texts: see fuzz_tokenizers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_to
 from transformers import CanineTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 import una_fast
-from support import fuzz
+from bench.endurance import fuzz_tokenizers as fuzz
 from support.small_runs import ROOT
 from support.tokenizer_families import (
     LLAMA3,

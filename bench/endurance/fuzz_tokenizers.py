@@ -1,6 +1,6 @@
 """Random tokenizers and texts: the token ids of negatives compared with the tokenizer's own on their text.
 
-    PYTHONPATH=tests python -m support.fuzz 7 1000000      # a seed, and how many rows
+python -m bench.endurance.fuzz_tokenizers 7 1000000      # a seed, and how many rows
 
 A case is a tokenizer, an index and an augmenter; equal seeds give equal cases.
 """
@@ -13,6 +13,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,15 +21,10 @@ from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_to
 from transformers import PreTrainedTokenizerFast
 
 import una_fast
-from support.tokenizer_families import (
-    LLAMA3,
-    _train_byte_level,
-    _train_marked,
-    sentencepiece_unigrams,
-    template,
-    train,
-    wrap,
-)
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+from support import tokenizer_families as families
+from support.tokenizer_families import LLAMA3, template
 
 SENTENCES, EPOCHS = 150, 2
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -71,7 +67,7 @@ def _normalizers(draw: random.Random) -> list[Any]:
         normalizers.NFKD,
         normalizers.Nmt,
         normalizers.StripAccents,
-        lambda: normalizers.Precompiled(sentencepiece_unigrams()[1]),
+        lambda: normalizers.Precompiled(families.sentencepiece_unigrams()[1]),
         lambda: normalizers.Strip(left=draw.random() < 0.5, right=True),
         lambda: normalizers.Replace(draw.choice(["ﬁ", "``", "''", "x", "-"]), draw.choice(['"', "y", "fi"])),
         lambda: normalizers.Replace(Regex(" {2,}"), " "),
@@ -105,21 +101,23 @@ def _byte_level_bpe(draw: random.Random) -> tuple[Any, list[Any], list[Any]]:
         ],
         lambda: [pre_tokenizers.BertPreTokenizer(), _byte_level(draw)],
     ]
-    vocabulary, merges = _train_byte_level(LLAMA3, tuple(SPECIAL))
+    vocabulary, merges = families._train_byte_level(LLAMA3, tuple(SPECIAL))
     model = models.BPE(vocabulary, merges, ignore_merges=draw.random() < 0.3)
     return model, _normalizers(draw), draw.choice(splits)()
 
 
 def _unigram(draw: random.Random) -> tuple[Any, list[Any], list[Any]]:
     pieces = (
-        [(token, 0.0) for token in SPECIAL] + sentencepiece_unigrams()[0] + [("'s", -4.0), ("▁(", -5.0), ("▁'s", -3.0)]
+        [(token, 0.0) for token in SPECIAL]
+        + families.sentencepiece_unigrams()[0]
+        + [("'s", -4.0), ("▁(", -5.0), ("▁'s", -3.0)]
     )
     splits = draw.choice([[], [pre_tokenizers.WhitespaceSplit()], [pre_tokenizers.BertPreTokenizer()]])
     return models.Unigram(pieces, unk_id=1), _normalizers(draw), [*splits, _metaspace(draw)]
 
 
 def _marked_bpe(draw: random.Random) -> tuple[Any, list[Any], list[Any]]:
-    vocabulary, merges = _train_marked(tuple(SPECIAL))
+    vocabulary, merges = families._train_marked(tuple(SPECIAL))
     model = models.BPE(
         dict(vocabulary), list(merges), unk_token="[UNK]", fuse_unk=True, byte_fallback=draw.random() < 0.6
     )
@@ -137,7 +135,9 @@ def _marked_bpe(draw: random.Random) -> tuple[Any, list[Any], list[Any]]:
 def _word_piece_vocabulary() -> dict[str, int]:
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    trained = train(tokenizer, trainers.WordPieceTrainer(vocab_size=900, special_tokens=SPECIAL, show_progress=False))
+    trained = families.train(
+        tokenizer, trainers.WordPieceTrainer(vocab_size=900, special_tokens=SPECIAL, show_progress=False)
+    )
     vocabulary = trained.get_vocab()
     return vocabulary | {
         piece: len(vocabulary) + i
@@ -159,7 +159,7 @@ def tokenizer(draw: random.Random) -> PreTrainedTokenizerFast:
     for _ in range(draw.choice([0, 0, 1, 3])):
         backend.add_tokens([AddedToken(draw.choice(ADDED), **{flag: draw.random() < 0.4 for flag in flags})])
     backend.post_processor = template(draw.choice(["[CLS]", ""]), "[SEP]", backend)
-    return wrap(backend, pad_token="[PAD]", unk_token="[UNK]", padding_side=draw.choice(["right", "left"]))
+    return families.wrap(backend, pad_token="[PAD]", unk_token="[UNK]", padding_side=draw.choice(["right", "left"]))
 
 
 def words_and_marks(sentence: str) -> list[str]:

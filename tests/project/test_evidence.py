@@ -1,0 +1,330 @@
+"""bench.evidence: its conditions are runs of train.ddp; controls, runs within a given time, statistics and pages."""
+
+import json
+import math
+import re
+import threading
+import time
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from scipy import stats
+
+import una_fast
+from bench.evidence import page, results, runs
+from bench.evidence.bases import copy_encoder
+from bench.evidence.conditions import (
+    BASES,
+    FROM_SCRATCH_ARMS,
+    GRID,
+    LANGUAGE_MODEL,
+    NEAR,
+    PRESETS,
+    STAGES,
+    VARIATIONS,
+    Condition,
+    find_conditions,
+    grid,
+    tuned,
+)
+from bench.evidence.controls import Deleted, Masked, OtherSentence
+from bench.evidence.corpora import write_pairs
+from bench.evidence.from_scratch import best_points, summary
+from bench.evidence.near_card import PARTS, all_runs
+from bench.evidence.word_classes import window, word_classes
+from support.tokenizer_families import bert_uncased
+from train.config import make_run
+from train.evaluation.tasks.registry import suite
+from train.report.runs import STS_AVERAGE
+from una_fast.augment.registry import make_augmentation
+from una_fast.errors import InputError
+
+# where the reference is not trained, a run needs negatives in every step
+NEED_NEGATIVES = {
+    name for name, one in VARIATIONS.items() if not {"alpha", "variant"} & {*one} and one["augment"] != "none"
+}
+
+
+def run_of(condition: Condition):
+    return make_run({"corpus": ["c.txt"], "model": "m", "output": "o", **condition.settings()})
+
+
+@pytest.mark.parametrize(
+    ("base", "variation"),
+    [(b, v) for b in BASES for v in VARIATIONS if v in NEED_NEGATIVES or not (BASES[b].untrained or BASES[b].pairs)],
+)
+def test_every_condition_is_a_run_of_train_ddp(base, variation):
+    (condition,) = find_conditions(f"{base}: {variation}")
+    run = run_of(condition)
+    assert run.batch_size * run.max_steps == condition.n_sentences()
+    differing = {name for name, value in condition.settings().items() if value != BASES[base].shared.get(name)}
+    assert differing <= {"pooling", *VARIATIONS[variation]}
+
+
+def test_every_run_against_near_misses_differs_from_all_others():
+    wanted = all_runs()
+    assert len({*wanted}) == len(wanted)
+    conditions = [*dict.fromkeys(condition for condition, _ in wanted)]
+    settings = [(one.base, run_of(one)) for one in conditions]
+    assert all(settings.index(one) == place for place, one in enumerate(settings))
+    assert all(run.precision in ("fp32", "bf16") and BASES[base].half for base, run in settings)
+    recipe = STAGES["near"].conditions({})[0].settings()
+    assert recipe == {**recipe, **PRESETS["near_misses"]} and len(STAGES["near"].conditions({})) == len(NEAR)
+    assert "near_miss" in PARTS and all(base.corpus.startswith("near_miss/") for base in BASES.values() if base.corpus)
+
+
+def test_a_name_states_options():
+    (found,) = find_conditions("minilm-mlm: una, words at random, temperature 0.03, max_steps 256")
+    changed = {"select": "random", "temperature": 0.03, "max_steps": 256, "augment": "una", "pooling": "mean"}
+    assert found.settings() == {**LANGUAGE_MODEL, **changed}
+    assert found.reference == Condition("minilm-mlm", "none, temperature 0.03, max_steps 256")
+    for name in ("minilm-mlm: una, temprature 0.1", "minilm-mlm: unas", "minilm-cls: una; bert: una"):
+        with pytest.raises(InputError, match="give BASE: VARIATION"):
+            find_conditions(name)
+
+
+def with_dev_scores(points, first):
+    """evidence.json's conditions: each point scores higher on dev than the one before."""
+    return {one.name: {"runs": {"42": {"dev": {"0": 0.3, "128": first + i / 1000}}}} for i, one in enumerate(points)}
+
+
+def test_dev_chooses_the_point_of_the_grid():
+    points = grid("una")
+    assert len(points) == math.prod(map(len, GRID.values())) and Condition("minilm-mlm", "una") in points
+    runs = with_dev_scores(points, 0.7)
+    runs[points[3].name]["runs"]["42"]["dev"]["128"] = 0.99
+    assert tuned("una", runs) == points[3].variation
+    (found,) = find_conditions("minilm-mlm-102400: una, tuned, batch_size 256", runs)
+    assert found == Condition("minilm-mlm-102400", f"{points[3].variation}, batch_size 256")
+    (found,) = find_conditions("minilm-mlm: mined, and una, tuned", runs)  # a control has UNA's settings
+    assert found.variation == points[3].variation.replace("una", "mined, and una", 1)
+    with pytest.raises(InputError, match="una, tuned: 18 points of the grid have no dev score"):
+        find_conditions("minilm-mlm: una, tuned")
+    wide = [grid(arm, "minilm-mlm-102400") for arm in ("none", "una")]
+    assert [len({*points}) for points in wide] == [12, 12]  # each arm has a grid of its own there
+    names = [f"minilm-mlm-102400: {arm}, tuned at its size" for arm in ("none", "una")]
+    runs |= with_dev_scores(wide[0], 0.5) | with_dev_scores(wide[1], 0.5)
+    assert find_conditions(";".join(names), runs) == [points[-1] for points in wide]
+    with pytest.raises(InputError, match="--conditions 'minilm-mlm-32768: una, tuned at its size'"):
+        find_conditions("minilm-mlm-32768: una, tuned at its size", runs)
+
+
+class TestControls:
+    def test_other_sentences_are_drawn_evenly(self):
+        texts = [f"{word} and {word}s" for word in ("cat", "dog", "bird", "fish", "cow")]
+        tokenizer = bert_uncased()
+        control = OtherSentence(una_fast.build_index(texts), tokenizer=tokenizer)
+        drawn = [control.texts(np.arange(5), epoch) for epoch in range(200)]
+        for row, text in enumerate(texts):
+            counts = Counter(one[row] for one in drawn)
+            assert set(counts) == {*texts} - {text}
+            assert stats.chisquare([*counts.values()]).pvalue > 1e-3
+        expected = tokenizer(drawn[7], padding="max_length", max_length=12)["input_ids"]
+        assert control.token_ids(np.arange(5), 7, 12)["input_ids"].tolist() == expected
+
+    def test_words_are_deleted_and_masked_in_the_sentence_as_it_is_written(self):
+        texts = ["The old house, of a king!", "Rain and snow don't fall.", "A cat saw the dog (twice)."] * 30
+        index = una_fast.build_index(texts)
+        for control, mark in ((Deleted(index, beta=0.4), ""), (Masked(index, beta=0.4), "[MASK]")):
+            altered = control.texts(range(90))
+            words = [{word for word in text.replace("[MASK]", "").split() if word.isalpha()} for text in altered]
+            assert all(some <= {*re.findall(r"\w+", text)} for some, text in zip(words, texts, strict=True))
+            assert 0.4 < sum(map(len, words)) / sum(map(len, map(str.split, texts))) < 0.75
+            assert not mark or any(mark in text for text in altered)
+
+    def test_mined_sentences_are_those_of_the_runs_encoder(self, tiny_model):
+        texts = [f"{one} and {other}" for one in ("rain", "snow", "wind", "sun") for other in map(str, range(15))]
+        index, offered = una_fast.build_index(texts), {"model": str(tiny_model), "pooling": "mean", "beta": 0.9}
+        names = ("Mined", "MinedAndUna")
+        made = [make_augmentation(f"bench.evidence.controls:{name}", index, offered) for name in names]
+        mined, mixed = (one.texts(range(60)) for one in made)
+        assert all(one in texts and one != text for one, text in zip(mined, texts, strict=True))
+        assert 10 < sum(one == other for one, other in zip(mined, mixed, strict=True)) < 50
+
+    def test_terms_with_the_same_neighbours_are_of_one_class(self):
+        nouns, verbs = ("cat", "dog", "bird", "fish", "cow"), ("sees", "hears", "meets", "finds", "hits")
+        index = una_fast.build_index([f"the {a} {v} the {b}" for a in nouns for v in verbs for b in nouns if a != b])
+        classes = word_classes(index, 3)
+        of = {term: classes[index.term_ids[term]] for term in (*nouns, *verbs)}
+        assert len({of[noun] for noun in nouns}) == len({of[verb] for verb in verbs}) == 1 and of["cat"] != of["sees"]
+        members = np.flatnonzero(classes == of["cat"])
+        assert sorted(window(members, members[2])) == sorted(set(members) - {members[2]})
+        assert sorted(window(np.arange(0, 600, 2), 300)) == [*range(240, 300, 2), *range(302, 362, 2)]
+
+
+def test_paraphrases_are_the_positive_pairs(tmp_path):
+    downstream = tmp_path / "senteval" / "downstream"
+    (downstream / "MRPC").mkdir(parents=True)
+    (downstream / "STS" / "STSBenchmark").mkdir(parents=True)
+    rows = ["Quality\t#1 ID\t#2 ID\t#1 String\t#2 String", "1\t1\t2\ta b\tb a", "0\t3\t4\tc\td"]
+    (downstream / "MRPC" / "msr_paraphrase_train.txt").write_text("\n".join(rows) + "\n")
+    rows = [f"g\tf\ty\t{i}\t{score}\tx {i}\ty {i}" for i, score in enumerate(("4.4", "4.5", "5.000"))]
+    (downstream / "STS" / "STSBenchmark" / "sts-train.csv").write_text("\n".join(rows) + "\n")
+    first, second = write_pairs(tmp_path, tmp_path)
+    assert first.read_text() == "a b\nx 1\nx 2\n" and second.read_text() == "b a\ny 1\ny 2\n"
+
+
+def test_half_precision_there_and_back_is_the_same_encoder(tiny_model, tmp_path):
+    half = copy_encoder(tiny_model, tmp_path / "half", torch.half)
+    back = copy_encoder(half, tmp_path / "back", torch.float)
+    at_once = copy_encoder(tiny_model, tmp_path / "at-once", torch.half, torch.float)
+    paths = [folder / "model.safetensors" for folder in (tiny_model, back, at_once)]
+    assert paths[1].read_bytes() == paths[2].read_bytes()
+    weights, rounded = map(load_file, paths[:2])
+    assert all(torch.allclose(rounded[name], weights[name], rtol=1e-3, atol=1e-6) for name in weights)
+    assert (back / "config.json").read_text() == (tiny_model / "config.json").read_text()
+
+
+class TestRuns:
+    """The pool of runs, with other work than a training."""
+
+    @pytest.fixture
+    def run_all(self, tmp_path, monkeypatch):
+        """Runs seeds of one condition; `on_cores(seed)` is a run, and its result the exit code."""
+        place = runs.Workplace(tmp_path, tmp_path, tmp_path / "corpus.txt", 1)
+        monkeypatch.setattr(place, "command", lambda condition, seed: ("module", seed))
+
+        def run(n_seeds, on_cores, done, **settings):
+            monkeypatch.setattr(runs, "on_cores", lambda commands, *_: on_cores(commands[0][1]))
+            wanted = [(Condition("wiki-lm", "none"), seed) for seed in range(n_seeds)]
+            runs.run_all(place, wanted, False, lambda _, seed, said: done(seed, said), **settings)
+
+        run.place = place
+        return run
+
+    def test_a_run_is_kept_when_it_ends_before_an_earlier_one(self, run_all):
+        kept, ended = [], threading.Event()
+
+        def done(seed, said):
+            kept.append((seed, said))
+            ended.set()
+
+        run_all.place.shares *= 2
+        run_all(2, lambda seed: 0 if seed else int(not ended.wait(60)), done)  # seed 0 ends once seed 1 is kept
+        assert kept == [(1, ""), (0, "")]
+
+    def test_a_run_that_would_end_too_late_does_not_begin(self, run_all):
+        kept = []
+        run_all(9, lambda seed: time.sleep(0.4) or 0, lambda seed, said: kept.append(seed), ends=time.monotonic() + 1)
+        assert kept == [0, 1]
+
+    def test_commands_run_in_a_process_and_stop_at_the_first_that_fails(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(runs, "PRELOADED", [])
+        log, missing = tmp_path / "log", ("train.evaluate", ["--model", "/no/such", "--data", str(tmp_path)])
+        assert runs.on_cores([missing, ("no.module", [])], {0}, log) == 2
+        assert "error" in log.read_text() and "no.module" not in log.read_text()
+
+
+class TestResults:
+    def test_runs_are_kept_one_by_one(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(results, "EVIDENCE", tmp_path / "evidence.json")
+        every = dict.fromkeys((*suite("sts"), STS_AVERAGE), 0.5)
+        assert runs.with_average(every)["average"] == 0.5
+        assert "average" not in runs.with_average({"STS12": 0.5, "STS13": 0.6})
+        condition, machine = Condition("minilm-cls", "una"), {"cores": 1}
+        result = {"dev": {"0": 0.5}, "scores": {"average": 0.7}}
+        results.keep_failure(condition, 42, "exit code 1")
+        for seed in (42, 0):
+            results.keep(condition, "a1", seed, result, machine)
+        content = results.read_evidence()
+        kept = [results.is_kept(content, condition, digest, 42, scored=True) for digest in ("a1", "b2")]
+        assert kept == [True, False] and not content["failed"] and len(content["machines"]) == 1
+        assert results.furthest(condition, 42, {"dev": {}, "scores": {"average": 0.7011}}) == pytest.approx(0.0011)
+        with pytest.raises(InputError, match="holds no seed 7"):
+            results.committed(condition, 7)
+        results.keep(condition, "b2", 1, result, machine)
+        assert [*results.read_evidence()["conditions"][condition.name]["runs"]] == ["1"]  # of other weights: replaced
+
+    def test_groups_of_pairs_are_scores_too(self, tmp_path):
+        groups = {"number": {"auc": 0.25}, "name": {"auc": 0.5}}
+        file = tmp_path / "scores.json"
+        file.write_text(json.dumps({"near-miss": {"sick_auc": 0.7, "qqp_near": {"recall": 0.1, "groups": groups}}}))
+        assert runs.of_pairs(file) == {"qqp_near recall": 0.1, "qqp_near number": 0.25, "qqp_near name": 0.5}
+
+    def test_runs_of_another_machine_are_added(self, tmp_path, monkeypatch):
+        def kept(score):
+            return {"dev": {"0": 0.3, "128": score}, "scores": {"average": score - 0.1}}
+
+        points = STAGES["wiki-grid"].conditions({})
+        assert len(points) == len({*points}) == 6 * len(FROM_SCRATCH_ARMS)
+        there, here = tmp_path / "there.json", tmp_path / "here.json"
+        monkeypatch.setattr(results, "EVIDENCE", there)
+        results.keep_base("wiki-lm", "a1", {"average": 0.3})
+        for number, one in enumerate(points):
+            results.keep(one, "a1", 42, kept(0.5 + number / 1000), {"gpus": ["x"]})
+        content = results.read_evidence()
+        best = best_points(points, content["conditions"])
+        assert [*best] == [*dict.fromkeys(best)] and {*best} == {*FROM_SCRATCH_ARMS}
+        assert all(one.variation.startswith(arm) and one.base == base for (base, arm), one in best.items())
+        of_una = [one for one in points if one.variation.startswith("una") and one.base == "wiki-lm"]
+        assert best["wiki-lm", "una"] == of_una[-1]
+        assert "6 of 6 points, dev 30.00 -> 52.60" in summary(best, points, content)
+        compared = [shown for shown, *_ in page.pairs_of(content)]
+        assert len(compared) == 4 and compared[:2] == ["UNA, both tuned", "UNA as in the paper, both tuned"]
+        content["conditions"].pop(points[0].name)  # a grid that was not finished: the best of its other points counts
+        assert len(page.pairs_of(content)) == 4
+        monkeypatch.setattr(results, "EVIDENCE", here)
+        results.keep(Condition("minilm-mlm", "una"), "b2", 0, kept(0.6), {"gpus": []})
+        results.merge(there)
+        merged = results.read_evidence()
+        assert len(merged["conditions"]) == len(points) + 1 and len(merged["machines"]) == 2
+        assert merged["conditions"][points[3].name]["runs"]["42"] == {**kept(0.503), "machine": "2"}
+        other = json.loads(there.read_text())
+        other["conditions"][points[0].name]["settings"]["beta"] = 0.9
+        there.write_text(json.dumps(other))
+        with pytest.raises(InputError, match="other settings"):
+            results.merge(there)
+
+
+def test_comparisons_are_corrected_step_by_step():
+    values = [0.001, 0.04, math.nan, 0.03, *[0.9] * 8]
+    expected = [0.011, 0.36, math.nan, 0.3, *[1] * 8]  # times 11, 9, -, 10
+    assert page.holm(values) == pytest.approx(expected, nan_ok=True)
+
+
+def run(average: float) -> dict:
+    return {"dev": {"0": 0.6, "128": 0.7}, "scores": {"STS12": average, "average": average}, "machine": "1"}
+
+
+def test_tables_show_pairs_alone():
+    without = {str(seed): run(0.7 + 0.001 * seed) for seed in range(5)}
+    with_it = {str(seed): run(0.71 + 0.001 * seed) for seed in range(1, 5)} | {"0": run(0.705)}
+    before = {"minilm-mlm": {"digest": "", "before": {"STS12": 0.65, "average": 0.65}}}
+    conditions = {"minilm-mlm: none": {"settings": {}, "runs": without}}
+    conditions["minilm-mlm: una"] = {"settings": {}, "runs": with_it}
+    measured = {"failed": {}, "bases": before, "conditions": conditions}
+    pairs = page.pairs_of(measured)
+    assert [one.name for _, *both in pairs for one in both] == ["minilm-mlm: una", "minilm-mlm: none"]
+    row = "| MiniLM, made a language model again | UNA, the defaults | 8,192 | 5 | 65.00 | 70.20 | 71.10 | +0.90 "
+    assert page.pair_table(measured, pairs).splitlines()[2].startswith(f"{row}± 0.22 | +0.62 to +1.18 |")
+    assert page.pair_table(measured, pairs, brief=True).splitlines()[2] == f"{row}| +0.62 to +1.18 |"
+    assert page.run_table(measured).splitlines()[-1].endswith("| una | 8,192 | 5 | 70.00 | 71.10 |")
+    assert page.task_table(measured, *pairs[0][1:]).splitlines()[-1].startswith("| average | 70.20 | 71.10")
+    rows = page.base_table(measured, "minilm-mlm", ["average"]).splitlines()[2:]
+    assert rows[:2] == ["| before training |  | 65.00 |", "| none | 5 | 70.20 |"]
+    assert rows[2].startswith("| una | 5 | 71.10 (+0.90, +0.62 to +1.18) |")
+    assert page.pairs_of({"bases": {}, "conditions": {}}) == []
+
+
+def test_the_table_of_near_misses_shows_what_was_run_with_intervals_from_three_seeds():
+    def seeds(*scores):
+        return {"runs": {str(i): {"scores": dict.fromkeys(page.NEAR_ROWS.values(), x)} for i, x in enumerate(scores)}}
+
+    conditions = {"minilm-questions: near-misses": seeds(0.7, 0.71, 0.72)}
+    conditions["minilm-questions: near-misses, max_steps 320"] = seeds(0.75)
+    before = {"minilm-questions": {"before": dict.fromkeys(page.NEAR_ROWS.values(), 0.6)}}
+    head, _, n_seeds, *rows = page.near_table({"bases": before, "conditions": conditions}).splitlines()
+    assert head == "|  | before | 160 steps | preset: 320 steps |" and n_seeds == "| seeds |  | 3 | 1 |"
+    assert [row.split("| ")[2:] for row in rows] == [["60.0 ", "71.0 ± 2.5 ", "75.0 |"]] * len(page.NEAR_ROWS)
+
+
+def test_a_reference_that_is_not_trained_has_the_scores_before():
+    una, none = find_conditions("minilm-near: una; minilm-near: none")
+    bases = {"minilm-near": {"digest": "", "before": {"average": 0.7}}}
+    conditions = {una.name: {"settings": {}, "runs": {str(seed): run(0.72) for seed in range(3)}}}
+    assert none.is_untrained and none.settings() == {"max_steps": 0}
+    found = page.difference({"bases": bases, "conditions": conditions}, una, none)
+    assert (found.n, found.difference) == (3, pytest.approx(2))
