@@ -1,4 +1,4 @@
-"""Files of an index, of its caches and of a stopped build that are not what was written: an error, or made again."""
+"""Copies of an index, its caches and its manifest: whole ones are the index, others are refused or made again."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import random
 import shutil
 import threading
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +20,8 @@ from una_fast.index.index import KIND, VERSION
 from una_fast.storage.array_folder import CACHE, MANIFEST, load_arrays, save_arrays
 from una_fast.tokens.ids import TokenIds
 
-TEXTS = [f"The {word} sat on a {other}." for word in ("cat", "dog", "élan", "") for other in ("mat", "State", "hat")]
+TEXTS = [f"École: the {word} sat on a {other}." for word in ("cat", "dog", "élan", "") for other in ("mat", "State")]
+TEXTS += ["", "\U0001f600 ran far"]
 
 
 @pytest.fixture(scope="module")
@@ -40,28 +42,94 @@ def numbers(folder):
     """All that an index and its caches lead to."""
     una = una_fast.Augmenter(una_fast.load_index(folder), radius=3, seed=1, tokenizer=bert_uncased())
     rows = range(len(TEXTS))
-    ids = [una.token_ids(rows, epoch)["input_ids"].tolist() for epoch in range(3)]
-    return (
-        ids,
-        una.texts(rows),
-        TokenIds(una_fast.load_index(folder), bert_uncased()).anchor_ids(rows)["input_ids"].tolist(),
-    )
+    anchors = TokenIds(una_fast.load_index(folder), bert_uncased()).anchor_ids(rows)["input_ids"].tolist()
+    return [una.token_ids(rows, epoch)["input_ids"].tolist() for epoch in range(3)], una.texts(rows), anchors
 
 
-@pytest.mark.parametrize("folder", ["", "tokens-6", "probabilities"])
-def test_every_flipped_bit_of_a_header_is_an_error_or_a_cache_made_again(kept, copy, folder):
-    expected, folders = numbers(kept), [copy] if not folder else copy.glob(f"{folder}-*")
-    (path,) = [path for part in folders for path in part.glob("words*.npy") if "indptr" not in path.name] or [
-        path for part in copy.glob(f"{folder}-*") for path in part.glob("sizes-*.npy")
-    ]
-    content = path.read_bytes()
-    for bit in range(128 * 8) if not folder else range(0, 128 * 8, 37):
-        flip(path, bit)
-        with pytest.raises(InputError, match=r"header is not|size is not"):
-            una_fast.load_index(copy, verify=bool(folder)) if not folder else load_arrays(path.parent, CACHE)
-        if folder:
-            assert numbers(copy) == expected and path.read_bytes() == content
+def test_a_copied_folder_is_the_index_with_its_caches(copy, tmp_path):
+    una_fast.load_index(copy).cached("mine-1", 1, lambda: {"a": np.arange(3)}, bool)
+    index = una_fast.load_index(shutil.copytree(copy, tmp_path / "copy"), verify=True)
+    assert list(index) == TEXTS and index.cached("mine-1", 1, pytest.fail, bool)["a"].tolist() == [0, 1, 2]
+
+
+def test_fsspec_copies_it_to_an_address_and_back(kept, tmp_path):
+    files = pytest.importorskip("fsspec").filesystem("memory")
+    files.put(str(kept), "/copies/index", recursive=True)
+    files.get("/copies/index", str(tmp_path / "back"), recursive=True)
+    files.rm("/copies", recursive=True)
+    assert list(una_fast.load_index(tmp_path / "back", verify=True)) == TEXTS
+    with pytest.raises(InputError, match="is an address: give a folder on a disk of this machine"):
+        una_fast.load_index("memory://copies/index")
+
+
+def test_a_copy_that_was_stopped_or_altered_is_refused(copy):
+    def refuses(file, change, said, verify=False):
+        (path,) = copy.glob(file)
+        content = path.read_bytes()
+        change(path)
+        with pytest.raises(InputError, match=said):
+            una_fast.load_index(copy, verify=verify)
         path.write_bytes(content)
+
+    refuses(MANIFEST, Path.unlink, r"not a saved index \(it has no manifest\.json")
+    refuses("idf-*", Path.unlink, "idf-.*: damaged or missing")
+    refuses("idf-*", lambda path: path.write_bytes(path.read_bytes()[:-8]), "idf-.*: damaged or missing")
+    refuses("idf-*", lambda path: flip(path, -1), "idf-.*: damaged or missing", verify=True)
+    cache = "tokens-6-*/sentences_values-*"
+    refuses(cache, lambda path: flip(path, -1), r"sentences_values-.*\.npy: damaged.*delete this folder", verify=True)
+
+
+def changed(array, at, value):
+    return np.concatenate([array[:at], [value], array[at:][1:]]).astype(array.dtype)
+
+
+BAD_PARTS = {
+    "an id too large": ("words_values", lambda a: changed(a, 3, a.max() + 1)),
+    "a negative id": ("sentences_values", lambda a: changed(a, 0, -1)),
+    "rows that decrease": ("words_indptr", lambda a: changed(a, 2, a[1] - 1)),
+    "rows beyond the end": ("sentences_indptr", lambda a: changed(a, -1, 10**9)),
+    "offsets inside a character": ("chunks_offsets", lambda a: changed(a, 1, 1)),
+    "a frequency beyond N": ("document_frequency", lambda a: changed(a, 0, len(TEXTS) + 1)),
+    "no number": ("idf", lambda a: changed(a, 1, np.nan)),
+    "scores that increase": ("max_tfidf", lambda a: a[::-1]),
+    "other integers": ("words_values", lambda a: a.astype(np.int64)),
+    "no terms": ("terms_offsets", lambda a: a[:1]),
+    "another list of arrays": ("more", lambda _: np.arange(3)),
+    "a field of another type": ("word_tokenizer", None),
+}
+
+
+@pytest.mark.parametrize("name", BAD_PARTS)
+def test_an_index_that_no_build_can_make_is_noticed(kept, tmp_path, name):
+    """All checksums are right, but the content would lead a kernel out of its arrays."""
+    meta, arrays = load_arrays(kept, KIND, VERSION)
+    part, change = BAD_PARTS[name]
+    bad = {part: change(arrays.get(part))} if change else {}
+    save_arrays(tmp_path / "index", KIND, VERSION, meta if bad else {**meta, part: None}, arrays | bad)
+    for verify in (False, True):
+        with pytest.raises(InputError, match="written by this una_fast: wrong |no bounds of rows"):
+            una_fast.load_index(tmp_path / "index", verify=verify)
+
+
+def test_every_flipped_bit_of_a_header_is_noticed(copy):
+    (path,) = copy.glob("words_values-*.npy")
+    content = path.read_bytes()
+    for bit in range(128 * 8):
+        flip(path, bit)
+        with pytest.raises(InputError, match="header is not|size is not"):
+            una_fast.load_index(copy)
+        path.write_bytes(content)
+
+
+@pytest.mark.parametrize("array", ["tokens-6-*/sizes-*.npy", "probabilities-*/words-*.npy"])
+def test_a_cache_with_a_flipped_bit_in_a_header_is_made_again(kept, copy, array):
+    (path,) = copy.glob(array)
+    content, expected = path.read_bytes(), numbers(kept)
+    for bit in range(0, 128 * 8, 37):
+        flip(path, bit)
+        with pytest.raises(InputError, match="header is not|size is not"):
+            load_arrays(path.parent, CACHE)
+        assert numbers(copy) == expected and path.read_bytes() == content
 
 
 def test_anything_in_the_place_of_an_array_is_an_error(copy):
@@ -69,15 +137,22 @@ def test_anything_in_the_place_of_an_array_is_an_error(copy):
     content = path.read_bytes()
     with zipfile.ZipFile(path, "w") as file:
         file.writestr("idf.npy", content)
-    headers = [b"(%d,)" % 2**63, b"(-1,)", b"(True,)", b"()", b"(1, (2,)", b"(" * 200]
-    for header in (
-        None,
-        *(content.replace(content[content.index(b"(") : content.index(b"), }") + 1], h) for h in headers),
-    ):
-        if header:
-            path.write_bytes(header)
+    shape = content[content.index(b"(") : content.index(b"), }") + 1]
+    shapes = [b"(%d,)" % 2**63, b"(-1,)", b"(True,)", b"()", b"(1, (2,)", b"(" * 200]
+    for other in (path.read_bytes(), *(content.replace(shape, one) for one in shapes)):
+        path.write_bytes(other)
         with pytest.raises(InputError, match="idf-.*damaged or missing .*; build it again$"):
             una_fast.load_index(copy)
+
+
+def write_manifest(folder, change):
+    """Change the values of a manifest, in its parts too, and leave out its checksum."""
+    content = json.loads((folder / MANIFEST).read_text())
+    del content["xxh3_64"]
+    for name, value in change.items():
+        merged = isinstance(value, dict) and isinstance(content[name], dict)
+        content[name] = content[name] | value if merged else value
+    (folder / MANIFEST).write_text(json.dumps(content))
 
 
 @pytest.mark.parametrize(
@@ -91,21 +166,22 @@ def test_anything_in_the_place_of_an_array_is_an_error(copy):
     ],
 )  # fmt: skip
 def test_a_manifest_of_other_types_is_an_error(copy, change):
-    content = json.loads((copy / MANIFEST).read_text())
-    del content["xxh3_64"]
-    for name, value in change.items():
-        whole = isinstance(value, dict) and isinstance(content[name], dict)
-        content[name] = content[name] | value if whole else value
-    (copy / MANIFEST).write_text(json.dumps(content))
+    write_manifest(copy, change)
     for verify in (False, True):
         with pytest.raises(InputError):
             una_fast.load_index(copy, verify=verify)
 
 
-def test_an_array_that_the_manifest_does_not_list_is_an_error(copy):
-    content = json.loads((copy / MANIFEST).read_text())
-    del content["xxh3_64"], content["checksums"]["words_values"]
-    (copy / MANIFEST).write_text(json.dumps(content))
+def test_no_name_in_a_manifest_leads_out_of_the_folder(copy):
+    write_manifest(copy, {"checksums": {"../../escaped": "0" * 16}})
+    with pytest.raises(InputError, match=r"manifest\.json: damaged"):
+        una_fast.load_index(copy)
+
+
+def test_bounds_of_an_array_that_the_manifest_does_not_list_are_an_error(copy):
+    meta, arrays = load_arrays(copy, KIND, VERSION)
+    del arrays["words_values"]
+    save_arrays(copy, KIND, VERSION, meta, arrays)
     with pytest.raises(InputError, match="words_indptr.*damaged or missing .*words_values"):
         una_fast.load_index(copy)
 
@@ -121,13 +197,18 @@ def test_every_flipped_bit_of_a_manifest_is_noticed(copy):
                 una_fast.load_index(copy)
 
 
-@pytest.mark.parametrize("name", ["sentences_indptr", "terms_indptr"])
-def test_wrong_bounds_of_a_cache_with_right_checksums_are_noticed_by_verify_and_made_again(kept, copy, name):
-    (folder,) = copy.glob("tokens-6-*")
+def save_cache(folder, **changes):
+    """Save a cache with other arrays, of which all checksums are right; returns the arrays before."""
     meta, arrays = load_arrays(folder, CACHE)
-    wrong = np.array(arrays[name])
-    wrong[2] = 10**12
-    save_arrays(folder, CACHE, 6, meta, arrays | {name: wrong})
+    version = json.loads((folder / MANIFEST).read_text())["version"]
+    save_arrays(folder, CACHE, version, meta, arrays | {name: change(arrays[name]) for name, change in changes.items()})
+    return arrays
+
+
+@pytest.mark.parametrize("name", ["sentences_indptr", "terms_indptr"])
+def test_wrong_bounds_of_a_cache_are_noticed_by_verify_and_made_again(kept, copy, name):
+    (folder,) = copy.glob("tokens-6-*")
+    save_cache(folder, **{name: lambda bounds: changed(bounds, 2, 10**12)})
     with pytest.raises(InputError, match=f"{name}.*no bounds of rows.*; delete this folder: it is a cache"):
         una_fast.load_index(copy, verify=True)
     assert numbers(copy) == numbers(kept)
@@ -148,11 +229,9 @@ def test_wrong_bounds_of_a_cache_with_right_checksums_are_noticed_by_verify_and_
 )
 def test_a_cache_of_other_lengths_types_or_words_is_made_again(kept, copy, part, name, change):
     (folder,) = copy.glob(f"{part}-*")
-    meta, arrays = load_arrays(folder, CACHE)
-    version = json.loads((folder / MANIFEST).read_text())["version"]
-    save_arrays(folder, CACHE, version, meta, arrays | {name: change(arrays[name])})
+    before = save_cache(folder, **{name: change})
     assert numbers(copy) == numbers(kept)
-    assert np.array_equal(load_arrays(folder, CACHE)[1][name], arrays[name])
+    assert np.array_equal(load_arrays(folder, CACHE)[1][name], before[name])
 
 
 def test_a_load_during_saves_gets_the_old_or_the_new_content(tmp_path):

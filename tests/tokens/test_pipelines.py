@@ -7,13 +7,13 @@ import random
 import runpy
 
 import pytest
-import torch
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import CanineTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 import una_fast
 from bench.endurance import fuzz_tokenizers as fuzz
 from support.small_runs import ROOT
+from support.token_ids import assert_ids
 from support.tokenizer_families import (
     LLAMA3,
     bert_uncased,
@@ -51,9 +51,9 @@ def setting(name: str, value, make=roberta) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
-def with_token(content: str) -> PreTrainedTokenizerBase:
-    tokenizer = roberta()
-    tokenizer.add_tokens([content])
+def with_token(token: str | AddedToken, make=bert_uncased) -> PreTrainedTokenizerBase:
+    tokenizer = make()
+    tokenizer.add_tokens([token])
     return tokenizer
 
 
@@ -112,7 +112,10 @@ BY_TEXT = {
         "pads token_type_ids with 3",
     ),
     "types of text": (lambda: framed("$A:1 </s>:2"), "more than special tokens of type 0 before and after"),
-    "token with space": (lambda: with_token("new york"), "its added token 'new york' contains or tests a space"),
+    "token with space": (
+        lambda: with_token("new york", roberta),
+        "its added token 'new york' contains or tests a space",
+    ),
     "digits": (lambda: changed(pre_tokenizer=pre_tokenizers.Digits()), r"pre-tokenizer \(Digits\) is not known"),
     "SuperBPE": (superbpe, r"pre-tokenizer \(Split then ByteLevel\) is not known"),
     "another expression": (lambda: split_by(LLAMA3.replace("{1,3}", "{1,2}")), "Split then ByteLevel. is not known"),
@@ -157,14 +160,8 @@ def test_any_other_tokenizer_makes_the_ids_itself_after_one_warning(case, index)
     assert sum("us a sentence or more" in str(one.message) for one in caught) == 1
     assert not una.tokens.by_word
     rows = [*range(len(TEXTS) - 1, -1, -1), 3, 3]
-    batch = {"truncation": True, "padding": "max_length", "max_length": 12, "return_tensors": "pt", "verbose": False}
-    for found, texts in (
-        (una.tokens.anchor_ids(rows, 12), [TEXTS[row] for row in rows]),
-        (una.negative_ids(rows, 1, 12), una.negatives(rows, 1)),
-    ):
-        expected = tokenizer(texts, **batch)
-        assert set(found) == set(expected)
-        assert all(torch.equal(found[name], expected[name]) for name in expected)
+    assert_ids(una.tokens.anchor_ids(rows, 12), tokenizer, [TEXTS[row] for row in rows], 12)
+    assert_ids(una.negative_ids(rows, 1, 12), tokenizer, una.negatives(rows, 1), 12)
 
 
 def test_a_tokenizer_that_cannot_cut_a_text_is_refused_in_words(index):
@@ -181,8 +178,7 @@ def test_stripping_both_ends_needs_a_word_before():
     index = una_fast.build_index(TEXTS)
     tokens = una_fast.TokenIds(index, tokenizer)
     assert tokens.by_word and found.pipeline.kind.name == "ByteLevel with its expression"
-    expected = tokenizer(TEXTS, truncation=True, padding="max_length", max_length=20, return_tensors="pt")
-    assert torch.equal(tokens.anchor_ids(range(len(TEXTS)), 20)["input_ids"], expected["input_ids"])
+    assert_ids(tokens.anchor_ids(range(len(TEXTS)), 20), tokenizer, TEXTS, 20)
 
 
 def test_the_page_is_as_its_tool_writes_it():
@@ -191,37 +187,27 @@ def test_the_page_is_as_its_tool_writes_it():
     assert written == page(), "write it again: python tools/make_tokenizer_table.py"
 
 
-ROWS, MANY_ROWS = 60_000, 1_000_000
-SPECIAL = [(token, 0.0) for token in fuzz.SPECIAL]
-
-
-def test_random_tokenizers():
-    assert fuzz.differences(0, ROWS) == {}
-
-
-@pytest.mark.slow
-def test_more_random_tokenizers():
-    assert fuzz.differences(1_000_000, MANY_ROWS) == {}
+@pytest.mark.parametrize(("seed", "n_rows"), [(0, 60_000), pytest.param(1_000_000, 1_000_000, marks=pytest.mark.slow)])
+def test_random_tokenizers(seed, n_rows):
+    assert fuzz.differences(seed, n_rows) == {}
 
 
 def unigrams(pieces: dict[str, float], *steps, normalizer=None) -> PreTrainedTokenizerFast:
+    special = [(token, 0.0) for token in fuzz.SPECIAL]
     listed = {**dict(sentencepiece_unigrams()[0]), **pieces}
-    backend = Tokenizer(models.Unigram([*SPECIAL, *listed.items()], unk_id=1))
+    backend = Tokenizer(models.Unigram([*special, *listed.items()], unk_id=1))
     backend.normalizer, backend.pre_tokenizer = normalizer, pre_tokenizers.Sequence([*steps])
     backend.add_special_tokens(fuzz.SPECIAL)
-    backend.post_processor = template("[CLS]", "[SEP]", backend)
-    return wrap(backend, pad_token="[PAD]", unk_token="[UNK]")
-
-
-def bert_with(token: str | AddedToken) -> PreTrainedTokenizerFast:
-    tokenizer = bert_uncased()
-    tokenizer.add_tokens([token])
-    return tokenizer
+    return between_marks(backend)
 
 
 def word_piece_of_marks() -> PreTrainedTokenizerFast:
     backend = Tokenizer(models.WordPiece(fuzz._word_piece_vocabulary(), unk_token="[UNK]"))
     backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    return between_marks(backend)
+
+
+def between_marks(backend: Tokenizer) -> PreTrainedTokenizerFast:
     backend.post_processor = template("[CLS]", "[SEP]", backend)
     return wrap(backend, pad_token="[PAD]", unk_token="[UNK]")
 
@@ -233,12 +219,12 @@ CASES = {
         "treebank",
     ),
     "an added token eats a joint, and a term adds one": (
-        lambda: bert_with(AddedToken("web", rstrip=True, normalized=False)),
+        lambda: with_token(AddedToken("web", rstrip=True, normalized=False)),
         ["web ^ alpha beta gamma", "alpha ^ web delta", "^ beta web gamma", "a b c d"],
         "whitespace",
     ),
     "an added token inside a term": (
-        lambda: bert_with("URL"),
+        lambda: with_token("URL"),
         ["the WEB-URL is here", "A WEB-URL was there", "OLD-NAME of the web-url", "URL-NAME and name-url"],
         "treebank",
     ),
@@ -280,5 +266,4 @@ def test_what_a_fuzzer_has_found(case):
         una = una_fast.Augmenter(index, beta=0.6, radius="60%", tokenizer=tokenizer, surface=surface)
         for epoch in range(30):
             for length in (6, 30):
-                found = una.negative_ids(rows, epoch, length)
-                assert fuzz.compare(tokenizer, una.negatives(rows, epoch), found, length) == []
+                assert_ids(una.negative_ids(rows, epoch, length), tokenizer, una.negatives(rows, epoch), length)
