@@ -112,10 +112,7 @@ BY_TEXT = {
         "pads token_type_ids with 3",
     ),
     "types of text": (lambda: framed("$A:1 </s>:2"), "more than special tokens of type 0 before and after"),
-    "token with space": (
-        lambda: with_token("new york", roberta),
-        "its added token 'new york' contains or tests a space",
-    ),
+    "token with space": (lambda: with_token("new york", roberta), "its added token 'new york' contains or tests"),
     "digits": (lambda: changed(pre_tokenizer=pre_tokenizers.Digits()), r"pre-tokenizer \(Digits\) is not known"),
     "SuperBPE": (superbpe, r"pre-tokenizer \(Split then ByteLevel\) is not known"),
     "another expression": (lambda: split_by(LLAMA3.replace("{1,3}", "{1,2}")), "Split then ByteLevel. is not known"),
