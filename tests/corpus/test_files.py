@@ -2,7 +2,6 @@
 
 import bz2
 import gzip
-import json
 import lzma
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import una_fast
-from support.corpus_files import LINES, WITH_NEWLINES, read, write_csv, write_json, write_parquet, write_text, written
+from support.corpus_files import LINES, WITH_NEWLINES, read, write, written
 from una_fast.corpus import files
 from una_fast.corpus.words import parse_corpus
 from una_fast.errors import InputError
@@ -23,19 +22,6 @@ from una_fast.errors import InputError
 MIB = 1 << 20
 
 
-def write_json_array(path: Path, lines: list[str]) -> None:
-    path.write_text("\ufeff" + json.dumps([{"n": [1], "text": line} for line in lines], indent=2), encoding="utf-8")
-
-
-WRITERS: dict[str, tuple[Callable[[Path, list[str]], None], list[str]]] = {
-    "a.txt": (write_text, LINES),
-    "a.csv": (write_csv, WITH_NEWLINES),
-    "a.tsv": (write_csv, WITH_NEWLINES),
-    "a.jsonl": (write_json, WITH_NEWLINES),
-    "a.json": (write_json_array, WITH_NEWLINES),
-    "b.json": (write_json, WITH_NEWLINES),
-    "a.parquet": (write_parquet, WITH_NEWLINES),
-}
 COMPRESSED: dict[str, Callable[[bytes], bytes]] = {
     ".gz": gzip.compress,
     ".bz2": bz2.compress,
@@ -45,10 +31,9 @@ COMPRESSED: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.filterwarnings("ignore::una_fast.InputWarning")
-@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.tsv", "a.jsonl", "a.json", "lines.json", "a.parquet"])
 def test_files_give_their_documents(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write, lines = WRITERS[name]
-    path = tmp_path / name
+    path, lines = tmp_path / name, LINES if name == "a.txt" else WITH_NEWLINES
     write(path, lines)
     options = {"quoting": True if path.suffix == ".tsv" else None}  # the writer quotes cells
     assert read(path, **options) == read(str(path), **options) == read([path], **options) == lines
@@ -60,7 +45,7 @@ def test_files_give_their_documents(name: str, tmp_path: Path, monkeypatch: pyte
 @pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.json"])
 @pytest.mark.parametrize("ending", COMPRESSED)
 def test_compressed_files(ending: str, name: str, tmp_path: Path) -> None:
-    WRITERS[name][0](tmp_path / name, LINES)
+    write(tmp_path / name, LINES)
     content = COMPRESSED[ending]((tmp_path / name).read_bytes())
     assert read(written(tmp_path, name + ending, content)) == LINES
     for damaged in (content[:-9], b"not compressed at all"):
@@ -153,24 +138,16 @@ def test_a_line_without_end_is_refused_as_it_is_read(
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.jsonl", "a.json", "a.parquet", "list", "table"])
-def test_the_longest_document_is_an_option(name: str, tmp_path: Path) -> None:
-    lines = ["a", "ü b" * 100]
+@pytest.mark.parametrize("size", [400, 9 * MIB], ids=["short", "longer than a block"])
+def test_the_longest_document_is_an_option(name: str, size: int, tmp_path: Path) -> None:
+    lines = ["a", "ü b" * (size // 4)]
     corpus: Any = {"list": lines, "table": pa.table({"text": lines})}.get(name, tmp_path / name)
-    if name in WRITERS:
-        WRITERS[name][0](corpus, lines)
-    assert read(corpus, max_document_bytes=400) == read(corpus, max_document_bytes=None) == lines
-    with pytest.raises(InputError, match=r"(line|row) 2.* is longer than 399 bytes"):
-        read(corpus, max_document_bytes=399)
-
-
-@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
-def test_without_a_limit_a_row_may_have_any_length(name: str, tmp_path: Path) -> None:
-    lines = ["a", "b c " * (9 * MIB // 4)]
-    WRITERS[name][0](tmp_path / name, lines)
-    with pytest.raises(InputError, match="longer than"):
-        read(tmp_path / name, max_document_bytes=MIB)
-    for limit in (None, 2**40):
-        assert read(tmp_path / name, max_document_bytes=limit) == lines
+    if isinstance(corpus, Path):
+        write(corpus, lines)
+    for limit in (size, 2**40, None):
+        assert read(corpus, max_document_bytes=limit) == lines
+    with pytest.raises(InputError, match=rf"(line|row) 2.* is longer than {size - 1:,} bytes"):
+        read(corpus, max_document_bytes=size - 1)
 
 
 def test_no_memory_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pytest
 
-from support.staged import disk_full
+from support.staged import disk_full, failing_syncs
 from una_fast.errors import InputError
 from una_fast.storage import array_folder
 from una_fast.storage.array_folder import cached_arrays, load_arrays, save_arrays
@@ -84,15 +84,9 @@ def test_the_last_two_versions_are_read_and_others_are_refused(saved):
 
 @pytest.mark.parametrize("call", range(1, 9))
 def test_a_full_disk_leaves_the_old_folder_as_it_was(saved, monkeypatch, call):
-    calls = iter(range(call))
-
-    def full(_handle):
-        if next(calls, None) is None:
-            raise disk_full()
-
     for goal in (saved, saved.parent / "new"):
         with monkeypatch.context() as patch:
-            patch.setattr("os.fsync", full)
+            failing_syncs(patch, call, disk_full())
             try:
                 save_arrays(goal, "index", 3, {}, {"ids": np.zeros(3)})
             except InputError as said:

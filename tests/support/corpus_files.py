@@ -25,22 +25,20 @@ def read(corpus: Any, column: str = "text", **options: Any) -> list[str]:
     return [text for source in sources for block in source.blocks() for text in block]
 
 
-def write_text(path: Path, lines: list[str]) -> None:
-    path.write_bytes("".join(line + "\n" for line in lines).encode())
-
-
-def write_csv(path: Path, lines: list[str]) -> None:
-    table = pa.table({"id": range(len(lines)), "text": lines})
-    options = pa.csv.WriteOptions(delimiter="\t" if path.suffix == ".tsv" else ",")
-    pa.csv.write_csv(table, path, options)
-
-
-def write_json(path: Path, lines: list[str]) -> None:
-    path.write_text("".join(json.dumps({"n": [1], "text": line}) + "\n" for line in lines), encoding="utf-8")
-
-
-def write_parquet(path: Path, lines: list[str]) -> None:
-    pa.parquet.write_table(pa.table({"text": lines, "id": range(len(lines))}), path, row_group_size=2)
+def write(path: Path, documents: list[str]) -> None:
+    """Write a file of documents, of the kind of its name; "lines.json" has a JSON value per line, as a .jsonl has."""
+    kind = ".jsonl" if path.name == "lines.json" else path.suffix
+    table = pa.table({"id": range(len(documents)), "text": documents})
+    rows = [{"n": [1], "text": text} for text in documents]
+    if kind in (".csv", ".tsv"):
+        pa.csv.write_csv(table, path, pa.csv.WriteOptions(delimiter="\t" if kind == ".tsv" else ","))
+    elif kind == ".parquet":
+        pa.parquet.write_table(table, path, row_group_size=2)
+    elif kind == ".json":
+        path.write_text("\ufeff" + json.dumps(rows, indent=2), encoding="utf-8")
+    else:
+        lines = map(json.dumps, rows) if kind == ".jsonl" else documents
+        path.write_bytes("".join(f"{line}\n" for line in lines).encode())
 
 
 def written(tmp_path: Path, name: str, content: bytes) -> Path:

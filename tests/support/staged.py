@@ -41,14 +41,21 @@ def cut(monkeypatch, split_bytes=40, n_partitions=3):
 
 def failing_syncs(monkeypatch, at, error):
     """Let call `at` of fsync, which ends every write, raise `error`; returns a list that grows with the calls."""
-    calls = []
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
+    return failing(monkeypatch, os, "fsync", at, error)
 
-    def fsync(handle):
-        calls.append(handle)
+
+def failing(monkeypatch, owner, name, at, error):
+    """Let call `at` of a function raise `error` before it does anything; returns a list that grows with the calls."""
+    plain, calls = getattr(owner, name), []
+
+    def call(*arguments, **named):
+        calls.append(arguments)
         if len(calls) == at:
             raise error
+        return plain(*arguments, **named)
 
-    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(owner, name, call)
     return calls
 
 

@@ -1,7 +1,6 @@
 """The folder of a run: whose it is, what appears whole, what --resume reads and refuses, and what a user may change."""
 
 import dataclasses
-import errno
 import json
 import os
 import resource
@@ -10,10 +9,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from transformers import PreTrainedTokenizerBase
 
 from support import small_runs as training
 from support.small_runs import assert_same_run, at_step, final_state, flat, metrics, options, refused, train_here
-from support.staged import flip
+from support.staged import Killed, disk_full, failing, flip
 from train.ddp import _with_saved, main
 from train.demo import demo_settings, free_folder, prepare_demo
 from train.encoder.encoder import load_encoder
@@ -207,10 +207,6 @@ class TestWhatAUserChanges:
         assert {path: path.read_bytes() for path in before} == before
 
 
-def fill_disk(state, file):
-    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
 class TestCheckpoint:
     """last/ at any moment holds one complete state, which the pointer names."""
 
@@ -228,27 +224,17 @@ class TestCheckpoint:
         def write(step):
             write_checkpoint(tmp_path, Progress(step), {"weights": torch.full((2,), step)})
 
-        plain = os.replace
-
-        def die(source, target):
-            left.pop()
-            if not left:
-                raise KeyboardInterrupt
-            plain(source, target)
-
         write(1)
         for n_renames in (1, 2):  # before the state has its name, and before the pointer has
-            left = [0] * n_renames
-            monkeypatch.setattr(os, "replace", die)
-            with pytest.raises(KeyboardInterrupt):
+            with monkeypatch.context() as patch, pytest.raises(Killed):
+                failing(patch, os, "replace", n_renames, Killed())
                 write(2)
-            monkeypatch.undo()
             progress, state = load_checkpoint(tmp_path)
             assert progress.step == 1 and state["weights"].tolist() == [1, 1]
-        monkeypatch.setattr(torch, "save", fill_disk)
-        with pytest.raises(InputError, match="last: the disk is full: free some space; .* before is intact"):
+        full = pytest.raises(InputError, match="last: the disk is full: free some space; .* before is intact")
+        with monkeypatch.context() as patch, full:
+            failing(patch, torch, "save", 1, disk_full())
             write(2)
-        monkeypatch.undo()
         assert load_checkpoint(tmp_path)[0].step == 1
         for step in (3, 4):
             write(step)
@@ -297,21 +283,11 @@ class TestBest:
         old = {path: path.read_bytes() for path in (tmp_path / "best").rglob("*") if path.is_file()}
         save(2, 2.0)
         new = {path: path.read_bytes() for path in old}
-        plain = Path.replace
-
-        def die(path, target):
-            left.pop()
-            if not left:
-                raise KeyboardInterrupt
-            return plain(path, target)
-
-        for files in range(1, len(old)):
+        for n_files in range(1, len(old)):
             save(1, 1.0)
-            left = [0] * files
-            monkeypatch.setattr(Path, "replace", die)
-            with pytest.raises(KeyboardInterrupt):
+            with monkeypatch.context() as patch, pytest.raises(Killed):
+                failing(patch, Path, "replace", n_files, Killed())
                 save(2, 2.0)
-            monkeypatch.undo()
             assert all(path.read_bytes() in (old[path], new[path]) for path in old)
             assert json.loads((tmp_path / "best" / "best.json").read_text())["step"] == 1
         save(3, 3.0)
@@ -319,12 +295,9 @@ class TestBest:
 
     def test_a_tokenizer_that_does_not_fit_on_the_disk(self, save, tmp_path, monkeypatch):
         """The tokenizers library raises a bare Exception."""
-
-        def full(*_args, **_named):
-            raise Exception("No space left on device (os error 28)")
-
         save(1, 1.0)
-        monkeypatch.setattr("transformers.PreTrainedTokenizerBase.save_pretrained", full)
+        full = Exception("No space left on device (os error 28)")
+        failing(monkeypatch, PreTrainedTokenizerBase, "save_pretrained", 1, full)
         with pytest.raises(InputError, match="best: the disk is full: free some space"):
             save(2, 2.0)
         assert json.loads((tmp_path / "best" / "best.json").read_text())["step"] == 1
