@@ -7,7 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,7 +20,8 @@ import una_fast_cli.__main__
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```\n(?:\n<!-- not run: (.+?) -->)?", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```\n(\n<!-- not run: .+? -->)?", re.MULTILINE | re.DOTALL)
+WRITTEN = re.compile(r"^```\w+\n(# (\w+\.(?:py|yaml))\n.*?)^```", re.MULTILINE | re.DOTALL)  # files for the reader
 # commands that a test cannot run, each with its reason
 NOT_RUN = {
     "make": "its targets take minutes",
@@ -48,18 +49,23 @@ SENTENCES = [
 ]
 
 
-def blocks() -> Iterator[tuple[str, str, str]]:
-    """(page, language, code) of every block that must run."""
-    for page in PAGES:
-        for language, code, reason in BLOCK.findall(page.read_text(encoding="utf-8")):
-            if not reason:
-                yield page.name, language, code
-
-
 def commands(code: str) -> list[str]:
     """The commands of a shell block, with continued lines joined and without comments."""
-    lines = code.replace("\\\n", " ").splitlines()
-    return [" ".join(shlex.split(line, comments=True)) for line in lines if shlex.split(line, comments=True)]
+    lines = [" ".join(shlex.split(line, comments=True)) for line in code.replace("\\\n", " ").splitlines()]
+    return [line for line in lines if line and not line.startswith(tuple(NOT_RUN))]
+
+
+def examples(language: str, split: Callable[[str], list[str]]) -> list[Any]:
+    """(page, code) of every example that must run; those of pages that every user reads are in `make test`."""
+    found = [
+        (page.name, example)
+        for page in PAGES
+        for kind, code, is_left_out in BLOCK.findall(page.read_text(encoding="utf-8"))
+        if kind == language and not is_left_out
+        for example in split(code)
+    ]
+    slow = {page.name for page in PAGES} - {"README.md", "tutorial.md"}
+    return [pytest.param(page, code, marks=[pytest.mark.slow] * (page in slow)) for page, code in found]
 
 
 @pytest.fixture(scope="module")
@@ -71,10 +77,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path
         (folder / name).write_text(text, encoding="utf-8")
     (folder / "names.txt").write_text("violin\nX-200\n", encoding="utf-8")
     for page in PAGES:
-        for code in re.findall(
-            r"^```\w+\n(# \w+\.(?:py|yaml)\n.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL
-        ):
-            name = code.partition("\n")[0].removeprefix("# ")  # of a file that the page tells the reader to write
+        for code, name in WRITTEN.findall(page.read_text(encoding="utf-8")):
             (folder / name).write_text(code, encoding="utf-8")
     (folder / "bert-base-uncased").symlink_to(tiny_model)
     dev = folder / "data/senteval/downstream/STS/STSBenchmark/sts-dev.csv"
@@ -134,12 +137,7 @@ def run_here(command: str, folder: Path) -> None:
     assert main(arguments) in (0, None), command
 
 
-def example(page: str, code: str) -> Any:
-    """A parameter of a test; the pages that every user reads are in `make test`, the others are slow."""
-    return pytest.param(page, code, marks=[] if page in ("README.md", "tutorial.md") else pytest.mark.slow)
-
-
-@pytest.mark.parametrize(("page", "code"), [example(page, code) for page, kind, code in blocks() if kind == "python"])
+@pytest.mark.parametrize(("page", "code"), examples("python", lambda code: [code]))
 def test_python_examples_run(page: str, code: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if "import mteb" in code:
         pytest.skip("mteb fetches its tasks from a hub")
@@ -148,12 +146,7 @@ def test_python_examples_run(page: str, code: str, folder: Path, monkeypatch: py
     exec(compile(code, page, "exec"), {"__name__": "__main__"})
 
 
-def shell_commands() -> list[Any]:
-    found = [(page, command) for page, kind, code in blocks() if kind == "bash" for command in commands(code)]
-    return [example(page, command) for page, command in found if not command.startswith(tuple(NOT_RUN))]
-
-
-@pytest.mark.parametrize(("page", "command"), shell_commands())
+@pytest.mark.parametrize(("page", "command"), examples("bash", commands))
 def test_commands_run(page: str, command: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     monkeypatch.setattr(sys, "path", [*sys.path])

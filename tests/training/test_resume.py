@@ -22,17 +22,7 @@ from transformers import AutoModel
 from bench.endurance.kill_and_resume import run_with_kills
 from support import rank_processes
 from support import small_runs as training
-from support.small_runs import (
-    assert_same_run,
-    at_step,
-    finish,
-    metrics,
-    options,
-    refused,
-    start,
-    train_here,
-    wait_for_step,
-)
+from support.small_runs import assert_same_run, at_step, finish, metrics, options, refused, start, train_here
 from train import ddp
 from train.config import Run, make_run
 from train.evaluation.model import PairScorer
@@ -95,12 +85,13 @@ def test_a_run_leaves_what_it_promises(whole):
     assert list((whole / "tensorboard").glob("events*"))
 
 
-SIGNALS = {3: signal.SIGINT}  # the others are SIGTERM
+def slow(*case):
+    return pytest.param(*case, marks=pytest.mark.slow)
 
 
-@pytest.mark.parametrize("at", [0, 3, 9, *[pytest.param(step, marks=pytest.mark.slow) for step in (4, 5)]])
+@pytest.mark.parametrize("at", [0, 3, 9, slow(4), slow(5)])
 def test_a_signal_saves_and_leaves(folder, tiny_model, whole, at):
-    number = SIGNALS.get(at, signal.SIGTERM)
+    number = signal.SIGINT if at == 3 else signal.SIGTERM
     values = options(folder, tiny_model, output=str(folder / f"signal{at}"))
     with at_step(at, lambda trainer: os.kill(os.getpid(), number)):
         outcome = train_here(values)
@@ -109,10 +100,8 @@ def test_a_signal_saves_and_leaves(folder, tiny_model, whole, at):
     assert_same_run(values["output"], whole)
 
 
-@pytest.mark.parametrize(
-    ("number", "step"), [(2, 8), *[pytest.param(*case, marks=pytest.mark.slow) for case in ((0, 0), (3, 10))]]
-)
-def test_a_signal_cuts_an_evaluation_short(folder, tiny_model, whole, monkeypatch, number, step):
+@pytest.mark.parametrize(("number", "step", "evaluated"), [(2, 8, 4), slow(0, 0, None), slow(3, 10, 8)])
+def test_a_signal_cuts_an_evaluation_short(folder, tiny_model, whole, monkeypatch, number, step, evaluated):
     """It is made up for before the next step, and scores, weights and lines are those of a run without a stop."""
     values = options(folder, tiny_model, output=str(folder / f"evaluation{number}"))
     plain, calls = PairScorer.__call__, []
@@ -128,9 +117,8 @@ def test_a_signal_cuts_an_evaluation_short(folder, tiny_model, whole, monkeypatc
     monkeypatch.setattr(PairScorer, "__call__", score)
     outcome = train_here(values)
     monkeypatch.undo()
-    assert (outcome.status, outcome.progress.step, outcome.progress.evaluated_step) == (
-        "stopped", step, {0: None, 8: 4, 10: 8}[step],
-    )  # fmt: skip
+    progress = outcome.progress
+    assert (outcome.status, progress.step, progress.evaluated_step) == ("stopped", step, evaluated)
     assert train_here({**values, "resume": True}).status == "finished"
     assert_same_run(values["output"], whole)
 
@@ -168,8 +156,9 @@ class TestRefusals:
 
     def test_another_corpus(self, whole, folder, tiny_model, tmp_path):
         other = str(training.write_corpus(tmp_path / "other.txt", seed=1))
-        changes = {"output": str(whole), "resume": True, "corpus": (other,), "index": str(tmp_path / "index")}
-        assert "--resume: corpus was" in refused(options(folder, tiny_model, **changes))
+        changes = {"corpus": (other,), "index": str(tmp_path / "index")}
+        said = refused(options(folder, tiny_model, output=str(whole), resume=True, **changes))
+        assert "--resume: corpus was" in said
 
     def test_another_model(self, whole, folder, tiny_model, tmp_path):
         other = shutil.copytree(tiny_model, tmp_path / "other")
@@ -205,7 +194,7 @@ class TestTwoRanks:
     def test_a_dead_rank_ends_the_run_and_resume_goes_on(self, values, folder, whole2):
         values = {**values, "output": str(folder / "dead")}
         process = start(values)
-        wait_for_step(process, Path(values["output"]), 4)
+        training.wait_for_step(process, Path(values["output"]), 4)
         psutil.Process(process.pid).children()[0].kill()
         code, said = finish(process)
         assert code == 1 and re.search(r"error: rank \d died: exit code -9: continue from step", said), said
@@ -217,12 +206,10 @@ class TestTwoRanks:
 def test_ranks_end_with_their_launcher(folder, tiny_model):
     values = options(folder, tiny_model, output=str(folder / "orphans"), nproc=2, epochs=100_000)
     launcher = start(values)
-    lines = Path(values["output"]) / "metrics.jsonl"
-    deadline = time.monotonic() + 120
-    while not (lines.exists() and lines.stat().st_size) and time.monotonic() < deadline:
-        time.sleep(0.1)
+    training.wait_for_step(launcher, Path(values["output"]), 2)
     launcher.kill()
     launcher.wait()
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         try:
             os.killpg(launcher.pid, 0)  # fails once the last process of the group has ended
@@ -275,17 +262,14 @@ def assert_quiet(said):
 @pytest.mark.parametrize(
     ("nproc", "name", "to_group"),
     [
-        (2, "SIGINT", True),
-        *[
-            pytest.param(*case, marks=pytest.mark.slow)
-            for case in ((2, "SIGTERM", False), (1, "SIGUSR1", True), (2, "SIGHUP", True), (1, "SIGQUIT", False))
-        ],
+        (2, "SIGINT", True), slow(2, "SIGTERM", False), slow(1, "SIGUSR1", True), slow(2, "SIGHUP", True),
+        slow(1, "SIGQUIT", False),
     ],
-)
+)  # fmt: skip
 def test_a_signal_saves_and_ends_within_seconds(tmp_path, tiny_model, nproc, name, to_group):
     values = options(tmp_path, tiny_model, nproc=nproc, epochs=100_000, eval_every=1000, save_every=10)
     process = start(values)
-    wait_for_step(process, Path(values["output"]), 10)
+    training.wait_for_step(process, Path(values["output"]), 10)
     number = getattr(signal, name)
     seconds, code, said = sent(process, number, to_group)
     assert code == 128 + number
