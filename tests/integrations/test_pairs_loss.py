@@ -5,26 +5,12 @@ import functools
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
-from torch import nn
 
 import una_fast
-from support.sentence_trainer import make_trainer
+from support.sentence_trainer import Given, make_trainer
 from support.small_runs import write_corpus
 from una_fast.integrations.sentence_transformers import PairsLoss, ViewsLoss
 from una_fast.losses import pairs, simcse, similarity_distillation, soft
-
-
-class Given(nn.Module):
-    """A model that returns its input plus 0.01 for each call so far: like dropout, each pass differs."""
-
-    def __init__(self):
-        super().__init__()
-        self.calls = 0
-
-    def forward(self, features):
-        self.calls += 1
-        features["sentence_embedding"] = features.pop("embedding") + 0.01 * self.calls
-        return features
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
 
 import una_fast
+from support.token_ids import assert_equal, ids_of_texts
 from support.tokenizer_families import FAMILIES, bert_uncased, training_lines
 from una_fast.integrations.sentence_transformers import RowCollator, row_dataset
 from una_fast.integrations.transformers import RowCollator as PlainRowCollator
@@ -17,19 +18,9 @@ ROWS = [3, 0, 41, 42, 43, 17, 3]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("rows") / "index"
-    una_fast.build_index(TEXTS).save(folder)
-    return folder
-
-
-@pytest.fixture
-def index(folder):
-    return una_fast.load_index(folder)
-
-
-@pytest.fixture
-def una(index):
+def una(tmp_path_factory):
+    index = una_fast.build_index(TEXTS)
+    index.save(tmp_path_factory.mktemp("rows") / "index")
     return una_fast.Augmenter(index, tokenizer=bert_uncased())
 
 
@@ -46,20 +37,16 @@ def test_a_sentence_whose_paraphrase_is_blank_is_left_out(tmp_path):
     assert row_dataset(una, 3)["row"][:] == [0, 2]
 
 
-def test_features_are_those_of_sentence_transformers_own_collator(tiny_model, index):
+def test_features_are_those_of_sentence_transformers_own_collator(tiny_model, una):
     """So every loss of sentence-transformers can read them."""
     model = SentenceTransformer(str(tiny_model), device="cpu")
     model.max_seq_length = 32
-    una = una_fast.Augmenter(index, tokenizer=model.tokenizer)
+    una = una_fast.Augmenter(una.index, tokenizer=model.tokenizer)
     collator = RowCollator(una, n=2)
     collator.set_epoch(3)
-    texts = [index[row] for row in ROWS]
-    columns = {
-        "anchor": texts,
-        "positive": texts,
-        "negative_1": una.texts(ROWS, 3),
-        "negative_2": una.texts(ROWS, 3, sample_index=1),
-    }
+    texts = [una.index[row] for row in ROWS]
+    columns = {"anchor": texts, "positive": texts, "negative_1": una.texts(ROWS, 3)}
+    columns["negative_2"] = una.texts(ROWS, 3, sample_index=1)
     features = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     expected = SentenceTransformerDataCollator(model.preprocess)(features)
     expected = {name: values for name, values in expected.items() if isinstance(values, torch.Tensor)}
@@ -70,10 +57,12 @@ def test_features_are_those_of_sentence_transformers_own_collator(tiny_model, in
         assert torch.equal(found[name], values), name
 
 
-def test_a_blank_row_without_special_tokens_is_a_column_of_padding(index):
+def test_a_blank_row_without_special_tokens_is_a_column_of_padding(una):
     tokenizer = bert_uncased()
     tokenizer.backend_tokenizer.post_processor = None
-    assert RowCollator(una_fast.Augmenter(index, tokenizer=tokenizer))([40])["anchor_attention_mask"].tolist() == [[0]]
+    assert RowCollator(una_fast.Augmenter(una.index, tokenizer=tokenizer))([40])["anchor_attention_mask"].tolist() == [
+        [0]
+    ]
 
 
 def test_the_plain_collator_stacks_the_same_views(una):
@@ -95,40 +84,26 @@ def test_the_positive_may_be_another_row(una):
     assert "positive_input_ids" not in RowCollator(una, positive=None)([0])
 
 
-def prompted(tokenizer, prompt, texts, length):
-    """The tokenizer's ids of prompt + text, without columns of padding alone."""
-    ids = tokenizer(
-        [prompt + text for text in texts], truncation=True, padding="max_length", max_length=length, return_tensors="pt"
-    )
-    used = ids["attention_mask"].any(0)
-    return {name: values[:, used] for name, values in ids.items()}
-
-
 @pytest.mark.parametrize("family", ["bert_uncased", "roberta", "xlm_roberta", "gemma"])
 @pytest.mark.parametrize(("prompt", "length"), [("query: ", 20), ("title: none | text:", 40), ("a  b  ", 40)])
-def test_a_prompt_is_what_the_tokenizer_makes_of_it(index, family, prompt, length):
+def test_a_prompt_is_what_the_tokenizer_makes_of_it(una, family, prompt, length):
     tokenizer = FAMILIES[family]()
-    una = una_fast.Augmenter(index, tokenizer=tokenizer)
-    collator = RowCollator(una, length, prompts={"anchor": prompt, "negative": "passage: "})
-    found = collator(ROWS)
-    views = {
-        "anchor": (prompt, [index[row] for row in ROWS]),
-        "positive": ("", [index[row] for row in ROWS]),
-        "negative": ("passage: ", una.texts(ROWS)),
-    }
-    for view, (text, texts) in views.items():
-        expected = prompted(tokenizer, text, texts, length)
-        assert {name: values.tolist() for name, values in expected.items()} == {
-            name.removeprefix(f"{view}_"): values.tolist() for name, values in found.items() if name.startswith(view)
-        }
+    una = una_fast.Augmenter(una.index, tokenizer=tokenizer)
+    found = RowCollator(una, length, prompts={"anchor": prompt, "negative": "passage: "})(ROWS)
+    texts = [una.index[row] for row in ROWS]
+    views = {"anchor": (prompt, texts), "positive": ("", texts), "negative": ("passage: ", una.texts(ROWS))}
+    for view, (before, sentences) in views.items():
+        expected = ids_of_texts(tokenizer, [before + sentence for sentence in sentences], length)
+        used = expected["attention_mask"].any(0)  # columns of padding alone are left out
+        own = {name.removeprefix(f"{view}_"): values for name, values in found.items() if name.startswith(view)}
+        assert_equal(own, {name: values[:, used] for name, values in expected.items()})
 
 
 def test_a_collator_travels_with_its_epoch(una):
     collator = RowCollator(una, prompts="query: ")
     collator.set_epoch(4)
     other = pickle.loads(pickle.dumps(collator))
-    found, expected = other(ROWS), collator(ROWS)
-    assert all(torch.equal(found[name], expected[name]) for name in expected)
+    assert_equal(other(ROWS), collator(ROWS))
 
 
 @pytest.mark.parametrize(

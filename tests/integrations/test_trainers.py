@@ -11,7 +11,7 @@ from torch import nn
 from transformers import TrainerCallback
 
 import una_fast
-from support.sentence_trainer import make_trainer
+from support.sentence_trainer import Given, make_trainer
 from support.small_runs import free_port, write_corpus
 from una_fast.integrations.sentence_transformers import PairsLoss
 
@@ -47,13 +47,6 @@ def record(kind, folder, model, **arguments):
     settings = {"num_train_epochs": 2, **arguments}
     make_trainer(folder / "index", model, folder / "output", loss, by_rows, epochs, **settings).train()
     return seen
-
-
-class Given(nn.Module):
-    """A model that returns its input as embeddings."""
-
-    def forward(self, features):
-        return {"sentence_embedding": features["embedding"]}
 
 
 def embeddings():

@@ -1,7 +1,8 @@
-"""A trainer of sentence-transformers whose negatives are UNA's, as text or as rows of the index."""
+"""A trainer of sentence-transformers whose negatives are UNA's, as text or as rows of the index; a model for losses."""
 
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+from torch import nn
 
 import una_fast
 from una_fast.integrations import Negatives
@@ -11,6 +12,19 @@ COMMON = {
     "per_device_train_batch_size": 4, "use_cpu": True, "report_to": "none", "save_strategy": "no",
     "logging_strategy": "no", "disable_tqdm": True,
 }  # fmt: skip
+
+
+class Given(nn.Module):
+    """A model that returns its input plus 0.01 for each call so far: like dropout, each pass differs."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, features):
+        self.calls += 1
+        features["sentence_embedding"] = features.pop("embedding") + 0.01 * self.calls
+        return features
 
 
 def make_trainer(index, model, output, make_loss, by_rows, *callbacks, **settings):
