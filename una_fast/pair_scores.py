@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from una_fast.errors import InputError, suggests_keywords
+from una_fast.errors import InputError, failed, suggests_keywords
 
 Encode = Callable[[list[str]], Any]  # texts -> embeddings (n, D), an array or a tensor on the CPU
 Pair = tuple[str, str, int] | tuple[str, str, int, str]  # two sentences, the label, and the group if there are groups
-Floats = NDArray[np.floating]
+Floats = NDArray[np.floating]  # float64 as made here
 
-COLUMNS = ("sentence1", "sentence2", "label", "group")
-LABELS = {"1": 1, "0": 0}  # same meaning, near-miss
+COLUMNS = ("sentence1", "sentence2", "label")
 Z95 = 1.959964  # standard deviations of a normal distribution within which 95% of it lies
 
 
@@ -38,7 +37,7 @@ class PairScores:
         share: The share of near-misses that `threshold` lets pass.
     """
 
-    cosines: NDArray[np.float64]
+    cosines: Floats
     same: NDArray[np.bool_]
     groups: NDArray[np.str_]
     share: float = 0.05
@@ -138,7 +137,7 @@ def score_pairs(encode: Encode, pairs: Iterable[Pair], share: float = 0.05) -> P
     return PairScores(cosines, same, np.array([group for *_, group in rows], str), share)
 
 
-def unit_embeddings(encode: Encode, texts: list[str]) -> NDArray[np.float64]:
+def unit_embeddings(encode: Encode, texts: list[str]) -> Floats:
     """The embeddings (n, D) of texts, scaled to length 1; a row of zeros remains.
 
     Raises:
@@ -198,27 +197,19 @@ def read_pairs(path: str | Path) -> list[tuple[str, str, int, str]]:
     """
     path = Path(path)
     kind: dict[str, Any] = {} if path.suffix.lower() == ".csv" else {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
+    pairs: list[tuple[str, str, int, str]] = []
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, strict=True, **kind)
-            places = _places(path, next(reader, []))
-            return [_pair(path, reader.line_num, row, places) for row in reader if row]
+            reader = csv.DictReader(file, strict=True, **kind)
+            if missing := [name for name in COLUMNS if name not in (reader.fieldnames or ())]:
+                raise InputError(f"{path}: its first line has no column {missing[0]!r}: name {', '.join(COLUMNS)}")
+            for row in reader:
+                where, (first, second, label) = f"{path}, line {reader.line_num}", (row[name] for name in COLUMNS)
+                if None in (first, second, label):
+                    raise InputError(f"{where}: fewer cells than its first line has")
+                if label.strip() not in ("0", "1"):
+                    raise InputError(f"{where}: label {label!r}: must be 1 (same meaning) or 0 (near-miss)")
+                pairs.append((first, second, int(label), row.get("group") or ""))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
-
-
-def _places(path: Path, head: Sequence[str]) -> list[int]:
-    """The places of COLUMNS in the first line of a file."""
-    if missing := [name for name in COLUMNS[:3] if name not in head]:
-        raise InputError(f"{path}: its first line has no column {missing[0]!r}: name {', '.join(COLUMNS[:3])}")
-    return [head.index(name) for name in COLUMNS if name in head]
-
-
-def _pair(path: Path, line: int, row: Sequence[str], places: Sequence[int]) -> tuple[str, str, int, str]:
-    try:
-        first, second, label, *group = (row[place] for place in places)
-        return first, second, LABELS[label.strip()], "".join(group)
-    except IndexError:
-        raise InputError(f"{path}, line {line}: {len(row)} cells, too few for its columns") from None
-    except KeyError:
-        raise InputError(f"{path}, line {line}: label {label!r}: must be 1 (same meaning) or 0 (near-miss)") from None
+        raise failed(path, "read", error) from None
+    return pairs

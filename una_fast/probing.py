@@ -1,11 +1,11 @@
-"""How near an encoder puts near-misses of one's own text: no training, no labels."""
+"""How near an encoder puts near-misses of your own text: no training, no labels."""
 
 from __future__ import annotations
 
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,10 @@ from una_fast.augment.near_misses import NearMisses, parse_edits
 from una_fast.augment.una import Augmenter
 from una_fast.errors import InputError, InputWarning, counted, suggests_keywords, warn_user
 from una_fast.index.index import Index
-from una_fast.pair_scores import Encode, unit_embeddings
+from una_fast.pair_scores import Encode, Floats, unit_embeddings
 from una_fast.text_table import aligned
 
+Fits = Callable[[NDArray[np.int64]], NDArray[np.bool_]]  # rows of an index -> which of them an edit fits
 THRESHOLDS = (0.70, 0.80, 0.85, 0.90, 0.95)  # cosines that caches and searches usually choose
 SAME = 1e-6  # mean 1 - cosine of usual pairs, below which all embeddings are one vector except for rounding in float32
 LOOKED_AT = 20  # times n: sentences among which n are looked for that an edit fits
@@ -30,7 +31,7 @@ ABOUT_POLARITY = (
 
 @dataclass(frozen=True)
 class Probe:
-    """Cosines of an encoder on sentences of a text.
+    """Cosines that an encoder gives sentences of a text.
 
     Attributes:
         near_misses: float64 (n,), of a sentence with its near-miss.
@@ -40,8 +41,8 @@ class Probe:
         edits: Other kinds of near-misses, each of the sentences that the edit fits.
     """
 
-    near_misses: NDArray[np.float64]
-    usual: NDArray[np.float64]
+    near_misses: Floats
+    usual: Floats
     share: float
     name: str = "word"
     edits: tuple[Probe, ...] = ()
@@ -102,7 +103,7 @@ def probe(
     augmenter: TextAugmentation | None = None,
     edits: str | None = None,
 ) -> Probe:
-    """The cosines that an encoder gives near-misses of sentences of the index, and usual pairs of them.
+    """Measure the cosines that an encoder gives near-misses of sentences of the index, and usual pairs of them.
 
     A near-miss is the sentence with its most important word replaced by a word of similar importance (`Augmenter` with
     ``beta=0``, the sentence's case, spacing and punctuation kept). A usual pair is two sentences of the sample.
@@ -128,26 +129,28 @@ def probe(
         raise InputError(f"n={n}: must be at least 2")
     if not 0 < share < 1:
         raise InputError(f"share={share}: must be above 0 and below 1")
-    names = parse_edits(edits) if edits else {}
     name = type(augmenter).__name__ if augmenter else "word"
     augmenter = augmenter or Augmenter(index, beta=0.0, seed=seed, surface="kept", keep_punctuation=True)
-    pairs = _sample(index, augmenter, n, seed)
-    if len(pairs) < 2:
-        raise InputError(f"the text has {counted(len(pairs), 'sentence')} with a near-miss: at least 2 are needed")
-    others = []
-    for edit in (one for one in names if one != name):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", InputWarning)  # here an edit that does not fit is left out
-            near_misses = NearMisses(index, edits=edit, seed=seed)
-        found = _sample(index, near_misses, n, seed, near_misses.fits)
-        if len(found) < 2:
-            warn_user(f"edits: {edit} fits {counted(len(found), 'sentence')}: left out, because at least 2 are needed")
+    makers: list[tuple[str, TextAugmentation, Fits | None]] = [(name, augmenter, None)]
+    for edit in parse_edits(edits) if edits else ():
+        if edit != name:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", InputWarning)  # here an edit that does not fit is left out
+                near_misses = NearMisses(index, edits=edit, seed=seed)
+            makers.append((edit, near_misses, near_misses.fits))
+    probes: list[Probe] = []
+    for name, maker, fits in makers:
+        pairs = _sample(index, maker, n, seed, fits)
+        if len(pairs) >= 2:
+            probes.append(Probe(*_cosines(encode, pairs), share, name))
+        elif fits:
+            warn_user(f"edits: {name} fits {counted(len(pairs), 'sentence')}: left out, because at least 2 are needed")
         else:
-            others.append(Probe(*_cosines(encode, found), share, edit))
-    return Probe(*_cosines(encode, pairs), share, name, tuple(others))
+            raise InputError(f"the text has {counted(len(pairs), 'sentence')} with a near-miss: at least 2 are needed")
+    return replace(probes[0], edits=tuple(probes[1:]))
 
 
-def _cosines(encode: Encode, pairs: dict[str, str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _cosines(encode: Encode, pairs: dict[str, str]) -> tuple[Floats, Floats]:
     """The cosines (n,) of sentences with their near-misses, and with the sentence before."""
     here, there = (unit_embeddings(encode, [*texts]) for texts in (pairs, pairs.values()))
     near, usual = (np.einsum("nd,nd->n", here, other) for other in (there, np.roll(here, 1, axis=0)))
@@ -159,13 +162,7 @@ def _cosines(encode: Encode, pairs: dict[str, str]) -> tuple[NDArray[np.float64]
     return near, usual
 
 
-def _sample(
-    index: Index,
-    augmenter: TextAugmentation,
-    n: int,
-    seed: int,
-    fits: Callable[[NDArray[np.int64]], NDArray[np.bool_]] | None = None,
-) -> dict[str, str]:
+def _sample(index: Index, augmenter: TextAugmentation, n: int, seed: int, fits: Fits | None) -> dict[str, str]:
     """Up to n sentences in random order, and the near-miss of each; a sentence without one is passed over.
 
     fits: which rows may be in the sample, among the first LOOKED_AT * n; None: all rows of the index.

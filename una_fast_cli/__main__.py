@@ -26,7 +26,7 @@ COMMANDS = {  # the function of each, which is imported when it is called, and w
     "compare": ("train.compare:main", "train with and without hard negatives on your text, and compare"),
     "probe": ("una_fast_cli.probe:main", "show how near an encoder puts near-misses of your text"),
     "index": ("una_fast_cli.index:main", "build the index of a corpus"),
-    "negatives": ("una_fast_cli.negatives:main", "write hard negatives to a file, as text or as token ids"),
+    "negatives": ("una_fast_cli.negatives:main", "write hard negatives to a file"),
     "explain": ("una_fast_cli.negatives:explain", "show why each word of a sentence is replaced or kept"),
 }
 

@@ -17,7 +17,7 @@ TIMEOUT = 10  # s, for the first answer of a Dask scheduler
 
 
 @dataclass(frozen=True)
-class Build:
+class IndexOptions:
     """The options of `una-fast index`."""
 
     corpus: tuple[str, ...] = option(
@@ -82,7 +82,7 @@ def connected(address: str) -> Any:
 main = Command(
     "una-fast index",
     "Build the index of a corpus: its words, counted, scored and ranked.",
-    options_of(Build) | options_of(Files) | options_of(Words),
+    options_of(IndexOptions) | options_of(Files) | options_of(Words),
     _build,
     page="cluster",
 )

@@ -1,4 +1,4 @@
-"""`una-fast probe`: how near an encoder puts near-misses, of a user's own text or of a user's own labelled pairs."""
+"""`una-fast probe`: how near an encoder puts near-misses, of your own text or of your own labelled pairs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,14 +17,29 @@ from una_fast.options import Files, Words, reading_arguments
 from una_fast.text_table import aligned
 
 if TYPE_CHECKING:
-    from una_fast.index.index import Index
     from una_fast.pair_scores import PairScores
 
-MOST_MODELS = 2  # before and after a training
+COLOURS = ("#0072b2", "#d55e00")  # of the curves: Okabe and Ito's, which readers with any colour vision can distinguish
+PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>una-fast probe</title>
+<style>body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem }} text {{ font-size: 2.8px }}</style>
+<h1>una-fast probe</h1>
+{figure}
+<pre>{text}</pre></html>
+"""
+FIGURE = """<p>Each point of a curve is a threshold. A higher curve is a better encoder; the dotted line is chance.</p>
+<ul>{names}</ul>
+<svg width="520" viewBox="-14 -2 116 116" role="img">
+<rect width="100" height="100" fill="none" stroke="#bbb" stroke-width="0.3"/>
+<line x1="0" y1="100" x2="100" y2="0" stroke="#bbb" stroke-width="0.3" stroke-dasharray="1"/>
+{ticks}
+<text x="50" y="111" text-anchor="middle">near-misses above the threshold</text>
+<text transform="translate(-10 50) rotate(-90)" text-anchor="middle">pairs with the same meaning above it</text>
+{curves}
+</svg>"""
 
 
 @dataclass(frozen=True)
-class Probe:
+class ProbeOptions:
     """Encoder and text."""
 
     model: tuple[str, ...] = option(
@@ -55,89 +71,101 @@ class Probe:
 
 def _probe(values: dict[str, Any]) -> None:
     import una_fast  # these here, so that --help and errors of the command line do not wait for torch
-    from train.record.folder import read_object, write_file, write_json
-    from una_fast.augment.near_misses import parse_edits
+    from train.record.folder import write_file, write_json
     from una_fast.pair_scores import read_pairs
-    from una_fast_cli.probe_page import page
 
-    source = {name: values[name] for name in ("model", "corpus", "pairs") if values[name]}
-    source["model"] = list(values["model"])
-    file = values["json"] and Path(values["json"])
-    check(values)
-    parse_edits(values["edits"])
-    if file and file.exists() and not source.items() <= read_object(file).items():
-        raise InputError(f"--json {file}: holds something else than figures of this text: choose another name")
-    index = read_corpus(values) if values["corpus"] else None  # before encoders are loaded, which takes seconds
+    figures = _checked(values)
+    # text and pairs are read before encoders are loaded, which takes seconds
     pairs = read_pairs(values["pairs"]) if values["pairs"] else None
+    index = None
+    if values["corpus"]:
+        words = {name: values[name] for name in ("word_tokenizer", "lowercase")}
+        index = una_fast.build_index(Path(values["corpus"]), **words, **reading_arguments(values))
     encoders = {name: load_encode(name) for name in values["model"]}
-    figures: dict[str, Any] = {}
     scores: dict[str, PairScores] = {}
-    said: list[str] = []
+    printed: list[str] = []
 
-    def say(text: str) -> None:
-        said.append(text)
+    def show(text: str) -> None:
+        printed.append(text)
         sys.stdout.write(text)
 
     if pairs is not None:
         scores |= {name: una_fast.score_pairs(encode, pairs, values["share"]) for name, encode in encoders.items()}
-        say(describe(values["pairs"], scores))
+        show(_describe(values["pairs"], scores))
         figures["pairs_scores"] = {name: one.to_dict() for name, one in scores.items()}
     if index:
         settings = {name: values[name] for name in ("n", "share", "seed", "edits")}
         probes = {name: una_fast.probe(encode, index, **settings) for name, encode in encoders.items()}
         for name, probe in probes.items():
-            say(f"{name}, {counted(len(probe.usual), 'sentence')} of {values['corpus']}\n{probe}\n")
+            show(f"{name}, {counted(len(probe.usual), 'sentence')} of {values['corpus']}\n{probe}\n")
         figures["probes"] = {name: probe.to_dict() for name, probe in probes.items()}
     if values["html"]:
-        write_file(Path(values["html"]), page(scores, "\n".join(said)))
-    if file:
-        write_json(file, source | figures)
+        figure = _figure(scores) if scores else ""
+        write_file(Path(values["html"]), PAGE.format(figure=figure, text=escape("\n".join(printed))))
+    if values["json"]:
+        write_json(Path(values["json"]), figures)
 
 
-def check(values: Mapping[str, Any]) -> None:
-    """Refuse options that do not fit each other."""
-    if len(values["model"]) > MOST_MODELS:
+def _checked(values: dict[str, Any]) -> dict[str, Any]:
+    """Return what is measured, as --json names it. Raises InputError for options that do not fit each other."""
+    from train.record.folder import read_object
+    from una_fast.augment.near_misses import parse_edits
+
+    if len(values["model"]) > len(COLOURS):
         raise InputError(f"--model: {len(values['model'])} encoders: give one, or two to compare")
     if not values["corpus"] and not values["pairs"]:
         raise InputError("--corpus or --pairs is missing: give the file of your text, or of your labelled pairs")
+    parse_edits(values["edits"])
+    measured = {"model": list(values["model"]), **{name: values[name] for name in ("corpus", "pairs") if values[name]}}
+    file = values["json"] and Path(values["json"])
+    if file and file.exists() and not measured.items() <= read_object(file).items():
+        raise InputError(f"--json {file}: holds something else than figures of this text: choose another name")
+    return measured
 
 
-def describe(path: str, scores: Mapping[str, PairScores]) -> str:
+def _describe(path: str, scores: Mapping[str, PairScores]) -> str:
     """The figures of one encoder, or of two and their difference, in lines of text."""
-    (_, first), *others = scores.items()
-    n_same = int(first.same.sum())
-    lines = [f"{counted(len(first.same), 'pair')} of {path}, {n_same:,} with the same meaning"]
-    lines += [f"{name}: {one}" for name, one in scores.items()]
+    first, *others = scores.values()
+    groups = [{"all": one, **one.by_group()} for one in scores.values()]
     rows = [["group", "same", "near-misses", *(f"AUC of model {i + 1}" for i in range(len(scores)))]]
     rows[0] += ["change", "95% interval"] * len(others)
-    for name in ("all", *first.by_group()):
-        of = [one if name == "all" else one.by_group()[name] for one in scores.values()]
-        own = first.groups == name if name != "all" else slice(None)
-        n_same = int(first.same[own].sum())
-        row = [name, f"{n_same:,}", f"{len(first.same[own]) - n_same:,}", *(f"{one.auc:.1%}" for one in of)]
+    for name in groups[0]:
+        own = first.same if name == "all" else first.same[first.groups == name]
+        of = [group[name] for group in groups]
+        row = [name, f"{own.sum():,}", f"{(~own).sum():,}", *(f"{one.auc:.1%}" for one in of)]
         if others:
             low, high = of[1].interval(of[0])
             row += [f"{100 * (of[1].auc - of[0].auc):+.1f}", f"{100 * low:+.1f} to {100 * high:+.1f}"]
         rows.append(row)
-    table = aligned(rows, left=(0,))
-    note = "A group with one label only is compared with all pairs of the other label."
-    return "\n".join([*lines, "", *table, *([note] if first.by_group() else []), ""])
+    return "\n".join(
+        [
+            f"{counted(len(first.same), 'pair')} of {path}, {first.same.sum():,} with the same meaning",
+            *(f"{name}: {one}" for name, one in scores.items()),
+            "",
+            *aligned(rows, left=(0,)),
+            *["A group with one label only is compared with all pairs of the other label."] * (len(groups[0]) > 1),
+            "",
+        ]
+    )
 
 
-def read_corpus(values: Mapping[str, Any]) -> Index:
-    """The index of --corpus."""
-    import una_fast
-
-    words = {"word_tokenizer": values["word_tokenizer"], "lowercase": values["lowercase"]}
-    return una_fast.build_index(Path(values["corpus"]), **words, **reading_arguments(values))
+def _figure(scores: Mapping[str, PairScores]) -> str:
+    """The curves of the encoders as SVG, in a square of 100 x 100 units."""
+    names, curves = "", ""
+    for (name, one), colour in zip(scores.items(), COLOURS, strict=False):
+        names += f'<li style="color: {colour}">{escape(name)}</li>'
+        points = " ".join(f"{100 * x:.2f},{100 - 100 * y:.2f}" for x, y in zip(*one.curve(), strict=True))
+        curves += f'<polyline fill="none" stroke="{colour}" stroke-width="0.4" points="0,100 {points}"/>'
+    ticks = [
+        f'<text x="{share}" y="104.5" text-anchor="middle">{share}%</text>'
+        f'<text x="-1.5" y="{101 - share}" text-anchor="end">{share}%</text>'
+        for share in (0, 25, 50, 75, 100)
+    ]
+    return FIGURE.format(names=names, ticks="".join(ticks), curves=curves)
 
 
 def load_encode(name: str) -> Callable[[list[str]], Any]:
-    """The function from texts to embeddings of an encoder that sentence-transformers loads; it shows a progress bar.
-
-    Raises:
-        InputError: sentence-transformers is not installed, or cannot load the encoder.
-    """
+    """Load an encoder by sentence-transformers: a function from texts to embeddings, which shows a progress bar."""
     kind = import_extra("sentence_transformers").SentenceTransformer
     from transformers import PreTrainedModel
 
@@ -160,7 +188,7 @@ def load_encode(name: str) -> Callable[[list[str]], Any]:
 main = Command(
     "una-fast probe",
     "Show how near an encoder puts near-misses: your sentences with one important word replaced, or your own pairs.",
-    options_of(Probe) | options_of(Files) | options_of(Words),
+    options_of(ProbeOptions) | options_of(Files) | options_of(Words),
     _probe,
     page="near-misses",
 )

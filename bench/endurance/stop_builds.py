@@ -28,7 +28,7 @@ import psutil
 
 import una_fast
 from una_fast.index.executors import Runner
-from una_fast.index.staged import work_folder
+from una_fast.index.stages import work_folder
 from una_fast.storage.array_folder import find_manifest
 
 KINDS = ("alone", "processes", "worker", "dask")

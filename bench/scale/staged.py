@@ -21,7 +21,7 @@ import una_fast
 import una_fast.index.build as build_module
 from una_fast.index.executors import Runner
 from una_fast.index.index import Index
-from una_fast.index.staged import work_folder
+from una_fast.index.stages import work_folder
 
 INTERVAL = 0.1  # s
 

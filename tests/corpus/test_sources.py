@@ -17,7 +17,7 @@ import xxhash
 import una_fast
 from support.corpus_files import LINES, WITH_NEWLINES, read, served, write, written
 from una_fast.corpus.documents import Reading
-from una_fast.corpus.sources import address_in, open_sources, source_digests
+from una_fast.corpus.sources import address_in, check_sources, open_sources
 from una_fast.corpus.words import parse_corpus
 from una_fast.errors import InputError, InputWarning
 
@@ -109,25 +109,28 @@ def test_bad_arguments(corpus: Iterable[Any], message: str) -> None:
         parse_corpus(corpus)
 
 
-def test_digests_tell_sources_apart_without_parsing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def digests(corpus: Any, column: str = "text", quoting: bool | None = None) -> list[str]:
+    sources = open_sources(corpus, Reading(column, quoting))
+    return [source.digest() for source in sources for _ in [*source.blocks()][:1]]
+
+
+def test_digests_identify_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "a.txt", LINES)
-    raw = xxhash.xxh3_128_hexdigest((tmp_path / "a.txt").read_bytes())
-    first = source_digests([tmp_path / "a.txt", LINES])
-    assert first[0] == {"name": "a.txt", "xxh3_128": raw}
-    assert source_digests(LINES) == source_digests(iter(LINES)) == [first[1]]
-    assert source_digests(["ab", "c"]) != source_digests(["a", "bc"])
+    of_file, of_list = digests([tmp_path / "a.txt", LINES])
+    assert of_file == xxhash.xxh3_128_hexdigest((tmp_path / "a.txt").read_bytes())
+    assert digests(LINES) == digests(iter(LINES)) == [of_list]
+    assert digests(["ab", "c"]) != digests(["a", "bc"])
     monkeypatch.setattr("una_fast.corpus.documents.BLOCK_BYTES", 3)
-    assert source_digests(LINES) == [first[1]]
+    assert digests(LINES) == [of_list]
 
 
-def test_digests_of_tables_know_the_column_and_stay(tmp_path: Path) -> None:
-    """They stand in the manifests of indexes that users have."""
+def test_digests_of_tables_contain_the_column_and_never_change(tmp_path: Path) -> None:
+    """They are in the manifests of indexes that users have."""
     for name, quoting, key in (("a.csv", True, "text"), ("a.tsv", False, "text without quotation marks")):
-        write(tmp_path / name, ["a"])
+        write(tmp_path / name, ["1"])
         raw = xxhash.xxh3_128_hexdigest((tmp_path / name).read_bytes())
-        (found,) = source_digests(tmp_path / name, quoting=quoting)
-        assert found == {"name": name, "xxh3_128": xxhash.xxh3_128_hexdigest(f"{raw} {key}".encode())}
-        assert source_digests(tmp_path / name, column="id", quoting=quoting) != [found]
+        assert digests(tmp_path / name, quoting=quoting) == [xxhash.xxh3_128_hexdigest(f"{raw} {key}".encode())]
+        assert digests(tmp_path / name, "id", quoting) != digests(tmp_path / name, quoting=quoting)
 
 
 @pytest.fixture
@@ -228,10 +231,10 @@ def test_a_quotation_mark_in_a_tsv_is_a_character(tmp_path: Path) -> None:
         assert len(parse_corpus(path, reading=quoted)[0].sentences) < 2000
     digests = {open_sources(path, reading)[0].digest() for reading in (Reading(), quoted, Reading(quoting=False))}
     assert len(digests) == 2
-    una_fast.build_index(path).save(tmp_path / "index")
-    una_fast.load_index(tmp_path / "index", path)
+    indexed = una_fast.build_index(path).sources
+    check_sources(tmp_path, indexed, open_sources(path, Reading()))
     with pytest.raises(InputError, match="made from another corpus"):
-        una_fast.load_index(tmp_path / "index", path, quoting=True)
+        check_sources(tmp_path, indexed, open_sources(path, quoted))
 
 
 def test_a_parquet_that_is_not_utf8_is_refused(tmp_path: Path) -> None:

@@ -22,7 +22,13 @@ from support.alphabet import any_text, nasty_text, text
 from support.tokenizer_families import bert_uncased
 from una_fast._kernels.words.strings import StringSet
 from una_fast._kernels.words.treebank import is_word_beyond_letters, treebank_words
-from una_fast.corpus.word_tokenizers import PROBES, SEGMENTERS, probe_words, resolve_tokenizer, word_tokenizer
+from una_fast.corpus.word_tokenizers import (
+    SEGMENTERS,
+    SIGNATURE_SENTENCES,
+    resolve_tokenizer,
+    signature_of,
+    word_tokenizer,
+)
 from una_fast.corpus.words import Parsed, parse_corpus, split_texts
 from una_fast.errors import InputError, InputWarning
 
@@ -245,8 +251,8 @@ def test_functions_of_one_name_are_told_apart(tmp_path: Path) -> None:
     assert (
         a.fingerprint == una_fast.build_index(CORPUS, word_tokenizer=lambda text: re.findall(r"\w+", text)).fingerprint
     )
-    probe = probe_words(lambda text: text.encode("ascii").decode().split(" "))  # fails on some, makes empty words
-    assert probe is not None and probe[0] == PROBES[0].split() and None in probe
+    probe = signature_of(lambda text: text.encode("ascii").decode().split(" "))  # fails on some, makes empty words
+    assert probe is not None and probe[0] == SIGNATURE_SENTENCES[0].split() and None in probe
     a.save(tmp_path / "index")
     loaded = una_fast.load_index(tmp_path / "index", word_tokenizer=splitter(r"\w+"))
     assert loaded.fingerprint == una_fast.load_index(tmp_path / "index").fingerprint == a.fingerprint
@@ -269,7 +275,7 @@ def test_a_pickled_index_does_not_come_back_with_other_words(tmp_path: Path) -> 
 
 
 def test_a_function_that_was_changed_takes_no_ids_of_the_old_index(tmp_path: Path) -> None:
-    """What is kept in the folder of an index is made again, though both make the same words of PROBES."""
+    """What is kept in the folder of an index is made again, though both make the same words of SIGNATURE_SENTENCES."""
     corpus, folder = [f"they were seen by the river {i}" for i in range(50)], tmp_path / "index"
 
     def without(left_out: str) -> Callable[[str], list[str]]:
@@ -284,7 +290,7 @@ def test_a_function_that_was_changed_takes_no_ids_of_the_old_index(tmp_path: Pat
             una = una_fast.Augmenter(index, tokenizer=wordpiece)
         ids = una.negative_ids(range(50), max_length=16)["input_ids"]
         assert ids.tolist() == wordpiece(una.negatives(range(50)), padding="max_length", max_length=16)["input_ids"]
-    assert probe_words(without("by")) == probe_words(without("were"))
+    assert signature_of(without("by")) == signature_of(without("were"))
 
 
 @pytest.mark.parametrize(
@@ -296,7 +302,7 @@ def test_named_tokenizers_have_fingerprints_that_stay_and_take_no_function(
 ) -> None:
     index = una_fast.build_index(CORPUS, word_tokenizer=tokenizer)
     assert index.fingerprint == fingerprint
-    assert probe_words(tokenizer) is None
+    assert signature_of(tokenizer) is None
     index.save(tmp_path / "index")
     with pytest.raises(InputError, match=f"its words were made by '{tokenizer}'; give no other word_tokenizer"):
         una_fast.load_index(tmp_path / "index", word_tokenizer=str.split)

@@ -21,7 +21,7 @@ from una_fast.errors import InputError
 from una_fast.index import executors
 from una_fast.index.executors import Runner
 from una_fast.index.index import DTYPES
-from una_fast.index.staged import work_folder
+from una_fast.index.stages import work_folder
 from una_fast.storage.files import locked
 from una_fast_cli.__main__ import main
 from una_fast_cli.index import connected
@@ -171,7 +171,7 @@ def test_after_a_failure_at_any_write_the_build_goes_on(build, corpus, tmp_path,
 def test_what_is_scanned_is_not_scanned_again(build, n_syncs, monkeypatch):
     stopped_at(0.9, build, n_syncs, monkeypatch)
     with monkeypatch.context() as patch:
-        patch.setattr("una_fast.index.staged.scan_split", None)
+        patch.setattr("una_fast.index.tasks.scan_split", None)
         build()
 
 

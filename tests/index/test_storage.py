@@ -74,12 +74,11 @@ def test_a_cut_file_is_noticed_and_a_flipped_bit_of_an_array_by_verify(saved, na
         load_arrays(saved, "index", 3)
 
 
-def test_the_last_two_versions_are_read_and_others_are_refused(saved):
-    assert load_arrays(saved, "index", 4)[0] == load_arrays(saved, "index", 3)[0]
-    with pytest.raises(InputError, match="written in version 3 of the index layout, .* reads version 5 and"):
-        load_arrays(saved, "index", 5)
-    with pytest.raises(InputError, match="reads version 2 and the one before; install a newer una_fast"):
-        load_arrays(saved, "index", 2)
+@pytest.mark.parametrize(("version", "remedy"), [(4, "build it again"), (2, "install a newer una_fast")])
+def test_another_version_is_refused(saved, version, remedy):
+    said = f"written in version 3 of the index layout, .* reads version {version}; {remedy}"
+    with pytest.raises(InputError, match=said):
+        load_arrays(saved, "index", version)
 
 
 @pytest.mark.parametrize("call", range(1, 9))

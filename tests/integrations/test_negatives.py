@@ -138,7 +138,7 @@ def of_pairs(una, **columns):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda una: Negatives(una, of="query"), "of='query': negatives are made of the 'anchor' or of the 'posi"),
+        (lambda una: Negatives(una, of="query"), "of='query': negatives are made from the 'anchor' or from the 'posi"),
         (lambda una: Negatives(una, positive=None, of="positive"), "of='positive': there is no positive"),
         (lambda una: Negatives(una, keep=["negative"]), "'negative' has the name of one that is made.*rename_column"),
         (lambda una: Negatives(una, n=0), "n=0: give the number of negatives"),

@@ -86,11 +86,11 @@ def test_each_edit_is_probed_on_the_sentences_that_it_fits():
     index = una_fast.build_index(TEXTS)
     found = una_fast.probe(lambda texts: (seen.append(texts), letters(texts))[1], index, edits="word,number,polarity")
     assert [one.name for one in found.edits] == ["polarity", "number"]
-    polarity, number = ({*zip(*texts, strict=True)} for texts in (seen[:2], seen[2:4]))
+    polarity, number = ({*zip(*texts, strict=True)} for texts in (seen[2:4], seen[4:]))
     assert {one for one, _ in number} == {"I have 3 dogs", "We see 40 cats"} < {*TEXTS}
     assert all(one.translate(NO_DIGITS) == other.translate(NO_DIGITS) != one for one, other in number)
     assert {one for one, _ in polarity} == {"Is it safe?", "Is it unsafe?", "is it"}
-    for one, pairs in zip(found.edits, seen[:4:2], strict=True):
+    for one, pairs in zip(found.edits, seen[2::2], strict=True):
         assert len(one.near_misses) == len(pairs) == len({*pairs})
     with pytest.warns(una_fast.InputWarning, match="edits: swap fits 0 sentences: left out"):
         assert una_fast.probe(letters, una_fast.build_index(["a b", "d e"]), edits="swap").edits == ()

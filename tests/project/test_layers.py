@@ -15,7 +15,7 @@ TRAINING_ROOMS = """
     signals objective encoder config record evaluation loop demo report launch
     generation ddp evaluate download generate compare
 """.split()
-COMMAND_ROOMS = "index negatives probe_page probe __main__".split()
+COMMAND_ROOMS = "index negatives probe __main__".split()
 ROOMS = {"una_fast": LIBRARY_ROOMS, "train": TRAINING_ROOMS, "una_fast_cli": COMMAND_ROOMS}  # lowest first
 LIBRARY = sorted((ROOT / "una_fast").rglob("*.py"))
 TRAINING = sorted((ROOT / "train").rglob("*.py"))

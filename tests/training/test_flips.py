@@ -17,7 +17,7 @@ from support.staged import Calling, Killed, cut, failing_syncs, flip
 from support.tokenizer_families import bert_uncased
 from train.record.checkpoint import load_checkpoint
 from una_fast.errors import InputError
-from una_fast.index.staged import work_folder
+from una_fast.index.stages import work_folder
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 FLIPS = int(os.environ.get("UNA_FAST_FLIPS", "40"))

@@ -34,7 +34,7 @@ from una_fast.augment.registry import WITH_SYNONYMS, load_augmentation, make_aug
 from una_fast.augment.settings import KeptWords, read_words
 from una_fast.augment.word_lists import read_word_lists
 from una_fast.corpus.documents import Reading
-from una_fast.corpus.sources import Source, check_sources, open_sources, source_digests
+from una_fast.corpus.sources import Source, check_sources, open_sources
 from una_fast.errors import InputError, InputWarning, counted
 from una_fast.index.build import build_index
 from una_fast.index.index import KIND, Index, load_index
@@ -145,7 +145,7 @@ class Start:
             prepare_demo(run)
         sources = [source for part in self.sources for source in part]
         if find_manifest(folder):
-            check_sources(folder, self.index.sources[: len(sources)], source_digests(sources))
+            check_sources(folder, self.index.sources[: len(sources)], sources)
         else:
             check_array_folder(folder, KIND, unused=True)
             tell_user(f"indexing {', '.join(filter(None, [*run.corpus, run.paraphrases]))}")

@@ -146,27 +146,19 @@ def all_blank(n_documents: int) -> InputError:
     return InputError(f"the corpus has no word: {counted(n_documents, 'sentence')} read, all of them blank")
 
 
-def source_digests(corpus: Any, column: str = "text", quoting: bool | None = None) -> list[dict[str, str]]:
-    """Return {"name", "xxh3_128"} of each source, which identify a corpus. Consumes generators."""
-    digests = []
-    for source in open_sources(corpus, Reading(column, quoting, max_document_bytes=None)):
+def check_sources(folder: Path, indexed: list[dict[str, Any]], sources: Sequence[Source]) -> None:
+    """Raise InputError if the `sources` are not those of the index in `folder`, by their digests in `indexed`."""
+    if len(indexed) != len(sources):
+        raise InputError(
+            f"{folder}: made from {counted(len(indexed), 'source')}, and the corpus has {len(sources)}: build it again"
+        )
+    for old, source in zip(indexed, sources, strict=True):
         for _ in () if source.file else source.blocks():
             pass
-        digests.append({"name": source.name, "xxh3_128": source.digest()})
-    return digests
-
-
-def check_sources(folder: Path, indexed: list[dict[str, Any]], given: list[dict[str, Any]]) -> None:
-    """Raise InputError if the digests `given` differ from the digests `indexed`. folder: of the index."""
-    if len(indexed) != len(given):
-        raise InputError(
-            f"{folder}: made from {counted(len(indexed), 'source')}, and the corpus has {len(given)}: build it again"
-        )
-    for old, new in zip(indexed, given, strict=True):
-        if old["xxh3_128"] != new["xxh3_128"]:
+        if old["xxh3_128"] != (digest := source.digest()):
             raise InputError(
-                f"{folder}: made from another corpus: {old['name']} had digest {old['xxh3_128']}, and {new['name']} "
-                f"has {new['xxh3_128']}; build the index again or give the corpus it was made from"
+                f"{folder}: made from another corpus: {old['name']} had digest {old['xxh3_128']}, and {source.name} "
+                f"has {digest}; build the index again or give the corpus it was made from"
             )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -24,16 +24,10 @@ def _fugashi() -> Split:
     return lambda text: tagger.parse(text.replace("\0", " ")).split()  # it stops at \0
 
 
-def _janome() -> Split:
-    tokenizer = import_module("janome.tokenizer").Tokenizer(wakati=True)
-    return lambda text: list(tokenizer.tokenize(text, wakati=True))
-
-
 # name: its language, how it is made, what pip installs
 SEGMENTERS: dict[str, tuple[str, Callable[[], Split], str]] = {
     "rjieba": ("Chinese", lambda: import_module("rjieba").cut, "rjieba"),
     "fugashi": ("Japanese", _fugashi, "fugashi unidic-lite"),
-    "janome": ("Japanese", _janome, "janome"),  # 55 times as slow as fugashi; indexes were built with it
     "pythainlp": ("Thai", lambda: import_module("pythainlp.tokenize").word_tokenize, "pythainlp"),
 }
 
@@ -48,13 +42,14 @@ SCRIPTS = {  # scripts without spaces between words
 PUNCTUATION = "\u3000-\u303f\uff00-\uffef"  # of East Asia; word tokenizers for English do not split at it
 # Few words of these scripts have more than 12 characters, nearly all clauses do.
 LONG_RUN = re.compile(f"[{''.join(SCRIPTS.values())}{PUNCTUATION}]{{13,}}")
-LEAST_SHARE = 0.1  # share of the characters in long runs above which the user is warned
+LEAST_SHARE = 0.1  # of the characters, in long runs, for a warning
 SAMPLE = 100  # consecutive chunks in a sample, and places from which chunks or documents are sampled
 SAMPLED = 1000  # characters of such a document
 
-# Sentences that tokenizers split differently: clitics, quotes, final periods, numbers, addresses, symbols, case, white
-# space of several kinds, and scripts without spaces.
-PROBES = (
+# Tokenizers split these differently: clitics, quotes, final periods, numbers, addresses, symbols, case, white space of
+# several kinds, and scripts without spaces. Their words are the signature of a
+# tokenizer, which the manifest of an index calls `word_probe`.
+SIGNATURE_SENTENCES = (
     "The cat sat on the mat.",
     "They won't say \"it's\" (or 'tis), I cannot; gimme Dr. Smith's $3.88 -- 10:30, 1,000,000 e.g. at U.S. co...",
     "  Two  spaces,\ta tab,\na line\u00a0and a hard space  ",
@@ -66,7 +61,7 @@ PROBES = (
     "ฉันรักภาษาไทยและไปโรงเรียนทุกวัน",
     "나는 학교에 갑니다. ខ្ញុំស្រឡាញ់ភាសាខ្មែរ ຂ້ອຍຮັກພາສາລາວ ကျွန်တော်မြန်မာစာကိုချစ်တယ်",
 )
-Probe = list[list[str] | None]  # the words of each of PROBES; None where the function raised an error
+Signature = list[list[str] | None]  # of each of SIGNATURE_SENTENCES; None where the function raised an error
 
 
 @dataclass(frozen=True)
@@ -116,7 +111,7 @@ def resolve_tokenizer(tokenizer: str | Split) -> str | Split:
 
 
 def tokenizer_name(tokenizer: str | Split) -> str:
-    """Return a name for messages and manifests; `probe_words` shows what a tokenizer does."""
+    """Return a name for messages and manifests; a function's is "module:name"."""
     if isinstance(tokenizer, str):
         return tokenizer
     kind = type(tokenizer)
@@ -124,45 +119,31 @@ def tokenizer_name(tokenizer: str | Split) -> str:
     return f"{getattr(tokenizer, '__module__', None) or kind.__module__}:{name}"
 
 
-def probe_words(tokenizer: str | Split) -> Probe | None:
-    """Return a tokenizer's words of PROBES, to recognise it later; None for NAMED ones, which do not change."""
+def signature_of(tokenizer: str | Split) -> Signature | None:
+    """Return a tokenizer's words of SIGNATURE_SENTENCES; None for NAMED ones, which do not change."""
     if isinstance(tokenizer, str) and tokenizer in NAMED:
         return None
     function = word_tokenizer(tokenizer, lowercase=False).function
-    probe: Probe = []
-    for text in PROBES:
-        try:
-            words = function(text)
-        except InputError:
-            raise
-        except Exception:  # a caller's function may raise anything for a script it does not know
-            probe.append(None)
-        else:  # empty words too: text.split(" ") makes them of two spaces, which the corpus may not have
-            probe.append(_checked_words(words, text, or_empty=True))
-    return probe
+    # empty words too: text.split(" ") makes them of two spaces, which the corpus may not have
+    return _words_or_none(lambda text: _checked_words(function(text), text, or_empty=True), SIGNATURE_SENTENCES)
+
+
+def check_signature(where: str, expected: Signature, tokenizer: str | Split) -> None:
+    """Raise InputError if a tokenizer's `signature_of` are not `expected`. where: what expects them."""
+    for text, old, new in zip(SIGNATURE_SENTENCES, expected, signature_of(tokenizer) or [], strict=True):
+        if old != new:
+            raise InputError(
+                f"{where}: its words were made by another word tokenizer than {tokenizer_name(tokenizer)}, which "
+                f"makes {new} of {text!r}, and {old} are expected: give the one it was built with, or build it again"
+            )
 
 
 def some_words(documents: StringTable, split: WordTokenizer) -> bytes:
     """Return the words of the beginnings of about SAMPLE documents, which show a changed function; none for NAMED."""
     if split.name in NAMED:
         return b""
-    words: list[list[str] | None] = []
-    for i in range(0, len(documents), len(documents) // SAMPLE + 1):
-        try:
-            words.append(split.words(documents[i][:SAMPLED]))
-        except Exception:  # a caller's function raises it again when all words are made
-            words.append(None)
-    return repr(words).encode()
-
-
-def check_probe(where: str, expected: Probe, tokenizer: str | Split) -> None:
-    """Raise InputError if a tokenizer's words of PROBES are not `expected`. where: what expects them."""
-    for text, old, new in zip(PROBES, expected, probe_words(tokenizer) or [], strict=True):
-        if old != new:
-            raise InputError(
-                f"{where}: its words were made by another word tokenizer than {tokenizer_name(tokenizer)}, which "
-                f"makes {new} of {text!r}, and {old} are expected: give the one it was built with, or build it again"
-            )
+    rows = range(0, len(documents), len(documents) // SAMPLE + 1)
+    return repr(_words_or_none(split.words, [documents[row][:SAMPLED] for row in rows])).encode()
 
 
 def unsplit_script(chunks: StringTable, tokenizer: str) -> str:
@@ -186,6 +167,18 @@ def unsplit_script(chunks: StringTable, tokenizer: str) -> str:
         f"{tokenizer!r} makes whole clauses into words; give {' or '.join([*named[:1], 'a function that splits it'])} "
         "as word_tokenizer"
     )
+
+
+def _words_or_none(split: Split, texts: Iterable[str]) -> Signature:
+    words: Signature = []
+    for text in texts:
+        try:
+            words.append([*split(text)])
+        except InputError:
+            raise
+        except Exception:  # a caller's function may raise anything for a script it does not know
+            words.append(None)
+    return words
 
 
 @cache  # a dictionary takes up to a second to load

@@ -72,11 +72,9 @@ def parse_corpus(
     n_jobs: int | None = None,
     progress: bool = False,
 ) -> tuple[Parsed, list[dict[str, Any]]]:
-    """Read a corpus once (see una_fast.corpus.sources) and split its sentences into words.
+    """Read a corpus once, and split its sentences into words. `una_fast.build_index` documents the arguments.
 
-    tokenizer: "treebank" (NLTK's word_tokenize with preserve_line=True, word for word), "whitespace", a segmenter of
-    `word_tokenizers`, or a function of a str; reading: how files and tables are read; n_jobs: threads, by default one
-    per core. The result, with the name, n_documents and xxh3_128 of each source, does not depend on n_jobs. Raises
+    The result does not depend on n_jobs. Also returns the name, n_documents and xxh3_128 of each source. Raises
     InputError for bad input, and for a corpus without a word.
     """
     split, summaries = word_tokenizer(tokenizer, lowercase), list[dict[str, Any]]()
@@ -141,11 +139,7 @@ class NumberedRows:
 
 
 def add_sentence_words(rows: NumberedRows, block: StringTable, tokenizer: WordTokenizer) -> None:
-    """Add the words of the documents of a block to `rows`.
-
-    The tokenizer is called for each document, because its words may depend on the whole document, and in the caller's
-    thread.
-    """
+    """Add the words of the documents of a block to `rows`, which may depend on the whole document."""
     lists = [tokenizer.words(text) for text in block]
     try:
         table = StringTable.from_strings([*chain.from_iterable(lists)])

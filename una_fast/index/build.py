@@ -1,8 +1,8 @@
 """Corpus -> index: its words are counted, and its terms scored and ranked (step 1 of the paper).
 
-A build in memory is `parse_corpus` (corpus/words.py): the distinct chunks of all documents are numbered by first
-appearance, each is split into words once, and the words are numbered; then `score_terms` (scores.py), and `rank`, by
-which the words' ids become the terms' ranks. A build in a folder does the same in stages (staged.py).
+In memory: `parse_corpus` (corpus/words.py) numbers the distinct chunks of all documents by first appearance, splits
+each into words once, and numbers the words; `score_terms` and `rank` (scores.py) give the terms' ranks, which become
+the words' ids. A build in a folder does the same in stages (stages.py).
 """
 
 from __future__ import annotations
@@ -57,13 +57,12 @@ def build_index(
         progress: show a progress bar.
         quoting: whether a cell in quotation marks may contain line ends and delimiters; by default yes in .csv and no
             in .tsv, where a quotation mark is an ordinary character.
-        max_document_bytes: the longest document that is accepted, in bytes of UTF-8; None for any length, where a .csv
-            is read in parts of 2 GiB. A row of a file may have eight times as many bytes, including other columns. The
-            default is 1 MiB, about 180,000 words: only files that are damaged, hostile or without line ends have longer
-            documents. Such a document takes about 5 bytes of memory per byte, beyond `memory`.
+        max_document_bytes: the longest document that is accepted, in bytes of UTF-8, by default 1 MiB: only files that
+            are damaged, hostile or without line ends have longer ones, which take 5 bytes of memory per byte. A row of
+            a table may have eight times as many bytes. None for any length, where a .csv is read in parts of 2 GiB.
         folder: build the index there, in stages that exchange files next to it, and open it. The memory for this does
-            not grow with the corpus. A stopped build continues when it is started again. By default the index is built
-            in memory; `Index.save` saves it.
+            not grow with the corpus, and a stopped build continues when it is started again. By default the index is
+            built in memory; `Index.save` saves it.
         memory: the memory that a build in a folder may take, as "2GB" or in bytes, for all processes of this machine
             together, or for each worker process of a cluster; half of the machine's memory if None.
         executor: runs the stages of a build in a folder: an executor of concurrent.futures, or a
@@ -75,7 +74,6 @@ def build_index(
     Warns:
         InputWarning: cells of a .csv contain line ends; text in a script without spaces between words; files of a
             folder or glob are left out.
-
     """
     n_cores(n_jobs)
     check_flag("lowercase", lowercase)
@@ -84,7 +82,7 @@ def build_index(
     if folder is None and (memory is not None or executor is not None):
         raise InputError("memory, executor: only for a build in a folder: give the folder of the index too")
     if folder is not None:
-        from una_fast.index.staged import build_in_stages  # here: trainings build in memory
+        from una_fast.index.stages import build_in_stages  # here: trainings build in memory
 
         built = build_in_stages(corpus, tokenizer, lowercase, reading, folder, memory, executor, n_jobs, progress)
         index = load_index(built, word_tokenizer=tokenizer)

@@ -17,12 +17,12 @@ import xxhash
 from una_fast.arrays import ID, MAX_IDS, POINTER, SCORE, RaggedArray, StringNumbers, StringTable
 from una_fast.corpus.word_tokenizers import (
     NAMED,
-    PROBES,
     SEGMENTERS,
+    SIGNATURE_SENTENCES,
     Split,
-    check_probe,
-    probe_words,
+    check_signature,
     resolve_tokenizer,
+    signature_of,
     tokenizer_name,
 )
 from una_fast.errors import InputError, counted, suggests_keywords
@@ -71,10 +71,8 @@ class Index:
         chunks: Sequence[str], the distinct texts between spaces.
         sentences: `RaggedArray`, int32 chunk ids of each document.
         sources: name, number of documents and digest of each source of the corpus.
-        word_probe: the words of fixed sentences by which a word tokenizer is recognised; None for "treebank" and
-            "whitespace".
         path: the absolute path of the folder in which the index is saved, or None. A saved index is pickled as its
-            path, and another process opens the same folder.
+            path, so all processes of a machine share one copy.
     """
 
     def __init__(self, arrays: Arrays, meta: dict[str, Any], word_tokenizer: str | Split, path: Path | None = None):
@@ -82,7 +80,7 @@ class Index:
         self._arrays, self._meta = arrays, meta
         self.chunks, self.terms, self.sentences, self.word_ids = tables_of(arrays)
         self.document_frequency, self.idf, self.max_tfidf = (arrays[name] for name in SCORES)
-        self.sources, self.lowercase, self.word_probe = meta["sources"], meta["lowercase"], meta.get("word_probe")
+        self.sources, self.lowercase = meta["sources"], meta["lowercase"]
         self.word_tokenizer, self.path = word_tokenizer, path
 
     @property
@@ -99,11 +97,11 @@ class Index:
     def fingerprint(self) -> str:
         """A hash of the sources' digests, the word tokenizer and `lowercase`, as 32 hexadecimal digits.
 
-        Indexes with the same fingerprint are equal byte for byte. If the word tokenizer has a `word_probe`, the words
-        themselves are hashed, because a function or a dictionary may change.
+        Indexes with the same fingerprint are equal byte for byte. Of a word tokenizer that may change (all but
+        "treebank" and "whitespace") the words themselves are hashed.
         """
         tokenizer = self._meta["word_tokenizer"]
-        if self.word_probe is not None:
+        if self._meta.get("word_probe") is not None:
             names = sorted(name for name in DTYPES if name.startswith(("terms_", "words_")))
             tokenizer = checksum_of(self._arrays[name].data for name in names)
         made_from = [[source["xxh3_128"] for source in self.sources], tokenizer, self.lowercase, SCORE_VERSION]
@@ -153,7 +151,7 @@ class Index:
         logger.info("index saved: %s", folder)
 
     def cached(self, name: str, version: int, make: Callable[[], Arrays], fits: Callable[[Arrays], bool]) -> Arrays:
-        """Return the arrays that `make` makes of this index, made once and stored in its folder if it can be written.
+        """Return what `make` makes of this index, made once and stored in its folder if possible (`cached_arrays`).
 
         name: of a folder in the index's folder, which names everything besides the index that the arrays depend on;
         version: of their layout; fits: whether stored arrays have the right types and lengths; it may raise anything.
@@ -183,7 +181,6 @@ class Index:
         return map(self.sentence, range(len(self)))
 
     def __reduce__(self) -> Any:
-        """Pickle a saved index as its path, so that the processes of a machine share one copy."""
         if self.path is None:
             return super().__reduce__()
         function = self.word_tokenizer if callable(self.word_tokenizer) else None
@@ -194,39 +191,23 @@ class Index:
 
 
 @suggests_keywords
-def load_index(
-    path: str | Path,
-    corpus: Any = None,
-    column: str = "text",
-    word_tokenizer: str | Split | None = None,
-    *,
-    quoting: bool | None = None,
-    verify: bool = False,
-) -> Index:
+def load_index(path: str | Path, word_tokenizer: str | Split | None = None, *, verify: bool = False) -> Index:
     """Open a saved index, memory-mapped, so that all processes of a machine share one copy.
 
-    Opening checks for missing and truncated files, bounds and ids out of range, and text that is not UTF-8, in 60 ms
-    per million sentences.
+    It checks for missing and truncated files, bounds and ids out of range, and text that is not UTF-8, in 60 ms per
+    million sentences.
 
     Args:
         path: the folder given to `Index.save`.
-        corpus: if given, the corpus that the index must have been made from.
-        column: as for `build_index`.
         word_tokenizer: the function (or its import path) with which the index was built, if it is not a named one.
-        quoting: as for `build_index`.
         verify: read and check every byte, including stored token ids, to notice damage by a failing disk.
 
     Raises:
-        InputError: it is not an index, is older than the previous version, is damaged, or was made from another corpus
-            or with another word tokenizer.
+        InputError: it is not an index, is of another version, is damaged, or was made with another word tokenizer.
     """
     folder = resolved(path)
     meta, arrays = load_arrays(folder, KIND, VERSION, verify)
     _check_content(folder, meta, arrays)
-    if corpus is not None:
-        from una_fast.corpus.sources import check_sources, source_digests  # here, because readers take 0.1 s to import
-
-        check_sources(folder, meta["sources"], source_digests(corpus, column, quoting))
     tokenizer = _checked_tokenizer(folder, meta, word_tokenizer)
     return Index(arrays, meta, tokenizer, folder)
 
@@ -242,7 +223,7 @@ def _checked_tokenizer(folder: Path, meta: dict[str, Any], given: str | Split | 
     if meta.get("word_probe") is None:
         raise InputError(f"{folder}: it does not hold the words by which {name!r} is recognised: build the index again")
     if given is not None or name in SEGMENTERS:
-        check_probe(str(folder), meta["word_probe"], tokenizer)
+        check_signature(str(folder), meta["word_probe"], tokenizer)
     return tokenizer
 
 
@@ -255,7 +236,7 @@ def _reopen(folder: Path, word_tokenizer: Split | None, fingerprint: str) -> Ind
 
 def index_meta(sources: list[dict[str, Any]], word_tokenizer: str | Split, lowercase: bool) -> dict[str, Any]:
     """Make the metadata in the manifest of an index."""
-    tokenizer = {"word_tokenizer": tokenizer_name(word_tokenizer), "word_probe": probe_words(word_tokenizer)}
+    tokenizer = {"word_tokenizer": tokenizer_name(word_tokenizer), "word_probe": signature_of(word_tokenizer)}
     return {"sources": sources, **tokenizer, "lowercase": lowercase, "score_law": SCORE_VERSION}
 
 
@@ -293,7 +274,7 @@ def _checks(meta: dict[str, Any], arrays: Arrays) -> Iterator[tuple[str, bool]]:
     for name, kind in META.items():
         yield name, type(meta.get(name)) is kind
     yield "sources", all([type(source[name]) for name in SOURCE] == [*SOURCE.values()] for source in meta["sources"])
-    yield "word_probe", meta.get("word_probe") is None or len(meta["word_probe"]) == len(PROBES)
+    yield "word_probe", meta.get("word_probe") is None or len(meta["word_probe"]) == len(SIGNATURE_SENTENCES)
     yield "score_law", meta["score_law"] == SCORE_VERSION
     yield "list of arrays", arrays.keys() == DTYPES.keys()
     for name, dtype in DTYPES.items():

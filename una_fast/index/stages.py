@@ -1,257 +1,150 @@
-"""The tasks of a build in a folder, and the files by which they exchange data.
+"""An index built in stages that exchange files, within a given memory, on one machine or many.
 
-scan    a split -> its rows in the split's own numbers, and its distinct words and chunks, sorted by hash
-merge   the strings of one hash range, of all splits -> its distinct strings, best first, with their scores
-rank    a range of ranks: gathered from all hash ranges, and sorted
-label   a hash range -> the rank of each string in each split
-write   an array: joined from its parts, with ranks instead of the numbers of a split
-
-A string's sort key is complex, because numpy sorts complex numbers by the real and then by the imaginary part. The real
-part is minus its highest score. The imaginary part is its first place: the first split that has the string, and its
-number there. Splits are in the order of the corpus, and numbers in a split are by first appearance, so first places are
-in the order of first appearance.
+The building process reads the corpus and writes its splits as files. Every stage is a list of tasks (see tasks.py).
+Every task writes one file, completely or not at all: if a worker is lost, its task is run again and writes the same
+bytes. A build that is started again reads the corpus again, and reuses the scans of equal splits.
 """
 
 from __future__ import annotations
 
-import json
-import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-import numpy as np
+from una_fast.arrays import StringTable, check_id_range
+from una_fast.corpus.documents import Reading, joined
+from una_fast.corpus.sources import all_blank, open_sources, read_blocks
+from una_fast.corpus.word_tokenizers import Split, some_words, word_tokenizer
+from una_fast.errors import InputError
+from una_fast.index import tasks
+from una_fast.index.executors import Runner
+from una_fast.index.index import DTYPES, KIND, SCORES, VERSION, index_meta
+from una_fast.index.tasks import PackFiles
+from una_fast.parallel import n_cores
+from una_fast.storage.array_folder import Manifest, check_array_folder, publish, resolved
+from una_fast.storage.files import checksum_of, locked, remove_partial, unwritable
 
-from una_fast._kernels.csr import relabel
-from una_fast._kernels.words.strings import StringSet, hash_strings
-from una_fast.arrays import ID, POINTER, SCORE, StringTable, check_id_range, row_bounds
-from una_fast.corpus.word_tokenizers import NAMED, Split, word_tokenizer
-from una_fast.corpus.words import parse
-from una_fast.index.executors import N_BUCKETS
-from una_fast.index.index import DTYPES, SCORES
-from una_fast.index.scores import count_documents, inverse, term_scores
-from una_fast.storage.files import checksum_of, file_checksum, new_file, unwritable
-
-HEAD = 16  # bytes at the start of a pack: the checksum of the others
-PLACES = 2.0**31  # first places of a split; a float represents those of 2**22 splits exactly
-ROWS = {"terms": "words", "chunks": "sentences"}  # the rows whose ids are these strings
-_ONE_AT_A_TIME = threading.Lock()  # held while a caller's word tokenizer runs, which may not be thread-safe
+LAYOUT = 7  # of the files of a scan: those of another version are not used
 
 
-@dataclass(frozen=True)
-class PackFiles:
-    """The files of the n tasks of a stage, in order. It is sent with each task, so it does not list them."""
+def build_in_stages(
+    corpus: Any,
+    tokenizer: str | Split,
+    lowercase: bool,
+    reading: Reading,
+    folder: str | Path,
+    memory: str | int | None,
+    executor: Any,
+    n_jobs: int | None,
+    progress: bool,
+) -> Path:
+    """Build the index of a corpus in `folder`, and return the folder's path without links.
 
-    work: Path
-    stage: str
-    n: int
-
-    def path(self, i: int) -> Path:
-        """Return the file of task i."""
-        return self.work / f"{self.stage}-{i}.pack"
-
-    def __iter__(self) -> Iterator[Pack]:
-        return (Pack(self.path(i)) for i in range(self.n))
-
-
-def write_pack(path: Path, made_of: str, arrays: dict[str, np.ndarray]) -> None:
-    """Write one-dimensional `arrays`, and the checksum of what they are `made_of`, completely or not at all.
-
-    The file begins with the checksum of all that follows, for `is_pack_of`.
-
-    Raises:
-        InputError: the file cannot be written, as on a full disk.
+    `una_fast.build_index` documents the arguments and errors.
     """
-    starts = row_bounds([array.nbytes for array in arrays.values()]).tolist()
-    about = {name: [a.dtype.str, len(a), start] for (name, a), start in zip(arrays.items(), starts, strict=False)}
-    parts: list[Any] = [
-        json.dumps([made_of, about]).encode() + b"\n",
-        *(np.ascontiguousarray(array).data for array in arrays.values()),
-    ]
-    with _whole_file(path) as file:
-        file.write(checksum_of(parts).encode())
-        file.writelines(parts)
+    target, sources = resolved(folder), open_sources(corpus, reading)
+    check_array_folder(target, KIND)
+    summaries: list[dict[str, Any]] = []
+    meta = index_meta(summaries, tokenizer, lowercase)
+    settings = repr([LAYOUT, meta])  # before there are summaries
+    workers = ThreadPoolExecutor(n_cores(n_jobs)) if executor is None else nullcontext(executor)
+    with workers as executor, open_work(target) as work:
+        runner = Runner.on(executor, work, memory, progress)
+        scans, text_bytes = _scan(read_blocks(sources, summaries), tokenizer, lowercase, settings, work, runner)
+        n_documents = sum(source["n_documents"] for source in summaries)
+        if not any(scan.length("words_values") for scan in scans):
+            _delete(work, "scan-*.pack")
+            raise all_blank(n_documents)
+        manifest = Manifest(KIND, VERSION, meta, _join(scans, runner.n_partitions(text_bytes), n_documents, runner))
+
+        def move() -> Manifest:
+            for name, file in manifest.files.items():
+                (work / f"{name}.npy").replace(target / file)
+            return manifest
+
+        publish(target, KIND, move)
+        _delete(work, "*.pack")
+    return target
 
 
-def is_pack_of(path: Path, made_of: str) -> bool:
-    """Whether a file is a whole pack made of this, by the checksums in it."""
-    with suppress(OSError), path.open("rb") as file:
-        return file.read(HEAD) == file_checksum(path, HEAD).encode() and Pack(path).made_of == made_of
-    return False
-
-
-class Pack:
-    """A file that `write_pack` wrote. Its arrays are read in slices.
-
-    They are not memory-mapped, because pages of a mapped file count as memory of the process that reads them.
-    """
-
-    def __init__(self, path: Path):
-        self._path = path
-        with path.open("rb") as file:
-            file.seek(HEAD)
-            self.made_of, self._about = json.loads(file.readline())
-            self._start = file.tell()
-
-    def length(self, name: str) -> int:
-        """Return the length of an array."""
-        return int(self._about[name][1])
-
-    def read(self, name: str, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """Read ``array[start:stop]``."""
-        dtype, length, place = self._about[name]
-        count = (length if stop is None else stop) - start
-        return np.fromfile(self._path, dtype, count, offset=self._start + place + start * np.dtype(dtype).itemsize)
-
-    def read_rows(self, name: str, bounds: str, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
-        """Read the rows `start` to `stop` of an array. Returns their values, and their bounds in these."""
-        ends = self.read(bounds, start, stop + 1)
-        return self.read(name, ends[0], ends[-1]), ends - ends[0]
+def work_folder(folder: Path) -> Path:
+    """Return the folder for the files of the build, next to `folder`."""
+    return folder.parent / f".{folder.name}.building"
 
 
 @contextmanager
-def _whole_file(path: Path) -> Iterator[IO[bytes]]:
+def open_work(folder: Path) -> Iterator[Path]:
+    """Create the work folder if needed, and lock it; at the end, delete it if it is empty. Old scans stay.
+
+    Raises:
+        InputError: the folder cannot be made, or another process builds there.
+    """
+    work = work_folder(folder)
     try:
-        with new_file(path) as file:
-            yield file
+        work.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise unwritable(path, error, "run the same again once it can be: finished files are kept") from error
+        raise unwritable(work, error, "nothing was changed") from error
+    with locked(work, wait=False) as is_free:
+        if not is_free:
+            raise InputError(f"{work}: another process is building there; wait for its end, or give another folder")
+        remove_partial(work)
+        _delete(work, *(f"{stage}-*.pack" for stage in ("split", "merge", "rank", "label")), "*.npy")
+        try:
+            yield work
+        finally:
+            with suppress(OSError):
+                _delete(work, "split-*.pack")
+                work.rmdir()
 
 
-def scan_split(split: Path, tokenizer: str | Split, lowercase: bool, output: Path) -> None:
-    """Scan a split: its rows of words and chunks, and both kinds of strings, sorted by hash.
+def _delete(work: Path, *patterns: str) -> None:
+    for pattern in patterns:
+        for path in [*work.glob(pattern)]:
+            path.unlink(missing_ok=True)
 
-    It writes for each kind `utf8`, `offsets`: the strings; `numbers`, int32: of the strings, by first appearance in the
-    split; `bounds`: of the buckets; `values`, int32, and `lengths` of the rows, in these numbers; for words also
-    `frequency` and `ratio` of `count_documents`. The file `split` is deleted.
+
+def _scan(
+    blocks: Iterator[StringTable], tokenizer: str | Split, lowercase: bool, settings: str, work: Path, runner: Runner
+) -> tuple[PackFiles, int]:
+    """Scan each split, unless an earlier build has scanned an equal one. Also returns the bytes of the text.
+
+    The text of a split is in a file until its scan is written. `some_words` shows a function that was changed since.
     """
-    if output.exists():  # written by a worker that was lost before it could report
-        return
-    pack = Pack(split)
-    block, split_words = StringTable(pack.read("utf8"), pack.read("offsets")), word_tokenizer(tokenizer, lowercase)
-    with nullcontext() if split_words.name in NAMED else _ONE_AT_A_TIME:
-        chunks, sentences, vocabulary, word_ids = parse([block], split_words, 1)
-    arrays: dict[str, np.ndarray] = {}
-    for kind, strings, ids in (("terms", vocabulary, word_ids), ("chunks", chunks, sentences)):
-        hashes = hash_strings(strings.utf8, strings.offsets).astype(np.uint64)
-        buckets = (hashes * np.uint64(N_BUCKETS)) >> np.uint64(32)
-        order = np.argsort(buckets.astype(np.uint16), kind="stable")
-        bounds = np.searchsorted(buckets[order], np.arange(N_BUCKETS + 1))
-        of_kind = {**strings.take(order).arrays(), "numbers": order.astype(ID), "bounds": bounds}
-        if kind == "terms":
-            frequency, ratio = count_documents(ids, len(strings))
-            of_kind |= {"frequency": frequency.astype(ID)[order], "ratio": ratio[order]}
-        arrays |= {f"{kind}_{name}": array for name, array in of_kind.items()}
-        arrays |= {f"{ROWS[kind]}_values": ids.values, f"{ROWS[kind]}_lengths": ids.lengths().astype(ID)}
-    write_pack(output, pack.made_of, arrays)
-    split.unlink(missing_ok=True)
+    n, text_bytes, split_words = 0, 0, word_tokenizer(tokenizer, lowercase)
+
+    def new_splits() -> Iterator[tuple[Any, ...]]:
+        nonlocal n, text_bytes
+        for block in joined(blocks, runner.split_bytes()):
+            split, scan = (work / f"{stage}-{n}.pack" for stage in ("split", "scan"))
+            n, text_bytes = n + 1, text_bytes + len(block.utf8)
+            arrays = (block.utf8.data, block.offsets.data)
+            made_of = checksum_of([settings.encode(), some_words(block, split_words), *arrays])
+            if not tasks.is_pack_of(scan, made_of):
+                scan.unlink(missing_ok=True)
+                tasks.write_pack(split, made_of, block.arrays())
+                yield split, tokenizer, lowercase, scan
+
+    runner.run("scan", tasks.scan_split, new_splits())
+    return PackFiles(work, "scan", n), text_bytes
 
 
-def merge_strings(kind: str, scans: PackFiles, partition: int, n_documents: int, merged: PackFiles) -> None:
-    """Merge a hash range of all `scans`, words sorted by score, chunks by first appearance."""
-    buckets = (partition * N_BUCKETS // merged.n, (partition + 1) * N_BUCKETS // merged.n)
-    strings, places, firsts, frequencies, ratios = StringSet(), [], [], [], []
-    for split, scan in enumerate(scans):
-        span = [int(scan.read(f"{kind}_bounds", bucket, bucket + 1)[0]) for bucket in buckets]
-        utf8, offsets = scan.read_rows(f"{kind}_utf8", f"{kind}_offsets", *span)
-        known = len(strings)
-        places.append(strings.add(utf8, offsets[:-1], offsets[1:]))
-        check_id_range(len(strings), kind)
-        firsts.append(split * PLACES + scan.read(f"{kind}_numbers", *span)[places[-1] >= known])
-        if kind == "terms":
-            frequencies.append(scan.read("terms_frequency", *span))
-            ratios.append(scan.read("terms_ratio", *span))
-    n, in_set = len(strings), np.concatenate(places)
-    scores: dict[str, np.ndarray] = {"max_tfidf": np.zeros(n, dtype=SCORE)}
-    if kind == "terms":
-        frequency, ratio = np.zeros(n, dtype=POINTER), np.zeros(n, dtype=SCORE)
-        np.add.at(frequency, in_set, np.concatenate(frequencies))
-        np.maximum.at(ratio, in_set, np.concatenate(ratios))
-        scores = term_scores(frequency, ratio, n_documents)._asdict()
-    keys = 1j * np.concatenate(firsts) - scores["max_tfidf"]
-    order = np.argsort(keys)
-    table = StringTable(*strings.strings()).take(order)
-    del strings
-    arrays = {name: values[order] for name, values in scores.items()} | {"keys": keys[order], **table.arrays()}
-    arrays |= {"places": inverse(order)[in_set], "bounds": row_bounds([*map(len, places)])}  # of each split's strings
-    write_pack(merged.path(partition), "", arrays)
-
-
-def cut_ranks(merged: PackFiles) -> list[list[int]]:
-    """Return where each range of ranks starts in each hash range, and where the last one ends: (n + 1) rows of n.
-
-    There are as many ranges of ranks as hash ranges, with about the same number of strings: the keys of a hash range
-    are a random sample of all keys, so the cuts that divide it equally divide the others equally too.
-    """
-    keys = max(merged, key=lambda pack: pack.length("keys")).read("keys")
-    cuts = keys[len(keys) * np.arange(1, merged.n) // merged.n]
-    starts = [[0, *np.searchsorted(pack.read("keys"), cuts).tolist(), pack.length("keys")] for pack in merged]
-    return [list(row) for row in zip(*starts, strict=True)]
-
-
-def rank_strings(kind: str, merged: PackFiles, starts: list[int], stops: list[int], output: Path) -> None:
-    """Sort the strings of a range of ranks, which is from `starts` to `stops` in the hash ranges.
-
-    It also writes `ranks`: int32, of these strings, one hash range after another, and `bounds`: int64, where each hash
-    range starts in `ranks`.
-    """
-    spans = [*zip(merged, starts, stops, strict=True)]
-
-    def gather(name: str) -> np.ndarray:
-        return np.concatenate([pack.read(name, start, stop) for pack, start, stop in spans])
-
-    order = np.argsort(gather("keys"))
-    ranks = (inverse(order) + sum(starts)).astype(ID)
-    first, *others = (StringTable(*pack.read_rows("utf8", "offsets", *span)) for pack, *span in spans)
-    strings = first.followed_by(*others).take(order)
-    arrays = {name: gather(name)[order] for name in SCORES} if kind == "terms" else {}
-    arrays |= {f"{kind}_utf8": strings.utf8, f"{kind}_lengths": np.diff(strings.offsets)}
-    write_pack(output, "", {**arrays, "ranks": ranks, "bounds": row_bounds(np.subtract(stops, starts))})
-
-
-def label_strings(merged: PackFiles, ranked: PackFiles, partition: int, output: Path) -> None:
-    """Label the strings of a hash range in all splits: int32 `labels`, their ranks, and `bounds` of the splits."""
-    ranks = np.concatenate([pack.read_rows("ranks", "bounds", partition, partition + 1)[0] for pack in ranked])
-    strings = Pack(merged.path(partition))
-    write_pack(output, "", {"labels": ranks[strings.read("places")], "bounds": strings.read("bounds")})
-
-
-def write_array(name: str, parts: PackFiles, labelled: PackFiles, array: Path) -> str:
-    """Write an array of the index: join its `parts` in the file `array`, and return the file's checksum.
-
-    labelled: of the strings of the rows; their ranks replace the numbers of a split.
-    """
-    table, _, content = name.rpartition("_")
-    are_bounds = content in ("offsets", "indptr")
-    joined = f"{table}_lengths" if are_bounds else name
-    n = sum(pack.length(joined) for pack in parts) + are_bounds
-    pieces = _row_ids(table, parts, labelled) if content == "values" else (pack.read(joined) for pack in parts)
-    dtype = np.dtype(DTYPES[name])
-    with _whole_file(array) as file:
-        header = {"descr": dtype.str, "fortran_order": False, "shape": (n,)}
-        np.lib.format.write_array_header_1_0(file, header)
-        for piece in _bounds(pieces) if are_bounds else pieces:
-            file.write(piece.astype(dtype, copy=False).data)
-    return file_checksum(array)
-
-
-def _bounds(lengths: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """Yield the int64 bounds of rows whose `lengths` come in parts."""
-    end = 0
-    yield np.zeros(1, dtype=POINTER)
-    for part in lengths:
-        yield end + np.cumsum(part, dtype=POINTER)
-        end += int(part.sum(dtype=POINTER))
-
-
-def _row_ids(table: str, scans: PackFiles, labelled: PackFiles) -> Iterator[np.ndarray]:
-    """Yield the rows of each split with ranks instead of the numbers of the split."""
-    labels, kind = [*labelled], {rows: kind for kind, rows in ROWS.items()}[table]
-    for split, scan in enumerate(scans):
-        numbers, ids = scan.read(f"{kind}_numbers"), scan.read(f"{table}_values")
-        ranks = np.empty(len(numbers), dtype=ID)
-        ranks[numbers] = np.concatenate([pack.read_rows("labels", "bounds", split, split + 1)[0] for pack in labels])
-        relabel(ids, ranks, ids)
-        yield ids
+def _join(scans: PackFiles, n: int, n_documents: int, runner: Runner) -> dict[str, str]:
+    """Run the stages after the scan, with n hash ranges. Returns the checksums of the arrays in the folder."""
+    work, writes = scans.work, []
+    for kind, rows in tasks.ROWS_OF.items():
+        merged, ranked, labelled = (PackFiles(work, f"{stage}-{kind}", n) for stage in ("merge", "rank", "label"))
+        runner.run("merge", tasks.merge_strings, ((kind, scans, i, n_documents, merged) for i in range(n)))
+        starts = tasks.cut_ranks(merged)
+        check_id_range(sum(starts[-1]), kind)
+        ranges = ((kind, merged, starts[i], starts[i + 1], ranked.path(i)) for i in range(n))
+        runner.run("rank", tasks.rank_strings, ranges)
+        runner.run("label", tasks.label_strings, ((merged, ranked, i, labelled.path(i)) for i in range(n)))
+        for name in DTYPES:
+            if name.startswith(rows):
+                writes.append((name, scans, labelled, work / f"{name}.npy"))
+            elif name.startswith(kind) or (kind == "terms" and name in SCORES):
+                writes.append((name, ranked, labelled, work / f"{name}.npy"))
+    checksums = runner.run("write", tasks.write_array, writes)
+    return {name: checksum for (name, *_), checksum in zip(writes, checksums, strict=True)}

@@ -22,24 +22,17 @@ PASSES = 1.5  # over as many sentences as the index has; a sampler may repeat so
 
 
 def negative_names(n: int) -> list[str]:
-    """The names of the columns of `n` negatives, as sentence-transformers' losses expect them.
-
-    Raises:
-        InputError: `n` is not an integer of at least 1.
-    """
+    """Return the names of the columns of `n` negatives, as sentence-transformers' losses expect them."""
     if not isinstance(n, int) or n < 1:
-        raise InputError(f"n={n!r}: give the number of negatives a sentence, an integer of at least 1")
+        raise InputError(f"n={n!r}: give the number of negatives per sentence, an integer of at least 1")
     return ["negative"] if n == 1 else [f"negative_{number}" for number in range(1, n + 1)]
 
 
 class DrawnByEpoch:
-    """The base of transforms and collators that draw other negatives in each epoch; a trainer or a loop sets it.
+    """The base of transforms and collators that draw other negatives in each epoch, which a trainer or a loop sets.
 
-    has_positive: whether there is a view "positive"; n: negatives a sentence. views: the names of all views, in order.
-
-    Raises:
-        InputError: the index of `augmenter` has no folder, so that it would be pickled whole for every worker, or `n`
-            is below 1.
+    has_positive: whether there is a view "positive"; n: negatives per sentence; views: the names of all views, in
+    order. Raises InputError if the index has no folder, because each worker would get a copy of it.
     """
 
     def __init__(self, augmenter: TextAugmentation, has_positive: bool, n: int) -> None:
@@ -48,13 +41,13 @@ class DrawnByEpoch:
 
         if augmenter.index.path is None:
             raise InputError(
-                "the index is not saved, and each worker would get a copy of the whole corpus: call index.save(FOLDER),"
-                " and make the Augmenter from that index"
+                "the index is not saved, and each worker would get a copy of the whole corpus: call "
+                "index.save(FOLDER), and make the Augmenter from that index"
             )
         self.augmenter, self.negatives = augmenter, negative_names(n)
         self.views = ["anchor", *["positive"] * has_positive, *self.negatives]
-        # The epoch, 1 if somebody moves it, and the sentences drawn so far by each worker. It is shared with the
-        # workers of a DataLoader, forked or spawned, so that persistent ones see each new epoch.
+        # the epoch, 1 if anything sets it, and the sentences that each worker has drawn; shared with the workers of a
+        # DataLoader, forked or spawned, so that persistent ones see each new epoch
         self._shared = torch.zeros(2 + COUNTERS, dtype=torch.int64).share_memory_()
 
     def __repr__(self) -> str:
@@ -67,15 +60,12 @@ class DrawnByEpoch:
         return int(self._shared[0])
 
     def set_epoch(self, epoch: int) -> None:
-        """Draw the negatives of this epoch from now on, in all workers; for loops without a trainer.
-
-        Call it before the epoch's first batch is asked for, since workers read ahead.
-        """
+        """Draw the negatives of this epoch from now on, in all workers. Call it before the epoch's first batch."""
         self._shared[0] = SampleKey(epoch).epoch
         self._shared[1] = 1
 
     def callback(self) -> TrainerCallback:
-        """A `TrainerCallback` that sets the epoch to the trainer's before the epoch's first batch is read."""
+        """Return a `TrainerCallback` that sets the epoch before its first batch is read."""
         with naming_extras("integrations"):
             from transformers import TrainerCallback
 
@@ -88,8 +78,7 @@ class DrawnByEpoch:
             next_epoch = 0
 
             def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-                """A run that is resumed inside an epoch continues with that epoch's negatives."""
-                self.next_epoch = int(state.epoch or 0)
+                self.next_epoch = int(state.epoch or 0)  # of a resumed run: the epoch that it was stopped in
 
             def on_epoch_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
                 set_epoch(self.next_epoch)
@@ -98,7 +87,7 @@ class DrawnByEpoch:
         return EpochCallback()
 
     def _note_drawn(self, n: int) -> None:
-        """Warn, once, where a second pass has the negatives of the first. n: sentences that are drawn now."""
+        """Warn once if a second pass draws the negatives of the first. n: sentences that are drawn now."""
         from torch.utils.data import get_worker_info  # imported by the constructor, which loads torch
 
         worker = get_worker_info()
@@ -106,41 +95,38 @@ class DrawnByEpoch:
         if not self._shared[1] and self._shared[2:].sum() > PASSES * self.augmenter.index.n_documents:
             self._shared[1] = 1
             warn_user(
-                "more sentences are drawn than the index has: a second pass gets the same negatives, because nothing"
-                f" moves the epoch. For several passes add {type(self).__name__}.callback() to the trainer's callbacks,"
-                " or call set_epoch(EPOCH) before each epoch"
+                "more sentences are drawn than the index has: a second pass gets the same negatives, because nothing "
+                f"sets the epoch. For several passes add {type(self).__name__}.callback() to the trainer's callbacks, "
+                "or call set_epoch(EPOCH) before each epoch"
             )
 
 
 class Negatives(DrawnByEpoch):
-    """A batched transform for ``dataset.with_transform``: a text column becomes anchor, positive and negatives.
-
-    The columns stand in the order that sentence-transformers' losses expect: ``anchor``, ``positive`` (unless
-    `positive` is None) and ``negative``, or ``negative_1`` to ``negative_n`` for `n` above 1, and then the
-    columns of `keep`. Other columns are left out. A negative depends on the seed, the epoch and the text alone, so it
-    is the same in any batch, worker and rank::
+    """A batched transform for ``dataset.with_transform``: a text column becomes anchor, positive and negatives::
 
         negatives = Negatives(una, column="text")
         dataset = negatives.select(dataset).with_transform(negatives)
         trainer = SentenceTransformerTrainer(..., train_dataset=dataset, callbacks=[negatives.callback()])
 
+    The columns are in the order that sentence-transformers' losses expect: ``anchor``, ``positive`` if there is one,
+    ``negative`` (for `n` above 1 ``negative_1`` to ``negative_n``), then those of `keep`. A negative depends only on
+    the seed, the epoch and the text, so it is the same in any batch, worker and rank.
+
     ``dataset.map(..., batched=True)`` stores the negatives of one epoch, which then never change: use it only to write
     them to a file. The ``map`` of a streamed dataset (`IterableDataset`) draws them again as each batch is read.
 
     Args:
-        augmenter: an `Augmenter` or another text augmentation, of an index that was saved: worker processes open its
-            folder instead of getting a copy.
-        column: the column that holds the sentences.
+        augmenter: an `Augmenter` or another text augmentation, of an index that was saved, which worker processes open.
+        column: the column of the sentences.
         positive: "same" for the sentence itself (two dropout masks make two embeddings), the name of another column, or
             None for no positive.
-        n: negatives a sentence.
-        of: the text that the negatives are made of: "anchor", or "positive" for pairs such as (query, product), where a
+        n: negatives per sentence.
+        of: the text that negatives are made from: "anchor", or "positive" for pairs such as (query, product), where a
             negative is a product that does not answer the query.
-        keep: columns that pass through as they are, behind the negatives: mined negatives, or a label.
+        keep: columns to pass on unchanged, such as mined negatives or a label.
 
     Raises:
-        InputError: an index that is not saved, `n` below 1, another value of `of`, or a column to keep that has the
-            name of one that is made.
+        InputError: the index is not saved, `n` or `of` has another value, or a column of `keep` has the name of a view.
     """
 
     @suggests_keywords
@@ -156,9 +142,9 @@ class Negatives(DrawnByEpoch):
         super().__init__(augmenter, positive is not None, n)
         self.column, self.positive, self.of = column, positive, of
         self.keep = (keep,) if isinstance(keep, str) else tuple(keep)
-        if self.of not in ("anchor", "positive"):
-            raise InputError(f"of={self.of!r}: negatives are made of the 'anchor' or of the 'positive'")
-        if self.of == "positive" and self.positive is None:
+        if of not in ("anchor", "positive"):
+            raise InputError(f"of={of!r}: negatives are made from the 'anchor' or from the 'positive'")
+        if of == "positive" and positive is None:
             raise InputError("of='positive': there is no positive: give the column of the positives as positive=")
         if taken := [name for name in self.keep if name in self.views]:
             raise InputError(
@@ -167,11 +153,7 @@ class Negatives(DrawnByEpoch):
             )
 
     def __call__(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
-        """The columns of a batch of rows.
-
-        Raises:
-            InputError: a column that is not there, or that holds something other than text; one row that is no batch.
-        """
+        """Return the columns of a batch of rows. Raises InputError for a missing column, and for anything but text."""
         views: dict[str, Any] = {view: _texts(batch, column) for view, column in self._view_columns().items()}
         self._note_drawn(len(views["anchor"]))
         for number, name in enumerate(self.negatives):
@@ -179,15 +161,13 @@ class Negatives(DrawnByEpoch):
         return views | {name: _column(batch, name) for name in self.keep}
 
     def select(self, dataset: D) -> D:
-        """The rows of a dataset that have an anchor, a positive (unless `positive` is None) and a negative.
-
-        A row is left out if its anchor or its positive is None or has no word, or if a column of `keep` is None.
+        """Select the rows of a dataset that have every text, a negative, and a value in every column of `keep`.
 
         Args:
-            dataset: a `Dataset`, an `IterableDataset`, or a `DatasetDict`, of which each split is selected from.
+            dataset: a `Dataset`, an `IterableDataset`, or a `DatasetDict`, all of whose splits are selected from.
 
         Raises:
-            InputError: another type of data, or a column that is not there.
+            InputError: another type of data, or a missing column.
         """
         if isinstance(dataset, dict):
             return type(dataset)({split: self.select(part) for split, part in dataset.items()})
@@ -207,12 +187,12 @@ class Negatives(DrawnByEpoch):
         return dataset if all(kept) else dataset.select([row for row, keep in enumerate(kept) if keep])
 
     def _view_columns(self) -> dict[str, str]:
-        """The column of each view that the batch holds."""
+        """Return the column of each view that is in the batch."""
         positive = self.column if self.positive == "same" else self.positive
         return {"anchor": self.column} | ({"positive": positive} if positive is not None else {})
 
     def _are_whole(self, batch: Mapping[str, Sequence[Any]]) -> list[bool]:
-        """Whether each row of a batch has a text for every view, and a value in every column of `keep`."""
+        """Return whether `select` keeps each row of a batch."""
         views = {view: _texts(batch, column, blank=True) for view, column in self._view_columns().items()}
         whole = ~self.augmenter.keeps_all(views[self.of])  # a sentence without another word is its own negative
         for texts in views.values():
@@ -226,7 +206,7 @@ class Negatives(DrawnByEpoch):
 
 
 def _texts(batch: Mapping[str, Sequence[Any]], column: str, blank: bool = False) -> list[str]:
-    """The texts of a column; with `blank` None is one, too."""
+    """Return the texts of a column; blank: None is an empty text."""
     values = _column(batch, column)
     if isinstance(values, str):
         raise InputError(

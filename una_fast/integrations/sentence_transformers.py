@@ -25,10 +25,10 @@ with naming_extras("integrations"):
 
 
 def row_dataset(augmenter: TextAugmentation, n_rows: int | None = None) -> Dataset:
-    """A `datasets.Dataset` with one column, ``row``: the documents of the index that have a negative.
+    """Return a `datasets.Dataset` with one column, ``row``: the documents of the index that have a negative.
 
-    n_rows: take only the first `n_rows` documents, the sentences of a corpus whose second half is their paraphrases
-    (``RowCollator(una, positive=n_rows)``), without those whose paraphrase is blank; all if None.
+    n_rows: only the first `n_rows` documents, without those whose paraphrase is blank, for a corpus whose second half
+    is their paraphrases (``RowCollator(una, positive=n_rows)``); all if None.
     """
     index = augmenter.index
     rows, left_out = np.arange(index.n_documents)[:n_rows], augmenter.kept_words.rows(index)
@@ -60,29 +60,28 @@ class RowCollator(transformers.RowCollator):
 
 
 class ViewsLoss(nn.Module):
-    """Any loss of `una_fast.losses`, or a function of yours, on the columns anchor, positive and negative.
+    """Any loss of `una_fast.losses`, or your own function, on the columns anchor, positive and negative.
 
-    `ViewsLoss(model, losses.soft, weight=1e-3)` is `--loss soft` of `train.ddp`. Negatives are used on the optimiser
-    steps that `alpha` divides; the other steps, and evaluations, use anchors and positives only. With `alpha` above 1,
-    add ``loss.callback()`` to the trainer's callbacks, which sets ``loss.step``, or set it yourself in a loop of your
-    own.
+    `ViewsLoss(model, losses.soft, weight=1e-3)` is `--loss soft` of `train.ddp`. Evaluations use anchors and positives
+    only.
 
     Args:
         model: a SentenceTransformer.
-        loss: takes embeddings (V, B, D) and the temperature, as `una_fast.losses` says, and returns a scalar. One with
-            a parameter `start` also gets the embeddings of a copy of the model as it is now, frozen, in eval mode.
+        loss: takes embeddings (V, B, D) and the temperature, as `una_fast.losses` says, and returns a scalar. If it has
+            a parameter `start`, it also gets the embeddings of a frozen copy of the model as it is now, in eval mode.
         temperature: divides the cosine similarities.
-        alpha: negatives on every alpha-th optimiser step, counted from 0; 0 for never.
-        negative_views: how often a negative is encoded, each time under another dropout mask; by default as the
-            attribute `negative_views` of `loss` says (2 for `pairs` and `decoupled`), else once.
+        alpha: negatives on every alpha-th optimiser step, counted from 0; 0 for never. Above 1 the loss must know the
+            step: add ``loss.callback()`` to the trainer's callbacks, or set ``loss.step`` in your loop.
+        negative_views: how often a negative is encoded, each time under another dropout mask; by default the attribute
+            `negative_views` of `loss` (2 for `pairs` and `decoupled`), or 1.
         similarity_distillation: weight of `una_fast.losses.similarity_distillation` that is added, which keeps
             similarities near those of the frozen copy; 0 for none.
-        gather_across_devices: compare with the rows of all ranks instead of the rank's own. Then N ranks give the loss
-            of one rank with all their batches, as in `train.ddp`; all ranks need batches of one size.
+        gather_across_devices: compare with the rows of all ranks. Then N ranks give the loss of one rank with all their
+            batches, as in `train.ddp`; all ranks need batches of one size.
         options: further arguments of `loss`.
 
     Raises:
-        InputError: `alpha` or `similarity_distillation` below 0, or an option that `loss` does not take.
+        InputError: `alpha` or `similarity_distillation` is below 0, or `loss` does not accept an option.
     """
 
     def __init__(
@@ -116,12 +115,12 @@ class ViewsLoss(nn.Module):
         self._start = [start.eval().requires_grad_(False) for start in starts]
 
     def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Tensor:
-        """A scalar. sentence_features: of anchor, positive and negative, each {"input_ids": int64 (B, L), ...}."""
+        """Return a scalar. sentence_features: anchor, positive, negative, each {"input_ids": int64 (B, L), ...}."""
         features = list(sentence_features)
         if len(features) != 3:
             raise InputError(
-                f"{type(self).__name__} takes the columns anchor, positive and negative, and got {len(features)}:"
-                " give Negatives n=1 and no `keep`, or take MultipleNegativesRankingLoss"
+                f"{type(self).__name__} accepts the columns anchor, positive and negative, and got {len(features)}: "
+                "give Negatives n=1 and no `keep`, or use MultipleNegativesRankingLoss"
             )
         anchor, positive, negative = features
         with_negatives = self._uses_negatives()
@@ -136,9 +135,8 @@ class ViewsLoss(nn.Module):
         return loss + self.similarity_distillation * similarity_distillation(views, start)
 
     def _encode(self, model: Any, views: Sequence[dict[str, Tensor]]) -> Tensor:
-        """Embeddings (V, B, D) of views; a pass for each, so that equal texts get different dropout masks."""
-        # copies, since models write into their dict
-        embeddings = torch.stack([model(dict(view))["sentence_embedding"] for view in views])
+        """Return the embeddings (V, B, D) of views; one pass per view, so that equal texts get other dropout masks."""
+        embeddings = torch.stack([model(dict(view))["sentence_embedding"] for view in views])  # models change the dict
         if self.gather_across_devices and distributed.is_initialized():
             # its backward sums over the ranks and DDP then averages: one rank with all rows has the same gradient
             embeddings = torch.cat(all_gather(embeddings), dim=1)
@@ -155,25 +153,24 @@ class ViewsLoss(nn.Module):
         return (self.step or 0) % self.alpha == 0
 
     def callback(self) -> TrainerCallback:
-        """A `TrainerCallback` that sets ``step`` to the trainer's optimiser step."""
+        """Return a `TrainerCallback` that sets ``step`` to the trainer's optimiser step."""
         loss = self
 
         class StepCallback(TrainerCallback):
             def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-                """Called once an optimiser step, also where gradients are accumulated over several batches."""
-                loss.step = state.global_step
+                loss.step = state.global_step  # also while gradients of several batches are accumulated
 
         return StepCallback()
 
     def get_config_dict(self) -> dict[str, Any]:
-        """For the model card."""
+        """Return the settings for the model card."""
         names = ("temperature", "alpha", "similarity_distillation", "gather_across_devices")
         loss = getattr(self.loss, "__name__", None) or repr(self.loss)  # a functools.partial or a module has none
         return {"loss": loss, **{name: getattr(self, name) for name in names}, **self.options}
 
     @property
     def citation(self) -> str:
-        """For the model card."""
+        """The paper, for the model card."""
         return CITATION
 
 

@@ -28,9 +28,9 @@ class RowCollator(DrawnByEpoch):
 
     Args:
         augmenter: with a tokenizer, of an index that was saved.
-        max_length: tokens a sentence, special ones and the prompt's included; all views are padded to it.
+        max_length: tokens per sentence, including special ones and the prompt; all views are padded to it.
         positive: "same", None, or an offset in rows to the positive (the corpus's length for aligned paraphrases).
-        n: negatives a sentence.
+        n: negatives per sentence.
         prompts: text to put before the sentences, one for all or by view ("anchor", "positive", "negative").
 
     Raises:
@@ -69,7 +69,7 @@ class RowCollator(DrawnByEpoch):
         return {name: torch.stack([ids[name] for ids in views.values()], dim=1) for name in views["anchor"]}
 
     def _read(self, rows: Sequence[int | Mapping[str, int]]) -> dict[str, Ids]:
-        """The ids of each view, (B, max_length), of rows that are numbers or, from a dataset, ``{"row": number}``."""
+        """Return the ids of each view, (B, max_length). rows: numbers or, from a dataset, ``{"row": number}``."""
         numbers = np.array([row["row"] if isinstance(row, Mapping) else row for row in rows], dtype=np.int64)
         self._note_drawn(len(numbers))
         return {view: self._ids(view, numbers + self._offset * (view == "positive")) for view in self.views}

@@ -28,7 +28,7 @@ HEADER = re.compile(
     rb"'shape': \((\d{1,18}(?:, \d{1,18})*),?\), \} *\n",
     re.DOTALL,
 )
-ROWS = {"_indptr": "_values", "_offsets": "_utf8"}  # ends of names: the bounds of rows, and what they bound
+BOUNDED_BY = {"_indptr": "_values", "_offsets": "_utf8"}  # ends of names: the bounds of rows, and what they bound
 
 Arrays = dict[str, np.ndarray]
 
@@ -47,7 +47,7 @@ class Manifest:
 
     @property
     def files(self) -> dict[str, str]:
-        """The file of each array. Its checksum is in the name, so a new save leaves the files of the old one whole."""
+        """The file of each array, with its checksum in the name: a new save leaves the files of the old one."""
         return {name: f"{name}-{checksum}.npy" for name, checksum in self.checksums.items()}
 
     @property
@@ -56,21 +56,19 @@ class Manifest:
         return xxhash.xxh3_64_hexdigest(json.dumps(asdict(self), sort_keys=True).encode())
 
     def encode(self) -> bytes:
-        """The bytes of the file."""
+        """Return the bytes of the file."""
         return (json.dumps(asdict(self) | {"xxh3_64": self.xxh3_64}, indent=1, sort_keys=True) + "\n").encode()
 
     @classmethod
     def read(cls, folder: Path) -> Manifest:
-        """The manifest of a folder. Raises OSError, or InputError for a damaged one.
-
-        Names of arrays are checked, because whoever wrote the manifest could lead out of the folder by them.
-        """
+        """Read the manifest of a folder. Raises OSError, or InputError if it is damaged or names other files."""
         data = (folder / MANIFEST).read_bytes()
         try:
             content = json.loads(data)
             manifest = cls(*(content[field.name] for field in fields(cls)))
             has_types = [*map(type, vars(manifest).values())] == [str, int, dict, dict]
             is_whole = content.get("xxh3_64", manifest.xxh3_64) == manifest.xxh3_64
+            # a name could lead out of the folder
             if not (has_types and is_whole and all(map(ARRAY_FILE.fullmatch, manifest.files.values()))):
                 raise ValueError
         except Exception as error:  # of any type, for values of another type
@@ -78,21 +76,18 @@ class Manifest:
         return manifest
 
     def check(self, folder: Path, kind: str, version: int | None = None) -> None:
-        """Raise InputError for a manifest of another kind, or of another version than this one and the one before."""
+        """Raise InputError for a manifest of another kind or version; None: any version."""
         if self.kind != kind:
             raise InputError(f"{folder}: holds a saved {self.kind!r}, not a {kind!r}; give another folder")
-        if version is not None and self.version not in (version, version - 1):
+        if version not in (None, self.version):
             raise InputError(
                 f"{folder}: written in version {self.version} of the {kind} layout, and this una_fast reads version "
-                f"{version} and the one before; {'install a newer una_fast' if self.version > version else REBUILD}"
+                f"{version}; {'install a newer una_fast' if self.version > version else REBUILD}"
             )
 
 
 def save_arrays(folder: Path, kind: str, version: int, meta: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-    """Write `arrays`, of numbers, and `meta` to `folder`, which is made; the manifest goes last.
-
-    Raises InputError as `publish` does.
-    """
+    """Write `arrays`, of numbers, and `meta` to `folder`, the manifest last. Raises InputError as `publish` does."""
 
     def write() -> Manifest:
         files = {name: _npy_file(array) for name, array in arrays.items()}
@@ -106,7 +101,7 @@ def save_arrays(folder: Path, kind: str, version: int, meta: dict[str, Any], arr
 
 
 def publish(folder: Path, kind: str, write: Callable[[], Manifest]) -> None:
-    """Write the manifest that `write` returns, after it wrote the arrays to `folder`. One process at a time does so.
+    """Let `write` write the arrays to `folder`, then write the manifest that it returns; one process at a time.
 
     Raises:
         InputError: the folder cannot be written, or contains other files than a save of this kind. They stay.
@@ -126,7 +121,7 @@ def publish(folder: Path, kind: str, write: Callable[[], Manifest]) -> None:
 def _remove_unlisted(folder: Path) -> None:
     """Delete the files of arrays that earlier and stopped saves left."""
     manifest = find_manifest(folder)
-    listed = set(manifest.files.values()) if manifest else set()
+    listed = manifest.files.values() if manifest else ()
     with suppress(OSError):
         for path in [*folder.iterdir()]:
             if _is_array(path.name) and path.name not in listed:
@@ -134,14 +129,14 @@ def _remove_unlisted(folder: Path) -> None:
 
 
 def _is_array(name: str) -> bool:
-    """Whether `save_arrays` gives this name to the file of an array, or to one that is not complete."""
+    """Whether a save gives this name to the file of an array, complete or not."""
     return bool(ARRAY_FILE.fullmatch(name) or PARTIAL.fullmatch(name))
 
 
 def load_arrays(
     folder: Path, kind: str, version: int | None = None, verify: bool = False
 ) -> tuple[dict[str, Any], Arrays]:
-    """The `meta` and the read-only, memory-mapped arrays of a folder, before or after a save that is under way.
+    """Open the `meta` and the read-only, memory-mapped arrays of a folder, before or after a save that is under way.
 
     Raises:
         InputError: the folder is missing or of another kind or version, or a file is missing or damaged: its header,
@@ -165,14 +160,14 @@ def load_arrays(
 
 
 def _open(folder: Path, manifest: Manifest, verify: bool = False) -> Arrays:
-    """The arrays of a folder that a manifest lists; see `load_arrays`."""
+    """Open the arrays that a manifest lists; see `load_arrays`."""
     arrays: Arrays = {}
     for name, file in sorted(manifest.files.items(), reverse=True):  # values before the bounds of rows
         try:
             if verify and file_checksum(folder / file) != manifest.checksums[name]:
                 raise ValueError("its checksum differs")
             arrays[name] = _mapped(folder / file)
-            for end, of_values in ROWS.items():
+            for end, of_values in BOUNDED_BY.items():
                 if name.endswith(end) and not _are_bounds(arrays[name], arrays[name.removesuffix(end) + of_values]):
                     raise ValueError("its numbers are no bounds of rows")
         except Exception as error:  # of any type: whoever wrote the file may have put anything into it
@@ -183,7 +178,7 @@ def _open(folder: Path, manifest: Manifest, verify: bool = False) -> Arrays:
 
 
 def _mapped(path: Path) -> np.ndarray:
-    """The array in a .npy file, memory-mapped. Numpy's own reader would evaluate the header as Python."""
+    """Map the array of a .npy file. Numpy's own reader would evaluate the header as Python."""
     with path.open("rb") as file:
         header = HEADER.match(file.read(512))
     if not header or int.from_bytes(header[1], "little") != header.end() - 10:
@@ -203,7 +198,7 @@ def _are_bounds(bounds: np.ndarray, values: np.ndarray) -> bool:
 def cached_arrays(
     folder: Path | None, version: int, made_from: str, make: Callable[[], Arrays], fits: Callable[[Arrays], bool]
 ) -> Arrays:
-    """Arrays that `make` makes once, stored in `folder`, where all processes of a machine map them.
+    """Return the arrays that `make` makes, made once and stored in `folder`, where all processes of a machine map them.
 
     Stored arrays that cannot be loaded, were made from something else or do not fit are made again. If the folder is
     None or cannot be written, the arrays stay in memory. Two processes that make them write the same bytes.
@@ -232,34 +227,32 @@ def check_array_folder(folder: Path, kind: str, unused: bool = False) -> None:
         return
     except OSError as error:
         raise unwritable(folder, error, "give another folder") from error
-    manifest = find_manifest(folder)
-    others = [name for name in names if not _is_array(name)]
-    if others and manifest is None:
+    if manifest := find_manifest(folder):
+        manifest.check(folder, kind)
+        if unused:
+            raise InputError(f"{folder}: exists already: choose another folder, or delete it")
+    elif others := [name for name in names if not _is_array(name)]:
         raise InputError(
             f"{folder}: holds {others[0]!r}, and no manifest of una_fast; give a new folder, or empty this one"
         )
-    if manifest:
-        manifest.check(folder, kind)
-    if manifest and unused:
-        raise InputError(f"{folder}: exists already: choose another folder, or delete it")
 
 
 def resolved(folder: str | Path) -> Path:
-    """`folder` as an absolute path without links. Raises InputError for an address."""
+    """Return `folder` as an absolute path without links. Raises InputError for an address."""
     if "://" in str(folder):
         raise InputError(f"{folder}: is an address: give a folder on a disk of this machine")
     return Path(folder).resolve()
 
 
 def find_manifest(folder: Path) -> Manifest | None:
-    """The manifest of a folder, whatever its kind; None if there is none, or a damaged one."""
+    """Return the manifest of a folder, whatever its kind; None if there is none, or a damaged one."""
     with suppress(OSError, InputError):
         return Manifest.read(folder)
     return None
 
 
 def _npy_file(array: np.ndarray) -> list[bytes | memoryview]:
-    """The content of a .npy file: its header, and the array's memory."""
+    """Return the content of a .npy file: its header, and the array's memory."""
     array, header = np.ascontiguousarray(array), io.BytesIO()
     np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
     return [header.getvalue(), array.data]
