@@ -6,7 +6,6 @@ fill arrays that the caller allocated; the others return new arrays if only they
 in arrays; only `words/treebank` accepts a string, one sentence at a time. The caller checks the user's input;
 UNA_FAST_CHECKS=1 at build time adds bounds checks here.
 
-    cache_lines  arrays that share no cache line with anything else
     csr          scans over rows of terms: document frequency, highest tf, new labels
     logarithm    natural logarithms, correctly rounded, so the same on every processor
     strings      numbers distinct strings by first appearance; hashes of strings

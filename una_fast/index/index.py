@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import operator
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import xxhash
 
-from una_fast.arrays import ID, MAX_IDS, POINTER, SCORE, RaggedArray, StringNumbers, StringTable
+from una_fast._kernels.words.strings import StringSet
+from una_fast.arrays import ID, MAX_IDS, POINTER, SCORE, RaggedArray, StringTable
 from una_fast.corpus.word_tokenizers import (
     NAMED,
     SEGMENTERS,
@@ -118,9 +119,9 @@ class Index:
         return counts
 
     @cached_property
-    def term_ids(self) -> StringNumbers:
-        """The id of each term, as a mapping; the first use makes its hash table."""
-        return StringNumbers(self.terms)
+    def term_ids(self) -> TermIds:
+        """The id of each term, as a mapping."""
+        return TermIds(self.terms)
 
     def tfidf(self) -> scipy.sparse.csr_array:
         """Compute Z, equation 2: ln(1 + n_t / n) idf, float64 (N, V), with the structure of `counts`."""
@@ -188,6 +189,33 @@ class Index:
 
     def __repr__(self) -> str:
         return f"<una_fast.Index of {counted(self.n_documents, 'document')}, {counted(self.n_terms, 'term')}>"
+
+
+class TermIds(Mapping[str, int]):
+    """The id of each term: its place in `terms`."""
+
+    def __init__(self, terms: StringTable):
+        self._terms, self._set = terms, StringSet(len(terms))
+        self._set.add(terms.utf8, terms.offsets[:-1], terms.offsets[1:])
+
+    def find(self, words: StringTable) -> np.ndarray:
+        """Return the id of each of m words, int32 (m,); -1 for a word that is no term."""
+        return self._set.find(words.utf8, words.offsets[:-1], words.offsets[1:])
+
+    def __getitem__(self, word: str) -> int:
+        number = int(self.find(StringTable.from_strings([word]))[0])
+        if number < 0:
+            raise KeyError(word)
+        return number
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._terms)
+
+    def __len__(self) -> int:
+        return len(self._terms)
+
+    def __reduce__(self) -> Any:
+        return TermIds, (self._terms,)
 
 
 @suggests_keywords

@@ -11,7 +11,7 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from una_fast._kernels.cache_lines import on_own_lines
+from una_fast.arrays import on_own_lines
 
 from una_fast._kernels.ids.emit cimport RECORD, TermTokens, write_rows
 from una_fast._kernels.prefetch cimport una_prefetch

@@ -8,7 +8,7 @@ from libc.string cimport memcpy, memmove
 
 import numpy as np
 
-from una_fast._kernels.cache_lines import on_own_lines
+from una_fast.arrays import on_own_lines
 
 ctypedef fused small_id:  # uint16 if all ids of sentences fit: most of the time goes into reading them
     uint16_t

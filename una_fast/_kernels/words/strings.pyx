@@ -4,7 +4,7 @@ import numpy as np
 
 from libc.string cimport memcmp, memcpy
 
-from una_fast._kernels.cache_lines import on_own_lines
+from una_fast.arrays import on_own_lines
 
 from una_fast._kernels.prefetch cimport una_prefetch
 
