@@ -18,7 +18,7 @@ from numpy.typing import DTypeLike
 from una_fast.errors import InputError
 
 ID = np.int32  # ids of terms, chunks and sub-words: half the bytes of int64, and memory traffic limits the kernels
-POINTER = np.int64  # row bounds: a corpus may hold more than 2**31 words
+POINTER = np.int64  # row bounds: a corpus may have more than 2**31 words
 SCORE = np.float64  # scores and probabilities: draws compare them, so they are not rounded to float32
 TOKEN = np.int64  # token ids in batches, as torch embeddings take them
 
@@ -34,7 +34,7 @@ def check_id_range(n: int, what: str) -> None:
 
 
 def row_bounds(lengths: np.ndarray | Sequence[int]) -> np.ndarray:
-    """int64 (n + 1,): row i of these n lengths lies between ``bounds[i]`` and ``bounds[i + 1]``; the first is 0."""
+    """Return the bounds of n rows of these lengths, int64 (n + 1,): row i is ``bounds[i]`` to ``bounds[i + 1]``."""
     bounds = np.zeros(len(lengths) + 1, dtype=POINTER)
     np.cumsum(lengths, out=bounds[1:])
     return bounds
@@ -60,26 +60,26 @@ class RaggedArray:
         return (self[row] for row in range(len(self)))
 
     def lengths(self) -> np.ndarray:
-        """int64 (N,), the number of values of each row."""
+        """Return the number of values of each row, int64 (N,)."""
         return np.diff(self.indptr)
 
     def empty_rows(self) -> np.ndarray:
-        """int64, ascending: the numbers of the rows that hold no value."""
+        """Return the numbers of the rows without a value, int64, ascending."""
         return np.flatnonzero(self.indptr[1:] == self.indptr[:-1])  # `lengths` of a billion rows would take 8 GB
 
     def followed_by(self, *others: RaggedArray) -> RaggedArray:
-        """These rows, then the rows of each of `others`."""
+        """Return these rows, then the rows of each of `others`."""
         parts = [self, *others]
         lengths = np.concatenate([part.lengths() for part in parts])
         return RaggedArray(np.concatenate([part.values for part in parts]), row_bounds(lengths))
 
     def take(self, rows: np.ndarray) -> RaggedArray:
-        """The rows ``rows``, in that order. rows: integers (m,)."""
+        """Return the rows of these numbers, integers (m,), in that order."""
         return rows_from(self.values, self.indptr[:-1][rows], self.lengths()[rows])
 
 
 def rows_from(values: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> RaggedArray:
-    """Row i is ``values[starts[i]:starts[i] + lengths[i]]``. values: (T,); starts, lengths: integers (n,)."""
+    """Gather rows: row i is ``values[starts[i]:starts[i] + lengths[i]]``. starts, lengths: integers (n,)."""
     bounds = row_bounds(lengths)
     places = np.repeat(starts - bounds[:-1], lengths)
     places += np.arange(bounds[-1])
@@ -110,32 +110,32 @@ class StringTable(Sequence[str]):
         return cls(np.frombuffer(utf8 or b"", dtype=np.uint8)[bounds[0] : bounds[-1]], bounds - bounds[0])
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Both arrays, by the names under which they are stored."""
+        """Return both arrays, by the names under which they are stored."""
         return {"utf8": self.utf8, "offsets": self.offsets}
 
     def take(self, order: np.ndarray) -> StringTable:
-        """The strings ``order``, in that order. order: integers (m,)."""
+        """Return the strings of these numbers, integers (m,), in that order."""
         numbers = pa.Array.from_buffers(pa.int64(), len(order), [None, pa.py_buffer(order.astype(np.int64))])
         return StringTable.from_arrow(self._arrow().take(numbers))  # a fourth of the time of `RaggedArray.take`
 
     def followed_by(self, *others: StringTable) -> StringTable:
-        """These strings, then those of the `others`."""
+        """Return these strings, then those of the `others`."""
         rows, *following = (RaggedArray(part.utf8, part.offsets) for part in (self, *others))
         joined = rows.followed_by(*following)
         return StringTable(joined.values, joined.indptr)
 
     def rows_with(self, *contents: bytes) -> np.ndarray:
-        """int64, ascending: the numbers of the strings that hold one of `contents`, none of them empty."""
+        """Return the numbers of the strings that contain one of `contents` (none empty), int64, ascending."""
         escaped = "|".join(re.escape(content.decode("utf-8")) for content in contents)
         return self.rows_matching(escaped or r"[^\x00-\x{10FFFF}]")  # which matches nothing
 
     def rows_matching(self, pattern: str) -> np.ndarray:
-        """int64, ascending: the numbers of the strings in which a pattern of RE2 matches somewhere."""
+        """Return the numbers of the strings in which a pattern of RE2 matches, int64, ascending."""
         rows = pc.indices_nonzero(pc.match_substring_regex(self._arrow(), pattern))
         return np.frombuffer(rows.buffers()[1], np.uint64, len(rows)).astype(np.int64)  # to_numpy would import pandas
 
     def is_utf8(self) -> bool:
-        """Whether each string is whole UTF-8, so that no character is cut in two."""
+        """Return whether each string is valid UTF-8, so that no bound is inside a character."""
         try:
             self._arrow().validate(full=True)
         except pa.ArrowInvalid:
@@ -143,7 +143,7 @@ class StringTable(Sequence[str]):
         return True
 
     def _arrow(self) -> pa.LargeStringArray:
-        """The same buffers; pa.array would import pandas."""
+        """Wrap the same buffers; pa.array would import pandas."""
         buffers = [None, pa.py_buffer(self.offsets), pa.py_buffer(self.utf8)]
         return pa.Array.from_buffers(pa.large_string(), len(self), buffers)
 

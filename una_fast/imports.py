@@ -1,4 +1,4 @@
-"""Imports of optional packages, each with the extra of `pip install` that installs it, and of objects by their path."""
+"""Imports of optional packages, whose errors name the extra to install, and of objects by their path."""
 
 from __future__ import annotations
 
@@ -31,10 +31,9 @@ EXTRA_OF = {package: extra for extra, packages in BRINGS.items() for package in 
 
 
 def missing_package(error: ModuleNotFoundError, extra: str | None = None) -> InputError | None:
-    """The error for an optional package that is not installed; its message names an extra that installs the package.
+    """Make the error for an optional package that is not installed; None for a package that no extra installs.
 
-    extra: the extra to name; if None, EXTRA_OF names it. Returns None for a package that no extra installs: such an
-    import error is a bug of una_fast.
+    extra: the extra that the message names, instead of that of EXTRA_OF.
     """
     package = (error.name or "").split(".")[0]
     if package not in EXTRA_OF:
@@ -47,7 +46,7 @@ def missing_package(error: ModuleNotFoundError, extra: str | None = None) -> Inp
 
 @contextmanager
 def naming_extras(extra: str | None = None) -> Iterator[None]:
-    """Inside, importing an optional package that is not installed raises the InputError of `missing_package`."""
+    """Turn the error of an import of an optional package into that of `missing_package`."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -55,17 +54,13 @@ def naming_extras(extra: str | None = None) -> Iterator[None]:
 
 
 def import_extra(package: str) -> Any:
-    """Import and return an optional package.
-
-    Raises:
-        InputError: it is not installed; the message names the extra that installs it.
-    """
+    """Import and return an optional package. Raises InputError if it is not installed."""
     with naming_extras():
         return import_module(package)
 
 
 def import_object(path: str) -> Any:
-    """The function or class of an import path, "module:name"; the module may be a file of the working folder.
+    """Import the function or class of a path "module:name"; the module may be a file of the working folder.
 
     Raises:
         InputError: there is no such module or name, the module cannot be imported, or the object cannot be called.
@@ -95,7 +90,7 @@ def import_object(path: str) -> Any:
 
 
 def _import_error(path: str, name: str, error: Exception) -> InputError:
-    """The error for the module `name` of a path, which is not there, or fails when it is imported."""
+    """Make the error for the module `name` of a path, which does not exist or fails when it is imported."""
     if isinstance(error, ModuleNotFoundError) and error.name and f"{name}.".startswith(f"{error.name}."):
         return InputError(
             f"{path!r}: there is no module {error.name!r}: name one of the folder {Path.cwd()}, of an installed "

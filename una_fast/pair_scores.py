@@ -58,7 +58,7 @@ class PairScores:
         return recall(*self._split(), self.share)
 
     def interval(self, before: PairScores | None = None) -> tuple[float, float]:
-        """The 95% interval of `auc`, or of its change since `before`, which scores the same pairs (DeLong 1988)."""
+        """Return the 95% interval of `auc`, or of its change since `before` on the same pairs (DeLong 1988)."""
         now = placements(*self._split())
         then = placements(*before._split()) if before else map(np.zeros_like, now)
         variance = sum(float(np.var(a - b)) / len(a) for a, b in zip(now, then, strict=True))
@@ -66,10 +66,7 @@ class PairScores:
         return middle - reach, middle + reach
 
     def by_group(self) -> dict[str, PairScores]:
-        """The pairs of each group by its name.
-
-        A group whose pairs all have one label is completed by all pairs of the other label, so that it has an AUC.
-        """
+        """Return the scores of each group; one with a single label is completed by all pairs of the other label."""
         found = {}
         for group in dict.fromkeys(filter(None, self.groups.tolist())):
             own = self.groups == group
@@ -79,13 +76,13 @@ class PairScores:
         return found
 
     def curve(self) -> tuple[Floats, Floats]:
-        """For each possible threshold, highest first, the share of the near-misses and of the others above it."""
+        """Return the shares of near-misses and of the others above each possible threshold, highest first."""
         same, near_misses = map(np.sort, self._split())
         cuts = np.unique(self.cosines)[::-1]
         return tuple(1 - np.searchsorted(side, cuts, "right") / len(side) for side in (near_misses, same))  # type: ignore
 
     def to_dict(self) -> dict[str, Any]:
-        """All figures, of JSON types."""
+        """Return all figures, of JSON types."""
         return {**self._figures(), "share": self.share, "threshold": self.threshold} | {
             "groups": {name: group._figures() for name, group in self.by_group().items()}
         }
@@ -138,11 +135,7 @@ def score_pairs(encode: Encode, pairs: Iterable[Pair], share: float = 0.05) -> P
 
 
 def unit_embeddings(encode: Encode, texts: list[str]) -> Floats:
-    """The embeddings (n, D) of texts, scaled to length 1; a row of zeros remains.
-
-    Raises:
-        InputError: encode does not return n rows of finite numbers.
-    """
+    """Return the embeddings (n, D) of texts, scaled to length 1. Raises InputError for anything but finite rows."""
     embeddings = encode(texts)
     if hasattr(embeddings, "detach"):  # a tensor, whose type numpy may lack
         embeddings = embeddings.detach().double()
@@ -161,7 +154,7 @@ def unit_embeddings(encode: Encode, texts: list[str]) -> Floats:
 
 
 def placements(same: Floats, other: Floats) -> tuple[Floats, Floats]:
-    """The share of `other` below each of `same` (s,), and of `same` above each of `other` (m,); ties count half."""
+    """Return the shares of `other` below each of `same` and of `same` above each of `other`; ties count half."""
     ranks = rankdata(np.concatenate([same, other]))
     above = (ranks[: len(same)] - rankdata(same)) / len(other)
     below = 1 - (ranks[len(same) :] - rankdata(other)) / len(same)
@@ -169,28 +162,24 @@ def placements(same: Floats, other: Floats) -> tuple[Floats, Floats]:
 
 
 def auc(same: Floats, other: Floats) -> float:
-    """Probability that a pair of `same` (s,) has a higher cosine than one of `other` (m,); ties count half.
-
-    NaN if either is empty.
-    """
+    """Return the probability that a cosine of `same` is above one of `other`, ties half; NaN if either is empty."""
     return float(placements(same, other)[0].mean()) if len(same) and len(other) else math.nan
 
 
 def threshold(other: Floats, share: float) -> float:
-    """The lowest threshold that at most `share` of `other` (m,) exceed: its (floor(share * m) + 1)-th highest value."""
+    """Return the lowest threshold that at most `share` of `other` exceed: its (floor(share * m) + 1)-th highest."""
     return float(np.sort(other)[-(math.floor(round(share * len(other), 9)) + 1)])
 
 
 def recall(same: Floats, other: Floats, share: float) -> float:
-    """Share of `same` (s,) above the `threshold` of `other` (m,); NaN if either is empty. share: a fraction below 1."""
+    """Return the share of `same` above the `threshold` of `other`; NaN if either is empty."""
     return float(np.mean(same > threshold(other, share))) if len(same) and len(other) else math.nan
 
 
 def read_pairs(path: str | Path) -> list[tuple[str, str, int, str]]:
-    """Labelled pairs of a .csv file, or of another file with tabs between its cells and no quoting.
+    """Read labelled pairs from a .csv file, or from another file with tabs between its cells and no quoting.
 
-    The first line names the columns; `sentence1`, `sentence2`, `label` and `group` are read; a file without
-    groups gives "".
+    The first line names the columns: `sentence1`, `sentence2`, `label` and, if there are groups, `group`.
 
     Raises:
         InputError: the file cannot be read, a column is missing, or a label is neither 0 nor 1; with the line.

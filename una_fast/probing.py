@@ -68,7 +68,7 @@ class Probe:
         return float((1 - self.near_misses.mean()) / (1 - self.usual.mean()))
 
     def to_dict(self) -> dict[str, Any]:
-        """All figures, of JSON types; those of other edits by name."""
+        """Return all figures, of JSON types; those of other edits by name."""
         return {
             "n": len(self.near_misses),
             "share": self.share,
@@ -151,7 +151,7 @@ def probe(
 
 
 def _cosines(encode: Encode, pairs: dict[str, str]) -> tuple[Floats, Floats]:
-    """The cosines (n,) of sentences with their near-misses, and with the sentence before."""
+    """Return the cosines (n,) of sentences with their near-misses, and with the sentence before."""
     here, there = (unit_embeddings(encode, [*texts]) for texts in (pairs, pairs.values()))
     near, usual = (np.einsum("nd,nd->n", here, other) for other in (there, np.roll(here, 1, axis=0)))
     if 1 - usual.mean() < SAME:
@@ -163,7 +163,7 @@ def _cosines(encode: Encode, pairs: dict[str, str]) -> tuple[Floats, Floats]:
 
 
 def _sample(index: Index, augmenter: TextAugmentation, n: int, seed: int, fits: Fits | None) -> dict[str, str]:
-    """Up to n sentences in random order, and the near-miss of each; a sentence without one is passed over.
+    """Draw up to n sentences that have a near-miss, each with its near-miss.
 
     fits: which rows may be in the sample, among the first LOOKED_AT * n; None: all rows of the index.
     """

@@ -22,23 +22,18 @@ class IndexOptions:
 
     corpus: tuple[str, ...] = option(
         "files of text: .txt, .csv, .tsv, .jsonl, .json or .parquet, one sentence per line or row; folders and globs",
-        (),
-        required=True,
-        positional=True,
-        metavar="FILE",
-    )
+        (), required=True, positional=True, metavar="FILE",
+    )  # fmt: skip
     output: str = option("folder to build the index in; it must not exist", "", required=True, metavar="FOLDER")
     memory: str = option(
         "memory that a build may take, as 2GB; on a cluster, that a worker may take; by default half of the machine's",
-        "",
-        metavar="SIZE",
-    )
+        "", metavar="SIZE",
+    )  # fmt: skip
     cluster: str = option(
-        "address of the scheduler of a Dask cluster whose workers build the index; they must see the corpus "
-        "and --output under the same names",
-        "",
-        metavar="ADDRESS",
-    )
+        "address of the scheduler of a Dask cluster whose workers build the index; they must see the corpus and "
+        "--output under the same names",
+        "", metavar="ADDRESS",
+    )  # fmt: skip
 
 
 def _build(values: dict[str, Any]) -> None:

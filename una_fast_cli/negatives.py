@@ -32,9 +32,7 @@ class Input:
     """Input."""
 
     index: str = option("folder of an index that `una-fast index` built", "", required=True, metavar="FOLDER")
-    word_tokenizer: str = option(
-        "import path of the function with which the index was built, if any", "", metavar="NAME"
-    )
+    word_tokenizer: str = option("import path of the function that split the index's words, if any", "", metavar="NAME")
     seed: int = option("seed of the draws", 42, least=0)
     epoch: int = option("number of the epoch: negatives differ from epoch to epoch", 0, least=0)
 
@@ -48,15 +46,12 @@ class NegativesOptions:
 
     output: str = option(
         "file to write: .jsonl, .parquet, or .txt (only the negatives, one per line); -: JSON lines to standard output",
-        STANDARD_OUTPUT,
-        "Output",
-        metavar="FILE",
-    )
+        STANDARD_OUTPUT, "Output", metavar="FILE",
+    )  # fmt: skip
     n: int = option(
         "negatives per sentence; above 1 their columns are negative_1 to negative_N, in .txt their lines follow",
-        1,
-        least=1,
-    )
+        1, least=1,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -44,26 +44,20 @@ class ProbeOptions:
 
     model: tuple[str, ...] = option(
         "encoder that sentence-transformers loads; two: before and after a training",
-        (),
-        required=True,
-        metavar="NAME_OR_FOLDER",
-    )
-    corpus: str = option(
-        "file of your text, one sentence per line or row, from which near-misses are made", "", metavar="FILE"
-    )
+        (), required=True, metavar="NAME_OR_FOLDER",
+    )  # fmt: skip
+    corpus: str = option("file of your text, from which near-misses are made", "", metavar="FILE")
     pairs: str = option(
         "file of your labelled pairs, .csv or .tsv, with the columns sentence1, sentence2, label (1: same "
         "meaning, 0: near-miss) and, if you like, group",
-        "",
-        metavar="FILE",
-    )
+        "", metavar="FILE",
+    )  # fmt: skip
     n: int = option("number of sentences of --corpus to sample", 2000, least=2)
     share: float = option("share of near-misses that the printed threshold may let pass", 0.05, above=0, below=1)
     edits: str = option(
         "edits of --corpus to report one by one, next to the replacement of an important word",
-        "polarity,number,name,swap",
-        metavar="NAME,...",
-    )
+        "polarity,number,name,swap", metavar="NAME,...",
+    )  # fmt: skip
     seed: int = option("seed of the sample and of the near-misses", 42, least=0)
     json: str = option("file for all figures", "", metavar="FILE")
     html: str = option("file for a page with what is printed, and the curve of --pairs", "", metavar="FILE")

@@ -1,4 +1,8 @@
-"""Readers of files, one per kind: functions of a file and a `Reading` that yield tables of documents, in order."""
+"""Readers of files, one per kind: functions of a file and a `Reading` that yield tables of documents, in order.
+
+Files on other machines (s3, gs, hdfs, http, ...) are read through fsspec, whose packages read credentials and endpoints
+from the environment and from their own files.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,12 @@ import gzip
 import io
 import json
 import lzma
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 import numpy as np
@@ -31,19 +37,63 @@ from una_fast.corpus.documents import (
     missing_column,
     too_long,
 )
-from una_fast.corpus.remote import RemoteFile
-from una_fast.errors import InputError, counted, failed, warn_user
+from una_fast.errors import InputError, as_input_errors, counted, failed, warn_user
+from una_fast.imports import naming_extras
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A file of a remote file system, with the methods of `pathlib.Path` by which a corpus is read."""
+
+    files: Any
+    place: str
+
+    def __str__(self) -> str:
+        return str(self.files.unstrip_protocol(self.place))
+
+    @property
+    def name(self) -> str:
+        """Its name without the folder and a query."""
+        return PurePosixPath(self.place.partition("?")[0]).name
+
+    def identity(self) -> list[str | int]:
+        """Return its address, its size in bytes, and a hash of what the server says about it. Raises OSError."""
+        return [str(self), self.files.size(self.place) or 0, self.files.ukey(self.place)]
+
+    def open(self, mode: str = "rb") -> IO[bytes]:
+        """Open the file for its bytes, seekable if the server supports that. Raises OSError."""
+        return self.files.open(self.place, mode)
+
 
 File = Path | RemoteFile
 CONVERT = "convert the file, for example with iconv -f latin1 -t utf-8 (or -f utf-16)"
 NO_QUOTING = "if its quotation marks are ordinary characters, give quoting=False (in a command --no-quoting)"
 MOST_CSV_BYTES = 2**31 - 1  # of a row: what Arrow counts
+GLOB = re.compile(r"[*\[]")  # in an address, where a ? starts a query
 COMPRESSIONS: dict[str, Callable[[IO[bytes]], Any]] = {
     ".gz": gzip.open,
     ".bz2": bz2.open,
     ".xz": lzma.open,
     ".zst": lambda file: pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd"),
 }
+
+
+def remote_files(address: str) -> list[RemoteFile]:
+    """List the file at an address, the files that match a glob, or all files below a folder, in sorted order."""
+    with naming_extras("remote"):
+        import fsspec
+    with as_input_errors(address, "opened"):
+        files, place = fsspec.core.url_to_fs(address)
+    place = place.rstrip("/")
+    with as_input_errors(address, "read"):
+        if address.lower().startswith(("http:", "https:")):  # they list no folders, and a ? starts a query
+            places = [place]
+        elif GLOB.search(place):
+            places = [name for name, about in files.glob(place, detail=True).items() if about["type"] == "file"]
+        else:
+            places = files.find(place) if files.isdir(place) else [place] * files.exists(place)
+    root = GLOB.split(place)[0].rpartition("/")[0]
+    return [RemoteFile(files, name) for name in sorted(places) if "/." not in name[len(root) :]]
 
 
 @contextmanager

@@ -30,7 +30,16 @@ from una_fast.corpus.documents import (
     missing_column,
     too_long,
 )
-from una_fast.corpus.files import COMPRESSIONS, File, csv_rows, has_quotes, json_rows, parquet_rows, text_lines
+from una_fast.corpus.files import (
+    COMPRESSIONS,
+    File,
+    csv_rows,
+    has_quotes,
+    json_rows,
+    parquet_rows,
+    remote_files,
+    text_lines,
+)
 from una_fast.errors import InputError, as_input_errors, counted, failed, warn_user
 from una_fast.storage.array_folder import find_manifest
 
@@ -193,8 +202,6 @@ def _file_sources(path: str, reading: Reading) -> list[Source]:
     files: Sequence[File]
     with as_input_errors(shown, "read"):
         if address := address_in(path):
-            from una_fast.corpus.remote import remote_files  # here: few corpora are at an address
-
             files = remote_files(address)
         elif Path(path).is_dir():
             files = _files_in(path)
