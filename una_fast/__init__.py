@@ -7,6 +7,8 @@ import logging
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from una_fast.version import VERSION
+
 if TYPE_CHECKING:
     from una_fast import integrations as integrations
     from una_fast import losses as losses
@@ -26,13 +28,7 @@ if TYPE_CHECKING:
     from una_fast.probing import probe as probe
     from una_fast.tokens.ids import TokenIds as TokenIds
 
-__version__ = "0.3.0"
-CITATION = """@article{shu2024una,
-    title = "Unsupervised hard Negative Augmentation for contrastive learning",
-    author = "Shu, Yuxuan and Lampos, Vasileios",
-    journal = "arXiv preprint arXiv:2401.02594",
-    year = "2024",
-}"""  # for model cards
+__version__ = VERSION
 logging.getLogger(__name__).addHandler(logging.NullHandler())  # a program that sets up logging sees the stages
 # Public names are imported at their first use (PEP 562): torch and transformers take 1.3 s to import, and the
 # commands' --help and error messages need none of them.

@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 # in the order of the data: a room (package or module) imports only from itself and from rooms before it
 LIBRARY_ROOMS = """
-    errors imports text_table command arrays _kernels
+    version errors imports text_table command arrays _kernels
     parallel storage corpus options index tokens augment pair_scores probing losses integrations
 """.split()
 TRAINING_ROOMS = """

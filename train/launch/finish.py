@@ -19,10 +19,10 @@ from train.record.checkpoint import Progress
 from train.record.folder import BEST, DEV, EVALUATION, SUMMARY, read_json, read_object, write_file, write_json
 from train.report.runs import read_evaluation, read_run, title, unimproved_note
 from train.signals import EXIT_NOT_PUSHED, tell_user
-from una_fast import CITATION
 from una_fast.augment.registry import load_augmentation, training_options_of
 from una_fast.command import words_of
 from una_fast.errors import InputError, counted, first_line
+from una_fast.version import CITATION
 
 HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")  # the form of a model's name on the hub
 PROTOCOL = EvaluationProtocol()  # with the pooling of best/, in fp32

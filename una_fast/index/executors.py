@@ -14,9 +14,9 @@ from typing import Any
 
 from tqdm import tqdm
 
-from una_fast import __version__
 from una_fast.errors import InputError
 from una_fast.parallel import map_ahead, n_cores
+from una_fast.version import VERSION
 
 logger = logging.getLogger(__name__)
 RETRIES = 3  # of Dask, for a task whose worker died
@@ -136,11 +136,11 @@ def _checked_workers(client: Any, work: Path) -> list[int]:
         answers = client.run(worker_answer, work, on_error="return")
     except Exception as error:  # whatever it raises for functions that workers cannot load
         answers = {"of the cluster": error}
-    expected = (__version__, True)
+    expected = (VERSION, True)
     for worker, answer in answers.items():
         if answer != expected:
             raise InputError(
-                f"worker {worker} answers {answer!r}, not {expected}: it must have una_fast {__version__}, with the "
+                f"worker {worker} answers {answer!r}, not {expected}: it must have una_fast {VERSION}, with the "
                 f"same Python and packages, and see {work}, on a disk that all machines share"
             )
     return n_threads
@@ -148,4 +148,4 @@ def _checked_workers(client: Any, work: Path) -> list[int]:
 
 def worker_answer(work: Path) -> tuple[str, bool]:
     """Return a worker's version of una_fast, and whether it sees the folder."""
-    return __version__, work.exists()
+    return VERSION, work.exists()

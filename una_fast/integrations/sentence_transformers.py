@@ -7,10 +7,10 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from una_fast import CITATION
 from una_fast.augment.base import TextAugmentation
 from una_fast.errors import InputError, check_keywords, suggests_keywords
 from una_fast.imports import naming_extras
+from una_fast.version import CITATION
 
 with naming_extras("integrations"):
     import numpy as np
