@@ -97,7 +97,7 @@ def test_a_function_of_the_caller_splits_the_words(tmp_path, monkeypatch):
 
 
 def test_a_function_that_was_mended_makes_all_words_again(tmp_path, monkeypatch):
-    """The scans of the function before, which makes the same words of PROBES, are not taken."""
+    """The scans of the function before, which makes the same words of the signature, are not taken."""
     cut(monkeypatch, split_bytes=100)
     corpus = [[f"they were seen by the river {i}" for i in range(50)], ["bad"]]
 
