@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import gzip
 import tarfile
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -23,8 +22,8 @@ from bench.evidence import results
 from bench.evidence.bases import HALF, copy_encoder, digest
 from bench.evidence.conditions import BASES, NEAR, NEAR_ABLATIONS, Condition, find_conditions
 from bench.evidence.corpora import corpus_of, write_lines
-from bench.evidence.from_scratch import LAST_SECONDS, start_mps, tell, warm_up
-from bench.evidence.runs import Workplace, machine_of, result_of, run_all, scores_before
+from bench.evidence.runs import Workplace, scores_before
+from bench.evidence.timed import LAST_SECONDS, add_options, begin, make_runs, start_mps, tell, warm_up
 from train.encoder.pretrained import load_tokenizer
 from una_fast.command import run_command
 from una_fast.errors import InputError
@@ -47,16 +46,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m bench.evidence.near_card", description=(__doc__ or "").splitlines()[0]
     )
-    add = parser.add_argument
+    add = add_options(parser, 120, "two runs of 3 steps, to try the command on a CPU")
     add("--pack", type=Path, metavar="FOLDER", help="write the folder that travels, and nothing else")
     add("--data", type=Path, help="with --pack: folder with corpora/, near_miss/ and senteval/")
     add("--carry", type=Path, metavar="FOLDER", help="the folder that --pack wrote")
-    add("--output", type=Path, help="folder of results")
-    add("--work", type=Path, help="folder of the runs, which nobody needs afterwards")
-    add("--seconds", type=float, default=120, help="time in all [120]")
-    add("--jobs", type=int, default=16, metavar="N", help="runs at a time [16]")
-    add("--mps", action="store_true", help="let the runs' kernels overlap on the GPU, by NVIDIA's MPS daemon")
-    add("--small", action="store_true", help="two runs of 3 steps, to try the command on a CPU")
     options = parser.parse_args()
     return run_command(lambda: pack(options) if options.pack else carry_out(options), "evidence")
 
@@ -80,11 +73,9 @@ def pack(options: argparse.Namespace) -> None:
 
 def carry_out(options: argparse.Namespace) -> None:
     """Score the encoder before training, and make the runs, most valuable first."""
-    ends = time.monotonic() + options.seconds
-    if not (options.carry and options.output and options.work):
-        raise InputError("give --carry, --output and --work, or --pack")
-    results.EVIDENCE = options.output / "evidence.json"
-    options.output.mkdir(parents=True, exist_ok=True)
+    if not options.carry:
+        raise InputError("--carry is missing: give the folder that --pack wrote, or --pack")
+    ends = begin(options)
     data = options.work / "data"
     if not data.is_dir():
         with tarfile.open(options.carry / DATA) as tar:
@@ -98,22 +89,12 @@ def carry_out(options: argparse.Namespace) -> None:
     tokenizer = load_tokenizer(str(place.base(QUESTIONS)))
     for index in {place.index(one) for one, _ in wanted}:
         TokenIds(una_fast.load_index(index), tokenizer)  # stored there for all runs
-    weights, machine = digest(place.base(QUESTIONS)), machine_of(place)
     tell("ready", ends)
-
-    def done(condition: Condition, seed: int, said: str) -> None:
-        result = result_of(place, condition, seed)
-        if said or result is None:
-            results.keep_failure(condition, seed, said)
-        else:
-            results.keep(condition, weights, seed, result, machine)
-        print(f"{condition.name}, seed {seed}: {said or 'done'}, {ends - time.monotonic():.0f} s left", flush=True)
-
     with ThreadPoolExecutor(1) as pool:
         before = pool.submit(scores_before, place, QUESTIONS)
-        run_all(place, wanted, True, done, ends - LAST_SECONDS)
+        make_runs(place, QUESTIONS, wanted, True, ends - LAST_SECONDS)
         for base in (QUESTIONS, SENTENCES):
-            results.keep_base(base, weights, before.result())
+            results.keep_base(base, digest(place.base(QUESTIONS)), before.result())
     tell("all runs are over", ends)
     print_table()
 

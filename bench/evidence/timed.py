@@ -1,0 +1,94 @@
+"""Runs within a given time on one GPU, in one command: what `from_scratch` and `near_card` share."""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import multiprocessing
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bench.evidence import results, runs
+from bench.evidence.bases import digest
+from bench.evidence.conditions import Condition
+from bench.evidence.runs import Workplace, machine_of, result_of, run_all
+from una_fast.errors import InputError
+
+MPS_SECONDS = 45  # most that a process may need to reach the GPU through the daemon
+LAST_SECONDS = 5  # kept for the table
+
+
+def add_options(parser: argparse.ArgumentParser, seconds: float, small: str) -> Callable[..., Any]:
+    """Add the options of such a command; returns `parser.add_argument`. seconds: by default; small: about --small."""
+    add = parser.add_argument
+    add("--output", type=Path, help="folder of results")
+    add("--work", type=Path, help="folder of the runs, which nobody needs afterwards")
+    add("--seconds", type=float, default=seconds, help=f"time in all [{seconds}]")
+    add("--jobs", type=int, default=16, metavar="N", help="runs at a time [16]")
+    add("--mps", action="store_true", help="let the runs' kernels overlap on the GPU, by NVIDIA's MPS daemon")
+    add("--small", action="store_true", help=small)
+    return add
+
+
+def begin(options: argparse.Namespace) -> float:
+    """Keep results in --output; returns the time.monotonic() at which the command must end."""
+    if not (options.output and options.work):
+        raise InputError("--output, --work: give the folder of results and the folder of the runs")
+    options.output.mkdir(parents=True, exist_ok=True)
+    results.EVIDENCE = options.output / "evidence.json"
+    return time.monotonic() + options.seconds
+
+
+def start_mps(work: Path) -> None:
+    """Start the daemon of MPS, which ends with this command, and have all later processes use it if one can."""
+    variables = {f"CUDA_MPS_{name}_DIRECTORY": str(work / f"mps-{name.lower()}") for name in ("PIPE", "LOG")}
+    for folder in variables.values():
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    environment = os.environ | variables
+    try:
+        subprocess.run(["nvidia-cuda-mps-control", "-d"], env=environment, check=True, timeout=10)
+        probe = [sys.executable, "-m", "bench.evidence.gpu"]
+        subprocess.run(probe, env=environment, check=True, timeout=MPS_SECONDS)
+    except (OSError, subprocess.SubprocessError) as error:
+        print(f"without MPS: {error}", file=sys.stderr, flush=True)
+        return
+    os.environ.update(variables)
+    stop = ["nvidia-cuda-mps-control"]
+    atexit.register(subprocess.run, stop, input=b"quit\n", env=environment, timeout=10, check=False)
+
+
+def warm_up(place: Workplace, points: list[Condition], log: Path) -> None:
+    """Make what the runs share, their imports too, while the language model trains."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    if runs.on_cores([("bench.evidence.gpu", [])], place.shares[0], log):
+        print(f"imports of the runs are not shared: see {log}", file=sys.stderr, flush=True)
+        runs.processes = multiprocessing.get_context("spawn")
+    for one in points:
+        place.index(one)
+
+
+def make_runs(
+    place: Workplace, base: str, wanted: list[tuple[Condition, int]], scored: bool, ends: float, after: float = 0.0
+) -> None:
+    """Make runs from the weights of a base and keep each at once; ends and after: see `run_all`."""
+    weights, machine = digest(place.base(base)), machine_of(place)
+
+    def done(condition: Condition, seed: int, said: str) -> None:
+        result = result_of(place, condition, seed)
+        if said or result is None:
+            results.keep_failure(condition, seed, said)
+        else:
+            results.keep(condition, weights, seed, result, machine)
+        print(f"{condition.name}, seed {seed}: {said or 'done'}, {ends - time.monotonic():.0f} s left", flush=True)
+
+    run_all(place, wanted, scored, done, ends, after)
+
+
+def tell(what: str, ends: float) -> None:
+    """Print a stage that has ended, and how much time is left."""
+    print(f"{what}; {ends - time.monotonic():.0f} s are left", flush=True)
