@@ -14,7 +14,7 @@ from support.small_runs import metrics, options, train_here
 from train.config import make_run
 from train.encoder.encoder import load_encoder, takes_ready_mask
 from train.encoder.pooling import OF_TRAINING
-from train.encoder.pretrained import load_tokenizer, read_modules
+from train.encoder.pretrained import LENGTH, LIST, SETTINGS, load_tokenizer, read_modules
 from train.evaluation.model import Batches, PairScorer, load_model
 from train.evaluation.scoring import describe as describe_protocol
 from train.evaluation.tasks.registry import EvaluationProtocol
@@ -22,10 +22,13 @@ from train.evaluation.tasks.sts import load_dev
 from train.launch.finish import tell_end
 from train.launch.start import Start
 from train.record.checkpoint import save_encoder
+from train.record.folder import read_json, write_json
 from una_fast.errors import InputError, InputWarning
 
+POOLING = "1_Pooling/config.json"
 TEXTS = ["A river and a castle.", "music", "one more sentence of a museum and an island"]
 PROMPTS = {"prompts": {"query": "query: "}, "default_prompt_name": None, "similarity_fn_name": "dot"}
+PROMPTED = {**PROMPTS, "default_prompt_name": "query"}
 
 
 @pytest.fixture
@@ -37,15 +40,12 @@ def mean_model(tmp_path, tiny_model):
         {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
         for i, (kind, path) in enumerate(paths.items())
     ]
-    for name, content in {
-        "modules.json": listed,
-        "sentence_bert_config.json": {"max_seq_length": 64, "do_lower_case": False},
-        "config_sentence_transformers.json": PROMPTS,
-        "1_Pooling/config.json": {"word_embedding_dimension": 32, "pooling_mode_mean_tokens": True},
-    }.items():
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text(json.dumps(content))
-    (folder / "2_Normalize").mkdir()
+    for path in ("1_Pooling", "2_Normalize"):
+        (folder / path).mkdir()
+    write_json(folder / LIST, listed)
+    write_json(folder / LENGTH, {"max_seq_length": 64, "do_lower_case": False})
+    write_json(folder / SETTINGS, PROMPTS)
+    write_json(folder / POOLING, {"word_embedding_dimension": 32, "pooling_mode_mean_tokens": True})
     return folder
 
 
@@ -163,7 +163,7 @@ def test_every_trained_pooling_is_saved_as_sentence_transformers_reads_it(tmp_pa
     ],
 )
 def test_poolings_of_all_versions_of_the_library_are_read(mean_model, config, pooling):
-    (mean_model / "1_Pooling" / "config.json").write_text(json.dumps(config))
+    write_json(mean_model / POOLING, config)
     assert read_modules(str(mean_model)).pooling == pooling
 
 
@@ -177,25 +177,28 @@ def test_a_named_pooling_wins_and_the_rest_is_kept(tmp_path, tiny_model, mean_mo
 
 
 @pytest.mark.parametrize(
-    ("file", "content", "said"),
+    ("files", "said"),
     [
+        ({LIST: '[{"type": "Dense"}]'}, "modules.json of the model lists a module of type Dense, .*give --pool"),
+        ({POOLING: '{"pooling_mode": ["cls", "mean"]}'}, "lists a pooling of cls and mean"),
+        ({POOLING: '{"pooling_mode": 5}'}, "lists a pooling of 5"),
+        ({LIST: "{"}, "modules.json cannot be read"),
+        ({LIST: "[" * 5000}, "modules.json cannot be read"),
+        ({SETTINGS: '{"truncate_dim": 8}'}, "a truncate_dim of 8, which is not supported"),
         (
-            "modules.json",
-            '[{"type": "Dense"}]',
-            "modules.json of the model lists a module of type Dense, .*give --pool",
+            {SETTINGS: json.dumps(PROMPTED), POOLING: '{"pooling_mode": "mean", "include_prompt": false}'},
+            "a pooling that leaves out the tokens of the default prompt",
         ),
-        ("1_Pooling/config.json", '{"pooling_mode": ["cls", "mean"]}', "lists a pooling of cls and mean"),
-        ("1_Pooling/config.json", '{"pooling_mode": 5}', "lists a pooling of 5"),
-        ("modules.json", "{", "modules.json cannot be read"),
-        ("modules.json", "[" * 5000, "modules.json cannot be read"),
     ],
 )
-def test_what_is_not_supported_is_said(tmp_path, mean_model, file, content, said):
-    (mean_model / file).write_text(content)
+def test_what_is_not_supported_is_said(tmp_path, mean_model, files, said):
+    for file, content in files.items():
+        (mean_model / file).write_text(content)
     values = options(tmp_path, mean_model)
-    with pytest.raises(InputError, match=said):
-        Start(make_run(values))
-    if "give --pool" in said:
+    for start in (lambda: Start(make_run(values)), lambda: load_model(str(mean_model), device="cpu")):
+        with pytest.raises(InputError, match=said):
+            start()
+    if "lists" in said:
         assert Start(make_run({**values, "pooling": "mean"})).run.pooling == "mean"
 
 
@@ -212,59 +215,35 @@ def test_the_head_is_a_choice(tiny_model, head):
 @pytest.mark.parametrize("lower_case", [False, True])
 def test_an_evaluation_encodes_as_sentence_transformers_does(tmp_path, mean_model, prompt, lower_case):
     """Pooling, Normalize, maximum length, default prompt and lower case, on a tokenizer that keeps case."""
-    settings = {**PROMPTS, "default_prompt_name": prompt}
-    (mean_model / "config_sentence_transformers.json").write_text(json.dumps(settings))
-    length = {"max_seq_length": 9, "do_lower_case": lower_case}
-    (mean_model / "sentence_bert_config.json").write_text(json.dumps(length))
+    write_json(mean_model / SETTINGS, {**PROMPTS, "default_prompt_name": prompt})
+    write_json(mean_model / LENGTH, {"max_seq_length": 9, "do_lower_case": lower_case})
     keep_case(mean_model)
     model = load_model(str(mean_model), device="cpu")
     described = describe_protocol(EvaluationProtocol(), model, model.max_length)
     assert (described["prompt"], described["lower_case"]) == ("query: " if prompt else "none", lower_case)
     found = torch.from_numpy(model.embed(TEXTS))
     torch.testing.assert_close(found, encoded(mean_model)[1], atol=1e-5, rtol=1e-5)
-    plain = {**settings, "default_prompt_name": None}
-    (mean_model / "config_sentence_transformers.json").write_text(json.dumps(plain))
+    write_json(mean_model / SETTINGS, PROMPTS)
     assert torch.allclose(found, encoded(mean_model)[1], atol=1e-5) == (prompt is None)  # the prompt has an effect
 
 
 def keep_case(folder):
     """Take the lower-casing out of a BERT tokenizer's folder."""
-    path = folder / "tokenizer.json"
-    content = json.loads(path.read_text())
+    pipeline, settings = folder / "tokenizer.json", folder / "tokenizer_config.json"
+    content = read_json(pipeline)
     content["normalizer"]["lowercase"] = False
-    path.write_text(json.dumps(content))
-    path = folder / "tokenizer_config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "do_lower_case": False}))
+    write_json(pipeline, content)
+    write_json(settings, {**read_json(settings), "do_lower_case": False})
 
 
-@pytest.fixture
-def prompted_model(mean_model):
-    """The mean-pooled model with the default prompt "query: "."""
-    settings = {**PROMPTS, "default_prompt_name": "query"}
-    (mean_model / "config_sentence_transformers.json").write_text(json.dumps(settings))
-    return mean_model
-
-
-def test_a_default_prompt_is_in_dev_scores_and_said_to_be_left_out_of_training(tmp_path, prompted_model):
-    values = options(tmp_path, prompted_model, max_steps=1)
+def test_a_default_prompt_is_in_dev_scores_and_said_to_be_left_out_of_training(tmp_path, mean_model):
+    write_json(mean_model / SETTINGS, PROMPTED)
+    values = options(tmp_path, mean_model, max_steps=1)
     with pytest.warns(InputWarning, match="default prompt 'query: ' is applied in dev scores .*but not in training"):
         train_here(values)
-    model, dev = load_model(str(prompted_model), device="cpu"), load_dev(values["dev"])
+    model, dev = load_model(str(mean_model), device="cpu"), load_dev(values["dev"])
     score = PairScorer(dev, model.tokenizer, prepared=lambda texts: ["query: " + text for text in texts])
     assert metrics(values["output"])[0]["dev/dev"] == pytest.approx(score(model.encode), abs=2e-3)
-
-
-def test_a_pooling_without_the_prompt_is_refused(prompted_model):
-    pooling = {"pooling_mode": "mean", "include_prompt": False}
-    (prompted_model / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
-    with pytest.raises(InputError, match="a pooling that leaves out the tokens of the default prompt"):
-        load_model(str(prompted_model), device="cpu")
-
-
-def test_a_truncated_embedding_is_refused(mean_model):
-    (mean_model / "config_sentence_transformers.json").write_text(json.dumps({"truncate_dim": 8}))
-    with pytest.raises(InputError, match="a truncate_dim of 8, which is not supported"):
-        load_model(str(mean_model), device="cpu")
 
 
 def test_a_model_that_takes_no_ready_mask_gets_its_own(tiny_model):
