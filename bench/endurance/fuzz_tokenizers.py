@@ -24,7 +24,7 @@ import una_fast
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 from support import tokenizer_families as families
-from support.tokenizer_families import LLAMA3, template
+from support.tokenizer_families import LLAMA3
 
 SENTENCES, EPOCHS = 150, 2
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -158,8 +158,8 @@ def tokenizer(draw: random.Random) -> PreTrainedTokenizerFast:
     flags = ("lstrip", "rstrip", "single_word", "normalized")
     for _ in range(draw.choice([0, 0, 1, 3])):
         backend.add_tokens([AddedToken(draw.choice(ADDED), **{flag: draw.random() < 0.4 for flag in flags})])
-    backend.post_processor = template(draw.choice(["[CLS]", ""]), "[SEP]", backend)
-    return families.wrap(backend, pad_token="[PAD]", unk_token="[UNK]", padding_side=draw.choice(["right", "left"]))
+    before, side = draw.choice(["[CLS]", ""]), draw.choice(["right", "left"])
+    return families.wrap(backend, before, "[SEP]", pad_token="[PAD]", unk_token="[UNK]", padding_side=side)
 
 
 def words_and_marks(sentence: str) -> list[str]:

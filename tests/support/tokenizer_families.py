@@ -29,6 +29,7 @@ from transformers import (
 )
 
 VOCABULARY = 800
+NAMES = ["input_ids", "attention_mask"]
 Merges = list[tuple[str, str]]
 
 
@@ -50,16 +51,16 @@ def train(tokenizer: Tokenizer, trainer: Any) -> Tokenizer:
 _TRAINED: dict[tuple, str] = {}
 
 
-def train_bpe(tokenizer: Tokenizer, special: Sequence[str], alphabet: Sequence[str] = ()) -> tuple[dict, Merges]:
-    """Vocabulary and merges, for classes of transformers that build their pipeline themselves."""
-    trainer = trainers.BpeTrainer(
-        vocab_size=VOCABULARY + 300,
-        special_tokens=list(special),
-        initial_alphabet=list(alphabet),
-        limit_alphabet=500,
-        show_progress=False,
-    )
-    model = json.loads(train(tokenizer, trainer).to_str())["model"]
+def train_bpe(
+    tokenizer: Tokenizer, special: Sequence[str], alphabet: Sequence[str] = (), size: int = VOCABULARY + 300
+) -> Tokenizer:
+    settings = {"vocab_size": size, "special_tokens": [*special], "initial_alphabet": [*alphabet]}
+    return train(tokenizer, trainers.BpeTrainer(**settings, limit_alphabet=500, show_progress=False))
+
+
+def vocabulary_and_merges(tokenizer: Tokenizer) -> tuple[dict[str, int], Merges]:
+    """Those of BPE, for classes of transformers that build their pipeline themselves."""
+    model = json.loads(tokenizer.to_str())["model"]
     return model["vocab"], [tuple(merge) for merge in model["merges"]]
 
 
@@ -88,12 +89,19 @@ def template(before: str, after: str, tokenizer: Tokenizer) -> processors.Templa
     return processors.TemplateProcessing(single=f"{before} $A {after}".strip(), special_tokens=ids)
 
 
-def wrap(tokenizer: Tokenizer, **settings: Any) -> PreTrainedTokenizerFast:
+def wrap(tokenizer: Tokenizer, before: str = "", after: str = "", **settings: Any) -> PreTrainedTokenizerFast:
+    """A tokenizer of transformers that puts a text between two special tokens, or leaves the post-processor."""
+    if before or after:
+        tokenizer.post_processor = template(before, after, tokenizer)
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **settings)
 
 
 BERT_SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 ROBERTA_SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
+ROBERTA = {
+    "bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>",
+    "mask_token": AddedToken("<mask>", lstrip=True, special=True), "model_input_names": NAMES,
+}  # fmt: skip
 DEBERTA_SPECIAL = {"pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]", "unk_token": "[UNK]"}
 
 
@@ -106,25 +114,18 @@ def bert_cased() -> PreTrainedTokenizerFast:
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=False)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     trainer = trainers.WordPieceTrainer(vocab_size=VOCABULARY, special_tokens=BERT_SPECIAL, show_progress=False)
-    tokenizer = train(tokenizer, trainer)
-    tokenizer.post_processor = template("[CLS]", "[SEP]", tokenizer)
-    return wrap(tokenizer, pad_token="[PAD]", unk_token="[UNK]", mask_token="[MASK]")
+    roles = {"pad_token": "[PAD]", "unk_token": "[UNK]", "mask_token": "[MASK]"}
+    return wrap(train(tokenizer, trainer), "[CLS]", "[SEP]", **roles)
 
 
 def roberta(add_prefix_space: bool = False, normalizer: Any = None) -> PreTrainedTokenizerFast:
     tokenizer = Tokenizer(models.BPE())
     tokenizer.normalizer = normalizer
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=add_prefix_space)
-    trainer = trainers.BpeTrainer(
-        vocab_size=VOCABULARY,
-        special_tokens=ROBERTA_SPECIAL,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    tokenizer = train(tokenizer, trainer)
+    tokenizer = train_bpe(tokenizer, ROBERTA_SPECIAL, pre_tokenizers.ByteLevel.alphabet(), VOCABULARY)
     ids = [(token, tokenizer.token_to_id(token)) for token in ("</s>", "<s>")]
     tokenizer.post_processor = processors.RobertaProcessing(*ids, add_prefix_space=add_prefix_space)
-    return _wrap_roberta(tokenizer)
+    return wrap(tokenizer, **ROBERTA)
 
 
 def modernbert() -> PreTrainedTokenizerFast:
@@ -146,8 +147,7 @@ def xlm_roberta(
     metaspace = pre_tokenizers.Metaspace(prepend_scheme=scheme)
     white_space = [pre_tokenizers.WhitespaceSplit()] if split_white_space else []
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([*white_space, metaspace])
-    tokenizer.post_processor = template("<s>", "</s>", tokenizer)
-    return _wrap_roberta(tokenizer)
+    return wrap(tokenizer, "<s>", "</s>", **ROBERTA)
 
 
 def _deberta_vocabulary() -> list[tuple[str, float]]:
@@ -164,21 +164,8 @@ def deberta_converted() -> PreTrainedTokenizerFast:
     steps = [normalizers.Strip(), normalizers.Precompiled(sentencepiece_unigrams()[1])]
     tokenizer.normalizer = normalizers.Sequence([*steps, normalizers.Replace(Regex(" {2,}"), " ")])
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Metaspace(prepend_scheme="always")])
-    tokenizer.post_processor = template("[CLS]", "[SEP]", tokenizer)
-    names = ["input_ids", "attention_mask", "token_type_ids"]
-    return wrap(tokenizer, **DEBERTA_SPECIAL, mask_token="[MASK]", model_input_names=names)
-
-
-def _wrap_roberta(tokenizer: Tokenizer) -> PreTrainedTokenizerFast:
-    return wrap(
-        tokenizer,
-        bos_token="<s>",
-        eos_token="</s>",
-        pad_token="<pad>",
-        unk_token="<unk>",
-        mask_token=AddedToken("<mask>", lstrip=True, special=True),
-        model_input_names=["input_ids", "attention_mask"],
-    )
+    settings = {"mask_token": "[MASK]", "model_input_names": [*NAMES, "token_type_ids"]}
+    return wrap(tokenizer, "[CLS]", "[SEP]", **DEBERTA_SPECIAL, **settings)
 
 
 LLAMA3 = (
@@ -241,17 +228,14 @@ def llama2_file() -> PreTrainedTokenizerFast:
     tokenizer = Tokenizer(model)
     tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
     tokenizer.decoder = decoders.ByteFallback()
-    tokenizer.post_processor = template("<s>", "", tokenizer)
     ends = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "pad_token": "</s>"}
-    return wrap(tokenizer, **ends, padding_side="left", model_input_names=NAMES)
-
-
-NAMES = ["input_ids", "attention_mask"]
+    return wrap(tokenizer, "<s>", **ends, padding_side="left", model_input_names=NAMES)
 
 
 @cache
 def _train_byte_level(expression: str, special: tuple[str, ...]) -> tuple[dict[str, int], Merges]:
-    return train_bpe(_without_vocabulary(expression), special, pre_tokenizers.ByteLevel.alphabet())
+    trained = train_bpe(_without_vocabulary(expression), special, pre_tokenizers.ByteLevel.alphabet())
+    return vocabulary_and_merges(trained)
 
 
 def _without_vocabulary(expression: str, model: models.Model | None = None) -> Tokenizer:
@@ -270,8 +254,7 @@ def _byte_level(
     vocabulary, merges = _train_byte_level(expression, special)
     tokenizer = _without_vocabulary(expression, models.BPE(vocabulary, merges, ignore_merges=True))
     tokenizer.add_special_tokens(list(special))
-    tokenizer.post_processor = template(before, after, tokenizer)
-    return wrap(tokenizer, **roles, **settings, model_input_names=NAMES)
+    return wrap(tokenizer, before, after, **roles, **settings, model_input_names=NAMES)
 
 
 @cache
@@ -280,7 +263,7 @@ def _train_marked(special: tuple[str, ...]) -> tuple[dict[str, int], Merges]:
     tokenizer = Tokenizer(models.BPE())
     tokenizer.normalizer = normalizers.Replace(" ", "▁")
     tokenizer.pre_tokenizer = pre_tokenizers.Split("▁", "merged_with_next")
-    return train_bpe(tokenizer, [*special, *BYTES], ["▁", "\n", "\t"])
+    return vocabulary_and_merges(train_bpe(tokenizer, [*special, *BYTES], ["▁", "\n", "\t"]))
 
 
 class Family(NamedTuple):

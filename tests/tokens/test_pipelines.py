@@ -16,6 +16,7 @@ from support.small_runs import ROOT
 from support.token_ids import assert_ids
 from support.tokenizer_families import (
     LLAMA3,
+    NAMES,
     bert_uncased,
     gemma,
     llama2,
@@ -23,7 +24,6 @@ from support.tokenizer_families import (
     roberta,
     sentencepiece_unigrams,
     superbpe,
-    template,
     training_lines,
     wrap,
     xlm_roberta,
@@ -33,7 +33,7 @@ from una_fast.errors import InputWarning
 from una_fast.tokens.pipelines import NotByWordError
 from una_fast.tokens.subwords import SubwordEncoder
 
-KEYS = ("input_ids", "attention_mask")
+UNSPLIT = pre_tokenizers.Metaspace(split=False)
 TEXTS = [*training_lines()[:150], "", "  two  spaces ", "new york", "[MASK] <mask> 中文 é", "word " * 60]
 
 
@@ -108,7 +108,7 @@ BY_TEXT = {
     "slow": (CanineTokenizer, "CanineTokenizer is a slow"),
     "left truncation": (lambda: setting("truncation_side", "left"), "truncation_side is 'left'"),
     "types of padding": (
-        lambda: setting("_pad_token_type_id", 3, lambda: setting("model_input_names", [*KEYS, "token_type_ids"])),
+        lambda: setting("_pad_token_type_id", 3, lambda: setting("model_input_names", [*NAMES, "token_type_ids"])),
         "pads token_type_ids with 3",
     ),
     "types of text": (lambda: framed("$A:1 </s>:2"), "more than special tokens of type 0 before and after"),
@@ -118,14 +118,8 @@ BY_TEXT = {
     "another expression": (lambda: split_by(LLAMA3.replace("{1,3}", "{1,2}")), "Split then ByteLevel. is not known"),
     "what the expression matches removed": (lambda: split_by(LLAMA3, "removed"), "Split then ByteLevel. is not known"),
     "two expressions": (lambda: split_by(LLAMA3, use_regex=True), "Split then ByteLevel. is not known"),
-    "unigrams of one word": (
-        lambda: changed(xlm_roberta, normalizer=None, pre_tokenizer=pre_tokenizers.Metaspace(split=False)),
-        r"pre-tokenizer \(Metaspace\) is not known",
-    ),
-    "byte-level words of one word": (
-        lambda: changed(pre_tokenizer=pre_tokenizers.Metaspace(split=False)),
-        r"pre-tokenizer \(Metaspace\) is not known",
-    ),
+    "unigrams of one word": (lambda: changed(xlm_roberta, normalizer=None, pre_tokenizer=UNSPLIT), r"\(Metaspace\) is"),
+    "byte-level words of one word": (lambda: changed(pre_tokenizer=UNSPLIT), r"\(Metaspace\) is not known"),
     "a merge across a space, Gemma": (lambda: with_merge_across_a_space(gemma), r"\(Split\) is not known"),
     "a merge across a space, Llama 2": (lambda: with_merge_across_a_space(llama2), r"\(Metaspace\) is not known"),
     "space prepended": (lambda: changed(normalizer=normalizers.Prepend("▁")), "normaliser has the step.*Prepend"),
@@ -195,18 +189,13 @@ def unigrams(pieces: dict[str, float], *steps, normalizer=None) -> PreTrainedTok
     backend = Tokenizer(models.Unigram([*special, *listed.items()], unk_id=1))
     backend.normalizer, backend.pre_tokenizer = normalizer, pre_tokenizers.Sequence([*steps])
     backend.add_special_tokens(fuzz.SPECIAL)
-    return between_marks(backend)
+    return wrap(backend, "[CLS]", "[SEP]", pad_token="[PAD]", unk_token="[UNK]")
 
 
 def word_piece_of_marks() -> PreTrainedTokenizerFast:
     backend = Tokenizer(models.WordPiece(fuzz._word_piece_vocabulary(), unk_token="[UNK]"))
     backend.pre_tokenizer = pre_tokenizers.Whitespace()
-    return between_marks(backend)
-
-
-def between_marks(backend: Tokenizer) -> PreTrainedTokenizerFast:
-    backend.post_processor = template("[CLS]", "[SEP]", backend)
-    return wrap(backend, pad_token="[PAD]", unk_token="[UNK]")
+    return wrap(backend, "[CLS]", "[SEP]", pad_token="[PAD]", unk_token="[UNK]")
 
 
 CASES = {
