@@ -21,10 +21,10 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
-    """The folder that UNA_FAST_DATA names; it holds senteval/ and corpora/."""
+    """The folder that UNA_FAST_DATA names; it contains senteval/ and corpora/."""
     name = os.environ.get("UNA_FAST_DATA")
     if not name:
-        pytest.skip("needs real data: set UNA_FAST_DATA to a folder that holds senteval/ and corpora/")
+        pytest.skip("needs real data: set UNA_FAST_DATA to a folder that contains senteval/ and corpora/")
     folder = Path(name).resolve()
     missing = [part for part in ("senteval", "corpora") if not (folder / part).is_dir()]
     if missing:

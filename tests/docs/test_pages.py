@@ -1,4 +1,4 @@
-"""What the pages say: how to install, each word of the glossary once, and negatives of five languages."""
+"""The pages: install commands, the glossary, and negatives of five languages."""
 
 import re
 import runpy

@@ -70,7 +70,7 @@ def test_frozen_negatives_are_a_file(text: Path, monkeypatch: pytest.MonkeyPatch
     assert len(rows) == LINES - 2 and all(row["anchor"] and row["negative_4"] for row in rows)
 
 
-def test_the_guard_of_a_cache_refuses_near_misses(tmp_path: Path, tiny_model: Path, monkeypatch, capsys) -> None:
+def test_the_cache_guard_refuses_near_misses(tmp_path: Path, tiny_model: Path, monkeypatch, capsys) -> None:
     (script,) = (script for script in SCRIPTS if script.stem == "cache_guard")
     near_misses = [
         ("How do I turn on dark mode?", "How do I turn off dark mode?"),
@@ -90,7 +90,7 @@ def test_the_guard_of_a_cache_refuses_near_misses(tmp_path: Path, tiny_model: Pa
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)
-def test_a_notebook_runs_and_is_kept_without_outputs(notebook: Path) -> None:
+def test_a_notebook_runs_and_is_stored_without_outputs(notebook: Path) -> None:
     content = json.loads(notebook.read_text(encoding="utf-8"))
     cells = [cell for cell in content["cells"] if cell["cell_type"] == "code"]
     assert content["nbformat"] == 4 and not any(cell["outputs"] or cell["execution_count"] for cell in cells)
@@ -101,7 +101,7 @@ def test_a_notebook_runs_and_is_kept_without_outputs(notebook: Path) -> None:
     assert len(cells) == 5 and isinstance(names["una"], Augmenter)
 
 
-def test_types_of_the_scripts_hold() -> None:
+def test_the_scripts_pass_mypy() -> None:
     files = [str(script) for script in SCRIPTS if script.stem != "numba_una"]  # numba's own types are wrong
     options = ["--strict", "--follow-imports=silent", "--untyped-calls-exclude=torch", "--cache-dir", os.devnull]
     said, _, code = api.run([*options, *files])

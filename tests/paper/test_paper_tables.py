@@ -43,7 +43,7 @@ def paper(folder, tiny_model, monkeypatch):
 
 
 @pytest.mark.slow
-def test_every_row_is_a_run_that_train_ddp_takes(folder, tiny_model):
+def test_every_row_is_a_run_that_train_ddp_accepts(folder, tiny_model):
     texts = folder / "other.txt"
     words = ["--corpus", folder / "corpus.txt", "--data", folder, "--output", "o", "--synonyms", "s.tsv"]
     words += ["--paraphrases", texts, "--back-translations", texts]
@@ -59,7 +59,7 @@ def test_every_row_is_a_run_that_train_ddp_takes(folder, tiny_model):
 
 
 @pytest.mark.slow
-def test_rows_share_their_runs_among_tables_and_are_not_made_twice(paper, folder, tiny_model, capsys, monkeypatch):
+def test_tables_share_runs_and_none_is_made_twice(paper, folder, tiny_model, capsys, monkeypatch):
     forms = [f"--{form}={folder / form}" for form in ("csv", "latex", "svg")]
     code, table = paper("alpha", "--rows", "5,0", "--columns", "UNA", "--seeds", "42,1", *forms)
     assert code == 0
@@ -160,7 +160,7 @@ def test_a_dry_run_lists_the_commands_and_runs_none(paper, folder, tmp_path, cap
 
 
 @pytest.mark.slow
-def test_a_stop_is_gone_on_with(paper, tmp_path, monkeypatch, capsys):
+def test_the_same_command_continues_a_stopped_one(paper, tmp_path, monkeypatch, capsys):
     rows = ["--rows", "5,1", "--columns", "UNA"]
     real = works.train_seeds
     monkeypatch.setattr(works, "train_seeds", lambda run: 143 if "alpha" in run.output else real(run))
@@ -192,7 +192,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("words", "message"), REFUSED)
-def test_bad_input_is_a_sentence_before_a_run(folder, tiny_model, tmp_path, capsys, words, message):
+def test_bad_input_is_one_clear_message_before_a_run(folder, tiny_model, tmp_path, capsys, words, message):
     words = shlex.split(words.format(folder=folder, model=tiny_model, new=tmp_path / "new"))
     assert main(words) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()

@@ -30,7 +30,7 @@ def tokenizer():
 class TestLanguageModel:
     plan = pretrain.Plan(layers=2, width=32, heads=2)
 
-    def test_rows_hold_whole_sentences_and_their_tokens_are_masked(self, tmp_path, tokenizer):
+    def test_rows_contain_whole_sentences_whose_tokens_are_masked(self, tmp_path, tokenizer):
         source, ids = tmp_path / "text.gz", tmp_path / "ids.xz"
         source.write_bytes(gzip.compress("\n".join(LINES[:300]).encode()))
         write_ids(source, tokenizer, ids, first=20)
@@ -51,7 +51,7 @@ class TestLanguageModel:
         assert {*changed.tolist()} <= {*places.tolist()}
         assert 0.7 < (put.flatten()[places] == tokenizer.mask_token_id).float().mean() < 0.9
 
-    def test_it_is_berts(self):
+    def test_it_computes_what_bert_computes(self):
         torch.manual_seed(0)
         model = pretrain.new_model(2000, self.plan).eval()
         weights = {name.removeprefix("bert."): value for name, value in model.named_parameters()}
@@ -111,7 +111,7 @@ def test_a_slower_kernel_is_named_with_its_last_good_commit():
 
 
 @pytest.mark.parametrize("name", style.FEATURES)
-def test_texts_of_one_kind_cannot_be_told_and_marked_ones_can(name):
+def test_a_classifier_finds_marked_texts_and_no_difference_between_alike_ones(name):
     shifted = LINES[1:] + LINES[:1]
     assert style.accuracy(style.FEATURES[name](), LINES, shifted) < 0.6
     assert style.accuracy(style.FEATURES[name](), LINES, [f"{line} ~ ^ ~ ^" for line in LINES]) > 0.95

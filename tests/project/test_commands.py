@@ -35,7 +35,7 @@ REFUSED = {
     "train.download": (["--to", "x", "--only", "all"], "--only is 'all': choose from wiki, "),
 }
 TO_TEXT, COMPARED, NEGATIVES = "--corpus c.txt --output o.txt", "--model m --corpus c", "negatives --index I"
-MISTAKES = {  # by module: arguments of a call, and what is said of them
+MISTAKES = {  # by module: the arguments of a wrong call, and its message
     "train.evaluate": {
         "": "--model is missing: give the encoder to score",
         "--model m more": "unrecognized arguments: more (see --help)",
@@ -108,7 +108,7 @@ def test_help_names_the_command_and_its_page(words: list[str], capsys: pytest.Ca
 
 
 @pytest.mark.parametrize(("module", "words"), [(module, words) for module, said in MISTAKES.items() for words in said])
-def test_a_mistake_in_a_call_is_one_sentence_and_code_2(module, words, capsys, tmp_path, monkeypatch) -> None:
+def test_a_wrong_call_is_one_clear_message_and_exit_code_2(module, words, capsys, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     code = importlib.import_module(module).main(words.split())
     said = capsys.readouterr()
@@ -116,7 +116,7 @@ def test_a_mistake_in_a_call_is_one_sentence_and_code_2(module, words, capsys, t
     assert said.err.startswith("error: ") and MISTAKES[module][words] in said.err
 
 
-def test_public_names_are_there_when_asked_for() -> None:
+def test_public_names_are_imported_when_they_are_used() -> None:
     assert set(una_fast.__all__) == set(una_fast._HOMES)
     assert dir(una_fast) == sorted([*una_fast.__all__, "__version__", "integrations", "losses"])
     assert all(getattr(una_fast, name).__name__ == name for name in una_fast.__all__)
@@ -190,7 +190,7 @@ def test_a_command_names_the_extra_that_it_needs(call: str, tmp_path: Path) -> N
     assert_names_extra(ran.stderr.removesuffix("\n"), CALLS[call])
 
 
-def test_every_package_is_brought_by_its_extra() -> None:
+def test_every_optional_package_is_in_its_extra() -> None:
     declared = "".join(requires("una_fast") or []) + (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     names = {"sklearn": "scikit-learn", "yaml": "pyyaml"}
     for package, extra in EXTRA_OF.items():
@@ -198,5 +198,5 @@ def test_every_package_is_brought_by_its_extra() -> None:
         assert block and names.get(package, package.replace("_", "-")) in block[1].replace("_", "-"), (package, extra)
 
 
-def test_a_mistake_of_ours_is_no_missing_package() -> None:
+def test_a_missing_module_of_the_project_is_not_a_missing_package() -> None:
     assert missing_package(ModuleNotFoundError("No module named 'train.nothing'", name="train.nothing")) is None

@@ -1,4 +1,4 @@
-"""`python -m train.download` against a folder that stands in for the hub."""
+"""`python -m train.download` with a folder instead of the hub."""
 
 import io
 import json
@@ -30,7 +30,7 @@ def archive(files: dict[str, str], top: str = "data/downstream") -> bytes:
 
 @pytest.fixture
 def hub(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that stands in for the hub and for GitHub."""
+    """A folder from which the download fetches instead of the hub and GitHub."""
     hub = tmp_path_factory.mktemp("hub")
     stsb = {"STS/STSBenchmark/sts-test.csv": "g\tf\ty\t0\t3.0\ta man\ta dog\n"}
     (hub / WIKI).write_bytes(WIKI_TEXT)
@@ -63,7 +63,7 @@ def test_all_files_are_fetched_checked_and_laid_out(hub, tmp_path, monkeypatch, 
     assert main(["--to", str(tmp_path)]) == 0  # no file is fetched twice
 
 
-def test_what_is_missing_or_short_is_said(hub, tmp_path, capsys):
+def test_missing_and_short_files_are_reported(hub, tmp_path, capsys):
     assert main(["--to", str(tmp_path)]) == 2
     said = capsys.readouterr().err
     assert f"{WIKI}: has 4,000 lines, and 1,000,000 were expected" in said
@@ -72,7 +72,7 @@ def test_what_is_missing_or_short_is_said(hub, tmp_path, capsys):
     assert "replace_obj test: 1 examples, 1,652 expected" in said
 
 
-def test_what_cannot_be_fetched_or_written_gets_a_sentence(hub, tmp_path):
+def test_a_failed_download_is_one_clear_message(hub, tmp_path):
     (tmp_path / "corpora").write_text("mine")
     (hub / "swap_att.json").unlink()
     (hub / SENTEVAL).unlink()

@@ -125,7 +125,7 @@ class TestControls:
         expected = tokenizer(drawn[7], padding="max_length", max_length=12)["input_ids"]
         assert control.token_ids(np.arange(5), 7, 12)["input_ids"].tolist() == expected
 
-    def test_words_are_deleted_and_masked_in_the_sentence_as_it_is_written(self):
+    def test_deleted_and_masked_words_leave_the_rest_of_the_sentence(self):
         texts = ["The old house, of a king!", "Rain and snow don't fall.", "A cat saw the dog (twice)."] * 30
         index = una_fast.build_index(texts)
         for control, mark in ((Deleted(index, beta=0.4), ""), (Masked(index, beta=0.4), "[MASK]")):
@@ -195,7 +195,7 @@ class TestRuns:
         run.place = place
         return run
 
-    def test_a_run_is_kept_when_it_ends_before_an_earlier_one(self, run_all):
+    def test_a_run_is_stored_as_soon_as_it_ends(self, run_all):
         kept, ended = [], threading.Event()
 
         def done(seed, said):
@@ -206,7 +206,7 @@ class TestRuns:
         run_all(2, lambda seed: 0 if seed else int(not ended.wait(60)), done)  # seed 0 ends once seed 1 is kept
         assert kept == [(1, ""), (0, "")]
 
-    def test_a_run_that_would_end_too_late_does_not_begin(self, run_all):
+    def test_a_run_that_would_end_too_late_is_not_started(self, run_all):
         kept = []
         run_all(9, lambda seed: time.sleep(0.4) or 0, lambda seed, said: kept.append(seed), ends=time.monotonic() + 1)
         assert kept == [0, 1]
@@ -219,7 +219,7 @@ class TestRuns:
 
 
 class TestResults:
-    def test_runs_are_kept_one_by_one(self, tmp_path, monkeypatch):
+    def test_runs_are_stored_one_by_one(self, tmp_path, monkeypatch):
         monkeypatch.setattr(results, "EVIDENCE", tmp_path / "evidence.json")
         every = dict.fromkeys((*suite("sts"), STS_AVERAGE), 0.5)
         assert runs.with_average(every)["average"] == 0.5
@@ -289,7 +289,7 @@ def run(average: float) -> dict:
     return {"dev": {"0": 0.6, "128": 0.7}, "scores": {"STS12": average, "average": average}, "machine": "1"}
 
 
-def test_tables_show_pairs_alone():
+def test_tables_show_only_pairs():
     without = {str(seed): run(0.7 + 0.001 * seed) for seed in range(5)}
     with_it = {str(seed): run(0.71 + 0.001 * seed) for seed in range(1, 5)} | {"0": run(0.705)}
     before = {"minilm-mlm": {"digest": "", "before": {"STS12": 0.65, "average": 0.65}}}

@@ -1,6 +1,6 @@
 """An installed wheel: features that need no extra, with the same negatives on every system and processor.
 
-`cibuildwheel` runs this file beside each wheel that it builds, away from the source. It needs pytest alone.
+`cibuildwheel` runs this file with each wheel that it builds, away from the source. It needs only pytest.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def una(tmp_path_factory: pytest.TempPathFactory) -> una_fast.Augmenter:
     return una_fast.Augmenter(una_fast.load_index(folder), beta=0.5, radius=3, surface="paper")
 
 
-def test_negatives_are_those_of_every_machine(una: una_fast.Augmenter) -> None:
+def test_negatives_are_the_same_on_every_machine(una: una_fast.Augmenter) -> None:
     assert una.negatives(range(5), epoch=3) == DRAWN
     assert una.augment(["An unseen castle on the river"], epoch=3) == [UNSEEN]
 

@@ -57,7 +57,7 @@ def room(module: str) -> tuple[int, int]:
     return [*ROOMS].index(package), ROOMS[package].index(name)
 
 
-def test_every_room_has_a_place_on_the_way_of_the_data() -> None:
+def test_every_room_has_a_place_in_the_order() -> None:
     rooms = {path.relative_to(ROOT).parts[:2] for path in LIBRARY + TRAINING + COMMANDS}
     missing = {(p, r) for p, r in rooms if r.removesuffix(".py") not in (*ROOMS[p], "__init__")}
     assert not missing, f"give them a place in this file: {missing}"

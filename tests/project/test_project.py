@@ -69,7 +69,7 @@ def test_demo_corpus_is_sentences(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_demo_shows_what_it_made(tmp_path: Path) -> None:
+def test_the_demo_shows_its_negatives_and_report(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "train.ddp", "--demo", "--output", str(tmp_path / "run"), "--max-steps", "2"]
     ran = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
     shown = ran.stdout + ran.stderr
@@ -85,7 +85,7 @@ def test_each_kernel_has_its_stub() -> None:
     assert len(made) > 10 and made == written
 
 
-def test_kernels_carry_no_debug_symbols() -> None:
+def test_kernels_contain_no_debug_symbols() -> None:
     """Symbols of the C compiler are four fifths of a kernel's size."""
     sources = (ROOT / "una_fast" / "_kernels").rglob("*.pyx")
     kernels = [kernel for source in sources for kernel in source.parent.glob(f"{source.stem}.*.so")]

@@ -12,7 +12,7 @@ from train.objective.registry import LOSSES
 
 CPU = torch.device("cpu")
 ALONE = Ranks(0, 1, 0, CPU)
-BATCH, SENTENCES, STEPS = 8, 43, 6  # the last of the 6 batches holds 3 sentences: a rank of 4 has none
+BATCH, SENTENCES, STEPS = 8, 43, 6  # the last of the 6 batches has 3 sentences: a rank of 4 has none
 SETTINGS = {
     "loss": "pairs", "precision": "fp32", "batch_size": BATCH, "dropout": 0.0, "learning_rate": 3e-4,
     "schedule": "linear", "alpha": 3, "device": "cpu",

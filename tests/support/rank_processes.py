@@ -1,4 +1,4 @@
-"""Work for the processes of ranks that is no training."""
+"""Work for the processes of ranks, other than training."""
 
 import gc
 import os
@@ -12,7 +12,7 @@ def number(run):
 
 
 def resumes(run):
-    """Returns 7 if the run goes on from its checkpoint."""
+    """Returns 7 if the run continues from its checkpoint."""
     return 7 * run.resume
 
 
@@ -29,13 +29,13 @@ def is_killed(run):
 
 
 def sleeps(run):
-    """Is ended by the SIGTERM that its launcher gets."""
+    """Sends its launcher SIGTERM and waits for the end."""
     to_launcher(signal.SIGTERM)
     time.sleep(60)
 
 
 def saves_for_long(run):
-    """Takes no notice of a signal; its launcher gets Ctrl-C twice."""
+    """Ignores signals; its launcher gets Ctrl-C twice."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     to_launcher(signal.SIGINT)
     to_launcher(signal.SIGINT)

@@ -28,7 +28,7 @@ class Given(nn.Module):
 
 
 def make_trainer(index, model, output, make_loss, by_rows, *callbacks, **settings):
-    """index: the folder of one; settings: arguments of the training beside COMMON."""
+    """index: the folder of one; settings: arguments of the training in addition to COMMON."""
     encoder = SentenceTransformer(str(model), device="cpu")
     una = una_fast.Augmenter(una_fast.load_index(index), tokenizer=encoder.tokenizer, n_jobs=1)
     if by_rows:

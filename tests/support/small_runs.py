@@ -87,7 +87,7 @@ def tiny_encoder(folder):
 
 
 def options(folder, model, **changes):
-    """Option values of a run of 9 steps an epoch, the last one uneven, whose files lie in `folder`."""
+    """Option values of a run of 9 steps an epoch, the last one uneven, with their files in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     corpus, dev = folder / "corpus.txt", folder / "dev.tsv"
     if not corpus.exists():
@@ -103,7 +103,7 @@ def options(folder, model, **changes):
 
 
 def train_here(values):
-    """Train as the only rank, inside this process; returns how the run ended and where it stands, as in run.json."""
+    """Train as the only rank, inside this process; returns how the run ended and its progress, as in run.json."""
     code = 0
     with ExitStack() as lock:
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-QUOTES = {"``": ('"', "''", "``"), "''": ('"', "''")}  # for each of NLTK's two marks, what may stand in the text
+QUOTES = {"``": ('"', "''", "``"), "''": ('"', "''")}  # for each of NLTK's two marks, what the text can contain
 SCRIPTS = re.compile(  # without spaces between words
     "[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff\u3040-\u30ff\u31f0-\u31ff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"
 )

@@ -172,7 +172,7 @@ LLAMA3 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-NO_WORDS = r"\p{N}{1,3}"  # SuperBPE's last stage splits numbers only, so a sub-word may hold several words
+NO_WORDS = r"\p{N}{1,3}"  # SuperBPE's last stage splits numbers only, so a sub-word can contain several words
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 
 
