@@ -151,10 +151,6 @@ class Run(Files, Words, Draws):
     tasks: str = option("tasks of --evaluate: sts, transfer, near-miss, full (sts and transfer), or NAME,NAME", "sts",
                         role="running", metavar="NAMES")  # fmt: skip
 
-    push_to: str = option("hub repository to upload best/ to at the end; with --seeds NAME-seed-N", "", "The hub",
-                          metavar="NAME", role="running")  # fmt: skip
-    push_private: bool = option("make that repository private", False, role="running")
-
     output: str = option("folder of the run: best/, last/, run.json, metrics.jsonl", "", "Running",
                          required=True, metavar="FOLDER", role="running")  # fmt: skip
     nproc: int = option(
@@ -255,7 +251,6 @@ def conflicts(run: Run) -> dict[str, Any]:
         "--mlm-weight encodes all sentences of a step at once: leave out --mlm-weight or --grad-cache": (
             run.mlm_weight and run.grad_cache
         ),
-        "--push-private: nothing is pushed: give --push-to NAME too": run.push_private and not run.push_to,
         f"--margin-least {run.margin_least:g} is above --margin-most": run.margin_least > run.margin_most,
         f"--neighbours: --batch-size {run.batch_size} is odd: half of a step are neighbours, so give an even number": (
             run.neighbours and run.batch_size % 2

@@ -23,8 +23,7 @@ STOP_SIGNALS = tuple(
     if hasattr(signal, name)  # Windows has the first two
 )
 
-# exit codes of a run, besides 0, and 128 + n after signal n; 3: the run is finished, and only its push failed
-EXIT_DIED, EXIT_BAD_INPUT, EXIT_NOT_PUSHED = 1, 2, 3
+EXIT_DIED, EXIT_BAD_INPUT = 1, 2  # exit codes of a run, besides 0, and 128 + n after signal n
 
 ONE_PRESS = 0.2  # signals within so many seconds count as one, because `timeout` sends its signal twice
 

@@ -56,11 +56,11 @@ def run_rank(run: Run) -> int:
         warnings.simplefilter("ignore", InputWarning)  # rank 0 shows them
     with ExitStack() as lock:
         run = train(run, lock)
-        if not is_first_rank():
-            return 0
-        from train.launch.finish import finish  # imports the evaluation tasks and the hub's client
+        if is_first_rank():
+            from train.launch.finish import finish  # imports the evaluation tasks
 
-        return finish(run)
+            finish(run)
+    return 0
 
 
 def train(run: Run, lock: ExitStack) -> Run:

@@ -14,7 +14,7 @@ from train.launch.ranks import is_rank, launch
 from train.record.checkpoint import has_checkpoint
 from train.record.folder import INDEX, RUN, RUNS, SEEDS, is_finished, is_own, output_folder, write_json
 from train.report.runs import Group, read_run, score_table, unimproved_note
-from train.signals import EXIT_NOT_PUSHED, tell_user
+from train.signals import tell_user
 from una_fast.errors import InputError
 from una_fast.text_table import aligned
 
@@ -39,8 +39,7 @@ def train_seeds(run: Run) -> int:
         # started seeds first: they refuse another corpus, model or setting before a missing seed is trained
         for seed_run in sorted(runs, key=lambda run: not has_checkpoint(Path(run.output))):
             tell_user(f"seed {seed_run.seed} of {', '.join(map(str, run.seeds))}")
-            code = launch(seed_run) or code
-            if code not in (0, EXIT_NOT_PUSHED):  # one that cannot be pushed is trained
+            if code := launch(seed_run):
                 break
         else:
             _write_table(output, folders)
@@ -79,5 +78,4 @@ def of_seed(run: Run, seed: int) -> Run:
         output=str(folder),
         index=run.index or str(output / INDEX),
         resume=run.resume and is_own(folder, RUN),
-        push_to=run.push_to and f"{run.push_to}-seed-{seed}",
     )

@@ -80,7 +80,7 @@ class Start:
 
         Raises:
             InputError: more ranks than GPUs, a missing model, dev file, evaluation data, synonyms or words to keep, an
-                unknown task, or no name or token to push with.
+                unknown task.
         """
         trust = run.trust_remote_code
         self.config = load_config(run.model, run.dropout, trust)
@@ -346,7 +346,7 @@ def resolve_options(run: Run, config: Any, pooling: str) -> Run:
 
 
 def check_imports(run: Run) -> None:
-    """Refuse what cannot be imported, and a push that would fail, before hours are spent on the corpus."""
+    """Refuse what cannot be imported or scored before hours are spent on the corpus."""
     if not loss_spec(run.loss).negative_views and run.augment not in (None, "none"):
         raise InputError(f"--loss {run.loss} has no place for negatives: choose --augment none, or another loss")
     for name in (run.augment, run.positives):
@@ -357,7 +357,8 @@ def check_imports(run: Run) -> None:
     if run.augment == "near-misses":
         parse_edits(run.edits)
         read_word_lists(run.polarity)
-    if run.evaluate or run.push_to:
-        from train.launch.finish import check_finish  # imports the evaluation tasks and the hub's client
+    if run.evaluate:
+        from train.evaluation.scoring import read_tasks
+        from train.evaluation.tasks.registry import downstream_folder, task_names
 
-        check_finish(run)
+        read_tasks(downstream_folder(run.evaluate), task_names(run.tasks), "test")
