@@ -22,13 +22,12 @@ import una_fast
 from train.config import NEAR_MISS_SETTINGS, PAPER_SETTINGS, Run, make_run
 from train.config import OPTIONS as RUN
 from train.encoder.pooling import AUTO
-from train.evaluation.tasks.reading import read_rows
 from train.record.folder import BEST, COMPARISON, INDEX, RUNS, is_own, output_folder, write_file, write_json
 from train.report.runs import DEV, STS_AVERAGE, Comparison, Group, RunRecord, find_runs, score_table, unimproved_note
 from una_fast.command import Command, option, options_of
 from una_fast.errors import InputError, InputWarning
 from una_fast.imports import import_extra
-from una_fast.options import Files, Words, reading_arguments
+from una_fast.options import Files, Words
 from una_fast.text_table import aligned
 
 REFERENCE, YOURS = "none", "yours"
@@ -50,22 +49,20 @@ UNSCORED = (
 )
 PROBE = "probe_distance"
 TITLES = {STS_AVERAGE: "the STS average", DEV: "the dev score", PROBE: "the probe's distance of near-misses"}
-N_PROBED = 1000  # sentences of the corpus
+N_PROBED = 1000  # sentences of the index
 
 
 @dataclass(frozen=True)
 class Comparing:
-    """What is compared."""
+    """Comparison."""
 
-    corpus: str = option("file of your text, one sentence per line or row", "", metavar="FILE")
     output: str = option("folder of the runs and the page, to continue or new", "", required=True, metavar="FOLDER")
-    pairs: str = option("lines of sentence<TAB>paraphrase instead of --corpus", "", metavar="FILE")
     data: str = option("folder with senteval/ and near_miss/ to score on; default UNA_FAST_DATA", "", metavar="FOLDER")
 
 
 DEFAULTS = {"seeds": (42, 0, 1), "max_steps": 320, "precision": "fp32"}  # where they differ from train.ddp
 MODEL = ("model", "pooling", "head", "trust_remote_code", "max_length", "dropout")
-TRAINING = ("dev", "temperature", "batch_size", "learning_rate", "device", "resume", *DEFAULTS)
+TRAINING = ("corpus", "paraphrases", "dev", "temperature", "batch_size", "learning_rate", "device", "resume", *DEFAULTS)
 TAKEN = {*MODEL, *TRAINING, *OF_YOURS, *options_of(Files), *options_of(Words)}
 OPTIONS = options_of(Comparing) | {
     name: replace(row, default=DEFAULTS.get(name, row.default)) for name, row in RUN.items() if name in TAKEN
@@ -79,17 +76,14 @@ def conditions(asked: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _run(asked: dict[str, Any]) -> int:
-    if bool(asked["corpus"]) == bool(asked["pairs"]):
-        raise InputError("give --corpus FILE, or --pairs FILE of sentences and paraphrases")
     asked["data"] = asked["data"] or os.environ.get("UNA_FAST_DATA", "")
     import_extra("train.report.page")  # so that a missing package is noticed before the training
     # imported late: --help and errors of the command line should not wait for torch
     from train.launch.seeds import train_seeds
     from train.launch.start import Start
 
-    output, settings = Path(asked["output"]), {name: value for name, value in asked.items() if name != "output"}
+    output = Path(asked["output"])
     with output_folder(output, COMPARISON, resume=is_own(output, COMPARISON)):
-        asked |= _write_sides(Path(asked["pairs"]), output) if asked["pairs"] else {}
         runs = {name: _run_of(asked, output / name, added) for name, added in conditions(asked).items()}
         for run in runs.values():
             Start(run)
@@ -97,18 +91,8 @@ def _run(asked: dict[str, Any]) -> int:
             sys.stderr.write(f"--- {name} ---\n")
             if code := train_seeds(run):
                 return code
-        _conclude(asked, settings)
+        _conclude(asked)
     return 0
-
-
-def _write_sides(pairs: Path, output: Path) -> dict[str, str]:
-    """Write pairs as a file of anchors and one of positives; return their paths, by option of `train.ddp`."""
-    if not (rows := read_rows(pairs, (0, 1))):
-        raise InputError(f"{pairs}: contains no pairs: write one sentence<TAB>paraphrase per line")
-    paths = {name: output / f"{name}.txt" for name in ("corpus", "paraphrases")}
-    for path, side in zip(paths.values(), zip(*rows, strict=True), strict=True):
-        write_file(path, "".join(f"{text}\n" for text in side))
-    return {name: str(path) for name, path in paths.items()}
 
 
 def _run_of(asked: Mapping[str, Any], folder: Path, added: Mapping[str, Any]) -> Run:
@@ -118,12 +102,12 @@ def _run_of(asked: Mapping[str, Any], folder: Path, added: Mapping[str, Any]) ->
     return make_run({**values, "evaluate": asked["data"], "tasks": "sts,near-miss", "resume": is_own(folder, RUNS)})
 
 
-def _conclude(asked: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
+def _conclude(asked: Mapping[str, Any]) -> None:
     """Pair the scores by seed, write compare.json and compare.html, and print the answer."""
     from train.report.page import make_page
 
-    output, words = Path(asked["output"]), {name: asked[name] for name in options_of(Words)}
-    index = una_fast.build_index(asked["corpus"], **words, **reading_arguments(asked))
+    output = Path(asked["output"])
+    index = una_fast.load_index(output / INDEX, word_tokenizer=asked["word_tokenizer"])
     groups = []
     for name in conditions(asked):
         found = find_runs(output / name / f"seed-{seed}" for seed in asked["seeds"])
@@ -136,7 +120,7 @@ def _conclude(asked: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
         TUNED if scored else UNSCORED,
     ]
     content = {
-        "settings": settings,
+        "settings": {name: value for name, value in asked.items() if name != "output"},
         "conditions": conditions(asked),
         "scores": {group.label: {str(run.seed): run.scores for run in group.runs} for group in groups},
         "differences": {name: {score: pair._asdict() for score, pair in of.items()} for name, of in paired.items()},

@@ -105,7 +105,6 @@ def test_nothing_can_be_said_without_a_score():
     [
         ({"loss": "simcse"}, "--loss simcse has no place for negatives"),
         ({"keep-words": "missing.txt"}, "missing.txt"),
-        ({"pairs": "pairs.tsv"}, "give --corpus FILE, or --pairs FILE"),
     ],
 )
 def test_a_condition_that_cannot_be_trained_is_refused_before_the_first(words, tmp_path, capsys, changes, said):
@@ -142,19 +141,14 @@ def test_seeds_that_are_not_asked_for_do_not_count_and_an_untrained_best_is_name
     assert "in none/seed-3" in said and "No step beat" in (output / "compare.html").read_text()
 
 
-def test_pairs_are_anchors_and_positives(finished, tmp_path, monkeypatch, capsys):
-    for name in ("paper", "near-misses"):  # the sentences are the same in all conditions
+def test_paraphrases_are_the_positives_of_all_conditions(finished, tmp_path, monkeypatch):
+    for name in ("paper", "near-misses"):
         monkeypatch.delitem(CONDITIONS, name)
-    lines = [line for line in Path(finished["--corpus"]).read_text().splitlines() if line]
-    (tmp_path / "pairs.tsv").write_text("".join(f"{line}\t{line} again\n" for line in lines))
-    pairs = {name: value for name, value in finished.items() if name not in ("--corpus", "--dev")}
-    assert call(pairs, output=tmp_path / "out", pairs=tmp_path / "pairs.tsv", seeds="3", pooling="max") == 0
-    run = read_run(tmp_path / "out" / "none" / "seed-3")
-    assert run.settings["pooling"] == "max"
-    assert run.settings["paraphrases"] == str(tmp_path / "out" / "paraphrases.txt")
-    assert (tmp_path / "out" / "paraphrases.txt").read_text() == "".join(f"{line} again\n" for line in lines)
+    paraphrases = write_corpus(tmp_path / "paraphrases.txt", seed=1)
+    words = {name: value for name, value in finished.items() if name != "--dev"}
+    assert call(words, output=tmp_path / "out", paraphrases=paraphrases, seeds="3", pooling="max") == 0
+    for name in CONDITIONS:
+        settings = read_run(tmp_path / "out" / name / "seed-3").settings
+        assert (settings["pooling"], settings["paraphrases"]) == ("max", str(paraphrases))
     answers = json.loads((tmp_path / "out" / "compare.json").read_text())["answer"]
     assert answers[-1].startswith("This does not show whether the encoder is better")
-    (tmp_path / "pairs.tsv").write_text("other\ttext\n")
-    assert call(pairs, output=tmp_path / "out", pairs=tmp_path / "pairs.tsv", seeds="3", pooling="max") == 2
-    assert "build the index again or give the corpus it was made from" in capsys.readouterr().err
