@@ -19,6 +19,7 @@ import torch.distributed as dist
 
 from train.config import Run
 from train.encoder.pretrained import quiet
+from train.launch.finish import finish
 from train.launch.start import Start, device_of
 from train.loop.data import BatchMaker
 from train.loop.distributed import Ranks, StopConsensus, join_group, of_all_ranks, set_numerics
@@ -57,8 +58,6 @@ def run_rank(run: Run) -> int:
     with ExitStack() as lock:
         run = train(run, lock)
         if is_first_rank():
-            from train.launch.finish import finish  # imports the evaluation tasks
-
             finish(run)
     return 0
 

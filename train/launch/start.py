@@ -18,6 +18,10 @@ from train.encoder.cpu import has_bf16
 from train.encoder.encoder import SentenceEncoder, head_of, load_encoder, masking_of, weights_digest
 from train.encoder.pooling import AUTO, OF_TRAINING, POOLINGS
 from train.encoder.pretrained import HIDDEN_DROPOUTS, load_config, load_tokenizer, positions_of, read_modules
+from train.evaluation.model import PairScorer
+from train.evaluation.scoring import read_tasks
+from train.evaluation.tasks.registry import downstream_folder, task_names
+from train.evaluation.tasks.sts import load_dev
 from train.loop.data import CPU_PARTS, GPU_MULTIPLE, GPU_PARTS, BatchMaker, Plan, Rows, Views, on_share, original_text
 from train.loop.data import Source as BatchSource
 from train.loop.distributed import Ranks
@@ -62,60 +66,42 @@ class Start:
     The constructor reads the small files and checks all options, before anything is written. The corpus, the index and
     the weights are read when they are first used.
 
-    Attributes:
-        run: the options, with a value for each one that was not given or is "auto".
-        config: the encoder's configuration, with --dropout.
-        layout: how the model makes embeddings.
-        tokenizer: of the model.
-        dev: the scored pairs of --dev, or None.
-        trackers: of --report-to, by name.
-        kept_words: the words of --keep-words.
-        neighbours: the neighbours of --neighbours, once `find_neighbours` has found them on rank 0; else None.
+    run: the options, with a value for each one that was not given or is "auto".
     """
 
-    neighbours: Neighbours | None = None
+    neighbours: Neighbours | None = None  # of --neighbours, when rank 0 has found them
 
     def __init__(self, run: Run) -> None:
-        """run: the options as they were given.
-
-        Raises:
-            InputError: more ranks than GPUs, a missing model, dev file, evaluation data, synonyms or words to keep, an
-                unknown task.
-        """
-        trust = run.trust_remote_code
-        self.config = load_config(run.model, run.dropout, trust)
+        """Read and check. Raises InputError for a file, a model or an option of `run` that cannot be used."""
+        self.config = load_config(run.model, run.dropout, run.trust_remote_code)
         self.layout = read_modules(run.model, OF_TRAINING.get(run.pooling, AUTO))
         self.run = resolve_options(run, self.config, self.layout.pooling)
         self._warn()
         self.kept_words = read_words(run.keep_words)
-        self.dev = None
-        if run.dev:
-            from train.evaluation.tasks.sts import load_dev
-
-            self.dev = load_dev(run.dev)
+        self.dev = load_dev(run.dev) if run.dev else None
         check_imports(run)
         self.trackers = make_trackers(run.report_to)
-        self.tokenizer = load_tokenizer(run.model, trust, self.config)
+        self.tokenizer = load_tokenizer(run.model, run.trust_remote_code, self.config)
         vocabulary = sorted(self.tokenizer.get_vocab().items())
         content = self.tokenizer.backend_tokenizer.to_str() if self.tokenizer.is_fast else repr(vocabulary)
         self._tokenizer_digest = xxhash.xxh3_128_hexdigest(content.encode())  # before its first use sets its padding
 
     def _warn(self) -> None:
         """Warn of settings of the model that training does not apply."""
-        run, layout, kind = self.run, self.layout, self.config.model_type
-        changes = [layout.prompt and f"default prompt {layout.prompt!r}", layout.lower_case and "lower case"]
-        remarks = [
-            f"its {change} is applied in dev scores and where best/ is used, but not in training"
-            for change in filter(None, changes)
-        ]
+        run, layout = self.run, self.layout
+        applied = "is applied in dev scores and where best/ is used, but not in training"
         same_text = run.positives == SAME and not run.paraphrases
-        if same_text and run.dropout and not any(hasattr(self.config, name) for name in HIDDEN_DROPOUTS):
-            remarks.append(
-                f"{kind} has no dropout in its hidden states, so a sentence and its positive are nearly the same "
-                "vector: give --positives or --paraphrases"
-            )
-        for remark in remarks:
-            warnings.warn(f"--model {run.model}: {remark}", InputWarning, stacklevel=3)
+        remarks = {
+            f"its default prompt {layout.prompt!r} {applied}": layout.prompt,
+            f"its lower case {applied}": layout.lower_case,
+            f"{self.config.model_type} has no dropout in its hidden states, so a sentence and its positive are nearly "
+            "the same vector: give --positives or --paraphrases": (
+                same_text and run.dropout and not any(hasattr(self.config, name) for name in HIDDEN_DROPOUTS)
+            ),
+        }
+        for remark, applies in remarks.items():
+            if applies:
+                warnings.warn(f"--model {run.model}: {remark}", InputWarning, stacklevel=3)
 
     @cached_property
     def sources(self) -> tuple[list[Source], list[Source]]:
@@ -259,14 +245,10 @@ class Start:
             masking=masking_of(self.tokenizer, run.seed) if run.mlm_weight else None,
         )
 
-    def scorer(self, device: torch.device) -> Any:
-        """The `PairScorer` of the dev pairs, or None."""
-        if self.dev is None:
-            return None
-        from train.evaluation.model import PairScorer
-
+    def scorer(self, device: torch.device) -> PairScorer | None:
+        """What scores an encoder on the dev pairs; None if there are none."""
         limit = self.layout.longest(self.tokenizer, self.encoder.backbone.config)
-        return PairScorer(self.dev, self.tokenizer, limit, device, self.layout.prepared)
+        return self.dev and PairScorer(self.dev, self.tokenizer, limit, device, self.layout.prepared)
 
     def summary(self, ranks: Ranks) -> dict[str, Any]:
         """What run.json stores of a run before its first step."""
@@ -358,7 +340,4 @@ def check_imports(run: Run) -> None:
         parse_edits(run.edits)
         read_word_lists(run.polarity)
     if run.evaluate:
-        from train.evaluation.scoring import read_tasks
-        from train.evaluation.tasks.registry import downstream_folder, task_names
-
         read_tasks(downstream_folder(run.evaluate), task_names(run.tasks), "test")

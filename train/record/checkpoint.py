@@ -129,6 +129,15 @@ def flags_of(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {f"--{name.replace('_', '-')}": value for name, value in settings.items()}
 
 
+def first_difference(saved: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[str, Any, Any] | None:
+    """The name, the saved and the given value of the first entry of `given` that differs; None if none does.
+
+    An option that `saved` lacks was added later: the run used its default.
+    """
+    earlier, now = (json.loads(json.dumps(side)) for side in ({**flags_of(DEFAULTS), **saved}, dict(given)))
+    return next(((name, earlier.get(name), given[name]) for name in now if earlier.get(name) != now[name]), None)
+
+
 def check_resumed(output: Path, saved: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     """Raise InputError that names the first difference between two resume fingerprints, if they differ."""
     if different := first_difference(saved, given):
@@ -137,15 +146,6 @@ def check_resumed(output: Path, saved: Mapping[str, Any], given: Mapping[str, An
             f"--resume: {what} was {before} when {output} was started and is {value} now: "
             "give what was given then, or start a new --output"
         )
-
-
-def first_difference(saved: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[str, Any, Any] | None:
-    """The name, the saved and the given value of the first entry of `given` that differs; None if none does.
-
-    An option that `saved` lacks was added later: the run used its default.
-    """
-    earlier, now = (json.loads(json.dumps(side)) for side in ({**flags_of(DEFAULTS), **saved}, dict(given)))
-    return next(((name, earlier.get(name), given[name]) for name in now if earlier.get(name) != now[name]), None)
 
 
 def saved_options(output: Path) -> dict[str, Any]:
@@ -172,15 +172,9 @@ PARTIAL = ".encoder.partial"  # a folder in best/ or last/ for the files that ar
 def save_encoder(
     output: Path, name: str, encoder: SentenceEncoder, tokenizer: Any, note: dict[str, Any], weights: dict[str, Any]
 ) -> None:
-    """Put the encoder with these weights of its backbone into OUTPUT/NAME, file by file, each by a rename.
+    """Write the encoder with these weights of its backbone and the tokenizer into OUTPUT/NAME, each file by a rename.
 
-    Args:
-        output: the run's folder.
-        name: BEST or LAST.
-        encoder: gives the configuration and the layout.
-        tokenizer: is saved beside it.
-        note: is written last, into OUTPUT/NAME/NAME.json.
-        weights: name to tensor.
+    name: BEST or LAST. note: content of OUTPUT/NAME/NAME.json, which is written last.
 
     Raises:
         InputError: the folder cannot be written.

@@ -27,15 +27,10 @@ DEV, DEV_LAST = "dev/", "dev_last/"  # before the name of the dev file: the scor
 
 @contextmanager
 def output_folder(path: Path, command: str, resume: bool, settings: Mapping[str, Any] | None = None) -> Iterator[None]:
-    """Make `path` the output folder of `command`, and lock it for the with block.
+    """Make `path` the output folder of `command`, such as RUN, and lock it for the with block.
 
-    If nothing is written in the block, the folder still counts as empty.
-
-    Args:
-        path: the folder.
-        command: the command that writes there, such as RUN.
-        resume: whether to continue in the command's own folder instead of starting in a new one.
-        settings: stored in the mark of a command that starts.
+    If nothing is written in the block, the folder still counts as empty. resume: continue in the command's own folder
+    instead of starting in a new one. settings: stored in the mark of a command that starts.
 
     Raises:
         InputError: without `resume` the folder is not empty; with it, it is not the command's; another process writes
