@@ -7,16 +7,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from una_fast.command import Command, option, options_of
+from una_fast.command import Command, fill_defaults, option, options_of, run_command
 from una_fast.errors import InputError
+from una_fast.options import Files
 
-USUAL: dict[str, Any] = {"prefix": "", "beams": 4, "max_length": 128}
 # The models whose texts the paper trains with (appendix, "Paraphrasing" and "Back-translation"), with their authors'
-# settings where these are not the usual ones. The paper does not give its search settings: PEGASUS has those of its
-# page on the hub, and T5, whose page samples, searches with PEGASUS's beams.
+# settings where these are not the defaults. The paper does not give its search settings: PEGASUS has those of its page
+# on the hub, and T5, whose page samples, searches with PEGASUS's beams.
 PRESETS: dict[str, dict[str, Any]] = {
     "pegasus": {"model": ("tuner007/pegasus_paraphrase",), "beams": 10, "max_length": 60},
     "t5": {"model": ("Vamsi/T5_Paraphrase_Paws",), "prefix": "paraphrase: ", "beams": 10},
@@ -27,60 +28,61 @@ N_MODELS = {"paraphrase": 1, "back-translation": 2}
 
 
 @dataclass(frozen=True)
-class Job:
+class Job(Files):
     """What is written."""
 
     kind: str = option(
-        "kind of text to write for every sentence",
-        None,
+        "kind of text to write for every sentence", "",
         choices={"paraphrase": "by one model", "back-translation": "into another language and back, by two models"},
-        required=True,
-        positional=True,
-        metavar="KIND",
-    )
+        required=True, positional=True, metavar="KIND",
+    )  # fmt: skip
     corpus: tuple[str, ...] = option("files of sentences, as training reads them", (), required=True, metavar="FILE")
-    column: str = option("column of the sentences in a table", "text", metavar="NAME")
     output: str = option("file to write, a .txt with a line per sentence", "", required=True, metavar="FILE")
     model: tuple[str, ...] = option(
         "pegasus, t5 or opus-mt-fr, the paper's models; or a seq2seq model by hub name or folder, for "
         "back-translations two, there and back", (), metavar="NAME_OR_FOLDER",
     )  # fmt: skip
-    prefix: str | None = option("text before each sentence, as T5 needs it; default: the preset's, else none", None)
-    beams: int | None = option("beams of the search; default: the preset's, else 4", None, least=1, most=100)
-    max_length: int | None = option("tokens of a sentence and its text; default: the preset's or 128", None, least=3)
+    prefix: str = option("text before each sentence, as T5 needs it; t5 has its own", "")
+    beams: int = option("beams of the search; pegasus and t5: 10", 4, least=1, most=100)
+    max_length: int = option("tokens of a sentence and its text; pegasus: 60", 128, least=3)
     precision: Literal["fp32", "bf16"] = option("number format of the weights", "fp32")
     device: str = option("auto, cpu, cuda or cuda:N", "auto")
     batch_size: int | None = option("sentences per batch; default 32, on a GPU 256", None, least=1)
 
 
-def read_job(values: dict[str, Any]) -> Job:
-    """The job of a command line, from a value for every option, where None stands for the preset's.
+OPTIONS = options_of(Job)
+
+
+def read_job(given: Mapping[str, Any]) -> Job:
+    """Make a job of the option values that were given; a preset and then the defaults give the others.
 
     Raises:
-        InputError: too few or too many models, or an output that is not a .txt.
+        InputError: a required value is missing, too few or too many models, or an output that is not a .txt.
     """
-    kind, names = values["kind"], values["model"]
-    preset = (PRESETS.get(names[0]) if len(names) == 1 else None) or {"model": names}
-    if len(preset["model"]) != N_MODELS[kind]:
-        known = ", ".join(name for name, row in PRESETS.items() if len(row["model"]) == N_MODELS[kind])
-        given = f"--model {' '.join(names)}" if names else "--model is missing"
-        raise InputError(f"{given}: a {kind} takes {known}, or {MODELS[kind]} by name or folder")
-    if not values["output"].endswith(".txt"):
-        raise InputError(f"--output {values['output']}: plain lines are written: give it a name that ends in .txt")
-    given_values = {name: value for name, value in values.items() if value is not None}
-    return Job(**USUAL | preset | given_values | {"model": preset["model"]})
+    names = given.get("model", ())
+    preset = PRESETS.get(" ".join(names), {"model": names})
+    job = Job(**fill_defaults(OPTIONS, {**preset, **given, "model": preset["model"]}))
+    if len(job.model) != N_MODELS[job.kind]:
+        known = ", ".join(name for name, row in PRESETS.items() if len(row["model"]) == N_MODELS[job.kind])
+        wrong = f"--model {' '.join(names)}" if names else "--model is missing"
+        raise InputError(f"{wrong}: a {job.kind} takes {known}, or {MODELS[job.kind]} by name or folder")
+    if not job.output.endswith(".txt"):
+        raise InputError(f"--output {job.output}: plain lines are written: give it a name that ends in .txt")
+    return job
 
 
-def _run(values: dict[str, Any]) -> int:
-    job = read_job(values)
-    # imported late: --help and errors of the command line should not wait for torch
-    from train.generation import write_output
+def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.generate") -> int:
+    """Run the command line and return the exit code. prog: the command's name in --help."""
+    about = "Write a paraphrase or a back-translation of every sentence of a corpus, line by line."
+    command = Command(prog, about, OPTIONS, page="augmentations")
+    return run_command(lambda: _run(read_job(command.given(arguments))), "generate")
+
+
+def _run(job: Job) -> int:
+    from train.generation import write_output  # imported late: --help and errors should not wait for torch
 
     return write_output(job)
 
-
-ABOUT = "Write a paraphrase or a back-translation of every sentence of a corpus, line by line."
-main = Command("python -m train.generate", ABOUT, options_of(Job), _run, "generate", page="augmentations")
 
 if __name__ == "__main__":
     sys.exit(main())

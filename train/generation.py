@@ -26,6 +26,7 @@ from train.signals import Stopped, handled, raise_stopped, tell_user
 from una_fast.corpus.documents import Reading
 from una_fast.corpus.sources import open_sources
 from una_fast.errors import InputError, counted
+from una_fast.options import reading_arguments
 from una_fast.storage.files import lock, one_line
 
 SETTINGS = ("kind", "prefix", "beams", "max_length", "precision")  # that change the text
@@ -42,7 +43,7 @@ def write_output(job: Any) -> int:
     output, record, device = Path(job.output), Path(f"{job.output}.jsonl"), pick_device(job.device)
     if output.exists() and not record.exists():
         raise InputError(f"--output {output}: exists: choose another name")
-    sources = open_sources([Path(name) for name in job.corpus], Reading(job.column))
+    sources = open_sources([Path(name) for name in job.corpus], Reading(**reading_arguments(vars(job))))
     texts = [text for source in sources for block in source.blocks() for text in block]
     if not texts:
         raise InputError(f"{', '.join(job.corpus)}: contains no sentence")
@@ -117,7 +118,7 @@ class Seq2Seq:
         self._tokenizer.padding_side = "right"  # positions count from the left
         network = from_pretrained("weights", AutoModelForSeq2SeqLM, name)
         positions = getattr(network.config, "max_position_embeddings", None)
-        if positions and (job.max_length or 0) > positions:
+        if positions and job.max_length > positions:
             raise InputError(f"--max-length {job.max_length} is above the {positions} positions of {name}: shorten it")
         self.digest = weights_digest(network)
         self._network = network.to(device, DTYPES[job.precision]).eval()
@@ -128,7 +129,7 @@ class Seq2Seq:
         Raises:
             InputError: the GPU's memory is too small.
         """
-        job, prefixed = self._job, [(self._job.prefix or "") + text for text in texts]
+        job, prefixed = self._job, [self._job.prefix + text for text in texts]
         batch = self._tokenizer(prefixed, truncation=True, max_length=job.max_length, padding=True, return_tensors="pt")
         inputs = {name: batch[name].to(self._device) for name in ("input_ids", "attention_mask")}  # (B, L)
         search = {"num_beams": job.beams, "max_new_tokens": job.max_length}
