@@ -87,7 +87,7 @@ class Table:
 
     def svg(self) -> str:
         """The figure of a table whose rows are the values of an option: measured and printed scores x 100."""
-        from train.report.svg import svg_of  # matplotlib takes a second
+        from bench.paper.svg import svg_of  # matplotlib takes a second
 
         lines = []
         for group, column in enumerate(self.columns):

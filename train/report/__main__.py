@@ -29,13 +29,12 @@ class Page:
 
     runs: tuple[str, ...] = option("folders of runs", (), required=True, positional=True, metavar="RUN")
     output: str = option("file of the page", "report.html", metavar="FILE")
-    svg: str | None = option("folder for the figures as SVG files", None, metavar="FOLDER")
     baseline: str | None = option("run, or folder of seeds, to compare the others with", None, metavar="RUN")
 
 
 def _run(values: dict[str, Any]) -> int:
     # imported late: --help and errors of the command line should not wait for plotly
-    from train.report.page import figures, make_page
+    from train.report.page import make_page
 
     output, first = Path(values["output"]), [Path(values["baseline"])] if values["baseline"] else []
     groups = group_runs(find_runs([*first, *map(Path, values["runs"])]))  # the baseline's group is the first
@@ -45,12 +44,6 @@ def _run(values: dict[str, Any]) -> int:
         raise InputError(f"--output {output}: exists, and is not a page of this command: choose another name")
     page = make_page(groups, groups[0] if first else None)
     write_file(output, page)
-    if values["svg"]:
-        from train.report.svg import svg_of  # matplotlib takes a second
-
-        for figure in figures(groups):
-            name = figure["name"].lower().replace(" ", "-")
-            write_file(Path(values["svg"]) / f"{name}.svg", svg_of(figure))
     sys.stdout.write(f"{output}: {len(page) / 1024:,.0f} KiB\n")
     return 0
 

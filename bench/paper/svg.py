@@ -1,4 +1,4 @@
-"""A figure of `train.report.page` as SVG, for papers."""
+"""A figure as SVG, for papers."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ FIXED: Any = {"svg.hashsalt": "una_fast", "svg.fonttype": "none", "font.size": 9
 
 
 def svg_of(figure: Mapping[str, Any]) -> str:
-    """An SVG of a figure as `train.report.page.figures` returns it; "x_label" is optional."""
+    """The SVG of a figure: "label" of y, "x_label", and "lines" as in `train.report.page.figures`."""
     with mpl.rc_context(FIXED):
         drawn = Figure(figsize=(5, 3.2), layout="constrained")
         axes = drawn.subplots()
         for line in figure["lines"]:
             style = "--" if line["dashed"] else "-"
             axes.plot(line["x"], line["y"], style, color=f"C{line['group'] % 10}", label=line["name"], linewidth=1.2)
-        axes.set(xlabel=figure.get("x_label", "optimiser step"), ylabel=figure["label"])
+        axes.set(xlabel=figure["x_label"], ylabel=figure["label"])
         axes.legend(fontsize=7)
         file = io.StringIO()
         drawn.savefig(file, format="svg", metadata={"Date": None})
