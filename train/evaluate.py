@@ -28,7 +28,7 @@ class Evaluation:
 OPTIONS = options_of(Evaluation) | options_of(EvaluationProtocol)
 
 
-def _run(values: dict[str, Any]) -> int:
+def _run(values: dict[str, Any]) -> None:
     protocol = EvaluationProtocol(**{name: values[name] for name in options_of(EvaluationProtocol)})
     if protocol.held_out and protocol.split == "dev":
         raise InputError("--held-out leaves out the images that --mode dev scores: give only one of the two")
@@ -47,7 +47,6 @@ def _run(values: dict[str, Any]) -> int:
     print(f"\n{n_tasks} of {len(names)} tasks in {results['seconds']:.1f} s on {torch.get_num_threads()} threads")
     if file:
         write_json(file, results)
-    return 0
 
 
 def is_of(file: Path, model: str) -> bool:

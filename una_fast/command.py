@@ -44,11 +44,8 @@ call: for one call of the command only, so a --config file must not contain it; 
 def option(text: str, default: Any, heading: str = "", **stated: Any) -> Any:
     """A dataclass field that is an option.
 
-    Args:
-        text: its text in --help, which begins with what a user has to give.
-        default: its value if it is not given.
-        heading: of its group in --help, which ends at the next heading; else the first line of the class' docstring.
-        stated: further attributes of `Option`, and bounds by their names in BOUNDS, as ``least=0``.
+    text: in --help; it begins with what a user has to give. heading: of its group in --help, up to the next heading; by
+    default the first line of the class' docstring. stated: other attributes of `Option`, and bounds as ``least=0``.
     """
     return dataclasses.field(default=default, metadata={"text": text, "heading": heading, **stated})
 
@@ -61,7 +58,7 @@ class Option:
     default: Any
     kinds: tuple[type, ...]  # types of the field; a text becomes the first one that accepts it
     many: bool  # the field is a tuple
-    help: str  # the text, and after a colon the `help` that the field states, or the meanings of the choices
+    help: str  # the text, and after a colon the meanings of the choices
     heading: str
     bounds: Mapping[str, float]  # of a number, or of each of several
     # Allowed values, () for any: stated as a list, as a mapping to meanings or to objects with a `meaning`, or by a
@@ -91,11 +88,10 @@ class Option:
         return tuple(map(self._read, values))
 
     def _read(self, value: Any) -> Any:
-        if isinstance(value, bool):
-            if bool in self.kinds:
-                return value
-            if "on" in self.choices:  # YAML reads on and off as bool
-                value = "on" if value else "off"
+        if isinstance(value, bool) and bool in self.kinds:
+            return value
+        if isinstance(value, bool) and "on" in self.choices:  # YAML reads on and off as bool
+            value = "on" if value else "off"
         for kind in () if isinstance(value, (bool, dict, list)) or bool in self.kinds else self.kinds:
             try:
                 read: Any = kind(str(value))
@@ -200,14 +196,10 @@ def answers() -> dict[str, str]:
     return {name: answer for answer, names in (line.split("\t") for line in lines) for name in names.split()}
 
 
-def known_flag(flag: str, known: Collection[str]) -> str:
-    """Return `flag` if it is one of `known`, both with their dashes.
-
-    Raises:
-        InputError: it is not an option; the message says what to write instead.
-    """
+def check_known(flag: str, known: Collection[str]) -> None:
+    """Raise InputError, which says what to write instead, for a flag that is not among `known`, both with dashes."""
     if flag in known:
-        return flag
+        return
     answer = answers().get(flag.lstrip("-").replace("_", "-").lower(), "")
     if answer.split(" ")[0].rstrip(",") in known:
         answer = f"did you mean {answer}?"
@@ -248,9 +240,8 @@ class Command(argparse.ArgumentParser):
     ) -> None:
         """A command named `prog`, which does `about` by calling `run` with a value for every option by field name.
 
-        `run` returns the exit code, or None for 0. extra: what `pip install '.[EXTRA]'` must name to install
-        the packages. epilog: sentences at the end of --help. page: the name of a page in docs/, for the last of them.
-        An option --config names a file of options.
+        `run` returns the exit code, or None for 0. extra: what `pip install '.[EXTRA]'` must name. epilog: sentences at
+        the end of --help. page: of docs/, named in the last of them. An option --config names a file of options.
         """
         epilog = f"{epilog} Read docs/{page}.md.".strip() if page else epilog
         super().__init__(
@@ -277,11 +268,10 @@ class Command(argparse.ArgumentParser):
             InputError: an unknown option (reported before a missing one, because it may be that one, misspelt), a value
                 that its option does not accept, an address as --output, or a file that cannot be used.
         """
-        words = [*(sys.argv[1:] if arguments is None else arguments)]
-        for i, word in enumerate(takewhile(lambda word: word != "--", words)):
-            flag, equals, value = word.partition("=")
-            if flag.startswith("--"):
-                words[i] = known_flag(flag, self._option_string_actions) + equals + value
+        words = sys.argv[1:] if arguments is None else arguments
+        for word in takewhile(lambda word: word != "--", words):
+            if word.startswith("--"):
+                check_known(word.partition("=")[0], self._option_string_actions)
         parsed = vars(self.parse_args(words))
         values = {name: self.options[name].read(value) for name, value in parsed.items() if value not in (None, [])}
         if "://" in (output := values.get("output") or ""):
@@ -293,19 +283,18 @@ class Command(argparse.ArgumentParser):
         """Read a YAML file; values by field name. Keys may be written with - or _, and null means not given."""
         import yaml  # takes 30 ms, and only --config needs it
 
-        known = {option.flag: option for option in self.options.values() if option.role != "call"}
+        known, values = {option.flag: option for option in self.options.values() if option.role != "call"}, {}
         try:
             content = yaml.safe_load(Path(name).read_text(encoding="utf-8")) or {}
             if not isinstance(content, dict):
                 raise InputError(f"contains a {type(content).__name__}: write one 'option: value' per line")
-            read = [(known[known_flag(f"--{key}".replace("_", "-"), known)], value) for key, value in content.items()]
-            return {option.name: option.read(value) for option, value in read if value is not None}
-        except (
-            OSError,
-            yaml.YAMLError,
-            ValueError,
-            RecursionError,
-        ) as error:  # ValueError: not UTF-8, or the 31st of June
+            for key, value in content.items():
+                check_known(flag := f"--{key}".replace("_", "-"), known)
+                if value is not None:
+                    values[known[flag].name] = known[flag].read(value)
+            return values
+        # ValueError: not UTF-8, or the 31st of June
+        except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
             raise InputError(f"--config {name}: {' '.join(str(error).split())}") from error
 
     def error(self, message: str) -> NoReturn:
@@ -314,14 +303,10 @@ class Command(argparse.ArgumentParser):
 
 
 def run_command(action: Callable[[], int | None], extra: str | None = None) -> int:
-    """Run `action` and return its exit code, 0 for None.
+    """Run `action` and return its exit code, 0 for None. extra: see `Command`.
 
     Bad input, an unusable file or a missing package is one line on stderr and exit code 2. After Ctrl-C, or if a pipe
     such as `| head` closes, the code is 128 + the signal's number.
-
-    Args:
-        action: what the command does.
-        extra: see `Command`.
     """
     warnings.formatwarning = _one_line  # type: ignore[assignment]
     if "OMP_WAIT_POLICY" not in os.environ:

@@ -32,7 +32,7 @@ class Page:
     baseline: str | None = option("run, or folder of seeds, to compare the others with", None, metavar="RUN")
 
 
-def _run(values: dict[str, Any]) -> int:
+def _run(values: dict[str, Any]) -> None:
     # imported late: --help and errors of the command line should not wait for plotly
     from train.report.page import make_page
 
@@ -45,7 +45,6 @@ def _run(values: dict[str, Any]) -> int:
     page = make_page(groups, groups[0] if first else None)
     write_file(output, page)
     sys.stdout.write(f"{output}: {len(page) / 1024:,.0f} KiB\n")
-    return 0
 
 
 main = Command(
