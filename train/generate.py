@@ -32,7 +32,7 @@ class Job(Files):
     """What is written."""
 
     kind: str = option(
-        "kind of text to write for every sentence", "",
+        "kind of text to write for every sentence", None,
         choices={"paraphrase": "by one model", "back-translation": "into another language and back, by two models"},
         required=True, positional=True, metavar="KIND",
     )  # fmt: skip
