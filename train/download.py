@@ -1,6 +1,6 @@
 """`python -m train.download --to FOLDER`: SimCSE's Wikipedia sentences, SentEval's files and SugarCrepe++, checked.
 
-FOLDER then holds corpora/wiki1m_for_simcse.txt, senteval/downstream/ and near_miss/, the layout that UNA_FAST_DATA
+FOLDER then contains corpora/wiki1m_for_simcse.txt, senteval/downstream/ and near_miss/, the layout that UNA_FAST_DATA
 names.
 """
 

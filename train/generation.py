@@ -141,7 +141,7 @@ class Seq2Seq:
                 ids = self._network.generate(**inputs, **search)
         except torch.OutOfMemoryError:
             raise InputError(
-                f"{self._name}: the GPU's memory does not hold {counted(len(texts), 'sentence')} with {job.beams} "
+                f"{self._name}: the GPU's memory is too small for {counted(len(texts), 'sentence')} with {job.beams} "
                 "beams: give a smaller --batch-size, fewer --beams, or --precision bf16"
             ) from None
         lines = map(one_line, self._tokenizer.batch_decode(ids, skip_special_tokens=True))

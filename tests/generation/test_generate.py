@@ -131,7 +131,7 @@ def test_bad_input_is_refused_before_anything_is_written(capsys, models, corpus,
 
 
 @pytest.mark.parametrize(("ending", "said"), [("", "exists: choose"), (".jsonl", "not written by this command")])
-def test_what_others_wrote_is_left_alone(capsys, models, corpus, tmp_path, ending, said):
+def test_files_of_others_are_not_touched(capsys, models, corpus, tmp_path, ending, said):
     path = tmp_path / f"out.txt{ending}"
     path.write_text("mine")
     assert said in refusal(capsys, corpus, tmp_path / "out.txt", "--model", models["t5"])
@@ -165,7 +165,7 @@ def test_a_batch_too_large_for_the_gpu_says_what_to_change(models, texts, monkey
         raise torch.OutOfMemoryError
 
     monkeypatch.setattr(model._network, "generate", small_gpu)
-    with pytest.raises(InputError, match="does not hold 12 sentences with 3 beams: give a smaller --batch-size"):
+    with pytest.raises(InputError, match="is too small for 12 sentences with 3 beams: give a smaller --batch-size"):
         model.write(texts)
 
 

@@ -191,7 +191,7 @@ def charts_of(page: str) -> dict[str, dict]:
 
 
 def text_of(page: str) -> str:
-    """What the page shows, but for its charts."""
+    """What the page shows, except its charts."""
     return " ".join(re.sub(r"<(script|style)\b.*?</\1>|<[^>]*>", " ", page, flags=re.DOTALL).split())
 
 

@@ -107,7 +107,7 @@ def test_a_run_goes_on_with_and_a_report_compares_the_settings_that_make_its_res
     free = {"corpus", "model", "output", "index", "nproc", "device", "dev", "save_every", "resume", "demo", "compile"}
     assert not {OPTIONS[name].flag for name in free} & settings.keys()
     before = {name: value for name, value in settings.items() if name != "--variant"}  # a new option's default
-    before = json.loads(json.dumps(before))  # as run.json holds it: tuples are lists there
+    before = json.loads(json.dumps(before))  # as in run.json, where tuples are lists
     check_resumed(tmp_path, before, settings)
     changed = parse([*NEEDED, "--variant", "released", "--radius", "5"]).identity()
     with pytest.raises(InputError, match="--resume: --(radius|variant) was (None|paper)"):
@@ -123,8 +123,8 @@ def test_a_run_goes_on_with_and_a_report_compares_the_settings_that_make_its_res
         ("--per_device_train_batch_size", "did you mean --batch-size, which counts the sentences of all ranks"),
         ("--max_seq_length=32", "did you mean --max-length?"),
         ("--warmup_ratio", "did you mean --warmup-steps 0.1, a share of all steps?"),
-        ("--gradient-accumulation-steps", "another loss, because a sentence's negatives are the other sentences"),
-        ("--logging_steps", "it needs nothing: metrics.jsonl holds every step"),
+        ("--gradient-accumulation-steps", "another loss, because the other sentences of a batch are the negatives"),
+        ("--logging_steps", "leave it out: metrics.jsonl contains every step"),
         ("--batch-sise", "did you mean --batch-size?"),
         ("--zzz", "see --help"),
     ],
@@ -189,7 +189,7 @@ def test_a_file_that_cannot_be_used(tmp_path, content, message):
         (["--beta", "1.5"], "--beta is 1.5: it must be at most 1"),
         (["--seed", "9" * 400], "9999: it must be below 1.84467e+19"),
         (["--dropout", "1"], "--dropout is 1.0: it must be below 1"),
-        (["--device", "mps"], "--device is 'mps': training runs on NVIDIA's cards and on the CPU: give --device cpu"),
+        (["--device", "mps"], "--device is 'mps': training runs on NVIDIA GPUs and on the CPU: give --device cpu"),
         (["--nproc", "4", "--batch-size", "3"], "--batch-size 3 is smaller than --nproc 4"),
         (["--seeds", "42,0,42"], "--seeds: give each seed once"),
         (["--seeds", "42,x"], "--seeds is 'x', and must be a whole number: write them as 42,0,1"),

@@ -33,7 +33,7 @@ def prepared(values):
 
 @pytest.fixture
 def split(tmp_path):
-    """The corpus' 70 lines as paraphrases in two files of a folder, beside a file of another kind."""
+    """The corpus' 70 lines as paraphrases in two files of a folder, next to a file of another kind."""
     lines = write_corpus(tmp_path / "all.txt", seed=1).read_text().splitlines(keepends=True)
     folder = tmp_path / "paraphrases"
     folder.mkdir()

@@ -89,7 +89,7 @@ def test_no_path_of_the_machine_is_in_it_and_its_command_is_the_run(card: Any) -
 
 def test_tasks_that_cannot_be_read_are_not_scored_at_each_resume(tmp_path: Path) -> None:
     output = write_run(tmp_path / "run", 0.75)
-    data = write_senteval(tmp_path / "data")  # of STSBenchmark alone
+    data = write_senteval(tmp_path / "data")  # only STSBenchmark
     run = make_run({**SETTINGS, "output": str(output), "evaluate": str(data), "tasks": "STSBenchmark,STS13"})
     assert not is_scored(run)
     write_evaluation(output, 0.8)

@@ -54,7 +54,7 @@ def enter(*arguments):
 
 
 class TestTheRule:
-    """A command begins in a new folder or an empty one, and goes on in its own; two do not write in one folder."""
+    """A command starts in a new or empty folder and continues in its own; two never write into one folder."""
 
     def test_a_folder_with_other_content_is_refused_before_a_byte_is_written(self, tmp_path):
         (tmp_path / "mine" / "best").mkdir(parents=True)
@@ -146,7 +146,7 @@ class TestResumeAlone:
             ('{"version": 9, "state": "state-0.pt"}', "altered"),
         ],
     )
-    def test_a_checkpoint_of_another_layout_is_said(self, copy, content, said):
+    def test_a_checkpoint_of_another_layout_is_refused(self, copy, content, said):
         (copy / POINTER).write_text(content)
         with pytest.raises(InputError, match=said):
             load_checkpoint(copy)
@@ -166,7 +166,7 @@ class TestResumeAlone:
 
 
 class TestWhatAUserChanges:
-    """Nothing in a run's folder is sealed: it may be moved, linked and edited, and the run goes on to the same end."""
+    """A user may move, link and edit files of a run; the run continues to the same result."""
 
     def test_a_folder_with_links_notes_and_files_of_the_user(self, stopped, finished, tmp_path):
         output, lines = Path(stopped["output"]), Path(stopped["output"]) / "metrics.jsonl"
@@ -198,7 +198,7 @@ class TestWhatAUserChanges:
         assert [line["step"] for line in metrics(stopped["output"]) if "loss" in line] == [*range(2, 6)]
 
     def test_a_run_without_its_checkpoint_keeps_its_results(self, copy, finished):
-        """It was deleted, or lies on a disk that is not mounted."""
+        """It was deleted, or is on a disk that is not mounted."""
         shutil.rmtree(copy / "last")
         write_json(copy / "run.json", {**read_json(copy / "run.json"), "status": "stopped"})
         write_json(copy / "best" / "best.json", {"step": 4})
@@ -208,7 +208,7 @@ class TestWhatAUserChanges:
 
 
 class TestCheckpoint:
-    """last/ at any moment holds one complete state, which the pointer names."""
+    """last/ always contains one complete state, which the pointer names."""
 
     def test_a_finished_run_keeps_its_weights_and_no_optimiser(self, finished):
         state = final_state(finished["output"])

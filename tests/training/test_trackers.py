@@ -1,4 +1,4 @@
-"""--report-to: TensorBoard's files, a tracker of the user's own, one that fails, and a sentence for what is missing."""
+"""--report-to: TensorBoard's files, a user-defined tracker, one that fails, and clear error messages."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`python -m train.ddp`: its files, presets and losses, and one sentence for every bad input."""
+"""`python -m train.ddp`: its files, presets and losses, and a clear error message for every bad input."""
 
 import json
 import shutil
@@ -23,7 +23,7 @@ from una_fast.errors import InputError, InputWarning
 
 
 class TestBadInput:
-    """One sentence for every bad input."""
+    """A clear error message for every bad input."""
 
     @pytest.fixture
     def values(self, tmp_path, tiny_model):
@@ -92,7 +92,7 @@ class TestBadInput:
             device_of(Run(device="cuda", nproc=2))
 
     def test_an_index_whose_save_was_killed_is_built_anew(self, values, monkeypatch):
-        """The folder holds arrays and no manifest."""
+        """The folder contains arrays but no manifest."""
         with monkeypatch.context() as patch, pytest.raises(Killed):
             patch.setattr("una_fast.storage.array_folder.write_bytes", kill)
             patch.setattr("una_fast.storage.array_folder._remove_unlisted", lambda *_: None)

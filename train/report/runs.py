@@ -112,7 +112,7 @@ def find_runs(folders: Iterable[Path]) -> list[RunRecord]:
     """Find the runs in `folders` and, by BELOW, in the folders inside them; a run has a run.json.
 
     Raises:
-        InputError: a folder does not exist or holds no run, or a run cannot be read.
+        InputError: a folder does not exist or contains no run, or a run cannot be read.
     """
     paths: dict[Path, None] = {}
     for folder in folders:
@@ -184,7 +184,7 @@ class Group:
 def group_runs(runs: Sequence[RunRecord]) -> list[Group]:
     """Group runs with equal `compared` settings, in order of appearance.
 
-    A group is called after the folder that holds its runs, or after its runs where other groups have the same folder.
+    A group is named after the folder of its runs, or after its runs if other groups have the same folder.
     """
     members: dict[str, list[RunRecord]] = {}
     for run in runs:
