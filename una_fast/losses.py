@@ -5,8 +5,8 @@ and, on steps with negatives, n (and n', the same text under another dropout mas
 over all rows (`pairs`, `decoupled`) or over the anchors (all others). s(x, y) is the cosine of two embeddings divided
 by the temperature. A wrong number of views, or a temperature that is not above 0, raises InputError.
 
-`similarity_distillation` takes `start` instead of a temperature: float (1 or 2, B, D), embeddings of the same anchors
-and, on steps with negatives, of the same n by the encoder before training, without dropout and without gradients.
+The two distillations take `start` instead of a temperature: float (1 or 2, B, D), embeddings of the same anchors and,
+on steps with negatives, of the same n by the encoder before training, without dropout and without gradients.
 
 Letters: V views, B sentences, D width, R = V * B rows.
 """
@@ -102,6 +102,12 @@ def similarity_distillation(views: Tensor, start: Tensor) -> Tensor:
     change = now @ now.T - before @ before.T  # (B, B)
     others = change.flatten()[1:].view(n - 1, n + 1)[:, :n].flatten()  # (B (B - 1),), without the diagonal
     return others.square().mean()
+
+
+def neighbour_distillation(views: Tensor, start: Tensor) -> Tensor:
+    """Mean squared change of the cosine between anchors i and i + B / 2, compared with `start`."""
+    now, before = (functional.cosine_similarity(*part[0].unflatten(0, (2, -1))) for part in (views, start))  # (B / 2,)
+    return (now - before).square().mean()
 
 
 def _check(loss: str, views: Tensor, allowed: tuple[int, ...], temperature: float) -> None:

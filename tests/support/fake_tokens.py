@@ -4,7 +4,8 @@ import numpy as np
 import torch
 
 from train.config import Run
-from train.encoder.encoder import Masking, load_encoder
+from train.encoder.encoder import load_encoder
+from train.encoder.mlm import Masking
 from train.loop.data import BatchMaker, Plan, Views, original_text
 from train.loop.distributed import Ranks
 from train.loop.trainer import Trainer

@@ -61,7 +61,7 @@ def loop_of(calls, stop, steps=3, patience=0, scores=SCORES, **answers):
 
     saves = {"encoder": lambda name, note: calls.append(f"{name} of {note['step']}"), **answers.get("saves", {})}
     run = SimpleNamespace(eval_every=2, save_every=1, early_stopping_patience=patience)
-    trainer = SimpleNamespace(ranks=RANKS, plan=plan, step=take, run=run, ended=False)
+    trainer = SimpleNamespace(ranks=RANKS, plan=plan, step=take, run=run)
     trainer.evaluating = contextlib.nullcontext
     return Loop(
         trainer,
@@ -130,14 +130,6 @@ def test_patience_ends_the_run(stop, patience, taken):
     assert first.run() is True
     again.progress = first.progress
     assert again.run() is True and again.progress.step == taken
-
-
-def test_no_step_follows_the_checkpoint_of_a_finished_run():
-    """It contains no optimiser state."""
-    calls = []
-    loop = loop_of(calls, Part("stop", calls), steps=30, patience=1)
-    loop.progress, loop.trainer.ended = Progress(4, 0.5, 0.9, 4, 0.1, 4), True
-    assert loop.run() is True and loop.progress.step == 4 and "step 4" not in calls
 
 
 @pytest.fixture

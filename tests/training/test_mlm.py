@@ -21,7 +21,8 @@ from transformers import (
 )
 
 from support import reference
-from train.encoder.encoder import Masking, load_encoder, masking_of
+from train.encoder.encoder import load_encoder
+from train.encoder.mlm import Masking, masking_of
 from una_fast.errors import InputError
 
 MASK, PAD, TOKENS = 103, 0, 500

@@ -9,12 +9,13 @@ from support.fake_tokens import CPU, FakeTokens, train
 from train.config import Run
 from train.encoder.encoder import load_encoder
 from train.loop.data import Plan, on_share
-from train.loop.neighbours import FILE, HIGHEST, draw_pool, embed, find_nearest, load_neighbours, neighbour_distillation
+from train.neighbours import FILE, HIGHEST, draw_pool, embed, find_nearest, load_neighbours
 from una_fast.errors import InputError
+from una_fast.losses import neighbour_distillation
 
 
 def test_the_nearest_is_another_sentence_and_no_duplicate(monkeypatch):
-    monkeypatch.setattr("train.loop.neighbours.BLOCK", 7)
+    monkeypatch.setattr("train.neighbours.BLOCK", 7)
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(40, 3))
     rows[11], rows[30] = rows[4], 2 * rows[4]  # duplicates
@@ -87,7 +88,7 @@ def test_a_file_beside_the_run_is_read_again_unless_anything_differs(tiny_model,
     assert torch.allclose(embeddings[3], one[0], atol=1e-6) and torch.allclose(embeddings.norm(dim=1), torch.ones(30))
 
     calls = []
-    monkeypatch.setattr("train.loop.neighbours.embed", lambda *a: calls.append(a) or embeddings)
+    monkeypatch.setattr("train.neighbours.embed", lambda *a: calls.append(a) or embeddings)
     again = load_neighbours(run, "corpus", tokens, rows, encoder, CPU)
     assert not calls and again.digest() == found.digest() and (again.nearest == found.nearest).all()
     load_neighbours(run, "other corpus", tokens, rows, encoder, CPU)
@@ -95,6 +96,6 @@ def test_a_file_beside_the_run_is_read_again_unless_anything_differs(tiny_model,
     (tmp_path / FILE).write_bytes((tmp_path / FILE).read_bytes()[:-30])
     load_neighbours(run, "other corpus", tokens, rows, encoder, CPU)
     assert len(calls) == 2
-    monkeypatch.setattr("train.loop.neighbours.embed", lambda *a: torch.ones(30, 2))
+    monkeypatch.setattr("train.neighbours.embed", lambda *a: torch.ones(30, 2))
     with pytest.raises(InputError, match="--neighbours: 0 sentences of 30 have a neighbour"):
         load_neighbours(run, "third corpus", tokens, rows, encoder, CPU)

@@ -139,7 +139,7 @@ def test_what_is_drawn_or_scheduled_is_the_same_after_a_stop(
     folder, tiny_model, tmp_path, whole, settings, monkeypatch
 ):
     """In the second epoch, which has other draws; best/ holds the encoder alone."""
-    monkeypatch.setattr("train.loop.neighbours.HIGHEST", 1.0)  # all sentences are near under random weights
+    monkeypatch.setattr("train.neighbours.HIGHEST", 1.0)  # all sentences are near under random weights
     undisturbed, stopped = (options(folder, tiny_model, output=str(tmp_path / name), **settings) for name in "ab")
     assert train_here(undisturbed).status == "finished"
     with at_step(6):

@@ -12,7 +12,8 @@ from transformers.optimization import get_scheduler
 
 from support.fake_tokens import SETTINGS, FakeTokens, fake_views, make_trainer, train
 from train.config import Run, make_run
-from train.encoder.encoder import Masking, SentenceEncoder
+from train.encoder.encoder import SentenceEncoder
+from train.encoder.mlm import Masking
 from train.loop.data import Batch, BatchMaker, Plan, Views, cut_by_length, original_text, prefetched
 from train.loop.distributed import rank_share
 from train.loop.trainer import adamw, learning_rate

@@ -1,129 +1,22 @@
-"""Token ids -> embeddings: a Hugging Face encoder with dropout, its pooling, and what only training adds to it.
+"""Token ids -> embeddings: a Hugging Face encoder with dropout, its pooling, and the head that only training adds.
 
-Training adds a head (Linear + tanh) and the masked-language-model loss of SimCSE (Gao et al. 2021, section 3). As in
-BERT (Devlin et al. 2019, section 3.1), the model predicts 15% of the tokens, never special ones: 80% of them are
-replaced by the mask token, 10% by a random token, and 10% are unchanged. Each draw is a function of (seed, epoch, row,
-position). Checkpoints contain the head of this loss, best/ does not.
-
-Letters: B rows, L tokens, D width of states, E of word embeddings, m masked tokens, V tokens of the vocabulary.
+Letters: B rows, L tokens, D width of states, E of word embeddings, V tokens of the vocabulary.
 """
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import torch
 import xxhash
-from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn import functional
-from transformers import AutoModelForMaskedLM
-from transformers.activations import ACT2FN
 
 from train.encoder.cpu import use_cpu_layers
+from train.encoder.mlm import Masked, MlmHead, load_mlm_head
 from train.encoder.pooling import AUTO, DEFAULT_POOLING, OF_TRAINING, POOLINGS, Head
 from train.encoder.pretrained import Modules, load_config, load_pretrained, read_modules
-from una_fast.augment.counter_rng import CounterRNG
 from una_fast.errors import InputError, first_line
-
-SHARE, TO_MASK, TO_RANDOM = 0.15, 0.8, 0.1
-CHOICE, KIND, TOKEN = 0, 1, 2  # numbers of the draws at a position
-# for each family: the names of the linear layer, of the normalisation and of the bias
-NAMES = (
-    ("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.bias"),
-    ("lm_head.dense", "lm_head.layer_norm", "lm_head.bias"),
-    ("vocab_transform", "vocab_layer_norm", "vocab_projector.bias"),
-    ("predictions.dense", "predictions.LayerNorm", "predictions.bias"),
-    ("head.dense", "head.norm", "decoder.bias"),
-    ("generator_predictions.dense", "generator_predictions.LayerNorm", "generator_lm_head.bias"),
-)
-
-
-class Masked(NamedTuple):
-    """Masked sentences of a rank."""
-
-    part: dict[str, Tensor]  # token ids and mask (b, L)
-    positions: Tensor  # int64 (m,), places of the masked tokens in the flattened (b L)
-    targets: Tensor  # int64 (m,), the original tokens at these places
-
-
-@dataclass(frozen=True)
-class Masking:
-    """Masks tokens of sentences."""
-
-    seed: int
-    mask_id: int
-    n_tokens: int  # of the vocabulary
-    special: tuple[int, ...]  # ids that are never masked
-
-    def mask(self, part: dict[str, Tensor], rows: NDArray[np.int64], epoch: int) -> Masked:
-        """Masked sentences from token ids int64 (b, L) of the sentences `rows` (b,), cut to the longest sentence."""
-        ids = part["input_ids"].numpy()
-        draws = CounterRNG(xxhash.xxh3_64_intdigest(f"mlm {self.seed}".encode()), epoch, rows)
-        width = ids.shape[1]
-        chosen = (draws.units(width, CHOICE) < SHARE) & ~np.isin(ids, self.special)
-        chosen &= part["attention_mask"].numpy().astype(bool)
-        kind = draws.units(width, KIND)
-        random = draws.below(self.n_tokens, width, TOKEN)
-        put = np.where(kind < TO_MASK, self.mask_id, np.where(kind < TO_MASK + TO_RANDOM, random, ids))
-        used = part["attention_mask"].any(0).nonzero()[:, 0]  # columns in which some sentence has a token
-        columns = slice(int(used[0]), int(used[-1]) + 1)
-        cut = {name: tensor[:, columns].contiguous() for name, tensor in part.items()}
-        places = torch.from_numpy(chosen[:, columns].reshape(-1)).nonzero()[:, 0]
-        targets = cut["input_ids"].flatten()[places]
-        cut["input_ids"] = torch.from_numpy(np.where(chosen, put, ids)[:, columns].copy())
-        return Masked(cut, places, targets)
-
-
-def masking_of(tokenizer: Any, seed: int) -> Masking:
-    """The Masking for sentences of a tokenizer. Raises InputError if it has no mask token."""
-    if tokenizer.mask_token_id is None:
-        raise InputError("--mlm-weight: the model's tokenizer has no mask token: leave the option out")
-    return Masking(seed, tokenizer.mask_token_id, len(tokenizer), tuple(sorted(tokenizer.all_special_ids)))
-
-
-class MlmHead(nn.Module):
-    """The head on states of width D, for a table of word embeddings (V, E)."""
-
-    def __init__(self, width: int, n_tokens: int, word_width: int, eps: float, activation: str = "gelu") -> None:
-        super().__init__()
-        self.dense, self.activation = nn.Linear(width, word_width), ACT2FN[activation]
-        self.norm = nn.LayerNorm(word_width, eps=eps)
-        self.bias = nn.Parameter(torch.zeros(n_tokens))
-
-    def forward(self, states: Tensor, targets: Tensor, words: Tensor) -> Tensor:
-        """The sum of cross-entropies, a scalar; states: (m, D), targets: int64 (m,), words: (V, E)."""
-        hidden = self.norm(self.activation(self.dense(states)))
-        logits = functional.linear(hidden, words, self.bias)  # (m, V)
-        return functional.cross_entropy(logits.float(), targets, reduction="sum")
-
-
-def load_mlm_head(name: str, config: Any, words: Tensor, seed: int, trust: bool = False) -> MlmHead:
-    """The head of a checkpoint, or a new one drawn from `seed`; words: the word embeddings (V, E) of its encoder."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        eps = getattr(config, "layer_norm_eps", getattr(config, "norm_eps", 1e-12))
-        activation = getattr(config, "hidden_act", "gelu")
-        head = MlmHead(config.hidden_size, len(words), words.shape[1], eps, activation)
-        nn.init.normal_(head.dense.weight, std=0.02)
-        nn.init.zeros_(head.dense.bias)
-        try:
-            network, missing = load_pretrained(name, config, trust, AutoModelForMaskedLM)
-        except InputError:  # transformers has no such head for this kind of model
-            return head
-    saved = {key: value.float() for key, value in network.state_dict().items() if key not in missing}
-    for dense, norm, bias in NAMES:
-        names = {"dense.weight": f"{dense}.weight", "dense.bias": f"{dense}.bias", "norm.weight": f"{norm}.weight",
-                 "norm.bias": f"{norm}.bias", "bias": bias}  # fmt: skip
-        found = {own: saved[name] for own, name in names.items() if name in saved}  # ModernBERT's has one bias
-        if {"dense.weight", "norm.weight", "bias"} <= found.keys() and all(
-            value.shape == head.state_dict()[own].shape for own, value in found.items()
-        ):
-            head.load_state_dict(found, strict=False)
-    return head
 
 
 class SentenceEncoder(nn.Module):
@@ -175,10 +68,10 @@ class SentenceEncoder(nn.Module):
     def _looked_up(self, parts: list[dict[str, Tensor]]) -> list[dict[str, Any]]:
         """The parts with word embeddings instead of ids, from one look-up for all parts.
 
-        The gradient of a look-up is as large as the vocabulary: computing it once per step instead of once per part
-        saves 9% of a step of MiniLM on one core. With padding on the left this is not done, because RoBERTa recognises
-        padding by its id. On a GPU, checking for it would synchronise, and a step has one part.
+        The gradient of a look-up is as large as the vocabulary, and one per step instead of one per part saves 9% of a
+        step of MiniLM on one core. Left padding excludes it, because RoBERTa recognises padding by its id.
         """
+        # on a GPU a step has one part, and checking the padding would synchronise
         starts = [part["attention_mask"][:, 0] for part in parts]
         if len(parts) == 1 or not all(start.is_cpu and start.all() for start in starts):
             return parts
@@ -191,16 +84,10 @@ class SentenceEncoder(nn.Module):
 
 
 def compile_layers(encoder: SentenceEncoder, part: dict[str, Tensor], autocast: AbstractContextManager[Any]) -> None:
-    """Compile the encoder's layers: one program for all of them, and for any number of rows and columns.
+    """Compile the layers of an encoder in training mode: one program for all of them and for any rows and columns.
 
-    Args:
-        encoder: an encoder in training mode, on its device.
-        part: token ids and mask (B, L) to compile with. B and L decide which kernels are made, so a resumed run must
-            give the same.
-        autocast: the context of the encoder's precision.
-
-    Raises:
-        InputError: PyTorch cannot compile them.
+    part: token ids and mask (B, L) to compile with. B and L decide which kernels are made, so a resumed run must give
+    the same. autocast: the context of the encoder's precision. Raises InputError if PyTorch cannot compile them.
     """
     torch._dynamo.config.optimize_ddp = False  # one graph instead of one for each of DDP's buckets
     lists = (module for module in encoder.backbone.modules() if isinstance(module, nn.ModuleList))
@@ -239,9 +126,8 @@ def load_encoder(
 ) -> SentenceEncoder:
     """The encoder in float32 with a fresh head, in training mode; weights that no embedding needs are frozen.
 
-    pooling, head: values of --pooling and --head. device: the kind of device that it will be moved to. with_mlm: it
-    also has the masked-language-model head. config, layout: as `load_config` and `read_modules` read them with
-    `dropout` and `pooling`, if the caller has them.
+    pooling, head: values of --pooling and --head. device: the kind that it will be moved to. with_mlm: add the head of
+    --mlm-weight. config, layout: from `load_config` and `read_modules`, if the caller has read them.
     """
     layout = layout or read_modules(name, OF_TRAINING.get(pooling, AUTO))
     backbone, _ = load_pretrained(name, config or load_config(name, dropout, trust), trust)

@@ -15,7 +15,8 @@ from transformers.utils.hub import cached_file
 
 from train.config import SAME, Run
 from train.encoder.cpu import has_bf16
-from train.encoder.encoder import SentenceEncoder, head_of, load_encoder, masking_of, weights_digest
+from train.encoder.encoder import SentenceEncoder, head_of, load_encoder, weights_digest
+from train.encoder.mlm import masking_of
 from train.encoder.pooling import AUTO, OF_TRAINING, POOLINGS
 from train.encoder.pretrained import HIDDEN_DROPOUTS, load_config, load_tokenizer, positions_of, read_modules
 from train.evaluation.model import PairScorer
@@ -25,7 +26,7 @@ from train.evaluation.tasks.sts import load_dev
 from train.loop.data import CPU_PARTS, GPU_MULTIPLE, GPU_PARTS, BatchMaker, Plan, Rows, Views, on_share, original_text
 from train.loop.data import Source as BatchSource
 from train.loop.distributed import Ranks
-from train.loop.neighbours import Neighbours, load_neighbours
+from train.neighbours import Neighbours, load_neighbours
 from train.objective.registry import loss_spec
 from train.record.folder import INDEX
 from train.record.metrics import machine, versions

@@ -1,5 +1,5 @@
-"""The data of a step: the rows it takes (`Plan`), the texts it compares (`Views`), and the batches of token ids that a
-rank encodes (`BatchMaker`), made in a background thread (`prefetched`).
+"""The data of a step: its rows (`Plan`), the texts that it compares (`Views`), and one rank's batches (`BatchMaker`),
+which a background thread makes (`prefetched`).
 
 The rows of a step are the same for any number of ranks and after a resume; ids depend only on (row, epoch).
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from train.encoder.encoder import Masked, Masking
+from train.encoder.mlm import Masked, Masking
 from train.loop.distributed import rank_share
 from una_fast.augment.counter_rng import CounterRNG, seed_of
 from una_fast.parallel import map_ahead
@@ -60,12 +60,11 @@ class Plan:
     def n_steps(self) -> int:
         """Optimiser steps of the run."""
         steps = self.steps_per_epoch * self.epochs
-        return steps if self.max_steps is None else min(steps, self.max_steps)
+        return min(steps, self.max_steps or steps)
 
     def order(self, epoch: int) -> Rows:
         """The rows of one epoch in the order of training, int64 (n,): a permutation chosen by (seed, epoch)."""
-        generator = np.random.Generator(np.random.Philox(np.random.SeedSequence([self.seed, epoch])))
-        return generator.permutation(self.rows)
+        return np.random.Generator(np.random.Philox(np.random.SeedSequence([self.seed, epoch]))).permutation(self.rows)
 
     def batches(self, start: int = 0) -> Iterator[tuple[int, int, Rows]]:
         """(step, epoch, rows of the step) from step `start` to the end."""
@@ -133,13 +132,10 @@ class Batch:
     masked: Masked | None = None  # the anchors with tokens masked, if the run has that loss
 
     def to(self, device: torch.device) -> Batch:
-        """A copy on `device`, by a single asynchronous transfer.
-
-        The thread that makes batches does not pin memory: CUDA would open a context on the first GPU for it, even if
-        this rank has another one.
-        """
+        """A copy on `device`, by a single asynchronous transfer."""
         if device.type == "cpu":
             return self
+        # pinned here: in the thread that makes batches, CUDA would open a context on the first GPU, not on this rank's
         tensors, structure = tree_flatten((self.parts, self.place, self.masked or ()))  # int64; None would be a leaf
         sent = torch.cat([tensor.flatten() for tensor in tensors]).pin_memory().to(device, non_blocking=True)
         pieces = sent.split([tensor.numel() for tensor in tensors])
@@ -176,10 +172,7 @@ class BatchMaker:
 
 
 def cut_by_length(texts: Ids, n_rows: int, multiple: int = 1) -> tuple[list[Ids], Tensor]:
-    """Rows sorted by length, in parts of `n_rows`, each as wide as its longest row; and each row's place.
-
-    multiple: divides the number of columns of every part.
-    """
+    """Rows sorted by length, in parts of `n_rows`, as wide as their longest row or the next `multiple`; and places."""
     mask = texts["attention_mask"]
     lengths = mask.sum(1)  # (rows,)
     padded_left = bool((mask[:, -1] > mask[:, 0]).any())

@@ -54,32 +54,32 @@ def join_group(device: str) -> Ranks:
 
     device: "cuda" or "cpu". LOCAL_RANK numbers the visible GPUs; a rank chooses its own before it allocates anything.
     """
-    rank, world, local = (int(os.environ.get(name, default)) for name, default in (
-        ("RANK", "0"), ("WORLD_SIZE", "1"), ("LOCAL_RANK", "0")))  # fmt: skip
+    rank, local = int(os.environ.get("RANK", 0)), int(os.environ.get("LOCAL_RANK", 0))
+    world, local_world = int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+    ranks = Ranks(rank, world, local, torch.device("cuda", local) if device == "cuda" else torch.device("cpu"))
     if device == "cuda":
-        gpu = torch.device("cuda", local)
-        torch.cuda.set_device(gpu)
+        torch.cuda.set_device(ranks.device)
         if world > 1:
-            dist.init_process_group("cpu:gloo,cuda:nccl", device_id=gpu, timeout=TIMEOUT)
-        return Ranks(rank, world, local, gpu)
-    torch.set_num_threads(max(1, n_cores(None) // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))))
-    if world > 1:
-        dist.init_process_group("gloo", timeout=TIMEOUT)
-    return Ranks(rank, world, local, torch.device("cpu"))
+            dist.init_process_group("cpu:gloo,cuda:nccl", device_id=ranks.device, timeout=TIMEOUT)
+    else:
+        torch.set_num_threads(max(1, n_cores(None) // local_world))
+        if world > 1:
+            dist.init_process_group("gloo", timeout=TIMEOUT)
+    return ranks
 
 
 def set_numerics(run: Run, device: torch.device) -> None:
     """Set how a GPU rounds in this process.
 
-    With --deterministic it adds in the same order every time, so that --resume is bit-identical; PyTorch would also
-    fill new memory, which this does not need. Products that --precision bf16 or fp16 leaves in fp32 are TF32.
+    With --deterministic it adds in the same order every time, so that --resume is bit-identical. Products that
+    --precision bf16 or fp16 leaves in fp32 are TF32.
     """
     if device.type != "cuda":
         return
     if run.deterministic:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # PyTorch asks for it; read at the first product
     torch.use_deterministic_algorithms(run.deterministic)
-    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # a module's property
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # not needed, and slow
     torch.set_float32_matmul_precision("highest" if run.precision == "fp32" else "high")  # high: TF32
 
 
@@ -126,8 +126,7 @@ def averaging_gradients(model: nn.Module, ranks: Ranks) -> nn.Module:
 class StopConsensus:
     """Lets all ranks stop after the same step when one of them gets a signal or fails.
 
-    After each step the ranks exchange their codes, and the highest counts. This does not wait for a GPU.
-
+    After each step the ranks exchange their codes over gloo, and the highest counts.
     error: the first error of this rank inside `guard`, or None.
     """
 

@@ -8,6 +8,7 @@ a graph through memory: token ids, learning rate, the seed of the dropout masks,
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -49,8 +50,7 @@ class Graphs:
         self._pool = torch.cuda.graph_pool_handle()
         self.captured: dict[Any, Graph] = {}
         self._ready: set[Any] = set()  # shapes to capture
-        self._waited: set[Any] = set()  # shapes of which a step waited
-        self._eager: set[Any] = set()  # shapes that stay eager
+        self._waits: Counter[Any] = Counter()  # how many steps of a shape made the host wait
         self._most = MOST
 
     def __call__(self, batch: Batch) -> Any:
@@ -60,12 +60,11 @@ class Graphs:
         if shape in self._ready and len(self.captured) < self._most:
             self._ready.discard(shape)
             self._capture(shape, batch)
-        if shape in self.captured:
-            graph = self.captured[shape]
+        if graph := self.captured.get(shape):
             torch._foreach_copy_(graph.inputs, inputs)
             graph.graph.replay()
             return tree_map(torch.clone, graph.results)  # the next replay overwrites them
-        if shape in self._eager or len(self.captured) >= self._most:
+        if self._waits[shape] > 1 or len(self.captured) >= self._most:
             return self._step(batch)
         return self._watched(shape, batch)
 
@@ -73,7 +72,6 @@ class Graphs:
         """Free the graphs and their memory; later steps are eager."""
         self._most = 0
         self.captured.clear()
-        self._ready.clear()
 
     def _watched(self, shape: Any, batch: Batch) -> Any:
         """An eager step, after which its shape is ready for a capture unless it waited."""
@@ -81,10 +79,9 @@ class Graphs:
             results = self._step(batch)
         if not waits:
             self._ready.add(shape)
-        elif shape in self._waited:
-            self._eager.add(shape)
+        elif self._waits[shape]:
             tell_user(f"--compile: such steps run eagerly, because the model or the loss waits: {waits[0]}")
-        self._waited.add(shape)
+        self._waits[shape] += bool(waits)
         return results
 
     def _capture(self, shape: Any, batch: Batch) -> None:
@@ -101,9 +98,8 @@ class Graphs:
             self.close()
             tell_user("--compile: the GPU's memory is too small for graphs: this run continues without them")
         except RuntimeError as error:  # allocator and random generator are unusable after it
-            raise InputError(
-                f"--compile: PyTorch cannot capture a step: {first_line(error)}: give --compile off"
-            ) from error
+            said = f"PyTorch cannot capture a step: {first_line(error)}"
+            raise InputError(f"--compile: {said}: give --compile off") from error
         else:
             self.captured[shape] = Graph(graph, tree_leaves((parts, place)), results)
         finally:

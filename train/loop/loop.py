@@ -76,7 +76,7 @@ class Loop:
             self.saves.last(self.progress)  # so that a run killed early can be resumed
         with contextlib.closing(prefetched(plan.batches(self.progress.step), self.maker.make)) as batches:
             for batch in self.telemetry.timed(batches):
-                if self.trainer.ended or self._is_patience_over():
+                if self._is_patience_over():
                     break
                 step = self.trainer.step(batch.to(self.trainer.ranks.device))
                 taken = batch.step + 1
@@ -100,36 +100,27 @@ class Loop:
         return is_over
 
     def _evaluate(self) -> None:
-        """Score the encoder unless this step was already evaluated, and save it if it is the best so far."""
-        step = self.progress.step
-        if not self.scorer or self.progress.evaluated_step == step:
+        """Score the encoder unless this step was already evaluated, and save it in best/ if it is the best so far."""
+        at = self.progress
+        if not self.scorer or at.evaluated_step == at.step:
             return
         self.telemetry.catch_up()
-        score = self._dev_score()
-        start = self.progress.start_score if step else score
-        self.progress = replace(self.progress, start_score=start, last_score=score, evaluated_step=step)
-        self._keep_if_best(score)
-        self.telemetry.evaluation(self.progress)
-
-    def _dev_score(self) -> float:
-        """Spearman on the dev pairs, which the ranks share; they can stop in between."""
-
-        def embed(batch: dict[str, Tensor]) -> Tensor:
-            self.stop.check()
-            return self.trainer.embed(batch)
-
-        assert self.scorer is not None
         # ranks that gather rows must encode batches in the same order; a single rank can encode several at once
         threads = 1 if self.trainer.ranks.world > 1 else None
         with self.trainer.evaluating():
-            return self.scorer(embed, threads)
+            score = self.scorer(self._embed, threads)
+        start = at.start_score if at.step else score
+        at = replace(at, start_score=start, last_score=score, evaluated_step=at.step)
+        if math.isfinite(score) and (at.best_score is None or score > at.best_score):
+            at = replace(at, best_score=score, best_step=at.step)
+            self.saves.encoder(BEST, {"step": at.step, "dev_score": score})
+        self.progress = at
+        self.telemetry.evaluation(at)
 
-    def _keep_if_best(self, score: float) -> None:
-        """Save the encoder in best/ if it has the highest dev score so far."""
-        best = self.progress.best_score
-        if math.isfinite(score) and (best is None or score > best):
-            self.progress = replace(self.progress, best_score=score, best_step=self.progress.step)
-            self.saves.encoder(BEST, {"step": self.progress.step, "dev_score": score})
+    def _embed(self, batch: dict[str, Tensor]) -> Tensor:
+        """Embed a batch of the dev pairs, which the ranks share; they can stop between batches."""
+        self.stop.check()
+        return self.trainer.embed(batch)
 
     def _save(self, finished: bool = False) -> None:
         """Write last/; without a dev score, the newest encoder is also the best."""

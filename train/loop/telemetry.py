@@ -61,8 +61,8 @@ class Telemetry:
         self._steps, self._waited = 0, 0.0  # taken by this process, and its seconds of waiting for batches
         self._begun, self._step_begun = time.perf_counter(), self._losses.now()
         on = torch.cuda.get_device_name(ranks.device) if ranks.device.type == "cuda" else ranks.device.type
-        on += f", {counted(ranks.world, 'rank')}, {run.precision}"
-        self.say(f"training on {on}: steps {start.step:,} to {self._n_steps:,}")
+        about = f"{on}, {counted(ranks.world, 'rank')}, {run.precision}"
+        self.say(f"training on {about}: steps {start.step:,} to {self._n_steps:,}")
 
     def timed(self, batches: Iterator[Batch]) -> Iterator[Batch]:
         """Yield the batches; a step begins with the wait for its batch."""
@@ -87,7 +87,7 @@ class Telemetry:
     def _warn_of_far_negatives(self, positive: Tensor, negative: Tensor) -> None:
         """Say how many negatives start beyond the far side of the margin; (B,) each, cosines with the anchors."""
         most = self._run.margin_most
-        if n := int((positive - negative > most).sum()):
+        if n := int((positive - negative > most).sum()):  # waits for a GPU, after the first step only
             about = f"{n} of {len(negative)} negatives of the first step are already farther than the margin's far side"
             self.say(f"--margin-most {most:g}: {about}, and the loss pulls them closer: give a higher value, up to 2")
 

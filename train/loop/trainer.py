@@ -16,15 +16,15 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from train.config import Run
-from train.encoder.encoder import Masked, SentenceEncoder, compile_layers, part_of_ones
+from train.encoder.encoder import SentenceEncoder, compile_layers, part_of_ones
+from train.encoder.mlm import Masked
 from train.loop.data import Batch, Plan
 from train.loop.distributed import Ranks, averaging_gradients, gather, rank_share, set_numerics
 from train.loop.graphs import DEVICE, Graphs
-from train.loop.neighbours import neighbour_distillation
 from train.objective.registry import loss_spec
 from train.signals import tell_user
 from una_fast.errors import InputError
-from una_fast.losses import similarity_distillation
+from una_fast.losses import neighbour_distillation, similarity_distillation
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -47,20 +47,19 @@ class Trainer:
         self.loss_spec = loss_spec(run.loss)
         self.loss = partial(self.loss_spec.load(), temperature=run.temperature, **self.loss_spec.arguments(run))
         self.encoder = encoder.to(ranks.device)
+        terms = {similarity_distillation: run.similarity_distillation}
+        terms[neighbour_distillation] = run.neighbour_distillation if run.neighbours else 0.0
+        self.distillations = {term: weight for term, weight in terms.items() if weight}  # what is added to the loss
         self.initial_encoder: SentenceEncoder | None = None  # a copy from before a checkpoint is loaded
-        terms = [(run.similarity_distillation, similarity_distillation)]
-        terms += [(run.neighbour_distillation, neighbour_distillation)] if run.neighbours else []
-        self.distillations = [term for term in terms if term[0]]  # what is added to the loss, with its weight
         if self.loss_spec.takes_start or self.distillations:
             self.initial_encoder = copy.deepcopy(encoder).eval().requires_grad_(False)
         self.optimizer = adamw(run, self.encoder)
         self.scaler = torch.amp.GradScaler(ranks.device.type, enabled=run.precision == "fp16")
-        self.ended = state is not None and "optimizer" not in state  # of a finished run, after which no step follows
         if state is not None:
             self.encoder.load_state_dict(state["model"])
-            if not self.ended:
-                self.optimizer.load_state_dict(state["optimizer"])
             self.scaler.load_state_dict(state["scaler"])
+            if "optimizer" in state:  # no step follows the checkpoint of a finished run
+                self.optimizer.load_state_dict(state["optimizer"])
         # a graph reads the learning rate from memory; an eager step on a GPU reads it there too, so that both round it
         self.rate = torch.zeros((), device=ranks.device) if ranks.device.type == DEVICE else None
         self.model = averaging_gradients(self.encoder, ranks)
@@ -83,24 +82,23 @@ class Trainer:
     def close(self) -> None:
         """Free the graphs' memory, and DDP before its process group is left.
 
-        Otherwise DDP's reducer may own the group last. Its destructor waits for gloo's thread without releasing the
-        GIL, which that thread needs to free the tensor of the last exchange: a deadlock.
+        If DDP's reducer owns the group last, its destructor waits for gloo's thread while it holds the GIL, and that
+        thread waits for the GIL to free the tensor of the last exchange.
         """
         del self.model
         if self.graphs:
             self.graphs.close()
 
     def part_of_ones(self, views: int) -> dict[str, Tensor]:
-        """A part of arbitrary text as large as a rank's largest one; as large on all ranks and after a resume."""
+        """A part as large as a rank's largest one; as large on all ranks and after a resume."""
         rows = views * -(-self.run.batch_size // self.ranks.world)
-        shape = (min(rows, self.run.grad_cache or rows), self.run.max_length)
-        return part_of_ones(*shape, self.ranks.device)
+        return part_of_ones(min(rows, self.run.grad_cache or rows), self.run.max_length, self.ranks.device)
 
     def _warm_up(self) -> None:
-        """Run one backward pass and discard its gradients.
+        """Run one backward pass, by which DDP orders its buckets, and discard its gradients.
 
-        DDP orders its buckets by its first pass, and the order decides how sums over ranks are rounded. Without this,
-        the first step after --resume would be rounded differently than in an uninterrupted run.
+        The order decides how sums over ranks are rounded: without this, the first step after --resume would be rounded
+        differently than in an uninterrupted run.
         """
         part = part_of_ones(1, 4, self.ranks.device)
         nothing = part["input_ids"][0, :0]
@@ -171,7 +169,7 @@ class Trainer:
         """`_backward` with the activations of only one part at a time in memory; the gradient is the same.
 
         All parts are encoded without a graph, and the loss gives the gradient of every embedding. Then each part is
-        encoded again under the same dropout masks, to propagate its gradient into the weights.
+        encoded again, under the same dropout masks, to propagate its gradient into the weights.
         """
 
         def encode(number: int, part: dict[str, Tensor]) -> Tensor:
@@ -207,23 +205,18 @@ class Trainer:
         """The loss of the whole step, and its cosines, from this rank's encoded rows (rows, D)."""
         views = self._gathered(encoded, batch)
         cosines = functional.cosine_similarity(views[:1].detach(), views[1:3].detach(), dim=-1)
-        start = self._initial_embeddings(batch) if self.initial_encoder else None
+        start: Any = None  # or the first and the last view by the encoder before training (2, B, D)
+        if self.initial_encoder:
+            with torch.no_grad(), self.autocast():
+                before = self._gathered(self.initial_encoder(batch.parts)[0].float(), batch)
+                start = torch.stack([before[0], before[-1]])  # indexing by a list would make a tensor on the CPU
         loss = self.loss(views, **({"start": start} if self.loss_spec.takes_start else {}))
         if not isinstance(loss, Tensor) or loss.ndim:
             made = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else f"{loss!r:.80}"
             raise InputError(f"--loss: returned {made}: a loss must be a tensor with a single number")
-        for weight, distillation in self.distillations:
-            assert start is not None
+        for distillation, weight in self.distillations.items():
             loss = loss + weight * distillation(views, start)
         return Step(loss, cosines)
-
-    def _initial_embeddings(self, batch: Batch) -> Tensor:
-        """Embeddings (2, B, D) of the first and the last view of the step by the encoder before training."""
-        assert self.initial_encoder is not None
-        with torch.no_grad(), self.autocast():
-            rows, _ = self.initial_encoder(batch.parts)
-            views = self._gathered(rows.float(), batch)
-            return torch.stack([views[0], views[-1]])  # indexing by a list would make a tensor on the CPU
 
     @contextlib.contextmanager
     def evaluating(self) -> Iterator[None]:
@@ -236,11 +229,11 @@ class Trainer:
     def embed(self, batch: dict[str, Tensor]) -> Tensor:
         """Embeddings (B, D), without the head, for the dev evaluation; the ranks divide the rows of the batch."""
         n = len(batch["input_ids"])
-        own = rank_share(n, self.ranks.rank, self.ranks.world)
-        n_own = own.stop - own.start
-        mine = {name: ids[own] if n_own else ids[:1] for name, ids in batch.items()}
+        share = rank_share(n, self.ranks.rank, self.ranks.world)
+        n_own = share.stop - share.start
+        own = {name: ids[share] if n_own else ids[:1] for name, ids in batch.items()}
         with self.autocast():
-            embeddings = self.encoder.embed(mine)
+            embeddings = self.encoder.embed(own)
         return gather(embeddings.float()[:n_own], n, self.ranks)
 
 

@@ -1,9 +1,9 @@
 """--neighbours: half of a step's sentences are random, the others are their nearest sentences before training.
 
-A loss on near-misses alone pulls the rest of the space out of shape: what a search returns for a sentence changes most.
-So steps contain those pairs, and `neighbour_distillation` keeps their cosines.
+A loss on near-misses alone changes most what a search returns for a sentence. So steps contain those pairs, and
+`una_fast.losses.neighbour_distillation` keeps their cosines.
 
-Letters: P sentences of the pool, B sentences of a step over all ranks, V views, D width.
+Letters: P sentences of the pool, D width.
 """
 
 from __future__ import annotations
@@ -45,16 +45,6 @@ class Neighbours(NamedTuple):
         return xxhash.xxh3_128_hexdigest(np.concatenate(self).astype("<i8").tobytes())
 
 
-def neighbour_distillation(views: Tensor, start: Tensor) -> Tensor:
-    """Mean squared change of the cosine between each sentence and its neighbour, compared with `start`.
-
-    views: float (V, B, D), whose anchors i and i + B / 2 are neighbours; start: float (1 or 2, B, D), the embeddings of
-    the same anchors before training.
-    """
-    now, before = (functional.cosine_similarity(*of[0].unflatten(0, (2, -1))) for of in (views, start))  # (B / 2,)
-    return (now - before).square().mean()
-
-
 def load_neighbours(
     run: Run, corpus: str, tokens: TokenIds, rows: Rows, encoder: SentenceEncoder, device: torch.device
 ) -> Neighbours:
@@ -66,8 +56,7 @@ def load_neighbours(
         InputError: fewer sentences than half a step have a neighbour.
     """
     file = Path(run.output) / FILE
-    model = weights_digest(encoder.backbone)
-    key = f"{model} {corpus} {run.neighbours_pool} {run.seed} {run.max_length} {len(rows)}"
+    key = f"{weights_digest(encoder.backbone)} {corpus} {run.neighbours_pool} {run.seed} {run.max_length} {len(rows)}"
     try:
         with np.load(file) as stored:
             if str(stored["key"]) == key:
@@ -76,8 +65,7 @@ def load_neighbours(
         pass  # not there, or cut short
     pool = draw_pool(rows, run.neighbours_pool, run.seed)
     tell_user(f"--neighbours: encoding {counted(len(pool), 'sentence')}")
-    embeddings = embed(encoder, tokens, pool, run.max_length, device)
-    nearest = find_nearest(embeddings)
+    nearest = find_nearest(embed(encoder, tokens, pool, run.max_length, device))
     found = Neighbours(pool[nearest >= 0], pool[nearest[nearest >= 0]])
     if len(found.rows) < run.batch_size // 2:
         raise InputError(
@@ -85,7 +73,7 @@ def load_neighbours(
             f"most {HIGHEST}, fewer than half of --batch-size {run.batch_size}: give more text or leave it out"
         )
     content = io.BytesIO()
-    np.savez(content, key=key, **found._asdict(), pool=pool, embeddings=embeddings.cpu().numpy())
+    np.savez(content, key=key, **found._asdict())
     write_file(file, content.getvalue())
     return found
 
@@ -117,7 +105,7 @@ def find_nearest(embeddings: Tensor) -> Rows:
     found = []
     for first in range(0, len(embeddings), BLOCK):
         cosines = embeddings[first : first + BLOCK] @ embeddings.T  # (block, P)
-        cosines[torch.arange(len(cosines)), first + torch.arange(len(cosines))] = -torch.inf
+        cosines.diagonal(first).fill_(-torch.inf)  # of each row with itself
         cosines[cosines > HIGHEST] = -torch.inf
         best = cosines.max(dim=1)
         found.append(torch.where(best.values.isneginf(), -1, best.indices).cpu().numpy())
