@@ -118,7 +118,6 @@ class Run(Files, Words, Draws):
     neighbours: bool = option("fill half of each step with the nearest neighbours of the other half", False)
     neighbours_pool: int = option("sentences to sample for --neighbours", 8000, least=2)
     neighbour_distillation: float = option("the same weight for the cosines of --neighbours", 10.0, least=0)
-    mlm_weight: float = option("weight of an additional masked-language-model loss; SimCSE uses 0.1", 0.0, least=0)
 
     batch_size: int = option("sentences per step, over all ranks together", 64, "Optimisation", least=2)
     learning_rate: float | None = option("of AdamW; default 3e-5, RoBERTa family 5e-6", None, above=0, most=1)
@@ -158,8 +157,8 @@ class Run(Files, Words, Draws):
     )
     device: Literal["auto", "cpu", "cuda"] = option("auto: GPUs if there are any", "auto", role="running")
     compile: Literal["off", "on", "graphs"] | None = option(
-        "graphs: whole steps as CUDA graphs, the default on one GPU without --grad-cache, --mlm-weight and custom "
-        "losses; on: those of layers compiled by torch.compile, in half a minute; off: default elsewhere",
+        "graphs: whole steps as CUDA graphs, the default on one GPU without --grad-cache and custom losses; "
+        "on: those of layers compiled by torch.compile, in half a minute; off: default elsewhere",
         None, role="running",
     )  # fmt: skip
     deterministic: bool = option("add in the same order on a GPU, for a bit-identical --resume", True, role="running")
@@ -181,12 +180,7 @@ class Run(Files, Words, Draws):
 
     def why_eager(self, world: int) -> str:
         """Why the steps of `world` ranks cannot be captured as CUDA graphs, to follow "with"; "" if they can."""
-        reasons = {
-            "more than one rank": world > 1,
-            "--grad-cache": self.grad_cache,
-            "--mlm-weight": self.mlm_weight,  # the number of masked tokens changes with every step
-        }
-        return next((name for name, applies in reasons.items() if applies), "")
+        return "more than one rank" if world > 1 else "--grad-cache" if self.grad_cache else ""
 
 
 OPTIONS = options_of(Run)
@@ -247,9 +241,6 @@ def conflicts(run: Run) -> dict[str, Any]:
         ),
         "--keep-punctuation, --keep-words: the released code replaces all words: give --variant paper": (
             (run.keep_punctuation or run.keep_words) and run.variant == "released"
-        ),
-        "--mlm-weight encodes all sentences of a step at once: leave out --mlm-weight or --grad-cache": (
-            run.mlm_weight and run.grad_cache
         ),
         f"--margin-least {run.margin_least:g} is above --margin-most": run.margin_least > run.margin_most,
         f"--neighbours: --batch-size {run.batch_size} is odd: half of a step are neighbours, so give an even number": (

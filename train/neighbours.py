@@ -50,10 +50,8 @@ def load_neighbours(
 ) -> Neighbours:
     """The neighbours of a run, from its folder if they are there, else computed and stored there.
 
-    corpus: a hash of it; rows: int64, the sentences to train on; encoder: before training.
-
-    Raises:
-        InputError: fewer sentences than half a step have a neighbour.
+    corpus: a hash of it; rows: the sentences to train on; encoder: before training. Raises InputError if fewer
+    sentences than half a step have a neighbour.
     """
     file = Path(run.output) / FILE
     key = f"{weights_digest(encoder.backbone)} {corpus} {run.neighbours_pool} {run.seed} {run.max_length} {len(rows)}"

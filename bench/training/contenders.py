@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 import una_fast
 from train.config import PAPER_SETTINGS, make_run
+from train.distributed import Ranks, set_numerics
 from train.launch.start import Start
 from train.loop.data import CPU_PARTS, GPU_MULTIPLE, GPU_PARTS, BatchMaker, Plan, Views, original_text, prefetched
-from train.loop.distributed import Ranks, set_numerics
 from train.loop.trainer import Trainer
 from train.objective.registry import LOSSES
 from una_fast.errors import InputError

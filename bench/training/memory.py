@@ -26,9 +26,9 @@ from transformers import BertConfig, BertModel
 
 from bench.training.utilisation import step_flops
 from train.config import Run
+from train.distributed import Ranks
 from train.encoder.encoder import SentenceEncoder
 from train.loop.data import Batch, Plan
-from train.loop.distributed import Ranks
 from train.loop.trainer import Trainer
 
 TOKENS, VIEWS = 32, 3  # of every text; of a step by --loss triplet
@@ -145,7 +145,7 @@ def fake_batch(step: int, batch_size: int, tokens: int, rows_of_part: int) -> Ba
     parts = [
         {"input_ids": part, "attention_mask": torch.ones_like(part)} for part in ids.split(rows_of_part or len(ids))
     ]
-    return Batch(step, 0, np.arange(batch_size), VIEWS, parts, torch.arange(len(ids)))
+    return Batch(step, np.arange(batch_size), VIEWS, parts, torch.arange(len(ids)))
 
 
 def counted_step(config: BertConfig, batch_size: int) -> LiveBytes:

@@ -97,7 +97,7 @@ def test_tasks_that_cannot_be_scored_are_said_and_left_out_of_the_average(data, 
 def test_cls_needs_the_checkpoints_pooler(data, tiny_model, tmp_path, capsys):
     arguments = ("--data", data, "--tasks", "STSBenchmark", "--pooling", "cls")
     code, _, err = run(capsys, "--model", tiny_model, *arguments)
-    assert code == 2 and "pooling 'cls' reads the checkpoint's pooler, and it holds none" in err
+    assert code == 2 and "--pooling cls: the checkpoint has no pooler: give cls_before_pooler" in err
     folder = tmp_path / "with_pooler"
     BertModel(BertConfig.from_pretrained(tiny_model)).save_pretrained(folder)
     AutoTokenizer.from_pretrained(tiny_model).save_pretrained(folder)

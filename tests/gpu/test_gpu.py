@@ -10,7 +10,7 @@ from support import fake_tokens
 from support.fake_tokens import SETTINGS
 from support.small_runs import assert_same_run, at_step, final_state, metrics, options, start, train_here
 from train.config import Run
-from train.loop.distributed import Ranks
+from train.distributed import Ranks
 from train.objective.registry import LOSSES
 from train.record.metrics import LATE_STEPS, AsyncLossReader
 

@@ -12,8 +12,8 @@ LIBRARY_ROOMS = """
     parallel storage corpus options index tokens augment pair_scores probing losses integrations
 """.split()
 TRAINING_ROOMS = """
-    signals objective encoder config record evaluation loop neighbours demo report
-    launch generation ddp evaluate download generate compare
+    signals objective encoder config distributed record evaluation loop neighbours demo
+    report launch generation ddp evaluate download generate compare
 """.split()
 COMMAND_ROOMS = "index negatives probe __main__".split()
 ROOMS = {"una_fast": LIBRARY_ROOMS, "train": TRAINING_ROOMS, "una_fast_cli": COMMAND_ROOMS}  # lowest first

@@ -4,10 +4,9 @@ import numpy as np
 import torch
 
 from train.config import Run
+from train.distributed import Ranks
 from train.encoder.encoder import load_encoder
-from train.encoder.mlm import Masking
 from train.loop.data import BatchMaker, Plan, Views, original_text
-from train.loop.distributed import Ranks
 from train.loop.trainer import Trainer
 from train.objective.registry import LOSSES
 
@@ -47,12 +46,9 @@ def fake_views(alpha, negative_views, negatives=True, max_length=32, kind=FakeTo
 def make_trainer(run, ranks=ALONE, encoder=None, sentences=SENTENCES, state=None, **parts):
     """The trainer of a run on fake tokens, and what makes its rank's batches; parts: how these are cut."""
     if encoder is None:
-        encoder = load_encoder(
-            run.model, run.dropout, run.seed, run.pooling, device=run.device, with_mlm=run.mlm_weight > 0
-        )
+        encoder = load_encoder(run.model, run.dropout, run.seed, run.pooling, device=run.device)
     views = fake_views(run.alpha, LOSSES[run.loss].negative_views, run.augment == "una")
-    masking = Masking(run.seed, 103, 3000, (0,)) if run.mlm_weight else None
-    maker = BatchMaker(views, ranks.rank, ranks.world, rows_of_part=run.grad_cache, masking=masking, **parts)
+    maker = BatchMaker(views, ranks.rank, ranks.world, rows_of_part=run.grad_cache, **parts)
     rows = np.arange(sentences)
     nearest = np.roll(rows, 1) if run.neighbours else None
     plan = Plan(rows, run.batch_size, run.seed, run.epochs, STEPS * run.epochs, nearest)

@@ -197,7 +197,6 @@ def test_a_file_that_cannot_be_used(tmp_path, content, message):
         (["--radius", "0"], "--radius is 0: it must be above 0"),
         (["--radius", "0.5"], "radius=0.5: must be an integer of at least 1"),
         (["--radius", "0%"], "radius='0%': must be an integer"),
-        (["--mlm-weight", "0.1", "--grad-cache", "8"], "--mlm-weight encodes all sentences of a step at once"),
         ([*SWAP, "--paraphrases", "p.txt"], "--paraphrases: leave them out with --positives eda-swap"),
         ([*SWAP, "--synonyms", "s.tsv"], "--synonyms: leave it out, or choose --positives eda-syn"),
         (["--positives", "backwards"], "--positives is 'backwards': choose from same, eda-synonym"),

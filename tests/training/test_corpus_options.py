@@ -14,8 +14,8 @@ from transformers import AutoTokenizer
 import una_fast
 from support.small_runs import options, train_here, write_corpus
 from train.config import Run, make_parser, make_run
+from train.distributed import Ranks
 from train.launch.start import Start, open_index
-from train.loop.distributed import Ranks
 from train.record.checkpoint import first_difference
 from una_fast.augment.registry import POSITIVES, make_augmentation
 from una_fast.errors import InputError, InputWarning

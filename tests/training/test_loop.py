@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from train.loop.distributed import Ranks, StopConsensus
+from train.distributed import Ranks, StopConsensus
 from train.loop.loop import Loop
 from train.loop.telemetry import Telemetry
 from train.loop.trainer import Step

@@ -23,11 +23,11 @@ from bench.training.memory import fake_batch, fake_trainer
 from support.fake_tokens import BATCH, CPU, SETTINGS, FakeTokens, make_trainer
 from support.small_runs import options, train_here
 from train.config import Run
+from train.distributed import Ranks, StopConsensus, averaging_gradients, join_group
 from train.encoder.encoder import SentenceEncoder, load_encoder
 from train.encoder.pooling import OF_TRAINING
 from train.launch.run import joined
 from train.loop import trainer as trainers
-from train.loop.distributed import Ranks, StopConsensus, averaging_gradients, join_group
 from train.loop.trainer import Trainer
 from train.objective.registry import LOSSES
 from train.record.metrics import LATE_STEPS, AsyncLossReader
@@ -107,12 +107,12 @@ def encoders(tiny_model):
     """The encoder of a run, loaded once for all tests."""
 
     @cache
-    def load(pooling, dropout, with_mlm):
-        encoder = load_encoder(str(tiny_model), dropout, 42, pooling, device="cuda", with_mlm=with_mlm)
+    def load(pooling, dropout):
+        encoder = load_encoder(str(tiny_model), dropout, 42, pooling, device="cuda")
         del encoder.backbone.encoder.layer[1:]  # one layer makes the same kernels in half the time
         return encoder
 
-    return lambda run: copy.deepcopy(load(run.pooling, run.dropout, run.mlm_weight > 0))
+    return lambda run: copy.deepcopy(load(run.pooling, run.dropout))
 
 
 def train(encoders, **settings):
@@ -133,7 +133,7 @@ KINDS = [
     ),
     *({"precision": precision, "grad_cache": 16} for precision in PRECISIONS),
     {"similarity_distillation": 1.0, "max_grad_norm": 0.1, "weight_decay": 0.1},
-    *({"precision": precision, "max_grad_norm": 0.1, "mlm_weight": 0.5} for precision in PRECISIONS),
+    *({"precision": precision, "max_grad_norm": 0.1} for precision in PRECISIONS),
 ]
 
 
@@ -229,7 +229,7 @@ def exchanges_of(encoders, rank, world, **settings):
     return noted.calls
 
 
-@pytest.mark.parametrize("settings", [{"grad_cache": 4, "precision": "bf16"}, {"mlm_weight": 0.5}], ids=str)
+@pytest.mark.parametrize("settings", [{"grad_cache": 4, "precision": "bf16"}, {}], ids=str)
 @pytest.mark.parametrize(("world", "ranks"), [(4, (0, 1, 3)), (256, (0, 255))])
 def test_every_rank_takes_part_in_the_same_exchanges(encoders, world, ranks, settings):
     first, *others = [exchanges_of(encoders, rank, world, **settings) for rank in ranks]

@@ -25,10 +25,10 @@ from support import small_runs as training
 from support.small_runs import assert_same_run, at_step, finish, metrics, options, refused, start, train_here
 from train import ddp
 from train.config import Run, make_run
+from train.distributed import Ranks
 from train.evaluation.model import PairScorer
 from train.launch.ranks import launch
 from train.launch.run import beginning
-from train.loop.distributed import Ranks
 from train.loop.trainer import Trainer
 from train.record.checkpoint import Progress
 from train.record.folder import RUN, output_folder, saved_step
@@ -130,7 +130,7 @@ SCHEDULE = {"warmup_steps": 5, "weight_decay": 0.1, "max_grad_norm": 0.5, "sched
 @pytest.mark.parametrize(
     "settings",
     [
-        {"mlm_weight": 0.1}, {"positives": "eda-swap"},
+        {"positives": "eda-swap"},
         {**SCHEDULE, "epochs": 40, "early_stopping_patience": 10},
         {"neighbours": True, "neighbours_pool": 30, "positives": "eda-delete", "positives_share": 0.5},
     ],
@@ -148,7 +148,7 @@ def test_what_is_drawn_or_scheduled_is_the_same_after_a_stop(
     assert_same_run(tmp_path / "a", tmp_path / "b")
     assert metrics(tmp_path / "a") != metrics(whole) and len(metrics(tmp_path / "a")) < 200  # it stops early
     weights = load_file(tmp_path / "a" / "best" / "model.safetensors")
-    assert {*load_file(tiny_model / "model.safetensors")} <= {*weights} and not any("mlm" in name for name in weights)
+    assert {*load_file(tiny_model / "model.safetensors")} <= {*weights}
 
 
 class TestRefusals:

@@ -12,10 +12,9 @@ from transformers.optimization import get_scheduler
 
 from support.fake_tokens import SETTINGS, FakeTokens, fake_views, make_trainer, train
 from train.config import Run, make_run
+from train.distributed import rank_share
 from train.encoder.encoder import SentenceEncoder
-from train.encoder.mlm import Masking
 from train.loop.data import Batch, BatchMaker, Plan, Views, cut_by_length, original_text, prefetched
-from train.loop.distributed import rank_share
 from train.loop.trainer import adamw, learning_rate
 from una_fast.errors import InputError
 from una_fast.losses import pairs
@@ -101,7 +100,7 @@ def test_batches_hold_every_view_of_every_row_once(world, settings):
     whole = [view["input_ids"] for view in views.of(0, 0, rows)]
     for rank in range(world):
         batch = BatchMaker(views, rank, world, **settings).make(0, 2, rows)
-        assert (batch.step, batch.epoch, batch.n_views) == (0, 2, 4)
+        assert (batch.step, batch.n_views) == (0, 4)
         assert np.array_equal(batch.rows, rows)
         lines = [line[line > 0] for part in batch.parts for line in part["input_ids"]]
         mine = rank_share(5, rank, world)
@@ -143,14 +142,6 @@ class TestPrefetched:
         assert not [thread for thread in threading.enumerate() if thread.name.startswith("batches")]
 
 
-def test_tokens_of_the_anchor_are_masked_and_not_of_its_positive():
-    views, masking, rows = fake_views(1, 1), Masking(3, 103, 3000, (0,)), np.arange(6)
-    other = replace(views, positive=views.negative)
-    masked = [BatchMaker(one, 0, 1, masking=masking).make(0, 2, rows).masked for one in (views, other)]
-    expected = masking.mask(views.anchor(rows, 2, 32), rows, 2)
-    assert all(torch.equal(one.part["input_ids"], expected.part["input_ids"]) for one in masked)
-
-
 def test_a_batch_moves_by_one_copy_from_pinned_memory_that_is_not_waited_for(monkeypatch):
     copies = []
 
@@ -165,11 +156,10 @@ def test_a_batch_moves_by_one_copy_from_pinned_memory_that_is_not_waited_for(mon
             return self.tensor.clone()
 
     def tensors(batch):
-        parts = [ids for part in (*batch.parts, batch.masked.part) for ids in part.values()]
-        return [*parts, batch.place, batch.masked.positions, batch.masked.targets]
+        return [*(ids for part in batch.parts for ids in part.values()), batch.place]
 
     monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor: Pinned(tensor))
-    batch = BatchMaker(fake_views(1, 1), 0, 1, n_parts=2, masking=Masking(3, 103, 3000, (0,))).make(0, 0, np.arange(6))
+    batch = BatchMaker(fake_views(1, 1), 0, 1, n_parts=2).make(0, 0, np.arange(6))
     moved = batch.to(torch.device("meta"))
     assert copies == [("meta", True)] and moved.step == batch.step
     assert all(torch.equal(*pair) for pair in zip(tensors(moved), tensors(batch), strict=True))
@@ -211,7 +201,7 @@ def test_cosines_are_of_anchor_with_positive_and_with_negative(tiny_model):
     _, trainer = train(tiny_model)
     views = torch.randn(4, 5, 32, generator=torch.Generator().manual_seed(0))
     for n_views in (4, 2):
-        batch = Batch(0, 0, np.arange(5), n_views, [], torch.arange(5 * n_views))
+        batch = Batch(0, np.arange(5), n_views, [], torch.arange(5 * n_views))
         step = trainer._compare(views[:n_views].flatten(0, 1), batch)
         expected = torch.cosine_similarity(views[:1], views[1 : min(n_views, 3)], dim=-1)
         torch.testing.assert_close(step.cosines, expected)
@@ -281,7 +271,7 @@ def test_parts_are_one_batch(encoder, side):
     results, gradients = [], []
     for parts in ([rows], [rows[:2], rows[2:4], rows[4:]]):
         encoder.zero_grad()
-        results.append(encoder([padded(part, side) for part in parts])[0])
+        results.append(encoder([padded(part, side) for part in parts]))
         (results[-1] * weight).sum().backward()
         gradients.append({name: p.grad.clone() for name, p in encoder.named_parameters() if p.grad is not None})
     torch.testing.assert_close(results[0], results[1], rtol=1e-5, atol=1e-6)

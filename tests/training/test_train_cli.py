@@ -162,7 +162,7 @@ def test_presets_follow_the_model(tmp_path, model_type, rate, schedule):
     [
         ({}, "graphs"), ({"compile": "on"}, "on"), ({"compile": "off"}, "off"), ({"device": "cpu"}, "off"),
         *[({name: value}, "off") for name, value in (
-            ("nproc", 2), ("grad_cache", 5), ("mlm_weight", 0.1), ("loss", "own_parts:margin"))],
+            ("nproc", 2), ("grad_cache", 5), ("loss", "own_parts:margin"))],
         ({"loss": "own_parts:margin", "compile": "graphs"}, "graphs"),
     ],
 )  # fmt: skip

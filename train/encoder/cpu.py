@@ -1,11 +1,10 @@
 """What makes an encoder faster on a CPU: float32 products by oneDNN, and dropout that draws 16 bits for each element.
 
-PyTorch computes float32 products by MKL, which does not use the wide vectors of AMD's processors. On an AMD EPYC with
-AVX-512 MKL reaches 103 GFLOP/s per core and oneDNN 240, for the (2048, 384) x (384, 1536) of MiniLM. On Intel's, MKL is
-faster: a step of MiniLM on a Xeon takes 3.7 s instead of 5.4. Results differ by rounding.
-
-PyTorch draws dropout masks element by element on one thread, in 4.6 ns each: 11% of a bf16 step of MiniLM on one core.
-Four elements from one 64-bit draw take 1.1 ns each.
+- PyTorch computes float32 products by MKL, which does not use the wide vectors of AMD's processors: 103 GFLOP/s per
+  core of an EPYC, where oneDNN reaches 240, for MiniLM's (2048, 384) x (384, 1536). On Intel's, MKL is faster: a step
+  of MiniLM on a Xeon takes 3.7 s instead of 5.4. Results differ by rounding.
+- PyTorch draws dropout masks element by element in 4.6 ns, 11% of a bf16 step of MiniLM on one core. Four elements
+  from one 64-bit draw take 1.1 ns each.
 
 Letters: R rows, K inputs, N outputs.
 """
@@ -71,7 +70,7 @@ class OneDnnLinear(nn.Linear):
 
 
 class CpuDropout(nn.Dropout):
-    """nn.Dropout with a probability rounded to a multiple of 2**-16 (0.1 -> 0.100006) on a CPU, and still unbiased.
+    """nn.Dropout with a probability rounded to a multiple of 2**-16 (0.1 -> 0.100006), still unbiased.
 
     It draws from PyTorch's default generator. On other devices PyTorch's own dropout runs.
     """
@@ -92,12 +91,10 @@ def keep_mask(input: Tensor, p: float) -> Tensor:
 
 
 def use_cpu_layers(module: nn.Module) -> None:
-    """Turn every nn.Dropout of `module` into a CpuDropout and, where it is faster, every nn.Linear into OneDnnLinear.
+    """Make every nn.Dropout a CpuDropout and, where it is faster, every nn.Linear a OneDnnLinear; weights stay.
 
-    Derived classes, names and weights do not change.
+    Layers of derived classes do not change.
     """
-    kinds: dict[type, type] = {nn.Dropout: CpuDropout}
-    if is_faster():
-        kinds[nn.Linear] = OneDnnLinear
+    kinds: dict[type, type] = {nn.Dropout: CpuDropout} | ({nn.Linear: OneDnnLinear} if is_faster() else {})
     for layer in module.modules():
         layer.__class__ = kinds.get(type(layer), type(layer))

@@ -1,6 +1,6 @@
 """Token ids -> embeddings: a Hugging Face encoder with dropout, its pooling, and the head that only training adds.
 
-Letters: B rows, L tokens, D width of states, E of word embeddings, V tokens of the vocabulary.
+Letters: B rows, L tokens, D width, V tokens of the vocabulary.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import xxhash
 from torch import Tensor, nn
 
 from train.encoder.cpu import use_cpu_layers
-from train.encoder.mlm import Masked, MlmHead, load_mlm_head
 from train.encoder.pooling import AUTO, DEFAULT_POOLING, OF_TRAINING, POOLINGS, Head
 from train.encoder.pretrained import Modules, load_config, load_pretrained, read_modules
 from una_fast.errors import InputError, first_line
@@ -30,39 +29,27 @@ class SentenceEncoder(nn.Module):
         self.layout = layout or Modules()  # the pooling and the other settings of the embeddings that best/ stores
         self.pooling = POOLINGS[self.layout.pooling]
         self.ready_mask = ready_mask  # the backbone gets the mask of its attention, see `takes_ready_mask`
-        self.mlm: MlmHead | None = None
         self.compiled = False
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             width = backbone.config.hidden_size
             self.head = nn.Linear(width, width) if head else None
 
-    def forward(self, parts: list[dict[str, Tensor]], masked: Masked | None = None) -> tuple[Tensor, Tensor | None]:
-        """Embeddings for the loss, (B, D), of parts of (B', L) token ids, in the order of the parts.
-
-        The second value is the sum of the masked tokens' losses, a scalar, or None without masked sentences.
-        """
+    def forward(self, parts: list[dict[str, Tensor]]) -> Tensor:
+        """Embeddings for the loss, (B, D), of parts of (B', L) token ids, in the order of the parts."""
         rows = torch.cat([*map(self.embed, self._looked_up(parts))])  # (B, D)
-        if self.head:
-            rows = torch.tanh(self.head(rows))
-        if not masked:
-            return rows, None
-        assert self.mlm is not None
-        states = self._output(masked.part).last_hidden_state  # (b, L, D)
-        return rows, self.mlm(states.flatten(0, 1)[masked.positions], masked.targets, self.words.weight)
+        return torch.tanh(self.head(rows)) if self.head else rows
 
     def embed(self, part: dict[str, Any]) -> Tensor:
         """Embeddings (B', D) of (B', L) token ids."""
-        return self.pooling.pool(self._output(part), part["attention_mask"])
-
-    def _output(self, part: dict[str, Any]) -> Any:
+        mask = part["attention_mask"]
         if self.ready_mask:
-            part = {**part, "attention_mask": attention_bias(part["attention_mask"], self.words.weight.dtype)}
-        return self.backbone(**part)
+            part = {**part, "attention_mask": attention_bias(mask, self.words.weight.dtype)}
+        return self.pooling.pool(self.backbone(**part), mask)
 
     @property
     def words(self) -> nn.Embedding:
-        """The backbone's word embeddings, weights (V, E)."""
+        """The backbone's word embeddings, weights (V, D)."""
         return self.backbone.get_input_embeddings()
 
     def _looked_up(self, parts: list[dict[str, Tensor]]) -> list[dict[str, Any]]:
@@ -120,14 +107,13 @@ def load_encoder(
     head: Head = "auto",
     trust: bool = False,
     device: str = "cpu",
-    with_mlm: bool = False,
     config: Any = None,
     layout: Modules | None = None,
 ) -> SentenceEncoder:
     """The encoder in float32 with a fresh head, in training mode; weights that no embedding needs are frozen.
 
-    pooling, head: values of --pooling and --head. device: the kind that it will be moved to. with_mlm: add the head of
-    --mlm-weight. config, layout: from `load_config` and `read_modules`, if the caller has read them.
+    pooling, head: values of --pooling and --head. device: the kind that it will be moved to. config, layout: from
+    `load_config` and `read_modules`, if the caller has read them.
     """
     layout = layout or read_modules(name, OF_TRAINING.get(pooling, AUTO))
     backbone, _ = load_pretrained(name, config or load_config(name, dropout, trust), trust)
@@ -136,8 +122,6 @@ def load_encoder(
     encoder = SentenceEncoder(backbone.float(), seed, layout, with_head, ready_mask).train()
     use_cpu_layers(encoder)
     _freeze_unused(encoder)
-    if with_mlm:
-        encoder.mlm = load_mlm_head(name, backbone.config, encoder.words.weight, seed, trust)
     return encoder
 
 
@@ -149,7 +133,7 @@ def part_of_ones(rows: int, columns: int, device: torch.device | None = None) ->
 
 def _freeze_unused(encoder: SentenceEncoder) -> None:
     """Freeze weights that get no gradient, such as a pooler's: DDP would wait for their gradients."""
-    encoder([part_of_ones(1, 4)])[0].sum().backward()
+    encoder([part_of_ones(1, 4)]).sum().backward()
     for parameter in encoder.parameters():
         parameter.requires_grad_(parameter.grad is not None)
     encoder.zero_grad()

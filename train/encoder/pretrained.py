@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from inspect import signature
 from pathlib import Path
@@ -62,13 +62,14 @@ def from_pretrained(what: str, kind: Any, name: str, trust: bool = False, **kwar
     try:
         return kind.from_pretrained(None if "state_dict" in kwargs else name, trust_remote_code=trust, **kwargs)
     except Exception as error:  # transformers raises a dozen types for files that are missing, cut short or wrong
-        said = f"no {what} in this folder that can be read: {first_line(error)}"
         if "trust_remote_code" in str(error):
             said = (
                 f"its {what} can be read only by Python code that comes with the model: read that code, "
                 "and if it may run here, give --trust-remote-code where the command takes it (in Python: trust=True)"
             )
-        elif not Path(name).is_dir():
+        elif Path(name).is_dir():
+            said = f"no {what} in this folder that can be read: {first_line(error)}"
+        else:
             said = (
                 f"no {what} of this name on the Hugging Face hub (is there a network?) that can be read, and there is "
                 f"no such folder (`hf download {name}` fetches a model): {first_line(error)}"
@@ -76,15 +77,11 @@ def from_pretrained(what: str, kind: Any, name: str, trust: bool = False, **kwar
         raise InputError(f"model {name}: {said}") from error
 
 
-def load_pretrained(
-    name: str, config: Any = None, trust: bool = False, kind: Any = AutoModel
-) -> tuple[Any, frozenset[str]]:
-    """Load a model, and the names of the weights that its checkpoint lacks: only of a pooler or a head, and random.
+def load_pretrained(name: str, config: Any = None, trust: bool = False) -> tuple[Any, bool]:
+    """Load a model, and whether its checkpoint has a pooler; one that it lacks is left out if the class allows it.
 
-    A pooler that the checkpoint lacks is left out if the class allows it. Prefixes that torch.compile and DDP add to
-    the names of weights are removed, with an InputWarning.
-
-    config: of `load_config`, by default with the checkpoint's own dropout. kind: AutoModel, or one with a head.
+    Prefixes that torch.compile and DDP add to the names of weights are removed, with an InputWarning.
+    config: of `load_config`, by default with the checkpoint's own dropout.
 
     Raises:
         InputError: a file is missing or damaged, or weights of the encoder are missing, unexpected or of other shapes.
@@ -93,7 +90,7 @@ def load_pretrained(
     options = {"config": config, "output_loading_info": True, "ignore_mismatched_sizes": True}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)  # for weights that the checkpoint lacks
-        network, info = from_pretrained("weights", kind, name, trust, **options)
+        network, info = from_pretrained("weights", AutoModel, name, trust, **options)
         if prefixes := {found[0] for found in map(WRAPPED.match, info["unexpected_keys"]) if found}:
             named = " and ".join(sorted(prefixes))
             warn_user(f"model {name}: removed {named}, which torch.compile or DDP added, from the names of its weights")
@@ -101,8 +98,8 @@ def load_pretrained(
             files = [*folder.glob("model*.safetensors")] or folder.glob("pytorch_model*.bin")
             weights = {WRAPPED.sub("", key): value for file in files for key, value in load_state_dict(file).items()}
             network, info = from_pretrained("weights", type(network), name, state_dict=weights, **options)
-    prefix = f"{network.base_model.base_model_prefix}."
-    parts = {key.partition(".")[0] for key in network.base_model.state_dict()} - {"pooler"}
+    prefix = f"{network.base_model_prefix}."
+    parts = {key.partition(".")[0] for key in network.state_dict()} - {"pooler"}
     for what, keys in (
         ("lacks", info["missing_keys"]),
         ("has other shapes than its config.json says of", [key for key, *_ in info["mismatched_keys"]]),
@@ -111,15 +108,11 @@ def load_pretrained(
         if own := [key for key in sorted(keys) if key.removeprefix(prefix).partition(".")[0] in parts]:
             named = ", ".join(own[:3]) + f" and {len(own) - 3:,} more" * (len(own) > 3)
             raise InputError(f"model {name}: the checkpoint {what} {named}: save the model again with its config")
-    missing = frozenset(info["missing_keys"])
-    if lacks_pooler(network, missing) and "add_pooling_layer" in signature(type(network)).parameters:
+    has_pooler = getattr(network, "pooler", None) is not None
+    has_pooler &= not any(".pooler." in f".{key}" for key in info["missing_keys"])
+    if not has_pooler and "add_pooling_layer" in signature(type(network)).parameters:
         network.pooler = None  # a random one would look like the checkpoint's in best/
-    return network, missing
-
-
-def lacks_pooler(network: Any, missing: Iterable[str]) -> bool:
-    """Whether a model or its checkpoint has no pooler."""
-    return getattr(network, "pooler", None) is None or any(".pooler." in f".{key}" for key in missing)
+    return network, has_pooler
 
 
 def load_config(name: str, dropout: float | None, trust: bool = False) -> Any:

@@ -94,11 +94,9 @@ def load_model(
     config = pretrained.load_config(name, None, trust)
     tokenizer = pretrained.load_tokenizer(name, trust, config)
     layout = pretrained.read_modules(name) if pooling == AUTO else Modules(pooling=pooling)
-    network, missing = pretrained.load_pretrained(name, config, trust)
-    if pooling == "cls" and pretrained.lacks_pooler(network, missing):
-        raise InputError(
-            f"{name}: pooling 'cls' reads the checkpoint's pooler, and it holds none: use 'cls_before_pooler'"
-        )
+    network, has_pooler = pretrained.load_pretrained(name, config, trust)
+    if pooling == "cls" and not has_pooler:
+        raise InputError(f"{name}: --pooling cls: the checkpoint has no pooler: give cls_before_pooler")
     if "token_type_ids" not in signature(network.forward).parameters:  # before transformers 5 an error
         tokenizer.model_input_names = [name for name in tokenizer.model_input_names if name != "token_type_ids"]
     network = network.to(place, DTYPES[precision]).eval()

@@ -30,8 +30,7 @@ def score_model(
 ) -> Results:
     """Score the model of a hub name or folder on the named tasks; a task that cannot be read becomes a note.
 
-    Raises:
-        InputError: no task can be read, the model cannot be loaded or lacks the pooling, or there is no such device.
+    Raises InputError if none can be read, or as `load_model` does.
     """
     tasks, notes = read_tasks(downstream, names, protocol.split)
     model = load_model(name, protocol.pooling, protocol.precision, device, trust)
@@ -49,7 +48,7 @@ def read_tasks(downstream: Path, names: Sequence[str], split: str) -> tuple[list
         except InputError as error:
             notes.append(f"{name} left out: {error}")
     if not tasks:
-        raise InputError("none of the tasks could be read:\n" + "\n".join(notes))
+        raise InputError("\n".join(["none of the tasks could be read:", *notes]))
     return tasks, notes
 
 

@@ -18,11 +18,11 @@ import torch
 import torch.distributed as dist
 
 from train.config import Run
+from train.distributed import Ranks, StopConsensus, join_group, of_all_ranks, set_numerics
 from train.encoder.pretrained import quiet
 from train.launch.finish import finish
 from train.launch.start import Start, device_of
 from train.loop.data import BatchMaker
-from train.loop.distributed import Ranks, StopConsensus, join_group, of_all_ranks, set_numerics
 from train.loop.loop import CheckpointWriter, Loop
 from train.loop.telemetry import Telemetry
 from train.loop.trainer import Trainer, remedy

@@ -14,9 +14,9 @@ import xxhash
 from transformers.utils.hub import cached_file
 
 from train.config import SAME, Run
+from train.distributed import Ranks
 from train.encoder.cpu import has_bf16
 from train.encoder.encoder import SentenceEncoder, head_of, load_encoder, weights_digest
-from train.encoder.mlm import masking_of
 from train.encoder.pooling import AUTO, OF_TRAINING, POOLINGS
 from train.encoder.pretrained import HIDDEN_DROPOUTS, load_config, load_tokenizer, positions_of, read_modules
 from train.evaluation.model import PairScorer
@@ -25,7 +25,6 @@ from train.evaluation.tasks.registry import downstream_folder, task_names
 from train.evaluation.tasks.sts import load_dev
 from train.loop.data import CPU_PARTS, GPU_MULTIPLE, GPU_PARTS, BatchMaker, Plan, Rows, Views, on_share, original_text
 from train.loop.data import Source as BatchSource
-from train.loop.distributed import Ranks
 from train.neighbours import Neighbours, load_neighbours
 from train.objective.registry import loss_spec
 from train.record.folder import INDEX
@@ -184,7 +183,7 @@ class Start:
         run = self.run
         encoder = load_encoder(
             run.model, run.dropout, run.seed, run.pooling, run.head, run.trust_remote_code,
-            device=run.device, with_mlm=run.mlm_weight > 0, config=self.config, layout=self.layout,
+            device=run.device, config=self.config, layout=self.layout,
         )  # fmt: skip
         if not all(torch.isfinite(weights).all() for weights in encoder.backbone.parameters()):
             raise InputError(f"model {run.model}: some of its weights are NaN or infinite: give another model")
@@ -243,7 +242,6 @@ class Start:
             rows_of_part=run.grad_cache,
             n_parts=GPU_PARTS if on_gpu else CPU_PARTS,
             multiple=GPU_MULTIPLE if on_gpu else 1,
-            masking=masking_of(self.tokenizer, run.seed) if run.mlm_weight else None,
         )
 
     def scorer(self, device: torch.device) -> PairScorer | None:

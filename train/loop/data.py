@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from train.encoder.mlm import Masked, Masking
-from train.loop.distributed import rank_share
+from train.distributed import rank_share
 from una_fast.augment.counter_rng import CounterRNG, seed_of
 from una_fast.parallel import map_ahead
 from una_fast.tokens.ids import TokenIds
@@ -124,24 +123,22 @@ class Batch:
     """
 
     step: int
-    epoch: int
     rows: Rows  # (B,), of the whole step
     n_views: int
     parts: list[Ids]  # (rows, L of the part), shortest sentences first
     place: Tensor  # int64 (V b,); entry v * b + i is the encoded row of view v of sentence i
-    masked: Masked | None = None  # the anchors with tokens masked, if the run has that loss
 
     def to(self, device: torch.device) -> Batch:
         """A copy on `device`, by a single asynchronous transfer."""
         if device.type == "cpu":
             return self
         # pinned here: in the thread that makes batches, CUDA would open a context on the first GPU, not on this rank's
-        tensors, structure = tree_flatten((self.parts, self.place, self.masked or ()))  # int64; None would be a leaf
+        tensors, structure = tree_flatten((self.parts, self.place))  # int64
         sent = torch.cat([tensor.flatten() for tensor in tensors]).pin_memory().to(device, non_blocking=True)
         pieces = sent.split([tensor.numel() for tensor in tensors])
         shaped = [piece.view(tensor.shape) for piece, tensor in zip(pieces, tensors, strict=True)]
-        parts, place, masked = tree_unflatten(shaped, structure)
-        return replace(self, parts=parts, place=place, masked=masked or None)
+        parts, place = tree_unflatten(shaped, structure)
+        return replace(self, parts=parts, place=place)
 
 
 @dataclass(frozen=True)
@@ -154,7 +151,6 @@ class BatchMaker:
     rows_of_part: int = 0  # rows of a part, at most; 0: n_parts decides
     n_parts: int = CPU_PARTS  # parts with equal numbers of rows
     multiple: int = 1  # divides the number of columns of every part
-    masking: Masking | None = None
 
     def make(self, step: int, epoch: int, rows: Rows) -> Batch:
         """The batch of this rank. rows: int64 (B,), the rows of the whole step."""
@@ -164,11 +160,7 @@ class BatchMaker:
         texts = {name: torch.cat([view[name] for view in views]) for name in views[0]}  # (V b, L)
         rows_of_part = self.rows_of_part or -(-len(texts["input_ids"]) // self.n_parts)
         parts, place = cut_by_length(texts, rows_of_part, self.multiple)
-        masked = self.masking.mask(views[0], encoded, epoch) if self.masking else None
-        if not len(own):
-            place = place[:0]
-            masked = masked and Masked(masked.part, masked.positions[:0], masked.targets[:0])
-        return Batch(step, epoch, rows, len(views), parts, place, masked)
+        return Batch(step, rows, len(views), parts, place if len(own) else place[:0])
 
 
 def cut_by_length(texts: Ids, n_rows: int, multiple: int = 1) -> tuple[list[Ids], Tensor]:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
+from train.distributed import StopConsensus
 from train.loop.data import BatchMaker, prefetched
-from train.loop.distributed import StopConsensus
 from train.loop.telemetry import Telemetry
 from train.loop.trainer import Trainer
 from train.record.checkpoint import Progress, save_encoder, snapshot, write_checkpoint
@@ -30,15 +30,12 @@ CHECKPOINT = "checkpoint"
 
 @dataclass
 class Loop:
-    """Takes the steps of a run from `progress` on. All ranks make the same calls in the same order.
-
-    scorer: scores the encoder on the dev pairs; None if the run has none.
-    """
+    """Takes the steps of a run from `progress` on. All ranks make the same calls in the same order."""
 
     trainer: Trainer
     maker: BatchMaker
     progress: Progress
-    scorer: PairScorer | None
+    scorer: PairScorer | None  # of the dev pairs, if the run has some
     saves: CheckpointWriter
     telemetry: Telemetry
     stop: StopConsensus
@@ -46,8 +43,7 @@ class Loop:
     def run(self) -> bool:
         """Train and save until the end of the run or a signal; returns whether the last step was taken.
 
-        Raises:
-            InputError: a write failed, or a loss is NaN or infinite; the same on every rank.
+        Raises InputError if a write failed, or a loss is NaN or infinite; the same on every rank.
         """
         finished = False
         try:
@@ -91,13 +87,12 @@ class Loop:
 
     def _is_patience_over(self) -> bool:
         """Whether none of the latest --early-stopping-patience dev scores beat the best; the same on all ranks."""
-        run, at = self.trainer.run, self.progress
-        if not run.early_stopping_patience or at.best_step is None:
+        run, best_step = self.trainer.run, self.progress.best_step
+        patience = run.early_stopping_patience * run.eval_every
+        if not patience or best_step is None or self.progress.step - best_step < patience:
             return False
-        is_over = at.step - at.best_step >= run.early_stopping_patience * run.eval_every
-        if is_over:
-            self.telemetry.say(f"early stopping: no better dev score since step {at.best_step:,}")
-        return is_over
+        self.telemetry.say(f"early stopping: no better dev score since step {best_step:,}")
+        return True
 
     def _evaluate(self) -> None:
         """Score the encoder unless this step was already evaluated, and save it in best/ if it is the best so far."""

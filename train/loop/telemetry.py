@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from train.distributed import StopConsensus
 from train.loop.data import Batch
-from train.loop.distributed import StopConsensus
 from train.loop.trainer import Step, Trainer, learning_rate
 from train.record.checkpoint import Progress
 from train.record.folder import DEV, METRICS, dev_name
@@ -39,8 +39,7 @@ def rank_zero_only(method: Callable[..., None]) -> Callable[..., None]:
 class Telemetry:
     """Reports a trainer's steps from `start` on: in metrics.jsonl, to the trackers of --report-to, and on the bar.
 
-    Raises:
-        InputError: metrics.jsonl cannot be written, or a tracker cannot start.
+    The constructor raises InputError if metrics.jsonl cannot be written, or a tracker cannot start.
     """
 
     def __init__(self, trainer: Trainer, start: Progress, stop: StopConsensus, trackers: dict[str, Any]) -> None:

@@ -11,15 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn import functional
 
 from train.config import Run
+from train.distributed import Ranks, averaging_gradients, gather, rank_share, set_numerics
 from train.encoder.encoder import SentenceEncoder, compile_layers, part_of_ones
-from train.encoder.mlm import Masked
 from train.loop.data import Batch, Plan
-from train.loop.distributed import Ranks, averaging_gradients, gather, rank_share, set_numerics
 from train.loop.graphs import DEVICE, Graphs
 from train.objective.registry import loss_spec
 from train.signals import tell_user
@@ -100,16 +98,13 @@ class Trainer:
         The order decides how sums over ranks are rounded: without this, the first step after --resume would be rounded
         differently than in an uninterrupted run.
         """
-        part = part_of_ones(1, 4, self.ranks.device)
-        nothing = part["input_ids"][0, :0]
-        rows, masked_loss = self.model([part], Masked(part, nothing, nothing) if self.encoder.mlm else None)
-        (rows.sum() + (0.0 if masked_loss is None else masked_loss)).backward()
+        self.model([part_of_ones(1, 4, self.ranks.device)]).sum().backward()
         self.optimizer.zero_grad()
 
     def try_memory(self) -> None:
         """Tell the user if the GPU's memory is too small for a step whose texts all have --max-length tokens."""
         run = self.run
-        part = self.part_of_ones(2 + (self.loss_spec.negative_views if run.alpha else 0) + (run.mlm_weight > 0))
+        part = self.part_of_ones(2 + (self.loss_spec.negative_views if run.alpha else 0))
         try:
             # the first step allocates AdamW's two moments of each weight; a checkpoint has them already
             weights = [] if self.optimizer.state else self.encoder.parameters()
@@ -153,16 +148,8 @@ class Trainer:
 
     def _backward(self, batch: Batch) -> Step:
         """The gradients of the whole step, in the weights, and what the step computed."""
-        encoded, masked_loss = self._encode(batch.parts, batch.masked)
-        step = self._compare(encoded, batch)
-        loss = step.loss
-        if batch.masked is not None:
-            sums = torch.stack([torch.full_like(masked_loss, len(batch.masked.targets)), masked_loss.detach()])
-            if self.ranks.world > 1:
-                dist.all_reduce(sums)
-            share = self.run.mlm_weight / sums[0].clamp(min=1)  # of the mean over the masked tokens of all ranks
-            step, loss = step._replace(loss=loss + share * sums[1]), loss + share * masked_loss
-        self.scaler.scale(loss * self.ranks.world).backward()  # DDP averages gradients over the ranks
+        step = self._compare(self._encode(batch.parts), batch)
+        self.scaler.scale(step.loss * self.ranks.world).backward()  # DDP averages gradients over the ranks
         return step
 
     def _backward_cached(self, batch: Batch) -> Step:
@@ -174,7 +161,7 @@ class Trainer:
 
         def encode(number: int, part: dict[str, Tensor]) -> Tensor:
             self._seed(batch.step, number)
-            return self._encode([part])[0]
+            return self._encode([part])
 
         # a compiled layer draws other dropout masks without a gradient
         with torch.set_grad_enabled(self.encoder.compiled):
@@ -190,11 +177,11 @@ class Trainer:
                 encode(i, part).backward(gradient)
         return step
 
-    def _encode(self, parts: list[dict[str, Tensor]], masked: Masked | None = None) -> tuple[Tensor, Any]:
-        """Encoded rows in float32 (rows, D), and the sum of the masked tokens' losses, None if none are masked."""
+    def _encode(self, parts: list[dict[str, Tensor]]) -> Tensor:
+        """Encoded rows in float32 (rows, D)."""
         with self.autocast():
-            rows, masked_loss = self.model(parts, masked)
-        return rows.float(), masked_loss
+            rows = self.model(parts)
+        return rows.float()
 
     def _gathered(self, encoded: Tensor, batch: Batch) -> Tensor:
         """The embeddings of the whole step (V, B, D) from this rank's encoded rows (rows, D)."""
@@ -208,7 +195,7 @@ class Trainer:
         start: Any = None  # or the first and the last view by the encoder before training (2, B, D)
         if self.initial_encoder:
             with torch.no_grad(), self.autocast():
-                before = self._gathered(self.initial_encoder(batch.parts)[0].float(), batch)
+                before = self._gathered(self.initial_encoder(batch.parts).float(), batch)
                 start = torch.stack([before[0], before[-1]])  # indexing by a list would make a tensor on the CPU
         loss = self.loss(views, **({"start": start} if self.loss_spec.takes_start else {}))
         if not isinstance(loss, Tensor) or loss.ndim:
@@ -239,9 +226,9 @@ class Trainer:
 
 def remedy(run: Run) -> str:
     """What a user can do about a GPU whose memory is full."""
-    cache = [] if run.mlm_weight else [f"--grad-cache {max(1, (run.grad_cache or run.batch_size) // 2)}"]
-    halves = [] if run.precision != "fp32" else ["--precision bf16"]
-    return f"give {', '.join([*cache, *halves, 'a lower --batch-size'])} or a lower --max-length"
+    cache = f"--grad-cache {max(1, (run.grad_cache or run.batch_size) // 2)}"
+    halves = ["--precision bf16"] if run.precision == "fp32" else []
+    return f"give {', '.join([cache, *halves, 'a lower --batch-size'])} or a lower --max-length"
 
 
 def adamw(run: Run, model: nn.Module) -> torch.optim.AdamW:

@@ -98,11 +98,7 @@ def suite(name: str) -> list[str]:
 
 
 def read_task(folder: Path, name: str, split: str = "test") -> Task:
-    """Read one of TASKS from SentEval's `downstream` folder.
-
-    Raises:
-        InputError: the task's files are missing or damaged, or it has no such split.
-    """
+    """Read one of TASKS from SentEval's `downstream` folder. Raises InputError without its files or that split."""
     row = TASKS[name]
     return import_module(row.module or KINDS[row.kind].module).read(folder, name, split)
 
@@ -110,10 +106,10 @@ def read_task(folder: Path, name: str, split: str = "test") -> Task:
 def task_names(tasks: str, mode: str = "test") -> list[str]:
     """The tasks that --tasks names by suite or name; in dev mode, a suite has only its tasks with a dev score.
 
-    Raises:
-        InputError: a name of no task, or no name at all.
+    Raises InputError for an unknown name, or none at all.
     """
-    known = {_plain(text): row.name for row in TASKS.values() for text in (row.name, row.title)}
+    titles = {text: row.name for row in TASKS.values() for text in (row.name, row.title)}
+    known = {_plain(text): name for text, name in titles.items()}
     names: list[str] = []
     for name in filter(None, map(str.strip, tasks.split(","))):
         if of_suite := suite(name):
@@ -121,8 +117,7 @@ def task_names(tasks: str, mode: str = "test") -> list[str]:
         elif _plain(name) in known:
             names.append(known[_plain(name)])
         else:
-            names_of_tasks = [text for row in TASKS.values() for text in (row.name, row.title)]
-            raise InputError(f"unknown task {name!r}: {nearest(name, names_of_tasks) or f'choose from {CHOICES}'}")
+            raise InputError(f"unknown task {name!r}: {nearest(name, titles) or f'choose from {CHOICES}'}")
     if not names:
         raise InputError(f"--tasks {tasks!r} names no task: give {', '.join(KINDS)}, full or names of tasks")
     return list(dict.fromkeys(names))
@@ -210,8 +205,8 @@ class Task(ABC):
 def downstream_folder(data: str | os.PathLike[str] | None = None) -> Path:
     """SentEval's `downstream` folder in `data`, which may contain `senteval/`, be it, or be `downstream` itself.
 
-    Without `data`, the folder named by UNA_FAST_DATA. A folder that holds the near-misses (`near_miss/`) alone has a
-    place for SentEval's files too, and they are missing there. Raises InputError if there is neither.
+    data: by default the folder that UNA_FAST_DATA names. It may have only the near-misses; the folder that is returned
+    is then missing. Raises InputError if it has neither.
     """
     named = data if data is not None else os.environ.get("UNA_FAST_DATA")
     if not named:
