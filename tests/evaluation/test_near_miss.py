@@ -127,7 +127,7 @@ def test_near_misses_alone_are_scored_without_senteval(data, tiny_model, tmp_pat
         ("[" * 5000, r"replace_obj\.json: cannot be read as entries of SugarCrepe"),
         ('[{"caption": "a"}]', "KeyError.'caption2'"),
         (json.dumps([{**dict.fromkeys(COLUMNS, "a"), "filename": 3}]), "cannot be read as entries"),
-        ("[]", "near_miss: holds no entries of replace_obj in split 'test'"),
+        ("[]", "near_miss: contains no entries of replace_obj in split 'test'"),
     ],
 )
 def test_damaged_files_get_one_sentence(data, content, message):

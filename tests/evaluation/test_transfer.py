@@ -128,10 +128,10 @@ def test_unknown_classes_and_empty_files_are_named(tmp_path: Path) -> None:
     folder = tmp_path / "SST" / "binary"
     folder.mkdir(parents=True)
     (folder / "sentiment-train").write_text("fine\t1\nbad\t2\n")
-    with pytest.raises(InputError, match="sentiment-train, line 2: class '2' is none of 0, 1"):
+    with pytest.raises(InputError, match="sentiment-train, line 2: class '2' is not one of 0, 1"):
         transfer.read(tmp_path, "SST2")
     (folder / "sentiment-train").write_text("")
-    with pytest.raises(InputError, match="holds no examples of SST2, train"):
+    with pytest.raises(InputError, match="contains no examples of SST2, train"):
         transfer.read(tmp_path, "SST2")
 
 

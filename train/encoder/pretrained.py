@@ -1,6 +1,6 @@
 """Reads a model's files, from a folder or the Hugging Face hub: weights, tokenizer, and how embeddings are made.
 
-sentence-transformers adds files of its own: modules.json lists what follows the encoder (Pooling, Normalize), two
+sentence-transformers adds its own files: modules.json lists what follows the encoder (Pooling, Normalize), two
 others contain the maximum length, the prompts and the similarity. A bare encoder has none of these files.
 """
 
@@ -122,7 +122,7 @@ def load_config(name: str, dropout: float | None, trust: bool = False) -> Any:
     """
     config = from_pretrained("configuration", AutoConfig, name, trust)
     if config.is_encoder_decoder:
-        raise InputError(f"model {name}: {config.model_type} is an encoder with a decoder: give an encoder alone")
+        raise InputError(f"model {name}: {config.model_type} is an encoder with a decoder: give an encoder only")
     config.return_dict, config.chunk_size_feed_forward = True, 0  # outputs are read by name, for texts of any length
     for attribute in DROPOUTS:
         if dropout is not None and hasattr(config, attribute):

@@ -52,7 +52,7 @@ LOSSES = {
         "una_fast.losses:soft",
         options={"weight": "margin_weight", **BOUNDS},
     ),
-    "margin": LossSpec("that margin alone", "una_fast.losses:margin", options=BOUNDS),
+    "margin": LossSpec("that margin only", "una_fast.losses:margin", options=BOUNDS),
 }
 
 

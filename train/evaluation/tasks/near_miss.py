@@ -1,12 +1,12 @@
-"""Near-misses: texts that look alike and mean something else, by people, beside texts that mean the same.
+"""Near-misses: texts that look alike and mean something else, by people, compared with texts that mean the same.
 
-SugarCrepe++ (Dumpala et al. 2024, arXiv:2406.11171), `near_miss/NAME.json`: five subsets of entries with a `caption` of
-an image, a paraphrase of it (`caption2`) and a near-miss (`negative_caption`). SICK (Marelli et al. 2014): its pairs
-judged an entailment or a contradiction. docs/near-misses.md says what each score is; all are fractions.
+- SugarCrepe++ (Dumpala et al. 2024, arXiv:2406.11171), `near_miss/NAME.json`: five subsets of entries with a `caption`
+  of an image, a paraphrase of it (`caption2`) and a near-miss (`negative_caption`).
+- SICK (Marelli et al. 2014): its pairs judged an entailment or a contradiction.
 
-Split "dev" is for tuning: a fifth of SugarCrepe++'s images with all their entries, chosen by the name of the image's
-file, and SICK's trial pairs. Split "test" is all images and SICK's test pairs; with `held_out` of the protocol it is
-the images that "dev" lacks.
+docs/near-misses.md defines each score; all are fractions. Split "dev" is for tuning: a fifth of SugarCrepe++'s images,
+chosen by the names of their files, and SICK's trial pairs. Split "test" is all images and SICK's test pairs; with
+`held_out` of the protocol it is the images that "dev" lacks.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class NearMissTask(Task):
 
 
 def read(downstream: Path, name: str, split: str = "test") -> Task:
-    """One of the tasks. downstream: SentEval's folder, with SICK in it and near_miss/ beside senteval/."""
+    """Read a task. downstream: SentEval's folder, which contains SICK; near_miss/ is next to senteval/."""
     if name == "sick_auc":
         rows = read_rows(downstream / "SICK" / SICK_FILES[split], (4, 1, 2), str.strip, skip=1)
         judged = [[row for row in rows if row[0] == judgement] for judgement in ("ENTAILMENT", "CONTRADICTION")]
@@ -90,13 +90,13 @@ def read(downstream: Path, name: str, split: str = "test") -> Task:
     if split == "dev":
         entries = [entry for entry in entries if is_dev(entry["filename"])]
     if not entries:
-        raise InputError(f"{folder}: holds no entries of {name} in split {split!r}")
+        raise InputError(f"{folder}: contains no entries of {name} in split {split!r}")
     dev = np.array([is_dev(entry["filename"]) for entry in entries])
     return NearMissTask(name, [[entry[column] for entry in entries] for column in COLUMNS], {split: len(dev)}, dev)
 
 
 def _read_pairs(folder: Path, name: str, split: str) -> PairTask:
-    """A set of labelled pairs; its dev part where there is no other."""
+    """Read labelled pairs; of a set without such a split, its dev part."""
     part = split if (folder / f"{name}_{split}.tsv").is_file() else "dev"
     first, second, labels, groups = zip(*read_pairs(folder / f"{name}_{part}.tsv"), strict=True)
     texts = [normalise_spaces(side) for side in (first, second)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,8 @@ def read_lines(path: Path, encoding: str = "utf-8-sig") -> list[str]:
         with path.open(encoding=encoding) as file:
             return [line.rstrip("\n") for line in file]
     except UnicodeDecodeError as error:
-        raise InputError(
-            f"{path}: not {encoding.removesuffix('-sig')} text (byte {error.start}: {error.reason})"
-        ) from None
+        name = encoding.removesuffix("-sig")
+        raise InputError(f"{path}: not {name} text (byte {error.start}: {error.reason})") from None
     except OSError as error:
         reason = "missing" if isinstance(error, FileNotFoundError) else error.strerror or error
         raise InputError(f"{path}: {reason}") from None
@@ -29,7 +29,7 @@ def read_rows(
 ) -> list[tuple[Any, ...]]:
     """The requested columns of each line of a tab-separated file, after `skip` lines of heading.
 
-    first: makes a value of the first of the columns, and raises ValueError for a text that it does not take.
+    first: converts the first of the columns, and raises ValueError for a text that it does not accept.
     Raises InputError, with file and line, for such a text and for a line with too few columns.
     """
     rows, needed = [], max(columns) + 1
@@ -46,14 +46,11 @@ def read_rows(
 
 
 def score_in(text: str) -> float:
-    """The finite number in `text`; ValueError if it is none."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise ValueError(f"score {text!r} is not a number")
-    return value
+    """The finite number in `text`. Raises ValueError for other text."""
+    with suppress(ValueError):
+        if math.isfinite(value := float(text)):
+            return value
+    raise ValueError(f"score {text!r} is not a number")
 
 
 def normalise_spaces(texts: Iterable[str]) -> list[str]:

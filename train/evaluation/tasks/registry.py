@@ -38,7 +38,7 @@ KINDS = {
     "near-miss": Kind("train.evaluation.tasks.near_miss", "Near-misses x 100"),
 }
 FULL = tuple(name for name, kind in KINDS.items() if kind.average)  # together, "full"
-NEAR_MISSES = "near_miss"  # the folder of SugarCrepe++, beside senteval/
+NEAR_MISSES = "near_miss"  # the folder of SugarCrepe++, next to senteval/
 
 
 class TaskSpec(NamedTuple):

@@ -49,7 +49,7 @@ class StsTask(Task):
 
 
 def read(downstream: Path, name: str, split: str = "test") -> StsTask:
-    """One of SentEval's tasks from its `downstream` folder; split "test", or "dev" where it has one."""
+    """Read one of SentEval's tasks from its `downstream` folder; split "test", or "dev" where it has one."""
     if name in TABLES:
         files, columns, skip = TABLES[name]
         path = downstream / files[split]
@@ -63,8 +63,7 @@ def read(downstream: Path, name: str, split: str = "test") -> StsTask:
 def load_dev(path: str | os.PathLike[str]) -> StsTask:
     """Pairs of a file: STS-B's csv (score in column 5, sentences in 6 and 7) or "score<TAB>first<TAB>second".
 
-    Raises InputError for a file without pairs, a line with too few columns, a score that is not a number, or
-    scores that are all the same.
+    Raises InputError for a file without pairs, a line that is not one, and scores that are all the same.
     """
     path = Path(path)
     lines = read_lines(path)
@@ -89,7 +88,7 @@ def _read_subset(folder: Path, subset: str) -> list[tuple[Any, ...]]:
 
 
 def _task(name: str, path: Path, rows: Sequence[tuple[Any, ...]], split: str = "test") -> StsTask:
-    """A task of the rows (gold score, first sentence, second sentence) that `path` holds."""
+    """A task of the rows (gold score, first sentence, second sentence) of a file."""
     if not rows:
         raise InputError(f"{path}: no pairs of sentences")
     gold, *texts = zip(*rows, strict=True)

@@ -1,9 +1,9 @@
-"""SentEval's transfer tasks: a logistic regression on frozen embeddings of sentences or pairs, with its protocols for
-choosing a regularisation and measuring accuracy.
+"""SentEval's transfer tasks: the accuracy of a logistic regression on frozen embeddings, by SentEval's protocols.
 
-SentEval seeds every fit equally, so fits on folds of one size start from the same weights and see their rows in the
-same order: they can share one batched matrix product. Letters: F folds, R regularisations, n rows of a fold, D
-width, C classes, B rows of a batch.
+SentEval seeds every fit equally. Fits on folds of one size start from the same weights and see their rows in the same
+order, so they share one batched matrix product.
+
+Letters: F folds, R regularisations, n rows of a fold, D width, C classes, B rows of a batch.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Labelled(NamedTuple):
     labels: Tensor  # int64 (n,)
 
     def rows(self, rows: NDArray[np.int64]) -> Labelled:
-        """Those with these numbers."""
+        """Select rows by number."""
         return Labelled(*(part[torch.from_numpy(rows)] for part in self))
 
 
@@ -62,8 +62,7 @@ def fit_folds(
 ) -> Fits:
     """Fit a model for every fold and regularisation, each stopped early by its accuracy on its own dev rows.
 
-    train: (F, n) and dev: (F, m) row numbers in `data`.
-    generator: draws the order of the rows; by default one with SentEval's seed.
+    train: (F, n) and dev: (F, m) row numbers in `data`. generator: of the order of the rows, by default SentEval's.
     """
     shuffle = generator or np.random.RandomState(SEED)
     with torch.random.fork_rng(devices=[]):
@@ -110,10 +109,7 @@ def _set_gradients(data: Labelled, rows: Tensor, weights: Tensor, biases: Tensor
 
 
 def nested_folds(data: Labelled, n_classes: int, settings: FitSettings) -> tuple[float, float]:
-    """Accuracy in percent on dev and on test, means over outer folds.
-
-    Each chooses its regularisation by cross-validation on its own training rows.
-    """
+    """Accuracy in percent on dev and on test, means over outer folds, each cross-validated on its training rows."""
 
     def run(split: Sequence[NDArray]) -> tuple[float, float]:
         train, test = map(data.rows, split)
@@ -128,10 +124,8 @@ def validated(
 ) -> tuple[float, float, NDArray[np.int64]]:
     """Choose the regularisation on dev, which also stops the fits, and measure the chosen fit on test.
 
-    Without dev, it is chosen by cross-validation on train, and a fit on all of train is measured.
-
-    Returns:
-        Accuracy in percent on dev and on test, and the predicted classes of the test set.
+    Without dev, it is chosen by cross-validation on train, and a fit on all of train is measured. Returns accuracies in
+    percent on dev and on test, and the predicted classes of the test set.
     """
     if dev is None:
         data, splits = train, _folds(train.labels.numpy(), settings.folds)
@@ -166,8 +160,7 @@ def _folds(labels: NDArray, n_folds: int) -> list[Sequence[NDArray]]:
 class TransferTask(Task):
     """A task with its splits: only "train", "train" and "test", or "train", "dev" and "test".
 
-    texts: the sentences of each split, or the first and the second sentences of its pairs, in SentEval's order (by
-    length, then class), on which its folds depend.
+    texts: the sentences of each split, or the first and the second ones of its pairs, in the order that `read` makes.
     """
 
     kind = "transfer"
@@ -216,8 +209,8 @@ def read(downstream: Path, name: str, split: str = "test") -> TransferTask:
     labels = {}
     for part in TASKS[name].sizes:
         if not (rows := _examples(downstream, name, part)):
-            raise InputError(f"{downstream}: holds no examples of {name}, {part}")
-        # by number of words of the first sentence, then of the second, then by class
+            raise InputError(f"{downstream}: contains no examples of {name}, {part}")
+        # SentEval's order, on which its folds depend: by the words of each sentence, then by class
         rows = sorted(rows, key=lambda row: (*(len(text.split()) for text in row[1:]), row[0]))
         classes, *sides = zip(*rows, strict=True)
         texts += map(normalise_spaces, sides)
@@ -240,7 +233,7 @@ def _examples(downstream: Path, name: str, split: str) -> list[tuple[Any, ...]]:
 def class_in(text: str, classes: Sequence[str] = ("0", "1")) -> int:
     """The number of a class by its name. Raises ValueError for another text."""
     if text.strip() not in classes:
-        raise ValueError(f"class {text!r} is none of {', '.join(classes)}")
+        raise ValueError(f"class {text!r} is not one of {', '.join(classes)}")
     return classes.index(text.strip())
 
 
