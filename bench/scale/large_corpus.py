@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from una_fast.arrays import RaggedArray, StringTable
+from una_fast.corpus.word_tokenizers import WordTokenizer
 from una_fast.corpus.words import parse_corpus
 
 ROWS_AT_ONCE = 1 << 17
@@ -21,7 +22,7 @@ ALTERED = 4  # one chunk of this many is altered
 
 def read(corpus: str) -> tuple[list[str], RaggedArray]:
     """The distinct chunks of a corpus, and its documents as ids of chunks."""
-    parsed, _ = parse_corpus(corpus, "whitespace")
+    parsed, _ = parse_corpus(corpus, WordTokenizer("whitespace"))
     return list(parsed.chunks), parsed.sentences
 
 

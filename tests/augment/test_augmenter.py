@@ -25,7 +25,7 @@ from una_fast import InputError
 from una_fast._kernels.draws.negatives import UnaRows
 from una_fast.arrays import ID, RaggedArray
 from una_fast.augment.radius import resolve_radius
-from una_fast.corpus.word_tokenizers import word_tokenizer
+from una_fast.corpus.word_tokenizers import WordTokenizer
 from una_fast.errors import InputWarning
 from una_fast.index.scores import inverse_document_frequency
 
@@ -162,7 +162,7 @@ def augmenters():
 
 def augmented_by_python(una, sentence: str, epoch: int) -> str:
     """The negative, made word by word; each distinct unseen word has an id of its own, from V on."""
-    words = word_tokenizer(una.index.word_tokenizer, una.index.lowercase).words(sentence)
+    words = WordTokenizer(una.index.word_tokenizer, una.index.lowercase).words(sentence)
     unseen: dict[str, int] = {}
     known, n = una.index.term_ids, una.index.n_terms
     ids = np.array([known[w] if w in known else unseen.setdefault(w, n + len(unseen)) for w in words], dtype=ID)

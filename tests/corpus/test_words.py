@@ -22,13 +22,7 @@ from support.alphabet import any_text, nasty_text, text
 from support.tokenizer_families import bert_uncased
 from una_fast._kernels.words.strings import StringSet
 from una_fast._kernels.words.treebank import is_word_beyond_letters, treebank_words
-from una_fast.corpus.word_tokenizers import (
-    SEGMENTERS,
-    SIGNATURE_SENTENCES,
-    resolve_tokenizer,
-    signature_of,
-    word_tokenizer,
-)
+from una_fast.corpus.word_tokenizers import SEGMENTERS, SIGNATURE_SENTENCES, WordTokenizer, resolve_tokenizer
 from una_fast.corpus.words import Parsed, parse_corpus, split_texts
 from una_fast.errors import InputError, InputWarning
 
@@ -66,7 +60,7 @@ def test_words_of_chunks_are_those_of_the_line_and_numbered_by_first_appearance(
     tokenizer, split, lines: list[str], lowercase: bool
 ) -> None:
     lines = ["a word", *lines]
-    parsed, _ = parse_corpus(lines, tokenizer, lowercase=lowercase, n_jobs=1)
+    parsed, _ = parse_corpus(lines, WordTokenizer(tokenizer, lowercase), n_jobs=1)
     assert documents(parsed) == lines
     assert words(parsed) == [split(line.lower() if lowercase else line) for line in lines]
     for table, rows in [(parsed.chunks, parsed.sentences), (parsed.vocabulary, parsed.words)]:
@@ -82,6 +76,7 @@ def test_threads_and_blocks_change_nothing(tokenizer, monkeypatch: pytest.Monkey
     ]
     path = tmp_path / "lines.txt"
     path.write_text("\n".join(lines), encoding="utf-8")
+    tokenizer = WordTokenizer(tokenizer)
     one = parse_corpus(path, tokenizer, n_jobs=1)
     assert_equal(one, parse_corpus(path, tokenizer, n_jobs=2))
     listed = parse_corpus(lines, tokenizer, n_jobs=3)
@@ -116,7 +111,7 @@ def test_a_function_gets_each_sentence_in_order() -> None:
         return re.findall(r"\w+", sentence)
 
     lines = ["The Cat\nsat.", "", "On the mat"]
-    parsed, _ = parse_corpus(iter(lines), tokenize)
+    parsed, _ = parse_corpus(iter(lines), WordTokenizer(tokenize))
     assert seen == [line.lower() for line in lines]
     assert words(parsed) == [["the", "cat", "sat"], [], ["on", "the", "mat"]]
     assert documents(parsed) == lines
@@ -136,12 +131,12 @@ def test_a_function_gets_each_sentence_in_order() -> None:
 )
 def test_bad_arguments(arguments: dict, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        parse_corpus(**arguments)
+        parse_corpus(**{**arguments, "tokenizer": WordTokenizer(arguments.get("tokenizer", "treebank"))})
 
 
 @pytest.mark.parametrize("tokenizer", ["treebank", str.split])
 def test_progress_is_shown_when_asked(tokenizer, capsys: pytest.CaptureFixture[str]) -> None:
-    parse_corpus(["a b", "c"], tokenizer, progress=True)
+    parse_corpus(["a b", "c"], WordTokenizer(tokenizer), progress=True)
     assert "2.00 sentences" in capsys.readouterr().err
     parse_corpus(["a b", "c"])
     assert capsys.readouterr().err == ""
@@ -163,7 +158,7 @@ def split_at_commas(sentence):
 @pytest.mark.parametrize("named", ["treebank", "whitespace", split_at_commas])
 @given(texts=st.lists(text, max_size=6))
 def test_texts_that_are_split_at_once_have_the_words_of_each_alone(named, lowercase, texts: list[str]) -> None:
-    tokenizer = word_tokenizer(named, lowercase)
+    tokenizer = WordTokenizer(named, lowercase)
     vocabulary, rows = split_texts([line.encode() for line in texts], tokenizer)
     assert [[vocabulary[i] for i in row] for row in rows] == [tokenizer.words(line) for line in texts]
     assert len(set(vocabulary)) == len(vocabulary)
@@ -251,8 +246,9 @@ def test_functions_of_one_name_are_told_apart(tmp_path: Path) -> None:
     assert (
         a.fingerprint == una_fast.build_index(CORPUS, word_tokenizer=lambda text: re.findall(r"\w+", text)).fingerprint
     )
-    probe = signature_of(lambda text: text.encode("ascii").decode().split(" "))  # fails on some, makes empty words
-    assert probe is not None and probe[0] == SIGNATURE_SENTENCES[0].split() and None in probe
+    fails_on_some = WordTokenizer(lambda text: text.encode("ascii").decode().split(" "))  # and makes empty words
+    signature = fails_on_some.signature()
+    assert signature is not None and signature[0] == SIGNATURE_SENTENCES[0].split() and None in signature
     a.save(tmp_path / "index")
     loaded = una_fast.load_index(tmp_path / "index", word_tokenizer=splitter(r"\w+"))
     assert loaded.fingerprint == una_fast.load_index(tmp_path / "index").fingerprint == a.fingerprint
@@ -290,7 +286,7 @@ def test_a_function_that_was_changed_takes_no_ids_of_the_old_index(tmp_path: Pat
             una = una_fast.Augmenter(index, tokenizer=wordpiece)
         ids = una.negative_ids(range(50), max_length=16)["input_ids"]
         assert ids.tolist() == wordpiece(una.negatives(range(50)), padding="max_length", max_length=16)["input_ids"]
-    assert signature_of(without("by")) == signature_of(without("were"))
+    assert WordTokenizer(without("by")).signature() == WordTokenizer(without("were")).signature()
 
 
 @pytest.mark.parametrize(
@@ -302,7 +298,7 @@ def test_named_tokenizers_have_fingerprints_that_stay_and_take_no_function(
 ) -> None:
     index = una_fast.build_index(CORPUS, word_tokenizer=tokenizer)
     assert index.fingerprint == fingerprint
-    assert signature_of(tokenizer) is None
+    assert WordTokenizer(tokenizer).signature() is None
     index.save(tmp_path / "index")
     with pytest.raises(InputError, match=f"its words were made by '{tokenizer}'; give no other word_tokenizer"):
         una_fast.load_index(tmp_path / "index", word_tokenizer=str.split)
@@ -343,7 +339,7 @@ TEXTS = {
 
 
 def test_fugashi_reads_on_after_a_nul() -> None:
-    assert word_tokenizer("fugashi").words("猫\0犬") == ["猫", "犬"]
+    assert WordTokenizer("fugashi").words("猫\0犬") == ["猫", "犬"]
 
 
 @pytest.mark.parametrize("language", TEXTS)
@@ -353,7 +349,7 @@ def test_scripts_without_spaces_are_said(language: str) -> None:
         InputWarning, match=rf"(100|9.)% of the corpus is {language}.* makes whole clauses into words"
     ) as said:
         una_fast.build_index([text, text])
-    assert (f"word_tokenizer={name!r}" in str(said[0].message)) == bool(name)
+    assert (f"word_tokenizer {name!r}" in str(said[0].message)) == bool(name)
     with pytest.warns(InputWarning, match=language):
         una_fast.build_index([text, "and English " * 4], "whitespace")
 

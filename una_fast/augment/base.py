@@ -19,7 +19,7 @@ from una_fast.augment.counter_rng import CounterRNG, SampleKey, seed_of
 from una_fast.augment.rows import Rows, read_rows
 from una_fast.augment.settings import KeptWords
 from una_fast.augment.surface import QUOTES, SURFACES, WriteIds
-from una_fast.corpus.word_tokenizers import word_tokenizer
+from una_fast.corpus.word_tokenizers import WordTokenizer
 from una_fast.errors import InputError, check_flag
 from una_fast.index.index import Index
 from una_fast.parallel import n_cores
@@ -57,7 +57,7 @@ class TextAugmentation(ABC):
         is_bound = tokenizer is None or isinstance(tokenizer, TokenIds)
         self.tokens: TokenIds | None = tokenizer if is_bound else TokenIds(index, tokenizer, n_jobs)
         self._documents = Rows(index.terms, index.chunks, index.sentences, index.word_ids)
-        self._split = word_tokenizer(index.word_tokenizer, index.lowercase)
+        self._split = WordTokenizer(index.word_tokenizer, index.lowercase)
         self._write_ids: WriteIds | None = None  # without it, the ids are made of the texts
 
     @abstractmethod

@@ -14,18 +14,18 @@ from una_fast.arrays import StringTable
 from una_fast.errors import InputError
 from una_fast.imports import import_object
 
-Split = Callable[[str], Sequence[str]]
-NAMED: dict[str, Split] = {"treebank": treebank_words, "whitespace": str.split}
+SplitWords = Callable[[str], Sequence[str]]  # a sentence -> all its words
+NAMED: dict[str, SplitWords] = {"treebank": treebank_words, "whitespace": str.split}
 
 
-def _fugashi() -> Split:
+def _fugashi() -> SplitWords:
     import_module("unidic_lite")  # without it, fugashi fails with a page of text
     tagger = import_module("fugashi").Tagger("-Owakati")
     return lambda text: tagger.parse(text.replace("\0", " ")).split()  # it stops at \0
 
 
 # name: its language, how it is made, what pip installs
-SEGMENTERS: dict[str, tuple[str, Callable[[], Split], str]] = {
+SEGMENTERS: dict[str, tuple[str, Callable[[], SplitWords], str]] = {
     "rjieba": ("Chinese", lambda: import_module("rjieba").cut, "rjieba"),
     "fugashi": ("Japanese", _fugashi, "fugashi unidic-lite"),
     "pythainlp": ("Thai", lambda: import_module("pythainlp.tokenize").word_tokenize, "pythainlp"),
@@ -66,43 +66,73 @@ Signature = list[list[str] | None]  # of each of SIGNATURE_SENTENCES; None where
 
 @dataclass(frozen=True)
 class WordTokenizer:
-    """Splits a sentence into words. `name` is one of NAMED or SEGMENTERS, or "custom" for a caller's function."""
+    """Splits a sentence into words.
 
-    name: str
-    function: Split
-    lowercase: bool
+    Attributes:
+        tokenizer: A name of NAMED or SEGMENTERS, or a caller's function. Another name raises InputError. It is never
+            imported, because it may come from somebody else's index (see `resolve_tokenizer`).
+        lowercase: Whether a sentence is lower-cased first.
+    """
+
+    tokenizer: str | SplitWords
+    lowercase: bool = True
+
+    def __post_init__(self) -> None:
+        _ = self._function
+
+    @property
+    def is_named(self) -> bool:
+        """Whether it is one of NAMED, which never change."""
+        return isinstance(self.tokenizer, str) and self.tokenizer in NAMED
+
+    @property
+    def name(self) -> str:
+        """The name for messages and manifests; that of a function is "module:name"."""
+        if isinstance(self.tokenizer, str):
+            return self.tokenizer
+        kind = type(self.tokenizer)
+        module = getattr(self.tokenizer, "__module__", None) or kind.__module__
+        return f"{module}:{getattr(self.tokenizer, '__qualname__', kind.__qualname__)}"
+
+    @property
+    def _function(self) -> SplitWords:
+        return _function_of(self.tokenizer) if isinstance(self.tokenizer, str) else self.tokenizer
 
     def words(self, text: str) -> list[str]:
         """Return the words of a sentence. Raises InputError if a function does not return a list of words."""
-        words = self.function(text.lower() if self.lowercase else text)
-        if self.name in NAMED:
+        words = self._function(text.lower() if self.lowercase else text)
+        if self.is_named:
             return list(words)
-        if self.name in SEGMENTERS:  # they return white space as words too
+        if isinstance(self.tokenizer, str):  # segmenters return white space as words too
             return [word for word in words if not word.isspace()]
         return _checked_words(words, text)
 
+    def signature(self) -> Signature | None:
+        """Return the words of SIGNATURE_SENTENCES, as written; None if it `is_named`."""
+        if self.is_named:
+            return None
+        split = self._function
+        # empty words too: text.split(" ") makes them of two spaces, which the corpus may not have
+        return _words_or_none(lambda text: _checked_words(split(text), text, or_empty=True), SIGNATURE_SENTENCES)
 
-def word_tokenizer(tokenizer: str | Split = "treebank", lowercase: bool = True) -> WordTokenizer:
-    """Return the tokenizer of this name or function of a str; with `lowercase` it gets sentences in lower case.
+    def check_signature(self, where: str, expected: Signature) -> None:
+        """Raise InputError if the signature is not `expected`. where: what expects it."""
+        for text, old, new in zip(SIGNATURE_SENTENCES, expected, self.signature() or [], strict=True):
+            if old != new:
+                raise InputError(
+                    f"{where}: its words were made by another word tokenizer than {self.name}, which makes {new} of "
+                    f"{text!r}, and {old} are expected: give the one it was built with, or build it again"
+                )
 
-    A str is never imported, because it may come from somebody else's index (see `resolve_tokenizer`).
-    """
-    if callable(tokenizer):
-        return WordTokenizer("custom", tokenizer, lowercase)
-    if tokenizer in NAMED or tokenizer in SEGMENTERS:
-        return WordTokenizer(tokenizer, NAMED.get(tokenizer) or _segmenter(tokenizer), lowercase)
-    if ":" in tokenizer:
-        raise InputError(
-            f"the index was built with the word tokenizer {tokenizer!r}, which it cannot bring along: if you trust "
-            f"that code, give load_index word_tokenizer={tokenizer!r}, or a command --word-tokenizer"
-        )
-    raise InputError(
-        f"there is no word tokenizer {tokenizer!r}: give {', '.join(map(repr, [*NAMED, *SEGMENTERS]))}, "
-        'a function or its import path, as "module:function"'
-    )
+    def some_words(self, documents: StringTable) -> bytes:
+        """Return the words of about SAMPLE documents' beginnings, which show a changed function; none if `is_named`."""
+        if self.is_named:
+            return b""
+        rows = range(0, len(documents), len(documents) // SAMPLE + 1)
+        return repr(_words_or_none(self.words, [documents[row][:SAMPLED] for row in rows])).encode()
 
 
-def resolve_tokenizer(tokenizer: str | Split) -> str | Split:
+def resolve_tokenizer(tokenizer: str | SplitWords) -> str | SplitWords:
     """Import the function of a path "module:function"; return any other name, and a function, unchanged.
 
     Call it only with a user's argument, because it imports. Raises InputError if the path does not lead to a function.
@@ -110,66 +140,31 @@ def resolve_tokenizer(tokenizer: str | Split) -> str | Split:
     return import_object(tokenizer) if isinstance(tokenizer, str) and ":" in tokenizer else tokenizer
 
 
-def tokenizer_name(tokenizer: str | Split) -> str:
-    """Return a name for messages and manifests; a function's is "module:name"."""
-    if isinstance(tokenizer, str):
-        return tokenizer
-    kind = type(tokenizer)
-    name = getattr(tokenizer, "__qualname__", kind.__qualname__)
-    return f"{getattr(tokenizer, '__module__', None) or kind.__module__}:{name}"
-
-
-def signature_of(tokenizer: str | Split) -> Signature | None:
-    """Return a tokenizer's words of SIGNATURE_SENTENCES; None for NAMED ones, which do not change."""
-    if isinstance(tokenizer, str) and tokenizer in NAMED:
-        return None
-    function = word_tokenizer(tokenizer, lowercase=False).function
-    # empty words too: text.split(" ") makes them of two spaces, which the corpus may not have
-    return _words_or_none(lambda text: _checked_words(function(text), text, or_empty=True), SIGNATURE_SENTENCES)
-
-
-def check_signature(where: str, expected: Signature, tokenizer: str | Split) -> None:
-    """Raise InputError if a tokenizer's `signature_of` are not `expected`. where: what expects them."""
-    for text, old, new in zip(SIGNATURE_SENTENCES, expected, signature_of(tokenizer) or [], strict=True):
-        if old != new:
+@cache  # a dictionary takes up to a second to load
+def _function_of(name: str) -> SplitWords:
+    """Return the function of a name of NAMED or SEGMENTERS."""
+    if name in NAMED:
+        return NAMED[name]
+    if name in SEGMENTERS:
+        _, make, pip = SEGMENTERS[name]
+        try:
+            return make()
+        except ImportError as error:
             raise InputError(
-                f"{where}: its words were made by another word tokenizer than {tokenizer_name(tokenizer)}, which "
-                f"makes {new} of {text!r}, and {old} are expected: give the one it was built with, or build it again"
-            )
-
-
-def some_words(documents: StringTable, split: WordTokenizer) -> bytes:
-    """Return the words of the beginnings of about SAMPLE documents, which show a changed function; none for NAMED."""
-    if split.name in NAMED:
-        return b""
-    rows = range(0, len(documents), len(documents) // SAMPLE + 1)
-    return repr(_words_or_none(split.words, [documents[row][:SAMPLED] for row in rows])).encode()
-
-
-def unsplit_script(chunks: StringTable, tokenizer: str) -> str:
-    """Return the warning for a corpus of a script that this `tokenizer` does not split into words, or ""."""
-    if tokenizer not in NAMED:
-        return ""
-    starts = range(0, len(chunks), max(SAMPLE, len(chunks) // SAMPLE))
-    sample = " ".join(chunk for start in starts for chunk in chunks[start : start + SAMPLE])
-    runs, n_characters = "".join(LONG_RUN.findall(sample)), len(sample) - sample.count(" ")
-    if len(runs) <= LEAST_SHARE * n_characters:
-        return ""
-    counts = {language: len(re.findall(f"[{letters}]", runs)) for language, letters in SCRIPTS.items()}
-    if counts["Japanese"] > 0.05 * counts["Chinese"]:  # Japanese is written in Chinese characters too
-        counts["Japanese"] += counts.pop("Chinese")
-    language = max(counts, key=lambda language: counts[language])
-    named = [
-        f"word_tokenizer={name!r} (pip install {pip})" for name, (of, _, pip) in SEGMENTERS.items() if of == language
-    ]
-    return (
-        f"{len(runs) / n_characters:.0%} of the corpus is {language}, which has no spaces between words: "
-        f"{tokenizer!r} makes whole clauses into words; give {' or '.join([*named[:1], 'a function that splits it'])} "
-        "as word_tokenizer"
+                f"word_tokenizer={name!r}: the package {error.name} is not installed: pip install {pip}"
+            ) from error
+    if ":" in name:
+        raise InputError(
+            f"the index was built with the word tokenizer {name!r}, which it cannot bring along: if you trust that "
+            f"code, give load_index word_tokenizer={name!r}, or a command --word-tokenizer"
+        )
+    raise InputError(
+        f"there is no word tokenizer {name!r}: give {', '.join(map(repr, [*NAMED, *SEGMENTERS]))}, a function or its "
+        'import path, as "module:function"'
     )
 
 
-def _words_or_none(split: Split, texts: Iterable[str]) -> Signature:
+def _words_or_none(split: SplitWords, texts: Iterable[str]) -> Signature:
     words: Signature = []
     for text in texts:
         try:
@@ -181,17 +176,28 @@ def _words_or_none(split: Split, texts: Iterable[str]) -> Signature:
     return words
 
 
-@cache  # a dictionary takes up to a second to load
-def _segmenter(name: str) -> Split:
-    try:
-        return SEGMENTERS[name][1]()
-    except ImportError as error:
-        raise InputError(
-            f"word_tokenizer={name!r}: the package {error.name} is not installed: pip install {SEGMENTERS[name][2]}"
-        ) from error
-
-
 def _checked_words(words: Any, text: str, or_empty: bool = False) -> list[str]:
     if isinstance(words, (list, tuple)) and all(isinstance(word, str) and (word or or_empty) for word in words):
         return list(words)
     raise InputError(f"the word tokenizer made {words!r} of {text!r}: it must return a list of str, none empty")
+
+
+def unsplit_script(chunks: StringTable, tokenizer: WordTokenizer) -> str:
+    """Return the warning for a corpus of a script that this `tokenizer` does not split into words, or ""."""
+    if not tokenizer.is_named:
+        return ""
+    starts = range(0, len(chunks), max(SAMPLE, len(chunks) // SAMPLE))
+    sample = " ".join(chunk for start in starts for chunk in chunks[start : start + SAMPLE])
+    runs, n_characters = "".join(LONG_RUN.findall(sample)), len(sample) - sample.count(" ")
+    if len(runs) <= LEAST_SHARE * n_characters:
+        return ""
+    counts = {language: len(re.findall(f"[{letters}]", runs)) for language, letters in SCRIPTS.items()}
+    if counts["Japanese"] > 0.05 * counts["Chinese"]:  # Japanese is written in Chinese characters too
+        counts["Japanese"] += counts.pop("Chinese")
+    language = max(counts, key=lambda language: counts[language])
+    named = (f"{name!r} (pip install {pip}) or " for name, (of, _, pip) in SEGMENTERS.items() if of == language)
+    return (
+        f"{len(runs) / n_characters:.0%} of the corpus is {language}, which has no spaces between words: "
+        f"{tokenizer.name!r} makes whole clauses into words; give as word_tokenizer {next(named, '')}a function that "
+        "splits it"
+    )

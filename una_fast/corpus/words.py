@@ -37,7 +37,7 @@ from una_fast._kernels.words.strings import StringSet
 from una_fast.arrays import ID, POINTER, RaggedArray, StringTable, check_id_range, row_bounds
 from una_fast.corpus.documents import Reading, block_of
 from una_fast.corpus.sources import all_blank, open_sources, read_blocks
-from una_fast.corpus.word_tokenizers import NAMED, Split, WordTokenizer, word_tokenizer
+from una_fast.corpus.word_tokenizers import WordTokenizer
 from una_fast.errors import InputError
 from una_fast.parallel import map_threads, n_cores, read_ahead
 
@@ -47,6 +47,7 @@ ROWS_PER_TASK = 1 << 16
 # Chunks that may follow a final period: closing brackets, quotes, and what `\s` of the package `regex` matches, which
 # excludes \x1c to \x1f
 CLOSING = r"""^[\])}>"'»”’\t-\r \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]*$"""
+TREEBANK = WordTokenizer("treebank")
 FEW = 32  # fewer texts are split one by one, because setting up the tables of `parse` takes as long
 
 
@@ -66,8 +67,7 @@ class Parsed(NamedTuple):
 
 def parse_corpus(
     corpus: Any,
-    tokenizer: str | Split = "treebank",
-    lowercase: bool = True,
+    tokenizer: WordTokenizer = TREEBANK,
     reading: Reading | None = None,
     n_jobs: int | None = None,
     progress: bool = False,
@@ -77,11 +77,11 @@ def parse_corpus(
     The result does not depend on n_jobs. Also returns the name, n_documents and xxh3_128 of each source. Raises
     InputError for bad input, and for a corpus without a word.
     """
-    split, summaries = word_tokenizer(tokenizer, lowercase), list[dict[str, Any]]()
+    summaries: list[dict[str, Any]] = []
     sources = open_sources(corpus, reading or Reading())
     ahead = read_ahead if n_cores(n_jobs) > 1 else iter
     with tqdm(unit=" sentences", unit_scale=True, disable=not progress) as bar:
-        parsed = parse(read_blocks(sources, summaries, ahead), split, n_jobs, bar.update)
+        parsed = parse(read_blocks(sources, summaries, ahead), tokenizer, n_jobs, bar.update)
     logger.info("corpus read: %d sentences, %d distinct words", len(parsed.sentences), len(parsed.vocabulary))
     if not len(parsed.vocabulary):
         raise all_blank(len(parsed.sentences))
@@ -98,14 +98,13 @@ def parse(
     chunks, words = NumberedRows("chunks"), NumberedRows("words")
     for block in blocks:
         chunks.add_documents(block)
-        if tokenizer.name not in NAMED:
+        if not tokenizer.is_named:
             add_sentence_words(words, block, tokenizer)
         progress(len(block))
     texts, sentences = chunks.result()
     del chunks  # its hash table and parts take as much memory as the result
-    if tokenizer.name not in NAMED:
-        return Parsed(texts, sentences, *words.result())
-    return Parsed(texts, sentences, *_document_words(n_jobs, texts, sentences, tokenizer))
+    found = _document_words(n_jobs, texts, sentences, tokenizer) if tokenizer.is_named else words.result()
+    return Parsed(texts, sentences, *found)
 
 
 class NumberedRows:
@@ -153,7 +152,7 @@ def _document_words(
 ) -> tuple[StringTable, RaggedArray]:
     """Return vocabulary and words of all documents. Words are numbered by first appearance, because entries are."""
     texts = _lower(chunks) if tokenizer.lowercase else chunks
-    treebank = tokenizer.name == "treebank"
+    treebank = tokenizer.tokenizer == "treebank"
     closing = np.zeros(len(chunks), dtype=np.uint8)
     if treebank:
         closing[texts.rows_matching(CLOSING)] = 1
@@ -207,7 +206,7 @@ def split_texts(texts: Sequence[bytes], tokenizer: WordTokenizer) -> tuple[Strin
     The words equal `tokenizer.words` of each text. The tokenizer runs in the caller's thread.
     """
     block = block_of(texts)
-    if tokenizer.name in NAMED and len(texts) >= FEW:
+    if tokenizer.is_named and len(texts) >= FEW:
         parsed = parse([block], tokenizer, 1)
         return parsed.vocabulary, parsed.words
     rows = NumberedRows("words")

@@ -13,7 +13,7 @@ from typing import Any
 
 from una_fast._kernels.csr import relabel
 from una_fast.corpus.documents import MAX_DOCUMENT_BYTES, Reading
-from una_fast.corpus.word_tokenizers import Split, resolve_tokenizer, tokenizer_name, unsplit_script
+from una_fast.corpus.word_tokenizers import SplitWords, WordTokenizer, resolve_tokenizer, unsplit_script
 from una_fast.corpus.words import parse_corpus
 from una_fast.errors import InputError, check_flag, suggests_keywords, warn_user
 from una_fast.index.index import Index, arrays_of, index_meta, load_index
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 @suggests_keywords
 def build_index(
     corpus: Any,
-    word_tokenizer: str | Split = "treebank",
+    word_tokenizer: str | SplitWords = "treebank",
     lowercase: bool = True,
     column: str = "text",
     n_jobs: int | None = None,
@@ -77,32 +77,32 @@ def build_index(
     """
     n_cores(n_jobs)
     check_flag("lowercase", lowercase)
-    tokenizer = resolve_tokenizer(word_tokenizer)
+    tokenizer = WordTokenizer(resolve_tokenizer(word_tokenizer), lowercase)
     reading = Reading(column, quoting, max_document_bytes)
     if folder is None and (memory is not None or executor is not None):
         raise InputError("memory, executor: only for a build in a folder: give the folder of the index too")
     if folder is not None:
         from una_fast.index.stages import build_in_stages  # here: trainings build in memory
 
-        built = build_in_stages(corpus, tokenizer, lowercase, reading, folder, memory, executor, n_jobs, progress)
-        index = load_index(built, word_tokenizer=tokenizer)
+        built = build_in_stages(corpus, tokenizer, reading, folder, memory, executor, n_jobs, progress)
+        index = load_index(built, word_tokenizer=tokenizer.tokenizer)
     else:
         try:
-            index = _build_in_memory(corpus, tokenizer, lowercase, reading, n_jobs, progress)
+            index = _build_in_memory(corpus, tokenizer, reading, n_jobs, progress)
         except MemoryError as error:
             raise InputError(
                 f"building the index needs more memory than there is ({error}): give a smaller corpus, a larger "
                 "machine, or a folder to build it in"
             ) from error
-    if remark := unsplit_script(index.chunks, tokenizer_name(tokenizer)):
+    if remark := unsplit_script(index.chunks, tokenizer):
         warn_user(remark)
     return index
 
 
 def _build_in_memory(
-    corpus: Any, tokenizer: str | Split, lowercase: bool, reading: Reading, n_jobs: int | None, progress: bool
+    corpus: Any, tokenizer: WordTokenizer, reading: Reading, n_jobs: int | None, progress: bool
 ) -> Index:
-    parsed, sources = parse_corpus(corpus, tokenizer, lowercase, reading, n_jobs, progress)
+    parsed, sources = parse_corpus(corpus, tokenizer, reading, n_jobs, progress)
     scores = score_terms(parsed.words, len(parsed.vocabulary), n_cores(n_jobs))
     order = rank(scores.max_tfidf)
     logger.info("terms scored and ranked")
@@ -110,4 +110,4 @@ def _build_in_memory(
     terms = parsed.vocabulary.take(order)
     arrays = arrays_of(parsed.chunks, terms, parsed.sentences, parsed.words)
     arrays |= {name: values[order] for name, values in scores._asdict().items()}
-    return Index(arrays, index_meta(sources, tokenizer, lowercase), tokenizer)
+    return Index(arrays, index_meta(sources, tokenizer), tokenizer.tokenizer)

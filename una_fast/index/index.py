@@ -20,12 +20,10 @@ from una_fast.corpus.word_tokenizers import (
     NAMED,
     SEGMENTERS,
     SIGNATURE_SENTENCES,
-    Split,
-    check_signature,
+    SplitWords,
+    WordTokenizer,
     resolve_tokenizer,
-    signature_of,
-    tokenizer_name,
-)
+)  # fmt: skip
 from una_fast.errors import InputError, counted, suggests_keywords
 from una_fast.index.scores import term_frequency
 from una_fast.storage.array_folder import Arrays, cached_arrays, find_manifest, load_arrays, resolved, save_arrays
@@ -76,7 +74,9 @@ class Index:
             path, so all processes of a machine share one copy.
     """
 
-    def __init__(self, arrays: Arrays, meta: dict[str, Any], word_tokenizer: str | Split, path: Path | None = None):
+    def __init__(
+        self, arrays: Arrays, meta: dict[str, Any], word_tokenizer: str | SplitWords, path: Path | None = None
+    ):
         """arrays: by their names in the folder (see `DTYPES`); meta: of `index_meta`."""
         self._arrays, self._meta = arrays, meta
         self.chunks, self.terms, self.sentences, self.word_ids = tables_of(arrays)
@@ -219,7 +219,7 @@ class TermIds(Mapping[str, int]):
 
 
 @suggests_keywords
-def load_index(path: str | Path, word_tokenizer: str | Split | None = None, *, verify: bool = False) -> Index:
+def load_index(path: str | Path, word_tokenizer: str | SplitWords | None = None, *, verify: bool = False) -> Index:
     """Open a saved index, memory-mapped, so that all processes of a machine share one copy.
 
     It checks for missing and truncated files, bounds and ids out of range, and text that is not UTF-8, in 60 ms per
@@ -240,7 +240,7 @@ def load_index(path: str | Path, word_tokenizer: str | Split | None = None, *, v
     return Index(arrays, meta, tokenizer, folder)
 
 
-def _checked_tokenizer(folder: Path, meta: dict[str, Any], given: str | Split | None) -> str | Split:
+def _checked_tokenizer(folder: Path, meta: dict[str, Any], given: str | SplitWords | None) -> str | SplitWords:
     """Return the word tokenizer of a saved index, given or by its name. Refuses one that splits differently."""
     name: str = meta["word_tokenizer"]
     tokenizer = name if given is None else resolve_tokenizer(given)
@@ -251,21 +251,21 @@ def _checked_tokenizer(folder: Path, meta: dict[str, Any], given: str | Split | 
     if meta.get("word_probe") is None:
         raise InputError(f"{folder}: it does not hold the words by which {name!r} is recognised: build the index again")
     if given is not None or name in SEGMENTERS:
-        check_signature(str(folder), meta["word_probe"], tokenizer)
+        WordTokenizer(tokenizer).check_signature(str(folder), meta["word_probe"])
     return tokenizer
 
 
-def _reopen(folder: Path, word_tokenizer: Split | None, fingerprint: str) -> Index:
+def _reopen(folder: Path, word_tokenizer: SplitWords | None, fingerprint: str) -> Index:
     index = load_index(folder, word_tokenizer=word_tokenizer)
     if index.fingerprint != fingerprint:
         raise InputError(f"{folder}: another index was saved there since this one was opened; load it again")
     return index
 
 
-def index_meta(sources: list[dict[str, Any]], word_tokenizer: str | Split, lowercase: bool) -> dict[str, Any]:
+def index_meta(sources: list[dict[str, Any]], tokenizer: WordTokenizer) -> dict[str, Any]:
     """Make the metadata in the manifest of an index."""
-    tokenizer = {"word_tokenizer": tokenizer_name(word_tokenizer), "word_probe": signature_of(word_tokenizer)}
-    return {"sources": sources, **tokenizer, "lowercase": lowercase, "score_law": SCORE_VERSION}
+    words = {"word_tokenizer": tokenizer.name, "word_probe": tokenizer.signature(), "lowercase": tokenizer.lowercase}
+    return {"sources": sources, **words, "score_law": SCORE_VERSION}
 
 
 def arrays_of(chunks: StringTable, terms: StringTable, sentences: RaggedArray, words: RaggedArray) -> Arrays:

@@ -16,7 +16,7 @@ from typing import Any
 from una_fast.arrays import StringTable, check_id_range
 from una_fast.corpus.documents import Reading, joined
 from una_fast.corpus.sources import all_blank, open_sources, read_blocks
-from una_fast.corpus.word_tokenizers import Split, some_words, word_tokenizer
+from una_fast.corpus.word_tokenizers import WordTokenizer
 from una_fast.errors import InputError
 from una_fast.index import tasks
 from una_fast.index.executors import Runner
@@ -31,8 +31,7 @@ LAYOUT = 7  # of the files of a scan: those of another version are not used
 
 def build_in_stages(
     corpus: Any,
-    tokenizer: str | Split,
-    lowercase: bool,
+    tokenizer: WordTokenizer,
     reading: Reading,
     folder: str | Path,
     memory: str | int | None,
@@ -47,12 +46,12 @@ def build_in_stages(
     target, sources = resolved(folder), open_sources(corpus, reading)
     check_array_folder(target, KIND)
     summaries: list[dict[str, Any]] = []
-    meta = index_meta(summaries, tokenizer, lowercase)
+    meta = index_meta(summaries, tokenizer)
     settings = repr([LAYOUT, meta])  # before there are summaries
     workers = ThreadPoolExecutor(n_cores(n_jobs)) if executor is None else nullcontext(executor)
     with workers as executor, open_work(target) as work:
         runner = Runner.on(executor, work, memory, progress)
-        scans, text_bytes = _scan(read_blocks(sources, summaries), tokenizer, lowercase, settings, work, runner)
+        scans, text_bytes = _scan(read_blocks(sources, summaries), tokenizer, settings, work, runner)
         n_documents = sum(source["n_documents"] for source in summaries)
         if not any(scan.length("words_values") for scan in scans):
             _delete(work, "scan-*.pack")
@@ -106,13 +105,13 @@ def _delete(work: Path, *patterns: str) -> None:
 
 
 def _scan(
-    blocks: Iterator[StringTable], tokenizer: str | Split, lowercase: bool, settings: str, work: Path, runner: Runner
+    blocks: Iterator[StringTable], tokenizer: WordTokenizer, settings: str, work: Path, runner: Runner
 ) -> tuple[PackFiles, int]:
     """Scan each split, unless an earlier build has scanned an equal one. Also returns the bytes of the text.
 
-    The text of a split is in a file until its scan is written. `some_words` shows a function that was changed since.
+    The text of a split is in a file until its scan is written.
     """
-    n, text_bytes, split_words = 0, 0, word_tokenizer(tokenizer, lowercase)
+    n, text_bytes = 0, 0
 
     def new_splits() -> Iterator[tuple[Any, ...]]:
         nonlocal n, text_bytes
@@ -120,11 +119,11 @@ def _scan(
             split, scan = (work / f"{stage}-{n}.pack" for stage in ("split", "scan"))
             n, text_bytes = n + 1, text_bytes + len(block.utf8)
             arrays = (block.utf8.data, block.offsets.data)
-            made_of = checksum_of([settings.encode(), some_words(block, split_words), *arrays])
+            made_of = checksum_of([settings.encode(), tokenizer.some_words(block), *arrays])
             if not tasks.is_pack_of(scan, made_of):
                 scan.unlink(missing_ok=True)
                 tasks.write_pack(split, made_of, block.arrays())
-                yield split, tokenizer, lowercase, scan
+                yield split, tokenizer, scan
 
     runner.run("scan", tasks.scan_split, new_splits())
     return PackFiles(work, "scan", n), text_bytes

@@ -27,7 +27,7 @@ import numpy as np
 from una_fast._kernels.csr import relabel
 from una_fast._kernels.words.strings import StringSet, hash_strings
 from una_fast.arrays import ID, POINTER, SCORE, StringTable, check_id_range, row_bounds
-from una_fast.corpus.word_tokenizers import NAMED, Split, word_tokenizer
+from una_fast.corpus.word_tokenizers import WordTokenizer
 from una_fast.corpus.words import parse
 from una_fast.index.executors import N_BUCKETS
 from una_fast.index.index import DTYPES, SCORES
@@ -118,7 +118,7 @@ def _whole_file(path: Path) -> Iterator[IO[bytes]]:
         raise unwritable(path, error, "run the same again once it can be: finished files are kept") from error
 
 
-def scan_split(split: Path, tokenizer: str | Split, lowercase: bool, output: Path) -> None:
+def scan_split(split: Path, tokenizer: WordTokenizer, output: Path) -> None:
     """Scan a split: its rows of words and chunks, and both kinds of strings, sorted by hash.
 
     It writes for each kind `utf8`, `offsets`: the strings; `numbers`, int32: of the strings, by first appearance in the
@@ -128,9 +128,9 @@ def scan_split(split: Path, tokenizer: str | Split, lowercase: bool, output: Pat
     if output.exists():  # written by a worker that was lost before it could report
         return
     pack = Pack(split)
-    block, split_words = StringTable(pack.read("utf8"), pack.read("offsets")), word_tokenizer(tokenizer, lowercase)
-    with nullcontext() if split_words.name in NAMED else _ONE_AT_A_TIME:
-        chunks, sentences, vocabulary, word_ids = parse([block], split_words, 1)
+    block = StringTable(pack.read("utf8"), pack.read("offsets"))
+    with nullcontext() if tokenizer.is_named else _ONE_AT_A_TIME:
+        chunks, sentences, vocabulary, word_ids = parse([block], tokenizer, 1)
     arrays: dict[str, np.ndarray] = {}
     for kind, strings, ids in (("terms", vocabulary, word_ids), ("chunks", chunks, sentences)):
         hashes = hash_strings(strings.utf8, strings.offsets).astype(np.uint64)
