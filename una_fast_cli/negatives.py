@@ -9,21 +9,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from tqdm import tqdm
 
 from una_fast.command import Command, option, options_of
 from una_fast.errors import InputError
 from una_fast.options import Draws, Files, reading_arguments
-from una_fast.storage.files import new_file, one_line, unwritable
+from una_fast.storage.files import new_file, unwritable
 
 if TYPE_CHECKING:
     from una_fast import Augmenter
 
-Columns = dict[str, Sequence[Any]]  # row, text, and negative or negative_1, negative_2, ... of a batch of sentences
 STANDARD_OUTPUT = "-"
-KINDS = (".jsonl", ".parquet", ".txt")  # of files
 BATCH_ROWS = 8192  # sentences at a time: some megabytes, and enough for all threads
 
 
@@ -45,13 +43,10 @@ class NegativesOptions:
     rows: int | None = option("only the first N sentences; by default all", None, least=1)
 
     output: str = option(
-        "file to write: .jsonl, .parquet, or .txt (only the negatives, one per line); -: JSON lines to standard output",
+        "file to write, NAME.jsonl: each line an object with row, text and negative; -: standard output",
         STANDARD_OUTPUT, "Output", metavar="FILE",
     )  # fmt: skip
-    n: int = option(
-        "negatives per sentence; above 1 their columns are negative_1 to negative_N, in .txt their lines follow",
-        1, least=1,
-    )  # fmt: skip
+    n: int = option("negatives per sentence; above 1 their names are negative_1 to negative_N", 1, least=1)
 
 
 @dataclass(frozen=True)
@@ -63,29 +58,29 @@ class ExplainOptions:
 
 
 def _negatives(values: dict[str, Any]) -> None:
-    name, kind = values["output"], Path(values["output"]).suffix
-    if name != STANDARD_OUTPUT and kind not in KINDS:
-        raise InputError(f"--output {name}: unknown kind of file: choose from {', '.join(KINDS)}")
+    name = values["output"]
+    if name != STANDARD_OUTPUT and Path(name).suffix != ".jsonl":
+        raise InputError(f"--output {name}: JSON lines are written: give NAME.jsonl")
     if name != STANDARD_OUTPUT and os.path.lexists(name):
         raise InputError(f"--output {name}: exists: choose another name, or delete it")
     augmenter = _augmenter(values)
     total = values["rows"] if values["corpus"] else min(len(augmenter.index), values["rows"] or len(augmenter.index))
     with tqdm(total=total, unit=" sentences", unit_scale=True, disable=None) as bar:
-        batches = _batches(augmenter, values, bar)
+        lines = _lines(augmenter, values, bar)
         if name == STANDARD_OUTPUT:
-            _write(batches, sys.stdout.buffer, ".jsonl")
+            sys.stdout.buffer.writelines(lines)
             return
         try:
             Path(name).parent.mkdir(parents=True, exist_ok=True)
             with new_file(Path(name)) as file:
-                _write(batches, file, kind)
+                file.writelines(lines)
         except OSError as error:
             raise unwritable(Path(name), error) from error
     sys.stdout.write(f"{name}: written\n")
 
 
-def _batches(augmenter: Augmenter, values: dict[str, Any], bar: Any) -> Iterator[Columns]:
-    """Yield the negatives of the file or of the index, in order, up to --rows; the bar moves after each batch."""
+def _lines(augmenter: Augmenter, values: dict[str, Any], bar: Any) -> Iterator[bytes]:
+    """Yield a line for each sentence of the file or of the index, in order, up to --rows; the bar moves by batches."""
     from una_fast.corpus.documents import Reading
     from una_fast.corpus.sources import open_sources
     from una_fast.integrations.datasets import negative_names
@@ -101,32 +96,14 @@ def _batches(augmenter: Augmenter, values: dict[str, Any], bar: Any) -> Iterator
                 raise InputError(f"{values['corpus']}: contains no sentence")
             return
         rows = range(start, start + len(batch))
-        columns: Columns = {"row": rows, "text": batch}
+        columns: dict[str, Sequence[Any]] = {"row": rows, "text": batch}
         for number, name in enumerate(negative_names(values["n"])):
             draws = {"epoch": values["epoch"], "sample_index": number}
             made = augmenter.augment(batch, **draws) if values["corpus"] else augmenter.negatives(rows, **draws)
             columns[name] = made
-        yield columns
+        for record in zip(*columns.values(), strict=True):
+            yield json.dumps(dict(zip(columns, record, strict=True)), ensure_ascii=False).encode() + b"\n"
         bar.update(len(batch))
-
-
-def _write(batches: Iterator[Columns], file: IO[bytes], kind: str) -> None:
-    """Write batches as one of KINDS."""
-    if kind == ".parquet":
-        import pyarrow
-        from pyarrow import parquet
-
-        table = pyarrow.table(next(batches))
-        with parquet.ParquetWriter(file, table.schema) as writer:
-            writer.write_table(table)
-            for columns in batches:
-                writer.write_table(pyarrow.table(columns))
-        return
-    for columns in batches:
-        for values in zip(*columns.values(), strict=True):
-            record = dict(zip(columns, values, strict=True))
-            lines = [json.dumps(record, ensure_ascii=False)] if kind == ".jsonl" else map(one_line, values[2:])
-            file.writelines(f"{line}\n".encode() for line in lines)
 
 
 def _explain(values: dict[str, Any]) -> None:

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pyarrow.parquet
 import pytest
 
 import una_fast
@@ -105,10 +104,6 @@ def test_negatives_are_those_of_the_library(folder, corpus, tmp_path, capsys, of
         {"row": row, "text": text, "negative": negative}
         for row, (text, negative) in enumerate(zip(index, negatives, strict=True))
     ]
-    for kind in ("parquet", "txt"):
-        assert main(["negatives", "--index", str(folder), "--output", str(tmp_path / f"n.{kind}"), *DRAWS, *words]) == 0
-    assert pyarrow.parquet.read_table(tmp_path / "n.parquet").to_pylist() == lines
-    assert (tmp_path / "n.txt").read_text().splitlines() == negatives
     capsys.readouterr()
     assert main(["negatives", "--index", str(folder), *DRAWS, *words]) == 0
     assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == lines
@@ -144,20 +139,13 @@ def test_explain_writes_utf_8_in_any_locale(folder, monkeypatch):
 def test_a_file_that_is_there_is_kept_and_bad_input_leaves_none(folder, tmp_path, capsys):
     (tmp_path / "bad.txt").write_bytes(b"good\n\xff\n")
     command = ("negatives", "--index", folder, "--corpus", tmp_path / "bad.txt", "--output")
-    assert "exists: choose another name" in refusal(capsys, *command, tmp_path / "bad.txt")
+    (tmp_path / "kept.jsonl").touch()
+    assert "exists: choose another name" in refusal(capsys, *command, tmp_path / "kept.jsonl")
     assert "line 2" in refusal(capsys, *command, tmp_path / "n.jsonl")
     (tmp_path / "bad.txt").write_bytes(b"")
-    assert "bad.txt: contains no sentence" in refusal(capsys, *command, tmp_path / "n.parquet")
-    assert [path.name for path in tmp_path.iterdir()] == ["bad.txt"]
-
-
-def test_a_text_file_has_a_line_for_each_negative(tmp_path, folder):
-    pyarrow.parquet.write_table(
-        pyarrow.table({"text": ["the river\nand the castle", "an old river"]}), tmp_path / "t.parquet"
-    )
-    words = ["--corpus", str(tmp_path / "t.parquet"), "--output", str(tmp_path / "n.txt")]
-    assert main(["negatives", "--index", str(folder), *DRAWS, *words]) == 0
-    assert len((tmp_path / "n.txt").read_text().splitlines()) == 2
+    assert "bad.txt: contains no sentence" in refusal(capsys, *command, tmp_path / "n.jsonl")
+    assert "give NAME.jsonl" in refusal(capsys, *command, tmp_path / "n.parquet")
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["bad.txt", "kept.jsonl"]
 
 
 def test_a_closed_pipe_is_quiet(folder, tmp_path):

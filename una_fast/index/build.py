@@ -16,7 +16,7 @@ from una_fast.corpus.documents import MAX_DOCUMENT_BYTES, Reading
 from una_fast.corpus.word_tokenizers import SplitWords, WordTokenizer, resolve_tokenizer, unsplit_script
 from una_fast.corpus.words import parse_corpus
 from una_fast.errors import InputError, check_flag, suggests_keywords, warn_user
-from una_fast.index.index import Index, arrays_of, index_meta, load_index
+from una_fast.index.index import Index, index_meta, load_index
 from una_fast.index.scores import inverse, rank, score_terms
 from una_fast.parallel import n_cores
 
@@ -108,6 +108,9 @@ def _build_in_memory(
     logger.info("terms scored and ranked")
     relabel(parsed.words.values, inverse(order), parsed.words.values)  # in place
     terms = parsed.vocabulary.take(order)
-    arrays = arrays_of(parsed.chunks, terms, parsed.sentences, parsed.words)
-    arrays |= {name: values[order] for name, values in scores._asdict().items()}
+    arrays = {name: values[order] for name, values in scores._asdict().items()}
+    for name, strings in (("chunks", parsed.chunks), ("terms", terms)):
+        arrays |= {f"{name}_utf8": strings.utf8, f"{name}_offsets": strings.offsets}
+    for name, rows in (("sentences", parsed.sentences), ("words", parsed.words)):
+        arrays |= {f"{name}_values": rows.values, f"{name}_indptr": rows.indptr}
     return Index(arrays, index_meta(sources, tokenizer), tokenizer.tokenizer)

@@ -51,8 +51,8 @@ DTYPES: dict[str, type[np.generic]] = {
     "max_tfidf": SCORE,
 }
 SCORES = ("document_frequency", "idf", "max_tfidf")
-SOURCE = {"name": str, "n_documents": int, "xxh3_128": str}
-META = {"sources": list, "word_tokenizer": str, "lowercase": bool, "score_law": int}
+SOURCE_TYPES = {"name": str, "n_documents": int, "xxh3_128": str}
+META_TYPES = {"sources": list, "word_tokenizer": str, "lowercase": bool, "score_law": int}
 
 
 class Index:
@@ -79,7 +79,10 @@ class Index:
     ):
         """arrays: by their names in the folder (see `DTYPES`); meta: of `index_meta`."""
         self._arrays, self._meta = arrays, meta
-        self.chunks, self.terms, self.sentences, self.word_ids = tables_of(arrays)
+        self.chunks = StringTable(arrays["chunks_utf8"], arrays["chunks_offsets"])
+        self.terms = StringTable(arrays["terms_utf8"], arrays["terms_offsets"])
+        self.sentences = RaggedArray(arrays["sentences_values"], arrays["sentences_indptr"])
+        self.word_ids = RaggedArray(arrays["words_values"], arrays["words_indptr"])
         self.document_frequency, self.idf, self.max_tfidf = (arrays[name] for name in SCORES)
         self.sources, self.lowercase = meta["sources"], meta["lowercase"]
         self.word_tokenizer, self.path = word_tokenizer, path
@@ -268,26 +271,6 @@ def index_meta(sources: list[dict[str, Any]], tokenizer: WordTokenizer) -> dict[
     return {"sources": sources, **words, "score_law": SCORE_VERSION}
 
 
-def arrays_of(chunks: StringTable, terms: StringTable, sentences: RaggedArray, words: RaggedArray) -> Arrays:
-    """Return the arrays of these tables, by their names in the folder."""
-    arrays: Arrays = {}
-    for name, strings in (("chunks", chunks), ("terms", terms)):
-        arrays |= {f"{name}_utf8": strings.utf8, f"{name}_offsets": strings.offsets}
-    for name, rows in (("sentences", sentences), ("words", words)):
-        arrays |= {f"{name}_values": rows.values, f"{name}_indptr": rows.indptr}
-    return arrays
-
-
-def tables_of(arrays: Arrays) -> tuple[StringTable, StringTable, RaggedArray, RaggedArray]:
-    """Return chunks, terms, and the chunk ids and term ids of each document: the inverse of `arrays_of`."""
-    return (
-        StringTable(arrays["chunks_utf8"], arrays["chunks_offsets"]),
-        StringTable(arrays["terms_utf8"], arrays["terms_offsets"]),
-        RaggedArray(arrays["sentences_values"], arrays["sentences_indptr"]),
-        RaggedArray(arrays["words_values"], arrays["words_indptr"]),
-    )
-
-
 def _check_content(folder: Path, meta: dict[str, Any], arrays: Arrays) -> None:
     """Raise InputError for a type, length or value by which a kernel would read outside an array."""
     wrong = "types"
@@ -299,15 +282,16 @@ def _check_content(folder: Path, meta: dict[str, Any], arrays: Arrays) -> None:
 
 def _checks(meta: dict[str, Any], arrays: Arrays) -> Iterator[tuple[str, bool]]:
     """Yield the name of each field and array, and whether it is right. Each check relies on those before it."""
-    for name, kind in META.items():
+    for name, kind in META_TYPES.items():
         yield name, type(meta.get(name)) is kind
-    yield "sources", all([type(source[name]) for name in SOURCE] == [*SOURCE.values()] for source in meta["sources"])
+    yield "sources", all({key: type(one[key]) for key in SOURCE_TYPES} == SOURCE_TYPES for one in meta["sources"])
     yield "word_probe", meta.get("word_probe") is None or len(meta["word_probe"]) == len(SIGNATURE_SENTENCES)
     yield "score_law", meta["score_law"] == SCORE_VERSION
     yield "list of arrays", arrays.keys() == DTYPES.keys()
     for name, dtype in DTYPES.items():
         yield name, arrays[name].dtype == dtype and arrays[name].ndim == 1
-    chunks, terms, sentences, words = tables_of(arrays)
+    index = Index(arrays, meta, "")
+    chunks, terms, sentences, words = index.chunks, index.terms, index.sentences, index.word_ids
     yield "chunks", chunks.is_utf8()
     yield "terms", 0 < len(terms) <= MAX_IDS and terms.is_utf8() and bool(np.diff(terms.offsets).all())
     yield "sentences", len(sentences) == len(words) == sum(source["n_documents"] for source in meta["sources"])
