@@ -8,8 +8,8 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
 
 import una_fast
-from support.token_ids import assert_equal, ids_of_texts
-from support.tokenizer_families import FAMILIES, bert_uncased, training_lines
+from support.token_ids import assert_equal
+from support.tokenizer_families import bert_uncased, training_lines
 from una_fast.integrations.sentence_transformers import RowCollator, row_dataset
 from una_fast.integrations.transformers import RowCollator as PlainRowCollator
 
@@ -84,23 +84,8 @@ def test_the_positive_may_be_another_row(una):
     assert "positive_input_ids" not in RowCollator(una, positive=None)([0])
 
 
-@pytest.mark.parametrize("family", ["bert_uncased", "roberta", "xlm_roberta", "gemma"])
-@pytest.mark.parametrize(("prompt", "length"), [("query: ", 20), ("title: none | text:", 40), ("a  b  ", 40)])
-def test_a_prompt_is_what_the_tokenizer_makes_of_it(una, family, prompt, length):
-    tokenizer = FAMILIES[family]()
-    una = una_fast.Augmenter(una.index, tokenizer=tokenizer)
-    found = RowCollator(una, length, prompts={"anchor": prompt, "negative": "passage: "})(ROWS)
-    texts = [una.index[row] for row in ROWS]
-    views = {"anchor": (prompt, texts), "positive": ("", texts), "negative": ("passage: ", una.texts(ROWS))}
-    for view, (before, sentences) in views.items():
-        expected = ids_of_texts(tokenizer, [before + sentence for sentence in sentences], length)
-        used = expected["attention_mask"].any(0)  # columns of padding alone are left out
-        own = {name.removeprefix(f"{view}_"): values for name, values in found.items() if name.startswith(view)}
-        assert_equal(own, {name: values[:, used] for name, values in expected.items()})
-
-
 def test_a_collator_travels_with_its_epoch(una):
-    collator = RowCollator(una, prompts="query: ")
+    collator = RowCollator(una)
     collator.set_epoch(4)
     other = pickle.loads(pickle.dumps(collator))
     assert_equal(other(ROWS), collator(ROWS))
@@ -114,8 +99,6 @@ def test_a_collator_travels_with_its_epoch(una):
         (lambda una: RowCollator(una, positive="row"), "positive='row': give 'same', None, or the offset"),
         (lambda una: PlainRowCollator(una)([999]), "999 .* is not a row of the index"),
         (lambda una: RowCollator(una, max_length=2)([0]), "max_length=2"),
-        (lambda una: RowCollator(una, prompts={"passage": ""}), "no view 'passage': the views are anchor, positive, n"),
-        (lambda una: RowCollator(una, 8, prompts="1 2 3 4 5 6 7: "), "leaves no room for a sentence"),
     ],
 )
 def test_bad_input_is_answered_with_a_sentence(una, call, message):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias, cast
 
 import numpy as np
@@ -28,10 +28,9 @@ class RowCollator(DrawnByEpoch):
 
     Args:
         augmenter: with a tokenizer, of an index that was saved.
-        max_length: tokens per sentence, including special ones and the prompt; all views are padded to it.
+        max_length: tokens per sentence, including special ones; all views are padded to it.
         positive: "same", None, or an offset in rows to the positive (the corpus's length for aligned paraphrases).
         n: negatives per sentence.
-        prompts: text to put before the sentences, one for all or by view ("anchor", "positive", "negative").
 
     Raises:
         InputError: no tokenizer, an index that is not saved, or a setting out of its range.
@@ -39,12 +38,7 @@ class RowCollator(DrawnByEpoch):
 
     @suggests_keywords
     def __init__(
-        self,
-        augmenter: TextAugmentation,
-        max_length: int = 32,
-        positive: str | int | None = "same",
-        n: int = 1,
-        prompts: str | Mapping[str, str] | None = None,
+        self, augmenter: TextAugmentation, max_length: int = 32, positive: str | int | None = "same", n: int = 1
     ):
         super().__init__(augmenter, positive is not None, n)
         if augmenter.tokens is None:
@@ -54,14 +48,6 @@ class RowCollator(DrawnByEpoch):
             raise InputError(f"positive={positive!r}: give 'same', None, or the offset in rows of the positives")
         self.max_length = max_length
         self._offset = positive if isinstance(positive, int) else 0
-        self._prompts = dict.fromkeys(self.views, prompts) if isinstance(prompts, str) else dict(prompts or {})
-        for view, prompt in self._prompts.items():
-            if view not in self.views:
-                raise InputError(f"prompts: there is no view {view!r}: the views are {', '.join(self.views)}")
-            if prompt and self._encoded(prompt, [""])["attention_mask"].all():
-                raise InputError(
-                    f"prompts: {prompt!r} leaves no room for a sentence among max_length={max_length} tokens"
-                )
 
     def __call__(self, rows: Sequence[int | Mapping[str, int]]) -> Ids:
         """{"input_ids", "attention_mask"[, "token_type_ids"]}: torch.int64 (B, V, L), the V views as in `views`."""
@@ -75,21 +61,8 @@ class RowCollator(DrawnByEpoch):
         return {view: self._ids(view, numbers + self._offset * (view == "positive")) for view in self.views}
 
     def _ids(self, view: str, rows: np.ndarray) -> Ids:
-        una, prompt = self.augmenter, self._prompts.get(view)
-        if view not in self.negatives:
-            texts = map(una.index.sentence, rows.tolist())
-            return self._encoded(prompt, texts) if prompt else self._tokens.anchor_ids(rows, self.max_length)
-        number = self.negatives.index(view)
-        if prompt:
-            return self._encoded(prompt, una.texts(rows, self.epoch, sample_index=number))
-        return una.token_ids(rows, self.epoch, self.max_length, sample_index=number)
-
-    def _encoded(self, prompt: str, sentences: Iterable[str]) -> Ids:
-        texts = [prompt + sentence for sentence in sentences]
-        batch = self._tokens.tensors(len(texts), self.max_length)
-        self._tokens.write_texts(texts, np.arange(len(texts)), batch)
-        return batch
-
-    @property
-    def _tokens(self) -> TokenIds:
-        return cast("TokenIds", self.augmenter.tokens)  # the constructor refuses None
+        if view in self.negatives:
+            number = self.negatives.index(view)
+            return self.augmenter.token_ids(rows, self.epoch, self.max_length, sample_index=number)
+        tokens = cast("TokenIds", self.augmenter.tokens)  # the constructor refuses None
+        return tokens.anchor_ids(rows, self.max_length)
