@@ -67,13 +67,13 @@ class ViewsLoss(nn.Module):
 
     Args:
         model: a SentenceTransformer.
-        loss: takes embeddings (V, B, D) and the temperature, as `una_fast.losses` says, and returns a scalar. If it has
-            a parameter `start`, it also gets the embeddings of a frozen copy of the model as it is now, in eval mode.
+        loss: takes embeddings (V, B, D) and the temperature, as `una_fast.losses` says, and returns a scalar. Its
+            attribute `negative_views`, 1 if it has none, is how often a negative is encoded, each time under another
+            dropout mask. If it has a parameter `start`, it also gets the embeddings of a frozen copy of the model as it
+            is now, in eval mode.
         temperature: divides the cosine similarities.
         alpha: negatives on every alpha-th optimiser step, counted from 0; 0 for never. Above 1 the loss must know the
             step: add ``loss.callback()`` to the trainer's callbacks, or set ``loss.step`` in your loop.
-        negative_views: how often a negative is encoded, each time under another dropout mask; by default the attribute
-            `negative_views` of `loss` (2 for `pairs` and `decoupled`), or 1.
         similarity_distillation: weight of `una_fast.losses.similarity_distillation` that is added, which keeps
             similarities near those of the frozen copy; 0 for none.
         gather_across_devices: compare with the rows of all ranks. Then N ranks give the loss of one rank with all their
@@ -90,7 +90,6 @@ class ViewsLoss(nn.Module):
         loss: Callable[..., Tensor],
         temperature: float = 0.05,
         alpha: int = 1,
-        negative_views: int | None = None,
         similarity_distillation: float = 0.0,
         gather_across_devices: bool = False,
         **options: Any,
@@ -105,7 +104,7 @@ class ViewsLoss(nn.Module):
             raise InputError(f"similarity_distillation={similarity_distillation}: must be at least 0, where 0 is none")
         self.model, self.loss, self.options = model, loss, options
         self.temperature, self.alpha = temperature, alpha
-        self.negative_views = getattr(loss, "negative_views", 1) if negative_views is None else negative_views
+        self.negative_views = getattr(loss, "negative_views", 1)
         self.similarity_distillation = similarity_distillation
         self.gather_across_devices = gather_across_devices
         self.step: int | None = None
@@ -183,4 +182,4 @@ class PairsLoss(ViewsLoss):
 
     @suggests_keywords
     def __init__(self, model: Any, temperature: float = 0.05, alpha: int = 5, gather_across_devices: bool = False):
-        super().__init__(model, pairs, temperature, alpha, 2, gather_across_devices=gather_across_devices)
+        super().__init__(model, pairs, temperature, alpha, gather_across_devices=gather_across_devices)
