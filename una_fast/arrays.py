@@ -30,7 +30,7 @@ LARGE = 1 << 22  # bytes, two large pages of x86
 def check_id_range(n: int, what: str) -> None:
     """Raise InputError for more than 2**31 - 1 distinct `what`, the most that int32 ids can number."""
     if n > MAX_IDS:
-        raise InputError(f"the corpus has {n:,} distinct {what}, and an index holds at most {MAX_IDS:,}: split it")
+        raise InputError(f"the corpus has {n:,} distinct {what}, and an index can have at most {MAX_IDS:,}: split it")
 
 
 def row_bounds(lengths: np.ndarray | Sequence[int]) -> np.ndarray:

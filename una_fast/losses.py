@@ -112,12 +112,12 @@ def neighbour_distillation(views: Tensor, start: Tensor) -> Tensor:
 
 def _check(loss: str, views: Tensor, allowed: tuple[int, ...], temperature: float) -> None:
     if views.ndim != 3 or len(views) not in allowed:
-        taken = " or ".join(map(str, allowed))
+        allowed_counts = " or ".join(map(str, allowed))
         raise InputError(
-            f"{loss} takes {taken} views, as (views, sentences, width), and got shape {tuple(views.shape)}"
+            f"{loss} accepts {allowed_counts} views, as (views, sentences, width), and got shape {tuple(views.shape)}"
         )
     if not temperature > 0:
-        raise InputError(f"temperature={temperature}: must be above 0; the paper takes 0.05")
+        raise InputError(f"temperature={temperature}: must be above 0; the paper uses 0.05")
 
 
 def _all_against_all(views: Tensor, temperature: float) -> Tensor:

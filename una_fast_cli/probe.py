@@ -113,7 +113,7 @@ def _checked(values: dict[str, Any]) -> dict[str, Any]:
     measured = {"model": list(values["model"]), **{name: values[name] for name in ("corpus", "pairs") if values[name]}}
     file = values["json"] and Path(values["json"])
     if file and file.exists() and not measured.items() <= read_object(file).items():
-        raise InputError(f"--json {file}: holds something else than figures of this text: choose another name")
+        raise InputError(f"--json {file}: contains something else than figures of this text: choose another name")
     return measured
 
 

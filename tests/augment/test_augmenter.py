@@ -249,7 +249,7 @@ def test_settings_out_of_range_are_refused(index, setting, message):
         (lambda una: una.augment(pandas.DataFrame({"body": ["a"]})), r"is DataFrame, .* or TABLE\[COLUMN\]"),
         (lambda una: una.augment({"body": ["a"]}), r"is dict, .* or TABLE\[COLUMN\]"),
         (lambda una: una.augment(["a", 1.5]), r"sentences\[1\] is float, not str"),
-        (lambda una: una.explain("a \ud800"), r"sentences\[0\] holds a lone surrogate, '\\ud800' at character 2"),
+        (lambda una: una.explain("a \ud800"), r"sentences\[0\] contains a lone surrogate, '\\ud800' at character 2"),
         (lambda una: una_fast.Augmenter("folder"), r"index='folder': must be an Index: una_fast\.load_index"),
         (lambda una: una_fast.Augmenter(una_fast.build_index(["word"])), "1 of the 1 term .* may be replaced"),
         (lambda una: una_fast.Augmenter(una.index, raduis=1), r"Augmenter has no argument 'raduis': did you mean rad"),

@@ -80,7 +80,7 @@ def test_an_index_is_built_in_the_folder_of_the_command(corpus, tmp_path, capsys
     assert main(["index", str(corpus), "--output", "."]) == 0
     assert len(una_fast.load_index(tmp_path / "here")) == len(una_fast.build_index(corpus))
     capsys.readouterr()
-    assert "/: holds " in refusal(capsys, "index", corpus, "--output", "/")
+    assert "/: contains " in refusal(capsys, "index", corpus, "--output", "/")
 
 
 DRAWS = ["--radius", "3", "--beta", "0.4", "--seed", "7", "--epoch", "2"]

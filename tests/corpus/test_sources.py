@@ -93,7 +93,10 @@ def test_odd_paths_are_refused_in_words(tmp_path: Path, folder: Path, monkeypatc
         ("nowhere/corpus.txt", "nowhere/corpus.txt: no such file"),
         (["a", 3], r"item 1 of the corpus \(from 0\) is int, not str"),
         (["a", b"b"], r"item 1 of the corpus \(from 0\) is bytes, not str"),
-        (iter(["a", "b \ud800"]), r"item 1 of the corpus \(from 0\) holds a lone surrogate, '\\ud800' at character 2"),
+        (
+            iter(["a", "b \ud800"]),
+            r"item 1 of the corpus \(from 0\) contains a lone surrogate, '\\ud800' at character 2",
+        ),
         ([], "iterable: contains no sentence"),
         (b"text", "a corpus is a path, a table, a dataset or an iterable of str, or a list of these, not bytes"),
         ({"train": ["a"]}, "mapping of 'train'"),
@@ -191,7 +194,7 @@ def test_frames_are_read_by_their_column(frame: Callable[[dict], Any], monkeypat
     assert read(frame({"sentence": ["a"], "text": ["b"]}), column="sentence") == ["a"]
     with pytest.raises(InputError, match="no column 'sentence', only 'id', 'text'; name one with `column`"):
         read(table, "sentence")
-    with pytest.raises(InputError, match="holds int64, not text"):
+    with pytest.raises(InputError, match="contains int64, not text"):
         read(table, "id")
     with pytest.raises(InputError, match=r"row 2 \(from 0\) is null; drop it"):
         read(frame({"text": ["a", "b", None]}))

@@ -228,7 +228,7 @@ def test_files_of_others_stay(build, corpus, tmp_path, n_syncs, monkeypatch):
     (work / "notes.txt").write_text("mine")
     assert same(build(), una_fast.build_index(corpus))
     assert [path.name for path in work.iterdir()] == ["notes.txt"]
-    with pytest.raises(InputError, match="holds 'notes.txt', and no manifest of una_fast"):
+    with pytest.raises(InputError, match="contains 'notes.txt', and no manifest of una_fast"):
         build(folder=work)
 
 

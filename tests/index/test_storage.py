@@ -99,10 +99,10 @@ def test_a_folder_of_something_else_is_refused_before_a_byte_is_written(saved, t
     (tmp_path / "file").write_text("mine")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "notes.txt").write_text("mine")
-    for goal, said in (("file", "file: cannot be written"), ("other", "holds 'notes.txt', and no manifest")):
+    for goal, said in (("file", "file: cannot be written"), ("other", "contains 'notes.txt', and no manifest")):
         with pytest.raises(InputError, match=said):
             save_arrays(tmp_path / goal, "index", 3, {}, ARRAYS)
-    with pytest.raises(InputError, match="holds a saved 'index', not a 'tokens'"):
+    with pytest.raises(InputError, match="contains a saved 'index', not a 'tokens'"):
         save_arrays(saved, "tokens", 3, {}, ARRAYS)
     assert [path.name for path in (tmp_path / "other").iterdir()] == ["notes.txt"]
     assert (tmp_path / "file").read_text() == "mine"

@@ -65,7 +65,7 @@ def encode_sentence(sentence: Any, name: str) -> bytes:
         return sentence.encode("utf-8")
     except UnicodeEncodeError as error:
         raise InputError(
-            f"{name} holds a lone surrogate, {sentence[error.start]!r} at character {error.start}, which is not text: "
+            f"{name} contains a lone surrogate, {sentence[error.start]!r} at character {error.start}, which is not text: "
             "decode its bytes again, or replace it"
         ) from error
 
@@ -111,7 +111,7 @@ def arrow_blocks(arrays: Iterable[pa.Array], where: str) -> Iterator[StringTable
             raise InputError(f"{where}: row {null} (from 0) is null; drop it or make it an empty text")
         if len(values):  # an empty array may have another type, and no buffer of bounds
             if values.type not in TEXT:
-                raise InputError(f"{where} holds {values.type}, not text")
+                raise InputError(f"{where} contains {values.type}, not text")
             try:
                 values.validate(full=True)
             except pa.ArrowInvalid as error:

@@ -252,7 +252,7 @@ def _checked_tokenizer(folder: Path, meta: dict[str, Any], given: str | SplitWor
             raise InputError(f"{folder}: its words were made by {name!r}; give no other word_tokenizer")
         return name
     if meta.get("word_probe") is None:
-        raise InputError(f"{folder}: it does not hold the words by which {name!r} is recognised: build the index again")
+        raise InputError(f"{folder}: it lacks the words that identify {name!r}: build the index again")
     if given is not None or name in SEGMENTERS:
         WordTokenizer(tokenizer).check_signature(str(folder), meta["word_probe"])
     return tokenizer

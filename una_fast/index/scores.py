@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from una_fast._kernels.csr import document_statistics
 from una_fast._kernels.logarithm import fill_log
 from una_fast.arrays import ID, POINTER, SCORE, RaggedArray
+from una_fast.parallel import map_threads
 
 
 class TermScores(NamedTuple):
@@ -47,10 +47,9 @@ def score_terms(words: RaggedArray, n_terms: int, n_jobs: int = 1) -> TermScores
     highest_ratio = np.zeros(n_terms, dtype=SCORE)
     cuts = np.linspace(0, len(words), n_jobs + 1).astype(POINTER)
     parts = [RaggedArray(words.values, words.indptr[start : stop + 1]) for start, stop in itertools.pairwise(cuts)]
-    with ThreadPoolExecutor(n_jobs) as threads:
-        for frequency, ratio in threads.map(lambda part: count_documents(part, n_terms), parts):
-            document_frequency += frequency
-            np.maximum(highest_ratio, ratio, out=highest_ratio)
+    for frequency, ratio in map_threads(lambda part: count_documents(part, n_terms), parts, n_jobs):
+        document_frequency += frequency
+        np.maximum(highest_ratio, ratio, out=highest_ratio)
     return term_scores(document_frequency, highest_ratio, len(words))
 
 

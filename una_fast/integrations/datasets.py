@@ -217,8 +217,8 @@ def _texts(batch: Mapping[str, Sequence[Any]], column: str, blank: bool = False)
     for row, text in enumerate(texts):
         if not isinstance(text, str):
             raise InputError(
-                f"column {column!r}: row {row} of the batch holds {type(text).__name__}, and a sentence (str) is "
-                "needed; select(dataset) of this object leaves out the rows that hold None"
+                f"column {column!r}: row {row} of the batch contains {type(text).__name__}, and a sentence (str) is "
+                "needed; select(dataset) of this object leaves out rows with None"
             )
     return texts
 

@@ -99,7 +99,7 @@ class ViewsLoss(nn.Module):
         if not any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
             check_keywords(type(self).__name__, options, [*inspect.signature(ViewsLoss).parameters, *parameters])
         if alpha < 0:
-            raise InputError(f"alpha={alpha}: must be at least 0, where 0 is never; the paper takes 5")
+            raise InputError(f"alpha={alpha}: must be at least 0, where 0 is never; the paper uses 5")
         if not similarity_distillation >= 0:
             raise InputError(f"similarity_distillation={similarity_distillation}: must be at least 0, where 0 is none")
         self.model, self.loss, self.options = model, loss, options

@@ -78,7 +78,7 @@ class Manifest:
     def check(self, folder: Path, kind: str, version: int | None = None) -> None:
         """Raise InputError for a manifest of another kind or version; None: any version."""
         if self.kind != kind:
-            raise InputError(f"{folder}: holds a saved {self.kind!r}, not a {kind!r}; give another folder")
+            raise InputError(f"{folder}: contains a saved {self.kind!r}, not a {kind!r}; give another folder")
         if version not in (None, self.version):
             raise InputError(
                 f"{folder}: written in version {self.version} of the {kind} layout, and this una_fast reads version "
@@ -233,7 +233,7 @@ def check_array_folder(folder: Path, kind: str, unused: bool = False) -> None:
             raise InputError(f"{folder}: exists already: choose another folder, or delete it")
     elif others := [name for name in names if not _is_array(name)]:
         raise InputError(
-            f"{folder}: holds {others[0]!r}, and no manifest of una_fast; give a new folder, or empty this one"
+            f"{folder}: contains {others[0]!r}, and no manifest of una_fast; give a new folder, or empty this one"
         )
 
 
