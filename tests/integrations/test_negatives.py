@@ -150,10 +150,7 @@ def of_pairs(una, **columns):
         (lambda una: Negatives(una).select(TABLE.to_pandas()), "select takes a Dataset .*not DataFrame: .*from_pandas"),
         (lambda una: Negatives(una).select(TEXTS), "select takes a Dataset .*not list: .*from_pandas"),
         (lambda una: TABLE.map(of_pairs(una)), r"column 'query' is one sentence.*batched=True"),
-        (
-            lambda una: LISTS.with_transform(Negatives(una))[0],
-            "column 'text': row 0 of the batch contains list, .*select",
-        ),
+        (lambda una: LISTS.with_transform(Negatives(una))[0], "'text': row 0 of the batch contains list, .*select"),
     ],
 )
 def test_bad_input_is_answered_with_a_sentence(una, call, message):

@@ -65,8 +65,8 @@ def encode_sentence(sentence: Any, name: str) -> bytes:
         return sentence.encode("utf-8")
     except UnicodeEncodeError as error:
         raise InputError(
-            f"{name} contains a lone surrogate, {sentence[error.start]!r} at character {error.start}, which is not text: "
-            "decode its bytes again, or replace it"
+            f"{name} contains a lone surrogate, {sentence[error.start]!r} at character {error.start}, which is not "
+            "text: decode its bytes again, or replace it"
         ) from error
 
 
