@@ -42,25 +42,37 @@ class PairScores:
     groups: NDArray[np.str_]
     share: float = 0.05
 
+    @classmethod
+    def of(cls, same: Floats, near_misses: Floats, share: float = 0.05) -> PairScores:
+        """Make the scores of two lists of cosines, without groups."""
+        n = len(same) + len(near_misses)
+        return cls(np.concatenate([same, near_misses]), np.arange(n) < len(same), np.full(n, ""), share)
+
     @property
     def auc(self) -> float:
-        """Probability that a pair with the same meaning has a higher cosine than a near-miss; ties count half."""
-        return auc(*self._split())
+        """Probability that a pair with the same meaning has a higher cosine than a near-miss; ties count half.
+
+        NaN if either is missing, and so is `recall`.
+        """
+        return float(self._placements()[0].mean()) if 0 < self.same.sum() < len(self.same) else math.nan
 
     @property
     def threshold(self) -> float:
-        """The lowest threshold that at most `share` of the near-misses exceed."""
-        return threshold(self.cosines[~self.same], self.share)
+        """The lowest threshold that at most `share` of m near-misses exceed: the (floor(share m) + 1)-th highest."""
+        near_misses = np.sort(self.cosines[~self.same])
+        return float(near_misses[-(math.floor(round(self.share * len(near_misses), 9)) + 1)])
 
     @property
     def recall(self) -> float:
         """Share of the pairs with the same meaning above `threshold`."""
-        return recall(*self._split(), self.share)
+        if not 0 < self.same.sum() < len(self.same):
+            return math.nan
+        return float(np.mean(self.cosines[self.same] > self.threshold))
 
     def interval(self, before: PairScores | None = None) -> tuple[float, float]:
         """Return the 95% interval of `auc`, or of its change since `before` on the same pairs (DeLong 1988)."""
-        now = placements(*self._split())
-        then = placements(*before._split()) if before else map(np.zeros_like, now)
+        now = self._placements()
+        then = before._placements() if before else map(np.zeros_like, now)
         variance = sum(float(np.var(a - b)) / len(a) for a, b in zip(now, then, strict=True))
         middle, reach = self.auc - (before.auc if before else 0.0), Z95 * math.sqrt(variance)
         return middle - reach, middle + reach
@@ -94,6 +106,14 @@ class PairScores:
 
     def _split(self) -> tuple[Floats, Floats]:
         return self.cosines[self.same], self.cosines[~self.same]
+
+    def _placements(self) -> tuple[Floats, Floats]:
+        """Return for each pair of a label the share of the other label below or above it; ties count half."""
+        same, near_misses = self._split()
+        ranks = rankdata(self.cosines)
+        above = (ranks[self.same] - rankdata(same)) / len(near_misses)
+        below = 1 - (ranks[~self.same] - rankdata(near_misses)) / len(same)
+        return above, below
 
     def __str__(self) -> str:
         low, high = self.interval()
@@ -151,29 +171,6 @@ def unit_embeddings(encode: Encode, texts: list[str]) -> Floats:
         )
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return rows / np.where(lengths > 0, lengths, 1)
-
-
-def placements(same: Floats, other: Floats) -> tuple[Floats, Floats]:
-    """Return the shares of `other` below each of `same` and of `same` above each of `other`; ties count half."""
-    ranks = rankdata(np.concatenate([same, other]))
-    above = (ranks[: len(same)] - rankdata(same)) / len(other)
-    below = 1 - (ranks[len(same) :] - rankdata(other)) / len(same)
-    return above, below
-
-
-def auc(same: Floats, other: Floats) -> float:
-    """Return the probability that a cosine of `same` is above one of `other`, ties half; NaN if either is empty."""
-    return float(placements(same, other)[0].mean()) if len(same) and len(other) else math.nan
-
-
-def threshold(other: Floats, share: float) -> float:
-    """Return the lowest threshold that at most `share` of `other` exceed: its (floor(share * m) + 1)-th highest."""
-    return float(np.sort(other)[-(math.floor(round(share * len(other), 9)) + 1)])
-
-
-def recall(same: Floats, other: Floats, share: float) -> float:
-    """Return the share of `same` above the `threshold` of `other`; NaN if either is empty."""
-    return float(np.mean(same > threshold(other, share))) if len(same) and len(other) else math.nan
 
 
 def read_pairs(path: str | Path) -> list[tuple[str, str, int, str]]:

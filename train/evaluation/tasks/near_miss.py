@@ -26,7 +26,7 @@ from train.evaluation.tasks.reading import normalise_spaces, read_lines, read_ro
 from train.evaluation.tasks.registry import NEAR_MISSES, EvaluationProtocol, Scores, Task
 from train.evaluation.tasks.sts import SICK_FILES
 from una_fast.errors import InputError
-from una_fast.pair_scores import PairScores, auc, read_pairs, recall
+from una_fast.pair_scores import PairScores, read_pairs
 
 REPLACED = ("replace_obj", "replace_att", "replace_rel")
 SUBSETS = (*REPLACED, "swap_obj", "swap_att")
@@ -64,10 +64,10 @@ class NearMissTask(Task):
         first, second, *others = embeddings
         same = cosine(first, second)
         if self.name == "sick_auc":
-            return auc(same, cosine(*others))
+            return PairScores.of(same, cosine(*others)).auc
         (near_miss,) = others
         if self.name == "recall_at_5":
-            return recall(same, cosine(first, near_miss), FALSE_HITS)
+            return PairScores.of(same, cosine(first, near_miss), FALSE_HITS).recall
         # a hit is an entry whose near-miss is farther from both texts
         hits = (same > cosine(first, near_miss)) & (same > cosine(second, near_miss))
         return float(np.mean(hits)) if len(hits) else math.nan
