@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 from train.encoder.pooling import AUTO, OF_TRAINING, POOLINGS, Head
 from train.objective.registry import LOSSES
-from una_fast.augment.radius import resolve_radius
 from una_fast.augment.registry import HARD, POSITIVES, WITH_SYNONYMS
 from una_fast.command import Command, fill_defaults, option, options_of
 from una_fast.errors import InputError
@@ -223,6 +222,8 @@ def make_run(values: Mapping[str, Any]) -> Run:
     if values.get("seeds") and "seed" in values:
         raise InputError("--seed and --seeds together: give only --seeds, with all seeds")
     run = Run(**fill_defaults(OPTIONS, values))
+    from una_fast.augment.settings import resolve_radius  # imports pyarrow, which --help does not need
+
     resolve_radius(run.radius, 1)
     for message, is_so in conflicts(run).items():
         if is_so:

@@ -28,8 +28,7 @@ from transformers import AutoTokenizer
 
 import una_fast
 from una_fast.parallel import n_cores
-from una_fast.tokens.binding import encode_placed, encode_sentences
-from una_fast.tokens.subwords import SubwordEncoder
+from una_fast.tokens.subwords import SubwordEncoder, encode_placed, encode_sentences
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 from support import tokenizer_families

@@ -24,7 +24,7 @@ from support.tokenizer_families import training_lines
 from una_fast import InputError
 from una_fast._kernels.draws.negatives import UnaRows
 from una_fast.arrays import ID, RaggedArray
-from una_fast.augment.radius import resolve_radius
+from una_fast.augment.settings import resolve_radius
 from una_fast.corpus.word_tokenizers import WordTokenizer
 from una_fast.errors import InputWarning
 from una_fast.index.scores import inverse_document_frequency
@@ -167,7 +167,7 @@ def augmented_by_python(una, sentence: str, epoch: int) -> str:
     known, n = una.index.term_ids, una.index.n_terms
     ids = np.array([known[w] if w in known else unseen.setdefault(w, n + len(unseen)) for w in words], dtype=ID)
     key = np.array([xxhash.xxh3_64_intdigest(" ".join(words).encode())], dtype=np.uint64)
-    kernel = UnaRows(RaggedArray(ids, np.array([0, len(ids)])), una._config, numbers=key)
+    kernel = UnaRows(RaggedArray(ids, np.array([0, len(ids)])), una._sampler.config, numbers=key)
     out, _ = kernel.terms(np.array([0]), epoch)
     return " ".join(una.index.terms[i] if i < n else word for i, word in zip(out.tolist(), words, strict=True))
 

@@ -143,7 +143,7 @@ def test_rows_are_copied_before_they_are_read(index, kind):
         thread.join()
 
 
-def test_few_rows_are_left_for_the_tokenizer():
+def test_few_rows_are_left_for_the_tokenizer(monkeypatch):
     """They take 100 us each, the others 1 us."""
     words = sorted({word for line in LINES for word in line.lower().split() if word.isalpha()})
     groups = [words[i : i + 5] for i in range(0, len(words) - 5, 5)]
@@ -151,6 +151,9 @@ def test_few_rows_are_left_for_the_tokenizer():
     una = una_fast.Augmenter(una_fast.build_index(lines), tokenizer=roberta(), keep_punctuation=True, radius=10)
     batch = np.empty((2, len(lines), 32), dtype=np.int64)
     assert not una._write_ids(np.arange(len(lines)), SampleKey(), *batch).any()
+    edits = una_fast.HarmlessEdits(una.index, tokenizer=una.tokens)
+    monkeypatch.setattr(una.tokens, "_write_whole", None)  # fails if it is called
+    assert torch.equal(edits.token_ids([0, 1])["input_ids"][1:], edits.token_ids([1])["input_ids"])
 
 
 def test_an_added_token_that_a_negative_happens_to_spell_is_one():

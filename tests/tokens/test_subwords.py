@@ -13,8 +13,7 @@ import una_fast
 from support.token_ids import assert_ids
 from support.tokenizer_families import FAMILIES, bert_uncased, roberta, training_lines
 from una_fast.arrays import StringTable
-from una_fast.tokens.binding import encode_placed, encode_sentences
-from una_fast.tokens.subwords import SubwordEncoder
+from una_fast.tokens.subwords import SubwordEncoder, encode_placed, encode_sentences
 
 NASTY = [
     "",

@@ -16,7 +16,7 @@ import una_fast
 from support.token_ids import assert_equal, assert_ids
 from support.tokenizer_families import FAMILIES, bert_uncased, roberta, training_lines
 from una_fast import InputError, TokenIds
-from una_fast.tokens import binding
+from una_fast.tokens import subwords
 
 TEXTS = [*training_lines()[:200], "", "a", "word " * 60, "  two  spaces ", "[MASK] <mask> 中文 é"]
 
@@ -132,7 +132,7 @@ def test_the_tokenizer_is_not_changed(index):
 def test_ids_are_kept_with_the_index(saved, monkeypatch):
     tokenizer = roberta()
     first = TokenIds(una_fast.load_index(saved), tokenizer)
-    monkeypatch.setattr(binding, "encode_sentences", None)  # fails if the ids are made again
+    monkeypatch.setattr(subwords, "encode_sentences", None)  # fails if the ids are made again
     tokenizer(["state"], truncation=True, padding="max_length", max_length=9)  # a setting that changes no id
     second = TokenIds(una_fast.load_index(saved), tokenizer)
     assert_same_tables(first, second)
@@ -177,7 +177,7 @@ def test_binding_at_once_is_safe(saved):
 
 @pytest.mark.parametrize("make", [bert_uncased, roberta])
 def test_the_number_of_threads_changes_nothing(index, make, monkeypatch):
-    monkeypatch.setattr(binding, "ROWS_A_TASK", 7)
+    monkeypatch.setattr(subwords, "ROWS_A_TASK", 7)
     assert_same_tables(TokenIds(index, make(), n_jobs=1), TokenIds(index, make(), n_jobs=3))
 
 

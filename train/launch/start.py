@@ -33,9 +33,8 @@ from train.record.trackers import make_trackers
 from train.signals import tell_user
 from una_fast.augment.eda import open_synonyms
 from una_fast.augment.near_misses import parse_edits
-from una_fast.augment.radius import resolve_radius
 from una_fast.augment.registry import WITH_SYNONYMS, load_augmentation, make_augmentation
-from una_fast.augment.settings import KeptWords, read_words
+from una_fast.augment.settings import KeptWords, read_words, resolve_radius
 from una_fast.augment.word_lists import read_word_lists
 from una_fast.corpus.documents import Reading
 from una_fast.corpus.sources import Source, check_sources, open_sources

@@ -6,10 +6,10 @@ A compiled kernel draws the rows of a `KernelAugmentation`. A Python function ed
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -23,12 +23,11 @@ from una_fast.corpus.word_tokenizers import WordTokenizer
 from una_fast.errors import InputError, check_flag
 from una_fast.index.index import Index
 from una_fast.parallel import n_cores
-from una_fast.tokens.ids import TokenIds, checked_rows
+from una_fast.tokens.ids import RowNumbers, TokenIds, checked_rows
 
 if TYPE_CHECKING:
     import torch
 
-RowNumbers: TypeAlias = "Sequence[int] | np.ndarray | torch.Tensor"
 ROWS_A_THREAD = 1024  # for fewer rows, starting another thread (50 us) costs more than it saves
 
 
@@ -51,6 +50,7 @@ class TextAugmentation(ABC):
 
         settings: further arguments of the subclass' constructor, from which pickle makes a copy of the object.
         """
+        check_index(index)
         self._settings = {**settings, "tokenizer": tokenizer, "n_jobs": n_jobs}
         self.index = index
         n_cores(n_jobs)  # refuses what is not a number of threads, without a tokenizer too
@@ -113,7 +113,8 @@ class TextAugmentation(ABC):
         """
         if (tokens := self.tokens) is None:
             raise InputError(f"token_ids needs a tokenizer: {type(self).__name__}(index, tokenizer=AutoTokenizer...)")
-        rows, out = tokens.checked_batch(rows, max_length, out)
+        rows = checked_rows(rows, self.index.n_documents)
+        out = tokens.tensors(len(rows), max_length, out)
         key, lines = SampleKey(epoch, sample_index), np.arange(len(rows))
         if write_ids := self._write_ids:
             ids, mask = out["input_ids"].numpy(), out["attention_mask"].numpy()
@@ -171,9 +172,8 @@ class KernelAugmentation(TextAugmentation):
 
     Args:
         index: the corpus.
-        make_kernel: makes the kernel that draws rows of the documents or of any text, as int32 ids; V + k is unseen
-            word k.
-        surface: of the texts, "kept", or "paper" for each word as the index has it, with spaces between.
+        make_kernel: makes the kernel that draws rows of the documents or of any text.
+        surface: as in `Augmenter`.
         tokenizer, n_jobs, settings: as in `TextAugmentation`.
     """
 
@@ -183,8 +183,8 @@ class KernelAugmentation(TextAugmentation):
         make_kernel: Callable[[Rows], RowKernel],
         *,
         surface: str,
-        tokenizer: Any,
-        n_jobs: int | None,
+        tokenizer: Any = None,
+        n_jobs: int | None = None,
         **settings: Any,
     ):
         super().__init__(index, surface=surface, tokenizer=tokenizer, n_jobs=n_jobs, **settings)
@@ -211,9 +211,7 @@ class WordAugmentation(TextAugmentation):
     Args:
         index: the corpus.
         seed: any integer; each class has its own draws.
-        tokenizer: a Hugging Face tokenizer; only `token_ids` needs it.
-        n_jobs: threads that read the tokenizer's sub-words of the index.
-        settings: further arguments of the subclass' constructor, by name.
+        tokenizer, n_jobs, settings: as in `TextAugmentation`.
     """
 
     def __init__(self, index: Index, seed: int = 42, tokenizer: Any = None, n_jobs: int | None = None, **settings: Any):
@@ -239,10 +237,14 @@ class WordAugmentation(TextAugmentation):
         return " ".join('"' if word in self._quotes else word for word in result)
 
 
-def check_arguments(function: Callable[..., Any], index: Index, values: Mapping[str, Any]) -> None:
-    """Raise InputError for no `Index`, and for one of `values` that the Literal or bool of its parameter excludes."""
+def check_index(index: Index) -> None:
+    """Raise InputError for anything but an `Index`."""
     if not isinstance(index, Index):
         raise InputError(f"index={index!r}: must be an Index: una_fast.load_index(folder) opens a saved one")
+
+
+def check_choices(function: Callable[..., Any], values: Mapping[str, Any]) -> None:
+    """Raise InputError for one of `values` that the Literal or bool of its parameter of `function` excludes."""
     for name, hint in get_type_hints(function).items():
         if get_origin(hint) is Literal and values[name] not in get_args(hint):
             raise InputError(f"{name}={values[name]!r}: must be {' or '.join(map(repr, get_args(hint)))}")

@@ -21,11 +21,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class SampleKey:
-    """Sample `sample_index` of an epoch; both are integers from 0 to 2**64 - 1.
-
-    Raises:
-        InputError: another value.
-    """
+    """Sample `sample_index` of an epoch. Raises InputError unless both are integers from 0 to 2**64 - 1."""
 
     epoch: int = 0
     sample_index: int = 0

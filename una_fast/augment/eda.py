@@ -10,10 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from una_fast.augment.base import WordAugmentation, check_arguments
+from una_fast.augment.base import WordAugmentation, check_choices
 from una_fast.augment.counter_rng import CounterRNG, below, pick, seed_of, unit
-from una_fast.augment.radius import is_number
-from una_fast.augment.settings import read_lines
+from una_fast.augment.settings import is_number, read_lines
 from una_fast.augment.word_lists import FUNCTION, read_word_lists
 from una_fast.errors import InputError, suggests_keywords
 from una_fast.index.index import Index
@@ -64,7 +63,7 @@ class EDA(WordAugmentation):
         tokenizer: Any = None,
         n_jobs: int | None = None,
     ):
-        check_arguments(EDA.__init__, index, {"operation": operation})
+        check_choices(EDA.__init__, {"operation": operation})
         if not is_number(strength) or not 0 < strength <= 1:  # NaN fails too
             raise InputError(f"strength={strength!r}: must be a share of words, above 0 and up to 1; EDA takes 0.1")
         self._synonyms = cache(open_synonyms(synonyms)) if operation in NEEDS_SYNONYMS else lambda word: ()
@@ -116,11 +115,7 @@ class EDA(WordAugmentation):
 def open_synonyms(source: str | Path | Mapping[str, Sequence[str]] | None) -> Synonyms:
     """Return a function from a word to its synonyms, in a fixed order and without the word itself.
 
-    Args:
-        source: None for WordNet; a file of lines ``word<TAB>synonym<TAB>...``; or a dict of lists.
-
-    Raises:
-        InputError: nltk or its WordNet is missing, or the file cannot be read; the message says what to do.
+    source: as `synonyms` of `EDA`. Raises InputError if nltk or its WordNet is missing, or the file cannot be read.
     """
     if source is None:
         return wordnet_synonyms()
@@ -137,7 +132,7 @@ def open_synonyms(source: str | Path | Mapping[str, Sequence[str]] | None) -> Sy
 
 
 def read_table(path: Path) -> dict[str, list[str]]:
-    """Read the synonyms of each word from a file of lines ``word<TAB>synonym<TAB>...``; blank lines are skipped."""
+    """Read the synonyms of each word from a file of such lines."""
     table: dict[str, list[str]] = {}
     for number, line in read_lines("synonyms", path, LINES):
         word, *synonyms = (part.strip() for part in line.split("\t"))

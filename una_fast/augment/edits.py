@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple
 
@@ -48,15 +48,8 @@ class Sentence:
     """A text, and its numbers and words in lower case. parts: what is between the words, and the words, in turns."""
 
     def __init__(self, text: str):
-        self.text = text
-
-    @cached_property
-    def parts(self) -> list[str]:  # noqa: D102  above
-        return TOKENS.split(self.text)
-
-    @cached_property
-    def words(self) -> list[str]:  # noqa: D102  above
-        return [word.lower().replace("\u2019", "'") for word in self.parts[1::2]]
+        self.text, self.parts = text, TOKENS.split(text)
+        self.words = [word.lower().replace("\u2019", "'") for word in self.parts[1::2]]
 
     def word(self, i: int) -> str:
         """Word i as it is written."""

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from una_fast._kernels.draws.probability import SamplingConfig
 from una_fast.augment.counter_rng import CounterRNG, SampleKey
 from una_fast.augment.rows import Rows
-from una_fast.augment.settings import KeptWords
+from una_fast.augment.settings import Sampler
+from una_fast.index.index import Index
 from una_fast.text_table import aligned
 
 SHOWN = 5  # candidates of a word
@@ -68,49 +68,43 @@ class Explanation:
         return "\n".join([*map(str.rstrip, lines), "", self.negative])
 
 
-def explain_words(una: Any, source: Rows, new: np.ndarray, key: SampleKey) -> list[WordExplanation]:
-    """Explain the words of the only row of `source`. new: int32 (T,), the ids of its negative by an `Augmenter`."""
-    index, config, (first, z, p) = una.index, una._config, una._weigh(source)
+def explain_words(
+    index: Index, sampler: Sampler, source: Rows, new: np.ndarray, key: SampleKey
+) -> list[WordExplanation]:
+    """Explain the words of the only row of `source`. new: int32 (T,), the ids of its negative."""
+    config, unseen_groups, (first, z, p) = sampler.config, sampler.unseen_groups(source), sampler.weigh(source)
     words, replacements = (source.strings(ids) for ids in (source.words.values, new))
-    draws = CounterRNG(config.seed, key.epoch, source.numbers(np.zeros(1, dtype=int)), key.sample_index).units(
-        len(words)
-    )[0]
+    rng = CounterRNG(config.seed, key.epoch, source.numbers(np.zeros(1, dtype=int)), key.sample_index)
     first = np.arange(len(words)) if config.released else first  # the place whose draw decides for a word
-    unseen_groups = una._unseen_groups(source)
-    reasons, explanations = _reasons(config, first, z, p, words, una.kept_words), []
-    chosen = draws[first] < p
+    draws, reasons = rng.units(len(words))[0][first], _reasons(sampler, first, z, p, words)
+    chosen = draws < p
     if not chosen.any():
         chosen = new != source.words.values
-        reasons = np.where(chosen, "select is random: no draw below beta, and this is the smallest", reasons).tolist()
+        reasons = np.where(chosen, "select is random: no draw below beta, and this is the smallest", reasons)
+    explanations = []
     for k, (term, word) in enumerate(zip(source.words.values.tolist(), words, strict=True)):
-        draw, probability = float(draws[first[k]]), float(p[k])
-        seen, window = term < index.n_terms, config.window(term, float(z[k]), unseen_groups)
+        window = config.window(term, float(z[k]), unseen_groups)
         ids = config.candidates(window, term, unseen_groups)  # without those that cannot be drawn
         shown = ids[np.unique(np.linspace(0, len(ids) - 1, SHOWN).round().astype(int))].tolist()
         near = [(index.terms[i], float(index.max_tfidf[i])) for i in shown]
-        replacement = replacements[k] if chosen[k] else None
-        explanations.append(
-            WordExplanation(word, seen, float(z[k]), probability, reasons[k], window, near, draw, replacement)
-        )
+        numbers, replacement = (float(z[k]), float(p[k]), str(reasons[k])), replacements[k] if chosen[k] else None
+        seen = term < index.n_terms
+        explanations.append(WordExplanation(word, seen, *numbers, window, near, float(draws[k]), replacement))
     return explanations
 
 
-def _reasons(
-    config: SamplingConfig, first: np.ndarray, z: np.ndarray, p: np.ndarray, words: list[str], kept: KeptWords
-) -> list[str]:
+def _reasons(sampler: Sampler, first: np.ndarray, z: np.ndarray, p: np.ndarray, words: list[str]) -> np.ndarray:
     """Explain the replacement probability of each word."""
-    fixed = kept.among(words)
+    fixed = sampler.kept.among(words)
     lowest, highest = np.min(z, where=~fixed, initial=np.inf), np.max(z, where=~fixed, initial=-np.inf)
     first_highest = np.flatnonzero(~fixed & (z == highest))[:1]
     conditions = {  # the first that is true
-        "a word of keep_words": [word in kept.words for word in words],
+        "a word of keep_words": [word in sampler.kept.words for word in words],
         "punctuation is kept": fixed,
-        "select is random: beta": config.random_select,
+        "select is random: beta": sampler.config.random_select,
         "highest tf-idf": np.isin(first, first_highest),
         "all tf-idf equal: beta": lowest == highest,
         "equation 3, cut at 1": p == 1,
         "lowest tf-idf": z == lowest,
     }
-    return np.select(
-        [np.array(holds, dtype=bool) for holds in conditions.values()], [*conditions], "equation 3"
-    ).tolist()
+    return np.select([np.array(holds, dtype=bool) for holds in conditions.values()], [*conditions], "equation 3")

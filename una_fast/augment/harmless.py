@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from una_fast.augment.base import TextAugmentation, check_arguments
+from una_fast.augment.base import TextAugmentation
 from una_fast.augment.counter_rng import CounterRNG, SampleKey, pick, seed_of
 from una_fast.augment.edits import Edit, Sentence
 from una_fast.augment.rows import Rows
@@ -39,7 +39,6 @@ class HarmlessEdits(TextAugmentation):
 
     @suggests_keywords
     def __init__(self, index: Index, seed: int = 42, tokenizer: Any = None, n_jobs: int | None = None):
-        check_arguments(HarmlessEdits.__init__, index, {})
         super().__init__(index, seed=seed, tokenizer=tokenizer, n_jobs=n_jobs)
         self._seed, self._lists = seed_of("harmless", seed), read_word_lists()
 

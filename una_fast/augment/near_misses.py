@@ -14,13 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from una_fast._kernels.draws.negatives import UnaRows
-from una_fast.augment.base import KernelAugmentation, TextAugmentation, check_arguments
+from una_fast.augment.base import KernelAugmentation, TextAugmentation
 from una_fast.augment.counter_rng import CounterRNG, SampleKey, pick, seed_of, unit
 from una_fast.augment.edits import WORD, Edit, Sentence, number_edits, polarity_edits, swap_edits
 from una_fast.augment.rows import Rows
-from una_fast.augment.settings import KeptWords, make_config
-from una_fast.augment.una import groups_of_unseen
+from una_fast.augment.settings import KeptWords, Sampler
 from una_fast.augment.word_lists import FUNCTION, WordLists, read_word_lists
 from una_fast.errors import InputError, nearest, suggests_keywords, warn_user
 from una_fast.index.index import Index
@@ -96,7 +94,6 @@ class NearMisses(TextAugmentation):
         tokenizer: Any = None,
         n_jobs: int | None = None,
     ):
-        check_arguments(NearMisses.__init__, index, {})
         self._weights, self._lists = parse_edits(edits), read_word_lists(polarity)
         super().__init__(index, edits=edits, polarity=polarity, seed=seed, tokenizer=tokenizer, n_jobs=n_jobs)
         self._function_words = self._lists.words[FUNCTION] or read_word_lists().words[FUNCTION]
@@ -192,14 +189,7 @@ class AllExcept(KeptWords):
 
 def _important_word(index: Index, kept: KeptWords, seed: int) -> KernelAugmentation:
     """UNA with beta 0: the most important word that is not `kept` becomes another such word."""
-    law: dict[str, Any] = {"beta": 0, "radius": None, "seed": seed, "select": "tfidf", "replace": "tfidf"}
-    config = make_config(index, kept, "kept", **law, variant="paper", same_script=True)
-    drawn = np.unique(config.groups)
-
-    def make_kernel(source: Rows) -> UnaRows:
-        return UnaRows(source.words, config, None, source.keys, groups_of_unseen(kept, drawn, source))
-
-    return KernelAugmentation(index, make_kernel, surface="kept", tokenizer=None, n_jobs=None)
+    return KernelAugmentation(index, Sampler(index, kept, beta=0, seed=seed).kernel, surface="kept")
 
 
 def difference(old: str, new: str, why: str) -> Edit:
@@ -219,8 +209,7 @@ def _n_equal(these: Sequence[str], those: Sequence[str]) -> int:
 def parse_edits(edits: str) -> dict[str, float]:
     """The weight of each edit of text such as "polarity:1,number:4", in the order of EDITS.
 
-    Raises:
-        InputError: no or an unknown name, or a weight that is not a number above 0.
+    Raises InputError for no name, an unknown one, or a weight that is not a number above 0.
     """
     found: dict[str, float] = {}
     for part in str(edits).split(","):

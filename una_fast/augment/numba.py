@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from una_fast._kernels.draws.custom import CustomRows
-from una_fast.augment.base import KernelAugmentation, check_arguments
+from una_fast.augment.base import KernelAugmentation, check_choices
 from una_fast.augment.rows import Rows
 from una_fast.errors import InputError, integer
 from una_fast.imports import import_object, naming_extras
@@ -180,7 +180,7 @@ class NumbaAugmentation(KernelAugmentation):
         *,
         draw_row: CFunc,
     ):
-        check_arguments(NumbaAugmentation.__init__, index, {"surface": surface})
+        check_choices(NumbaAugmentation.__init__, {"surface": surface})
         make_kernel = partial(custom_rows, index, draw_row, integer("seed", seed) % 2**64, surface == "kept")
         given: dict[str, Any] = {"surface": surface, "tokenizer": tokenizer, "n_jobs": n_jobs}
         super().__init__(index, make_kernel, seed=seed, **given, draw_row=draw_row)

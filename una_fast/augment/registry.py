@@ -27,8 +27,7 @@ class AugmentationRow:
     """One augmentation: a class whose constructor takes the index, `seed`, `tokenizer` and `n_jobs`.
 
     meaning: what becomes of a sentence, for --help. path: its class, as "module:name". settings: arguments of the class
-    that the name stands for. The class' attribute `training_options` names the options of training that its constructor
-    also takes.
+    that the name stands for.
     """
 
     meaning: str
@@ -58,10 +57,7 @@ def make_augmentation(
     """Make the augmentation of this name for `index`; see `load_augmentation`.
 
     offered: options of training, of which the constructor gets those that `training_options` of the class names.
-    settings: further arguments.
-
-    Raises:
-        InputError: an unknown name, or one of `settings` that the constructor does not take.
+    settings: further arguments. Raises InputError for one that the constructor does not take.
     """
     maker = load_augmentation(name)
     signature = inspect.signature(maker)
@@ -79,13 +75,9 @@ def training_options_of(maker: Any) -> tuple[str, ...]:
 
 
 def load_augmentation(name: str) -> Callable[..., TextAugmentation]:
-    """Return the class of a name.
+    """Return the class of a name of `AUGMENTATIONS`, or of an import path "module:name".
 
-    name: one of `AUGMENTATIONS`, or the import path "module:name" of another `TextAugmentation`, or of what
-    `numba_augmentation` returned.
-
-    Raises:
-        InputError: a name that is not among `AUGMENTATIONS`, or a path that leads to something else.
+    The path leads to another `TextAugmentation`, or to what `numba_augmentation` returned. Raises InputError otherwise.
     """
     if row := AUGMENTATIONS.get(name):
         return partial(import_object(row.path), **row.settings)

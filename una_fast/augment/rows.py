@@ -65,8 +65,7 @@ class Rows:
 def read_rows(sentences: Iterable[str], index: Index, split: WordTokenizer) -> Rows:
     """Read any text as rows of one chunk each, split into words by `split`, as the documents of the index are.
 
-    Raises:
-        InputError: `sentences` is one str or a table, or an item is not a str.
+    Raises InputError if `sentences` is one str or a table, or if an item is not a str.
     """
     if isinstance(sentences, (str, Mapping)) or not isinstance(sentences, Iterable) or hasattr(sentences, "columns"):
         raise InputError(

@@ -1,15 +1,19 @@
-"""The settings of an `Augmenter` -> the `SamplingConfig` of its kernels; the probabilities stored with an index."""
+"""The settings of an `Augmenter`, as its kernels read them; the probabilities that are stored with an index."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
+from typing import TypeGuard
 
 import numpy as np
 import xxhash
 
+from una_fast._kernels.draws.negatives import UnaRows
 from una_fast._kernels.draws.probability import (
     ANY,
     FIXED,
@@ -19,7 +23,7 @@ from una_fast._kernels.draws.probability import (
     replacement_probabilities,
 )
 from una_fast.arrays import RaggedArray, StringTable
-from una_fast.augment.radius import is_number, resolve_radius
+from una_fast.augment.rows import Rows
 from una_fast.corpus.word_tokenizers import PUNCTUATION, SCRIPTS
 from una_fast.errors import InputError, counted, integer, warn_user
 from una_fast.index.index import Index
@@ -27,6 +31,8 @@ from una_fast.index.scores import inverse_document_frequency
 from una_fast.parallel import free_memory, map_threads
 from una_fast.storage.array_folder import Arrays
 
+PAPER_RADIUS = 4000  # of 451,691 terms, 0.9%
+TERMS_PER_RANK = 100  # the default radius is one rank per so many terms, at most PAPER_RADIUS
 WIDE = 10  # a window of more than one term in WIDE contains words of different importance
 
 EAST_ASIAN = ("Chinese", "Japanese")  # a Japanese word may have Chinese characters
@@ -41,62 +47,101 @@ WORDS_A_CHECK = 2**20
 LARGE_SHARE = 0.5  # of the free memory: a larger table would displace the arrays that it saves reading
 
 
-def make_config(
-    index: Index,
-    kept: KeptWords,
-    surface: str,
-    *,
-    beta: float,
-    radius: float | str | None,
-    seed: int,
-    select: str,
-    replace: str,
-    variant: str,
-    same_script: bool,
-) -> SamplingConfig:
-    """Make what the kernels of an `Augmenter` read: its settings, which it explains, and the scores of the terms.
+class Sampler:
+    """The settings of an `Augmenter`, checked as it says: makes its kernels.
 
-    kept: by the settings `keep_punctuation` and `keep_words`.
-
-    Raises:
-        InputError: a setting out of its range, or fewer than two terms that are not kept.
+    kept: the words that are neither replaced nor drawn; same_script: whether words of a script without spaces are
+    replaced only by words of that script; config: what the kernels read.
     """
-    if not is_number(beta) or not 0 <= beta <= 1:  # NaN fails too
-        raise InputError(f"beta={beta!r}: must be a number in [0, 1], a mean probability; the paper takes 0.5")
-    fixed = _fixed_terms(index, variant, kept)
-    ranks = resolve_radius(radius, index.n_terms)
-    widest = min(2 * ranks + 1, index.n_terms)
-    if radius is not None and replace != "random" and widest * WIDE > index.n_terms:
-        warn_user(
-            f"radius={radius!r}: a window has up to {widest:,} of the {index.n_terms:,} terms, so replacements may "
-            'differ in importance: give radius="1%", or no radius'
+
+    def __init__(
+        self,
+        index: Index,
+        kept: KeptWords,
+        *,
+        beta: float,
+        radius: float | str | None = None,
+        seed: int,
+        select: str = "tfidf",
+        replace: str = "tfidf",
+        variant: str = "paper",
+        same_script: bool = True,
+    ):
+        if not is_number(beta) or not 0 <= beta <= 1:  # NaN fails too
+            raise InputError(f"beta={beta!r}: must be a number in [0, 1], a mean probability; the paper takes 0.5")
+        if kept and variant == "released":
+            setting = "keep_punctuation=True" if kept.punctuation else "keep_words"
+            raise InputError(f'{setting}: the released code replaces every word: give variant="paper"')
+        fixed = kept.terms(index)
+        if (n_others := index.n_terms - np.count_nonzero(fixed)) < 2:
+            raise InputError(
+                f"{n_others} of the {counted(index.n_terms, 'term')} of the index may be replaced, but at least 2 are "
+                "needed: give a larger corpus, or keep fewer words"
+            )
+        ranks = resolve_radius(radius, index.n_terms)
+        widest = min(2 * ranks + 1, index.n_terms)
+        if radius is not None and replace != "random" and widest * WIDE > index.n_terms:
+            warn_user(
+                f"radius={radius!r}: a window has up to {widest:,} of the {index.n_terms:,} terms, so replacements may "
+                'differ in importance: give radius="1%", or no radius'
+            )
+        self.kept, self._scripts = kept, scripts_drawn(index.terms, fixed) if same_script else np.empty(0, np.intp)
+        groups = self._groups(index.terms, fixed)
+        self.config = SamplingConfig(
+            index.idf,
+            index.max_tfidf,
+            unseen_idf=float(inverse_document_frequency(1, index.n_documents)),
+            beta=beta,
+            radius=ranks,
+            seed=integer("seed", seed) % 2**64,
+            released=variant == "released",
+            random_select=select == "random",
+            random_replace=replace == "random",
+            groups=None if (groups == ANY).all() else groups,
         )
-    return SamplingConfig(
-        index.idf,
-        index.max_tfidf,
-        unseen_idf=float(inverse_document_frequency(1, index.n_documents)),
-        beta=beta,
-        radius=ranks,
-        seed=integer("seed", seed) % 2**64,
-        released=variant == "released",
-        random_select=select == "random",
-        random_replace=replace == "random",
-        groups=term_groups(index.terms, fixed, keeps_script=same_script and surface == "kept"),
+
+    def _groups(self, words: Sequence[str], fixed: np.ndarray) -> np.ndarray:
+        """Return the groups of words, uint8 (n,): FIXED where `fixed`, their script if that is drawn, else ANY."""
+        scripts = scripts_of(words) if len(self._scripts) else np.zeros(len(words), dtype=np.uint8)
+        groups = np.where(np.isin(scripts, self._scripts), scripts, np.uint8(ANY))
+        groups[fixed] = FIXED
+        return groups
+
+    def unseen_groups(self, source: Rows) -> np.ndarray:
+        """Return the group of each unseen word of `source`: uint8."""
+        words = [*source.unseen]
+        return self._groups(words, self.kept.among(words))
+
+    def kernel(self, source: Rows, weighted: np.ndarray | None = None) -> UnaRows:
+        """Make the kernel that draws rows of `source`. weighted: of `kept_probabilities`, for the documents."""
+        return UnaRows(source.words, self.config, weighted, source.keys, self.unseen_groups(source))
+
+    def weigh(self, source: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return of each word the first place of its term, int32 (T,), its tf-idf and its p, both float64 (T,)."""
+        return replacement_probabilities(self.config, source.words, self.unseen_groups(source))
+
+
+def resolve_radius(radius: float | str | None, n_terms: int) -> int:
+    """Return the setting `radius` of `Augmenter` as a number of ranks from 1 to `n_terms`; a share is rounded down.
+
+    Raises InputError for any other `radius`.
+    """
+    if radius is None:
+        return min(PAPER_RADIUS, max(1, n_terms // TERMS_PER_RANK))
+    share = re.fullmatch(r"\s*(\d+|\d*\.\d+)\s*%\s*", radius, re.ASCII) if isinstance(radius, str) else None
+    if share and 0 < float(share[1]) <= 100:
+        return max(1, math.floor(n_terms * float(share[1]) / 100))
+    if is_number(radius) and radius >= 1 and radius % 1 == 0:  # not for infinity and NaN
+        return int(min(radius, n_terms))  # ranks must fit an int64
+    raise InputError(
+        f"radius={radius!r}: must be an integer of at least 1 (the paper takes 4000 ranks), a share of the vocabulary "
+        'above 0% and up to 100%, such as "1%", or None'
     )
 
 
-def _fixed_terms(index: Index, variant: str, kept: KeptWords) -> np.ndarray:
-    """Return which terms are kept: bool (V,)."""
-    if kept and variant == "released":
-        setting = "keep_punctuation=True" if kept.punctuation else "keep_words"
-        raise InputError(f'{setting}: the released code replaces every word: give variant="paper"')
-    fixed = kept.terms(index)
-    if (n_others := index.n_terms - np.count_nonzero(fixed)) < 2:
-        raise InputError(
-            f"{n_others} of the {counted(index.n_terms, 'term')} of the index may be replaced, but at least 2 are "
-            "needed: give a larger corpus, or keep fewer words"
-        )
-    return fixed
+def is_number(value: object) -> TypeGuard[float]:
+    """Return whether `value` is one real number, not True or False."""
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True)
@@ -139,27 +184,25 @@ class KeptWords:
 def read_words(source: str | Path | Iterable[str]) -> frozenset[str]:
     """Read words from a UTF-8 file with one word per line, or from an iterable of str; "" means no words.
 
-    Raises:
-        InputError: `source` is neither, the file cannot be read, or an item is not one word.
+    Raises InputError for any other `source`, a file that cannot be read, or an item that is not one word.
     """
     what = "a file with one word per line, or a list of words"
     if not isinstance(source, (Path, Iterable)):
         raise InputError(f"keep_words={source!r}: give {what}")
     if isinstance(source, Path) or (isinstance(source, str) and source):
-        place, words = f"{source}, line", dict(read_lines("keep_words", source, what))
+        place, words = f"{source}, line", read_lines("keep_words", source, what)
     else:
-        place, words = "item", dict(enumerate(source, 1))
-    for number, word in words.items():
+        place, words = "item", [*enumerate(source, 1)]
+    for number, word in words:
         if not isinstance(word, str) or len(word.split()) != 1:
             raise InputError(f"keep_words: {place} {number}: {word!r} is not one word: spell words as Index.words does")
-    return frozenset(map(str.strip, words.values()))
+    return frozenset(word.strip() for _, word in words)
 
 
 def read_lines(setting: str, file: str | Path, what: str) -> list[tuple[int, str]]:
     """Read the lines of a UTF-8 file that are not blank, with their numbers, from 1.
 
-    Raises:
-        InputError: the file cannot be read. The message names the `setting`, and `what` the file should be.
+    If it cannot be read, raises an InputError that names the `setting`, and `what` the file should be.
     """
     try:
         lines = Path(file).read_bytes().decode("utf-8-sig").splitlines()
@@ -175,25 +218,11 @@ def scripts_of(words: Sequence[str]) -> np.ndarray:
     return np.array([match.lastindex if match else 0 for match in matches], dtype=np.uint8)
 
 
-def term_groups(terms: StringTable, fixed: np.ndarray, keeps_script: bool) -> np.ndarray | None:
-    """Return the `groups` of a `SamplingConfig`: uint8 (V,), or None if any term may replace any other.
-
-    Terms that are `fixed`, bool (V,), get FIXED. With `keeps_script` the others get their script, or ANY if no other
-    term of the script can replace them.
-    """
-    scripts, drawn = np.zeros(len(terms), dtype=np.uint8), np.empty(0, dtype=np.intp)
-    if keeps_script and LETTERS.search(terms.utf8.tobytes().decode("utf-8")):
-        scripts = scripts_of(terms)
-        drawn = np.flatnonzero(np.bincount(scripts[~fixed]) >= 2)
-    groups = grouped(scripts, fixed, drawn)
-    return None if (groups == ANY).all() else groups
-
-
-def grouped(scripts: np.ndarray, fixed: np.ndarray, drawn: np.ndarray) -> np.ndarray:
-    """Return the groups of words, uint8 (n,): FIXED where `fixed`, their script if it is in `drawn`, else ANY."""
-    groups = np.where(np.isin(scripts, drawn), scripts, np.uint8(ANY))
-    groups[fixed] = FIXED
-    return groups
+def scripts_drawn(terms: StringTable, fixed: np.ndarray) -> np.ndarray:
+    """Return the scripts of which two terms are not `fixed`, so that one can replace the other; none if all are 0."""
+    if not LETTERS.search(terms.utf8.tobytes().decode("utf-8")):
+        return np.empty(0, dtype=np.intp)
+    return np.flatnonzero(np.bincount(scripts_of(terms)[~fixed]) >= 2)
 
 
 def kept_probabilities(index: Index, config: SamplingConfig, n_jobs: int | None) -> np.ndarray | None:
@@ -214,11 +243,8 @@ def kept_probabilities(index: Index, config: SamplingConfig, n_jobs: int | None)
         """Whether the lower bits are the index's words, in parts that fit the cache: 20 ms for 24 million words."""
         mask, ids, words = np.uint32((1 << id_bits(index.n_terms)) - 1), index.word_ids.values, kept["words"]
         parts = (slice(start, start + WORDS_A_CHECK) for start in range(0, n_words, WORDS_A_CHECK))
-        return (
-            words.dtype == np.uint32
-            and len(words) == n_words
-            and all(np.array_equal(words[part] & mask, ids[part]) for part in parts)
-        )
+        has_type = words.dtype == np.uint32 and len(words) == n_words
+        return has_type and all(np.array_equal(words[part] & mask, ids[part]) for part in parts)
 
     return index.cached(name, VERSION, lambda: {"words": weighted_words(index, config, n_jobs)}, fits)["words"]
 

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from una_fast._kernels.draws.negatives import UnaRows
-from una_fast._kernels.draws.probability import replacement_probabilities
-from una_fast.augment.base import KernelAugmentation, RowNumbers, check_arguments
+from una_fast.augment.base import KernelAugmentation, check_choices, check_index
 from una_fast.augment.counter_rng import SampleKey
 from una_fast.augment.explain import Explanation, explain_words
 from una_fast.augment.rows import Rows
-from una_fast.augment.settings import KeptWords, grouped, kept_probabilities, make_config, scripts_of
+from una_fast.augment.settings import KeptWords, Sampler, kept_probabilities
 from una_fast.errors import InputError, counted, integer, suggests_keywords, warn_user
 from una_fast.index.index import Index
+from una_fast.tokens.ids import RowNumbers
 
 if TYPE_CHECKING:
     import torch
@@ -46,10 +45,9 @@ class Augmenter(KernelAugmentation):
             or "paper": the words as the index spells them, joined by spaces, with quotation marks as NLTK's `` and '',
             as in the paper and its code. variant="released" always uses "paper".
         keep_punctuation: False, as in the paper: punctuation is replaced and drawn like any word. True: words without a
-            letter or digit are neither replaced nor drawn. Equations 3 and 4 are applied to the other words of the
-            sentence: minimum, mean and highest score leave punctuation out. Scores (equation 2) and windows do not
-            change. A window without a candidate is widened by one rank on both sides until it has one. A sentence of
-            only punctuation is not changed. Not with variant="released".
+            letter or digit are neither replaced nor drawn, and equations 3 and 4 are applied to the other words. Scores
+            (equation 2) and windows do not change. A window without a candidate is widened by one rank on both sides
+            until it has one. A sentence of only punctuation is not changed. Not with variant="released".
         keep_words: names, product numbers, stop words: a file with one word per line, or an iterable of words, spelled
             as in the index (in any case if it lower-cases). They are kept like punctuation with `keep_punctuation`.
         same_script: True: with surface="kept", a word of a script without spaces (Chinese and Japanese, Thai, Lao,
@@ -57,8 +55,7 @@ class Augmenter(KernelAugmentation):
             one is widened as above. False: a replacement may be of any script, and both surfaces have the same draws.
         keep_probabilities: True: with a tokenizer, the replacement probability of each word of the index is stored in
             the index's folder, 4 bytes per word, and memory-mapped by all processes, so that `negative_ids` need not
-            compute it; unless that takes more than half of the free memory. False: each call computes it. The draws
-            are the same.
+            compute it; unless that takes more than half of the free memory. The draws are the same without it.
         n_jobs: threads for large batches; all cores that this process may use if None.
 
     Raises:
@@ -96,22 +93,20 @@ class Augmenter(KernelAugmentation):
         law |= {"variant": variant, "same_script": same_script}
         given: dict[str, Any] = {"surface": surface, "keep_punctuation": keep_punctuation}
         given |= {"keep_probabilities": keep_probabilities}
-        check_arguments(Augmenter.__init__, index, law | given)
+        check_index(index)
+        check_choices(Augmenter.__init__, law | given)
         if variant == "released":
             given["surface"] = "paper"
         kept = KeptWords.of(keep_punctuation, keep_words, index.lowercase)
-        config = make_config(index, kept, given["surface"], **law)
-        unseen_groups = partial(groups_of_unseen, kept, np.unique(config.groups))
-        is_mapped = keep_probabilities and tokenizer is not None
+        sampler = Sampler(index, kept, **law | {"same_script": same_script and given["surface"] == "kept"})
 
         def make_kernel(source: Rows) -> UnaRows:
-            of_index = is_mapped and source.keys is None
-            weighted = kept_probabilities(index, config, n_jobs) if of_index else None
-            return UnaRows(source.words, config, weighted, source.keys, unseen_groups(source))
+            is_mapped = keep_probabilities and tokenizer is not None and source.keys is None
+            return sampler.kernel(source, kept_probabilities(index, sampler.config, n_jobs) if is_mapped else None)
 
         given |= {"keep_words": kept.words, "tokenizer": tokenizer, "n_jobs": n_jobs}
         super().__init__(index, make_kernel, **law, **given)
-        self.kept_words, self._config, self._unseen_groups = kept, config, unseen_groups
+        self.kept_words, self._sampler = kept, sampler
         self._warn_of_divided_words()
 
     def _warn_of_divided_words(self) -> None:
@@ -141,12 +136,12 @@ class Augmenter(KernelAugmentation):
     @property
     def radius(self) -> int:
         """The setting `radius` as a number of ranks on either side of a term."""
-        return self._config.radius
+        return self._sampler.config.radius
 
     def replacement_probabilities(self, sentence: str) -> tuple[list[str], np.ndarray]:
         """Return the words of `sentence` and the probability that each is replaced: float64 (n,), equations 3 and 4."""
         source = self._read([sentence])
-        return source.strings(source.words.values), self._weigh(source)[2]
+        return source.strings(source.words.values), self._sampler.weigh(source)[2]
 
     def window(self, term: str | int) -> tuple[int, int]:
         """Return (start, stop): the candidates of `term`, including itself, have the ids ``start .. stop - 1``.
@@ -157,24 +152,15 @@ class Augmenter(KernelAugmentation):
         term_id = self.index.term_ids.get(term, -1) if isinstance(term, str) else integer("term", term)
         if not 0 <= term_id < self.index.n_terms:
             raise InputError(f"{term!r} is not a term of the index, which has {self.index.n_terms:,}")
-        return self._config.window(term_id)
+        return self._sampler.config.window(term_id)
 
     def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> Explanation:
         """Explain why each word of `augment([sentence], epoch)` was replaced or kept; prints as a table."""
         source, row, key = self._read([sentence]), np.zeros(1, dtype=np.int64), SampleKey(epoch, sample_index)
         drawn = self._draw(source, row, key)
-        return Explanation(explain_words(self, source, drawn.values, key), *self._surface.texts(source, row, drawn))
+        words = explain_words(self.index, self._sampler, source, drawn.values, key)
+        return Explanation(words, *self._surface.texts(source, row, drawn))
 
     def _shown_settings(self) -> dict[str, Any]:
         n_kept = len(self.kept_words.words)
         return {**super()._shown_settings(), "radius": self.radius, "keep_words": f"{n_kept} words" if n_kept else ()}
-
-    def _weigh(self, source: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return of each word the first place of its term, int32 (T,), its tf-idf and its p, both float64 (T,)."""
-        return replacement_probabilities(self._config, source.words, self._unseen_groups(source))
-
-
-def groups_of_unseen(kept: KeptWords, drawn: np.ndarray, source: Rows) -> np.ndarray:
-    """Return the group of each unseen word of `source`, uint8: as in `term_groups`, or ANY if it is not in `drawn`."""
-    words = [*source.unseen]
-    return grouped(scripts_of(words), kept.among(words), drawn)

@@ -90,8 +90,7 @@ def _others(lines: Sequence[Line]) -> dict[str, Line]:
 def read_word_lists(file: str | Path | None = None) -> WordLists:
     """Read a file of word lists, the English one if None.
 
-    Raises:
-        InputError: the file cannot be read, or a line of it does not have the form of its section.
+    Raises InputError if it cannot be read, or if a line does not have the form of its section.
     """
     lines: dict[str, list[Line]] = {name: [] for name in (*DIVIDERS, *WORDS)}
     file, section = file or ENGLISH, "opposites"

@@ -1,11 +1,11 @@
-"""A tokenizer bound to an index: the sub-word ids of its sentences and terms, made once and stored with the index."""
+"""A tokenizer bound to an index: batches of token ids of its sentences, and of any text."""
 
 from __future__ import annotations
 
 import copy
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -15,9 +15,15 @@ from una_fast.arrays import ID, POINTER, TOKEN, StringTable, row_bounds, rows_fr
 from una_fast.errors import InputError, integer, warn_user
 from una_fast.imports import import_extra
 from una_fast.parallel import RowThreads, n_cores
-from una_fast.tokens.binding import bind, compare_with_tokenizer
 from una_fast.tokens.pipelines import NotByWordError
-from una_fast.tokens.subwords import SubwordEncoder, as_input_errors, check_settings, frame_of
+from una_fast.tokens.subwords import (
+    SubwordEncoder,
+    as_input_errors,
+    bind,
+    check_settings,
+    compare_with_tokenizer,
+    frame_of,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -25,6 +31,7 @@ if TYPE_CHECKING:
 
     from una_fast.index.index import Index
 
+RowNumbers: TypeAlias = "Sequence[int] | np.ndarray | torch.Tensor"
 ROWS_A_THREAD = 4096  # 0.2 ms; starting another thread costs 50 us
 MOST_BYTES = 2**26  # of a cache of strings and their ids: some 900,000 strings
 BYTES_A_STRING = 48  # of its places in the table
@@ -38,9 +45,8 @@ class TokenIds:
 
     Attributes:
         by_word: bool, False if this tokenizer's ids cannot be made word by word (docs/tokenizers.md). Then a warning
-            gives the reason and the cost, the tokenizer encodes every text as a whole, and there are only the next two.
+            gives the reason and the cost, the tokenizer encodes every text as a whole, and there is only `frame`.
         frame: the special tokens before and after a text, and the padding.
-        has_token_type_ids: bool.
         sentences: `RaggedArray` (N rows, uint16 if every id of the tokenizer fits, else int32), each original sentence,
             without truncation and special tokens.
         terms: `RaggedArray` (int32). Row t contains the ids of term t after a space and, if the tokenizer distinguishes
@@ -64,11 +70,9 @@ class TokenIds:
         check_settings(tokenizer)
         self._arguments = index, tokenizer, n_jobs
         self.threads = RowThreads(n_cores(n_jobs))
-        self.has_token_type_ids = "token_type_ids" in tokenizer.model_input_names
-        self._index, self._n_documents = index, index.n_documents
-        self._names = ["input_ids", "attention_mask"] + ["token_type_ids"] * self.has_token_type_ids
-        torch = import_extra("torch")
-        self._new, self._int64 = torch.empty, torch.int64
+        self._index, self._torch = index, import_extra("torch")
+        names = ("input_ids", "attention_mask", "token_type_ids")
+        self._names = names if names[-1] in tokenizer.model_input_names else names[:-1]
         self._tokenizer, self._lock = _copied(tokenizer), threading.Lock()
         self.by_word = False
         try:
@@ -82,7 +86,7 @@ class TokenIds:
                 f"tokenizer: {error.reason}, so its ids are not made word by word: each text goes through the tokenizer"
                 " itself, which takes 100 us a sentence or more; word by word takes about 1 us"
             )
-            special = np.array(self._tokenizer("")["input_ids"], dtype=TOKEN)  # they stand side by side
+            special = np.array(self._tokenizer("")["input_ids"], dtype=TOKEN)  # all are counted as a prefix
             self.frame = frame_of(tokenizer, special, special[:0])
 
     def __repr__(self) -> str:
@@ -94,10 +98,7 @@ class TokenIds:
         return TokenIds, self._arguments
 
     def anchor_ids(
-        self,
-        rows: Sequence[int] | np.ndarray | torch.Tensor,
-        max_length: int = 32,
-        out: dict[str, torch.Tensor] | None = None,
+        self, rows: RowNumbers, max_length: int = 32, out: dict[str, torch.Tensor] | None = None
     ) -> dict[str, torch.Tensor]:
         """Make a padded batch of the original sentences `rows`. If `by_word`, no tokenizer runs and no string is made.
 
@@ -111,11 +112,14 @@ class TokenIds:
 
         Returns:
             "input_ids", "attention_mask" and, where the tokenizer has them, "token_type_ids": int64 (B, L).
+
+        Raises:
+            InputError: a row out of range, a `max_length` without room for one sub-word, or an `out` that does not fit.
         """
-        checked, batch = self.checked_batch(rows, max_length, out)
+        checked = checked_rows(rows, self._index.n_documents)
+        batch = self.tensors(len(checked), max_length, out)
         if not self.by_word:
-            texts = [self._index.sentence(row) for row in checked.tolist()]
-            self.write_texts(texts, np.arange(len(texts)), batch)
+            self.write_texts([self._index.sentence(row) for row in checked.tolist()], np.arange(len(checked)), batch)
             return batch
         values, bounds = self.sentences.values, self.sentences.indptr
         ids, mask = batch["input_ids"].numpy(), batch["attention_mask"].numpy()
@@ -126,32 +130,13 @@ class TokenIds:
         self.threads.run(fill, len(checked), ROWS_A_THREAD)
         return batch
 
-    def checked_batch(
-        self,
-        rows: Sequence[int] | np.ndarray | torch.Tensor,
-        max_length: int,
-        out: dict[str, torch.Tensor] | None = None,
-    ) -> tuple[np.ndarray, dict[str, torch.Tensor]]:
-        """Check the arguments of a batch of rows of the index.
-
-        Returns:
-            rows: int64 (B,), a copy; out: the tensors of the batch, int64 (B, L) on the CPU (see `tensors`).
-
-        Raises:
-            InputError: a row out of range, a `max_length` without room for one sub-word, or an `out` that does not fit.
-        """
-        checked = checked_rows(rows, self._n_documents)
-        return checked, self.tensors(len(checked), max_length, out)
-
     def tensors(self, n_rows: int, max_length: int, out: dict[str, torch.Tensor] | None = None) -> dict[str, Any]:
         """Return the tensors of a batch, `out` after a check or new ones: torch.int64 (n_rows, max_length) on the CPU.
 
         "input_ids" and "attention_mask" are not initialised; "token_type_ids", if the tokenizer has them, are zeros.
-
-        Raises:
-            InputError: a `max_length` without room for one sub-word, or an `out` that does not fit.
+        Raises InputError as `anchor_ids` does.
         """
-        least = self.frame.n_special + 1
+        least, int64 = self.frame.n_special + 1, self._torch.int64
         if type(max_length) is not int:
             max_length = integer("max_length", max_length)
         if max_length < least:
@@ -159,17 +144,17 @@ class TokenIds:
                 f"max_length={max_length}: must be at least {least}, for {least - 1} special tokens and a sub-word"
             )
         if out is None:
-            out = {name: self._new((n_rows, max_length), dtype=self._int64) for name in self._names}
+            out = {name: self._torch.empty((n_rows, max_length), dtype=int64) for name in self._names}
         elif {*out} != {*self._names}:
             raise InputError(f"out: has {sorted(out)}, and this tokenizer's batches have {sorted(self._names)}")
         for name, tensor in out.items():
-            is_right = tensor.dtype == self._int64 and tensor.shape == (n_rows, max_length)
+            is_right = tensor.dtype == int64 and tensor.shape == (n_rows, max_length)
             if not is_right or tensor.device.type != "cpu" or not tensor.is_contiguous():
                 raise InputError(
                     f"out[{name!r}]: is {tensor.dtype} of shape {tuple(tensor.shape)} on {tensor.device}, must be "
                     f"torch.int64 of {(n_rows, max_length)}, contiguous, on the CPU (pinned or not): or give no `out`"
                 )
-        if self.has_token_type_ids:
+        if "token_type_ids" in out:
             out["token_type_ids"].numpy().fill(0)  # torch's zero_ wakes threads that then compete with the kernel's
         return out
 
@@ -186,10 +171,8 @@ class TokenIds:
         if self.by_word and len(texts):
             ids, mask = (np.empty((len(texts), batch["input_ids"].shape[1]), dtype=TOKEN) for _ in range(2))
             known = self._write_chunks(texts, ids, mask)
-            batch["input_ids"].numpy()[rows[known]], batch["attention_mask"].numpy()[rows[known]] = (
-                ids[known],
-                mask[known],
-            )
+            for name, values in (("input_ids", ids), ("attention_mask", mask)):
+                batch[name].numpy()[rows[known]] = values[known]
             left = np.flatnonzero(~known)
         if len(left):
             self._write_whole([texts[i] for i in left.tolist()], rows[left], batch)
@@ -230,7 +213,7 @@ def _copied(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
         return tokenizer
 
 
-def checked_rows(rows: Sequence[int] | np.ndarray | torch.Tensor, n_documents: int) -> np.ndarray:
+def checked_rows(rows: RowNumbers, n_documents: int) -> np.ndarray:
     """Return `rows` as int64 (B,). Raises InputError for anything but integers from 0 to `n_documents` - 1."""
     try:
         given = np.asarray(rows)

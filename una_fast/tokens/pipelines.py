@@ -152,9 +152,8 @@ class Pipeline:
     no added token contains it; raw: the UTF-8 of the added tokens that are matched before normalising; normalize: its
     normaliser, as a function of a text.
 
-    Raises:
-        NotByWordError: encoding chunk by chunk is not known to equal encoding the whole text for this pipeline.
-        InputError: BPE dropout, which draws other ids at every call.
+    Raises NotByWordError if encoding chunk by chunk is not known to equal encoding the whole text, and InputError for
+    BPE dropout.
     """
 
     def __init__(self, backend: Tokenizer, description: dict[str, Any]):

@@ -1,4 +1,4 @@
-"""NearMisses: each edit by its exact results, the law of its draws, ids, names, other languages and bad input."""
+"""NearMisses and HarmlessEdits: each edit by its exact results, the law of their draws, ids, other languages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ import una_fast
 from bench.endurance import fuzz_tokenizers as fuzz
 from support.reference import draw64
 from support.tokenizer_families import FAMILIES, bert_uncased
-from una_fast import InputError, InputWarning, NearMisses
+from una_fast import HarmlessEdits, InputError, InputWarning, NearMisses
+from una_fast.augment import harmless
 from una_fast.augment.counter_rng import seed_of
 from una_fast.augment.edits import Sentence, near_numbers, number_edits, polarity_edits, swap_edits
 from una_fast.augment.near_misses import BY_LISTS, EDITS, find_names, parse_edits
@@ -33,13 +34,7 @@ QUESTIONS = [
     "People in Lima do not like cold soup.",
     "Where do people in Peru buy 12 eggs?",
 ]
-
-
-def results(text: str, find=polarity_edits) -> set[str]:
-    """All texts that the edits of a sentence make."""
-    edits = find(Sentence(text), ENGLISH)
-    return {f"{text[: edit.start]}{new}{text[edit.stop :]}" for edit in edits for new in edit.options}
-
+LINES = ["How do I reset the phone?", "What is a cat", "it is cold.", "東京", "?!", "", "I don't know"]
 
 POLARITY = {
     # opposites, in the case of the word
@@ -85,32 +80,6 @@ POLARITY = {
     "(not) cats": set(),
 }
 
-
-@pytest.mark.parametrize("text", POLARITY)
-def test_polarity_edits(text):
-    assert results(text) == POLARITY[text]
-
-
-NUMBERS = {
-    "12": {"6", "7", "8", "9", "10", "11", "13", "14", "15", "16", "17", "18"},
-    "1": {"2", "3", "4", "5", "6"},
-    "0": {"1", "2", "3", "4", "5"},
-    "500": {"100", "200", "300", "400", "600", "700", "800", "900", "1000"},
-    "100": {"50", "60", "70", "80", "90", "110", "120", "130", "140", "150"},
-    "2016": {str(year) for year in range(2007, 2026)} - {"2016"},
-    "1,000": {"1,100", "1,200", "1,300", "1,400", "1,500"},
-    "1.3": {"0.7", "0.8", "0.9", "1.0", "1.1", "1.2", "1.4", "1.5", "1.6", "1.7", "1.8", "1.9"},
-    "007": {"002", "003", "004", "005", "006", "008", "009", "010", "011", "012"},
-    "\u0663": {"\u0661", "\u0662", "\u0664", "\u0665", "\u0666", "\u0667", "\u0668"},  # Arabic digits
-    "1" * 16: set(),
-}
-
-
-@pytest.mark.parametrize("number", NUMBERS)
-def test_other_numbers_are_near_and_written_like_it(number):
-    assert set(near_numbers(number)) == NUMBERS[number]
-
-
 IN_TEXT = {
     "at 12 am": {f"at {hour} am" for hour in range(6, 12)},
     "95 %": {f"{n} %" for n in range(48, 143)} - {"95 %"},
@@ -135,10 +104,67 @@ IN_TEXT = {
     "5 years": {"5 days", "5 weeks", "5 months"} | {f"{n} years" for n in range(1, 11)} - {"5 years"},
 }
 
+HARMLESS = {
+    harmless.openings: {
+        "Can I fly": {f"{opening} fly" for opening in ("Can you", "Can one", "Is it possible to", "Is there a way to")}
+        | {"Is there any way to fly"},
+        "should I go": {"should one go"},
+        "should one go": {"should i go"},  # all in lower case, "i" too
+        "How to": set(),
+    },
+    harmless.contractions: {
+        "What is it": {"What's it"},
+        "it's cold and I'm ill": {"it is cold and I'm ill", "it's cold and I am ill"},
+        "We don't know": {"We do not know"},
+        "Why don't we": set(),  # not "Why do not we"
+        "they cannot": {"they can't"},
+    },
+    harmless.articles: {
+        "buy the car or a bus": {"buy car or a bus", "buy the car or bus"},
+        "The car, a lot of the cars, vitamin A is": set(),
+    },
+    harmless.fillers: {
+        "Can I really go": {"Can I go"},
+        "Can I go": {f"Can I {new} go" for new in ("actually", "basically", "just", "really", "simply")},
+        "I go": set(),
+    },
+    harmless.final_marks: {
+        "Go now!": {"Go now"},
+        "去吗？": {"去吗"},
+        "去吗": set(),
+        "go now": {"go now."},
+        "How far is it": {"How far is it?"},
+        "wait...": set(),
+    },
+    harmless.first_letter: {"Go Now": {"go Now"}, "go now": {"Go now"}, "NASA": set(), "東京": set()},
+}
+TEXTS_OF = {polarity_edits: POLARITY, number_edits: IN_TEXT, **HARMLESS}
 
-@pytest.mark.parametrize("text", IN_TEXT)
-def test_number_edits(text):
-    assert results(text, number_edits) == IN_TEXT[text]
+
+@pytest.mark.parametrize(("find", "text"), [(find, text) for find, texts in TEXTS_OF.items() for text in texts])
+def test_each_edit_makes_exactly_these_texts(find, text):
+    edits, expected = find(Sentence(text), ENGLISH), TEXTS_OF[find][text]
+    assert {edit._replace(options=[new]).applied(text) for edit in edits for new in edit.options} == expected
+
+
+NUMBERS = {
+    "12": {"6", "7", "8", "9", "10", "11", "13", "14", "15", "16", "17", "18"},
+    "1": {"2", "3", "4", "5", "6"},
+    "0": {"1", "2", "3", "4", "5"},
+    "500": {"100", "200", "300", "400", "600", "700", "800", "900", "1000"},
+    "100": {"50", "60", "70", "80", "90", "110", "120", "130", "140", "150"},
+    "2016": {str(year) for year in range(2007, 2026)} - {"2016"},
+    "1,000": {"1,100", "1,200", "1,300", "1,400", "1,500"},
+    "1.3": {"0.7", "0.8", "0.9", "1.0", "1.1", "1.2", "1.4", "1.5", "1.6", "1.7", "1.8", "1.9"},
+    "007": {"002", "003", "004", "005", "006", "008", "009", "010", "011", "012"},
+    "\u0663": {"\u0661", "\u0662", "\u0664", "\u0665", "\u0666", "\u0667", "\u0668"},  # Arabic digits
+    "1" * 16: set(),
+}
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_other_numbers_are_near_and_written_like_it(number):
+    assert set(near_numbers(number)) == NUMBERS[number]
 
 
 def test_important_words_change_places():
@@ -229,10 +255,7 @@ def test_ids_are_the_tokenizers_for_every_family(index, family):
     index, tokenizer = una_fast.build_index(texts), FAMILIES[family]()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        made = (
-            NearMisses(index, ",".join(EDITS), tokenizer=tokenizer),
-            una_fast.HarmlessEdits(index, tokenizer=tokenizer),
-        )
+        made = (NearMisses(index, ",".join(EDITS), tokenizer=tokenizer), HarmlessEdits(index, tokenizer=tokenizer))
     for augmentation in made:
         for epoch, length in ((0, 32), (1, 8), (2, 128)):
             found = augmentation.token_ids(range(len(texts)), epoch, length)
@@ -255,7 +278,7 @@ def test_ids_of_random_tokenizers_and_texts(seed):
     draw = random.Random(seed)
     tokenizer, edits = fuzz.tokenizer(draw), draw.choice(["polarity,number:3", ",".join(EDITS), "swap"])
     index = una_fast.build_index([*(fuzzed_line(draw) for _ in range(150)), "", "not"], lowercase=draw.random() < 0.8)
-    made = NearMisses(index, edits, tokenizer=tokenizer), una_fast.HarmlessEdits(index, tokenizer=tokenizer)
+    made = NearMisses(index, edits, tokenizer=tokenizer), HarmlessEdits(index, tokenizer=tokenizer)
     for augmentation in made:
         length = draw.choice([8, 12, 40, 200])
         texts, found = augmentation.texts(range(152)), augmentation.token_ids(range(152), max_length=length)
@@ -322,11 +345,13 @@ def test_bad_input_is_answered_with_what_to_do(index, tmp_path):
         path.write_text(text, encoding="utf-8")
         with pytest.raises(InputError, match=message):
             NearMisses(index, polarity=path)
+    with pytest.raises(InputError, match="index='x': must be an Index"):
+        HarmlessEdits("x")
     with pytest.raises(InputError, match="polarity: nowhere.txt: No such file"):
         NearMisses(index, polarity="nowhere.txt")
 
 
-def test_the_draws_of_a_seed_are_fixed(index):
+def test_the_near_misses_of_a_seed_are_fixed(index):
     """Fixed values: if they change, so do the negatives of every run."""
     assert NearMisses(index, "polarity:1,number:4,word:1").texts(range(8), 1) == [
         "How do I turn on light mode?",
@@ -337,4 +362,54 @@ def test_the_draws_of_a_seed_are_fixed(index):
         "I pm n't open the 2nd file from Lima.",
         "People in Lima do hours like cold soup.",
         "Where do people in Peru buy 11 eggs?",
+    ]
+
+
+def plain(row: int, epoch: int, seed: int) -> str:
+    """The text of a row by the law in plain words."""
+    sentence, n = Sentence(LINES[row]), len(harmless.EDITS)
+    fitting = [k for k, find in enumerate(harmless.EDITS) if sentence.words and find(sentence, ENGLISH)]
+    fitting += [n] if sentence.words and LINES[row] != LINES[row].lower() else []
+    if not fitting:
+        return LINES[row]
+    chosen = [k for k in fitting if draw64(seed, epoch, row, k, 0) >= 2**63]
+    text, changed = [*LINES[row], ""], set()
+    for k in chosen or [fitting[draw64(seed, epoch, row, n + 1, 0) * len(fitting) >> 64]]:
+        if k == n:
+            text = [part.lower() for part in text]
+            continue
+        found = harmless.EDITS[k](sentence, ENGLISH)
+        edit = found[draw64(seed, epoch, row, k, 1) * len(found) >> 64]
+        new = edit.options[draw64(seed, epoch, row, k, 2) * len(edit.options) >> 64]
+        if changed.isdisjoint(range(edit.start, edit.stop)):
+            changed |= {*range(edit.start, edit.stop)}
+            text[edit.start : edit.stop] = ["" for _ in range(edit.start, edit.stop)]
+            text[edit.start] = new + text[edit.start]
+    return "".join(text)
+
+
+def test_each_fitting_edit_is_made_with_probability_one_half_and_one_at_least():
+    index = una_fast.build_index(LINES)
+    edits, seed = HarmlessEdits(index, seed=3), seed_of("harmless", 3)
+    for epoch in range(20):
+        texts = edits.texts(range(len(LINES)), epoch)
+        assert texts == [plain(row, epoch, seed) for row in range(len(LINES))]
+        assert [text == line for text, line in zip(texts, LINES, strict=True)] == [False] * 3 + [True] * 3 + [False]
+
+
+def test_the_harmless_edits_of_a_seed_are_fixed():
+    """Fixed values: if they change, so do the positives of every run."""
+    edits = HarmlessEdits(una_fast.build_index(LINES))
+    assert edits.texts(range(7), 1) == [
+        "how would i just reset the phone",
+        "what's cat?",
+        "it's cold.",
+        "東京",
+        "?!",
+        "",
+        "I do not know",
+    ]
+    assert edits.augment(LINES[:2], 2, sample_index=1) == [
+        "What is the best way to actually reset the phone?",
+        "what is cat?",
     ]
