@@ -1,4 +1,4 @@
-"""An augmenter: its negatives, probabilities and windows, `explain`, other processes, and one sentence for misuse."""
+"""An augmenter: its negatives, probabilities and windows, `explain`, other processes, and clear errors."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_a_radius_is_a_number_of_ranks_or_a_share_of_the_vocabulary(radius, n_te
     assert isinstance(resolve_radius(radius, n_terms), int)
 
 
-def test_the_radius_that_a_setting_came_to_is_read_from_the_augmenter(index):
+def test_an_augmenter_has_its_radius_as_a_number_of_ranks(index):
     v = index.n_terms
     for radius, expected in ((None, 1), (3, 3), (4000, v), ("50%", v // 2)):
         una = una_fast.Augmenter(index, radius=radius)
@@ -133,7 +133,7 @@ def test_the_radius_that_a_setting_came_to_is_read_from_the_augmenter(index):
         assert pickle.loads(pickle.dumps(una)).radius == expected
 
 
-def test_a_given_radius_that_reaches_words_of_unlike_importance_is_warned_of(index):
+def test_a_radius_of_words_that_differ_in_importance_warns(index):
     with pytest.warns(InputWarning, match=f"radius=4000: a window has up to {index.n_terms} of the") as seen:
         una_fast.Augmenter(index, radius=4000)
     assert [warning.filename for warning in seen] == [__file__]  # the caller's line
@@ -265,6 +265,6 @@ def test_settings_out_of_range_are_refused(index, setting, message):
         (lambda una: una.negatives([0], epoch=2**64), f"epoch={2**64}"),
     ],
 )
-def test_misuse_is_answered_with_a_sentence(index, call, message):
+def test_misuse_raises_a_clear_error(index, call, message):
     with pytest.raises(InputError, match=message):
         call(una_fast.Augmenter(index))

@@ -1,4 +1,4 @@
-"""Words that are neither replaced nor drawn (keep_punctuation, keep_words), and words drawn for their script alone."""
+"""Words that are neither replaced nor drawn, and words that are replaced only by words of their script."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_words_change_and_kept_words_stay(index, select, marks, listed, sentence
         assert word.replacement != word.word
 
 
-def test_sentences_of_punctuation_stay_and_are_named(index):
+def test_sentences_of_kept_words_are_not_changed(index):
     una = una_fast.Augmenter(index, keep_punctuation=True)
     assert una.augment(["... !", "; ?", ""]) == ["... !", "; ?", ""]
     expected = [row for row in range(len(LINES)) if all(map(is_punctuation, index.words(row)))]
@@ -74,7 +74,7 @@ def test_sentences_of_punctuation_stay_and_are_named(index):
     assert KeptWords().rows(small).tolist() == [1]
 
 
-def test_what_cannot_be_is_refused(index):
+def test_settings_without_two_terms_to_replace_are_refused(index):
     for setting in ({"keep_punctuation": True}, {"keep_words": ["the"]}):
         with pytest.raises(InputError, match='the released code replaces every word: give variant="paper"'):
             una_fast.Augmenter(index, variant="released", **setting)
@@ -85,7 +85,7 @@ def test_what_cannot_be_is_refused(index):
         una_fast.Augmenter(small, keep_words=["A", "!"])
 
 
-def test_a_file_has_a_word_a_line(index, tmp_path):
+def test_a_file_has_one_word_per_line(index, tmp_path):
     file = tmp_path / "names.txt"
     file.write_bytes("\ufeffThe\r\n\n  Zürich \nX-200\n".encode())
     assert read_words(file) == read_words(str(file)) == {"The", "Zürich", "X-200"}
@@ -153,7 +153,7 @@ def test_negatives_are_those_of_the_reference(scripted, radius):
     assert [row.tolist() for row in una._draw(una._documents, ROWS, SampleKey(3))] == expected
 
 
-def test_unseen_words_too(scripted):
+def test_unseen_words_get_words_of_their_script(scripted):
     una = una_fast.Augmenter(scripted, beta=1.0, radius=2)
     words = ["鸟", "นก", "ລາວ", "shell", "地址", "path", "ខ្មែរ"]
     for epoch in range(20):
@@ -164,7 +164,7 @@ def test_unseen_words_too(scripted):
             assert word.candidates
 
 
-def test_without_it_both_surfaces_have_the_same_draws(scripted):
+def test_without_same_script_both_surfaces_have_the_same_draws(scripted):
     paper, kept = (una_fast.Augmenter(scripted, surface=surface, same_script=False) for surface in ("paper", "kept"))
     drawn = [una._draw(una._documents, ROWS, SampleKey()).values for una in (paper, kept)]
     assert np.array_equal(*drawn)

@@ -1,4 +1,4 @@
-"""Laws that Numba compiles: UNA draw for draw, BM25 by its probabilities, and what a function must not do."""
+"""Augmentations that Numba compiles: UNA draw for draw, and what a function must not do."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A sentence -> the small edits that change what it means, found by lists of words.
-
-Which of the edits is made is drawn elsewhere: everything here is a pure function of the text and the lists.
-"""
+"""A sentence -> the small edits that change what it means, found with word lists. No function here draws."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ LONGEST_NUMBER = 15  # digits
 
 
 class Edit(NamedTuple):
-    """``text[start:stop]`` becomes one of `options`, none of which is equal to it. why: for `explain`."""
+    """``text[start:stop]`` becomes one of `options`, which all differ from it. why: for `explain`."""
 
     start: int
     stop: int
@@ -45,14 +42,14 @@ class Edit(NamedTuple):
 
 
 class Sentence:
-    """A text, and its numbers and words in lower case. parts: what is between the words, and the words, in turns."""
+    """A text. words: its words and numbers, in lower case; parts: the text between words and the words, alternating."""
 
     def __init__(self, text: str):
         self.text, self.parts = text, TOKENS.split(text)
         self.words = [word.lower().replace("\u2019", "'") for word in self.parts[1::2]]
 
     def word(self, i: int) -> str:
-        """Word i as it is written."""
+        """Word i as written."""
         return self.parts[2 * i + 1]
 
     def start(self, i: int) -> int:
@@ -68,7 +65,7 @@ class Sentence:
         return self.follows(i) and self.word(i).istitle() and not self.text.istitle()
 
     def replaced(self, i: int, options: Iterable[str], why: str, n: int = 1) -> list[Edit]:
-        """The edit that puts one of the options in the place of n words, in their case; none without an option."""
+        """The edit that replaces n words by one of the options, in their case; none without an option."""
         start = self.start(i)
         old = "".join(self.parts[2 * i + 1 : 2 * (i + n)])
         new = tuple(text for text in dict.fromkeys(like(old, option) for option in options) if text != old)
@@ -253,7 +250,7 @@ def near_numbers(number: str, most: int | None = None) -> tuple[str, ...]:
 
 
 def _written_like(digits: str, number: str, zero: int) -> str:
-    """`digits` in the script and with the separators of `number`, counted from its end."""
+    """`digits` in the script of `number` and with its separators, which are counted from the end."""
     out = [chr(zero + int(digit)) for digit in digits]
     for place, character in enumerate(reversed(number)):
         if not character.isdecimal():
@@ -262,10 +259,10 @@ def _written_like(digits: str, number: str, zero: int) -> str:
 
 
 def swap_edits(sentence: Sentence, importance: Mapping[str, float], function_words: Collection[str]) -> list[Edit]:
-    """Two important words that are no neighbours change places: the half of these pairs that are most alike.
+    """Swap two important words that are not neighbours: the half of these pairs with the most similar importance.
 
-    importance: of the words that are known; a word is important if it has at least the mean of the sentence and is not
-    one of `function_words`.
+    importance: of the known words; a word is important if it has at least the mean of the sentence and is not one of
+    `function_words`.
     """
     places = [i for i, word in enumerate(sentence.words) if word in importance]
     scores = {i: importance[sentence.words[i]] for i in places}

@@ -1,4 +1,4 @@
-"""Harmless edits: small changes of how a sentence is written that keep what it means, for positives."""
+"""Harmless edits: small changes of the wording that keep the meaning of a sentence, for positives."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ FINAL = re.compile(r"(?<=\w)\s*[.?!。？！]$")
 
 
 class HarmlessEdits(TextAugmentation):
-    """Makes small edits of each sentence that keep what it means.
+    """Makes small edits of each sentence that keep its meaning.
 
-    Of the edits that fit, each is made with probability 1/2, and one at least: case (of the first letter, or of all),
-    the final mark, an article that is left out, a contraction ("what is", "what's"), a filler ("really") that is put in
-    or left out, and the opening of a question ("How do I", "How can I"). A sentence that none fits stays as it is. The
-    word lists are English; case and final marks are of any language.
+    Each edit that fits is made with probability 1/2, and at least one is made: case (of the first letter, or of all),
+    the final mark, a removed article, a contraction ("what is", "what's"), a filler ("really") that is inserted or
+    removed, and the opening of a question ("How do I", "How can I"). A sentence that none fits is not changed. The word
+    lists are English; case and final marks work in any language.
 
-    Every draw is a function of (seed, epoch, sample index, row) alone, as in `Augmenter`.
+    The draws are a function of only (seed, epoch, sample index, row), as in `Augmenter`.
 
     Args:
         index: the corpus.
@@ -48,8 +48,9 @@ class HarmlessEdits(TextAugmentation):
         return [self._edited(text, *of_row) for text, of_row in zip(source.texts(rows), bits, strict=True)]
 
     def _edited(self, text: str, coins: list[int], places: list[int], options: list[int]) -> str:
-        """The text after its edits: for each of EDITS, for lower case, and for the one that is made at least, the
-        arguments have 64 random bits. Of two edits of the same words the first one is made.
+        """The text after its edits. Of two edits of the same words only the first is made.
+
+        The arguments have 64 random bits for each of EDITS, then for lower case, then for the choice of the only edit.
         """
         sentence = Sentence(text)
         if not sentence.words:
@@ -71,7 +72,7 @@ class HarmlessEdits(TextAugmentation):
 
 
 def openings(sentence: Sentence, lists: WordLists) -> list[Edit]:
-    """The first words become others that open the same question."""
+    """The first words become another opening of the same question."""
     for n in range(LONGEST_OPENING, 0, -1):
         others = lists.openings.get(" ".join(sentence.words[:n]))
         if others and sentence.follows(n):
@@ -92,7 +93,7 @@ def contractions(sentence: Sentence, lists: WordLists) -> list[Edit]:
 
 
 def articles(sentence: Sentence, lists: WordLists) -> list[Edit]:
-    """An article inside a sentence is left out."""
+    """An article inside a sentence is removed."""
     words, found = sentence.words, []
     for i, word in enumerate(words):
         if word in lists.words["articles"] and sentence.follows(i + 1) and sentence.word(i).islower():
@@ -101,7 +102,7 @@ def articles(sentence: Sentence, lists: WordLists) -> list[Edit]:
 
 
 def fillers(sentence: Sentence, lists: WordLists) -> list[Edit]:
-    """A filler is left out or, between a subject after its auxiliary and the verb, put in."""
+    """A filler is removed or, between a subject after its auxiliary and the verb, inserted."""
     words, known, found = sentence.words, lists.words["fillers"], []
     for i, word in enumerate(words[:-1]):
         if word in known and sentence.follows(i + 1):
@@ -114,7 +115,7 @@ def fillers(sentence: Sentence, lists: WordLists) -> list[Edit]:
 
 
 def final_marks(sentence: Sentence, lists: WordLists) -> list[Edit]:
-    """The last mark is left out or, after a letter or digit, put in: "?" after the opening of a question, else "."."""
+    """The last mark is removed or, after a letter or digit, added: "?" if the sentence begins a question, else "."."""
     text = sentence.text.rstrip()
     if mark := FINAL.search(text):
         return [Edit(mark.start(), mark.end(), ("",), "no final mark")]

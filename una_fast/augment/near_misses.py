@@ -116,7 +116,7 @@ class NearMisses(TextAugmentation):
                 warn_user(f"edits: {name} fits {n} of {len(sentences)} sentences, the others get another edit{advice}")
 
     def _find(self, name: str, ids: np.ndarray, sentence: Sentence) -> list[Edit] | None:
-        """The edits of a name that fit a sentence whose words have these ids. None: a kernel draws the edit."""
+        """Return the edits of a name that fit a sentence, whose words have these ids. None: a kernel draws the edit."""
         if name in BY_LISTS:
             return BY_LISTS[name](sentence, self._lists)
         if name == "word":
@@ -134,7 +134,7 @@ class NearMisses(TextAugmentation):
         return {name: edits for name, edits in found.items() if edits != []} or {"word": None}
 
     def fits(self, rows: np.ndarray) -> np.ndarray:
-        """Which rows of the index one of the chosen edits fits, bool (R,); the others get "word"."""
+        """Return whether one of the chosen edits fits each row of the index: bool (R,); the others get "word"."""
         texts, words = self._documents.texts(rows), self._documents.words
         sentences = zip(rows.tolist(), map(Sentence, texts), strict=True)
         return np.array(
@@ -169,7 +169,7 @@ class NearMisses(TextAugmentation):
         return texts
 
     def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> NearMiss:
-        """What was done to `sentence`, and why; prints as two lines."""
+        """Return which edit `sentence` gets, where and why; prints as two lines."""
         source, row, key = self._read([sentence]), np.zeros(1, dtype=np.int64), SampleKey(epoch, sample_index)
         (text,), (result,), ids = source.texts(row), self._texts(source, row, key), source.words[0]
         name, edit = self._draw_edit(ids, text, *self._bits(source, row, key))

@@ -70,7 +70,7 @@ class KeptSurface:
 
     @cached_property
     def strings(self) -> StringTable:
-        """3 V strings: how each term is written, first as it is, then with a capital, then in upper case."""
+        """3 V strings: all terms as they are, then with a capital, then in upper case."""
         quotes = QUOTES if self._index.word_tokenizer == "treebank" else ()
         openings = OPENING if self._index.word_tokenizer in NAMED else ""
         terms, n = self._index.terms, self._index.n_terms
@@ -90,7 +90,7 @@ class KeptSurface:
         return self._row_writer(self._documents)
 
     def _row_writer(self, source: Rows, subwords: written.Subwords | None = None) -> written.RowWriter:
-        """Writes rows of `source`: their texts, or with `subwords` the ids of documents."""
+        """Make the writer of rows of `source`: of their texts, or with `subwords` of the ids of documents."""
         learn_characters(source.chunks)
         tables = source.chunks, source.sentences, source.words, source.unseen, source.terms, self.strings
         return written.RowWriter(*tables, CHARACTERS, self._index.lowercase, subwords)
@@ -125,7 +125,7 @@ class KeptSurface:
         return write
 
     def _subwords(self, tokens: TokenIds) -> written.Subwords:
-        """The sub-words of the terms and chunks of the index, as `RowWriter` takes them."""
+        """Return the sub-words of the terms and chunks of the index for `RowWriter`."""
         encoder, strings = tokens.encoder, self.strings
         cuts = encoder.cuts(learn_characters(self._index.chunks, strings))
         name, terms = f"tokens-forms-{encoder.fingerprint}", self._index.terms

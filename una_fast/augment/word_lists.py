@@ -1,4 +1,4 @@
-"""The words of a language by which edits are found, read from a file: english.txt here describes its form."""
+"""The words of a language that edits need, read from a file; english.txt here describes its format."""
 
 from __future__ import annotations
 
@@ -32,12 +32,14 @@ Line = tuple[str, ...]
 
 
 class WordLists:
-    """The lists of a file, of which `read_word_lists` read the lines of each section as their items.
+    """The word lists of a file.
 
-    opposites, classes, openings: of each word or phrase those that may take its place; negations: phrases, the longest
-    first; negation: the one that is inserted; negated, affirmed: of each auxiliary its negative form, and the other way
-    round; contracted: of two words their contraction, and the other way round; words: of each section in `WORDS`;
-    roles: what a polarity edit does at a word, as `edits.POLARITY` has it.
+    lines: of each section, as `read_word_lists` reads them.
+
+    opposites, classes, openings: a word or phrase -> its replacements; negations: phrases, the longest first; negation:
+    the one that is inserted; negated: an auxiliary -> its negative form; affirmed: the reverse; contracted: two words
+    -> their contraction, and the reverse; words: a section of `WORDS` -> its words; roles: a word -> the edit of
+    `edits.POLARITY` that fits it.
     """
 
     def __init__(self, lines: dict[str, list[Line]]):
@@ -64,7 +66,7 @@ class WordLists:
                     guard[name] = guard.get(name, frozenset()) | {*near.split()}
 
     def allow(self, words: Sequence[str], i: int) -> bool:
-        """Whether the neighbours of word i allow to edit it."""
+        """Whether the words around word i allow an edit of it."""
         if not (guard := self._guards.get(words[i])):
             return True
         before, after = (_neighbour(words[k]) if 0 <= k < len(words) else "" for k in (i - 1, i + 1))
@@ -79,7 +81,7 @@ def _neighbour(word: str) -> str:
 
 
 def _others(lines: Sequence[Line]) -> dict[str, Line]:
-    """Of each word the others on its lines, each once."""
+    """A word -> the other words on its lines, each once."""
     found: dict[str, dict[str, None]] = {}
     for line in lines:
         for word in line:
@@ -106,7 +108,7 @@ def read_word_lists(file: str | Path | None = None) -> WordLists:
 
 
 def _items(section: str, text: str, where: str) -> Line:
-    """The items of a line, with single spaces, in lower case where they are compared with words."""
+    """The items of a line, with single spaces; in lower case if they are compared with words."""
     text = text if section in ("openings", "contractions") else text.lower()
     items = [" ".join(item.split()) for item in re.split(DIVIDERS.get(section, NEVER), text)]
     n_items = {2} if section in IN_PAIRS else {1, 2} if section == "opposites" else {len(items)}
