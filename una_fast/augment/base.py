@@ -113,7 +113,7 @@ class TextAugmentation(ABC):
         """
         if (tokens := self.tokens) is None:
             raise InputError(f"token_ids needs a tokenizer: {type(self).__name__}(index, tokenizer=AutoTokenizer...)")
-        rows = checked_rows(rows, self.index.n_documents)
+        rows = checked_rows(rows, tokens.n_documents)
         out = tokens.tensors(len(rows), max_length, out)
         key, lines = SampleKey(epoch, sample_index), np.arange(len(rows))
         if write_ids := self._write_ids:

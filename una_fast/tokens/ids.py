@@ -70,7 +70,7 @@ class TokenIds:
         check_settings(tokenizer)
         self._arguments = index, tokenizer, n_jobs
         self.threads = RowThreads(n_cores(n_jobs))
-        self._index, self._torch = index, import_extra("torch")
+        self._index, self.n_documents, self._torch = index, index.n_documents, import_extra("torch")
         names = ("input_ids", "attention_mask", "token_type_ids")
         self._names = names if names[-1] in tokenizer.model_input_names else names[:-1]
         self._tokenizer, self._lock = _copied(tokenizer), threading.Lock()
@@ -116,7 +116,7 @@ class TokenIds:
         Raises:
             InputError: a row out of range, a `max_length` without room for one sub-word, or an `out` that does not fit.
         """
-        checked = checked_rows(rows, self._index.n_documents)
+        checked = checked_rows(rows, self.n_documents)
         batch = self.tensors(len(checked), max_length, out)
         if not self.by_word:
             self.write_texts([self._index.sentence(row) for row in checked.tolist()], np.arange(len(checked)), batch)
