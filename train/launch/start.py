@@ -137,7 +137,7 @@ class Start:
             built = build_index(sources, run.word_tokenizer, run.lowercase, progress=True)
             self.training = self._rows_of(built)  # raises InputError before anything is written
             built.save(folder)
-        self.tokens = bind_tokenizer(self.index, self.tokenizer)  # stored with the index: other ranks open them
+        _ = self.tokens  # stored with the index, where the other ranks open them
         n, left_out = len(self.training.rows), self.training.n_sentences - len(self.training.rows)
         note = f", {left_out:,} left out as blank" if left_out else ""
         tell_user(f"{counted(n, 'sentence')} to train on{note}; {counted(self.index.n_terms, 'term')}")
@@ -173,8 +173,10 @@ class Start:
 
     @cached_property
     def tokens(self) -> TokenIds:
-        """The tokenizer's ids of the index."""
-        return bind_tokenizer(self.index, self.tokenizer)
+        """The tokenizer's ids of the index, bound on all cores. Batches use one core, because steps use the others."""
+        tokens = TokenIds(self.index, self.tokenizer)
+        tokens.threads = RowThreads(1)
+        return tokens
 
     @cached_property
     def encoder(self) -> SentenceEncoder:
@@ -283,13 +285,6 @@ def open_index(run: Run) -> Index:
             "name a new folder with --index"
         )
     return index
-
-
-def bind_tokenizer(index: Index, tokenizer: Any) -> TokenIds:
-    """Bind a tokenizer to an index on all cores. Batches are made on one, because a training step uses the others."""
-    tokens = TokenIds(index, tokenizer)
-    tokens.threads = RowThreads(1)
-    return tokens
 
 
 def resolve_options(run: Run, config: Any, pooling: str) -> Run:
