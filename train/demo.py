@@ -62,9 +62,9 @@ def packaged_encoder() -> Path:
 
 
 def prepare_demo(run: Run) -> None:
-    """Write the corpus of a demo run, unless it exists or the user gives another one."""
+    """Write the corpus of a run with --demo, unless it exists or the user gives another one."""
     corpus, output = Path(run.corpus[0]), Path(run.output)
-    if run.demo and corpus.parent in (output, output.parent) and corpus.name == CORPUS and not corpus.exists():
+    if corpus.parent in (output, output.parent) and corpus.name == CORPUS and not corpus.exists():
         write_corpus(corpus.parent)  # which the runs of several seeds share
 
 

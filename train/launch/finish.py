@@ -11,10 +11,12 @@ from typing import Any
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from train.config import DEFAULTS, OPTIONS, Run
+from train.demo import show_negatives
 from train.evaluation.scoring import read_tasks, score_model
 from train.evaluation.tasks.registry import KINDS, TASKS, EvaluationProtocol, downstream_folder, suite, task_names
 from train.record.checkpoint import Progress
 from train.record.folder import BEST, DEV, EVALUATION, SUMMARY, read_json, read_object, write_file, write_json
+from train.report.__main__ import main as write_report
 from train.report.runs import read_evaluation, read_run, title, unimproved_note
 from train.signals import tell_user
 from una_fast.augment.registry import load_augmentation, training_options_of
@@ -34,9 +36,6 @@ def finish(run: Run) -> None:
     output = Path(run.output)
     tell_end(output)
     if run.demo:
-        from train.demo import show_negatives
-        from train.report.__main__ import main as write_report
-
         show_negatives(run)
         write_report([run.output, "--output", str(output / "report.html")])
     if run.evaluate and not is_scored(run):

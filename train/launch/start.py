@@ -15,6 +15,7 @@ from transformers.utils.hub import cached_file
 
 from train.config import SAME, Run
 from train.distributed import Ranks
+from train.demo import prepare_demo
 from train.encoder.cpu import has_bf16
 from train.encoder.encoder import SentenceEncoder, head_of, load_encoder, weights_digest
 from train.encoder.pooling import AUTO, OF_TRAINING, POOLINGS
@@ -125,8 +126,6 @@ class Start:
         """
         run, folder = self.run, Path(self.run.index)
         if run.demo:
-            from train.demo import prepare_demo
-
             prepare_demo(run)
         sources = [source for part in self.sources for source in part]
         if find_manifest(folder):
