@@ -246,8 +246,10 @@ class Start:
 
     def scorer(self, device: torch.device) -> PairScorer | None:
         """What scores an encoder on the dev pairs; None if there are none."""
+        if self.dev is None:
+            return None
         limit = self.layout.longest(self.tokenizer, self.encoder.backbone.config)
-        return self.dev and PairScorer(self.dev, self.tokenizer, limit, device, self.layout.prepared)
+        return PairScorer(self.dev, self.tokenizer, limit, device, self.layout.prepared)
 
     def summary(self, ranks: Ranks) -> dict[str, Any]:
         """What run.json stores of a run before its first step."""
