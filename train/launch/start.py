@@ -14,8 +14,8 @@ import xxhash
 from transformers.utils.hub import cached_file
 
 from train.config import SAME, Run
-from train.distributed import Ranks
 from train.demo import prepare_demo
+from train.distributed import Ranks
 from train.encoder.cpu import has_bf16
 from train.encoder.encoder import SentenceEncoder, head_of, load_encoder, weights_digest
 from train.encoder.pooling import AUTO, OF_TRAINING, POOLINGS
