@@ -56,8 +56,9 @@ NEAR_MISS: dict[str, Any] = {  # about one word of a sentence replaced; all othe
     "radius": "1%",
     "precision": "fp32",
 }
-RECIPE: dict[str, Any] = {  # what was ablated: `--near-misses` with half of its steps
-    **PRESETS["near_misses"],
+RECIPE: dict[str, Any] = {  # what was ablated: `--near-misses` with fewer steps, neighbours and kinds of edits
+    **{name: value for name, value in PRESETS["near_misses"].items() if name != "neighbours_pool"},
+    "edits": "polarity:1,number:4",
     "max_steps": 160,
     "max_length": 32,
     "precision": "fp32",
@@ -360,7 +361,9 @@ FROM_SCRATCH_ARMS = [(base, arm) for base in ("wiki-lm", "wiki-lm-cls") for arm 
 FROM_SCRATCH_POINTS = list(zip(*(grid(arm, base) for base, arm in FROM_SCRATCH_ARMS), strict=True))
 TUNED_ARMS = tuple(f"{GRID_BASE}: {arm}, {TUNED}" for arm in ARMS)
 WIDER = "batch_size 256, max_steps 400, eval_every 100"  # as many sentences as WIDE
-NEAR_PRESET = "near-misses, max_steps 320"  # `--near-misses`
+NEAR_PRESET = (  # `--near-misses`
+    "near-misses, edits polarity:4,number:16,name:1, max_steps 640, neighbours_pool 24000, precision bf16"
+)
 NEAR = (NEAR_PRESET, "near-misses", "one word", "captions")
 NEAR_ABLATIONS = (  # of "near-misses", most valuable first
     *("edits polarity", "edits number", "edits polarity,number,name,swap,word", "edits polarity:1,number:4,name:1"),
@@ -368,7 +371,7 @@ NEAR_ABLATIONS = (  # of "near-misses", most valuable first
     *("margin_least 0.2, margin_most 0.5", "margin_least 0.45, margin_most 0.75", "max_steps 640"),
     *("learning_rate 5e-05", "learning_rate 0.0002", "edits polarity:1,number:1", "neighbour_distillation 30.0"),
     *("similarity_distillation 30.0", "similarity_distillation 30.0, neighbour_distillation 30.0", "batch_size 64"),
-    *("max_steps 320, learning_rate 5e-05", "neighbours_pool 24000", "precision bf16", "dropout 0.0"),
+    *("max_steps 320", "max_steps 320, learning_rate 5e-05", "neighbours_pool 24000", "precision bf16", "dropout 0.0"),
 )
 STAGES = {
     "grid": Stage([one.name for arm in ARMS for one in grid(arm)], SEEDS[:1], scored=False),

@@ -74,9 +74,7 @@ NEAR_ROWS = {  # of the page about near-misses: data, and task
 NEAR_COLUMNS = {  # trainings on questions
     "captions' recipe": "captions",
     "one word": "one word",
-    "160 steps": "near-misses",
-    "preset: 320 steps": NEAR_PRESET,
-    "160 steps, 24,000": "near-misses, neighbours_pool 24000",
+    "`--near-misses`": NEAR_PRESET,
 }
 
 
