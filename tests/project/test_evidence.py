@@ -22,6 +22,7 @@ from bench.evidence.conditions import (
     GRID,
     LANGUAGE_MODEL,
     NEAR,
+    NEAR_PRESET,
     PRESETS,
     STAGES,
     VARIATIONS,
@@ -313,11 +314,11 @@ def test_the_table_of_near_misses_shows_what_was_run_with_intervals_from_three_s
     def seeds(*scores):
         return {"runs": {str(i): {"scores": dict.fromkeys(page.NEAR_ROWS.values(), x)} for i, x in enumerate(scores)}}
 
-    conditions = {"minilm-questions: near-misses": seeds(0.7, 0.71, 0.72)}
-    conditions["minilm-questions: near-misses, max_steps 320"] = seeds(0.75)
+    conditions = {"minilm-questions: one word": seeds(0.7, 0.71, 0.72)}
+    conditions[f"minilm-questions: {NEAR_PRESET}"] = seeds(0.75)
     before = {"minilm-questions": {"before": dict.fromkeys(page.NEAR_ROWS.values(), 0.6)}}
     head, _, n_seeds, *rows = page.near_table({"bases": before, "conditions": conditions}).splitlines()
-    assert head == "|  | before | 160 steps | preset: 320 steps |" and n_seeds == "| seeds |  | 3 | 1 |"
+    assert head == "|  | before | one word | `--near-misses` |" and n_seeds == "| seeds |  | 3 | 1 |"
     assert [row.split("| ")[2:] for row in rows] == [["60.0 ", "71.0 ± 2.5 ", "75.0 |"]] * len(page.NEAR_ROWS)
 
 
