@@ -202,11 +202,7 @@ def make_parser(prog: str = "python -m train.ddp") -> Command:
 
 
 def parse(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") -> dict[str, Any]:
-    """Read the option values of a command line, its --config file and a preset, by field name.
-
-    Raises:
-        InputError: an unknown option or key, a value of the wrong kind.
-    """
+    """Read a command line, its --config file and a preset, by field name. Raises InputError for what cannot be read."""
     given = make_parser(prog).given(argv)
     chosen = [name for name in PRESETS if given.pop(name, False)]
     if len(chosen) > 1:
@@ -215,11 +211,7 @@ def parse(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") 
 
 
 def make_run(values: Mapping[str, Any]) -> Run:
-    """Make a checked Run of option values by field name.
-
-    Raises:
-        InputError: a required value is missing, a value is out of range, or values contradict each other.
-    """
+    """Make a checked Run of option values by field name. Raises InputError for values that are missing or wrong."""
     if values.get("seeds") and "seed" in values:
         raise InputError("--seed and --seeds together: give only --seeds, with all seeds")
     run = Run(**fill_defaults(OPTIONS, values))

@@ -53,11 +53,7 @@ def _run(values: dict[str, Any]) -> int:
 
 
 def fetch(part: str, folder: Path) -> None:
-    """Fetch a part of FILES into `folder`, each file whole or not at all; existing files stay.
-
-    Raises:
-        InputError: it cannot be fetched or unpacked, or cannot be written.
-    """
+    """Fetch a part of FILES into `folder`, each file whole or not at all; existing files stay. Raises InputError."""
     for target, source in ((folder / name, source) for name, source in FILES[part].items()):
         if target.exists():
             continue

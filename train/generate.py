@@ -54,11 +54,7 @@ OPTIONS = options_of(Job)
 
 
 def read_job(given: Mapping[str, Any]) -> Job:
-    """Make a job of the option values that were given; a preset and then the defaults give the others.
-
-    Raises:
-        InputError: a required value is missing, too few or too many models, or an output that is not a .txt.
-    """
+    """Make a job of the given values, a preset and the defaults. Raises InputError for values that do not fit."""
     names = given.get("model", ())
     preset = PRESETS.get(" ".join(names), {"model": names})
     job = Job(**fill_defaults(OPTIONS, {**preset, **given, "model": preset["model"]}))

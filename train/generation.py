@@ -36,8 +36,7 @@ CPU_BATCH, GPU_BATCH = 32, 256  # sentences
 def write_output(job: Any) -> int:
     """Write the output of a `train.generate.Job`, or a part of it if a signal comes; return the exit code.
 
-    Raises:
-        InputError: bad input, or OUTPUT or OUTPUT.jsonl of another job. Sentences that are done are kept.
+    Raises InputError for bad input, and for files of another job. Finished sentences are kept.
     """
     quiet()
     output, record, device = Path(job.output), Path(f"{job.output}.jsonl"), pick_device(job.device)
@@ -79,11 +78,7 @@ def write_output(job: Any) -> int:
 
 @contextmanager
 def opened(path: Path, settings: dict[str, Any]) -> Iterator[tuple[IO[bytes], dict[int, str]]]:
-    """The record of a job, locked for other commands, and the lines that it has, by row of the corpus.
-
-    Raises:
-        InputError: another command writes it, it has other settings, or is something else.
-    """
+    """The record of a job and its lines by row, locked. Raises InputError if it is in use or has other settings."""
     with path.open("a+b") as file:
         if not lock(file.fileno()):
             raise InputError(f"{path}: another command writes it: wait for it, or choose another --output")
@@ -124,11 +119,7 @@ class Seq2Seq:
         self._network = network.to(device, DTYPES[job.precision]).eval()
 
     def write(self, texts: list[str]) -> list[str]:
-        """The line that the model writes for each text; "" for an empty text.
-
-        Raises:
-            InputError: the GPU's memory is too small.
-        """
+        """The line that the model writes for each text, "" for an empty text. Raises InputError if memory runs out."""
         job, prefixed = self._job, [self._job.prefix + text for text in texts]
         batch = self._tokenizer(prefixed, truncation=True, max_length=job.max_length, padding=True, return_tensors="pt")
         inputs = {name: batch[name].to(self._device) for name in ("input_ids", "attention_mask")}  # (B, L)

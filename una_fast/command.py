@@ -77,8 +77,7 @@ class Option:
     def read(self, value: Any) -> Any:
         """Convert a text, an entry of a YAML file or a Python value to the option's type; None means not given.
 
-        Raises:
-            InputError: the value has another type, breaks a bound or is not a choice; the message says what is allowed.
+        Raises InputError, which says what is allowed, for another type, a broken bound or an unknown choice.
         """
         if value is None or not self.many:
             return value if value is None else self._read(value)
@@ -168,11 +167,7 @@ def _leaves(hint: Any) -> list[Any]:
 
 
 def fill_defaults(options: Mapping[str, Option], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a checked value for every option by field name: the given one, else its default.
-
-    Raises:
-        InputError: a required value is missing, or a given one cannot be used.
-    """
+    """Return a checked value for every option by field name. Raises InputError if a required one is missing."""
     values = {name: option.read(given.get(name, option.default)) for name, option in options.items()}
     for name, option in options.items():
         if option.required and not values[name]:
@@ -264,9 +259,7 @@ class Command(argparse.ArgumentParser):
     def given(self, arguments: Sequence[str] | None) -> dict[str, Any]:
         """Read a command line and its --config file; values by field name, in which the command line wins.
 
-        Raises:
-            InputError: an unknown option (reported before a missing one, because it may be that one, misspelt), a value
-                that its option does not accept, an address as --output, or a file that cannot be used.
+        Raises InputError. An unknown option is reported before a missing one, because it may be that one, misspelt.
         """
         words = sys.argv[1:] if arguments is None else arguments
         for word in takewhile(lambda word: word != "--", words):

@@ -80,11 +80,7 @@ def score_best(run: Run) -> None:
 
 
 def write_card(output: Path) -> None:
-    """Write the model card of the finished run in `output`.
-
-    Raises:
-        InputError: the folder cannot be written, or run.json cannot be read.
-    """
+    """Write the model card of the finished run in `output`. Raises InputError as `read_json` and `write_file` do."""
     summary, run = read_json(output / SUMMARY), read_run(output)
     settings = {**DEFAULTS, **run.settings}  # a run from before an option existed used its default
     shown = {title(name): score for name, score in run.scores.items() if name.startswith(DEV) or name in suite("sts")}

@@ -78,12 +78,9 @@ def _of_rank(run: Run) -> Run:
 
 
 def start_ranks(run: Run, work: Work | None) -> int:
-    """Start run.nproc ranks and return their highest exit code.
+    """Start run.nproc ranks and return their highest exit code. Raises Stopped if a signal ended them.
 
     If a rank dies, the others are killed, the user is told, and the code is EXIT_DIED.
-
-    Raises:
-        Stopped: a signal ended them.
     """
     from torch.distributed import TCPStore  # not above, because a rank first handles signals and then imports torch
 

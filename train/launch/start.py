@@ -147,11 +147,7 @@ class Start:
         return self._rows_of(self.index)
 
     def _rows_of(self, index: Index) -> TrainingRows:
-        """Choose the rows of an index of `sources`.
-
-        Raises:
-            InputError: paraphrases of another number than the sentences, or fewer sentences than a batch.
-        """
+        """Choose the rows of an index of `sources`. Raises InputError for too few, or if paraphrases do not match."""
         run = self.run
         sizes = iter(file["n_documents"] for file in index.sources)
         n, n_paraphrases = (sum(next(sizes) for _ in part) for part in self.sources)
@@ -291,10 +287,7 @@ def open_index(run: Run) -> Index:
 def resolve_options(run: Run, config: Any, pooling: str) -> Run:
     """`run` with a value for every option that was not given or is "auto".
 
-    config: the encoder's; pooling: a name of POOLINGS.
-
-    Raises:
-        InputError: more ranks than GPUs, a length or a compilation that the model or the device does not allow.
+    config: the encoder's. pooling: a name of POOLINGS. Raises InputError for what the model or device does not allow.
     """
     device, roberta = device_of(run), "roberta" in config.model_type  # it has another preset than BERT's
     positions = positions_of(config)

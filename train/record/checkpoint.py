@@ -67,11 +67,7 @@ def snapshot(state: Any) -> Any:
 
 
 def write_checkpoint(output: Path, progress: Progress, state: dict[str, Any]) -> None:
-    """Write the state into last/, then the pointer to it; delete the state before.
-
-    Raises:
-        InputError: the disk is full, or the folder cannot be written; the previous checkpoint is intact.
-    """
+    """Write the state into last/, then the pointer to it, and delete the state before, which survives InputError."""
     folder = output / LAST
     before = read_object(output / POINTER).get("state")
     name, other = STATES[::-1] if before == STATES[0] else STATES
@@ -96,11 +92,7 @@ def _checksum(pointer: Mapping[str, Any]) -> str:
 
 
 def load_checkpoint(output: Path) -> tuple[Progress, dict[str, Any]]:
-    """The newest checkpoint.
-
-    Raises:
-        InputError: there is none, it is cut short or altered, or another version of the program wrote it.
-    """
+    """The newest checkpoint. Raises InputError if there is none, or it is damaged or of another version."""
     path = output / POINTER
     if not path.is_file():
         raise InputError(f"--resume: {output} has no checkpoint ({POINTER}): {AGAIN}")
@@ -174,10 +166,7 @@ def save_encoder(
 ) -> None:
     """Write the encoder with these weights of its backbone and the tokenizer into OUTPUT/NAME, each file by a rename.
 
-    name: BEST or LAST. note: content of OUTPUT/NAME/NAME.json, which is written last.
-
-    Raises:
-        InputError: the folder cannot be written.
+    name: BEST or LAST. note: content of OUTPUT/NAME/NAME.json, written last. Raises InputError if writing fails.
     """
     folder = output / name
     partial = folder / PARTIAL  # inside, because best/ may be a link to another disk

@@ -91,13 +91,9 @@ TRACKERS = {"tensorboard": _TensorBoard, "wandb": _WandB, "trackio": _Trackio, "
 
 
 def make_trackers(names: str) -> dict[str, Any]:
-    """Make the trackers of a value of --report-to, by name, without starting them.
+    """Make the trackers that --report-to names, by name, without starting them.
 
-    Args:
-        names: names of TRACKERS or import paths MODULE:CLASS, with commas between; or "none".
-
-    Raises:
-        InputError: there is no such tracker, or its package is not installed.
+    Raises InputError if there is no such tracker, or its package is not installed.
     """
     listed = dict.fromkeys(map(str.strip, names.split(",")))
     return {name: _make(name) for name in listed if name not in ("", NONE)}
@@ -118,11 +114,7 @@ def _make(name: str) -> Any:
 
 
 def start_trackers(trackers: Mapping[str, Any], settings: Mapping[str, Any], step: int) -> None:
-    """Start the trackers for a run that starts, or continues, with `step`.
-
-    Raises:
-        InputError: a tracker refuses to start, as without a login.
-    """
+    """Start the trackers for a run that starts or continues with `step`. Raises InputError if one refuses."""
     path = Path(settings["output"]) / IDS
     ids = read_object(path)
     for name, tracker in trackers.items():

@@ -26,13 +26,7 @@ FIGURES = {  # name -> curves of `RunRecord.curves`, title of the y axis, captio
 
 
 def make_page(groups: Sequence[Group], baseline: Group | None = None, notes: Sequence[str] = ()) -> str:
-    """Make the page, as HTML.
-
-    Args:
-        groups: at least one.
-        baseline: the one of them that the others are compared with.
-        notes: sentences to show above the figures.
-    """
+    """Make the page, as HTML. baseline: the group that the others are compared with; notes: shown above the figures."""
     runs, first = [run for group in groups for run in group.runs], groups[0].runs[0]
     templates = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined)
     differing, versions = differing_settings(groups), first.summary.get("versions", {})
@@ -75,12 +69,7 @@ def figures(groups: Sequence[Group]) -> list[dict[str, Any]]:
 
 
 def points(curve: Mapping[int, float], factor: int = 1) -> dict[str, list[float]]:
-    """Reduce a curve to MOST_POINTS points: means of consecutive parts, to six significant digits.
-
-    Args:
-        curve: Value by step.
-        factor: What values are multiplied by.
-    """
+    """Reduce a curve, values by step, to MOST_POINTS points: means of consecutive parts, times `factor`."""
     parts = np.array_split(np.array(sorted(curve.items())), min(len(curve), MOST_POINTS))
     x, y = zip(*(part.mean(axis=0) for part in parts), strict=True)
     return {"x": [float(f"{value:.6g}") for value in x], "y": [float(f"{factor * value:.6g}") for value in y]}

@@ -109,11 +109,7 @@ def unimproved_note(runs: Iterable[RunRecord]) -> str:
 
 
 def find_runs(folders: Iterable[Path]) -> list[RunRecord]:
-    """Find the runs in `folders` and, by BELOW, in the folders inside them; a run has a run.json.
-
-    Raises:
-        InputError: a folder does not exist or contains no run, or a run cannot be read.
-    """
+    """Find the runs in `folders` and, by BELOW, in folders inside. Raises InputError for a folder without a run."""
     paths: dict[Path, None] = {}
     for folder in folders:
         inside = [path.parent.resolve() for below in BELOW for path in sorted(folder.glob(f"{below}{SUMMARY}"))]
