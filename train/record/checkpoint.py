@@ -67,7 +67,7 @@ def snapshot(state: Any) -> Any:
 
 
 def write_checkpoint(output: Path, progress: Progress, state: dict[str, Any]) -> None:
-    """Write the state into last/, then the pointer to it, and delete the state before, which survives InputError."""
+    """Write the state into last/, then the pointer to it. An InputError leaves the previous checkpoint intact."""
     folder = output / LAST
     before = read_object(output / POINTER).get("state")
     name, other = STATES[::-1] if before == STATES[0] else STATES

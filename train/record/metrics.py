@@ -88,7 +88,7 @@ class AsyncLossReader:
     def due(self, all_of_them: bool = False) -> Iterator[dict[str, Any]]:
         """Records of the steps whose loss is due, each with its "loss" and its "sentences_per_second".
 
-            Raises InputError for a loss that is NaN or infinite, on all ranks at once: the same steps are due on each.
+        Raises InputError for a loss that is NaN or infinite, on all ranks at once: the same steps are due on each.
         """
         while len(self._pending) > (0 if all_of_them else self._late):
             loss, begun, ended, about = self._pending.popleft()
