@@ -59,12 +59,11 @@ def join_group(device: str) -> Ranks:
     ranks = Ranks(rank, world, local, torch.device("cuda", local) if device == "cuda" else torch.device("cpu"))
     if device == "cuda":
         torch.cuda.set_device(ranks.device)
-        if world > 1:
-            dist.init_process_group("cpu:gloo,cuda:nccl", device_id=ranks.device, timeout=TIMEOUT)
     else:
         torch.set_num_threads(max(1, n_cores(None) // local_world))
-        if world > 1:
-            dist.init_process_group("gloo", timeout=TIMEOUT)
+    if world > 1:
+        backend, gpu = ("cpu:gloo,cuda:nccl", ranks.device) if device == "cuda" else ("gloo", None)
+        dist.init_process_group(backend, device_id=gpu, timeout=TIMEOUT)
     return ranks
 
 

@@ -1,4 +1,4 @@
-"""A card, without one: where a step's tensors lie, that it waits for none, what ranks exchange, and a full memory."""
+"""A GPU, without one: where a step's tensors lie, that it waits for none, what ranks exchange, and a full memory."""
 
 import copy
 import os
@@ -34,7 +34,7 @@ from train.record.metrics import LATE_STEPS, AsyncLossReader
 from una_fast.errors import InputError
 
 STEPS = 2
-CARD = torch.device("meta")
+GPU = torch.device("meta")
 
 
 class Autocast(TorchFunctionMode):
@@ -55,7 +55,7 @@ class Autocast(TorchFunctionMode):
 
 
 class HostData(TorchFunctionMode):
-    """Refuses numbers of the host that PyTorch would copy to the card, which waits for the copy."""
+    """Refuses numbers of the host that PyTorch would copy to the GPU, which waits for the copy."""
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         result, name = function(*args, **(kwargs or {})), getattr(function, "__name__", "")
@@ -63,12 +63,12 @@ class HostData(TorchFunctionMode):
             indices = args[1] if isinstance(args[1], tuple) else (args[1],)
             assert not any(isinstance(index, (list, np.ndarray)) for index in indices), "a list as an index"
         if name in ("tensor", "as_tensor", "asarray", "new_tensor"):
-            assert result.device != CARD, "a tensor made of numbers"
+            assert result.device != GPU, "a tensor made of numbers"
         return result
 
 
 class Copies(TorchDispatchMode):
-    """Refuses what the device "meta" allows and a card waits for, and counts copies to the host that nothing awaits."""
+    """Refuses what the device "meta" allows and a GPU waits for, and counts copies to the host that nothing awaits."""
 
     def __init__(self):
         super().__init__()
@@ -80,9 +80,9 @@ class Copies(TorchDispatchMode):
             assert not any(index is not None and index.dtype == torch.bool for index in args[1]), "a mask as an index"
         tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
         devices = {tensor.device for tensor in tensors if tensor.ndim} | {kwargs.get("device")}
-        if {CPU, CARD} <= devices and "empty" not in name:
+        if {CPU, GPU} <= devices and "empty" not in name:
             is_awaited = not (kwargs.get("non_blocking") or args[2:3] == (True,))
-            assert name in ("aten::copy_", "aten::_to_copy") and not is_awaited, f"{name} mixes host and card"
+            assert name in ("aten::copy_", "aten::_to_copy") and not is_awaited, f"{name} mixes host and GPU"
             if name == "aten::copy_" and args[0].device == CPU:
                 self.to_host += 1
                 return args[0]
@@ -90,8 +90,8 @@ class Copies(TorchDispatchMode):
 
 
 @pytest.fixture
-def card(monkeypatch):
-    """Makes PyTorch treat the device "meta" as a card; its tensors have no values, so that what needs one fails."""
+def gpu(monkeypatch):
+    """Makes PyTorch treat the device "meta" as a GPU; its tensors have no values, so that what needs one fails."""
     empty_like = torch.empty_like
     monkeypatch.setattr(torch, "autocast", Autocast)
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda kind: False)
@@ -116,11 +116,11 @@ def encoders(tiny_model):
 
 
 def train(encoders, **settings):
-    """A trainer on the card, and what each of its steps computed."""
+    """A trainer on the GPU, and what each of its steps computed."""
     run = Run(model="", augment="una", **{**SETTINGS, "dropout": 0.1, **settings})
-    trainer, maker = make_trainer(run, Ranks(0, 1, 0, CARD), encoders(run), n_parts=1, multiple=8)
+    trainer, maker = make_trainer(run, Ranks(0, 1, 0, GPU), encoders(run), n_parts=1, multiple=8)
     with HostData(), Copies() as copies:
-        steps = [trainer.step(maker.make(*batch).to(CARD)) for batch in list(trainer.plan.batches())[:STEPS]]
+        steps = [trainer.step(maker.make(*batch).to(GPU)) for batch in list(trainer.plan.batches())[:STEPS]]
     assert not copies.to_host
     return trainer, steps
 
@@ -137,18 +137,18 @@ KINDS = [
 ]
 
 
-@pytest.mark.usefixtures("card")
+@pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("settings", KINDS, ids=lambda settings: "-".join(map(str, settings.values())))
-def test_a_step_lies_on_the_card_and_waits_for_nothing(encoders, settings):
+def test_a_step_lies_on_the_gpu_and_waits_for_nothing(encoders, settings):
     trainer, steps = train(encoders, **settings)
     moments = [value for state in trainer.optimizer.state.values() for value in state.values()]
     results = [tensor for step in steps for tensor in (step.loss, step.cosines)]
-    assert {tensor.device for tensor in (*results, *trainer.encoder.parameters(), *moments)} == {CARD}
+    assert {tensor.device for tensor in (*results, *trainer.encoder.parameters(), *moments)} == {GPU}
     assert {tensor.dtype for tensor in (*results, *moments)} == {torch.float32}
     assert all(not step.loss.ndim and step.cosines.shape[1] == BATCH for step in steps)
 
 
-@pytest.mark.usefixtures("card")
+@pytest.mark.usefixtures("gpu")
 def test_the_loss_is_read_late_by_one_copy_a_step(encoders):
     _, steps = train(encoders)
     reader = AsyncLossReader(torch.device("cuda"))
@@ -163,17 +163,17 @@ def test_the_loss_is_read_late_by_one_copy_a_step(encoders):
 
 FAULTS = {
     "item.. cannot be called": lambda views: views.sum().item(),
-    "mul mixes host and card": lambda views: views * torch.ones(views.shape[-1]),
-    "index mixes host and card": lambda views: views[torch.tensor([0, 1])],
-    "_to_copy mixes host and card": lambda views: float(views.detach().sum(0).cpu()[0]),
-    "copy_ mixes host and card": lambda views: views.detach()[0].copy_(torch.ones(views.shape[-1])),
-    "a tensor made of numbers": lambda views: views * torch.tensor([2.0], device=CARD),
+    "mul mixes host and GPU": lambda views: views * torch.ones(views.shape[-1]),
+    "index mixes host and GPU": lambda views: views[torch.tensor([0, 1])],
+    "_to_copy mixes host and GPU": lambda views: float(views.detach().sum(0).cpu()[0]),
+    "copy_ mixes host and GPU": lambda views: views.detach()[0].copy_(torch.ones(views.shape[-1])),
+    "a tensor made of numbers": lambda views: views * torch.tensor([2.0], device=GPU),
     "a list as an index": lambda views: views[[0, 1]],
     "a mask as an index": lambda views: views[views > 0],
 }
 
 
-@pytest.mark.usefixtures("card")
+@pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("message", FAULTS)
 def test_planted_faults_are_noticed(encoders, monkeypatch, message):
     compare = Trainer._compare
@@ -238,7 +238,7 @@ def test_every_rank_takes_part_in_the_same_exchanges(encoders, world, ranks, set
     assert all(other == first for other in others)
 
 
-def test_a_rank_takes_its_card_before_it_allocates_anything(monkeypatch):
+def test_a_rank_takes_its_gpu_before_it_allocates_anything(monkeypatch):
     calls = []
     for name, value in {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "CUDA_VISIBLE_DEVICES": "6,7"}.items():
         monkeypatch.setenv(name, value)
