@@ -150,10 +150,10 @@ def attention_bias(mask: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
 
 
 def takes_ready_mask(backbone: Any) -> bool:
-    """Whether the model, in training mode, gives the same output for `attention_bias` (B, 1, 1, L) as for int64 (B, L).
+    """Whether a model in training mode gives the same output for `attention_bias` (B, 1, 1, L) as for a mask (B, L).
 
-    A model that gets (B, L) first checks whether the mask contains a zero, and on a GPU the CPU waits for the answer.
-    Models with sliding-window attention need (B, L), from which they make the masks of their layers.
+    A model that gets (B, L) checks whether the mask contains a zero, and on a GPU the CPU waits for the answer. Models
+    with sliding-window attention need (B, L), from which they make the masks of their layers.
     """
     if any(getattr(backbone.config, name, None) for name in ("sliding_window", "local_attention")):
         return False

@@ -1,6 +1,5 @@
 """From a model's output to one vector per sentence: the only definition of an embedding.
 
-Training, its dev evaluation, best/, `train.evaluate` and the demo use it.
 Shapes: B sentences, L tokens, D width.
 """
 

@@ -105,9 +105,7 @@ def load_model(
 
 
 class Batches:
-    """The distinct sentences of lists of texts, tokenized, which can be embedded any number of times.
-
-    They are sorted by length, so most batches contain sentences of one length and little padding.
+    """The distinct sentences of lists of texts, tokenized and sorted by length, which can be embedded repeatedly.
 
     rows: for each list, the rows of its texts among the distinct ones, int64 (m,).
     """
@@ -137,9 +135,8 @@ class Batches:
         """Embed the distinct texts, float32 (n, D).
 
         encode: a padded batch {"input_ids", "attention_mask", ...} of int64 (B, L) -> embeddings (B, D). It is called
-        in inference mode; the caller puts the model into eval mode. On a CPU, `threads` batches (see `in_threads`) are
-        encoded at the same time, so `encode` must enter autocast itself. threads must be 1 if `encode` communicates
-        with other ranks. progress: show a bar on a terminal.
+        in inference mode, and enters autocast itself. threads: batches that a CPU encodes at the same time, see
+        `in_threads`; 1 if `encode` communicates with other ranks. progress: show a bar on a terminal.
         """
 
         @torch.inference_mode()  # the mode belongs to a thread
@@ -188,8 +185,7 @@ def in_threads(function: Callable[[Any], Any], items: Sequence[Any], threads: in
 def batches_by_length(lengths: Sequence[int], budget: int) -> list[NDArray[np.int64]]:
     """Group the indices of the lengths (n,), short ones first, into batches of at most `budget` padded tokens.
 
-    Once a batch has a quarter of the budget, it ends when the length changes: several lengths need padding, and smaller
-    batches need more calls.
+    Once a batch has a quarter of the budget, it ends when the length changes: a balance of padding and calls.
     """
     order, ends = np.argsort(np.array(lengths, np.int64), kind="stable"), [0]
     for stop, (before, length) in enumerate(pairwise(lengths[place] for place in order), start=1):

@@ -39,10 +39,9 @@ class Graphs:
 
     The first step makes what a capture must not: the optimiser's moments, handles and caches of libraries, kernels. A
     shape stays eager if two of its steps make the host wait for the GPU; the first step of a process may wait.
-    step: one optimiser step on a batch on the GPU. It returns a tuple of tensors, and does not read numbers such as
-    `batch.step`, because a replay would repeat those of the capture.
 
-    captured: the graphs, by the shape of their step.
+    step: one optimiser step on a batch on the GPU. It returns a tuple of tensors, and does not read numbers such as
+    `batch.step`, because a replay would repeat those of the capture. captured: the graphs, by the shape of their step.
     """
 
     def __init__(self, step: Callable[[Batch], Any], optimizer: torch.optim.Optimizer) -> None:

@@ -1,7 +1,6 @@
 """The tasks by name and the protocol of an evaluation. Imports no torch.
 
-A new task of a kind is a row and a module with `read(folder, name, split)`, which returns a `Task`. A new kind is a row
-in KINDS with such a module.
+A new task is a row and a module with `read(folder, name, split)`, which returns a `Task`; a new kind is a row in KINDS.
 """
 
 from __future__ import annotations
