@@ -110,10 +110,8 @@ class KeptSurface:
     def id_writer(self, kernel: RowKernel, tokens: TokenIds) -> WriteIds:
         """See `PaperSurface`. A sentence keeps its ids, except where a word is replaced."""
         subwords, sentences, frame = self._subwords(tokens), tokens.sentences, tokens.frame
-        writer, fill_rows = (
-            self._row_writer(self._documents, subwords),
-            written.fill_rows[f"{sentences.values.dtype}_t"],
-        )
+        writer = self._row_writer(self._documents, subwords)
+        fill_rows = written.fill_rows[f"{sentences.values.dtype}_t"]
 
         def write(rows: np.ndarray, key: SampleKey, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
             drawn, bounds = kernel.terms(rows, key.epoch, key.sample_index)
