@@ -94,9 +94,6 @@ def test_the_answer_follows_the_interval(low, high, said):
     assert said in answer("una", {PROBE: pair, "dev/sts": pair})
     assert "shows nothing" in answer("una", {"dev/sts": Comparison(1, 0.5, 0.6, 0.1)})
     assert said not in answer("una", {PROBE: pair})
-
-
-def test_nothing_can_be_said_without_a_score():
     assert answer("una", {}) == "una: no score can be compared."
 
 

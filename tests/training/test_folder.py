@@ -192,11 +192,6 @@ class TestWhatAUserChanges:
         assert train_here(_with_saved({"resume": True, "output": str(there)})).status == "finished"
         assert_same_run(there, finished["output"])
 
-    def test_metrics_that_were_moved_away(self, stopped):
-        (Path(stopped["output"]) / "metrics.jsonl").unlink()
-        assert train_here(stopped).status == "finished"
-        assert [line["step"] for line in metrics(stopped["output"]) if "loss" in line] == [*range(2, 6)]
-
     def test_a_run_without_its_checkpoint_keeps_its_results(self, copy, finished):
         """It was deleted, or is on a disk that is not mounted."""
         shutil.rmtree(copy / "last")
