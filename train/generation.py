@@ -26,7 +26,6 @@ from train.signals import Stopped, handled, raise_stopped, tell_user
 from una_fast.corpus.documents import Reading
 from una_fast.corpus.sources import open_sources
 from una_fast.errors import InputError, counted
-from una_fast.options import reading_arguments
 from una_fast.storage.files import lock, one_line
 
 SETTINGS = ("kind", "prefix", "beams", "max_length", "precision")  # that change the text
@@ -42,7 +41,9 @@ def write_output(job: Any) -> int:
     output, record, device = Path(job.output), Path(f"{job.output}.jsonl"), pick_device(job.device)
     if output.exists() and not record.exists():
         raise InputError(f"--output {output}: exists: choose another name")
-    sources = open_sources([Path(name) for name in job.corpus], Reading(**reading_arguments(vars(job))))
+    sources = open_sources(
+        [Path(name) for name in job.corpus], Reading(job.column, job.quoting, job.max_document_bytes)
+    )
     texts = [text for source in sources for block in source.blocks() for text in block]
     if not texts:
         raise InputError(f"{', '.join(job.corpus)}: contains no sentence")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, fields
+from typing import Literal
 
 from una_fast.command import option
 from una_fast.corpus.documents import MAX_DOCUMENT_BYTES
@@ -18,6 +17,10 @@ class Files:
     quoting: bool | None = option("quoted cells may contain line ends and delimiters; default: yes in .csv only", None)
     max_document_bytes: int = option("longest document, in bytes of UTF-8; 0: any length", MAX_DOCUMENT_BYTES,
                                      least=0, role="running")  # fmt: skip
+
+
+FILES = tuple(field.name for field in fields(Files))
+"""Options that are arguments of `Reading` and of `build_index`."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +54,3 @@ class Draws:
     keep_punctuation: bool = option("never replace or draw words without a letter or digit", False)
     keep_words: str = option("file of words, one per line, that are never replaced or drawn", "", metavar="FILE")
     same_script: bool = option("--surface kept: replace Chinese by Chinese words, Thai by Thai words and so on", True)
-
-
-def reading_arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of `Reading` from option values by field name."""
-    limit = settings["max_document_bytes"] or None
-    return {"column": settings["column"], "quoting": settings["quoting"], "max_document_bytes": limit}

@@ -11,7 +11,7 @@ from typing import Any
 from una_fast.command import Command, option, options_of
 from una_fast.errors import InputError, counted, first_line
 from una_fast.imports import naming_extras
-from una_fast.options import Files, Words, reading_arguments
+from una_fast.options import FILES, Files, Words
 
 TIMEOUT = 10  # s, for the first answer of a Dask scheduler
 
@@ -51,7 +51,7 @@ def _build(values: dict[str, Any]) -> None:
             folder=values["output"],
             memory=values["memory"] or None,
             executor=executor,
-            **reading_arguments(values),
+            **{name: values[name] for name in FILES},
         )
     size = f"{counted(index.n_documents, 'sentence')}, {counted(index.n_terms, 'term')}"
     sys.stdout.write(f"{values['output']}: {size}\n")

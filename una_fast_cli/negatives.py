@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from una_fast.command import Command, option, options_of
 from una_fast.errors import InputError
-from una_fast.options import Draws, Files, reading_arguments
+from una_fast.options import FILES, Draws, Files
 from una_fast.storage.files import new_file, unwritable
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _lines(augmenter: Augmenter, values: dict[str, Any], bar: Any) -> Iterator[b
 
     texts: Iterable[str] = augmenter.index
     if values["corpus"]:
-        sources = open_sources(Path(values["corpus"]), Reading(**reading_arguments(values)))
+        sources = open_sources(Path(values["corpus"]), Reading(**{name: values[name] for name in FILES}))
         texts = (text for source in sources for block in source.blocks() for text in block)
     texts = islice(texts, values["rows"])
     for start in count(0, BATCH_ROWS):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from una_fast.command import Command, option, options_of
 from una_fast.errors import InputError, counted, first_line
 from una_fast.imports import import_extra
-from una_fast.options import Files, Words, reading_arguments
+from una_fast.options import FILES, Files, Words
 from una_fast.text_table import aligned
 
 if TYPE_CHECKING:
@@ -73,8 +73,8 @@ def _probe(values: dict[str, Any]) -> None:
     pairs = read_pairs(values["pairs"]) if values["pairs"] else None
     index = None
     if values["corpus"]:
-        words = {name: values[name] for name in ("word_tokenizer", "lowercase")}
-        index = una_fast.build_index(Path(values["corpus"]), **words, **reading_arguments(values))
+        settings = {name: values[name] for name in ("word_tokenizer", "lowercase", *FILES)}
+        index = una_fast.build_index(Path(values["corpus"]), **settings)
     encoders = {name: load_encode(name) for name in values["model"]}
     scores: dict[str, PairScores] = {}
     printed: list[str] = []

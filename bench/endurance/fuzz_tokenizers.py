@@ -112,7 +112,7 @@ def _unigram(draw: random.Random) -> tuple[Any, list[Any], list[Any]]:
         + families.sentencepiece_unigrams()[0]
         + [("'s", -4.0), ("▁(", -5.0), ("▁'s", -3.0)]
     )
-    splits = draw.choice([[], [pre_tokenizers.WhitespaceSplit()], [pre_tokenizers.BertPreTokenizer()]])
+    splits: list[Any] = draw.choice([[], [pre_tokenizers.WhitespaceSplit()], [pre_tokenizers.BertPreTokenizer()]])
     return models.Unigram(pieces, unk_id=1), _normalizers(draw), [*splits, _metaspace(draw)]
 
 
@@ -121,14 +121,15 @@ def _marked_bpe(draw: random.Random) -> tuple[Any, list[Any], list[Any]]:
     model = models.BPE(
         dict(vocabulary), list(merges), unk_token="[UNK]", fuse_unk=True, byte_fallback=draw.random() < 0.6
     )
-    shapes = [
+    shapes: list[Callable[[], tuple[list[Any], list[Any]]]] = [
         lambda: ([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")], []),
         lambda: ([normalizers.Replace(" ", "▁")], [pre_tokenizers.Split(" ", "merged_with_previous")]),
         lambda: ([], [pre_tokenizers.Metaspace(prepend_scheme="first", split=False)]),
         lambda: (_normalizers(draw), [_metaspace(draw)]),
         lambda: (_normalizers(draw), [pre_tokenizers.WhitespaceSplit(), _metaspace(draw)]),
     ]
-    return (model, *draw.choice(shapes)())
+    parts = draw.choice(shapes)()
+    return model, *parts
 
 
 @cache

@@ -40,6 +40,7 @@ def measure(index: una_fast.Index, family: str) -> tuple[float, float, float, fl
         return (time.process_time() - start) / len(rows) * 1e6
 
     again, as_words = min(cost(0) for _ in range(AGAIN)), min(cost(0, paper) for _ in range(AGAIN))
+    assert una._write_ids  # an augmenter with a tokenizer has it
     left = una._write_ids(rows, SampleKey(), out["input_ids"].numpy(), out["attention_mask"].numpy())
     return again, statistics.median(cost(epoch) for epoch in range(1, EPOCHS + 1)), as_words, left.mean()
 

@@ -25,14 +25,14 @@ from train.record.folder import RUNS, SUMMARY, is_finished, is_own, read_json, r
 from train.report.runs import read_evaluation, read_run
 from una_fast.augment.registry import make_augmentation
 from una_fast.command import words_of
-from una_fast.options import reading_arguments
+from una_fast.options import FILES
 
 
 @functools.cache  # three sentences share it
 def index_of(run: Run) -> una_fast.Index:
     """An index in memory of the corpus of a run."""
-    words, files = (run.word_tokenizer, run.lowercase), reading_arguments(vars(run))
-    return una_fast.build_index([*map(Path, run.corpus)], *words, progress=True, **files)
+    settings = {name: getattr(run, name) for name in ("word_tokenizer", "lowercase", *FILES)}
+    return una_fast.build_index([*map(Path, run.corpus)], progress=True, **settings)
 
 
 class Work(NamedTuple):

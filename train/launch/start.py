@@ -42,7 +42,6 @@ from una_fast.corpus.sources import Source, check_sources, open_sources
 from una_fast.errors import InputError, InputWarning, counted
 from una_fast.index.build import build_index
 from una_fast.index.index import KIND, Index, load_index
-from una_fast.options import reading_arguments
 from una_fast.parallel import RowThreads
 from una_fast.storage.array_folder import check_array_folder, find_manifest
 from una_fast.storage.files import file_checksum
@@ -106,7 +105,7 @@ class Start:
     @cached_property
     def sources(self) -> tuple[list[Source], list[Source]]:
         """The files of --corpus and of --paraphrases, from which the index is made in this order."""
-        reading = Reading(**reading_arguments(vars(self.run)))
+        reading = Reading(self.run.column, self.run.quoting, self.run.max_document_bytes)
         # Path, not str: a str without a known extension counts as a sentence
         corpus = open_sources([*map(Path, self.run.corpus)], reading)
         return [*corpus], [*open_sources(Path(self.run.paraphrases), reading)] if self.run.paraphrases else []

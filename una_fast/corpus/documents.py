@@ -30,7 +30,7 @@ class Reading:
     Attributes:
         column: The column (key) of the text.
         quoting: Whether cells of .csv and .tsv may be in quotation marks; None: yes in .csv, no in .tsv.
-        max_document_bytes: The longest document that is accepted, in bytes of UTF-8; None for any length.
+        max_document_bytes: The longest document that is accepted, in bytes of UTF-8; 0 or None for any length.
     """
 
     column: str = "text"
@@ -39,7 +39,7 @@ class Reading:
 
     @property
     def max_row_bytes(self) -> int | None:
-        """The longest row of a table in bytes, including other columns; None for any length."""
+        """The longest row of a table in bytes, including other columns; 0 or None for any length."""
         return self.max_document_bytes and ROW_FACTOR * self.max_document_bytes
 
 

@@ -121,9 +121,9 @@ def whole_lines(path: File, max_line_bytes: int | None) -> Iterator[tuple[int, b
     number = 1
     with opened(path) as file:
         while lines := file.read(BLOCK_BYTES):
-            rest = file.readline(-1 if max_line_bytes is None else max_line_bytes + 1)
+            rest = file.readline(max_line_bytes + 1 if max_line_bytes else -1)
             n_ends = lines.count(b"\n")
-            if max_line_bytes is not None and len(rest) > max_line_bytes:
+            if max_line_bytes and len(rest) > max_line_bytes:
                 raise too_long(f"{path}, line {number + n_ends:,}", max_line_bytes)
             yield number, lines + rest
             number += n_ends + rest.endswith(b"\n")

@@ -64,7 +64,7 @@ class Source:
 
     Attributes:
         name: for messages and manifests.
-        limit: the longest document that is accepted, in bytes of UTF-8; None for any length.
+        limit: the longest document that is accepted, in bytes of UTF-8; 0 or None for any length.
         documents: in order, about BLOCK_BYTES at a time.
         file: that contains the documents, if it is a file.
         key: the options that determine the rows of a file, besides its bytes; None for a file without columns.
@@ -84,7 +84,7 @@ class Source:
         limit, n_documents = self.limit, 0
         for block in self.documents:
             lengths = np.diff(block.offsets)
-            if limit is not None and lengths.max(initial=0) > limit:
+            if limit and lengths.max(initial=0) > limit:
                 row = "line" if self.file and self.key is None else "row"
                 raise too_long(f"{self.file or self.name}, {row} {n_documents + int(lengths.argmax()) + 1:,}", limit)
             if self.file is None:

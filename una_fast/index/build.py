@@ -59,7 +59,7 @@ def build_index(
             in .tsv, where a quotation mark is an ordinary character.
         max_document_bytes: the longest document that is accepted, in bytes of UTF-8, by default 1 MiB: only files that
             are damaged, hostile or without line ends have longer ones, which take 5 bytes of memory per byte. A row of
-            a table may have eight times as many bytes. None for any length, where a .csv is read in parts of 2 GiB.
+            a table may have eight times as many bytes. 0 or None: any length; a .csv is read in parts of 2 GiB then.
         folder: build the index there, in stages that exchange files next to it, and open it. The memory for this does
             not grow with the corpus, and a stopped build continues when it is started again. By default the index is
             built in memory; `Index.save` saves it.
