@@ -32,7 +32,7 @@ def warn_user(message: str) -> None:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an exception's message, or the name of its type if it has none."""
+    """Return the first line of an exception's message, or the name of its type if it has none."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
@@ -53,7 +53,7 @@ def as_input_errors(place: object, action: str) -> Iterator[None]:
 
 
 def counted(n: int, one: str) -> str:
-    """A number with its noun: "1 line", "2,000 lines"."""
+    """Return a number with its noun: "1 line", "2,000 lines"."""
     return f"{n:,} {one}{'' if n == 1 else 's'}"
 
 
@@ -72,7 +72,7 @@ def check_flag(name: str, value: Any) -> None:
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """The question whether the nearest of the names was meant; "" if none is near."""
+    """Return the question whether the nearest of the names was meant; "" if none is near."""
     import difflib  # takes 5 ms, and only a mistake needs it
 
     close = difflib.get_close_matches(name, list(names), n=1)

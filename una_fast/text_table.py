@@ -7,7 +7,7 @@ from collections.abc import Container, Sequence
 
 
 def aligned(rows: Sequence[Sequence[str]], left: Container[int] = ()) -> list[str]:
-    """The rows as lines of equal columns, right-aligned but for the columns numbered in `left`."""
+    """Return the rows as lines of equal columns, right-aligned except for the columns numbered in `left`."""
     columns = []
     for i, column in enumerate(zip(*rows, strict=True)):
         width = max(map(_width, column))
@@ -18,6 +18,6 @@ def aligned(rows: Sequence[Sequence[str]], left: Container[int] = ()) -> list[st
 
 
 def _width(cell: str) -> int:
-    """The columns that a terminal takes for it: two for a character of East Asia, none for a mark above another."""
+    """Return its columns on a terminal: two for a character of East Asia, none for a mark above another."""
     wide = sum(unicodedata.east_asian_width(character) in "WF" for character in cell)
     return len(cell) + wide - sum(unicodedata.category(character) in ("Mn", "Me", "Cf") for character in cell)

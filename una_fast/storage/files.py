@@ -24,13 +24,13 @@ READ_AT_ONCE = 1 << 22  # bytes
 
 
 def one_line(text: str) -> str:
-    """`text` with each line break of str.splitlines, and the blanks around it, replaced by one space."""
+    """Return `text` with each line break of str.splitlines, and the blanks around it, replaced by one space."""
     return " ".join(filter(None, map(str.strip, text.splitlines())))
 
 
 @contextmanager
 def new_file(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write to, in a with statement: at its end it is synced and gets the name `path`, or is deleted.
+    """Open a file to write, which at the end of the block is synced and gets the name `path`, or is deleted.
 
     Until then it has another name in the same folder, so of two processes that write the same `path` the last one
     wins, with a whole file. A killed process leaves it for `remove_partial`. After an OSError `path` is as before.
@@ -55,14 +55,14 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def remove_partial(folder: Path) -> None:
-    """Delete what killed processes left of `new_file` in a folder; for who has locked it."""
+    """Delete what killed processes left of `new_file` in a folder. The caller has locked it."""
     for path in folder.glob(".*.partial"):
         if PARTIAL.fullmatch(path.name):
             path.unlink(missing_ok=True)
 
 
 def unwritable(path: Path, error: BaseException, kept: str = "what was saved before is intact") -> InputError:
-    """The InputError for a `path` that could not be written because of `error`. kept: what it says of earlier files."""
+    """Make the error for a `path` that could not be written. kept: what the message says about earlier files."""
     cause: BaseException | None = error
     while cause and not isinstance(cause, OSError):  # torch.save reports a full disk as a RuntimeError
         cause = cause.__cause__ or cause.__context__
@@ -74,7 +74,7 @@ def unwritable(path: Path, error: BaseException, kept: str = "what was saved bef
 
 
 def checksum_of(parts: Iterable[Any]) -> str:
-    """xxh3_64 of bytes, or buffers of them, that come in parts, as 16 hexadecimal digits."""
+    """Return the xxh3_64 of bytes, or buffers of them, that come in parts, as 16 hexadecimal digits."""
     checksum = xxhash.xxh3_64()
     for part in parts:
         checksum.update(part)
@@ -82,7 +82,7 @@ def checksum_of(parts: Iterable[Any]) -> str:
 
 
 def file_checksum(path: Path, skip: int = 0) -> str:
-    """xxh3_64 of a file, without the first `skip` bytes. Raises OSError."""
+    """Return the xxh3_64 of a file, without the first `skip` bytes. Raises OSError."""
     with path.open("rb", buffering=0) as file:
         file.seek(skip)
         return checksum_of(iter(lambda: file.read(READ_AT_ONCE), b""))
@@ -120,7 +120,7 @@ def locked(folder: Path, wait: bool = True) -> Iterator[bool]:
 
 
 def lock(handle: int, wait: bool = False) -> bool:
-    """Lock an open file or folder until it is closed; False if another process has locked it."""
+    """Lock an open file or folder until it is closed; return False if another process has locked it."""
     try:
         if fcntl is not None:
             fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
