@@ -62,21 +62,28 @@ def test_fsspec_copies_it_to_an_address_and_back(kept, tmp_path):
         una_fast.load_index("memory://copies/index")
 
 
-def test_a_copy_that_was_stopped_or_altered_is_refused(copy):
-    def refuses(file, change, said, verify=False):
-        (path,) = copy.glob(file)
-        content = path.read_bytes()
-        change(path)
-        with pytest.raises(InputError, match=said):
-            una_fast.load_index(copy, verify=verify)
-        path.write_bytes(content)
+def refused(folder, path, change, said, verify=False):
+    """Change a file of an index, which cannot be opened then, and change it back."""
+    content = path.read_bytes()
+    change(path)
+    with pytest.raises(InputError, match=said):
+        una_fast.load_index(folder, verify=verify)
+    path.write_bytes(content)
 
-    refuses(MANIFEST, Path.unlink, r"not a saved index \(it has no manifest\.json")
-    refuses("idf-*", Path.unlink, "idf-.*: damaged or missing")
-    refuses("idf-*", lambda path: path.write_bytes(path.read_bytes()[:-8]), "idf-.*: damaged or missing")
-    refuses("idf-*", lambda path: flip(path, -1), "idf-.*: damaged or missing", verify=True)
-    cache = "tokens-6-*/sentences_values-*"
-    refuses(cache, lambda path: flip(path, -1), r"sentences_values-.*\.npy: damaged.*delete this folder", verify=True)
+
+def test_a_copy_that_was_stopped_is_refused(copy):
+    (array,) = copy.glob("idf-*")
+    refused(copy, copy / MANIFEST, Path.unlink, r"not a saved index \(it has no manifest\.json")
+    refused(copy, array, Path.unlink, "idf-.*: damaged or missing")
+    refused(copy, array, lambda path: path.write_bytes(path.read_bytes()[:-8]), "idf-.*: damaged or missing")
+
+
+def test_a_flipped_bit_of_any_array_is_noticed_by_verify(copy):
+    paths = sorted(copy.rglob("*.npy"))
+    assert len({path.parent for path in paths}) > 3  # the index and its caches
+    for path in paths:
+        remedy = "build it again" if path.parent == copy else "delete this folder: it is a cache"
+        refused(copy, path, lambda path: flip(path, -1), f"{path.name}: damaged .*; {remedy}", verify=True)
 
 
 def changed(array, at, value):

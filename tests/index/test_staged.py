@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import itertools
 import os
+import shutil
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 
@@ -171,15 +172,21 @@ def test_what_is_scanned_is_not_scanned_again(build, n_syncs, monkeypatch):
         build()
 
 
-@pytest.mark.parametrize("bit", [3, 500, -9])
-def test_a_scan_with_a_flipped_bit_is_made_again(build, corpus, tmp_path, n_syncs, monkeypatch, bit):
+@pytest.mark.parametrize("bit", [3, 500, -9, None])
+def test_a_file_of_a_stopped_build_with_a_flipped_bit_is_made_again(build, tmp_path, n_syncs, monkeypatch, bit):
+    """None: the file is empty."""
     stopped_at(0.9, build, n_syncs, monkeypatch)
-    scans = sorted(work_folder(tmp_path / "index").glob("scan-*.pack"))
-    assert len(scans) > 1
-    for path in scans[1:]:
-        flip(path, bit)
-    scans[0].write_bytes(b"")
-    assert same(build(), una_fast.build_index(corpus))
+    work, expected = work_folder(tmp_path / "index"), build(folder=tmp_path / "expected")
+    whole = {path: path.read_bytes() for path in work.iterdir() if path.stat().st_size}
+    assert len(whole) > 3
+    for damaged in whole:
+        shutil.rmtree(tmp_path / "index", ignore_errors=True)
+        work.mkdir(exist_ok=True)
+        for path, content in whole.items():
+            path.write_bytes(content if path != damaged or bit is not None else b"")
+        if bit is not None:
+            flip(damaged, bit % (8 * len(whole[damaged])))
+        assert same(build(), expected), damaged
 
 
 def test_what_changed_between_two_runs_is_made_again(build, corpus, n_syncs, monkeypatch):
