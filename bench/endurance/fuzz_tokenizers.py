@@ -17,17 +17,17 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
+from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 import una_fast
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 from support import tokenizer_families as families
+from support.tokenizer_families import BERT_SPECIAL as SPECIAL
 from support.tokenizer_families import LLAMA3
 
 SENTENCES, EPOCHS = 150, 2
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDS = """the of old song album class module URL web name returns value object Python iPod McDonald can't don't gonna
 cannot it's 'tis 3,000 10:30 U.S. state-of-the-art and/or e.g. mask beta alpha straße naïve café Ελλάδα ΣΑΣ σας привет
 中文 東京 カタカナ ひらがな ภาษาไทย ສະບາຍ ខ្មែរ 한국어 مرحبا שלום हिन्दी ﬁn ½ ² ① Ⅳ ㎏ ǆ ǅ ß ẞ ſ ı İ ŉ ﬃ ª Å K""".split()
@@ -136,15 +136,9 @@ def _marked_bpe(draw: random.Random) -> tuple[Any, list[Any], list[Any]]:
 def _word_piece_vocabulary() -> dict[str, int]:
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    trained = families.train(
-        tokenizer, trainers.WordPieceTrainer(vocab_size=900, special_tokens=SPECIAL, show_progress=False)
-    )
-    vocabulary = trained.get_vocab()
-    return vocabulary | {
-        piece: len(vocabulary) + i
-        for i, piece in enumerate(["¿?", "##¿", "##?", "##,", "##'", "¡", "¿"])
-        if piece not in vocabulary
-    }
+    vocabulary = families.train_word_piece(tokenizer, 900)
+    more = [piece for piece in ("¿?", "##¿", "##?", "##,", "##'", "¡", "¿") if piece not in vocabulary]
+    return vocabulary | {piece: len(vocabulary) + i for i, piece in enumerate(more)}
 
 
 def tokenizer(draw: random.Random) -> PreTrainedTokenizerFast:

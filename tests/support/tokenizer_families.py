@@ -58,6 +58,17 @@ def train_bpe(
     return train(tokenizer, trainers.BpeTrainer(**settings, limit_alphabet=500, show_progress=False))
 
 
+def train_word_piece(tokenizer: Tokenizer, size: int) -> dict[str, int]:
+    """A vocabulary of WordPiece, the same in every process.
+
+    "##" and each character come first, because the trainer numbers those in the order of a hash table, which differs
+    between processes, and breaks ties by these numbers.
+    """
+    continued = [f"##{character}" for character in sorted({*"".join(training_lines())})]
+    settings = {"vocab_size": size + len(continued), "special_tokens": [*BERT_SPECIAL, *continued]}
+    return train(tokenizer, trainers.WordPieceTrainer(**settings, show_progress=False)).get_vocab()
+
+
 def vocabulary_and_merges(tokenizer: Tokenizer) -> tuple[dict[str, int], Merges]:
     """Those of BPE, for classes of transformers that build their pipeline themselves."""
     model = json.loads(tokenizer.to_str())["model"]
@@ -113,9 +124,9 @@ def bert_cased() -> PreTrainedTokenizerFast:
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=False)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    trainer = trainers.WordPieceTrainer(vocab_size=VOCABULARY, special_tokens=BERT_SPECIAL, show_progress=False)
-    roles = {"pad_token": "[PAD]", "unk_token": "[UNK]", "mask_token": "[MASK]"}
-    return wrap(train(tokenizer, trainer), "[CLS]", "[SEP]", **roles)
+    tokenizer.model = models.WordPiece(train_word_piece(tokenizer, VOCABULARY), unk_token="[UNK]")
+    tokenizer.add_special_tokens(BERT_SPECIAL)
+    return wrap(tokenizer, "[CLS]", "[SEP]", pad_token="[PAD]", unk_token="[UNK]", mask_token="[MASK]")
 
 
 def roberta(add_prefix_space: bool = False, normalizer: Any = None) -> PreTrainedTokenizerFast:
