@@ -138,11 +138,16 @@ def n_syncs(build, tmp_path, monkeypatch):
     return len(calls)
 
 
-def stopped_at(share, build, n_syncs, monkeypatch):
-    with monkeypatch.context() as patch:
-        failing_syncs(patch, int(share * n_syncs), Killed())
-        with pytest.raises(Killed):
+@pytest.fixture
+def stop(build, n_syncs, monkeypatch):
+    """Starts a build that is killed after a share of its writes."""
+
+    def start(share):
+        with monkeypatch.context() as patch, pytest.raises(Killed):
+            failing_syncs(patch, int(share * n_syncs), Killed())
             build()
+
+    return start
 
 
 @pytest.mark.slow
@@ -165,17 +170,16 @@ def test_after_a_failure_at_any_write_the_build_goes_on(build, corpus, tmp_path,
         assert sorted(path.name for path in tmp_path.iterdir() if "index" in path.name) == ["index"], at
 
 
-def test_what_is_scanned_is_not_scanned_again(build, n_syncs, monkeypatch):
-    stopped_at(0.9, build, n_syncs, monkeypatch)
-    with monkeypatch.context() as patch:
-        patch.setattr("una_fast.index.tasks.scan_split", None)
-        build()
+def test_what_is_scanned_is_not_scanned_again(build, stop, monkeypatch):
+    stop(0.9)
+    monkeypatch.setattr("una_fast.index.tasks.scan_split", None)
+    build()
 
 
 @pytest.mark.parametrize("bit", [3, 500, -9, None])
-def test_a_file_of_a_stopped_build_with_a_flipped_bit_is_made_again(build, tmp_path, n_syncs, monkeypatch, bit):
+def test_a_file_of_a_stopped_build_with_a_flipped_bit_is_made_again(build, stop, tmp_path, bit):
     """None: the file is empty."""
-    stopped_at(0.9, build, n_syncs, monkeypatch)
+    stop(0.9)
     work, expected = work_folder(tmp_path / "index"), build(folder=tmp_path / "expected")
     whole = {path: path.read_bytes() for path in work.iterdir() if path.stat().st_size}
     assert len(whole) > 3
@@ -189,18 +193,18 @@ def test_a_file_of_a_stopped_build_with_a_flipped_bit_is_made_again(build, tmp_p
         assert same(build(), expected), damaged
 
 
-def test_what_changed_between_two_runs_is_made_again(build, corpus, n_syncs, monkeypatch):
+def test_what_changed_between_two_runs_is_made_again(build, stop, corpus, monkeypatch):
     """A longer file, one of the old size and time, fewer sources, other settings: the index is of what is there now."""
     text, about = corpus[0].read_text(), corpus[0].stat()
     for changed in (f"{text} and more", text.upper(), text):
-        stopped_at(0.5, build, n_syncs, monkeypatch)
+        stop(0.5)
         corpus[0].write_text(changed)
         os.utime(corpus[0], ns=(about.st_atime_ns, about.st_mtime_ns))
         assert same(build(), una_fast.build_index(corpus))
     for other in ({"corpus": corpus[:1]}, {"corpus": [*corpus[:2], LINES[4:8]]}, {"lowercase": False}):
-        stopped_at(0.5, build, n_syncs, monkeypatch)
+        stop(0.5)
         assert same(build(**other), una_fast.build_index(**{"corpus": corpus, **other}))
-    stopped_at(0.9, build, n_syncs, monkeypatch)
+    stop(0.9)
     monkeypatch.setattr(Runner, "n_partitions", lambda self, n_bytes: 3)
     assert same(build(memory="2GB"), una_fast.build_index(corpus))
 
@@ -229,9 +233,9 @@ def test_two_builds_of_one_folder_do_not_mix(build, tmp_path):
     build()
 
 
-def test_files_of_others_stay(build, corpus, tmp_path, n_syncs, monkeypatch):
+def test_files_of_others_stay(build, stop, corpus, tmp_path):
     work = work_folder(tmp_path / "index")
-    stopped_at(0.9, build, n_syncs, monkeypatch)
+    stop(0.9)
     (work / "notes.txt").write_text("mine")
     assert same(build(), una_fast.build_index(corpus))
     assert [path.name for path in work.iterdir()] == ["notes.txt"]
