@@ -183,33 +183,35 @@ class TestRuns:
     """The pool of runs, with other work than a training."""
 
     @pytest.fixture
-    def run_all(self, tmp_path, monkeypatch):
-        """Runs seeds of one condition; `on_cores(seed)` is a run, and its result the exit code."""
+    def place(self, tmp_path, monkeypatch):
         place = runs.Workplace(tmp_path, tmp_path, tmp_path / "corpus.txt", 1)
         monkeypatch.setattr(place, "command", lambda condition, seed: ("module", seed))
+        return place
 
-        def run(n_seeds, on_cores, done, **settings):
-            monkeypatch.setattr(runs, "on_cores", lambda commands, *_: on_cores(commands[0][1]))
-            wanted = [(Condition("wiki-lm", "none"), seed) for seed in range(n_seeds)]
-            runs.run_all(place, wanted, False, lambda _, seed, said: done(seed, said), **settings)
+    def run_all(self, place, n_seeds, done, **settings):
+        wanted = [(Condition("wiki-lm", "none"), seed) for seed in range(n_seeds)]
+        runs.run_all(place, wanted, False, lambda _, seed, said: done(seed, said), **settings)
 
-        run.place = place
-        return run
-
-    def test_a_run_is_stored_as_soon_as_it_ends(self, run_all):
+    def test_a_run_is_stored_as_soon_as_it_ends(self, place, monkeypatch):
         kept, ended = [], threading.Event()
+
+        def on_cores(commands, *_):
+            ((_, seed),) = commands
+            return 0 if seed else int(not ended.wait(60))  # seed 0 ends once seed 1 is kept
 
         def done(seed, said):
             kept.append((seed, said))
             ended.set()
 
-        run_all.place.shares *= 2
-        run_all(2, lambda seed: 0 if seed else int(not ended.wait(60)), done)  # seed 0 ends once seed 1 is kept
+        place.shares *= 2
+        monkeypatch.setattr(runs, "on_cores", on_cores)
+        self.run_all(place, 2, done)
         assert kept == [(1, ""), (0, "")]
 
-    def test_a_run_that_would_end_too_late_is_not_started(self, run_all):
+    def test_a_run_that_would_end_too_late_is_not_started(self, place, monkeypatch):
         kept = []
-        run_all(9, lambda seed: time.sleep(0.4) or 0, lambda seed, said: kept.append(seed), ends=time.monotonic() + 1)
+        monkeypatch.setattr(runs, "on_cores", lambda *_: time.sleep(0.4) or 0)
+        self.run_all(place, 9, lambda seed, said: kept.append(seed), ends=time.monotonic() + 1)
         assert kept == [0, 1]
 
     def test_commands_run_in_a_process_and_stop_at_the_first_that_fails(self, tmp_path, monkeypatch):
