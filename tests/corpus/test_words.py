@@ -19,6 +19,7 @@ from nltk import word_tokenize
 
 import una_fast
 from support.alphabet import any_text, nasty_text, text
+from support.token_ids import assert_ids
 from support.tokenizer_families import bert_uncased
 from una_fast._kernels.words.strings import StringSet
 from una_fast._kernels.words.treebank import is_word_beyond_letters, treebank_words
@@ -282,8 +283,7 @@ def test_a_function_that_was_changed_takes_no_ids_of_the_old_index(tmp_path: Pat
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # that old ids are not this tokenizer's
             una = una_fast.Augmenter(index, tokenizer=wordpiece)
-        ids = una.negative_ids(range(50), max_length=16)["input_ids"]
-        assert ids.tolist() == wordpiece(una.negatives(range(50)), padding="max_length", max_length=16)["input_ids"]
+        assert_ids(una.negative_ids(range(50), max_length=16), wordpiece, una.negatives(range(50)), 16)
     assert WordTokenizer(without("by")).signature() == WordTokenizer(without("were")).signature()
 
 

@@ -1,4 +1,4 @@
-"""Near-misses: the measures beside plain references, the files of SugarCrepe++ and SICK, and the figures of MiniLM."""
+"""Near-misses: scores compared with plain references, the files of SugarCrepe++ and SICK, and MiniLM's scores."""
 
 import json
 from itertools import product
@@ -6,8 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from train.evaluate import main
 from train.evaluation.model import load_model
@@ -15,24 +13,6 @@ from train.evaluation.scoring import evaluate
 from train.evaluation.tasks.near_miss import COLUMNS, PAIR_SETS, REPLACED, SUBSETS, is_dev
 from train.evaluation.tasks.registry import EvaluationProtocol, read_task, suite
 from una_fast.errors import InputError
-from una_fast.pair_scores import PairScores
-
-COSINES = st.lists(st.sampled_from([-0.5, 0.0, 0.25, 0.5, 0.75, 1.0]), min_size=1, max_size=12)
-
-
-@given(COSINES, COSINES)
-def test_auc_is_the_share_of_pairs_in_the_right_order(same, other):
-    plain = [1.0 if x > y else 0.5 if x == y else 0.0 for x, y in product(same, other)]
-    assert PairScores.of(np.array(same), np.array(other)).auc == pytest.approx(sum(plain) / len(plain))
-
-
-@given(COSINES, COSINES, st.floats(0, 0.99))
-def test_recall_counts_above_the_lowest_threshold_that_lets_a_share_pass(same, other, share):
-    passing = [t for t in other if sum(y > t for y in other) <= share * len(other)]
-    plain = sum(x > min(passing) for x in same) / len(same)
-    assert PairScores.of(np.array(same), np.array(other), share).recall == pytest.approx(plain)
-    for one in (PairScores.of(np.array([]), np.array(other)), PairScores.of(np.array(same), np.array([]))):
-        assert np.isnan([one.auc, one.recall]).all()
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from una_fast.pair_scores import PairScores, read_pairs
 from una_fast_cli.__main__ import main
 
 COSINE = st.sampled_from([-0.5, 0.0, 0.25, 0.5, 0.75, 1.0])
+COSINES = st.lists(COSINE, min_size=1, max_size=12)
 GROUPED = st.lists(st.tuples(COSINE, st.booleans(), st.sampled_from("xyz")), min_size=2, max_size=30).filter(
     lambda rows: {label for _, label, _ in rows} == {True, False}
 )
@@ -24,6 +25,20 @@ def scores_of(rows, share=0.05):
 
 def plain_auc(same, near):
     return np.mean([(x > y) + 0.5 * (x == y) for x, y in product(same, near)])
+
+
+@given(COSINES, COSINES)
+def test_auc_is_the_share_of_pairs_in_the_right_order(same, near):
+    assert PairScores.of(np.array(same), np.array(near)).auc == pytest.approx(plain_auc(same, near))
+
+
+@given(COSINES, COSINES, st.floats(0, 0.99))
+def test_recall_counts_above_the_lowest_threshold_that_lets_a_share_pass(same, near, share):
+    passing = [t for t in near if sum(y > t for y in near) <= share * len(near)]
+    plain = sum(x > min(passing) for x in same) / len(same)
+    assert PairScores.of(np.array(same), np.array(near), share).recall == pytest.approx(plain)
+    for one in (PairScores.of(np.array([]), np.array(near)), PairScores.of(np.array(same), np.array([]))):
+        assert np.isnan([one.auc, one.recall]).all()
 
 
 @given(GROUPED)
