@@ -66,7 +66,8 @@ def train_word_piece(tokenizer: Tokenizer, size: int) -> dict[str, int]:
     """
     continued = [f"##{character}" for character in sorted({*"".join(training_lines())})]
     settings = {"vocab_size": size + len(continued), "special_tokens": [*BERT_SPECIAL, *continued]}
-    return train(tokenizer, trainers.WordPieceTrainer(**settings, show_progress=False)).get_vocab()
+    same = Tokenizer.from_str(tokenizer.to_str())  # training makes them added tokens
+    return train(same, trainers.WordPieceTrainer(**settings, show_progress=False)).get_vocab()
 
 
 def vocabulary_and_merges(tokenizer: Tokenizer) -> tuple[dict[str, int], Merges]:
