@@ -102,7 +102,7 @@ def test_odd_paths_are_refused_in_words(tmp_path: Path, folder: Path, monkeypatc
         (pd.DataFrame({"text": pd.Series(["a", 3], dtype=object)}), r"'text', rows from 0 \(from 0\): not all text"),
         (pd.DataFrame([["a", "b"]], columns=["text", "text"]), "has 2 columns 'text': rename all but one"),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
 def test_bad_arguments(corpus: Iterable[Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
