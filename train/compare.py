@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import una_fast
-from train.config import NEAR_MISS_SETTINGS, PAPER_SETTINGS, Run, make_run
+from train.config import CAPTION_SETTINGS, PAPER_SETTINGS, Run, make_run
 from train.config import OPTIONS as RUN
 from train.encoder.pooling import AUTO
 from train.record.folder import BEST, COMPARISON, INDEX, RUNS, is_own, output_folder, write_file, write_json
@@ -35,11 +35,11 @@ CONDITIONS: dict[str, dict[str, Any]] = {  # options of train.ddp
     REFERENCE: {"augment": "none"},
     "paper": {"augment": "una", **PAPER_SETTINGS},
     "defaults": {"augment": "una"},
-    "near-misses": {"augment": "una", **NEAR_MISS_SETTINGS},
+    "captions": {"augment": "una", **CAPTION_SETTINGS},
 }
 OF_YOURS = ("surface", "beta", "radius", "keep_words", "loss")  # one that is given makes a fifth condition
 TUNED = (
-    "Tuned by this project, with MiniLM: loss, alpha and beta of defaults on the STS tasks, near-misses on a part of "
+    "Tuned by this project, with MiniLM: loss, alpha and beta of defaults on the STS tasks, captions on a part of "
     "SugarCrepe++; scores on these are too high. none and paper were not tuned: a better --temperature and "
     "--learning-rate for none may remove a gain."
 )

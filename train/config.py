@@ -22,9 +22,9 @@ SAME = "same"  # positives that no augmentation makes
 OWN = "your own, by its import path"
 # how the paper's code uses negatives; docs/will-it-help.md compares them with the defaults
 PAPER_SETTINGS: dict[str, Any] = {"loss": "pairs", "alpha": 5, "beta": 0.5, "surface": "paper"}
-# what taught near-misses to an encoder trained for similarity (docs/near-misses.md): about one word is replaced
-NEAR_MISS_SETTINGS: dict[str, Any] = {"loss": "margin", "similarity_distillation": 10.0, "alpha": 1, "beta": 0.12}
-NEAR_MISS_SETTINGS |= {"select": "random", "surface": "kept", "keep_punctuation": True}
+# against near-misses among captions (docs/near-misses.md#captions): about one word of a sentence is replaced
+CAPTION_SETTINGS: dict[str, Any] = {"loss": "margin", "similarity_distillation": 10.0, "alpha": 1, "beta": 0.12}
+CAPTION_SETTINGS |= {"select": "random", "surface": "kept", "keep_punctuation": True}
 PRESETS: dict[str, dict[str, Any]] = {  # options that stand for several others, by field name
     "paper": PAPER_SETTINGS,
     "near_misses": {

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from train.config import NEAR_MISS_SETTINGS, OPTIONS, PRESETS
+from train.config import CAPTION_SETTINGS, OPTIONS, PRESETS
 from una_fast.errors import InputError
 
 REFERENCE = "none"  # the variation that every other one is compared with: no hard negatives
@@ -48,7 +48,7 @@ LANGUAGE_MODEL: dict[str, Any] = {  # from a language model: the defaults of `tr
     "precision": "bf16",
 }
 NEAR_MISS: dict[str, Any] = {  # about one word of a sentence replaced; all other similarities stay
-    **NEAR_MISS_SETTINGS,
+    **CAPTION_SETTINGS,
     "batch_size": 32,
     "max_steps": 160,
     "max_length": 32,
@@ -146,7 +146,7 @@ class Base:
     corpus: str = ""
 
 
-MLM_STEPS, AGAIN = 1600, "MiniLM, made a language model again"
+MLM_STEPS, AGAIN = 1600, "MLM MiniLM"
 BASES = {
     "minilm-cls": Base("the packaged MiniLM, [CLS]", "cls", "cls_before_pooler", SIMILARITY),
     "minilm-mean": Base("the packaged MiniLM, its own mean pooling", "auto", "auto", SIMILARITY),
@@ -195,10 +195,8 @@ for name, steps in SCALE.items():
 SCRATCH_STEPS = 512
 SCRATCH = {**LANGUAGE_MODEL, "max_steps": SCRATCH_STEPS, "eval_every": SCRATCH_STEPS // 4}
 AS_PAPER = {name: SIMILARITY[name] for name in ("surface", "loss", "alpha", "beta")}  # `--paper`
-BASES["wiki-lm"] = Base("a language model from random weights", "mean", "avg", SCRATCH, from_scratch=True)
-BASES["wiki-lm-cls"] = Base(
-    "a language model from random weights, [CLS]", "cls", "cls_before_pooler", SCRATCH | AS_PAPER, from_scratch=True
-)
+BASES["wiki-lm"] = Base("Scratch", "mean", "avg", SCRATCH, from_scratch=True)
+BASES["wiki-lm-cls"] = Base("Scratch, [CLS]", "cls", "cls_before_pooler", SCRATCH | AS_PAPER, from_scratch=True)
 ARMS = (REFERENCE, "una")  # that are tuned
 GRID_BASE = "minilm-mlm"  # on which arms are tuned
 WIDE, LARGE = (f"{GRID_BASE}-{64 * steps}" for steps in (WIDE_STEPS, LARGE_STEPS))

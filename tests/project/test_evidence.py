@@ -301,7 +301,7 @@ def test_tables_show_only_pairs():
     measured = {"failed": {}, "bases": before, "conditions": conditions}
     pairs = page.pairs_of(measured)
     assert [one.name for _, *both in pairs for one in both] == ["minilm-mlm: una", "minilm-mlm: none"]
-    row = "| MiniLM, made a language model again | UNA, the defaults | 8,192 | 5 | 65.00 | 70.20 | 71.10 | +0.90 "
+    row = "| MLM MiniLM | UNA, the defaults | 8,192 | 5 | 65.00 | 70.20 | 71.10 | +0.90 "
     assert page.pair_table(measured, pairs).splitlines()[2].startswith(f"{row}± 0.22 | +0.62 to +1.18 |")
     assert page.pair_table(measured, pairs, brief=True).splitlines()[2] == f"{row}| +0.62 to +1.18 |"
     assert page.run_table(measured).splitlines()[-1].endswith("| una | 8,192 | 5 | 70.00 | 71.10 |")

@@ -61,7 +61,7 @@ def test_every_condition_has_every_seed_with_its_settings(finished):
 
 def test_differences_are_those_of_the_runs_by_seed(finished):
     content = json.loads((output_of(finished) / "compare.json").read_text())
-    for name in ("paper", "defaults", "near-misses"):
+    for name in ("paper", "defaults", "captions"):
         differences = content["differences"][name]
         for score in ("dev/dev", PROBE):
             each = [content["scores"][name][s][score] - content["scores"]["none"][s][score] for s in ("3", "1")]
