@@ -60,7 +60,7 @@ class ExplainOptions:
 def _negatives(values: dict[str, Any]) -> None:
     name = values["output"]
     if name != STANDARD_OUTPUT and Path(name).suffix != ".jsonl":
-        raise InputError(f"--output {name}: JSON lines are written: give NAME.jsonl")
+        raise InputError(f"--output {name}: must be a NAME.jsonl, because JSON lines are written")
     if name != STANDARD_OUTPUT and os.path.lexists(name):
         raise InputError(f"--output {name}: exists: choose another name, or delete it")
     augmenter = _augmenter(values)

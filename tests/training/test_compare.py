@@ -136,7 +136,7 @@ def test_seeds_that_are_not_asked_for_do_not_count_and_an_untrained_best_is_name
 
 
 def test_paraphrases_are_the_positives_of_all_conditions(finished, tmp_path, monkeypatch):
-    for name in ("paper", "near-misses"):
+    for name in ("paper", "captions"):
         monkeypatch.delitem(CONDITIONS, name)
     paraphrases = write_corpus(tmp_path / "paraphrases.txt", seed=1)
     words = {name: value for name, value in finished.items() if name != "--dev"}
