@@ -137,7 +137,7 @@ def test_a_file_that_is_there_is_kept_and_bad_input_leaves_none(folder, tmp_path
     assert "line 2" in refusal(capsys, *command, tmp_path / "n.jsonl")
     (tmp_path / "bad.txt").write_bytes(b"")
     assert "bad.txt: contains no sentence" in refusal(capsys, *command, tmp_path / "n.jsonl")
-    assert "give NAME.jsonl" in refusal(capsys, *command, tmp_path / "n.parquet")
+    assert "must be a NAME.jsonl" in refusal(capsys, *command, tmp_path / "n.parquet")
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["bad.txt", "kept.jsonl"]
 
 
