@@ -48,10 +48,10 @@ class Neighbours(NamedTuple):
 def load_neighbours(
     run: Run, corpus: str, tokens: TokenIds, rows: Rows, encoder: SentenceEncoder, device: torch.device
 ) -> Neighbours:
-    """The neighbours of a run, from its folder if they are there, else computed and stored there.
+    """Load the neighbours of a run from its folder, or compute them and store them there.
 
-    corpus: a hash of it; rows: the sentences to train on; encoder: before training. Raises InputError if fewer
-    sentences than half a step have a neighbour.
+    corpus: the corpus's hash; rows: the sentences to train on; encoder: the initial encoder. Raises InputError if the
+    sentences that have a neighbour would not fill half a step.
     """
     file = Path(run.output) / FILE
     key = f"{weights_digest(encoder.backbone)} {corpus} {run.neighbours_pool} {run.seed} {run.max_length} {len(rows)}"
@@ -60,7 +60,7 @@ def load_neighbours(
             if str(stored["key"]) == key:
                 return Neighbours(stored["rows"], stored["nearest"])
     except (OSError, ValueError, KeyError, BadZipFile):
-        pass  # not there, or cut short
+        pass  # missing or truncated
     pool = draw_pool(rows, run.neighbours_pool, run.seed)
     tell_user(f"--neighbours: encoding {counted(len(pool), 'sentence')}")
     nearest = find_nearest(embed(encoder, tokens, pool, run.max_length, device))

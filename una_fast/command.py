@@ -116,7 +116,7 @@ class Option:
         return number
 
     def words(self, value: Any) -> list[str]:
-        """The words of a command line for this value; none for None."""
+        """Return the command-line arguments that set this option to `value`; an empty list for None."""
         if value is None or isinstance(value, bool):
             return [] if value is None else [self.flag if value else self.flag.replace("--", "--no-", 1)]
         return [self.flag, *map(str, value)] if self.many else [f"{self.flag}={value}"]
@@ -221,7 +221,7 @@ class _Help(argparse.HelpFormatter):
 
 
 class Command(argparse.ArgumentParser):
-    """A command and its options, grouped under headings; calling it runs a command line. No abbreviations."""
+    """A command with its options, which cannot be abbreviated, under headings. Call it to run a command line."""
 
     def __init__(
         self,
@@ -298,18 +298,18 @@ class Command(argparse.ArgumentParser):
 def run_command(action: Callable[[], int | None], extra: str | None = None) -> int:
     """Run `action` and return its exit code, 0 for None. extra: see `Command`.
 
-    Bad input, an unusable file or a missing package is one line on stderr and exit code 2. After Ctrl-C, or if a pipe
-    such as `| head` closes, the code is 128 + the signal's number.
+    Bad input, an unusable file or a missing package prints one line on stderr and returns 2. Ctrl-C, or a closed pipe
+    such as `| head`, returns 128 + the signal's number.
     """
     warnings.formatwarning = _one_line  # type: ignore[assignment]
     if "OMP_WAIT_POLICY" not in os.environ:
-        os.environ.setdefault("GOMP_SPINCOUNT", SPINS)  # is read when torch is loaded
+        os.environ.setdefault("GOMP_SPINCOUNT", SPINS)  # must be set before torch is loaded
     try:
         code = action() or 0
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python still writes when it exits
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes stdout when it exits
         return 128 + 13  # SIGPIPE, for which Windows has no name
     except KeyboardInterrupt:
         sys.stderr.write("stopped\n")
@@ -318,7 +318,7 @@ def run_command(action: Callable[[], int | None], extra: str | None = None) -> i
         message: Any = error
         if isinstance(error, ModuleNotFoundError):
             message = missing_package(error, extra)
-        elif isinstance(error, OSError):  # a name of 256 characters, a file that the user may not read
+        elif isinstance(error, OSError):  # for example a file name that is too long, or no permission
             message = error.filename and f"{error.filename}: {error.strerror}"
         if message is None:  # a bug of una_fast
             raise

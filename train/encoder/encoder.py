@@ -19,7 +19,7 @@ from una_fast.errors import InputError, first_line
 
 
 class SentenceEncoder(nn.Module):
-    """A backbone and its pooling; in training also a head (Linear + tanh), if `head` is true."""
+    """A backbone and its pooling. If `head` is true, a head (Linear + tanh) follows them in training."""
 
     def __init__(
         self, backbone: Any, seed: int, layout: Modules | None = None, head: bool = True, ready_mask: bool = False
@@ -28,7 +28,7 @@ class SentenceEncoder(nn.Module):
         self.backbone = backbone
         self.layout = layout or Modules()  # the pooling and the other settings of the embeddings that best/ stores
         self.pooling = POOLINGS[self.layout.pooling]
-        self.ready_mask = ready_mask  # the backbone gets the mask of its attention, see `takes_ready_mask`
+        self.ready_mask = ready_mask  # pass the backbone an attention bias, see `takes_ready_mask`
         self.compiled = False
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -36,7 +36,7 @@ class SentenceEncoder(nn.Module):
             self.head = nn.Linear(width, width) if head else None
 
     def forward(self, parts: list[dict[str, Tensor]]) -> Tensor:
-        """Embeddings for the loss, (B, D), of parts of (B', L) token ids, in the order of the parts."""
+        """Compute the embeddings for the loss, (B, D), from parts of (B', L) token ids, in their order."""
         rows = torch.cat([*map(self.embed, self._looked_up(parts))])  # (B, D)
         return torch.tanh(self.head(rows)) if self.head else rows
 
@@ -53,10 +53,10 @@ class SentenceEncoder(nn.Module):
         return self.backbone.get_input_embeddings()
 
     def _looked_up(self, parts: list[dict[str, Tensor]]) -> list[dict[str, Any]]:
-        """The parts with word embeddings instead of ids, from one look-up for all parts.
+        """Replace the ids of all parts by word embeddings, with a single look-up.
 
-        The gradient of a look-up is as large as the vocabulary, and one per step instead of one per part saves 9% of a
-        step of MiniLM on one core. Left padding excludes it, because RoBERTa recognises padding by its id.
+        Each look-up has a gradient as large as the vocabulary. One look-up per step instead of one per part saves 9% of
+        MiniLM's step on one core. Left-padded parts keep their ids, because RoBERTa recognises padding by its id.
         """
         # on a GPU a step has one part, and checking the padding would synchronise
         starts = [part["attention_mask"][:, 0] for part in parts]
@@ -71,10 +71,10 @@ class SentenceEncoder(nn.Module):
 
 
 def compile_layers(encoder: SentenceEncoder, part: dict[str, Tensor], autocast: AbstractContextManager[Any]) -> None:
-    """Compile the layers of an encoder in training mode: one program for all of them and for any rows and columns.
+    """Compile the layers of an encoder in training mode into one program, shared by all layers and input shapes.
 
-    part: token ids and mask (B, L) to compile with. B and L decide which kernels are made, so a resumed run must give
-    the same. autocast: the context of the encoder's precision. Raises InputError if PyTorch cannot compile them.
+    part: token ids and mask (B, L) to compile with. The kernels depend on B and L, so a resumed run must pass the same
+    shape. autocast: the context for the encoder's precision. Raises InputError if PyTorch cannot compile the layers.
     """
     torch._dynamo.config.optimize_ddp = False  # one graph instead of one for each of DDP's buckets
     lists = (module for module in encoder.backbone.modules() if isinstance(module, nn.ModuleList))
@@ -95,7 +95,7 @@ def compile_layers(encoder: SentenceEncoder, part: dict[str, Tensor], autocast: 
 
 
 def head_of(pooling: str, head: Head) -> Head:
-    """The value "mlp" or "none" of training's --head; "auto" is SimCSE's head for [CLS], none for other poolings."""
+    """Resolve --head to "mlp" or "none". "auto" means SimCSE's head for [CLS], and no head for other poolings."""
     return head if head != AUTO else "mlp" if pooling == POOLINGS[DEFAULT_POOLING].in_training else "none"
 
 
@@ -110,10 +110,10 @@ def load_encoder(
     config: Any = None,
     layout: Modules | None = None,
 ) -> SentenceEncoder:
-    """The encoder in float32 with a fresh head, in training mode; weights that no embedding needs are frozen.
+    """Load the encoder in float32 with a newly initialised head, in training mode. Freeze its unused weights.
 
-    pooling, head: values of --pooling and --head. device: the kind that it will be moved to. config, layout: from
-    `load_config` and `read_modules`, if the caller has read them.
+    pooling, head: values of --pooling and --head. device: the type of device it will be moved to. config, layout: the
+    results of `load_config` and `read_modules`, if the caller already has them.
     """
     layout = layout or read_modules(name, OF_TRAINING.get(pooling, AUTO))
     backbone, _ = load_pretrained(name, config or load_config(name, dropout, trust), trust)
@@ -126,7 +126,7 @@ def load_encoder(
 
 
 def part_of_ones(rows: int, columns: int, device: torch.device | None = None) -> dict[str, Tensor]:
-    """A part (rows, columns) of arbitrary text."""
+    """Make a part (rows, columns) of dummy token ids, all 1 and unmasked."""
     ids = torch.ones(rows, columns, dtype=torch.int64, device=device)
     return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
 
@@ -140,9 +140,9 @@ def _freeze_unused(encoder: SentenceEncoder) -> None:
 
 
 def attention_bias(mask: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-    """What attention adds to its scores for a mask int64 (B', L): 0 for tokens, -inf for padding, (B', 1, 1, L).
+    """Make the attention bias (B', 1, 1, L) of a mask, int64 (B', L): 0 for tokens, -inf for padding.
 
-    In autocast's dtype, or else in that of the weights: every layer would convert a boolean mask or another dtype.
+    The result has autocast's dtype or, without autocast, `dtype`: each layer would have to convert any other dtype.
     """
     kind = mask.device.type
     dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else dtype
@@ -150,10 +150,10 @@ def attention_bias(mask: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
 
 
 def takes_ready_mask(backbone: Any) -> bool:
-    """Whether a model in training mode gives the same output for `attention_bias` (B, 1, 1, L) as for a mask (B, L).
+    """Test whether a model gives the same output for `attention_bias` as for a mask; leave it in training mode.
 
-    A model that gets (B, L) checks whether the mask contains a zero, and on a GPU the CPU waits for the answer. Models
-    with sliding-window attention need (B, L), from which they make the masks of their layers.
+    Given a mask (B, L), a model checks whether it contains a zero, which synchronises a GPU. Models with sliding-window
+    attention need the mask (B, L), because they build their layers' masks from it.
     """
     if any(getattr(backbone.config, name, None) for name in ("sliding_window", "local_attention")):
         return False
@@ -171,7 +171,7 @@ def takes_ready_mask(backbone: Any) -> bool:
 
 
 def weights_digest(module: nn.Module) -> str:
-    """xxh3-128 of all weights that are not frozen, which identifies a model in whatever folder it is."""
+    """Hash all weights that are not frozen (xxh3-128). The hash identifies a model, wherever it is stored."""
     digest = xxhash.xxh3_128()
     for name, weights in sorted(module.named_parameters()):
         if weights.requires_grad:

@@ -196,7 +196,7 @@ class Modules:
         return int(min(self.max_length or tokenizer.model_max_length, positions_of(config) or LONGEST, LONGEST))
 
     def write(self, folder: Path, config: Any, tokenizer: Any) -> None:
-        """Write the files by which SentenceTransformer(folder) makes the same embeddings; config: the encoder's."""
+        """Write the files with which SentenceTransformer(folder) gives the same embeddings. config: the encoder's."""
         paths = {kind: path for kind, path in KINDS.items() if self.normalize or kind != "Normalize"}
         listed = [
             {"idx": i, "name": str(i), "path": path, "type": f"{PACKAGE}.{kind}"}

@@ -131,7 +131,7 @@ class Trainer:
         return self.graphs(batch) if self.graphs else self.eager_step(batch)
 
     def eager_step(self, batch: Batch) -> Step:
-        """`step`, with the learning rate and the seed of the dropout masks already set."""
+        """Take the step, after `step` has set the learning rate and the seed of the dropout masks."""
         step = self._backward_cached(batch) if self.run.grad_cache else self._backward(batch)
         if self.run.max_grad_norm:
             self.scaler.unscale_(self.optimizer)
@@ -139,7 +139,7 @@ class Trainer:
         self.scaler.step(self.optimizer)
         self.scaler.update()
         self.optimizer.zero_grad()
-        return step._replace(loss=step.loss.detach())  # with its graph, the next step could not be captured
+        return step._replace(loss=step.loss.detach())  # a live autograd graph would prevent capturing the next step
 
     def _seed(self, step: int, number: int = 0) -> None:
         """Seed the dropout masks of a step. number: of the part, if parts are encoded one by one."""

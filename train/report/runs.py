@@ -48,7 +48,7 @@ class RunRecord:
 
 
 def read_run(folder: Path, name: str | None = None) -> RunRecord:
-    """Read one run's folder. Raises InputError if run.json is missing, or a file has another format."""
+    """Read one run's folder. Raises InputError if run.json is missing, or a file has the wrong format."""
     summary, evaluation = read_json(folder / SUMMARY), folder / EVALUATION
     try:
         settings = dict(summary["settings"])

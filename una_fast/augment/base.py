@@ -1,6 +1,6 @@
 """The base classes of text augmentations: rows of an index, or any text -> augmented text or token ids.
 
-A compiled kernel draws the rows of a `KernelAugmentation`. A Python function edits those of a `WordAugmentation`.
+A `KernelAugmentation` draws its rows in a compiled kernel, a `WordAugmentation` edits them in a Python method.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class TextAugmentation(ABC):
     The draws depend on the seed, the epoch, the sample index and the row only (see `Augmenter`).
 
     Attributes:
-        kept_words: The words that are never replaced. A sentence of only such words has no negative.
+        kept_words: The words that are never replaced. A sentence with no other words has no negative.
         tokens: The sub-words of the index, None without a tokenizer.
-        training_options: The options of `train.ddp` that the constructor takes, as ("beta", "radius").
+        training_options: The options of `train.ddp` that the constructor accepts, such as ("beta", "radius").
     """
 
     kept_words = KeptWords()
@@ -48,21 +48,21 @@ class TextAugmentation(ABC):
     def __init__(self, index: Index, *, tokenizer: Any = None, n_jobs: int | None = None, **settings: Any):
         """tokenizer: a Hugging Face tokenizer, or its `TokenIds` for this index.
 
-        settings: further arguments of the subclass' constructor, from which pickle makes a copy of the object.
+        settings: the other arguments of the subclass' constructor, which pickle calls to copy the object.
         """
         check_index(index)
         self._settings = {**settings, "tokenizer": tokenizer, "n_jobs": n_jobs}
         self.index = index
-        n_cores(n_jobs)  # refuses what is not a number of threads, without a tokenizer too
+        n_cores(n_jobs)  # raises for an invalid n_jobs even without a tokenizer
         is_bound = tokenizer is None or isinstance(tokenizer, TokenIds)
         self.tokens: TokenIds | None = tokenizer if is_bound else TokenIds(index, tokenizer, n_jobs)
         self._documents = Rows(index.terms, index.chunks, index.sentences, index.word_ids)
         self._split = WordTokenizer(index.word_tokenizer, index.lowercase)
-        self._write_ids: WriteIds | None = None  # without it, the ids are made of the texts
+        self._write_ids: WriteIds | None = None  # if None, `token_ids` tokenises the texts
 
     @abstractmethod
     def _texts(self, source: Rows, rows: np.ndarray, key: SampleKey) -> list[str]:
-        """Augment the rows `rows`, int64 (B,), of `source`: of the documents or of any text."""
+        """Augment the rows `rows`, int64 (B,), of `source`, which contains the documents or any text."""
 
     def _read(self, sentences: Iterable[str]) -> Rows:
         return read_rows(sentences, self.index, self._split)
@@ -95,13 +95,13 @@ class TextAugmentation(ABC):
         *,
         sample_index: int = 0,
     ) -> dict[str, torch.Tensor]:
-        """Make the token ids of `texts(rows, epoch)`, equal to the tokenizer's for that text, truncated and padded.
+        """Make the token ids of `texts(rows, epoch)`, as the tokenizer would encode them, truncated and padded.
 
         Args:
             rows: integers (B,), documents of the index.
             epoch: draws differ from epoch to epoch.
-            max_length: tokens per row, L, including special tokens; at least one more than these. Truncation can
-                remove every replacement of a long text.
+            max_length: tokens per row, L; at least one more than the number of special tokens, which it includes.
+                Truncation can remove every replacement of a long text.
             out: tensors to fill, as returned by an earlier call; new ones if None.
             sample_index: draws differ from index to index.
 
@@ -136,7 +136,7 @@ class TextAugmentation(ABC):
         return Edited(source.strings(source.words.values), result)
 
     def keeps_all(self, sentences: Iterable[str]) -> np.ndarray:
-        """Return bool (n,): whether a sentence has only `kept_words`, so that it has no negative."""
+        """Return bool (n,): whether a sentence consists of `kept_words` only, and so has no negative."""
         source = self._read(sentences)
         return np.array([self.kept_words.among(source.strings(ids)).all() for ids in source.words], dtype=bool)
 
@@ -160,7 +160,7 @@ class Edited:
     result: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a list of strings and a string."""
+        """Return plain data for JSON."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -168,7 +168,7 @@ class Edited:
 
 
 class KernelAugmentation(TextAugmentation):
-    """An augmentation whose rows a compiled kernel draws, on several threads.
+    """An augmentation that draws its rows in a compiled kernel, on several threads.
 
     Args:
         index: the corpus.
@@ -205,8 +205,8 @@ class KernelAugmentation(TextAugmentation):
 class WordAugmentation(TextAugmentation):
     """An augmentation that edits the words of one sentence at a time, in Python.
 
-    A sentence takes about 10 us, and 3 us more as token ids. For training on a large corpus, write the augmentation in
-    Numba (`una_fast.numba_augmentation`): then a sentence takes about 1 us.
+    A sentence takes about 10 us, or 13 us as token ids. For training on a large corpus, write the augmentation in Numba
+    (`una_fast.numba_augmentation`), which takes about 1 us per sentence.
 
     Args:
         index: the corpus.
@@ -221,7 +221,7 @@ class WordAugmentation(TextAugmentation):
 
     @abstractmethod
     def edit(self, words: list[str], draws: CounterRNG) -> list[str]:
-        """Return the words that replace `words` (at least one). draws: of this sentence, B = 1."""
+        """Return the words that replace `words` (at least one). draws: this sentence's random numbers, B = 1."""
 
     def _texts(self, source: Rows, rows: np.ndarray, key: SampleKey) -> list[str]:
         numbers = source.numbers(rows)
@@ -230,7 +230,7 @@ class WordAugmentation(TextAugmentation):
         return [self._edited(*pair) for pair in zip(sentences, draws, strict=True)]
 
     def _edited(self, words: list[str], draws: CounterRNG) -> str:
-        """The edited words, joined by spaces. A quotation mark, for which NLTK has two words, becomes '"'."""
+        """Edit the words and join them by spaces. NLTK's words for quotation marks, `` and '', become '"'."""
         result = self.edit([*words], draws) if words else []
         if not isinstance(result, list) or not all(isinstance(word, str) for word in result):
             raise InputError(f"{type(self).__name__}.edit({words!r}) returned {result!r}: it must return a list of str")
@@ -238,13 +238,13 @@ class WordAugmentation(TextAugmentation):
 
 
 def check_index(index: Index) -> None:
-    """Raise InputError for anything but an `Index`."""
+    """Raise InputError unless `index` is an `Index`."""
     if not isinstance(index, Index):
         raise InputError(f"index={index!r}: must be an Index: una_fast.load_index(folder) opens a saved one")
 
 
 def check_choices(function: Callable[..., Any], values: Mapping[str, Any]) -> None:
-    """Raise InputError for one of `values` that the Literal or bool of its parameter of `function` excludes."""
+    """Raise InputError if one of `values` does not match the Literal or bool annotation of `function`'s parameter."""
     for name, hint in get_type_hints(function).items():
         if get_origin(hint) is Literal and values[name] not in get_args(hint):
             raise InputError(f"{name}={values[name]!r}: must be {' or '.join(map(repr, get_args(hint)))}")

@@ -1,6 +1,6 @@
-"""The random numbers of sentences as numpy arrays, by epoch and sample index.
+"""Counter-based random numbers of sentences, as numpy arrays.
 
-The generator is that of una_fast/_kernels/draws/random.pxd.
+The generator is the one in una_fast/_kernels/draws/random.pxd.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ class SampleKey:
 
 
 def seed_of(method: str, seed: int) -> int:
-    """Return the seed of a method's draws, which differ from another method's with the same `seed`, any integer."""
+    """Derive a method's own seed from `seed`, any integer, so that methods with equal seeds draw differently."""
     return xxhash.xxh3_64_intdigest(f"{method} {integer('seed', seed) % 2**64}".encode())
 
 
 @dataclass(frozen=True)
 class CounterRNG:
-    """The draws of the sentences `rows` in one epoch and sample index.
+    """The random numbers of the sentences `rows` for one epoch and sample index.
 
-    rows: int64 (B,), distinct rows of the index, or uint64 (B,), hashes of texts. Every number is a function of
-    (seed, epoch, sample index, row, position, number), so a sentence has the same draws anywhere in any batch.
+    rows: int64 (B,), distinct rows of the index, or uint64 (B,), hashes of texts. Every draw is a function of only
+    (seed, epoch, sample index, row, position, number), so it does not depend on the batch or the place in it.
     """
 
     seed: int
@@ -54,32 +54,32 @@ class CounterRNG:
     sample_index: int = 0
 
     def bits(self, n_positions: int, number: int = 0) -> NDArray[np.uint64]:
-        """uint64 (B, n_positions): draw `number` at positions 0, 1, ... of each row."""
+        """Return draw `number` at positions 0, 1, ... of each row: uint64 (B, n_positions)."""
         out = np.empty((len(self.rows), n_positions), dtype=np.uint64)
         fill_bits(self.seed % 2**64, self.epoch, self.sample_index, self.rows.astype(np.uint64), number, out)
         return out
 
     def units(self, n_positions: int, number: int = 0) -> NDArray[np.float64]:
-        """float64 (B, n_positions), uniform in [0, 1)."""
+        """Return numbers uniform in [0, 1): float64 (B, n_positions)."""
         return (self.bits(n_positions, number) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
     def below(self, n: int, n_positions: int, number: int = 0) -> NDArray[np.int64]:
-        """int64 (B, n_positions), uniform over 0 .. n - 1, for n < 2**32."""
+        """Return integers uniform over 0 .. n - 1, for n < 2**32: int64 (B, n_positions)."""
         bits = self.bits(n_positions, number)
         low, high = bits & np.uint64(2**32 - 1), bits >> np.uint64(32)  # floor(bits * n / 2**64)
         return ((high * np.uint64(n) + (low * np.uint64(n) >> np.uint64(32))) >> np.uint64(32)).astype(np.int64)
 
 
 def unit(bits: int) -> float:
-    """Return a number, uniform in [0, 1), from 64 random bits."""
+    """Turn 64 random bits into a number that is uniform in [0, 1)."""
     return (bits >> 11) * 2.0**-53
 
 
 def below(bits: int, n: int) -> int:
-    """Return an integer, uniform over 0 .. n - 1, from 64 random bits."""
+    """Turn 64 random bits into an integer that is uniform over 0 .. n - 1."""
     return bits * n >> 64
 
 
 def pick(bits: int, items: Sequence[Item]) -> Item:
-    """Return one of `items`, all equally likely, by 64 random bits."""
+    """Choose one of `items` by 64 random bits; all are equally likely."""
     return items[below(bits, len(items))]

@@ -25,29 +25,28 @@ FETCH = "python -m nltk.downloader wordnet"
 
 
 class EDA(WordAugmentation):
-    """Edits n = max(1, int(strength x words)) words of each sentence; "delete" edits each word by chance.
+    """Applies one of EDA's four operations to each sentence, with n = max(1, int(strength x words)).
 
-    synonym: replace n distinct words by one of their synonyms, each at all its places. insert: n times, insert a
-    synonym of a word of the sentence at a random place. swap: n times, swap the words of two random places. delete:
-    remove each word with probability `strength`. Each operation changes at least one word if possible, and leaves no
-    sentence empty.
+    synonym: replace n distinct words, wherever they occur, by one of their synonyms. insert: n times, insert a synonym
+    of a word of the sentence at a random place. swap: n times, swap the words at two random places. delete: remove each
+    word with probability `strength`. Every operation changes at least one word if possible, and never empties a
+    sentence.
 
     Every draw is a function of only (seed, epoch, sample index, row, position, number), as in `Augmenter`: step s of an
-    operation takes the draws of position s. Each operation has its own draws, independent of the others and of
-    `Augmenter`.
+    operation uses the draws at position s. The draws of operations are independent of each other and of `Augmenter`.
 
     Args:
         index: the corpus.
         operation: "synonym", "insert", "swap" or "delete".
-        strength: the share of the words, above 0 and up to 1; Wei and Zou take 0.1.
+        strength: the share of the words, above 0 and up to 1; Wei and Zou use 0.1.
         seed: any integer.
         synonyms: for "synonym" and "insert": None for WordNet (needs nltk and its data), a file of lines
             ``word<TAB>synonym<TAB>...``, or a dict of lists. A synonym may be several words.
         tokenizer: a Hugging Face tokenizer; only `token_ids` needs it.
-        n_jobs: threads that read the tokenizer's sub-words of the index.
+        n_jobs: threads that encode the index with the tokenizer.
 
     Raises:
-        InputError: a setting out of its range, a missing WordNet, or a file of synonyms that cannot be read.
+        InputError: a setting is out of range, WordNet is missing, or the file of synonyms cannot be read.
     """
 
     training_options = ("strength", "synonyms")
@@ -72,7 +71,7 @@ class EDA(WordAugmentation):
         self._operation = getattr(self, f"_{operation}")
         self._strength = float(strength)
 
-    def edit(self, words: list[str], draws: CounterRNG) -> list[str]:  # noqa: D102  of WordAugmentation
+    def edit(self, words: list[str], draws: CounterRNG) -> list[str]:  # noqa: D102  see WordAugmentation
         bits = [draws.bits(len(words) + 1, number)[0].tolist() for number in range(3)]
         return self._operation([*words], bits, max(1, int(self._strength * len(words))))
 
@@ -108,12 +107,12 @@ class EDA(WordAugmentation):
         left = [word for word, drawn in zip(words, bits[0], strict=False) if unit(drawn) >= self._strength]
         if 0 < len(left) < len(words) or len(words) == 1:
             return left or words
-        place = below(bits[0][len(words)], len(words))  # of the word that is kept or deleted anyway
+        place = below(bits[0][len(words)], len(words))  # the one word to keep, or to delete
         return words[:place] + words[place + 1 :] if left else [words[place]]
 
 
 def open_synonyms(source: str | Path | Mapping[str, Sequence[str]] | None) -> Synonyms:
-    """Return a function from a word to its synonyms, in a fixed order and without the word itself.
+    """Return a function that maps a word to its synonyms, in a fixed order and without the word itself.
 
     source: as `synonyms` of `EDA`. Raises InputError if nltk or its WordNet is missing, or the file cannot be read.
     """
@@ -132,7 +131,7 @@ def open_synonyms(source: str | Path | Mapping[str, Sequence[str]] | None) -> Sy
 
 
 def read_table(path: Path) -> dict[str, list[str]]:
-    """Read the synonyms of each word from a file of such lines."""
+    """Read a file with lines ``word<TAB>synonym<TAB>...``. Return the synonyms of each word."""
     table: dict[str, list[str]] = {}
     for number, line in read_lines("synonyms", path, LINES):
         word, *synonyms = (part.strip() for part in line.split("\t"))
@@ -145,7 +144,7 @@ def read_table(path: Path) -> dict[str, list[str]]:
 
 
 def wordnet_synonyms() -> Synonyms:
-    """Return WordNet's synonyms by nltk: the lemmas of all senses of a word; none for function words."""
+    """Return a function that gives WordNet's synonyms: the lemmas of all senses of a word, none for function words."""
     try:
         from nltk.corpus import wordnet
 

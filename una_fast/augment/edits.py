@@ -1,4 +1,4 @@
-"""A sentence -> the small edits that change what it means, found with word lists. No function here draws."""
+"""Finds small edits that change what a sentence means, with word lists. Nothing here is random."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LONGEST_NUMBER = 15  # digits
 
 
 class Edit(NamedTuple):
-    """``text[start:stop]`` becomes one of `options`, which all differ from it. why: for `explain`."""
+    """Replaces ``text[start:stop]`` by one of `options`, which all differ from it. why: the reason, for `explain`."""
 
     start: int
     stop: int
@@ -33,11 +33,11 @@ class Edit(NamedTuple):
     why: str
 
     def drawn(self, bits: int) -> Edit:
-        """The edit with one of its options, by 64 random bits."""
+        """Return the edit with only one of its options, chosen by 64 random bits."""
         return self._replace(options=(pick(bits, self.options),))
 
     def applied(self, text: str) -> str:
-        """`text` with the first option."""
+        """Apply the first option to `text`."""
         return f"{text[: self.start]}{self.options[0]}{text[self.stop :]}"
 
 
@@ -53,26 +53,26 @@ class Sentence:
         return self.parts[2 * i + 1]
 
     def start(self, i: int) -> int:
-        """Where word i starts in the text."""
+        """Return the position in the text where word i starts."""
         return sum(map(len, self.parts[: 2 * i + 1]))
 
     def follows(self, i: int) -> bool:
-        """Whether there is a word i, and only a space between it and the word before it."""
+        """Return whether word i exists and only white space separates it from the word before."""
         return 0 < i < len(self.words) and self.parts[2 * i].isspace()
 
     def is_name(self, i: int) -> bool:
-        """Whether word i has a capital inside a sentence that does not have one at each word."""
+        """Return whether word i is a capitalised word inside a sentence that is not in title case."""
         return self.follows(i) and self.word(i).istitle() and not self.text.istitle()
 
     def replaced(self, i: int, options: Iterable[str], why: str, n: int = 1) -> list[Edit]:
-        """The edit that replaces n words by one of the options, in their case; none without an option."""
+        """Return the edit that replaces n words by one of the options, in their case; [] if no option differs."""
         start = self.start(i)
         old = "".join(self.parts[2 * i + 1 : 2 * (i + n)])
         new = tuple(text for text in dict.fromkeys(like(old, option) for option in options) if text != old)
         return [Edit(start, start + len(old), new, why)] if new else []
 
     def removed(self, i: int, n: int = 1) -> list[Edit]:
-        """The edit that removes n words and the space before them; none without such a space."""
+        """Return the edit that removes n words and the space before them; [] if no space precedes them."""
         if not self.follows(i):
             return []
         old = "".join(self.parts[2 * i : 2 * (i + n)])
@@ -81,7 +81,7 @@ class Sentence:
 
 
 def like(old: str, new: str) -> str:
-    """`new` with the capitals of `old`."""
+    """Return `new`, capitalised like `old`."""
     if len(old) > 1 and old.isupper():
         return new.upper()
     if old.islower():
@@ -90,7 +90,7 @@ def like(old: str, new: str) -> str:
 
 
 def polarity_edits(sentence: Sentence, lists: WordLists) -> list[Edit]:
-    """Opposites of words, negations to insert, and negations to remove."""
+    """Find opposites of words, and negations to insert or remove."""
     found = _command(sentence, lists)
     for i, word in enumerate(sentence.words):
         role = lists.roles.get(word)
@@ -119,7 +119,7 @@ def _without_negation(sentence: Sentence, i: int, lists: WordLists) -> list[Edit
 
 
 def _auxiliary(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
-    """A negation after an auxiliary or after its subject, or the negative form of the auxiliary."""
+    """Negate an auxiliary: a negation after it or after its subject, or its negative form."""
     words, word = sentence.words, sentence.words[i]
     following = words[i + 1 : i + 3]
     if not sentence.follows(i + 1) or _is_negated(words[max(0, i - 1) : i + 4], lists):
@@ -140,7 +140,7 @@ def _auxiliary(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
 
 
 def _infinitive(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
-    """A negation before or after "to"."""
+    """Insert a negation before or after "to"."""
     words = sentence.words
     if not sentence.follows(i) or not sentence.follows(i + 1) or words[i - 1] not in lists.words["before infinitives"]:
         return []
@@ -153,7 +153,7 @@ def _infinitive(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
 
 
 def _command(sentence: Sentence, lists: WordLists) -> list[Edit]:
-    """A negation before the verb with which a command begins."""
+    """Insert a negation before the verb that begins a command."""
     first = sentence.words[0] if sentence.follows(1) else ""
     if first not in lists.words["commands"] or "do" not in lists.negated or sentence.text.rstrip().endswith("?"):
         return []
@@ -175,7 +175,7 @@ POLARITY: dict[str, Callable[[Sentence, int, WordLists], list[Edit]]] = {
 
 
 def number_edits(sentence: Sentence, lists: WordLists) -> list[Edit]:
-    """Numbers in digits, and words that are numbers, ordinals, months, days or units."""
+    """Find other values for numbers in digits, and for words that are numbers, ordinals, months, days or units."""
     words, found = sentence.words, []
     if not lists.classes.keys().isdisjoint(words):
         for i, word in enumerate(words):
@@ -191,7 +191,7 @@ def number_edits(sentence: Sentence, lists: WordLists) -> list[Edit]:
 
 
 def _digits(sentence: Sentence, i: int) -> list[Edit]:
-    """Other values of number i; of a number of several parts, such as a date, of each part."""
+    """Find other values of number i, or of each part if it has several, such as a date."""
     text, number, start = sentence.text, sentence.word(i), sentence.start(i)
     before, after = text[start - 1 : start], text[start + len(number) : start + len(number) + 1]
     if (before.isalpha() and after.isalpha()) or _in_address(text, start):  # as in "b2b"
@@ -203,7 +203,7 @@ def _digits(sentence: Sentence, i: int) -> list[Edit]:
         begin, end = start + match.start(), start + match.end()
         ending = text[end : end + 2].lower()
         most = 100 if ending[:1] == "%" else 12 if HOUR.match(text, end) else None
-        options = () if text[:begin].endswith(":") else near_numbers(match[0], most)  # the minutes of a time stay
+        options = () if text[:begin].endswith(":") else near_numbers(match[0], most)  # keep the minutes of a time
         if ending in ("th", *ENDINGS.values()):
             end, options = end + 2, tuple(like(text[end : end + 2], ordinal(other)) for other in options)
         if options:
@@ -212,23 +212,24 @@ def _digits(sentence: Sentence, i: int) -> list[Edit]:
 
 
 def _in_address(text: str, place: int) -> bool:
-    """Whether the text has a mail or web address at a place."""
+    """Return whether the text has an e-mail or web address at a place."""
     end = text.find(" ", place)
     return ADDRESS.search(text[text.rfind(" ", 0, place) + 1 : end if end >= 0 else None]) is not None
 
 
 def ordinal(number: str) -> str:
-    """Append its ending to a number: "1" -> "1st"."""
+    """Turn a number into an ordinal: "1" -> "1st"."""
     n = int(number[-2:]) if number[-2:].isdecimal() else int(number[-1])
     return f"{number}{'th' if 10 < n < 14 else ENDINGS.get(n % 10, 'th')}"
 
 
 @lru_cache(2**12)
 def near_numbers(number: str, most: int | None = None) -> tuple[str, ...]:
-    """Other values near a number, written like it.
+    """Return other values near a number, in its notation.
 
-    A year becomes one up to NEAR_YEARS away. Another number is m times a unit: 1 up to SMALL, else what its trailing
-    zeros make, one zero less if m would be 1. Its values are up to m / 2 units away, FEW at least and MANY at most.
+    For a year, these are the years up to NEAR_YEARS away. Any other number is m times a unit. Up to SMALL the unit is
+    1, above it the highest power of ten that divides the number and leaves m > 1. The values are up to m / 2 units
+    away; this distance is at least FEW and at most MANY units.
 
     number: digits of any script, with separators; most: the highest value that makes sense.
     """
@@ -250,7 +251,7 @@ def near_numbers(number: str, most: int | None = None) -> tuple[str, ...]:
 
 
 def _written_like(digits: str, number: str, zero: int) -> str:
-    """`digits` in the script of `number` and with its separators, which are counted from the end."""
+    """Write `digits` in the script of `number`, with its separators at the same places from the end."""
     out = [chr(zero + int(digit)) for digit in digits]
     for place, character in enumerate(reversed(number)):
         if not character.isdecimal():
@@ -259,10 +260,10 @@ def _written_like(digits: str, number: str, zero: int) -> str:
 
 
 def swap_edits(sentence: Sentence, importance: Mapping[str, float], function_words: Collection[str]) -> list[Edit]:
-    """Swap two important words that are not neighbours: the half of these pairs with the most similar importance.
+    """Swap two important words that are not adjacent: of these pairs, the half with the most similar importance.
 
-    importance: of the known words; a word is important if it has at least the mean of the sentence and is not one of
-    `function_words`.
+    importance: that of each known word. A word is important if its importance is at least the sentence's mean, and it
+    is not one of `function_words`.
     """
     places = [i for i, word in enumerate(sentence.words) if word in importance]
     scores = {i: importance[sentence.words[i]] for i in places}
@@ -276,7 +277,7 @@ def swap_edits(sentence: Sentence, importance: Mapping[str, float], function_wor
 def _swapped(sentence: Sentence, i: int, j: int) -> Edit:
     first, second = sentence.word(i), sentence.word(j)
     between = "".join(sentence.parts[2 * i + 2 : 2 * j + 1])
-    if i == 0 and first.istitle():  # the capital of the sentence stays at its start
+    if i == 0 and first.istitle():  # keep the sentence's capital at its start
         first, second = first.lower(), like(first, second)
     start = sentence.start(i)
     old = sentence.text[start : sentence.start(j) + len(sentence.word(j))]

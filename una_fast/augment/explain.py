@@ -13,7 +13,7 @@ from una_fast.augment.settings import Sampler
 from una_fast.index.index import Index
 from una_fast.text_table import aligned
 
-SHOWN = 5  # candidates of a word
+SHOWN = 5  # candidates per word
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,9 @@ class WordExplanation:
 
     word: as tokenised; seen: whether the index has it; tfidf: its score z in this sentence (equation 2); probability: p
     (equation 3); reason: why p has this value; window: (start, stop), the ids of its candidates; candidates: some of
-    them, spread evenly over the window, with their scores s, the weights of the draw; draw: uniform in [0, 1), the word
-    is replaced if it is below p, or if it is the smallest and none is below p; replacement: the word in the negative,
-    None if the word was kept. In the variant "paper" a term has one draw, at its first place.
+    them, spread evenly over the window, with their scores s, which weight the draw; draw: uniform in [0, 1), the word
+    is replaced if its draw is below p, or if no draw is below p and this one is the smallest; replacement: the word in
+    the negative, None if the word was kept. In the variant "paper" a term has one draw, at its first place.
     """
 
     word: str
@@ -75,7 +75,7 @@ def explain_words(
     config, unseen_groups, (first, z, p) = sampler.config, sampler.unseen_groups(source), sampler.weigh(source)
     words, replacements = (source.strings(ids) for ids in (source.words.values, new))
     rng = CounterRNG(config.seed, key.epoch, source.numbers(np.zeros(1, dtype=int)), key.sample_index)
-    first = np.arange(len(words)) if config.released else first  # the place whose draw decides for a word
+    first = np.arange(len(words)) if config.released else first  # the place whose draw decides each word
     draws, reasons = rng.units(len(words))[0][first], _reasons(sampler, first, z, p, words)
     chosen = draws < p
     if not chosen.any():
@@ -84,7 +84,7 @@ def explain_words(
     explanations = []
     for k, (term, word) in enumerate(zip(source.words.values.tolist(), words, strict=True)):
         window = config.window(term, float(z[k]), unseen_groups)
-        ids = config.candidates(window, term, unseen_groups)  # without those that cannot be drawn
+        ids = config.candidates(window, term, unseen_groups)  # only those that can be drawn
         shown = ids[np.unique(np.linspace(0, len(ids) - 1, SHOWN).round().astype(int))].tolist()
         near = [(index.terms[i], float(index.max_tfidf[i])) for i in shown]
         numbers, replacement = (float(z[k]), float(p[k]), str(reasons[k])), replacements[k] if chosen[k] else None
@@ -98,7 +98,7 @@ def _reasons(sampler: Sampler, first: np.ndarray, z: np.ndarray, p: np.ndarray, 
     fixed = sampler.kept.among(words)
     lowest, highest = np.min(z, where=~fixed, initial=np.inf), np.max(z, where=~fixed, initial=-np.inf)
     first_highest = np.flatnonzero(~fixed & (z == highest))[:1]
-    conditions = {  # the first that is true
+    conditions = {  # the first true one applies
         "a word of keep_words": [word in sampler.kept.words for word in words],
         "punctuation is kept": fixed,
         "select is random: beta": sampler.config.random_select,

@@ -1,4 +1,4 @@
-"""Harmless edits: small changes of the wording that keep the meaning of a sentence, for positives."""
+"""Harmless edits: small changes of wording that preserve the meaning of a sentence, to make positives."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ FINAL = re.compile(r"(?<=\w)\s*[.?!。？！]$")
 
 
 class HarmlessEdits(TextAugmentation):
-    """Makes small edits of each sentence that keep its meaning.
+    """Makes small edits to each sentence that preserve its meaning.
 
-    Each edit that fits is made with probability 1/2, and at least one is made: case (of the first letter, or of all),
-    the final mark, a removed article, a contraction ("what is", "what's"), a filler ("really") that is inserted or
-    removed, and the opening of a question ("How do I", "How can I"). A sentence that none fits is not changed. The word
-    lists are English; case and final marks work in any language.
+    Each edit that fits is made with probability 1/2, and always at least one. The edits change the case (of the first
+    letter, or of all), the final mark, a contraction ("what is", "what's") or the opening of a question ("How do I",
+    "How can I"), remove an article, and insert or remove a filler ("really"). If none fits, the sentence is kept.
+    The word lists are English; the edits of case and final marks work in any language.
 
     The draws are a function of only (seed, epoch, sample index, row), as in `Augmenter`.
 
@@ -34,7 +34,7 @@ class HarmlessEdits(TextAugmentation):
         index: the corpus.
         seed: any integer.
         tokenizer: a Hugging Face tokenizer; only `token_ids` needs it.
-        n_jobs: threads that read the tokenizer's sub-words of the index.
+        n_jobs: threads that encode the index with the tokenizer.
     """
 
     @suggests_keywords
@@ -48,9 +48,9 @@ class HarmlessEdits(TextAugmentation):
         return [self._edited(text, *of_row) for text, of_row in zip(source.texts(rows), bits, strict=True)]
 
     def _edited(self, text: str, coins: list[int], places: list[int], options: list[int]) -> str:
-        """The text after its edits. Of two edits of the same words only the first is made.
+        """Edit a text. If two edits overlap, only the first is made.
 
-        The arguments have 64 random bits for each of EDITS, then for lower case, then for the choice of the only edit.
+        Each list has 64 random bits for each of EDITS, then for lower case, then to choose one if no coin did.
         """
         sentence = Sentence(text)
         if not sentence.words:
@@ -72,7 +72,7 @@ class HarmlessEdits(TextAugmentation):
 
 
 def openings(sentence: Sentence, lists: WordLists) -> list[Edit]:
-    """The first words become another opening of the same question."""
+    """Replace the first words by another opening of the same question."""
     for n in range(LONGEST_OPENING, 0, -1):
         others = lists.openings.get(" ".join(sentence.words[:n]))
         if others and sentence.follows(n):
@@ -81,19 +81,19 @@ def openings(sentence: Sentence, lists: WordLists) -> list[Edit]:
 
 
 def contractions(sentence: Sentence, lists: WordLists) -> list[Edit]:
-    """Two words become their contraction, and a contraction two words."""
+    """Contract two words, or expand a contraction."""
     words, found = sentence.words, []
     for i, word in enumerate(words):
         n = 1 if word in lists.contracted else 2
         new = lists.contracted.get(" ".join(words[i : i + n]))
-        asks = i == 0 or words[i - 1] in lists.words["question words"]  # as "Why don't we", which is not "do not we"
+        asks = i == 0 or words[i - 1] in lists.words["question words"]  # "Why don't we" does not become "Why do not we"
         if new and (n == 1 or sentence.follows(i + 1)) and not (asks and word in lists.affirmed):
             found += sentence.replaced(i, [new], "a contraction", n)
     return found
 
 
 def articles(sentence: Sentence, lists: WordLists) -> list[Edit]:
-    """An article inside a sentence is removed."""
+    """Remove an article inside a sentence."""
     words, found = sentence.words, []
     for i, word in enumerate(words):
         if word in lists.words["articles"] and sentence.follows(i + 1) and sentence.word(i).islower():
@@ -102,7 +102,7 @@ def articles(sentence: Sentence, lists: WordLists) -> list[Edit]:
 
 
 def fillers(sentence: Sentence, lists: WordLists) -> list[Edit]:
-    """A filler is removed or, between a subject after its auxiliary and the verb, inserted."""
+    """Remove a filler, or insert one between auxiliary + subject and the verb."""
     words, known, found = sentence.words, lists.words["fillers"], []
     for i, word in enumerate(words[:-1]):
         if word in known and sentence.follows(i + 1):
@@ -115,7 +115,7 @@ def fillers(sentence: Sentence, lists: WordLists) -> list[Edit]:
 
 
 def final_marks(sentence: Sentence, lists: WordLists) -> list[Edit]:
-    """The last mark is removed or, after a letter or digit, added: "?" if the sentence begins a question, else "."."""
+    """Remove the final mark, or add one after a letter or digit: "?" if the sentence begins like a question, or "."."""
     text = sentence.text.rstrip()
     if mark := FINAL.search(text):
         return [Edit(mark.start(), mark.end(), ("",), "no final mark")]
@@ -126,7 +126,7 @@ def final_marks(sentence: Sentence, lists: WordLists) -> list[Edit]:
 
 
 def first_letter(sentence: Sentence, lists: WordLists) -> list[Edit]:
-    """The first letter in the other case, unless a capital follows it."""
+    """Swap the case of the first letter, unless a capital follows it."""
     text = sentence.text
     new = text[:1].swapcase()
     return [Edit(0, 1, (new,), "another case")] if new != text[:1] and not text[:2].isupper() else []

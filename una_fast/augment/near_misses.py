@@ -26,16 +26,16 @@ from una_fast.index.index import Index
 BY_LISTS: dict[str, Callable[[Sentence, WordLists], list[Edit]]] = {"polarity": polarity_edits, "number": number_edits}
 EDITS = (*BY_LISTS, "name", "swap", "word")
 FIRST_WORD = re.compile(WORD)
-SAMPLE = 200  # sentences that show whether the word lists are of the corpus' language
-LEAST_SHARE = 0.02  # of them that an edit must fit
+SAMPLE = 200  # sentences that test whether the word lists are in the corpus' language
+LEAST_SHARE = 0.02  # share of them that an edit must fit, or a warning is given
 
 
 @dataclass(frozen=True)
 class NearMiss:
-    """What was done to a sentence: `str` gives two lines, `to_dict` plain data for JSON.
+    """The edit of a sentence. `str` gives two lines, `to_dict` plain data for JSON.
 
-    result: the new text; edit: its name, "" if none fits; old, new: what was replaced, and by what; place: where `old`
-    starts, in characters; why: the rule; fitting: the names of all edits that fit the sentence.
+    result: the new text; edit: the edit's name, "" if none fits; old, new: the replaced text and its replacement;
+    place: where `old` starts, in characters; why: the rule; fitting: the names of all edits that fit the sentence.
     """
 
     sentence: str
@@ -48,7 +48,7 @@ class NearMiss:
     fitting: list[str]
 
     def to_dict(self) -> dict[str, Any]:
-        """Strings, a number and a list of strings."""
+        """Return plain data for JSON."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -57,23 +57,23 @@ class NearMiss:
 
 
 class NearMisses(TextAugmentation):
-    """Makes one small edit of each sentence that changes what it means, written like the sentence.
+    """Makes one small edit to each sentence that changes what it means.
 
-    One of the chosen edits that fit the sentence is drawn by weight, then its place and what it puts in. A sentence
-    that none of them fits gets "word". The draws are a function of (seed, epoch, sample index, row), as in `Augmenter`.
+    One of the chosen edits that fit the sentence is drawn by weight, then its place and its replacement. If none fits,
+    "word" is used. The draws are a function of (seed, epoch, sample index, row), as in `Augmenter`.
 
     Args:
         index: the corpus.
         edits: names with their weights, such as "polarity:1,number:4"; a name without a weight has 1. polarity: the
             opposite of a word, or a negation that is inserted or removed; number: another number, ordinal, month, day
-            or unit; name: another name, which is a word with a capital in most of its places inside sentences; swap:
-            two important words change places; word: the most important word becomes another one (UNA with beta 0).
+            or unit; name: another name (a word that is mostly capitalised inside sentences); swap: two important words
+            change places; word: another word instead of the most important one (UNA with beta 0).
         polarity: a file of words that replaces the English lists, for another language or with your own words. Each
-            line has two opposites, with a tab or a comma between, or one negation. `english.txt` in una_fast/augment
-            shows what else it may contain.
+            line contains two opposites, separated by a tab or a comma, or one negation. `english.txt` in
+            una_fast/augment shows what else it may contain.
         seed: any integer.
         tokenizer: a Hugging Face tokenizer; only `token_ids` needs it.
-        n_jobs: threads that read the tokenizer's sub-words of the index.
+        n_jobs: threads that encode the index with the tokenizer.
 
     Raises:
         InputError: an unknown edit, a weight that is not a number above 0, or a file that cannot be read.
@@ -116,7 +116,7 @@ class NearMisses(TextAugmentation):
                 warn_user(f"edits: {name} fits {n} of {len(sentences)} sentences, the others get another edit{advice}")
 
     def _find(self, name: str, ids: np.ndarray, sentence: Sentence) -> list[Edit] | None:
-        """Return the edits of a name that fit a sentence, whose words have these ids. None: a kernel draws the edit."""
+        """Return the edits called `name` that fit a sentence; None if a kernel draws it. ids: the sentence's words."""
         if name in BY_LISTS:
             return BY_LISTS[name](sentence, self._lists)
         if name == "word":
@@ -134,7 +134,7 @@ class NearMisses(TextAugmentation):
         return {name: edits for name, edits in found.items() if edits != []} or {"word": None}
 
     def fits(self, rows: np.ndarray) -> np.ndarray:
-        """Return whether one of the chosen edits fits each row of the index: bool (R,); the others get "word"."""
+        """Return bool (R,): whether any chosen edit fits each row of the index. The other rows get "word"."""
         texts, words = self._documents.texts(rows), self._documents.words
         sentences = zip(rows.tolist(), map(Sentence, texts), strict=True)
         return np.array(
@@ -142,9 +142,9 @@ class NearMisses(TextAugmentation):
         )
 
     def _draw_edit(self, ids: np.ndarray, text: str, bits: Sequence[int]) -> tuple[str, Edit | None]:
-        """Draw the name of an edit of a text and, unless a kernel draws it, the edit, with one option.
+        """Draw the name of an edit for a text and, unless a kernel draws it, the edit itself, with one option.
 
-        bits: 64 random ones each for the name, the edit and the option.
+        bits: three times 64 random bits, for the name, the edit and the option.
         """
         fitting = self._fitting(ids, Sentence(text))
         ends = [*accumulate(self._weights.get(name, 1.0) for name in fitting)]
@@ -180,7 +180,7 @@ class NearMisses(TextAugmentation):
 
 
 class AllExcept(KeptWords):
-    """Keeps all words except `words`."""
+    """Keeps all words except `words`, the reverse of `KeptWords`."""
 
     def among(self, words: Sequence[str]) -> np.ndarray:
         """See `KeptWords`."""
@@ -188,12 +188,12 @@ class AllExcept(KeptWords):
 
 
 def _important_word(index: Index, kept: KeptWords, seed: int) -> KernelAugmentation:
-    """UNA with beta 0: the most important word that is not `kept` becomes another such word."""
+    """Make UNA with beta 0, which replaces only the most important word that is not `kept`."""
     return KernelAugmentation(index, Sampler(index, kept, beta=0, seed=seed).kernel, surface="kept")
 
 
 def difference(old: str, new: str, why: str) -> Edit:
-    """The edit of whole chunks that makes `new` of `old`."""
+    """Return the edit of whole chunks that turns `old` into `new`."""
     chunks, others = old.split(" "), new.split(" ")
     n_first = _n_equal(chunks, others)
     n_last = _n_equal(chunks[n_first:][::-1], others[n_first:][::-1])
@@ -207,9 +207,9 @@ def _n_equal(these: Sequence[str], those: Sequence[str]) -> int:
 
 
 def parse_edits(edits: str) -> dict[str, float]:
-    """The weight of each edit of text such as "polarity:1,number:4", in the order of EDITS.
+    """Parse text such as "polarity:1,number:4" into the weight of each edit, in the order of EDITS.
 
-    Raises InputError for no name, an unknown one, or a weight that is not a number above 0.
+    Raises InputError for a missing or unknown name, or a weight that is not a number above 0.
     """
     found: dict[str, float] = {}
     for part in str(edits).split(","):
@@ -227,14 +227,14 @@ def parse_edits(edits: str) -> dict[str, float]:
 
 
 def find_names(index: Index) -> np.ndarray:
-    """Which terms are names: bool (V,). They have a capital in most of their places inside sentences.
+    """Return bool (V,): which terms are names, that is mostly capitalised inside sentences.
 
-    The first chunk of a sentence does not count, nor does a word of one letter.
+    The first chunk of a sentence does not count, and words of one letter are not names.
     """
     chunks, sentences = index.chunks, index.sentences
     inside = np.bincount(sentences.values, minlength=len(chunks))
     inside -= np.bincount(sentences.values[sentences.indptr[:-1][sentences.lengths() > 0]], minlength=len(chunks))
-    surplus: Counter[str] = Counter()  # places with a capital, less those without
+    surplus: Counter[str] = Counter()  # capitalised occurrences minus the others
     for text, n in zip(chunks, inside.tolist(), strict=True):
         word = n and FIRST_WORD.search(text)
         if word and len(word[0]) > 1:

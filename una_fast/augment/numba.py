@@ -1,7 +1,7 @@
-"""A user-defined augmentation: a Numba function that draws rows at the speed of the kernels, without the GIL.
+"""A user-defined augmentation: a Numba function that draws rows as fast as the compiled kernels, without the GIL.
 
-The draws are those of una_fast/_kernels/draws/random.pxd. Numba turns a signed with an unsigned integer into a float,
-so all constants are 64-bit unsigned integers.
+The draws equal those of una_fast/_kernels/draws/random.pxd. Numba converts a mix of signed and unsigned integers
+to floats, so all constants are 64-bit unsigned integers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ with naming_extras():
     from numba import njit, types
     from numba.core.ccallback import CFunc
 
-TRIES = 64  # draws that propose a candidate; the next draw uses cumulative weights
+TRIES = 64  # proposals by rejection sampling; then one draw from cumulative weights
 LOW_32 = np.uint64(2**32 - 1)
 GAMMA, NUMBERS = np.uint64(0x9E3779B97F4A7C15), np.uint64(128)  # 128 draws for each position
 ONE, N11, N27, N30, N31, N32 = (np.uint64(n) for n in (1, 11, 27, 30, 31, 32))
@@ -45,7 +45,7 @@ ROW = types.int64(
 
 @njit
 def draw64(key: np.uint64, position: int, number: int) -> np.uint64:
-    """Return the random bits of draw `number`, 0 to 127, at a position of the row with this key."""
+    """Return 64 random bits: draw `number`, 0 to 127, at a position of the row with this key."""
     x = key + (np.uint64(position) * NUMBERS + np.uint64(number) + ONE) * GAMMA
     x = (x ^ (x >> N30)) * FACTORS[0]
     x = (x ^ (x >> N27)) * FACTORS[1]
@@ -54,20 +54,20 @@ def draw64(key: np.uint64, position: int, number: int) -> np.uint64:
 
 @njit
 def uniform(bits: np.uint64) -> float:
-    """Return a number, uniform in [0, 1), from the highest 53 of 64 random bits."""
+    """Turn the highest 53 of 64 random bits into a number that is uniform in [0, 1)."""
     return float(bits >> N11) * 2.0**-53
 
 
 @njit
 def below(bits: np.uint64, n: int) -> np.int64:
-    """Return an integer, uniform over 0 .. n - 1, from 64 random bits, for n < 2**32."""
+    """Turn 64 random bits into an integer that is uniform over 0 .. n - 1, for n < 2**32."""
     width = np.uint64(n)
     return np.int64(((bits >> N32) * width + ((bits & LOW_32) * width >> N32)) >> N32)
 
 
 @njit
 def window(term: int, score: float, radius: int, max_tfidf: Any, n_terms: int) -> tuple[int, int]:
-    """Return (start, stop): a term's candidates, `radius` ranks on both sides, have the ids ``start .. stop - 1``.
+    """Return (start, stop): the candidates of a term, up to `radius` ranks away, have the ids ``start .. stop - 1``.
 
     A word that is not in the index (term >= n_terms) has the rank that its tf-idf, `score`, would have.
     """
@@ -88,8 +88,8 @@ def sample(key: np.uint64, position: int, weights: Any, start: int, stop: int, e
     """Draw one of the ids ``start .. stop - 1`` except `excluded`, with a probability proportional to ``weights[id]``.
 
     weights: at least 0, never increasing, such as `max_tfidf`; if all are 0, the draw is uniform. Candidates are
-    proposed uniformly and accepted by their weight. If 64 are rejected, the cumulative weights are searched. That takes
-    the draws 1 to 65 of the position. Returns -1 if there is no candidate.
+    proposed uniformly and accepted by their weight. After 64 rejections, one is drawn from the cumulative weights. This
+    uses the draws 1 to 65 of the position. Returns -1 if there is no candidate.
     """
     if start >= stop:
         return -1
@@ -122,7 +122,7 @@ def _search(bits: np.uint64, weights: Any, start: int, stop: int, excluded: int)
 
 
 def numba_augmentation(draw_row: CFunc) -> Callable[..., NumbaAugmentation]:
-    """Make an augmentation whose rows `draw_row` draws, in the same blocks as UNA's kernel and on all threads.
+    """Make an augmentation that draws its rows with `draw_row`, in the same blocks as UNA's kernel and on all threads.
 
     Args:
         draw_row: a function with ``@numba.cfunc(ROW)``. It receives a row and writes the augmented row:
@@ -132,7 +132,7 @@ def numba_augmentation(draw_row: CFunc) -> Callable[..., NumbaAugmentation]:
             n: the number of words, at least 1.
             key: uint64, of the row's random numbers (`draw64`). It depends only on seed, epoch, sample index and row.
             idf, max_tfidf: float64, document_frequency: int64, each by id. An unseen word has document frequency 1, the
-                idf of that, and the median `max_tfidf` of the rarest terms.
+                corresponding idf, and the median `max_tfidf` of the rarest terms.
             n_terms: V.
             out: int32, room for 2 n ids; each must be a term's or one of `ids`.
 
@@ -154,18 +154,18 @@ def numba_augmentation(draw_row: CFunc) -> Callable[..., NumbaAugmentation]:
 
 
 class NumbaAugmentation(KernelAugmentation):
-    """An augmentation whose rows a compiled function of the user draws; `numba_augmentation` makes it.
+    """An augmentation that draws its rows with the user's compiled function; `numba_augmentation` makes it.
 
     Args:
         index: the corpus.
-        seed: any integer; all augmentations with the same seed, `Augmenter` included, have the same random numbers.
+        seed: any integer; augmentations with equal seeds, including `Augmenter`, use the same random numbers.
         tokenizer: a Hugging Face tokenizer; only `token_ids` needs it.
         surface: as in `Augmenter`. With "paper" a row may become longer or shorter.
         n_jobs: threads for large batches; all cores that this process may use if None.
         draw_row: as in `numba_augmentation`.
 
     Raises:
-        InputError: a setting out of its range, or, in a call, an invalid number of ids or id that the function wrote.
+        InputError: a setting is out of range, or, in a call, the function wrote an invalid id or number of ids.
     """
 
     training_options = ("surface",)
@@ -202,10 +202,10 @@ def custom_rows(index: Index, draw_row: CFunc, seed: int, keeps_length: bool, so
 
 
 def _compiled(path: str) -> CFunc:
-    """Import the function in another process. The path leads to it or to its augmentation."""
+    """Import the function after unpickling. The path names it or the augmentation made of it."""
     law: Any = import_object(path)
     return law.keywords["draw_row"] if isinstance(law, partial) else law
 
 
-# so that an augmentation can be sent to spawned workers of a DataLoader
+# spawned DataLoader workers receive the augmentation pickled
 copyreg.pickle(CFunc, lambda function: (_compiled, (f"{function.__wrapped__.__module__}:{function.__qualname__}",)))

@@ -1,8 +1,8 @@
-"""The text augmentations by name: a new one is a file in this folder and a row here.
+"""The text augmentations by name. To add one, add a file to this folder and a row here.
 
-HARD are the values of --augment of training, POSITIVES of --positives; WITH_SYNONYMS use --synonyms.
+HARD lists the values of training's --augment, POSITIVES those of --positives. WITH_SYNONYMS use --synonyms.
 
-Training makes its options from the table, so importing it must be fast: `load_augmentation` imports a class.
+Training makes its options from these tables, so importing them must be fast: `load_augmentation` imports the classes.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class AugmentationRow:
     """One augmentation: a class whose constructor takes the index, `seed`, `tokenizer` and `n_jobs`.
 
-    meaning: what becomes of a sentence, for --help. path: its class, as "module:name". settings: arguments of the class
-    that the name stands for.
+    meaning: what it does to a sentence, for --help. path: its class, as "module:name". settings: arguments of the class
+    that the name implies.
     """
 
     meaning: str
@@ -56,8 +56,8 @@ def make_augmentation(
 ) -> TextAugmentation:
     """Make the augmentation of this name for `index`; see `load_augmentation`.
 
-    offered: options of training, of which the constructor gets those that `training_options` of the class names.
-    settings: further arguments. Raises InputError for one that the constructor does not take.
+    offered: options of training; the constructor gets those listed in the class's `training_options`. settings: further
+    arguments. Raises InputError for one that the constructor does not accept.
     """
     maker = load_augmentation(name)
     signature = inspect.signature(maker)
@@ -70,14 +70,14 @@ def make_augmentation(
 
 
 def training_options_of(maker: Any) -> tuple[str, ...]:
-    """The options of training that an augmentation takes. maker: what `load_augmentation` returns."""
-    return getattr(maker, "func", maker).training_options  # a partial of a class: the name stands for some arguments
+    """Return the options of training that an augmentation accepts. maker: a result of `load_augmentation`."""
+    return getattr(maker, "func", maker).training_options  # may be a partial of a class
 
 
 def load_augmentation(name: str) -> Callable[..., TextAugmentation]:
-    """Return the class of a name of `AUGMENTATIONS`, or of an import path "module:name".
+    """Return the class for a name in `AUGMENTATIONS`, or for an import path "module:name".
 
-    The path leads to another `TextAugmentation`, or to what `numba_augmentation` returned. Raises InputError otherwise.
+    The path must name a `TextAugmentation`, or a result of `numba_augmentation`. Otherwise raises InputError.
     """
     if row := AUGMENTATIONS.get(name):
         return partial(import_object(row.path), **row.settings)

@@ -24,9 +24,9 @@ NO_STRINGS = StringTable.from_strings([])
 class Rows:
     """Sentences whose words are ids.
 
-    terms: of the index; chunks, sentences: `StringTable` and `RaggedArray`, row i is the chunks ``sentences[i]``
-    separated by spaces; words: `RaggedArray` int32, a term's id, or V + k for word k of `unseen`; keys: uint64 (N,),
-    the hash of each row's words, which replaces the row number in the draws; None: the row number itself.
+    terms: those of the index; chunks, sentences: `StringTable` and `RaggedArray`, row i consists of the chunks
+    ``sentences[i]``, separated by spaces; words: `RaggedArray` int32, a term's id, or V + k for word k of `unseen`;
+    keys: uint64 (N,), hashes of the rows' words, which seed the draws; None if the row numbers seed them.
     """
 
     terms: StringTable
@@ -41,14 +41,14 @@ class Rows:
         return " ".join(self.chunks[k] for k in self.sentences[row])
 
     def texts(self, rows: np.ndarray) -> list[str]:
-        """The texts of rows, int64 (B,)."""
+        """Return the texts of `rows`, int64 (B,)."""
         starts = self.sentences.indptr[rows]
         chunks = rows_from(self.sentences.values, starts, self.sentences.indptr[rows + 1] - starts)
         tables = self.chunks.utf8, self.chunks.offsets, NO_STRINGS.utf8, NO_STRINGS.offsets
         return [*StringTable(*spell_rows(chunks.values, chunks.indptr, *tables))]
 
     def numbers(self, rows: np.ndarray) -> np.ndarray:
-        """Return the numbers by which the generator knows `rows`, int64 (B,): int64 or uint64 (B,)."""
+        """Return the numbers that seed the draws of `rows`, int64 (B,): int64 or uint64 (B,)."""
         return rows if self.keys is None else self.keys[rows]
 
     def strings(self, ids: np.ndarray) -> list[str]:

@@ -1,4 +1,4 @@
-"""The settings of an `Augmenter`, as its kernels read them; the probabilities that are stored with an index."""
+"""The checked settings of an `Augmenter`, and the replacement probabilities that are stored with an index."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from una_fast.parallel import free_memory, map_threads
 from una_fast.storage.array_folder import Arrays
 
 PAPER_RADIUS = 4000  # of 451,691 terms, 0.9%
-TERMS_PER_RANK = 100  # the default radius is one rank per so many terms, at most PAPER_RADIUS
+TERMS_PER_RANK = 100  # the default radius is one rank per TERMS_PER_RANK terms, at most PAPER_RADIUS
 WIDE = 10  # a window of more than one term in WIDE contains words of different importance
 
 EAST_ASIAN = ("Chinese", "Japanese")  # a Japanese word may have Chinese characters
@@ -40,18 +40,18 @@ GROUPS = ["".join(SCRIPTS[name] for name in EAST_ASIAN) + PUNCTUATION]
 GROUPS += [letters for name, letters in SCRIPTS.items() if name not in EAST_ASIAN]
 LETTERS = re.compile("|".join(f"([{letters}])" for letters in GROUPS))
 
-VERSION = 4  # of the layout of a weighted word
+VERSION = 4  # layout of a word with its probability
 MOST_ID_BITS = 24  # leaves 7 bits of the probability, too few to decide a word in a fifth of the sentences
 ROWS_A_TASK = 2**13  # their probabilities, 4 MB, stay in the second-level cache
 WORDS_A_CHECK = 2**20
-LARGE_SHARE = 0.5  # of the free memory: a larger table would displace the arrays that it saves reading
+LARGE_SHARE = 0.5  # of the free memory: a larger table would evict other arrays from the page cache
 
 
 class Sampler:
-    """The settings of an `Augmenter`, checked as it says: makes its kernels.
+    """Checks the settings of an `Augmenter`, and makes its kernels.
 
     kept: the words that are neither replaced nor drawn; same_script: whether words of a script without spaces are
-    replaced only by words of that script; config: what the kernels read.
+    replaced only by words of that script; config: the settings in the form that the kernels read.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class Sampler:
         )
 
     def _groups(self, words: Sequence[str], fixed: np.ndarray) -> np.ndarray:
-        """Return the groups of words, uint8 (n,): FIXED where `fixed`, their script if that is drawn, else ANY."""
+        """Return the group of each word, uint8 (n,): FIXED where `fixed`, its script if that is drawn, or ANY."""
         scripts = scripts_of(words) if len(self._scripts) else np.zeros(len(words), dtype=np.uint8)
         groups = np.where(np.isin(scripts, self._scripts), scripts, np.uint8(ANY))
         groups[fixed] = FIXED
@@ -115,16 +115,16 @@ class Sampler:
         return self._groups(words, self.kept.among(words))
 
     def kernel(self, source: Rows, weighted: np.ndarray | None = None) -> UnaRows:
-        """Make the kernel that draws rows of `source`. weighted: of `kept_probabilities`, for the documents."""
+        """Make the kernel that draws rows of `source`. weighted: `kept_probabilities`, only for documents."""
         return UnaRows(source.words, self.config, weighted, source.keys, self.unseen_groups(source))
 
     def weigh(self, source: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return of each word the first place of its term, int32 (T,), its tf-idf and its p, both float64 (T,)."""
+        """Return for each word its term's first place, int32 (T,), its tf-idf and its p, both float64 (T,)."""
         return replacement_probabilities(self.config, source.words, self.unseen_groups(source))
 
 
 def resolve_radius(radius: float | str | None, n_terms: int) -> int:
-    """Return the setting `radius` of `Augmenter` as a number of ranks from 1 to `n_terms`; a share is rounded down.
+    """Convert the `radius` of `Augmenter` to a number of ranks from 1 to `n_terms`; a share is rounded down.
 
     Raises InputError for any other `radius`.
     """
@@ -133,7 +133,7 @@ def resolve_radius(radius: float | str | None, n_terms: int) -> int:
     share = re.fullmatch(r"\s*(\d+|\d*\.\d+)\s*%\s*", radius, re.ASCII) if isinstance(radius, str) else None
     if share and 0 < float(share[1]) <= 100:
         return max(1, math.floor(n_terms * float(share[1]) / 100))
-    if is_number(radius) and radius >= 1 and radius % 1 == 0:  # not for infinity and NaN
+    if is_number(radius) and radius >= 1 and radius % 1 == 0:  # excludes infinity and NaN
         return int(min(radius, n_terms))  # ranks must fit an int64
     raise InputError(
         f"radius={radius!r}: must be an integer of at least 1 (the paper takes 4000 ranks), a share of the vocabulary "
@@ -148,7 +148,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 @dataclass(frozen=True)
 class KeptWords:
-    """The words that are never replaced: punctuation, and those of a list. False if there are none.
+    """The words that are never replaced: punctuation, and a list of words. False if there are none.
 
     punctuation: whether words without a letter or digit are kept; words: more words, spelled as in an index.
     """
@@ -158,7 +158,7 @@ class KeptWords:
 
     @classmethod
     def of(cls, punctuation: bool, source: str | Path | Iterable[str], lowercase: bool) -> KeptWords:
-        """Read the settings `keep_punctuation` and `keep_words` of `Augmenter`. lowercase: of the index."""
+        """Read the settings `keep_punctuation` and `keep_words` of `Augmenter`. lowercase: the index's setting."""
         words = read_words(source)
         return cls(punctuation, frozenset(word.lower() for word in words) if lowercase else words)
 
@@ -175,7 +175,7 @@ class KeptWords:
         return self.among([*index.terms]) if self else np.zeros(index.n_terms, dtype=bool)
 
     def rows(self, index: Index) -> np.ndarray:
-        """Return the documents without a word that may be replaced, including blank ones: int64, ascending."""
+        """Return the documents without a replaceable word, including blank ones: int64, ascending."""
         if not self:
             return index.word_ids.empty_rows()
         words = index.word_ids
@@ -202,9 +202,9 @@ def read_words(source: str | Path | Iterable[str]) -> frozenset[str]:
 
 
 def read_lines(setting: str, file: str | Path, what: str) -> list[tuple[int, str]]:
-    """Read the lines of a UTF-8 file that are not blank, with their numbers, from 1.
+    """Read the lines of a UTF-8 file that are not blank, with their line numbers, from 1.
 
-    If it cannot be read, raises an InputError that names the `setting`, and `what` the file should be.
+    If it cannot be read, raises an InputError that names the `setting` and states `what` the file should be.
     """
     try:
         lines = Path(file).read_bytes().decode("utf-8-sig").splitlines()
@@ -221,17 +221,17 @@ def scripts_of(words: Sequence[str]) -> np.ndarray:
 
 
 def scripts_drawn(terms: StringTable, fixed: np.ndarray) -> np.ndarray:
-    """Return the scripts of which two terms are not `fixed`, so that one can replace the other; none if all are 0."""
+    """Return the scripts with at least two terms that are not `fixed`; none if every term's script is 0."""
     if not LETTERS.search(terms.utf8.tobytes().decode("utf-8")):
         return np.empty(0, dtype=np.intp)
     return np.flatnonzero(np.bincount(scripts_of(terms)[~fixed]) >= 2)
 
 
 def kept_probabilities(index: Index, config: SamplingConfig, n_jobs: int | None) -> np.ndarray | None:
-    """Return the words of each row with their probabilities, uint32 (T,) (see `fill_weighted`).
+    """Load each word of the index with its replacement probability, uint32 (T,) (see `fill_weighted`).
 
-    They are memory-mapped from the index's folder, where the first call writes them: 0.2 s of processor time per
-    million sentences. None if memory is short, or if the index has more than 2**24 terms.
+    They are memory-mapped from the index's folder. The first call writes them there, which takes 0.2 s of processor
+    time per million sentences. Returns None if memory is short, or if the index has more than 2**24 terms.
     """
     n_words, free = len(index.word_ids.values), free_memory()
     is_large = free is not None and np.dtype(np.uint32).itemsize * n_words > LARGE_SHARE * free
@@ -242,7 +242,7 @@ def kept_probabilities(index: Index, config: SamplingConfig, n_jobs: int | None)
     name = f"probabilities-{VERSION}-{xxhash.xxh3_128_hexdigest(repr(settings).encode())}"
 
     def fits(kept: Arrays) -> bool:
-        """Whether the lower bits are the index's words, in parts that fit the cache: 20 ms for 24 million words."""
+        """Check that the lower bits are the index's words, by parts that fit the cache: 20 ms for 24 million words."""
         mask, ids, words = np.uint32((1 << id_bits(index.n_terms)) - 1), index.word_ids.values, kept["words"]
         parts = (slice(start, start + WORDS_A_CHECK) for start in range(0, n_words, WORDS_A_CHECK))
         has_type = words.dtype == np.uint32 and len(words) == n_words

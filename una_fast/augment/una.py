@@ -33,21 +33,21 @@ class Augmenter(KernelAugmentation):
         index: the corpus that determines how important each term is.
         beta: mean replacement probability, in [0, 1] (equation 3).
         radius: how many ranks above and below a term its candidates are: a number, or a share of the V terms of the
-            index such as "1%"; None is 1% of V, at most 4,000 (the paper takes 4,000 of 451,691 terms). The attribute
+            index such as "1%"; None means 1% of V, at most 4,000 (the paper uses 4,000 of 451,691 terms). The attribute
             `radius` is the resulting number.
         seed: any integer.
-        select: "tfidf" (step 2), or "random" (ablation): every term with probability `beta`, or one term if that
-            chooses none. So a negative always differs from its sentence, unless all its words are kept.
+        select: "tfidf" (step 2), or "random" (ablation): every term with probability `beta`, but at least one term.
+            So a negative always differs from its sentence, unless all its words are kept.
         replace: "tfidf" (step 3), or "random": uniform over the vocabulary (ablation).
-        variant: "paper", or "released" for the probabilities and draws of the authors' code.
+        variant: "paper", or "released": the probabilities and draws of the authors' code.
         tokenizer: a Hugging Face tokenizer; only `negative_ids` needs it.
         surface: "kept": the sentence as written, except that a replacement takes the case of the word that it replaces;
             or "paper": the words as the index spells them, joined by spaces, with quotation marks as NLTK's `` and '',
             as in the paper and its code. variant="released" always uses "paper".
         keep_punctuation: False, as in the paper: punctuation is replaced and drawn like any word. True: words without a
             letter or digit are neither replaced nor drawn, and equations 3 and 4 are applied to the other words. Scores
-            (equation 2) and windows do not change. A window without a candidate is widened by one rank on both sides
-            until it has one. A sentence of only punctuation is not changed. Not with variant="released".
+            (equation 2) and windows do not change, but a window without a candidate is widened by one rank on both
+            sides until it has one. A sentence of only punctuation is not changed. Not with variant="released".
         keep_words: names, product numbers, stop words: a file with one word per line, or an iterable of words, spelled
             as in the index (in any case if it lower-cases). They are kept like punctuation with `keep_punctuation`.
         same_script: True: with surface="kept", a word of a script without spaces (Chinese and Japanese, Thai, Lao,
@@ -55,15 +55,15 @@ class Augmenter(KernelAugmentation):
             one is widened as above. False: a replacement may be of any script, and both surfaces have the same draws.
         keep_probabilities: True: with a tokenizer, the replacement probability of each word of the index is stored in
             the index's folder, 4 bytes per word, and memory-mapped by all processes, so that `negative_ids` need not
-            compute it; unless that takes more than half of the free memory. The draws are the same without it.
+            compute it. Nothing is stored if that takes more than half of the free memory. The draws do not change.
         n_jobs: threads for large batches; all cores that this process may use if None.
 
     Raises:
-        InputError: a setting out of its range, a file of `keep_words` that cannot be read, or fewer than two terms
-            that are not kept.
+        InputError: a setting is out of range, the file of `keep_words` cannot be read, or fewer than two terms may be
+            replaced.
 
     Warns:
-        InputWarning: the windows of a given `radius` have more than a tenth of the terms.
+        InputWarning: the windows of a given `radius` contain more than a tenth of the terms.
     """
 
     training_options = (
@@ -118,7 +118,7 @@ class Augmenter(KernelAugmentation):
             warn_user(f"keep_words: {found}: list those words instead")
 
     def negatives(self, rows: RowNumbers, epoch: int = 0, *, sample_index: int = 0) -> list[str]:
-        """Make the negative of each document in `rows`, integers (B,): another name of `texts`."""
+        """Make the negative of each document in `rows`, integers (B,): an alias of `texts`."""
         return self.texts(rows, epoch, sample_index=sample_index)
 
     def negative_ids(
@@ -130,12 +130,12 @@ class Augmenter(KernelAugmentation):
         *,
         sample_index: int = 0,
     ) -> dict[str, torch.Tensor]:
-        """Make the token ids of the negatives of `rows`: another name of `token_ids`."""
+        """Make the token ids of the negatives of `rows`: an alias of `token_ids`."""
         return self.token_ids(rows, epoch, max_length, out, sample_index=sample_index)
 
     @property
     def radius(self) -> int:
-        """The setting `radius` as a number of ranks on either side of a term."""
+        """The resolved `radius`: the number of ranks on either side of a term."""
         return self._sampler.config.radius
 
     def replacement_probabilities(self, sentence: str) -> tuple[list[str], np.ndarray]:
@@ -147,7 +147,7 @@ class Augmenter(KernelAugmentation):
         """Return (start, stop): the candidates of `term`, including itself, have the ids ``start .. stop - 1``.
 
         Raises:
-            InputError: it is not a term of the index (`explain` shows the window of an unseen word in its sentence).
+            InputError: `term` is not in the index (`explain` shows the window of an unseen word in its sentence).
         """
         term_id = self.index.term_ids.get(term, -1) if isinstance(term, str) else integer("term", term)
         if not 0 <= term_id < self.index.n_terms:

@@ -1,4 +1,4 @@
-"""The words of a language that edits need, read from a file; english.txt here describes its format."""
+"""Word lists of a language, which the edits need. english.txt in this folder describes the format of their file."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from una_fast.errors import InputError, nearest
 
 ENGLISH = Path(__file__).with_name("english.txt")
 NEVER = "(?!)"  # matches nothing
-NUMBER = "#"  # stands for any number in digits in the list of a word's neighbours
-REACH = 3  # words before a word, in which `only after` looks
+NUMBER = "#"  # in a list of neighbours: any number in digits
+REACH = 3  # how many words back `only after` looks
 GUARDS = "only after", "only before", "not after", "not before"
-DIVIDERS = {  # sections with several items on a line, and what divides these
+DIVIDERS = {  # sections with several items per line, and the separators of the items
     "opposites": r"[\t,]",
     "auxiliaries": ",",
     "contractions": ",",
@@ -34,12 +34,12 @@ Line = tuple[str, ...]
 class WordLists:
     """The word lists of a file.
 
-    lines: of each section, as `read_word_lists` reads them.
+    lines: the lines of each section, as `read_word_lists` reads them.
 
-    opposites, classes, openings: a word or phrase -> its replacements; negations: phrases, the longest first; negation:
-    the one that is inserted; negated: an auxiliary -> its negative form; affirmed: the reverse; contracted: two words
-    -> their contraction, and the reverse; words: a section of `WORDS` -> its words; roles: a word -> the edit of
-    `edits.POLARITY` that fits it.
+    opposites, classes, openings: a word or phrase -> its replacements; negations: phrases, longest first; negation: the
+    one that is inserted; negated: an auxiliary -> its negative form; affirmed: the reverse; contracted: two words ->
+    their contraction, and the reverse; words: a section of `WORDS` -> its words; roles: a word -> the edit that fits it,
+    a key of `edits.POLARITY`.
     """
 
     def __init__(self, lines: dict[str, list[Line]]):
@@ -66,7 +66,7 @@ class WordLists:
                     guard[name] = guard.get(name, frozenset()) | {*near.split()}
 
     def allow(self, words: Sequence[str], i: int) -> bool:
-        """Whether the words around word i allow an edit of it."""
+        """Return whether the words around word i allow editing it."""
         if not (guard := self._guards.get(words[i])):
             return True
         before, after = (_neighbour(words[k]) if 0 <= k < len(words) else "" for k in (i - 1, i + 1))
@@ -81,7 +81,7 @@ def _neighbour(word: str) -> str:
 
 
 def _others(lines: Sequence[Line]) -> dict[str, Line]:
-    """A word -> the other words on its lines, each once."""
+    """Map each word to the other words on its lines, each once."""
     found: dict[str, dict[str, None]] = {}
     for line in lines:
         for word in line:
@@ -90,7 +90,7 @@ def _others(lines: Sequence[Line]) -> dict[str, Line]:
 
 
 def read_word_lists(file: str | Path | None = None) -> WordLists:
-    """Read a file of word lists, the English one if None.
+    """Read a file of word lists; None reads the English one.
 
     Raises InputError if it cannot be read, or if a line does not have the form of its section.
     """
@@ -108,7 +108,7 @@ def read_word_lists(file: str | Path | None = None) -> WordLists:
 
 
 def _items(section: str, text: str, where: str) -> Line:
-    """The items of a line, with single spaces; in lower case if they are compared with words."""
+    """Split a line into items with single spaces, in lower case if they are compared with words."""
     text = text if section in ("openings", "contractions") else text.lower()
     items = [" ".join(item.split()) for item in re.split(DIVIDERS.get(section, NEVER), text)]
     n_items = {2} if section in IN_PAIRS else {1, 2} if section == "opposites" else {len(items)}

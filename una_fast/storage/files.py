@@ -89,13 +89,13 @@ def file_checksum(path: Path, skip: int = 0) -> str:
 
 
 def sync_file(file: IO[bytes]) -> None:
-    """Make what was written to `file` survive a power cut."""
+    """Flush `file` to disk, so that its content survives a power failure."""
     file.flush()
     os.fsync(file.fileno())
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in `folder` survive a power cut. Does nothing on Windows, where a folder cannot be opened."""
+    """Flush a folder's entries to disk, so that they survive a power failure. Does nothing on Windows."""
     if os.name == "nt":
         return
     handle = os.open(folder, os.O_RDONLY)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 RowNumbers: TypeAlias = "Sequence[int] | np.ndarray | torch.Tensor"
 ROWS_A_THREAD = 4096  # 0.2 ms; starting another thread costs 50 us
 MOST_BYTES = 2**26  # of a cache of strings and their ids: some 900,000 strings
-BYTES_A_STRING = 48  # of its places in the table
+BYTES_A_STRING = 48  # overhead of a string in the tables
 
 
 class TokenIds:
@@ -45,17 +45,17 @@ class TokenIds:
 
     Attributes:
         by_word: bool, False if this tokenizer's ids cannot be made word by word (docs/tokenizers.md). Then a warning
-            gives the reason and the cost, the tokenizer encodes every text as a whole, and there is only `frame`.
+            gives the reason and the cost, the tokenizer encodes whole texts, and no attribute but `frame` exists.
         frame: the special tokens before and after a text, and the padding.
         sentences: `RaggedArray` (N rows, uint16 if every id of the tokenizer fits, else int32), each original sentence,
             without truncation and special tokens.
         terms: `RaggedArray` (int32). Row t contains the ids of term t after a space and, if the tokenizer distinguishes
             them, row V + t its ids as the first word of a text. The ids of words joined by spaces are
-            ``terms[first + w0] + terms[w1] + ...`` with ``first = len(terms) - V``. The row of a term for which this is
-            not true is empty: the term contains an added token ("[MASK]"), or normalising removes it.
+            ``terms[first + w0] + terms[w1] + ...`` with ``first = len(terms) - V``. A term that breaks this rule has
+            an empty row: it contains an added token ("[MASK]"), or the normaliser removes it.
         chunk_sizes: uint16, how many sub-words each chunk has (see `bind`).
-        encoder: the tokenizer as a function of strings.
-        cache: the sub-words of strings that were encoded.
+        encoder: encodes strings with this tokenizer.
+        cache: the sub-words of recently encoded strings.
 
     Args:
         index: the corpus.
@@ -63,7 +63,7 @@ class TokenIds:
         n_jobs: threads; all cores that this process may use if None.
 
     Raises:
-        InputError: no tokenizer, or a setting of it that cannot be used (the message says what to set).
+        InputError: not a tokenizer, or one with a setting that cannot be used (the message says what to set).
     """
 
     def __init__(self, index: Index, tokenizer: PreTrainedTokenizerBase, n_jobs: int | None = None):
@@ -100,7 +100,7 @@ class TokenIds:
     def anchor_ids(
         self, rows: RowNumbers, max_length: int = 32, out: dict[str, torch.Tensor] | None = None
     ) -> dict[str, torch.Tensor]:
-        """Make a padded batch of the original sentences `rows`. If `by_word`, no tokenizer runs and no string is made.
+        """Make a padded batch of the original sentences `rows`. If `by_word`, this only copies stored ids.
 
         Equals ``tokenizer(texts, truncation=True, padding="max_length", max_length=max_length)``.
 
@@ -131,9 +131,9 @@ class TokenIds:
         return batch
 
     def tensors(self, n_rows: int, max_length: int, out: dict[str, torch.Tensor] | None = None) -> dict[str, Any]:
-        """Return the tensors of a batch, `out` after a check or new ones: torch.int64 (n_rows, max_length) on the CPU.
+        """Check `out`, or allocate the tensors of a batch: torch.int64 (n_rows, max_length) on the CPU.
 
-        "input_ids" and "attention_mask" are not initialised; "token_type_ids", if the tokenizer has them, are zeros.
+        "input_ids" and "attention_mask" are not initialised. "token_type_ids", if the tokenizer has them, are zeroed.
         Raises InputError as `anchor_ids` does.
         """
         least, int64 = self.frame.n_special + 1, self._torch.int64
@@ -161,8 +161,8 @@ class TokenIds:
     def write_texts(self, texts: Sequence[str], rows: np.ndarray, batch: dict[str, torch.Tensor]) -> None:
         """Write the ids of any texts to the `rows` of a batch of int64 (B, L).
 
-        If `by_word`, each distinct chunk is encoded once. The tokenizer encodes the other texts, and those with a chunk
-        whose ids depend on the whole text: 100 us each.
+        If `by_word`, each distinct chunk is encoded once. Otherwise, and for texts with a chunk whose ids depend on the
+        whole text, the tokenizer encodes the whole text, which takes 100 us.
 
         Raises:
             InputError: the tokenizer does not truncate a text to L.
@@ -178,7 +178,7 @@ class TokenIds:
             self._write_whole([texts[i] for i in left.tolist()], rows[left], batch)
 
     def _write_chunks(self, texts: Sequence[str], ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        """Write the ids of texts, int64 (n, L), chunk by chunk. Returns which are known: bool (n,)."""
+        """Write the ids of texts, int64 (n, L), chunk by chunk. Return bool (n,): which texts have known ids."""
         encoded = [f"\n{text}".encode() for text in texts]
         bounds = row_bounds([*map(len, encoded)])
         text = np.frombuffer(b"".join([*encoded, b"\n"]), dtype=np.uint8)
@@ -206,15 +206,15 @@ class TokenIds:
 
 
 def _copied(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
-    """Return a copy, so that the user's keeps its settings, or the tokenizer itself if it cannot be copied."""
+    """Return a copy, because encoding changes a tokenizer's settings; the tokenizer itself if it cannot be copied."""
     try:
         return copy.deepcopy(tokenizer)
-    except Exception:  # a part written in Python may be anything
+    except Exception:  # a component written in Python may raise anything
         return tokenizer
 
 
 def checked_rows(rows: RowNumbers, n_documents: int) -> np.ndarray:
-    """Return `rows` as int64 (B,). Raises InputError for anything but integers from 0 to `n_documents` - 1."""
+    """Return `rows` as int64 (B,). Raises InputError unless all are integers from 0 to `n_documents` - 1."""
     try:
         given = np.asarray(rows)
         if given.ndim != 1 or (given.dtype.kind not in "iu" and given.size):
@@ -222,7 +222,7 @@ def checked_rows(rows: RowNumbers, n_documents: int) -> np.ndarray:
     except ValueError as error:  # of numpy too, for lists of different lengths
         raise InputError(f"rows: {error}: must be a list or array of integers; for text call augment([...])") from None
     array = np.array(given, dtype=np.int64, order="C")  # a copy: the caller may write to `rows` meanwhile
-    if array.size and array.view(np.uint64).max() >= n_documents:  # as uint64 a negative row is above any valid one
+    if array.size and array.view(np.uint64).max() >= n_documents:  # as uint64, a negative row exceeds any valid one
         at = int(np.argmax(array.view(np.uint64) >= n_documents))
         raise InputError(
             f"rows: {given[at]} (at position {at}) is not a row of the index: give 0 to {n_documents - 1:,}"
@@ -231,9 +231,9 @@ def checked_rows(rows: RowNumbers, n_documents: int) -> np.ndarray:
 
 
 class SubwordCache:
-    """The sub-words of strings. Each string is encoded once and remembered until all take more than MOST_BYTES.
+    """A cache of the sub-words of strings, which is emptied when it exceeds MOST_BYTES.
 
-    Then all are forgotten. Threads may share one object.
+    Threads may share one object.
     """
 
     def __init__(self, encoder: SubwordEncoder):
@@ -249,11 +249,11 @@ class SubwordCache:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Number each string ``text[starts[i]:stops[i]]`` of UTF-8.
 
-        Unless the pipeline is `context_free`, a string begins with the space before it, or with a newline at the start
-        of a text.
+        Unless the pipeline is `context_free`, each string includes the space before it, or a newline if it starts a
+        text.
 
         Returns:
-            numbers: int32 (n,), of each string; values: int32, and bounds: int64: string k has the ids
+            numbers: int32 (n,), the number k of each string; values: int32, and bounds: int64: string k has the ids
             ``values[bounds[k]:bounds[k + 1]]``; known: bool, False for a string k whose ids depend on the whole text.
         """
         with self._lock:
@@ -278,9 +278,9 @@ class SubwordCache:
 
 
 def _with(array: np.ndarray, used: int, more: np.ndarray) -> np.ndarray:
-    """Write `more` after the first `used` items: of `array` itself, or of a copy with at least twice its length.
+    """Write `more` after the first `used` items of `array`. If it is full, use a copy at least twice as long.
 
-    Other threads may read the first items meanwhile.
+    Other threads may be reading the first items.
     """
     if used + len(more) > len(array):
         array = np.concatenate([array, np.empty(used + len(more), dtype=array.dtype)])

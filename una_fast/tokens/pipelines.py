@@ -1,19 +1,19 @@
-"""What a tokenizer does at a space: when a chunk's sub-words do not depend on the chunks around it.
+"""Decides whether a tokenizer can encode a text chunk by chunk, without looking at the neighbours of a chunk.
 
 A text is chunks separated by one space (see `una_fast.corpus.words`). Let ``later(c)`` be the ids of a chunk after a
 space: what follows the ids of "a" in "a " + c. Encoding chunk by chunk, ``ids(c0) + later(c1) + ...``, equals encoding
 the whole text if
 
-1. the normalised text is the sequence of normalised chunks, each with the space before it. Every step of the normaliser
-   works on characters or on runs that end at a space (a space composes with nothing in Unicode normalisation). Steps
-   that may look further (a SentencePiece character map works on grapheme clusters, stripping and collapsing on runs of
-   white space) are run on every chunk that is not plain ASCII, to test that neighbours of the chunk change nothing;
-2. the pre-tokenizer, or the model's vocabulary, starts a new word at each of these spaces: a row of PIPELINES says why,
-   and which conditions the ends of a chunk must meet;
-3. the text contains no added token ("[MASK]"): they are matched in the whole text and may remove white space.
+1. the normalised text is the sequence of normalised chunks, each with the space before it. Most steps of a normaliser
+   work on characters or on runs that end at a space (in Unicode normalisation, a space composes with nothing). Some may
+   look further: a SentencePiece character map works on grapheme clusters, stripping and collapsing on runs of white
+   space. These are run on every chunk that is not plain ASCII, to test that its neighbours change nothing;
+2. the pre-tokenizer, or the model's vocabulary, starts a new word at each of these spaces: a row of PIPELINES gives the
+   reason, and the conditions for the ends of a chunk;
+3. the text contains no added token ("[MASK]"): these are matched in the whole text and may remove white space.
 
-`Pipeline.regular` tests 1 and 2 for each chunk, and the ids of a chunk show 3. A text of only regular chunks is encoded
-by chunks. If no row of PIPELINES fits, the tokenizer encodes each text as a whole.
+`Pipeline.regular` tests 1 and 2 for each chunk; 3 is tested on its ids. A text of only regular chunks is encoded chunk
+by chunk. If no row of PIPELINES fits, the tokenizer encodes each text as a whole.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ Step = dict[str, Any]  # one step of a normaliser or pre-tokenizer, as tokenizer
 SPACE_MARK = "▁"  # what SentencePiece writes for a space
 SPACE_DROPPERS = {"BertPreTokenizer", "Whitespace", "WhitespaceSplit"}
 LOCAL_NORMALIZERS = {"BertNormalizer", "Lowercase", "NFC", "NFD", "NFKC", "NFKD", "Nmt", "StripAccents"}
-TESTED_NORMALIZERS = {"Precompiled", "Prepend", "Replace", "Strip"}  # those that may look past a chunk's ends
-COLLAPSING = {" {2,}", r"\s{2,}|[\n\r\t]"}  # expressions that make one space of a run of white space
+TESTED_NORMALIZERS = {"Precompiled", "Prepend", "Replace", "Strip"}  # may look past a chunk's ends
+COLLAPSING = {" {2,}", r"\s{2,}|[\n\r\t]"}  # expressions that match a run of white space
 PLAIN = "".join(map(chr, range(0x21, 0x7F)))  # printable ASCII
 
 _CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _WHITE_SPACE = r"\s*[\r\n]+|\s+(?!\S)|\s+"
-# each alternative has a space only as its first character, or is only white space
+# each alternative allows a space only as its first character, or matches only white space
 _OF_LETTERS = r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}%s| ?[^\s\p{L}\p{N}]+[\r\n]*|"
 _OF_LETTERS_AND_MARKS = r"|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|"
 WORD_EXPRESSIONS = {
@@ -57,11 +57,11 @@ MARK_FIRST = {"type": "Prepend", "prepend": SPACE_MARK}
 
 @dataclass(frozen=True)
 class PipelineRow:
-    """A kind of pipeline. name: in docs/tokenizers.md; reason: why a word begins at a space.
+    """A kind of pipeline. name: its name in docs/tokenizers.md; reason: why a word begins at each space.
 
     fits: whether pre-tokenizer steps, normaliser steps and model (as in tokenizer.json) are of this kind.
-    needs_visible_ends: whether the reason requires that the first and last characters of a normalised chunk are visible
-    and not ▁; checks_normalizers: whether `fits` also checks the steps of the normaliser.
+    needs_visible_ends: whether a normalised chunk must begin and end with a visible character other than ▁;
+    checks_normalizers: whether `fits` also checks the steps of the normaliser.
     """
 
     name: str
@@ -95,7 +95,7 @@ def types_of(steps: Sequence[Step]) -> list[str]:
 
 
 def _crosses_marks(model: Step) -> bool:
-    """Return whether BPE may make a sub-word with ▁ after another character, or may not know ▁ itself."""
+    """Return whether BPE can merge ▁ after another character, or lacks ▁ in its vocabulary."""
     if SPACE_MARK not in model["vocab"] or model.get("continuing_subword_prefix") or model.get("end_of_word_suffix"):
         return True
     merges = (merge.split(" ") if isinstance(merge, str) else merge for merge in model["merges"])
@@ -137,7 +137,7 @@ PIPELINES = (
 
 
 class NotByWordError(InputError):
-    """The ids of a tokenizer cannot be made word by word: its texts are encoded as a whole. `reason` says why."""
+    """A tokenizer's ids cannot be made word by word, so it must encode whole texts. `reason` says why."""
 
     def __init__(self, reason: str):
         super().__init__(f"tokenizer: {reason}, so its ids cannot be made word by word")
@@ -147,13 +147,13 @@ class NotByWordError(InputError):
 class Pipeline:
     """The parts of a `tokenizers.Tokenizer` that decide what happens at a space.
 
-    kind: a row of PIPELINES; context_free: a chunk has the same sub-words after a space as at the start of any text;
-    marks: ASCII marks at which a chunk can perhaps be encoded in parts: BertPreTokenizer makes a word of every mark, if
-    no added token contains it; raw: the UTF-8 of the added tokens that are matched before normalising; normalize: its
-    normaliser, as a function of a text.
+    kind: a row of PIPELINES; context_free: a chunk has the same sub-words after a space as at the start of a text;
+    marks: ASCII marks at which a chunk may be split and encoded in parts (`SubwordEncoder.cuts` tests them), because
+    BertPreTokenizer makes a separate word of every mark that no added token contains; raw: the UTF-8 of added tokens
+    that are matched before normalising; normalize: the normaliser, a function of a text.
 
-    Raises NotByWordError if encoding chunk by chunk is not known to equal encoding the whole text, and InputError for
-    BPE dropout.
+    Raises NotByWordError unless encoding chunk by chunk is known to equal encoding the whole text. Raises InputError
+    for BPE dropout.
     """
 
     def __init__(self, backend: Tokenizer, description: dict[str, Any]):
@@ -179,14 +179,14 @@ class Pipeline:
         in_added = "".join(token["content"] + self.normalize(token["content"]) for token in description["added_tokens"])
         # "_" is a letter for added tokens that are single words
         self.marks = [mark for mark in string.punctuation if is_bert and mark not in in_added + "_"]
-        # chunks of plain ASCII are not tested one by one: each of their characters is tested here, as a chunk
+        # `regular` does not test chunks of plain ASCII, because each ASCII character is tested here as a chunk
         if dependent := [c for c in PLAIN if not self._is_regular(c)]:
             raise NotByWordError(f"its normaliser changes {dependent[0]!r} depending on the text around it")
 
     def regular(self, table: StringTable) -> np.ndarray:
         """Return whether a string's sub-words do not depend on the text around it, bool (n,).
 
-        A string with an added token may be among these; its ids show that (see `are_added_tokens`).
+        A string with an added token may be among them: check its ids with `are_added_tokens`.
         """
         regular = np.ones(len(table), dtype=bool)
         if self._tests_chunks or self._needs_visible_ends:
@@ -215,11 +215,11 @@ class Pipeline:
         return not self._needs_visible_ends or (bool(visible) and visible == later[1:] and first.endswith(visible))
 
     def _read_added_tokens(self, description: dict[str, Any]) -> None:
-        """Set the ids that show an added token in a text, and the texts that are searched for instead.
+        """Set the ids that reveal an added token, and the added tokens that must be searched for in the text instead.
 
-        The model itself makes the id of the unknown token too, so this id does not show that the text contains the
-        token. Texts are searched for it, unless it is matched after normalising; then its id counts like any other.
-        Searching for all added tokens, which may be thousands, would take 0.8 ms per MB for each.
+        The model also emits the id of the unknown token for unknown text, so this id does not reveal the token. The
+        text is searched for it, unless it is matched after normalising: then its id is treated like any other.
+        Searching for all added tokens, possibly thousands, would take 0.8 ms per MB for each.
         """
         added = description["added_tokens"]
         self.raw = [token["content"].encode() for token in added if not token["normalized"]]
@@ -227,7 +227,7 @@ class Pipeline:
         spaced = [token["content"] for token in added if token not in blank and self._spans_words(token)]
         if spaced or any(token["content"] == " " for token in blank):
             raise NotByWordError(f"its added token {(spaced or [' '])[0]!r} contains or tests a space")
-        self._needs_visible_ends |= bool(blank)  # runs of spaces are tokens: no chunk may be empty
+        self._needs_visible_ends |= bool(blank)  # runs of spaces are tokens, so no chunk may be empty
         model = description["model"]
         unknown = model.get("unk_token")
         if model["type"] == "Unigram" and model["unk_id"] is not None:
@@ -237,17 +237,17 @@ class Pipeline:
         self._added_ids = np.array([token["id"] for token in added if token not in searched], dtype=np.int64)
 
     def _spans_words(self, token: dict[str, Any]) -> bool:
-        """Return whether an added token can be matched across a space, or depending on the text before a space."""
+        """Return whether matching an added token can cross a space, or depend on the text before a space."""
         content = token["content"]
         if token["normalized"] and token["single_word"] and self.normalize(content).startswith((SPACE_MARK, " ")):
-            return True  # the end of the word before it decides whether it is a single word
+            return True  # whether it is a single word depends on the word before it
         if token["normalized"] and self.kind.checks_normalizers:  # there spaces become ▁
             content = re.sub(f"(?<=[^{SPACE_MARK}]){SPACE_MARK}", " ", self.normalize(content))
         return " " in content
 
 
 def steps_of(step: Step | None, key: str) -> list[Step]:
-    """Return the steps of a (nested) sequence in order."""
+    """Flatten a (nested) sequence into a list of steps."""
     if step is None:
         return []
     if step["type"] == "Sequence":

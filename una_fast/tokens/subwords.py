@@ -1,6 +1,6 @@
-"""A Hugging Face fast tokenizer as a function from chunks to sub-word ids, and these ids of an index.
+"""Encodes chunks with a Hugging Face fast tokenizer, and makes the ids of an index's sentences and terms.
 
-The ids of every sentence and term of an index are made once, and compared with the tokenizer's at every bind.
+These ids are made once per index. Every bind compares a sample of them with the tokenizer's own ids.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from una_fast.index.index import Index
 
 BLOCK = 2**15  # chunks that each thread turns into Python strings at a time
-GROUP = 128  # chunks per input of the Rust library: 5 us per chunk; one by one 8 us
+GROUP = 128  # chunks per input of the Rust library: 5 us per chunk, instead of 8 us one by one
 VERSION = 6  # of the layout of the token ids
 ROWS_A_TASK = 2**14  # sentences that a thread assembles at a time
 N_COMPARED = 256  # sentences, and as many texts of random terms: 30 ms
@@ -43,7 +43,7 @@ BEFORE = "a"  # the text before the space when a chunk after a space is encoded
 
 @contextmanager
 def as_input_errors() -> Iterator[None]:
-    """Turn a bare Exception, as the Rust library raises, into an InputError; a block or a decorator."""
+    """Turn the Rust library's bare Exceptions into InputErrors. Use it as a context manager or a decorator."""
     try:
         yield
     except Exception as error:
@@ -58,7 +58,7 @@ class SubwordEncoder:
     It works on a copy of the tokenizer, so the user's is not changed.
 
     tokenizer: one that `check_settings` accepts. frame: the special tokens before and after a text, and the padding;
-    prefix, suffix: int64, those tokens; fingerprint: str, of everything the ids depend on; pipeline: `Pipeline`.
+    prefix, suffix: int64, those tokens; fingerprint: a hash of everything that the ids depend on; pipeline: `Pipeline`.
 
     Raises NotByWordError if the ids of this tokenizer cannot be made word by word.
     """
@@ -77,15 +77,15 @@ class SubwordEncoder:
 
     @cached_property
     def dtype(self) -> type[np.generic]:
-        """The type of the ids of sentences: uint16 if every id of the tokenizer fits, else int32."""
+        """The dtype of sentence ids: uint16 if every id of the tokenizer fits, otherwise int32."""
         return np.uint16 if max(self._backend.get_vocab(with_added_tokens=True).values()) < 2**16 else ID
 
     def encode(self, table: StringTable, is_first: np.ndarray, n_jobs: int = 1) -> tuple[RaggedArray, np.ndarray]:
-        """Encode each string: int32 ids, and whether they are known, bool (n,). Unknown ids are left out.
+        """Encode each string. Return int32 ids, and bool (n,): whether they are known. Unknown ids are left out.
 
-        Where `is_first`, bool (n,), the string is the first word of a text. The others follow a space: their ids are
-        those after "a" in the text "a " + string, without what a normaliser or pre-tokenizer does at the start of a
-        text. Ids are known if they do not depend on the text around the string.
+        Ids are known if they do not depend on the text around the string. Where `is_first`, bool (n,), the string is
+        encoded as the first word of a text. The others are encoded as words after a space: their ids are those after
+        "a" in the text "a " + string, which excludes what a tokenizer does at the start of a text.
         """
 
         def encode(start: int) -> RaggedArray:
@@ -106,7 +106,7 @@ class SubwordEncoder:
 
     @as_input_errors()
     def _encode_words(self, words: Sequence[str]) -> RaggedArray:
-        """Encode each of `words` by itself, as pre-split words of a text: int32 ids."""
+        """Encode each of `words` separately, as words of a pre-tokenized input: int32 ids."""
         groups = [words[i : i + GROUP] for i in range(0, len(words), GROUP)]
         encodings = self._backend.encode_batch(groups, is_pretokenized=True)
         ids = [np.array(encoding.ids, dtype=ID) for encoding in encodings]
@@ -117,9 +117,9 @@ class SubwordEncoder:
         return RaggedArray(np.concatenate(ids), row_bounds(np.concatenate(counts)))
 
     def alike(self, forms: StringTable, terms: StringTable) -> np.ndarray:
-        """Return whether a form of one of V terms, in each of three cases, has the ids of the term: uint8 (3 V,).
+        """Return whether each of 3 V forms (V terms in three cases) has the same ids as its term: uint8 (3 V,).
 
-        It does if normalising makes it equal to the term, and if it contains no added token that is matched before.
+        It does if it normalises to the term, and contains no added token that is matched before normalising.
         """
         normal = itertools.cycle([*map(self.pipeline.normalize, terms)])
         alike = np.array([*map(operator.eq, map(self.pipeline.normalize, forms), normal)], dtype=np.uint8)
@@ -127,10 +127,10 @@ class SubwordEncoder:
         return alike
 
     def cuts(self, characters: Sequence[str]) -> np.ndarray:
-        """Return the ASCII marks at which a chunk can be encoded in parts: uint8 (128,), 1 for such a mark.
+        """Return the ASCII marks at which a chunk can be split and encoded in parts: uint8 (128,), 1 for such a mark.
 
-        It is a separate word next to each of `characters`, as it is between spaces. Only BertPreTokenizer has such
-        marks: with others, sub-words may cross a mark. No added token contains one.
+        Next to each of `characters`, such a mark is a separate word, just as between spaces. No added token contains
+        it. Only BertPreTokenizer has such marks: elsewhere sub-words may cross a mark.
         """
         cuts = np.zeros(128, dtype=np.uint8)
         for mark in self.pipeline.marks:
@@ -141,12 +141,12 @@ class SubwordEncoder:
 
     @as_input_errors()
     def encode_texts(self, texts: Sequence[str]) -> RaggedArray:
-        """Encode whole texts, regular or not, by one call of the tokenizer: int32 ids."""
+        """Encode whole texts with a single call of the tokenizer: int32 ids."""
         ids = [np.array(encoding.ids, dtype=ID) for encoding in self._backend.encode_batch_fast(texts)]
         return RaggedArray(np.concatenate(ids), row_bounds([*map(len, ids)]))
 
     def _special_tokens(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the tokens before and after a text, read from an encoding of "a". From then on none are added."""
+        """Read the tokens before and after a text from an encoding of "a", and stop the backend adding them."""
         whole, self._backend.post_processor = self._backend.encode("a"), None
         text = self._backend.encode("a").ids
         n_prefix = [*whole.special_tokens_mask, 0].index(0)
@@ -160,11 +160,11 @@ class SubwordEncoder:
 
 
 def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[RaggedArray, RaggedArray, np.ndarray]:
-    """Return the ids of the sentences and terms, and the number of ids of each chunk; stored in the index's folder.
+    """Return the ids of sentences and terms, and the number of ids per chunk: stored in the index's folder or made.
 
     Returns:
         sentences: `RaggedArray`, uint16 or int32 (N rows); terms: `RaggedArray` int32, in the order of `encode_placed`;
-        sizes: uint16, of the chunks in that order, UNKNOWN for a chunk with unknown or too many ids.
+        sizes: uint16, per chunk in that order; UNKNOWN for a chunk with unknown or too many ids.
     """
 
     def make() -> Arrays:
@@ -215,14 +215,14 @@ def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tupl
             return ids
         order = np.arange(len(ids))
         order[whole] = len(ids) + np.arange(len(whole))
-        texts = encoder.encode_texts([index.sentence(start + row) for row in whole.tolist()])  # 20 times as long
+        texts = encoder.encode_texts([index.sentence(start + row) for row in whole.tolist()])  # takes 20 times as long
         return ids.followed_by(RaggedArray(texts.values.astype(dtype), texts.indptr)).take(order)
 
     starts = range(0, len(index.sentences), ROWS_A_TASK)
     parts = list(map_threads(encode, starts, n_jobs))
     bounds = row_bounds(np.concatenate([part.lengths() for part in parts]))
     values = np.empty(bounds[-1], dtype=dtype)
-    for start in starts:  # each part is freed after it is copied, so that memory holds the ids once
+    for start in starts:  # free each part after copying it, so that memory never contains the ids twice
         part = parts.pop(0).values
         values[bounds[start] : bounds[start] + len(part)] = part
     lengths = by_chunk.lengths()
@@ -232,10 +232,10 @@ def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tupl
 def encode_placed(
     table: StringTable, is_first: np.ndarray, encoder: SubwordEncoder, n_jobs: int
 ) -> tuple[RaggedArray, np.ndarray]:
-    """Encode n strings at their places in a text: int32 ids, and which are known, bool. Rows of unknown ids are empty.
+    """Encode n strings after a space and, if the tokenizer distinguishes them, as first words of a text.
 
-    Row i is string i after a space. If the tokenizer distinguishes them, row n + i is string i at the start of a text,
-    where `is_first`, bool (n,), asks for it.
+    Return int32 ids, and bool: whether each row is known; rows of unknown ids are empty. Row i is string i after a
+    space. Row n + i is string i at the start of a text; it is computed only where `is_first`, bool (n,).
     """
     n = len(table)
     if encoder.pipeline.context_free:
@@ -253,7 +253,7 @@ def compare_with_tokenizer(
 ) -> None:
     """Compare the ids of a fixed sample of sentences, and of texts of random terms, with the tokenizer's own ids.
 
-    Very long texts are left out. Raises NotByWordError for a difference, with the text.
+    Very long texts are skipped. Raises NotByWordError, which quotes the text, if they differ.
     """
     samples = [pair for pair in _samples(sentences, terms, index) if len(pair[0]) <= LONGEST_COMPARED]
     expected = tokenizer([text for text, _ in samples], truncation=False, padding=False, verbose=False)
@@ -275,7 +275,7 @@ def _samples(sentences: RaggedArray, terms: RaggedArray, index: Index) -> Iterat
 
 
 def check_settings(tokenizer: PreTrainedTokenizerBase) -> None:
-    """Raise InputError if it is not a tokenizer, or one without a padding token or an attention mask."""
+    """Raise InputError unless `tokenizer` is a Hugging Face tokenizer with a padding token and an attention mask."""
     name = type(tokenizer).__name__
     if not isinstance(tokenizer, import_extra("transformers").PreTrainedTokenizerBase):
         raise InputError(f"tokenizer: is {name}, must be a Hugging Face tokenizer: use AutoTokenizer.from_pretrained")
@@ -291,7 +291,7 @@ def check_settings(tokenizer: PreTrainedTokenizerBase) -> None:
 
 
 def frame_of(tokenizer: PreTrainedTokenizerBase, prefix: np.ndarray, suffix: np.ndarray) -> Frame:
-    """Make the frame of a tokenizer's texts. prefix, suffix: int64, the special tokens before and after a text."""
+    """Make a tokenizer's `Frame`. prefix, suffix: int64, the special tokens before and after a text."""
     return Frame(prefix, suffix, int(tokenizer.pad_token_id), tokenizer.padding_side == "left")
 
 
@@ -309,7 +309,7 @@ def _copy(tokenizer: PreTrainedTokenizerBase) -> Tokenizer:
     """Copy the Rust tokenizer of `tokenizer`, without truncation and padding."""
     try:
         backend = import_extra("tokenizers").Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
-    except Exception as error:  # what the Rust library raises is a bare Exception
+    except Exception as error:  # the Rust library raises a bare Exception
         raise NotByWordError(f"it cannot be serialised ({error}), since a part of it is written in Python") from error
     backend.no_truncation()
     backend.no_padding()
