@@ -1,4 +1,4 @@
-"""What follows the last step: the demo's page, the scores of best/ (--evaluate), and its model card."""
+"""Runs after the last step: writes the demo's page, scores best/ (--evaluate), and writes its model card."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from una_fast.version import CITATION
 
 HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")  # the form of a model's name on the hub
 PROTOCOL = EvaluationProtocol()  # with the pooling of best/, in fp32
-DRAWS = {"beta", "radius", "surface", "edits"}  # options that the card shows, where the augmentation takes them
+DRAWS = {"beta", "radius", "surface", "edits"}  # shown in the card if the augmentation accepts them
 TEMPLATE = Path(__file__).with_name("card.md")
 TAGS = ["sentence-transformers", "sentence-similarity", "feature-extraction", "una_fast"]
 
 
 def finish(run: Run) -> None:
-    """Score best/ of a finished run if --evaluate asks for it, and write its card. run: with all options resolved."""
+    """Score best/ of a finished run if --evaluate asks for it, and write its card. run: has all options resolved."""
     output = Path(run.output)
     tell_end(output)
     if run.demo:
@@ -55,13 +55,13 @@ def tell_end(output: Path) -> None:
 
 
 def is_scored(run: Run) -> bool:
-    """Whether the run's folder has the scores of all tasks of --tasks that can be read."""
+    """Return whether every readable task of --tasks is already scored in the run's folder."""
     scores = read_object(Path(run.output) / EVALUATION)
     scored = {name for kind in KINDS if isinstance(scores.get(kind), dict) for name in scores[kind]}
     left = [name for name in task_names(run.tasks) if name not in scored]
     try:
         return not (left and read_tasks(downstream_folder(run.evaluate), left, PROTOCOL.split))
-    except InputError:  # none of them
+    except InputError:  # no remaining task can be read
         return bool(scored)
 
 
@@ -82,7 +82,7 @@ def score_best(run: Run) -> None:
 def write_card(output: Path) -> None:
     """Write the model card of the finished run in `output`. Raises InputError as `read_json` and `write_file` do."""
     summary, run = read_json(output / SUMMARY), read_run(output)
-    settings = {**DEFAULTS, **run.settings}  # a run from before an option existed used its default
+    settings = {**DEFAULTS, **run.settings}  # an older run may lack an option: it used the default
     shown = {title(name): score for name, score in run.scores.items() if name.startswith(DEV) or name in suite("sts")}
     augment = settings["augment"] if settings["augment"] not in (None, "none") and settings["alpha"] else ""
     taken = training_options_of(load_augmentation(augment)) if augment else ()
@@ -117,7 +117,7 @@ def write_card(output: Path) -> None:
 
 
 def _command(settings: Mapping[str, Any]) -> str:
-    """The command that repeats the run, without options of role "running"; absolute paths become file names."""
+    """Return the command that repeats the run, without "running" options; absolute paths become file names."""
     stated = [option for option in OPTIONS.values() if option.role in ("result", "source")]
     words = (word.rpartition("=") for word in words_of(stated, settings))
     kept = (flag + equals + (Path(value).name if Path(value).is_absolute() else value) for flag, equals, value in words)

@@ -1,6 +1,6 @@
-"""Starts a run in this process, or on the ranks of --nproc: processes with the environment that torchrun gives.
+"""Starts a run in this process, or on the ranks of --nproc: processes with the same environment as torchrun's.
 
-torch's elastic agent is not used: after a signal, the agent and its ranks wait 30 s for each other (a stop took 31 s).
+torch's elastic agent is not used: after a signal, it and its ranks wait for each other, so that a stop takes 31 s.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from train.signals import (
 from una_fast.command import run_command
 from una_fast.errors import InputError
 
-Work = Callable[[Run], int]  # what a rank does: its run -> its exit code
+Work = Callable[[Run], int]  # a rank's work: run -> exit code
 HOST = "127.0.0.1"
-LAUNCHER = "UNA_FAST_LAUNCHER"  # variable with the process id of what started a rank of --nproc
-WATCH_SECONDS = 0.1  # between two checks whether a rank, or the launcher, still runs
-# What a rank executes. "" is removed from the path, because the working directory may contain a train.py of the user.
+LAUNCHER = "UNA_FAST_LAUNCHER"  # environment variable: the process id of the launcher of --nproc
+WATCH_SECONDS = 0.1  # interval of the checks that the ranks and the launcher still run
+# A rank's program. "" is removed from the path, because the working directory may contain the user's own train.py.
 BEGIN = "import sys; sys.path[:] = filter(None, sys.path); from train.launch.ranks import be_rank; be_rank()"
 
 
 def launch(run: Run, work: Work | None = None) -> int:
-    """Train as one rank, or start the ranks that train; tell the user why the run ended early; return the exit code.
+    """Train as one rank, or start the ranks. If the run ends early, tell the user why. Return the exit code.
 
     work: what each rank does instead of `train.launch.run.run_rank`.
     """
@@ -50,10 +50,10 @@ def launch(run: Run, work: Work | None = None) -> int:
         if run.nproc > 1 and not is_rank():
             return start_ranks(run, work)
         if work is None:
-            from train.launch.run import run_rank  # not above: a launcher needs neither models nor the training
+            from train.launch.run import run_rank  # imported here: a launcher needs neither models nor training code
 
             work = run_rank
-        # a rank of several may wait for the others in C++, where no Python handler runs: the signal itself ends it
+        # one of several ranks may be waiting in C++, where Python handlers do not run: let the signal kill it
         with handled(raise_stopped if os.environ.get("WORLD_SIZE", "1") == "1" else signal.SIG_DFL):
             return work(_of_rank(run) if is_rank() else run)
     except Stopped as stopped:
@@ -65,12 +65,12 @@ def launch(run: Run, work: Work | None = None) -> int:
 
 
 def is_rank() -> bool:
-    """True in a rank that torchrun or a launcher has started."""
+    """Return whether torchrun or a launcher started this process as a rank."""
     return "TORCHELASTIC_RUN_ID" in os.environ
 
 
 def _of_rank(run: Run) -> Run:
-    """The run with the settings of this rank, which from now on ends with its launcher."""
+    """Return the run with this rank's settings; from now on this process ends with its launcher."""
     end_with_launcher()
     again = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0  # torchrun starts all ranks again if one dies
     resume = run.resume or (again and is_own(Path(run.output), RUN))
@@ -80,11 +80,11 @@ def _of_rank(run: Run) -> Run:
 def start_ranks(run: Run, work: Work | None) -> int:
     """Start run.nproc ranks and return their highest exit code. Raises Stopped if a signal ended them.
 
-    If a rank dies, the others are killed, the user is told, and the code is EXIT_DIED.
+    If a rank dies, kill the others, tell the user, and return EXIT_DIED.
     """
-    from torch.distributed import TCPStore  # not above, because a rank first handles signals and then imports torch
+    from torch.distributed import TCPStore  # imported here, because a rank must handle signals before it imports torch
 
-    store = TCPStore(HOST, 0, is_master=True, wait_for_workers=False)  # here, because this process outlives the ranks
+    store = TCPStore(HOST, 0, is_master=True, wait_for_workers=False)  # in this process, because it outlives the ranks
     ranks: list[subprocess.Popen[bytes]] = []
     signals: list[int] = []
 
@@ -118,7 +118,7 @@ def _start(rank: int, port: int, run: Run, work: Work | None) -> subprocess.Pope
     threads = {"OMP_NUM_THREADS": "1"}  # unless the user sets it; `join_group` sets torch's own threads
     environment = threads | os.environ | {name: str(value) for name, value in variables.items()}
     process = subprocess.Popen([sys.executable, "-c", BEGIN], env=environment, stdin=subprocess.PIPE)
-    with suppress(BrokenPipeError), cast(IO[bytes], process.stdin) as pipe:  # broken if it has died
+    with suppress(BrokenPipeError), cast(IO[bytes], process.stdin) as pipe:  # if it has died
         pickle.dump((run, work), pipe)
     return process
 
@@ -139,12 +139,12 @@ def be_rank() -> NoReturn:
     """Run the work that `start_ranks` sent to this process."""
     with handled(signal.SIG_DFL):
         run, work = pickle.load(sys.stdin.buffer)
-        os._exit(run_command(lambda: launch(run, work), "train"))  # Python would unload torch, which takes a second
+        os._exit(run_command(lambda: launch(run, work), "train"))  # a normal exit unloads torch, which takes a second
 
 
 def end_with_launcher() -> None:
-    """End this process when its launcher is gone (kill -9), because nothing else would end it then."""
-    launcher = int(os.environ.get(LAUNCHER, os.getppid()))  # of --nproc it may be gone already; torchrun is the parent
+    """End this process when its launcher is gone. After kill -9 of the launcher, nothing else would end it."""
+    launcher = int(os.environ.get(LAUNCHER, os.getppid()))  # --nproc's may be gone already; torchrun is the parent
 
     def watch() -> None:
         while os.getppid() == launcher:

@@ -1,7 +1,7 @@
-"""What one rank does, from the options of a run to its exit code: the same for one process, --nproc and torchrun.
+"""Runs one rank, from the options to the exit code: the same for a single process, --nproc and torchrun.
 
-The first rank of each machine makes the index there. Only rank 0 writes the output folder, loads a checkpoint and sends
-it to the others, scores best/, and tells the user how the run ended.
+The first rank of each machine makes the index there. Only rank 0 writes the output folder, loads a checkpoint (which it
+sends to the others), scores best/, and tells the user how the run ended.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ def run_rank(run: Run) -> int:
     """Train as the rank that the environment describes, or as the only one; return the exit code.
 
     Raises:
-        InputError: the run cannot begin, or cannot continue; the same on every rank.
-        Stopped: a signal came, and a checkpoint is saved.
+        InputError: the run cannot start or continue; every rank raises the same error.
+        Stopped: a signal came, and a checkpoint was saved.
     """
     quiet()
     if not is_first_rank():
-        warnings.simplefilter("ignore", InputWarning)  # rank 0 shows them
+        warnings.simplefilter("ignore", InputWarning)  # only rank 0 shows them
     with ExitStack() as lock:
         run = train(run, lock)
         if is_first_rank():
@@ -63,7 +63,7 @@ def run_rank(run: Run) -> int:
 
 
 def train(run: Run, lock: ExitStack) -> Run:
-    """Train, and return the run with all options resolved. lock: keeps the output folder locked until it is closed.
+    """Train, and return the run with all options resolved. lock: keeps the output folder locked until closed.
 
     Raises InputError and Stopped as `run_rank` does.
     """
@@ -90,24 +90,24 @@ def train(run: Run, lock: ExitStack) -> Run:
 
 @contextmanager
 def joined(run: Run) -> Iterator[Ranks]:
-    """Join the group of ranks for the with block; a GPU out of memory ends it with a clear error message."""
+    """Join the process group for the with block. If the GPU runs out of memory, end with a clear error message."""
     try:
         yield join_group(device_of(run))
     except torch.OutOfMemoryError as error:
         sentence = f"the GPU's memory is full: {remedy(run)} ({first_line(error)})"
-        if dist.is_initialized():  # the other ranks wait for this one in a collective: the launcher ends them
+        if dist.is_initialized():  # the others wait for this rank in a collective, so exit: the launcher ends them
             STDERR.write(f"error: rank {os.environ['RANK']}: {sentence}\n")
             os._exit(1)
         raise InputError(sentence) from error
     finally:
         if dist.is_initialized():
             dist.destroy_process_group()
-            torch.set_num_threads(n_cores(None))  # for what rank 0 does when the others have ended
+            torch.set_num_threads(n_cores(None))  # for rank 0, which continues after the others
 
 
 @contextmanager
 def errors_of_all(ranks: Ranks) -> Iterator[None]:
-    """Raise an InputError of one rank in the with block on all ranks, so that none waits for another."""
+    """If one rank raises an InputError in the with block, raise it on all ranks, so that none waits for another."""
     message = ""
     try:
         yield
@@ -120,15 +120,15 @@ def errors_of_all(ranks: Ranks) -> Iterator[None]:
 def _take_steps(
     start: Start, ranks: Ranks, maker: BatchMaker, scorer: Any, progress: Progress, state: dict[str, Any] | None
 ) -> None:
-    """Train from `progress` on. state: of the checkpoint, None for a new run; scorer: of dev pairs, or None."""
+    """Train from `progress` on. state: the checkpoint's, None for a new run; scorer: for dev pairs, or None."""
     run = start.run
     about, summary = start.summary(ranks), Path(run.output) / SUMMARY
     trainer, stop = Trainer(run, ranks, start.encoder, start.plan(), state), StopConsensus(ranks)
     if ranks.device.type == "cuda":
         trainer.try_memory()
-        torch.cuda.reset_peak_memory_stats(ranks.device)  # which run.json reports
+        torch.cuda.reset_peak_memory_stats(ranks.device)  # run.json reports the peak of the steps only
 
-    # several ranks get a signal more than once, and their launcher counts it
+    # with several ranks, each gets a signal more than once; the launcher counts signals
     handler = stop.note if ranks.world > 1 else stop_then_end(stop.note, leave_at_once)
     with closing(trainer), handled(handler):
         with errors_of_all(ranks):
@@ -144,12 +144,12 @@ def _take_steps(
         finally:
             if ranks.first:
                 write_json(summary, {"status": status, **about, **ended(run, loop)})
-        stop.check()  # also of a signal that came after the last step
-    set_numerics(dataclasses.replace(run, precision="fp32", deterministic=False), ranks.device)  # for what comes next
+        stop.check()  # a signal may have come after the last step
+    set_numerics(dataclasses.replace(run, precision="fp32", deterministic=False), ranks.device)  # for the evaluation
 
 
 def ended(run: Run, loop: Loop) -> dict[str, Any]:
-    """What run.json stores of a run after its last step."""
+    """Return what run.json stores after the last step."""
     progress, name = loop.progress, dev_name(run.dev)
     return {
         "progress": vars(progress),
@@ -159,18 +159,18 @@ def ended(run: Run, loop: Loop) -> dict[str, Any]:
 
 
 def beginning(run: Run, ranks: Ranks, fingerprint: dict[str, Any]) -> tuple[Progress, dict[str, Any] | None]:
-    """Where the run starts, and the state of its checkpoint: None for a new run and for a finished one.
+    """Return the progress to start from, and the checkpoint's state: None for a new or a finished run.
 
-    Rank 0 reads them for all ranks, because other machines need not share --output.
+    Rank 0 reads them for all ranks, because the machines may not share --output.
 
     Raises:
-        InputError: the checkpoint is damaged or of another run, or machines would train on different sentences, from
-            different weights, or with different settings.
+        InputError: the checkpoint is damaged or from another run, or the machines have different sentences, weights or
+            settings.
     """
     output = Path(run.output)
     sent: list[Any] = [fingerprint, Progress(), None]
     with errors_of_all(ranks):
-        # a run that was killed before its first step starts again
+        # without a checkpoint the run was killed before its first step, and starts again
         if ranks.first and run.resume and (is_finished(output) or has_checkpoint(output)):
             summary = read_json(output / SUMMARY)
             check_resumed(output, summary.get("resume_fingerprint", {}), fingerprint)

@@ -1,4 +1,4 @@
-"""`--seeds 42,0,1`: one run per seed, and the table of their scores, like the paper's table of seeds.
+"""`--seeds 42,0,1`: trains one run per seed, and makes a table of their scores like the paper's.
 
 OUTPUT/seed-N is the folder of one run, all runs share OUTPUT/index, and OUTPUT/seeds.json has the table.
 """
@@ -20,13 +20,13 @@ from una_fast.text_table import aligned
 
 
 def train_seeds(run: Run) -> int:
-    """Train one seed after the other, and with --evaluate score it; print and save the table; return the exit code.
+    """Train (and with --evaluate, score) one seed after another, print and save the table, and return the exit code.
 
-    A seed that stops or fails ends the command. With --resume, finished seeds stay as they are, a stopped one
-    continues from its last/, and the others start.
+    If a seed stops or fails, the command ends. With --resume, finished seeds are skipped, a stopped one continues from
+    its last/, and the others start.
 
     Raises:
-        InputError: OUTPUT contains another kind of run, or these seeds without --resume; or torchrun starts the ranks.
+        InputError: OUTPUT contains another kind of run, or these seeds without --resume; or torchrun started this.
     """
     if is_rank():
         raise InputError(
@@ -36,7 +36,7 @@ def train_seeds(run: Run) -> int:
     output, runs, code = Path(run.output), [of_seed(run, seed) for seed in run.seeds], 0
     folders = [Path(seed_run.output) for seed_run in runs]
     with output_folder(output, RUNS, run.resume, vars(run)):
-        # started seeds first: they refuse another corpus, model or setting before a missing seed is trained
+        # started seeds first: they detect a changed corpus, model or setting before a new seed is trained
         for seed_run in sorted(runs, key=lambda run: not has_checkpoint(Path(run.output))):
             tell_user(f"seed {seed_run.seed} of {', '.join(map(str, run.seeds))}")
             if code := launch(seed_run):
@@ -54,7 +54,7 @@ def _write_table(output: Path, folders: Sequence[Path]) -> None:
     """Write the scores of finished runs to seeds.json, and print them."""
     group = Group(output.name, [*map(read_run, folders)])
     means = group.compared()
-    content = {  # as fractions; the deviation is of the sample, n - 1, and None for one seed
+    content = {  # scores are fractions; the deviation is the sample's (n - 1), None for a single seed
         "seeds": {str(run.seed): run.scores for run in group.runs},
         "mean": {name: mean.with_it for name, mean in means.items()},
         "deviation": {name: mean.deviation if mean.n > 1 else None for name, mean in means.items()},
@@ -68,7 +68,7 @@ def _write_table(output: Path, folders: Sequence[Path]) -> None:
 
 
 def of_seed(run: Run, seed: int) -> Run:
-    """The run of one seed of a command."""
+    """Return the options of the run of one seed."""
     output = Path(run.output)
     folder = output / f"seed-{seed}"
     return dataclasses.replace(

@@ -1,4 +1,4 @@
-"""What a run reads before its first step: `Start` opens each file once and makes each object once."""
+"""Prepares a run before its first step: `Start` opens each file once and makes each object once."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ from una_fast.storage.array_folder import check_array_folder, find_manifest
 from una_fast.storage.files import file_checksum
 from una_fast.tokens.ids import TokenIds
 
-EVALUATIONS_A_SAVE = 10  # on a GPU, where an evaluation takes a second and a checkpoint of BERT-base has 1.3 GB
+EVALUATIONS_A_SAVE = 10  # on a GPU: an evaluation takes a second, and a checkpoint of BERT-base has 1.3 GB
 
 
 class TrainingRows(NamedTuple):
-    """The rows of an index to train on, and how many sentences were left out."""
+    """The rows of an index to train on, and the numbers of sentences that were left out."""
 
-    rows: Rows  # int64, ascending: sentence and paraphrase, if there are any, have a word that may be replaced
+    rows: Rows  # int64, ascending: a row's sentence, and its paraphrase if any, contain a replaceable word
     n_sentences: int  # in the corpus; row i + n_sentences of the index is the paraphrase of row i
     n_blank: int
     n_blank_paraphrases: int
@@ -62,16 +62,16 @@ class TrainingRows(NamedTuple):
 class Start:
     """Everything that a run needs before its first step.
 
-    The constructor reads the small files and checks all options, before anything is written. The corpus, the index and
+    The constructor reads the small files and checks all options before anything is written. The corpus, the index and
     the weights are read when they are first used.
 
-    run: the options, with a value for each one that was not given or is "auto".
+    run: the options, in which each missing or "auto" value is resolved.
     """
 
-    neighbours: Neighbours | None = None  # of --neighbours, when rank 0 has found them
+    neighbours: Neighbours | None = None  # of --neighbours, set once rank 0 has found them
 
     def __init__(self, run: Run) -> None:
-        """Read and check. Raises InputError for a file, a model or an option of `run` that cannot be used."""
+        """Read and check. Raises InputError if a file, a model or an option of `run` cannot be used."""
         self.config = load_config(run.model, run.dropout, run.trust_remote_code)
         self.layout = read_modules(run.model, OF_TRAINING.get(run.pooling, AUTO))
         self.run = resolve_options(run, self.config, self.layout.pooling)
@@ -86,7 +86,7 @@ class Start:
         self._tokenizer_digest = xxhash.xxh3_128_hexdigest(content.encode())  # before its first use sets its padding
 
     def _warn(self) -> None:
-        """Warn of settings of the model that training does not apply."""
+        """Warn about settings of the model that training ignores, and about missing dropout."""
         run, layout = self.run, self.layout
         applied = "is applied in dev scores and where best/ is used, but not in training"
         same_text = run.positives == SAME and not run.paraphrases
@@ -104,7 +104,7 @@ class Start:
 
     @cached_property
     def sources(self) -> tuple[list[Source], list[Source]]:
-        """The files of --corpus and of --paraphrases, from which the index is made in this order."""
+        """The files of --corpus and those of --paraphrases. The index is made from them in this order."""
         reading = Reading(self.run.column, self.run.quoting, self.run.max_document_bytes)
         # Path, not str: a str without a known extension counts as a sentence
         corpus = open_sources([*map(Path, self.run.corpus)], reading)
@@ -112,16 +112,16 @@ class Start:
 
     @cached_property
     def index(self) -> Index:
-        """The saved index, whose first sources are `sources`; others only give words for negatives."""
+        """The saved index. Its first sources are `sources`; any others only provide words for negatives."""
         return open_index(self.run)
 
     def make_index(self) -> None:
-        """Build and save the index unless it exists, check it, and store the tokenizer's ids of it.
+        """Build and save the index unless it exists, check it, and store its token ids.
 
         The first process of each machine calls this before the others read the index.
 
         Raises:
-            InputError: the index is of another corpus, or the corpus or the tokenizer cannot be used.
+            InputError: the index was made from another corpus, or the corpus or the tokenizer cannot be used.
         """
         run, folder = self.run, Path(self.run.index)
         if run.demo:
@@ -135,7 +135,7 @@ class Start:
             built = build_index(sources, run.word_tokenizer, run.lowercase, progress=True)
             self.training = self._rows_of(built)  # raises InputError before anything is written
             built.save(folder)
-        _ = self.tokens  # stored with the index, where the other ranks open them
+        _ = self.tokens  # stores them with the index, for the other ranks
         n, left_out = len(self.training.rows), self.training.n_sentences - len(self.training.rows)
         note = f", {left_out:,} left out as blank" if left_out else ""
         tell_user(f"{counted(n, 'sentence')} to train on{note}; {counted(self.index.n_terms, 'term')}")
@@ -146,7 +146,7 @@ class Start:
         return self._rows_of(self.index)
 
     def _rows_of(self, index: Index) -> TrainingRows:
-        """Choose the rows of an index of `sources`. Raises InputError for too few, or if paraphrases do not match."""
+        """Choose the training rows of an index. Raises InputError if there are too few, or paraphrases do not match."""
         run = self.run
         sizes = iter(file["n_documents"] for file in index.sources)
         n, n_paraphrases = (sum(next(sizes) for _ in part) for part in self.sources)
@@ -167,7 +167,7 @@ class Start:
 
     @cached_property
     def tokens(self) -> TokenIds:
-        """The tokenizer's ids of the index, bound on all cores. Batches use one core, because steps use the others."""
+        """The token ids of the index, bound on all cores. Batches use only one core, because steps use the others."""
         tokens = TokenIds(self.index, self.tokenizer)
         tokens.threads = RowThreads(1)
         return tokens
@@ -186,7 +186,7 @@ class Start:
 
     @cached_property
     def fingerprint(self) -> dict[str, Any]:
-        """What --resume must find unchanged, by name; run.json stores it."""
+        """What must not change before --resume, by name. run.json stores it."""
         run, encoder = self.run, self.encoder
         files = {"dev pairs": run.dev, "synonyms": run.synonyms}
         files |= {"words to keep": run.keep_words, "opposites": run.polarity}
@@ -203,21 +203,21 @@ class Start:
         }
 
     def find_neighbours(self, device: torch.device) -> Neighbours:
-        """Find the neighbours of --neighbours, or read those that the run's folder has."""
+        """Compute the neighbours for --neighbours, or read them from the run's folder."""
         fingerprint, rows = self.index.fingerprint, self.training.rows
         return load_neighbours(self.run, fingerprint, self.tokens, rows, self.encoder, device)
 
     def plan(self) -> Plan:
-        """The rows of every step."""
+        """Make the plan: the rows of every step."""
         run, chosen = self.run, self.neighbours
         rows, nearest = (chosen.rows, chosen.nearest) if chosen else (self.training.rows, None)
         return Plan(rows, run.batch_size, run.seed, run.epochs, run.max_steps, nearest)
 
     def batch_maker(self, ranks: Ranks) -> BatchMaker:
-        """What makes the batches of this rank: anchors, positives and, on the steps of --alpha, negatives."""
+        """Make this rank's batch maker: anchors, positives and, on the steps set by --alpha, negatives."""
         run, tokens = self.run, self.tokens
         always = {"seed": run.seed, "tokenizer": tokens, "n_jobs": 1}
-        positive: BatchSource | None = None  # a sentence is its own
+        positive: BatchSource | None = None  # None: a sentence is its own positive
         negative: BatchSource | None = None
         if run.augment not in (None, "none"):
             offered = {**vars(run), "keep_words": self.kept_words}
@@ -240,14 +240,14 @@ class Start:
         )
 
     def scorer(self, device: torch.device) -> PairScorer | None:
-        """What scores an encoder on the dev pairs; None if there are none."""
+        """Make the scorer of an encoder on the dev pairs; None without dev pairs."""
         if self.dev is None:
             return None
         limit = self.layout.longest(self.tokenizer, self.encoder.backbone.config)
         return PairScorer(self.dev, self.tokenizer, limit, device, self.layout.prepared)
 
     def summary(self, ranks: Ranks) -> dict[str, Any]:
-        """What run.json stores of a run before its first step."""
+        """Return what run.json stores before the first step."""
         rows, n, n_blank, n_blank_paraphrases = self.training
         counts = {"sentences": n, "trained_on": len(rows), "blank": n_blank, "blank_paraphrases": n_blank_paraphrases}
         return {
@@ -262,7 +262,7 @@ class Start:
 
 
 def device_of(run: Run) -> Literal["cpu", "cuda"]:
-    """The device of a run; InputError if this machine lacks the GPUs that the options ask for."""
+    """Return the device of a run. Raises InputError if the machine has fewer GPUs than the options ask for."""
     device = ("cuda" if torch.cuda.is_available() else "cpu") if run.device == "auto" else run.device
     if device == "cuda" and run.nproc > torch.cuda.device_count():
         raise InputError(
@@ -284,17 +284,17 @@ def open_index(run: Run) -> Index:
 
 
 def resolve_options(run: Run, config: Any, pooling: str) -> Run:
-    """`run` with a value for every option that was not given or is "auto".
+    """Return `run` with a value for every option that is missing or "auto".
 
-    config: the encoder's. pooling: a name of POOLINGS. Raises InputError for what the model or device does not allow.
+    config: the encoder's. pooling: a name of POOLINGS. Raises InputError for options that model or device rule out.
     """
-    device, roberta = device_of(run), "roberta" in config.model_type  # it has another preset than BERT's
+    device, roberta = device_of(run), "roberta" in config.model_type  # its defaults differ from BERT's
     positions = positions_of(config)
     if positions and run.max_length > positions:
         raise InputError(f"--max-length {run.max_length} is above the {positions} positions of the model: shorten it")
     if run.compile == "graphs" and device == "cpu":
         raise InputError("--compile graphs needs a GPU, and none is used here: choose off or on")
-    # a replay repeats the Python numbers of the captured step, which a custom loss may change from step to step
+    # a graph replay repeats the captured step's Python numbers, but a custom loss may change them at every step
     is_eager = device == "cpu" or ":" in run.loss or run.why_eager(run.nproc)
     has_half = torch.cuda.is_bf16_supported(False) if device == "cuda" else has_bf16()
     in_training = POOLINGS[pooling].in_training
@@ -314,7 +314,7 @@ def resolve_options(run: Run, config: Any, pooling: str) -> Run:
 
 
 def check_imports(run: Run) -> None:
-    """Refuse what cannot be imported or scored before hours are spent on the corpus."""
+    """Raise InputError for anything that cannot be imported or scored, before the corpus takes hours."""
     if not loss_spec(run.loss).negative_views and run.augment not in (None, "none"):
         raise InputError(f"--loss {run.loss} has no place for negatives: choose --augment none, or another loss")
     for name in (run.augment, run.positives):

@@ -1,7 +1,7 @@
-"""The data of a step: its rows (`Plan`), the texts that it compares (`Views`), and one rank's batches (`BatchMaker`),
+"""The data of a step: its rows (`Plan`), the texts that it compares (`Views`), and each rank's batch (`BatchMaker`),
 which a background thread makes (`prefetched`).
 
-The rows of a step are the same for any number of ranks and after a resume; ids depend only on (row, epoch).
+A step has the same rows with any number of ranks and after a resume. Token ids depend only on (row, epoch).
 
 Letters: B sentences of a step over all ranks, b sentences of one rank, V views, L tokens.
 """
@@ -24,13 +24,13 @@ from una_fast.augment.counter_rng import CounterRNG, seed_of
 from una_fast.parallel import map_ahead
 from una_fast.tokens.ids import TokenIds
 
-CPU_PARTS = 4  # parts of a batch, by length: padding falls from 25% to 6% of the tokens of Wikipedia sentences
-GPU_PARTS = 1  # on an H200 4 parts of a batch of 512 take as long as 1, although padding falls from 46% to 19%
-GPU_MULTIPLE = 8  # divides the widths of parts on a GPU, whose matrix units compute columns in groups of 8
-AHEAD = 3  # batches that can be ready before their step, so that one slow batch delays none; 100 kB each
+CPU_PARTS = 4  # parts of a batch, by length: reduces padding from 25% to 6% of the tokens of Wikipedia sentences
+GPU_PARTS = 1  # on an H200, 4 parts of a batch of 512 are no faster than 1, although padding falls from 46% to 19%
+GPU_MULTIPLE = 8  # a part's width on a GPU is a multiple of it, because matrix units compute 8 columns at a time
+AHEAD = 3  # batches prepared ahead, so that one slow batch delays no step; 100 kB each
 
 Rows = NDArray[np.int64]  # numbers of sentences in the index
-Ids = dict[str, Tensor]  # token ids, mask and what else the tokenizer gives, int64 (b, L)
+Ids = dict[str, Tensor]  # token ids, mask and the tokenizer's other outputs, int64 (b, L)
 Source = Callable[[Rows, int, int], Ids]  # (rows, epoch, max_length) -> the token ids of a text for every row
 
 
@@ -47,12 +47,12 @@ class Plan:
 
     @property
     def rows_per_step(self) -> int:
-        """How many of `rows` a step takes, neighbours not counted."""
+        """How many of `rows` a step uses, not counting neighbours."""
         return self.batch_size if self.nearest is None else self.batch_size // 2
 
     @property
     def steps_per_epoch(self) -> int:
-        """Optimiser steps of one pass; the last one may have fewer sentences."""
+        """Optimiser steps per epoch; the last one may have fewer sentences."""
         return -(-len(self.rows) // self.rows_per_step)
 
     @property
@@ -62,28 +62,28 @@ class Plan:
         return min(steps, self.max_steps or steps)
 
     def order(self, epoch: int) -> Rows:
-        """The rows of one epoch in the order of training, int64 (n,): a permutation chosen by (seed, epoch)."""
+        """Return the rows of one epoch in training order, int64 (n,): a permutation that depends on (seed, epoch)."""
         return np.random.Generator(np.random.Philox(np.random.SeedSequence([self.seed, epoch]))).permutation(self.rows)
 
     def batches(self, start: int = 0) -> Iterator[tuple[int, int, Rows]]:
-        """(step, epoch, rows of the step) from step `start` to the end."""
+        """Yield (step, epoch, rows of the step) from step `start` to the end."""
         for step in range(start, self.n_steps):
             epoch, position = divmod(step, self.steps_per_epoch)
             if step == start or position == 0:
                 order = self.order(epoch)
             rows = order[position * self.rows_per_step : (position + 1) * self.rows_per_step]
-            if self.nearest is not None:  # neighbour i + B / 2 belongs to row i
+            if self.nearest is not None:  # entry i + B / 2 is the neighbour of entry i
                 rows = np.concatenate([rows, self.nearest[np.searchsorted(self.rows, rows)]])
             yield step, epoch, rows
 
 
 def original_text(tokens: TokenIds, offset: int = 0) -> Source:
-    """The sentence of a row, or the one `offset` rows further: its paraphrase, where those follow the sentences."""
+    """Make a source of the sentences themselves or, `offset` rows further in the index, of their paraphrases."""
     return lambda rows, epoch, max_length: tokens.anchor_ids(rows + offset, max_length)
 
 
 def on_share(source: Source, plain: Source, share: float, seed: int) -> Source:
-    """`source` for a share of the rows, drawn by (seed, epoch, row), and `plain` for the others."""
+    """Use `source` for a share of the rows, drawn by (seed, epoch, row), and `plain` for the others."""
     if share == 1:
         return source
 
@@ -103,11 +103,11 @@ class Views:
     positive: Source | None  # None if a sentence is its own positive, under another dropout mask
     negative: Source | None
     max_length: int
-    alpha: int  # optimiser steps that it divides, counted from 0, have negatives; 0: no step has
-    negative_views: int  # how often the loss takes the negative: 0, 1 or 2 times
+    alpha: int  # every alpha-th step has negatives, from step 0 on; 0: no step has
+    negative_views: int  # how many views of the negative the loss needs: 0, 1 or 2
 
     def of(self, step: int, epoch: int, rows: Rows) -> list[Ids]:
-        """Token ids (b, L) of each view: the anchor, its positive, and on some steps the negative once or twice."""
+        """Return the token ids (b, L) of each view: anchor, positive, and on some steps the negative once or twice."""
         anchors = self.anchor(rows, epoch, self.max_length)
         views = [anchors, self.positive(rows, epoch, self.max_length) if self.positive else anchors]
         if self.negative and self.negative_views and self.alpha and step % self.alpha == 0:
@@ -119,20 +119,20 @@ class Views:
 class Batch:
     """One rank's b sentences of a step, as the encoder receives them.
 
-    A rank without sentences encodes one outside the loss, because all ranks must exchange gradients.
+    A rank without sentences encodes one that the loss ignores, because all ranks must exchange gradients.
     """
 
     step: int
-    rows: Rows  # (B,), of the whole step
+    rows: Rows  # (B,), those of the whole step
     n_views: int
     parts: list[Ids]  # (rows, L of the part), shortest sentences first
     place: Tensor  # int64 (V b,); entry v * b + i is the encoded row of view v of sentence i
 
     def to(self, device: torch.device) -> Batch:
-        """A copy on `device`, by a single asynchronous transfer."""
+        """Copy the batch to `device` with a single asynchronous transfer."""
         if device.type == "cpu":
             return self
-        # pinned here: in the thread that makes batches, CUDA would open a context on the first GPU, not on this rank's
+        # pinned here, because in the batch thread CUDA would open a context on the first GPU instead of this rank's
         tensors, structure = tree_flatten((self.parts, self.place))  # int64
         sent = torch.cat([tensor.flatten() for tensor in tensors]).pin_memory().to(device, non_blocking=True)
         pieces = sent.split([tensor.numel() for tensor in tensors])
@@ -148,12 +148,12 @@ class BatchMaker:
     views: Views
     rank: int
     world: int
-    rows_of_part: int = 0  # rows of a part, at most; 0: n_parts decides
+    rows_of_part: int = 0  # most rows of a part; 0: use n_parts
     n_parts: int = CPU_PARTS  # parts with equal numbers of rows
-    multiple: int = 1  # divides the number of columns of every part
+    multiple: int = 1  # each part's number of columns is a multiple of it
 
     def make(self, step: int, epoch: int, rows: Rows) -> Batch:
-        """The batch of this rank. rows: int64 (B,), the rows of the whole step."""
+        """Make this rank's batch. rows: int64 (B,), the rows of the whole step."""
         own = rows[rank_share(len(rows), self.rank, self.world)]
         encoded = own if len(own) else rows[:1]
         views = self.views.of(step, epoch, encoded)
@@ -164,7 +164,7 @@ class BatchMaker:
 
 
 def cut_by_length(texts: Ids, n_rows: int, multiple: int = 1) -> tuple[list[Ids], Tensor]:
-    """Rows sorted by length, in parts of `n_rows`, as wide as their longest row or the next `multiple`; and places."""
+    """Sort rows by length and cut them in parts of `n_rows`, as wide as needed; also return each row's new place."""
     mask = texts["attention_mask"]
     lengths = mask.sum(1)  # (rows,)
     padded_left = bool((mask[:, -1] > mask[:, 0]).any())
@@ -178,9 +178,9 @@ def cut_by_length(texts: Ids, n_rows: int, multiple: int = 1) -> tuple[list[Ids]
 
 
 def prefetched(steps: Iterable[tuple[int, int, Rows]], make: Callable[[int, int, Rows], Batch]) -> Generator[Batch]:
-    """The batches that `make` makes of `steps`, in a background thread, up to AHEAD before their step.
+    """Yield the batches that `make` makes of `steps` in a background thread, up to AHEAD batches ahead.
 
-    An error in the thread is raised instead of its batch. Closing the generator ends the thread.
+    An error in the thread is raised instead of yielding the batch. Closing the generator ends the thread.
     """
     pool = ThreadPoolExecutor(1, thread_name_prefix="batches")
     with pool, closing(map_ahead(lambda step: pool.submit(make, *step), steps, AHEAD + 1)) as made:

@@ -1,8 +1,8 @@
-"""A whole optimiser step as one CUDA graph: one launch by the host instead of more than a thousand.
+"""Captures a whole optimiser step as a CUDA graph: the host launches once instead of more than a thousand times.
 
 A graph contains the forward pass of all views, the loss, the backward pass, gradient scaling, clipping and AdamW. No
-gradient outlives a replay, so the graphs of all shapes share one pool of memory. What changes from step to step reaches
-a graph through memory: token ids, learning rate, the seed of the dropout masks, and the optimiser's and scaler's state.
+gradient outlives a replay, so the graphs of all shapes share one memory pool. A replay reads everything that changes
+between steps from memory: token ids, learning rate, dropout seed, and the state of optimiser and scaler.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from train.loop.data import Batch
 from train.signals import tell_user
 from una_fast.errors import InputError, first_line
 
-DEVICE = "cuda"  # the kind of device whose steps can be captured
-MOST = 16  # captured shapes: a plain step and one with negatives, for each width of a batch; the others run eagerly
+DEVICE = "cuda"  # the type of device that can capture steps
+MOST = 16  # captured shapes: with and without negatives, for each width of a batch; other shapes run eagerly
 
 
 class Graph(NamedTuple):
@@ -35,13 +35,13 @@ class Graph(NamedTuple):
 
 
 class Graphs:
-    """Runs `step`: eagerly for the first batch of each shape, from the second one on by replaying its graph.
+    """Runs `step`: eagerly for the first batch of each shape, and from the second one on by replaying its graph.
 
-    The first step makes what a capture must not: the optimiser's moments, handles and caches of libraries, kernels. A
-    shape stays eager if two of its steps make the host wait for the GPU; the first step of a process may wait.
+    The first, eager step allocates what a capture must not: optimiser moments, library handles and caches, kernels. If
+    two steps of a shape make the host wait for the GPU, the shape stays eager; a process's first step may wait.
 
-    step: one optimiser step on a batch on the GPU. It returns a tuple of tensors, and does not read numbers such as
-    `batch.step`, because a replay would repeat those of the capture. captured: the graphs, by the shape of their step.
+    step: one optimiser step on a batch on the GPU. It returns a tuple of tensors, and must not read numbers such as
+    `batch.step`, because a replay would repeat the captured values. captured: the graphs, by the shape of their step.
     """
 
     def __init__(self, step: Callable[[Batch], Any], optimizer: torch.optim.Optimizer) -> None:
@@ -73,7 +73,7 @@ class Graphs:
         self.captured.clear()
 
     def _watched(self, shape: Any, batch: Batch) -> Any:
-        """An eager step, after which its shape is ready for a capture unless it waited."""
+        """Take an eager step. Unless it made the host wait, mark its shape as ready to capture."""
         with waits_noted() as waits:
             results = self._step(batch)
         if not waits:
@@ -84,19 +84,19 @@ class Graphs:
         return results
 
     def _capture(self, shape: Any, batch: Batch) -> None:
-        """Record the kernels of a step without running them; with a full memory, free all graphs instead."""
+        """Record the kernels of a step without running them; if memory runs out, free all graphs."""
         parts, place = tree_map(torch.clone, (batch.parts, batch.place))
         graph = torch.cuda.CUDAGraph()
         try:
             self._set_capturable(True)
-            # thread_local: other threads copy checkpoints meanwhile, and may wait for the GPU
+            # thread_local, because other threads that copy checkpoints may wait for the GPU
             with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
                 results = self._step(replace(batch, parts=parts, place=place))
         except torch.OutOfMemoryError:
             self._optimizer.zero_grad()
             self.close()
             tell_user("--compile: the GPU's memory is too small for graphs: this run continues without them")
-        except RuntimeError as error:  # allocator and random generator are unusable after it
+        except RuntimeError as error:  # it leaves the allocator and random generator unusable
             said = f"PyTorch cannot capture a step: {first_line(error)}"
             raise InputError(f"--compile: {said}: give --compile off") from error
         else:
@@ -105,14 +105,14 @@ class Graphs:
             self._set_capturable(False)
 
     def _set_capturable(self, capturable: bool) -> None:
-        """Set the flag that AdamW needs in a capture, and warns of outside; its fused kernel ignores it."""
+        """Set the flag that AdamW requires during a capture, and warns about otherwise; its fused kernel ignores it."""
         for group in self._optimizer.param_groups:
             group["capturable"] = capturable
 
 
 @contextmanager
 def waits_noted() -> Iterator[list[str]]:
-    """Collect the file and line of every call inside that makes the host wait for the GPU."""
+    """Collect the file and line of every call in the with block that makes the host wait for the GPU."""
     found: list[str] = []
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")

@@ -1,4 +1,4 @@
-"""The training loop of one rank: its steps, its dev scores, what it saves, and how it ends."""
+"""The training loop of one rank: steps, dev scores, saves, and the end of the run."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class Loop:
     stop: StopConsensus
 
     def run(self) -> bool:
-        """Train and save until the end of the run or a signal; returns whether the last step was taken.
+        """Train and save until the end of the run or a signal. Return whether the run finished.
 
-        Raises InputError if a write failed, or a loss is NaN or infinite; the same on every rank.
+        Raises InputError, the same on every rank, if a write failed or a loss is NaN or infinite.
         """
         finished = False
         try:
@@ -53,16 +53,16 @@ class Loop:
             self._save(finished)
             self.saves.wait()
             with contextlib.suppress(Stopped):
-                self.stop.check()  # of the last write
+                self.stop.check()  # for an error of the last write
             return finished
         finally:
             self.telemetry.close()
             self.saves.wait()
 
     def _train(self) -> None:
-        """Take the steps, with an evaluation before the first one as the baseline, and after the last one.
+        """Take the steps. Evaluate before the first one, as the baseline, and after the last one.
 
-        A stop can interrupt an evaluation; it is then due when the run is resumed.
+        A stop may interrupt an evaluation; the resumed run then repeats it.
         """
         run, plan = self.trainer.run, self.trainer.plan
         assert run.save_every is not None
@@ -86,7 +86,7 @@ class Loop:
         self._evaluate()
 
     def _is_patience_over(self) -> bool:
-        """Whether none of the latest --early-stopping-patience dev scores beat the best; the same on all ranks."""
+        """Return whether none of the latest --early-stopping-patience dev scores beat the best; equal on all ranks."""
         run, best_step = self.trainer.run, self.progress.best_step
         patience = run.early_stopping_patience * run.eval_every
         if not patience or best_step is None or self.progress.step - best_step < patience:
@@ -100,7 +100,7 @@ class Loop:
         if not self.scorer or at.evaluated_step == at.step:
             return
         self.telemetry.catch_up()
-        # ranks that gather rows must encode batches in the same order; a single rank can encode several at once
+        # ranks gather rows, so they must encode batches in the same order; a single rank can use several threads
         threads = 1 if self.trainer.ranks.world > 1 else None
         with self.trainer.evaluating():
             score = self.scorer(self._embed, threads)
@@ -113,12 +113,12 @@ class Loop:
         self.telemetry.evaluation(at)
 
     def _embed(self, batch: dict[str, Tensor]) -> Tensor:
-        """Embed a batch of the dev pairs, which the ranks share; they can stop between batches."""
+        """Embed a batch of the dev pairs, divided among the ranks, unless they should stop."""
         self.stop.check()
         return self.trainer.embed(batch)
 
     def _save(self, finished: bool = False) -> None:
-        """Write last/; without a dev score, the newest encoder is also the best."""
+        """Save last/. Without dev scores, save the newest encoder as best/ too."""
         self.telemetry.catch_up()
         if self.progress.best_score is None:
             self.saves.encoder(BEST, {"step": self.progress.step})
@@ -130,32 +130,32 @@ class Loop:
 class CheckpointWriter:
     """Writes what a run saves, on rank 0 and in the background: best/ to use, last/ to resume from.
 
-    One write runs at a time, and neither steps nor evaluations wait for it. Of the writes that are due, a newer one
-    replaces an older one of the same kind. last/ is written after the best/ that it refers to, or after a newer one.
-    After a write that fails, all ranks stop and nothing more is written.
+    One write runs at a time, and neither steps nor evaluations wait for it. A newer write replaces a pending one of the
+    same kind. last/ is written after the best/ that it refers to, or after a newer one. If a write fails, all ranks
+    stop and nothing more is written.
     """
 
     def __init__(self, trainer: Trainer, tokenizer: Any, stop: StopConsensus) -> None:
         self._trainer, self._tokenizer, self._stop = trainer, tokenizer, stop
         self._output = Path(trainer.run.output)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="saves")
-        self._due: dict[str, Callable[[], None]] = {}  # by kind, in the order of writing
-        self._lock = threading.Lock()  # of that dictionary
+        self._due: dict[str, Callable[[], None]] = {}  # pending writes by kind, in order
+        self._lock = threading.Lock()  # for _due
         self._newest: Future[None] | None = None
 
     def encoder(self, name: str, note: dict[str, Any]) -> None:
-        """Write the encoder into the folder `name`, best or last, and next to it `note`, which states its origin."""
+        """Write the encoder to the folder `name`, best or last, with a `note` that states its origin."""
         encoder = self._trainer.encoder
         write = partial(save_encoder, self._output, name, encoder, self._tokenizer, note)
         self._begin(f"encoder in {name}", encoder.backbone.state_dict, write)
 
     def last(self, progress: Progress, finished: bool = False) -> None:
-        """Write last/; after the last step without the optimiser's state, which is two thirds of it."""
+        """Write last/. If `finished`, leave out the optimiser's state, which is two thirds of it."""
         write = partial(write_checkpoint, self._output, progress)
         self._begin(CHECKPOINT, partial(self._trainer.state, with_optimizer=not finished), write)
 
     def _begin(self, kind: str, state: Callable[[], dict[str, Any]], write: Callable[[dict[str, Any]], None]) -> None:
-        """Copy the state and write it while training continues."""
+        """Copy the state, and write it in the background."""
         if not self._trainer.ranks.first or self._stop.error:
             return
         job = partial(self._stop.guard()(write), snapshot(state()))

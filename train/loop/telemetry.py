@@ -1,4 +1,4 @@
-"""What a rank reports about its steps: losses and scores in the metrics, lines on the screen, and its time."""
+"""Reports a rank's steps: losses and scores in the metrics, lines on the screen, and timings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from una_fast.errors import counted
 
 
 def rank_zero_only(method: Callable[..., None]) -> Callable[..., None]:
-    """Make a method run on rank 0 only; an error of a file or of the screen stops all ranks."""
+    """Decorate a method so that it runs only on rank 0; an error in writing stops all ranks."""
 
     @functools.wraps(method)
     def act(self: Telemetry, *arguments: Any, **named: Any) -> None:
@@ -57,14 +57,14 @@ class Telemetry:
             if start.evaluated_step == start.step:  # a resumed TensorBoard hides all points from this step on
                 self._track("log", {self._dev: start.last_score}, start.step)
         self._losses = AsyncLossReader(ranks.device)
-        self._steps, self._waited = 0, 0.0  # taken by this process, and its seconds of waiting for batches
+        self._steps, self._waited = 0, 0.0  # steps that this process took, and the seconds it waited for batches
         self._begun, self._step_begun = time.perf_counter(), self._losses.now()
         on = torch.cuda.get_device_name(ranks.device) if ranks.device.type == "cuda" else ranks.device.type
         about = f"{on}, {counted(ranks.world, 'rank')}, {run.precision}"
         self.say(f"training on {about}: steps {start.step:,} to {self._n_steps:,}")
 
     def timed(self, batches: Iterator[Batch]) -> Iterator[Batch]:
-        """Yield the batches; a step begins with the wait for its batch."""
+        """Yield the batches, and measure the wait for each; a step's time includes this wait."""
         while True:
             self._step_begun, begun = self._losses.now(), time.perf_counter()
             batch = next(batches, None)
@@ -84,14 +84,14 @@ class Telemetry:
         self.catch_up(all_of_them=False)
 
     def _warn_of_far_negatives(self, positive: Tensor, negative: Tensor) -> None:
-        """Say how many negatives start beyond the far side of the margin; (B,) each, cosines with the anchors."""
+        """Warn of negatives that start beyond the far side of the margin. Arguments: cosines with the anchors, (B,)."""
         most = self._run.margin_most
-        if n := int((positive - negative > most).sum()):  # waits for a GPU, after the first step only
+        if n := int((positive - negative > most).sum()):  # synchronises a GPU, but only after the first step
             about = f"{n} of {len(negative)} negatives of the first step are already farther than the margin's far side"
             self.say(f"--margin-most {most:g}: {about}, and the loss pulls them closer: give a higher value, up to 2")
 
     def catch_up(self, all_of_them: bool = True) -> None:
-        """Record the losses of all steps so far, which waits for the device, or only those that are due."""
+        """Record the losses that are due, or those of all steps so far, which waits for the device."""
         for record in self._losses.due(all_of_them):
             self._record(**record)
 
@@ -108,7 +108,7 @@ class Telemetry:
 
     @rank_zero_only
     def evaluation(self, at: Progress) -> None:
-        """Record the dev score of a state of the run."""
+        """Record the dev score of the progress `at`."""
         score = at.last_score
         assert score is not None
         self._write({"step": at.step, self._dev: score if math.isfinite(score) else None})
@@ -140,6 +140,6 @@ class Telemetry:
                 self.say(f"warning: --report-to {name}: {error!r:.200}; the run continues without it")
 
     def times(self) -> dict[str, Any]:
-        """For run.json: this process's steps, its seconds in the loop, and the share of them spent on batches."""
+        """Return for run.json: this process's steps, its seconds in the loop, and the share that waited for batches."""
         seconds = time.perf_counter() - self._begun
         return {"steps": self._steps, "seconds": seconds, "share_of_time": {"data": self._waited / seconds}}

@@ -28,10 +28,10 @@ DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 class Step(NamedTuple):
-    """What a step computed, on the device."""
+    """The results of a step, on the device."""
 
-    loss: Tensor  # of the whole step, a scalar
-    cosines: Tensor  # (1 or 2, B): of each anchor with its positive and, where there is one, with its negative
+    loss: Tensor  # a scalar, for the whole step
+    cosines: Tensor  # (1 or 2, B): of each anchor with its positive and, if there is one, with its negative
 
 
 class Trainer:
@@ -47,8 +47,8 @@ class Trainer:
         self.encoder = encoder.to(ranks.device)
         terms = {similarity_distillation: run.similarity_distillation}
         terms[neighbour_distillation] = run.neighbour_distillation if run.neighbours else 0.0
-        self.distillations = {term: weight for term, weight in terms.items() if weight}  # what is added to the loss
-        self.initial_encoder: SentenceEncoder | None = None  # a copy from before a checkpoint is loaded
+        self.distillations = {term: weight for term, weight in terms.items() if weight}  # terms added to the loss
+        self.initial_encoder: SentenceEncoder | None = None  # copied before a checkpoint is loaded
         if self.loss_spec.takes_start or self.distillations:
             self.initial_encoder = copy.deepcopy(encoder).eval().requires_grad_(False)
         self.optimizer = adamw(run, self.encoder)
@@ -58,7 +58,7 @@ class Trainer:
             self.scaler.load_state_dict(state["scaler"])
             if "optimizer" in state:  # no step follows the checkpoint of a finished run
                 self.optimizer.load_state_dict(state["optimizer"])
-        # a graph reads the learning rate from memory; an eager step on a GPU reads it there too, so that both round it
+        # graphs read the learning rate from GPU memory; eager steps on a GPU do so too, for the same rounding
         self.rate = torch.zeros((), device=ranks.device) if ranks.device.type == DEVICE else None
         self.model = averaging_gradients(self.encoder, ranks)
         if run.compile == "on":
@@ -73,30 +73,30 @@ class Trainer:
             self._warm_up()
 
     def state(self, with_optimizer: bool = True) -> dict[str, Any]:
-        """The state for a checkpoint: weights, optimiser and gradient scaler."""
+        """Return the state for a checkpoint: weights, optimiser and gradient scaler."""
         optimizer = {"optimizer": self.optimizer.state_dict()} if with_optimizer else {}
         return {"model": self.encoder.state_dict(), **optimizer, "scaler": self.scaler.state_dict()}
 
     def close(self) -> None:
-        """Free the graphs' memory, and DDP before its process group is left.
+        """Free the graphs' memory, and free DDP before the process group is destroyed.
 
-        If DDP's reducer owns the group last, its destructor waits for gloo's thread while it holds the GIL, and that
-        thread waits for the GIL to free the tensor of the last exchange.
+        Otherwise they deadlock: DDP's reducer, the group's last owner, waits for gloo's thread while holding the GIL,
+        and that thread waits for the GIL to free the tensor of the last exchange.
         """
         del self.model
         if self.graphs:
             self.graphs.close()
 
     def part_of_ones(self, views: int) -> dict[str, Tensor]:
-        """A part as large as a rank's largest one; as large on all ranks and after a resume."""
+        """Make a part of a rank's largest size, which is equal on all ranks and after a resume."""
         rows = views * -(-self.run.batch_size // self.ranks.world)
         return part_of_ones(min(rows, self.run.grad_cache or rows), self.run.max_length, self.ranks.device)
 
     def _warm_up(self) -> None:
-        """Run one backward pass, by which DDP orders its buckets, and discard its gradients.
+        """Run one backward pass, which makes DDP order its buckets, and discard its gradients.
 
-        The order decides how sums over ranks are rounded: without this, the first step after --resume would be rounded
-        differently than in an uninterrupted run.
+        The order determines how sums over ranks are rounded. Without this pass, the first step after --resume would not
+        be bit-identical to an uninterrupted run.
         """
         self.model([part_of_ones(1, 4, self.ranks.device)]).sum().backward()
         self.optimizer.zero_grad()
@@ -106,7 +106,7 @@ class Trainer:
         run = self.run
         part = self.part_of_ones(2 + (self.loss_spec.negative_views if run.alpha else 0))
         try:
-            # the first step allocates AdamW's two moments of each weight; a checkpoint has them already
+            # the first step will allocate AdamW's two moments per weight, unless a checkpoint had them
             weights = [] if self.optimizer.state else self.encoder.parameters()
             moments = [torch.empty_like(weight) for weight in weights for _ in range(2)]
             with self.autocast():
@@ -118,12 +118,12 @@ class Trainer:
         self.optimizer.zero_grad()
 
     def autocast(self) -> torch.autocast:
-        """The autocast context for the encoder's --precision."""
+        """Make the autocast context for --precision."""
         dtype = DTYPES[self.run.precision]
         return torch.autocast(self.ranks.device.type, dtype, enabled=dtype is not torch.float32)
 
     def step(self, batch: Batch) -> Step:
-        """One optimiser step on a batch on the device."""
+        """Take one optimiser step on a batch that is on the device."""
         rate = learning_rate(self.run, batch.step, self.plan.n_steps)
         for group in self.optimizer.param_groups:
             group["lr"] = rate if self.rate is None else self.rate.fill_(rate)
@@ -142,28 +142,28 @@ class Trainer:
         return step._replace(loss=step.loss.detach())  # a live autograd graph would prevent capturing the next step
 
     def _seed(self, step: int, number: int = 0) -> None:
-        """Seed the dropout masks of a step. number: of the part, if parts are encoded one by one."""
+        """Seed the dropout masks of a step. number: the part's, if parts are encoded one by one."""
         seeds = np.random.SeedSequence([self.run.seed, step, self.ranks.rank, number])
         torch.manual_seed(int(seeds.generate_state(1, np.uint64)[0]))
 
     def _backward(self, batch: Batch) -> Step:
-        """The gradients of the whole step, in the weights, and what the step computed."""
+        """Compute the gradients of the whole step, and return its results."""
         step = self._compare(self._encode(batch.parts), batch)
         self.scaler.scale(step.loss * self.ranks.world).backward()  # DDP averages gradients over the ranks
         return step
 
     def _backward_cached(self, batch: Batch) -> Step:
-        """`_backward` with the activations of only one part at a time in memory; the gradient is the same.
+        """Do as `_backward`, but with the activations of only one part at a time in memory; gradients are the same.
 
-        All parts are encoded without a graph, and the loss gives the gradient of every embedding. Then each part is
-        encoded again, under the same dropout masks, to propagate its gradient into the weights.
+        First encode all parts without an autograd graph, and compute the loss's gradient for every embedding. Then
+        encode each part again, with the same dropout masks, to propagate these gradients into the weights.
         """
 
         def encode(number: int, part: dict[str, Tensor]) -> Tensor:
             self._seed(batch.step, number)
             return self._encode([part])
 
-        # a compiled layer draws other dropout masks without a gradient
+        # without gradients, a compiled layer would draw other dropout masks
         with torch.set_grad_enabled(self.encoder.compiled):
             parts = [encode(i, part).detach() for i, part in enumerate(batch.parts)]
         encoded = torch.cat(parts).requires_grad_()
@@ -172,31 +172,31 @@ class Trainer:
         assert encoded.grad is not None
         gradients = encoded.grad.split([len(part) for part in parts])
         for i, (part, gradient) in enumerate(zip(batch.parts, gradients, strict=True)):
-            syncs = self.ranks.world == 1 or i == len(parts) - 1  # with the last part, DDP averages all gradients
+            syncs = self.ranks.world == 1 or i == len(parts) - 1  # DDP averages all gradients with the last part
             with contextlib.nullcontext() if syncs else self.model.no_sync():  # type: ignore[operator]
                 encode(i, part).backward(gradient)
         return step
 
     def _encode(self, parts: list[dict[str, Tensor]]) -> Tensor:
-        """Encoded rows in float32 (rows, D)."""
+        """Encode parts into rows: float32 (rows, D)."""
         with self.autocast():
             rows = self.model(parts)
         return rows.float()
 
     def _gathered(self, encoded: Tensor, batch: Batch) -> Tensor:
-        """The embeddings of the whole step (V, B, D) from this rank's encoded rows (rows, D)."""
+        """Gather the embeddings of the whole step (V, B, D), given this rank's encoded rows (rows, D)."""
         own = encoded[batch.place].unflatten(0, (batch.n_views, -1))  # (V, b, D)
         return gather(own.transpose(0, 1), len(batch.rows), self.ranks).transpose(0, 1)
 
     def _compare(self, encoded: Tensor, batch: Batch) -> Step:
-        """The loss of the whole step, and its cosines, from this rank's encoded rows (rows, D)."""
+        """Compute the loss and cosines of the whole step, given this rank's encoded rows (rows, D)."""
         views = self._gathered(encoded, batch)
         cosines = functional.cosine_similarity(views[:1].detach(), views[1:3].detach(), dim=-1)
-        start: Any = None  # or the first and the last view by the encoder before training (2, B, D)
+        start: Any = None  # or the first and last view, embedded by the initial encoder (2, B, D)
         if self.initial_encoder:
             with torch.no_grad(), self.autocast():
                 before = self._gathered(self.initial_encoder(batch.parts).float(), batch)
-                start = torch.stack([before[0], before[-1]])  # indexing by a list would make a tensor on the CPU
+                start = torch.stack([before[0], before[-1]])  # indexing with a list would copy it from the CPU
         loss = self.loss(views, **({"start": start} if self.loss_spec.takes_start else {}))
         if not isinstance(loss, Tensor) or loss.ndim:
             made = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else f"{loss!r:.80}"
@@ -207,14 +207,14 @@ class Trainer:
 
     @contextlib.contextmanager
     def evaluating(self) -> Iterator[None]:
-        """Inside, the encoder is in evaluation mode; compiled layers run eagerly, to avoid another compilation."""
+        """Put the encoder in evaluation mode for the with block. Compiled layers run eagerly, to avoid recompiling."""
         with torch.compiler.set_stance("force_eager") if self.encoder.compiled else contextlib.nullcontext():
             self.encoder.eval()
             yield
             self.encoder.train()
 
     def embed(self, batch: dict[str, Tensor]) -> Tensor:
-        """Embeddings (B, D), without the head, for the dev evaluation; the ranks divide the rows of the batch."""
+        """Embed a batch (B, D), without the head, for dev scores. The ranks divide its rows among them."""
         n = len(batch["input_ids"])
         share = rank_share(n, self.ranks.rank, self.ranks.world)
         n_own = share.stop - share.start
@@ -225,14 +225,14 @@ class Trainer:
 
 
 def remedy(run: Run) -> str:
-    """What a user can do about a GPU whose memory is full."""
+    """Return advice for a GPU that is out of memory."""
     cache = f"--grad-cache {max(1, (run.grad_cache or run.batch_size) // 2)}"
     halves = ["--precision bf16"] if run.precision == "fp32" else []
     return f"give {', '.join([cache, *halves, 'a lower --batch-size'])} or a lower --max-length"
 
 
 def adamw(run: Run, model: nn.Module) -> torch.optim.AdamW:
-    """AdamW of a model's trained weights; --weight-decay excludes biases and the weights of normalisations."""
+    """Make AdamW for a model's trained weights. --weight-decay does not apply to biases and normalisation weights."""
     assert run.learning_rate is not None
     decayed: list[nn.Parameter] = []
     plain: list[nn.Parameter] = []
@@ -244,11 +244,11 @@ def adamw(run: Run, model: nn.Module) -> torch.optim.AdamW:
 
 
 def learning_rate(run: Run, step: int, n_steps: int) -> float:
-    """The learning rate of optimiser step `step` of `n_steps`, counted from 0.
+    """Return the learning rate of optimiser step `step` of `n_steps`, counted from 0.
 
-    It rises linearly from 0 over --warmup-steps w, then stays, or falls to 0 with f = (step - w) / (n_steps - w): as
-    1 - f if linear, as (1 + cos(pi f)) / 2 if cosine. These are transformers' `get_*_schedule_with_warmup`.
-    --warmup-steps below 1 is a share of all steps, rounded up.
+    It rises linearly from 0 over w = --warmup-steps. Then it is constant, or falls to 0 with
+    f = (step - w) / (n_steps - w): 1 - f if linear, (1 + cos(pi f)) / 2 if cosine. These are transformers'
+    `get_*_schedule_with_warmup`. A --warmup-steps below 1 is a share of all steps, rounded up.
     """
     assert run.learning_rate is not None
     warmup = math.ceil(run.warmup_steps * n_steps) if run.warmup_steps < 1 else int(run.warmup_steps)

@@ -38,8 +38,8 @@ class WordLists:
 
     opposites, classes, openings: a word or phrase -> its replacements; negations: phrases, longest first; negation: the
     one that is inserted; negated: an auxiliary -> its negative form; affirmed: the reverse; contracted: two words ->
-    their contraction, and the reverse; words: a section of `WORDS` -> its words; roles: a word -> the edit that fits it,
-    a key of `edits.POLARITY`.
+    their contraction, and the reverse; words: a section of `WORDS` -> its words; roles: a word -> the name of the edit
+    in `edits.POLARITY` that fits it.
     """
 
     def __init__(self, lines: dict[str, list[Line]]):
