@@ -85,7 +85,7 @@ def draw_pool(rows: Rows, most: int, seed: int) -> Rows:
 
 
 def embed(encoder: SentenceEncoder, tokens: TokenIds, rows: Rows, max_length: int, device: torch.device) -> Tensor:
-    """Embeddings float32 (P, D) of sentences, of length 1, without dropout and without a head."""
+    """Embed sentences, float32 (P, D), normalised to length 1, without dropout and head."""
     parts, place = cut_by_length(tokens.anchor_ids(rows, max_length), ROWS)
     was_training = encoder.training
     encoder.to(device).eval()

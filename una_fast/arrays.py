@@ -74,7 +74,7 @@ class RaggedArray:
         return RaggedArray(np.concatenate([part.values for part in parts]), row_bounds(lengths))
 
     def take(self, rows: np.ndarray) -> RaggedArray:
-        """Return the rows of these numbers, integers (m,), in that order."""
+        """Return the rows with the numbers `rows`, integers (m,), in that order."""
         return rows_from(self.values, self.indptr[:-1][rows], self.lengths()[rows])
 
 

@@ -162,7 +162,7 @@ def options_of(kind: type) -> dict[str, Option]:
 
 
 def _leaves(hint: Any) -> list[Any]:
-    """The types in a type hint, the values of a Literal in it, and the Ellipsis of a tuple."""
+    """Return the innermost parts of a type hint: types, values of a Literal, and the ... of a tuple."""
     return [leaf for part in typing.get_args(hint) for leaf in _leaves(part)] or [hint]
 
 
@@ -192,7 +192,7 @@ def answers() -> dict[str, str]:
 
 
 def check_known(flag: str, known: Collection[str]) -> None:
-    """Raise InputError, which says what to write instead, for a flag that is not among `known`, both with dashes."""
+    """Raise InputError, with a suggestion, if `flag` is not in `known`. All flags include their dashes."""
     if flag in known:
         return
     answer = answers().get(flag.lstrip("-").replace("_", "-").lower(), "")

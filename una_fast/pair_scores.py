@@ -52,7 +52,7 @@ class PairScores:
     def auc(self) -> float:
         """Probability that a pair with the same meaning has a higher cosine than a near-miss; ties count half.
 
-        NaN if either is missing, and so is `recall`.
+        NaN, as is `recall`, if there are no near-misses or no pairs with the same meaning.
         """
         return float(self._placements()[0].mean()) if 0 < self.same.sum() < len(self.same) else math.nan
 
@@ -108,7 +108,7 @@ class PairScores:
         return self.cosines[self.same], self.cosines[~self.same]
 
     def _placements(self) -> tuple[Floats, Floats]:
-        """Return for each pair of a label the share of the other label below or above it; ties count half."""
+        """Return the share of near-misses below each true pair, and of true pairs above each near-miss; ties: half."""
         same, near_misses = self._split()
         ranks = rankdata(self.cosines)
         above = (ranks[self.same] - rankdata(same)) / len(near_misses)

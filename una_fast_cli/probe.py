@@ -1,4 +1,4 @@
-"""`una-fast probe`: how near an encoder puts near-misses, of your own text or of your own labelled pairs."""
+"""`una-fast probe`: measures how well an encoder separates near-misses, on your own text or labelled pairs."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What makes an encoder faster on a CPU: float32 products by oneDNN, and dropout that draws 16 bits for each element.
+"""Makes an encoder faster on a CPU: float32 products by oneDNN, and dropout that draws 16 bits per element.
 
-- PyTorch computes float32 products by MKL, which does not use the wide vectors of AMD's processors: 103 GFLOP/s per
-  core of an EPYC, where oneDNN reaches 240, for MiniLM's (2048, 384) x (384, 1536). On Intel's, MKL is faster: a step
-  of MiniLM on a Xeon takes 3.7 s instead of 5.4. Results differ by rounding.
+- PyTorch computes float32 products with MKL, which does not use the wide vectors of AMD's processors. On an EPYC core,
+  MKL reaches 103 GFLOP/s for MiniLM's (2048, 384) x (384, 1536), and oneDNN 240. On Intel's processors MKL is faster: a
+  step of MiniLM on a Xeon takes 3.7 s instead of 5.4 s. Results differ by rounding.
 - PyTorch draws dropout masks element by element in 4.6 ns, 11% of a bf16 step of MiniLM on one core. Four elements
   from one 64-bit draw take 1.1 ns each.
 
@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-BITS = 16  # of the draw for an element
+BITS = 16  # random bits per element
 
 
 def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -32,7 +32,7 @@ def has_bf16() -> bool:
 
 
 def is_faster() -> bool:
-    """True if the processor is not Intel's, and PyTorch's undocumented product by oneDNN exists and is right."""
+    """Return whether to use oneDNN: the processor is not Intel's, and PyTorch's undocumented product works."""
     info = Path("/proc/cpuinfo")
     if "GenuineIntel" in (info.read_text() if info.is_file() else platform.processor()):
         return False
@@ -58,7 +58,7 @@ class _Linear(torch.autograd.Function):
 
 
 class OneDnnLinear(nn.Linear):
-    """nn.Linear by oneDNN; under autocast and on other devices by PyTorch's own product."""
+    """nn.Linear that uses oneDNN, except under autocast, in compiled code and on other devices."""
 
     def forward(self, input: Tensor) -> Tensor:
         """(..., K) -> (..., N)."""
@@ -91,9 +91,9 @@ def keep_mask(input: Tensor, p: float) -> Tensor:
 
 
 def use_cpu_layers(module: nn.Module) -> None:
-    """Make every nn.Dropout a CpuDropout and, where it is faster, every nn.Linear a OneDnnLinear; weights stay.
+    """Turn every nn.Dropout into a CpuDropout and, if that is faster, every nn.Linear into a OneDnnLinear, in place.
 
-    Layers of derived classes do not change.
+    Weights do not change, nor do layers of derived classes.
     """
     kinds: dict[type, type] = {nn.Dropout: CpuDropout} | ({nn.Linear: OneDnnLinear} if is_faster() else {})
     for layer in module.modules():

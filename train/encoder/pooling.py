@@ -1,4 +1,4 @@
-"""From a model's output to one vector per sentence: the only definition of an embedding.
+"""Pools a model's output into one vector per sentence: the only definition of an embedding.
 
 Shapes: B sentences, L tokens, D width.
 """
@@ -16,12 +16,12 @@ class PoolingSpec(NamedTuple):
     """A pooling: its meaning, its function and its names elsewhere."""
 
     meaning: str
-    # states (B, L, D) and their attention mask, int64 (B, L), padded on either side -> embeddings (B, D); None for the
-    # output of the checkpoint's pooler
+    # states (B, L, D) and their attention mask, int64 (B, L), padded on either side -> embeddings (B, D); None: use the
+    # checkpoint's pooler
     function: Callable[[Tensor, Tensor], Tensor] | None
-    in_training: str = ""  # its name in --pooling of training; "" if only the evaluation has it
-    in_modules: str = ""  # its name in modules.FLAGS, which a pooling that is trained needs because it is saved
-    # the states are the mean of these hidden_states, where 0 is the embeddings, and 1 the output of the first layer
+    in_training: str = ""  # its name in training's --pooling; "" if it is only for evaluation
+    in_modules: str = ""  # its name in pretrained.FLAGS; required for training, which saves it
+    # average these hidden_states; 0 is the embedding layer, 1 the output of the first layer
     layers: tuple[int, ...] = (-1,)
 
     @property
@@ -30,7 +30,7 @@ class PoolingSpec(NamedTuple):
         return self.layers != (-1,)
 
     def pool(self, output: Any, mask: Tensor) -> Tensor:
-        """Embeddings (B, D) of a model's output and its attention mask, int64 (B, L)."""
+        """Pool a model's output into embeddings (B, D), given its attention mask, int64 (B, L)."""
         if self.function is None:
             return output.pooler_output
         states = output.last_hidden_state
@@ -61,9 +61,9 @@ def _weighted_mean(states: Tensor, mask: Tensor) -> Tensor:
 
 
 def _token(states: Tensor, position: Tensor) -> Tensor:
-    """States (B, D) at one position (B,) per sentence of states (B, L, D), as a sum of one state and zeros.
+    """Select the states (B, D) at one position (B,) per sentence, as a sum in which all other states are masked by 0.
 
-    The gradient of an index would be a scatter, for which GPUs have no fast deterministic kernel.
+    The gradient of indexing would be a scatter, for which GPUs have no fast deterministic kernel.
     """
     columns = position.new_ones(states.shape[1]).cumsum(0) - 1  # (L,): 0, 1, 2, ...
     return states.masked_fill((columns != position[:, None]).unsqueeze(-1), 0).sum(1)
@@ -82,8 +82,8 @@ POOLINGS = {
         "mean of the last layer over tokens, the i-th weighted by i", _weighted_mean, "weighted_mean", "weightedmean"
     ),
 }
-AUTO = "auto"  # as the model's modules.json says; [CLS] without that file
+AUTO = "auto"  # use the pooling in the model's modules.json, or [CLS] without that file
 DEFAULT_POOLING = "cls_before_pooler"
-Head = Literal["auto", "mlp", "none"]  # what training puts on the embedding
+Head = Literal["auto", "mlp", "none"]  # what training adds after the pooling
 OF_TRAINING = {kind.in_training: name for name, kind in POOLINGS.items() if kind.in_training}
 OF_MODULES = {kind.in_modules: name for name, kind in POOLINGS.items() if kind.in_modules}

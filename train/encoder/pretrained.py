@@ -1,4 +1,4 @@
-"""Reads a model's files, from a folder or the Hugging Face hub: weights, tokenizer, and how embeddings are made.
+"""Reads a model's files, from a folder or the Hugging Face hub: weights, tokenizer, and embedding settings.
 
 sentence-transformers adds its own files: modules.json lists what follows the encoder (Pooling, Normalize), two
 others contain the maximum length, the prompts and the similarity. A bare encoder has none of these files.
@@ -27,16 +27,16 @@ WRAPPED = re.compile(r"(?:(?:module|_orig_mod)\.)+")  # what DDP and torch.compi
 # names in the configurations of encoders: of BERT, DistilBERT, ModernBERT, GPT-2 and others
 HIDDEN_DROPOUTS = ("hidden_dropout_prob", "dropout", "embedding_dropout", "mlp_dropout", "resid_pdrop", "embd_pdrop")
 DROPOUTS = (*HIDDEN_DROPOUTS, "attention_probs_dropout_prob", "attention_dropout", "attn_pdrop")
-AFTER_PADDING = ("roberta", "camembert", "mpnet", "longformer")  # the position of their first token is after padding's
+AFTER_PADDING = ("roberta", "camembert", "mpnet", "longformer")  # their positions start after the padding token's id
 TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model")
-LEAST = 3  # tokens of a text, two of them special
-LONGEST = 8192  # tokens of a text; a tokenizer saved without its limit says 10^30
+LEAST = 3  # the smallest valid token limit: one token and two special ones
+LONGEST = 8192  # most tokens of a text; a tokenizer saved without a limit reports 10^30
 ABSENT = ("gated_repo", "missing_entries", "connection_errors")  # reasons to go on without a file of the hub
 LIST = "modules.json"
 LENGTH = "sentence_bert_config.json"
 SETTINGS = "config_sentence_transformers.json"
 KINDS = {"Transformer": "", "Pooling": "1_Pooling", "Normalize": "2_Normalize"}  # of modules, and their folders
-PACKAGE = "sentence_transformers.models"  # where all versions of the library find the classes of modules
+PACKAGE = "sentence_transformers.models"  # where every version of the library finds the module classes
 TYPES: dict[str, Any] = {  # of values in these files
     "type": str, "path": str, "max_seq_length": int, "do_lower_case": (bool, int), "prompts": dict,
     "default_prompt_name": str, "truncate_dim": int, "include_prompt": (bool, int),
@@ -49,19 +49,19 @@ FLAGS = {  # keys of 1_Pooling/config.json up to version 5 of the library, which
 
 
 def quiet() -> None:
-    """Silence transformers' progress bars and its notes on weights that are not used here."""
+    """Silence transformers' progress bars and its warnings about unused weights."""
     hf_logging.disable_progress_bar()
     hf_logging.set_verbosity_error()
 
 
 def from_pretrained(what: str, kind: Any, name: str, trust: bool = False, **kwargs: Any) -> Any:
-    """kind.from_pretrained(name), with an InputError if the files of `what` are missing or cannot be read.
+    """Return kind.from_pretrained(name). Raises InputError if the files of `what` are missing or cannot be read.
 
-    trust: run Python code that comes with the model; without it, a model that needs such code is refused.
+    trust: run Python code that comes with the model; without it, a model that needs such code raises InputError.
     """
     try:
         return kind.from_pretrained(None if "state_dict" in kwargs else name, trust_remote_code=trust, **kwargs)
-    except Exception as error:  # transformers raises a dozen types for files that are missing, cut short or wrong
+    except Exception as error:  # transformers raises a dozen types for files that are missing, truncated or wrong
         if "trust_remote_code" in str(error):
             said = (
                 f"its {what} can be read only by Python code that comes with the model: read that code, "
@@ -78,13 +78,13 @@ def from_pretrained(what: str, kind: Any, name: str, trust: bool = False, **kwar
 
 
 def load_pretrained(name: str, config: Any = None, trust: bool = False) -> tuple[Any, bool]:
-    """Load a model, and whether its checkpoint has a pooler; one that it lacks is left out if the class allows it.
+    """Load a model; also return whether its checkpoint has a pooler. If not, the model gets none, if possible.
 
     Prefixes that torch.compile and DDP add to the names of weights are removed, with an InputWarning.
-    config: of `load_config`, by default with the checkpoint's own dropout.
+    config: a result of `load_config`, by default with the checkpoint's own dropout.
 
     Raises:
-        InputError: a file is missing or damaged, or weights of the encoder are missing, unexpected or of other shapes.
+        InputError: a file is missing or damaged, or encoder weights are missing, unexpected or have wrong shapes.
     """
     config = config or load_config(name, None, trust)
     options = {"config": config, "output_loading_info": True, "ignore_mismatched_sizes": True}
@@ -111,14 +111,14 @@ def load_pretrained(name: str, config: Any = None, trust: bool = False) -> tuple
     has_pooler = getattr(network, "pooler", None) is not None
     has_pooler &= not any(".pooler." in f".{key}" for key in info["missing_keys"])
     if not has_pooler and "add_pooling_layer" in signature(type(network)).parameters:
-        network.pooler = None  # a random one would look like the checkpoint's in best/
+        network.pooler = None  # in best/, a random pooler would look like the checkpoint's
     return network, has_pooler
 
 
 def load_config(name: str, dropout: float | None, trust: bool = False) -> Any:
-    """The encoder's configuration, with `dropout` in hidden states and attention unless it is None.
+    """Load the encoder's configuration and, unless `dropout` is None, set its dropouts to it.
 
-    Raises InputError if there is none, or for an encoder with a decoder, such as T5.
+    Raises InputError if there is no configuration, or if the model has a decoder, such as T5.
     """
     config = from_pretrained("configuration", AutoConfig, name, trust)
     if config.is_encoder_decoder:
@@ -131,9 +131,9 @@ def load_config(name: str, dropout: float | None, trust: bool = False) -> Any:
 
 
 def positions_of(config: Any) -> int | None:
-    """Most tokens of a text that an encoder has positions for; None if any number has, as in XLNet.
+    """Return the most tokens that an encoder has positions for; None if there is no limit, as in XLNet.
 
-    Raises InputError if positions start after the padding token, and config.json does not name it.
+    Raises InputError if positions start after the padding token's id, and config.json lacks that id.
     """
     positions = getattr(config, "max_position_embeddings", None)
     if not positions or positions < 1:
@@ -146,9 +146,9 @@ def positions_of(config: Any) -> int | None:
 
 
 def load_tokenizer(name: str, trust: bool = False, config: Any = None) -> Any:
-    """The fast tokenizer of an encoder. config: the encoder's, if the caller has read it.
+    """Load the tokenizer of an encoder. config: the encoder's, if the caller has read it.
 
-    Raises InputError if there is none, it cannot pad, or it has more entries than `config` has token embeddings.
+    Raises InputError if it is missing, cannot pad, or has more entries than `config` has token embeddings.
     """
     if Path(name).is_dir() and not any((Path(name) / file).is_file() for file in TOKENIZERS):
         raise InputError(f"model {name}: the folder has no tokenizer: copy tokenizer.json of the model into it")
@@ -187,12 +187,12 @@ class Modules:
         return str((self.settings.get("prompts") or {}).get(self.settings.get("default_prompt_name")) or "")
 
     def prepared(self, texts: Sequence[str]) -> list[str]:
-        """The texts as they are tokenised: each with the prompt before it, and in lower case if `lower_case`."""
+        """Prepare texts for the tokenizer: put the prompt before each, and lower-case them if `lower_case`."""
         whole = [self.prompt + text for text in texts]
         return [text.lower() for text in whole] if self.lower_case else whole
 
     def longest(self, tokenizer: Any, config: Any) -> int:
-        """Most tokens of a text: of its folder, or else of its tokenizer, and as many as it has positions for."""
+        """Return the most tokens of a text: its files' limit or the tokenizer's, capped by its positions."""
         return int(min(self.max_length or tokenizer.model_max_length, positions_of(config) or LONGEST, LONGEST))
 
     def write(self, folder: Path, config: Any, tokenizer: Any) -> None:
@@ -214,10 +214,10 @@ class Modules:
 
 
 def read_modules(name: str, pooling: str = AUTO) -> Modules:
-    """The embedding settings of a model, by its folder or hub name; raw [CLS] if it has no modules.json.
+    """Read the embedding settings of a model, a folder or hub name; without modules.json, raw [CLS].
 
-    pooling: one of POOLINGS, instead of the one that the files name, or "auto". Raises InputError for a file that
-    cannot be read, or "auto" with a module that is not supported here.
+    pooling: a name of POOLINGS, which overrides the files', or "auto". Raises InputError if a file cannot be read, or
+    if with "auto" the files list an unsupported module.
     """
     listed = _read(name, LIST, list)
     if not listed:
@@ -253,7 +253,7 @@ def read_modules(name: str, pooling: str = AUTO) -> Modules:
 
 
 def _read(name: str, file: str, kind: Any = dict) -> Any:
-    """The JSON object (or the list of objects) in a file of the model, with values of TYPES; empty without the file."""
+    """Read a JSON object (or list of objects) of the model, and check it by TYPES; empty if there is no such file."""
     absent = {f"_raise_exceptions_for_{reason}": False for reason in ABSENT}
     if (path := cached_file(name, file, **absent)) is None:
         return kind()

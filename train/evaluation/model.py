@@ -85,7 +85,7 @@ def pick_device(device: str) -> torch.device:
 def load_model(
     name: str, pooling: str = AUTO, precision: str = "fp32", device: str = "auto", trust: bool = False
 ) -> EvaluatedModel:
-    """Load the encoder of a hub name or folder. pooling: of POOLINGS, "mean" for "avg", or "auto": by modules.json.
+    """Load an encoder from the hub or a folder. pooling: a name of POOLINGS, "mean" for "avg", or "auto": modules.json.
 
     Raises InputError if the model, its tokenizer or the pooler that "cls" reads is missing or damaged.
     """

@@ -1,4 +1,4 @@
-"""Texts, rows and Arrow arrays -> blocks: tables of documents, about BLOCK_BYTES of text each."""
+"""Turns texts, rows and Arrow arrays into blocks: tables of documents, about BLOCK_BYTES of text each."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from una_fast.errors import InputError
 Item = TypeVar("Item")
 
 BLOCK_BYTES = 1 << 20
-BATCH_ROWS = 1 << 13  # of a table: about BLOCK_BYTES of ordinary sentences
-# About 180,000 English words, a long novel; the longest of a million sentences of Wikipedia has a few kilobytes. A
-# longer document means that a file is damaged, hostile, or has no line ends.
+BATCH_ROWS = 1 << 13  # rows per batch: about BLOCK_BYTES of ordinary sentences
+# About 180,000 English words, a long novel. The longest of a million Wikipedia sentences has a few kilobytes. A longer
+# document means that a file is damaged, hostile, or has no line ends.
 MAX_DOCUMENT_BYTES = 1 << 20
 TEXT = (pa.string(), pa.large_string(), pa.string_view())
 ROW_FACTOR = 8  # a row may be longer than its document, because of other columns and escapes such as \u00e9
@@ -30,7 +30,7 @@ class Reading:
     Attributes:
         column: The column (key) of the text.
         quoting: Whether cells of .csv and .tsv may be in quotation marks; None: yes in .csv, no in .tsv.
-        max_document_bytes: The longest document that is accepted, in bytes of UTF-8; 0 or None for any length.
+        max_document_bytes: The longest accepted document, in bytes of UTF-8; 0 or None for any length.
     """
 
     column: str = "text"
@@ -44,7 +44,7 @@ class Reading:
 
 
 def encode_row(row: Any, column: str, where: str) -> bytes:
-    """Encode the document of one row in UTF-8: a text, or the text under the key `column`."""
+    """Encode the document of one row in UTF-8. The row is a text, or a mapping with the text under `column`."""
     if not isinstance(row, Mapping):
         return encode_sentence(row, where)
     if column not in row:
@@ -55,7 +55,7 @@ def encode_row(row: Any, column: str, where: str) -> bytes:
 
 
 def encode_sentence(sentence: Any, name: str) -> bytes:
-    """Encode a str of the caller in UTF-8. Raises InputError if it is not a str or has a lone surrogate.
+    """Encode a sentence in UTF-8. Raises InputError if it is not a str or has a lone surrogate.
 
     name: how errors name it.
     """
@@ -71,7 +71,7 @@ def encode_sentence(sentence: Any, name: str) -> bytes:
 
 
 def _groups(items: Iterable[Item], n_bytes: Callable[[Item], int], least: int) -> Iterator[list[Item]]:
-    """Group the items in lists of at least `least` bytes, except the last one."""
+    """Yield lists of items with at least `least` bytes per list, except for the last one."""
     held: list[Item] = []
     size = 0
     for item in items:
@@ -85,7 +85,7 @@ def _groups(items: Iterable[Item], n_bytes: Callable[[Item], int], least: int) -
 
 
 def blocks_of(documents: Iterable[bytes]) -> Iterator[StringTable]:
-    """Yield tables of about BLOCK_BYTES of documents in UTF-8."""
+    """Yield tables of the documents (UTF-8), of about BLOCK_BYTES each."""
     return map(block_of, _groups(documents, lambda document: len(document) + 1, BLOCK_BYTES))
 
 
@@ -95,7 +95,7 @@ def block_of(documents: Sequence[bytes]) -> StringTable:
 
 
 def joined(blocks: Iterable[StringTable], n_bytes: int) -> Iterator[StringTable]:
-    """Yield the same documents in tables of at least `n_bytes` bytes, except the last one."""
+    """Join blocks into tables of at least `n_bytes` bytes, except for the last one."""
     for first, *others in _groups(blocks, lambda block: len(block.utf8), n_bytes):
         yield first.followed_by(*others)
 
@@ -121,7 +121,7 @@ def arrow_blocks(arrays: Iterable[pa.Array], where: str) -> Iterator[StringTable
 
 
 def missing_column(where: str, column: str, names: Sequence[Any], argument: str = "`column` (--column)") -> InputError:
-    """Make the error for a table or a row without the column that an argument names."""
+    """Make the error for a table or row that lacks the column named by `argument`."""
     there = ", ".join(map(repr, names)) or "no column at all"
     return InputError(f"{where}: no column {column!r}, only {there}; name one with {argument}")
 

@@ -1,4 +1,4 @@
-"""Readers of files, one per kind: functions of a file and a `Reading` that yield tables of documents, in order.
+"""File readers, one per format: functions of a file and a `Reading` that yield tables of documents, in order.
 
 Files on other machines (s3, gs, hdfs, http, ...) are read through fsspec, whose packages read credentials and endpoints
 from the environment and from their own files.
@@ -43,7 +43,7 @@ from una_fast.imports import naming_extras
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file of a remote file system, with the methods of `pathlib.Path` by which a corpus is read."""
+    """A file on a remote file system, with those methods of `pathlib.Path` that reading a corpus needs."""
 
     files: Any
     place: str
@@ -53,22 +53,22 @@ class RemoteFile:
 
     @property
     def name(self) -> str:
-        """Its name without the folder and a query."""
+        """The file name, without folder and query."""
         return PurePosixPath(self.place.partition("?")[0]).name
 
     def identity(self) -> list[str | int]:
-        """Return its address, its size in bytes, and a hash of what the server says about it. Raises OSError."""
+        """Return its address, its size in bytes, and a hash of the server's metadata. Raises OSError."""
         return [str(self), self.files.size(self.place) or 0, self.files.ukey(self.place)]
 
     def open(self, mode: str = "rb") -> IO[bytes]:
-        """Open the file for its bytes, seekable if the server supports that. Raises OSError."""
+        """Open the file as bytes, seekable if the server supports it. Raises OSError."""
         return self.files.open(self.place, mode)
 
 
 File = Path | RemoteFile
 CONVERT = "convert the file, for example with iconv -f latin1 -t utf-8 (or -f utf-16)"
 NO_QUOTING = "if its quotation marks are ordinary characters, give quoting=False (in a command --no-quoting)"
-MOST_CSV_BYTES = 2**31 - 1  # of a row: what Arrow counts
+MOST_CSV_BYTES = 2**31 - 1  # of a row: the limit of Arrow's int32
 GLOB = re.compile(r"[*\[]")  # in an address, where a ? starts a query
 COMPRESSIONS: dict[str, Callable[[IO[bytes]], Any]] = {
     ".gz": gzip.open,
@@ -98,7 +98,7 @@ def remote_files(address: str) -> list[RemoteFile]:
 
 @contextmanager
 def opened(path: File) -> Iterator[io.BufferedReader]:
-    """Open a file for its bytes, decompressed by its ending.
+    """Open a file as bytes, and decompress it as its extension says.
 
     Raises:
         InputError: the file cannot be read, or its compression is damaged.
@@ -114,9 +114,9 @@ def opened(path: File) -> Iterator[io.BufferedReader]:
 
 
 def whole_lines(path: File, max_line_bytes: int | None) -> Iterator[tuple[int, bytes]]:
-    """Yield the text of a file in parts of about BLOCK_BYTES of whole lines, each with its first line's number.
+    """Yield the text of a file in parts of about BLOCK_BYTES, cut at line ends, each with its first line's number.
 
-    A line that is too long is refused before it fills the memory.
+    Raises InputError for a line that is too long, before it fills the memory.
     """
     number = 1
     with opened(path) as file:
@@ -139,7 +139,7 @@ def decoded(path: File, number: int, text: bytes) -> str:
 
 
 def text_lines(path: File, reading: Reading) -> Iterator[StringTable]:
-    """Read a .txt: one sentence per line. A blank line is a document, so row i is line i + 1."""
+    """Read a .txt: one sentence per line. Blank lines are documents too, so row i is line i + 1."""
     for number, lines in whole_lines(path, reading.max_document_bytes):
         decoded(path, number, lines)
         yield split_lines(lines if number > 1 else lines.removeprefix(codecs.BOM_UTF8))
@@ -159,7 +159,7 @@ def split_lines(lines: bytes) -> StringTable:
 def json_rows(path: File, reading: Reading) -> Iterator[StringTable]:
     """Read a .json or .jsonl: one JSON value per line, or one array of values, which is read into memory as a whole.
 
-    A value is an object with the column among its keys, or a text. Blank lines are skipped.
+    A value is an object that has the column as a key, or a text. Blank lines are skipped.
     """
     with opened(path) as file:
         if file.peek().removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"["):
@@ -169,12 +169,12 @@ def json_rows(path: File, reading: Reading) -> Iterator[StringTable]:
             )
             return
     for number, lines in whole_lines(path, reading.max_row_bytes):
-        # line by line only if needed, to find the line of an error
+        # line by line only if Arrow fails, to find the line of an error
         yield from _plain_objects(path, reading, lines) or blocks_of(_json_lines(path, reading, number, lines))
 
 
 def _plain_objects(path: File, reading: Reading, lines: bytes) -> list[StringTable]:
-    """Read the documents by Arrow, if every line is an object with a text under the column's key; if not, return []."""
+    """Read the documents with Arrow if every line is an object with a text under the column's key, or return []."""
     column = pa.schema([(reading.column, pa.string())])
     parse = pa.json.ParseOptions(explicit_schema=column, unexpected_field_behavior="ignore")
     read = pa.json.ReadOptions(use_threads=False, block_size=len(lines) + 1)
@@ -193,7 +193,7 @@ def _json_lines(path: File, reading: Reading, number: int, lines: bytes) -> Iter
 
 
 def _json_value(path: File, number: int, text: bytes, what: str) -> Any:
-    """Read the JSON value of a text that starts in line `number`. what: what it should be, for errors."""
+    """Parse a JSON value that starts in line `number`. what: the expected kind of value, for errors."""
     value = decoded(path, number, text).removeprefix("\ufeff")
     try:
         return json.loads(value)
@@ -207,7 +207,7 @@ def _json_value(path: File, number: int, text: bytes, what: str) -> Any:
 def has_quotes(name: str, reading: Reading) -> bool:
     """Return whether cells of a .csv or .tsv may be in quotation marks.
 
-    In a .tsv a quotation mark is an ordinary character, because most programs write them so.
+    By default not in a .tsv, because most programs write quotation marks there as ordinary characters.
     """
     return not _has_tabs(name) if reading.quoting is None else reading.quoting
 
@@ -217,7 +217,7 @@ def _has_tabs(name: str) -> bool:
 
 
 def csv_rows(path: File, reading: Reading) -> Iterator[StringTable]:
-    """Read a .csv or .tsv with a header. Warns of cells in quotation marks that contain line ends."""
+    """Read a .csv or .tsv with a header. Warns about quoted cells that contain line ends."""
     column, n_documents, n_line_ends = reading.column, 0, 0
     try:
         with _csv_batches(path, reading, [column]) as batches:
@@ -235,7 +235,7 @@ def csv_rows(path: File, reading: Reading) -> Iterator[StringTable]:
 
 @contextmanager
 def _csv_batches(path: File, reading: Reading, columns: list[str] | None) -> Iterator[pa.csv.CSVStreamingReader]:
-    """Open a table as batches of rows. columns: to read, or None for all."""
+    """Open a table as batches of rows. columns: those to read, None for all."""
     quotes = has_quotes(path.name, reading)
     convert = pa.csv.ConvertOptions(
         column_types={reading.column: pa.string()}, include_columns=columns, strings_can_be_null=False

@@ -1,4 +1,4 @@
-"""A small corpus for first examples and the demo: text that Python itself installs."""
+"""A small corpus for first examples and the demo, from text that comes with Python."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _END = re.compile(r"(?<=[a-z\d)][.!?]) (?=[A-Z])")
 
 
 def sample_corpus() -> list[str]:
-    """Some 1,500 distinct sentences of Python's language reference, the text of ``help()``.
+    """Return about 1,500 distinct sentences of Python's language reference, the text of ``help()``.
 
-    They have no code, tables, headings or markup. They differ a little between versions of Python.
+    They contain no code, tables, headings or markup. They differ slightly between versions of Python.
     """
-    from pydoc_data.topics import topics  # 0.5 MB of text, which nothing else needs
+    from pydoc_data.topics import topics  # imported here: 0.5 MB of text
 
     paragraphs = (part for name in sorted(topics) for part in re.split(r"\n\s*\n", topics[name]))
     texts = (" ".join(part.replace("*", "").replace('"', "").split()) for part in paragraphs)

@@ -1,4 +1,4 @@
-"""A corpus argument as sources of documents. `una_fast.build_index` says what a corpus can be.
+"""Turns a corpus argument into sources of documents. `una_fast.build_index` documents what a corpus can be.
 
 A list or tuple is several sources if it is not empty and each item is an os.PathLike, a str that ends in one of the
 extensions below, a table, or an iterable that is neither a str nor a mapping; any other list is itself an iterable of
@@ -64,9 +64,9 @@ class Source:
 
     Attributes:
         name: for messages and manifests.
-        limit: the longest document that is accepted, in bytes of UTF-8; 0 or None for any length.
+        limit: the longest accepted document, in bytes of UTF-8; 0 or None for any length.
         documents: in order, about BLOCK_BYTES at a time.
-        file: that contains the documents, if it is a file.
+        file: the file that contains the documents, or None.
         key: the options that determine the rows of a file, besides its bytes; None for a file without columns.
     """
 
@@ -94,7 +94,7 @@ class Source:
             yield block
 
     def digest(self) -> str:
-        """Return xxh3_128 of a file's bytes and key, or of the texts of `blocks` and their lengths."""
+        """Hash (xxh3_128) a file's bytes and key or, without a file, the texts of `blocks` and their lengths."""
         if self.file is None:
             return xxhash.xxh3_128_hexdigest(self._text.digest() + self._lengths.digest())
         state = xxhash.xxh3_128()
@@ -105,8 +105,8 @@ class Source:
         return raw if self.key is None else xxhash.xxh3_128_hexdigest(f"{raw} {self.key}".encode())
 
     def identity(self) -> list[Any]:
-        """Return what a change of the file changes: size in bytes, mtime and ctime (which no user can set) in ns."""
-        if self.file is None:  # read only once
+        """Return what reveals a change of the file: size in bytes, mtime and ctime (which no user can set) in ns."""
+        if self.file is None:  # an iterable is read only once
             return []
         with as_input_errors(self.file, "read"):
             if not isinstance(self.file, Path):
@@ -116,7 +116,7 @@ class Source:
 
 
 def open_sources(corpus: Any, reading: Reading) -> Sequence[Source]:
-    """Open the sources of a corpus argument, in order. A `Source` is a corpus too."""
+    """Open the sources of a corpus argument, in order. A `Source` is also a valid corpus."""
     if isinstance(corpus, (list, tuple)) and corpus and all(map(_is_source, corpus)):
         return [source for item in corpus for source in _open_source(item, reading)]
     return _open_source(corpus, reading)
@@ -130,12 +130,12 @@ def read_blocks(
     """Yield the documents of all sources.
 
     Args:
-        sources: Of a corpus, in order.
-        summaries: Gets the name, n_documents and xxh3_128 of each source.
-        ahead: Reads the blocks of a file in another thread.
+        sources: The sources of a corpus, in order.
+        summaries: Receives the name, n_documents and xxh3_128 of each source.
+        ahead: Wraps the blocks of a file, to read them in another thread.
 
     Raises:
-        InputError: a source has no document, or a file changes meanwhile.
+        InputError: a source has no document, or a file changed during the build.
     """
     for source in sources:
         identity, n_documents = source.identity(), 0
@@ -146,17 +146,17 @@ def read_blocks(
         if n_documents == 0:
             raise InputError(f"{source.name}: contains no sentence")
         summaries.append({"name": source.name, "n_documents": n_documents, "xxh3_128": source.digest()})
-        if source.identity() != identity:  # the digest has read it once more
+        if source.identity() != identity:  # the digest reads the file a second time
             raise InputError(f"{source.name}: changed since the build was started: run the build again")
 
 
 def all_blank(n_documents: int) -> InputError:
-    """Make the error for a corpus of so many documents without a word."""
+    """Make the error for a corpus of `n_documents` documents without any word."""
     return InputError(f"the corpus has no word: {counted(n_documents, 'sentence')} read, all of them blank")
 
 
 def check_sources(folder: Path, indexed: list[dict[str, Any]], sources: Sequence[Source]) -> None:
-    """Raise InputError if the `sources` are not those of the index in `folder`, by their digests in `indexed`."""
+    """Raise InputError unless the digests of `sources` equal those in `indexed`, of the index in `folder`."""
     if len(indexed) != len(sources):
         raise InputError(
             f"{folder}: made from {counted(len(indexed), 'source')}, and the corpus has {len(sources)}: build it again"
@@ -196,7 +196,7 @@ def _open_source(corpus: Any, reading: Reading) -> Sequence[Source]:
 def _file_sources(path: str, reading: Reading) -> list[Source]:
     """Open the file at a path or address, the files of a folder, or those that match a glob, in sorted order.
 
-    Raises InputError if none is of a known kind. Warns of files of other kinds, which are left out.
+    Raises InputError if no file has a known extension. Warns about files with others, which are left out.
     """
     shown = path if len(path) < 200 else path[:200] + "... (a str is the path of a file; sentences come in a list)"
     files: Sequence[File]
@@ -222,7 +222,7 @@ def _file_sources(path: str, reading: Reading) -> list[Source]:
 
 
 def address_in(path: str) -> str | None:
-    """Return `path` as an address, with the slashes that pathlib removes; None if it is a path of this machine."""
+    """Return `path` as an address, with the slashes that pathlib removes; None for a local path."""
     url = URL.match(path)
     if url is None:
         return None
@@ -238,7 +238,7 @@ def _file_source(file: File, reader: Reader, reading: Reading) -> Source:
 
 
 def _files_in(folder: str) -> list[Path]:
-    """List the files of a folder and its subfolders, without links to folders, hidden names and indexes."""
+    """List the files in a folder and its subfolders, except linked folders, hidden names and saved indexes."""
 
     def refuse(error: OSError) -> None:
         raise failed(error.filename, "read", error) from error
@@ -251,7 +251,7 @@ def _files_in(folder: str) -> list[Path]:
 
 
 def _reader_of(name: str) -> Reader | None:
-    """Return the reader of files of this name; None for an unknown extension."""
+    """Return the reader for a file name; None for an unknown extension."""
     return next((reader for ending, reader in EXTENSIONS.items() if name.lower().endswith(ending)), None)
 
 

@@ -1,4 +1,4 @@
-"""Splitting a sentence into words: named tokenizers, segmenters of other libraries, functions of the caller."""
+"""Splits sentences into words, with named tokenizers, other libraries' segmenters or the caller's function."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ NAMED: dict[str, SplitWords] = {"treebank": treebank_words, "whitespace": str.sp
 
 
 def _fugashi() -> SplitWords:
-    import_module("unidic_lite")  # without it, fugashi fails with a page of text
+    import_module("unidic_lite")  # fugashi's own error for a missing one is a page long
     tagger = import_module("fugashi").Tagger("-Owakati")
-    return lambda text: tagger.parse(text.replace("\0", " ")).split()  # it stops at \0
+    return lambda text: tagger.parse(text.replace("\0", " ")).split()  # it would stop at \0
 
 
 # name: its language, how it is made, what pip installs
@@ -40,15 +40,14 @@ SCRIPTS = {  # scripts without spaces between words
     "Khmer": "\u1780-\u17ff",
 }
 PUNCTUATION = "\u3000-\u303f\uff00-\uffef"  # of East Asia; word tokenizers for English do not split at it
-# Few words of these scripts have more than 12 characters, nearly all clauses do.
+# In these scripts few words have more than 12 characters, but nearly all clauses do.
 LONG_RUN = re.compile(f"[{''.join(SCRIPTS.values())}{PUNCTUATION}]{{13,}}")
-LEAST_SHARE = 0.1  # of the characters, in long runs, for a warning
-SAMPLE = 100  # consecutive chunks in a sample, and places from which chunks or documents are sampled
-SAMPLED = 1000  # characters of such a document
+LEAST_SHARE = 0.1  # warn if long runs contain more than this share of the characters
+SAMPLE = 100  # number of sampled places, and of consecutive chunks sampled at each
+SAMPLED = 1000  # characters of a sampled document
 
-# Tokenizers split these differently: clitics, quotes, final periods, numbers, addresses, symbols, case, white space of
-# several kinds, and scripts without spaces. Their words are the signature of a
-# tokenizer, which the manifest of an index calls `word_probe`.
+# Tokenizers split these differently: clitics, quotes, final periods, numbers, addresses, symbols, case, kinds of white
+# space, and scripts without spaces. A tokenizer's words for them are its signature, `word_probe` in a manifest.
 SIGNATURE_SENTENCES = (
     "The cat sat on the mat.",
     "They won't say \"it's\" (or 'tis), I cannot; gimme Dr. Smith's $3.88 -- 10:30, 1,000,000 e.g. at U.S. co...",
@@ -61,7 +60,7 @@ SIGNATURE_SENTENCES = (
     "ฉันรักภาษาไทยและไปโรงเรียนทุกวัน",
     "나는 학교에 갑니다. ខ្ញុំស្រឡាញ់ភាសាខ្មែរ ຂ້ອຍຮັກພາສາລາວ ကျွန်တော်မြန်မာစာကိုချစ်တယ်",
 )
-Signature = list[list[str] | None]  # of each of SIGNATURE_SENTENCES; None where the function raised an error
+Signature = list[list[str] | None]  # the words of each of SIGNATURE_SENTENCES; None where the function raised
 
 
 @dataclass(frozen=True)
@@ -82,12 +81,12 @@ class WordTokenizer:
 
     @property
     def is_named(self) -> bool:
-        """Whether it is one of NAMED, which never change."""
+        """True for one of NAMED, which never change."""
         return isinstance(self.tokenizer, str) and self.tokenizer in NAMED
 
     @property
     def name(self) -> str:
-        """The name for messages and manifests; that of a function is "module:name"."""
+        """The name for messages and manifests; "module:name" for a function."""
         if isinstance(self.tokenizer, str):
             return self.tokenizer
         kind = type(self.tokenizer)
@@ -125,7 +124,7 @@ class WordTokenizer:
                 )
 
     def some_words(self, documents: StringTable) -> bytes:
-        """Return the words of about SAMPLE documents' beginnings, which show a changed function; none if `is_named`."""
+        """Return words of at most SAMPLE documents, to detect a changed function; b"" if `is_named`."""
         if self.is_named:
             return b""
         rows = range(0, len(documents), len(documents) // SAMPLE + 1)
@@ -135,14 +134,14 @@ class WordTokenizer:
 def resolve_tokenizer(tokenizer: str | SplitWords) -> str | SplitWords:
     """Import the function of a path "module:function"; return any other name, and a function, unchanged.
 
-    Call it only with a user's argument, because it imports. Raises InputError if the path does not lead to a function.
+    Call it only with a user's own argument, because it imports code. Raises InputError if there is no such function.
     """
     return import_object(tokenizer) if isinstance(tokenizer, str) and ":" in tokenizer else tokenizer
 
 
 @cache  # a dictionary takes up to a second to load
 def _function_of(name: str) -> SplitWords:
-    """Return the function of a name of NAMED or SEGMENTERS."""
+    """Return the function for a name in NAMED or SEGMENTERS."""
     if name in NAMED:
         return NAMED[name]
     if name in SEGMENTERS:
@@ -183,7 +182,7 @@ def _checked_words(words: Any, text: str, or_empty: bool = False) -> list[str]:
 
 
 def unsplit_script(chunks: StringTable, tokenizer: WordTokenizer) -> str:
-    """Return the warning for a corpus of a script that this `tokenizer` does not split into words, or ""."""
+    """Return a warning if this `tokenizer` does not split the corpus' script into words, or ""."""
     if not tokenizer.is_named:
         return ""
     starts = range(0, len(chunks), max(SAMPLE, len(chunks) // SAMPLE))

@@ -1,4 +1,4 @@
-r"""Chunks -> words: a corpus as ids of distinct chunks and of distinct words.
+r"""Parses a corpus into ids of distinct chunks and ids of distinct words.
 
 A corpus has far fewer distinct chunks than chunks, so each distinct chunk is split into words once. This is exact,
 because the rules of the Treebank tokenizer look only inside a chunk, except for these (nltk.tokenize.destructive; `_`
@@ -48,7 +48,7 @@ ROWS_PER_TASK = 1 << 16
 # excludes \x1c to \x1f
 CLOSING = r"""^[\])}>"'»”’\t-\r \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]*$"""
 TREEBANK = WordTokenizer("treebank")
-FEW = 32  # fewer texts are split one by one, because setting up the tables of `parse` takes as long
+FEW = 32  # fewer texts are split one by one, because `parse` takes as long to set up its tables
 
 
 class Parsed(NamedTuple):
@@ -75,7 +75,7 @@ def parse_corpus(
     """Read a corpus once, and split its sentences into words. `una_fast.build_index` documents the arguments.
 
     The result does not depend on n_jobs. Also returns the name, n_documents and xxh3_128 of each source. Raises
-    InputError for bad input, and for a corpus without a word.
+    InputError for bad input, or a corpus without any word.
     """
     summaries: list[dict[str, Any]] = []
     sources = open_sources(corpus, reading or Reading())
@@ -94,7 +94,7 @@ def parse(
     n_jobs: int | None,
     progress: Callable[[int], Any] = lambda n_documents: None,
 ) -> Parsed:
-    """Parse the documents of all blocks. progress: is called with the number of documents of each block."""
+    """Parse the documents of all blocks. progress: called with the number of documents in each block."""
     chunks, words = NumberedRows("chunks"), NumberedRows("words")
     for block in blocks:
         chunks.add_documents(block)
@@ -102,7 +102,7 @@ def parse(
             add_sentence_words(words, block, tokenizer)
         progress(len(block))
     texts, sentences = chunks.result()
-    del chunks  # its hash table and parts take as much memory as the result
+    del chunks  # frees its hash table and parts, which are as large as the result
     found = _document_words(n_jobs, texts, sentences, tokenizer) if tokenizer.is_named else words.result()
     return Parsed(texts, sentences, *found)
 
@@ -115,7 +115,7 @@ class NumberedRows:
         self._ids, self._lengths = [np.empty(0, dtype=ID)], [np.empty(0, dtype=POINTER)]
 
     def add_documents(self, block: StringTable) -> None:
-        """Add a row for each document of a block: its chunks. Between two consecutive spaces is an empty chunk."""
+        """Add the chunks of each document of a block as a row. Between two consecutive spaces is an empty chunk."""
         spaces = np.flatnonzero(block.utf8 == ord(" "))
         cuts = np.searchsorted(spaces, block.offsets)  # how many spaces are before each document
         starts = np.insert(spaces + 1, cuts[:-1], block.offsets[:-1])
@@ -123,7 +123,7 @@ class NumberedRows:
         self._append(self._set.add(block.utf8, starts, stops), np.diff(cuts) + 1)
 
     def add_rows(self, strings: StringTable, lengths: np.ndarray) -> None:
-        """Add rows of these lengths, int64 (n,), which contain all `strings` in order."""
+        """Add n rows with these lengths, int64 (n,), which together contain `strings` in order."""
         self._append(self._set.add(strings.utf8, strings.offsets[:-1], strings.offsets[1:]), lengths)
 
     def _append(self, ids: np.ndarray, lengths: np.ndarray) -> None:
@@ -138,7 +138,7 @@ class NumberedRows:
 
 
 def add_sentence_words(rows: NumberedRows, block: StringTable, tokenizer: WordTokenizer) -> None:
-    """Add the words of the documents of a block to `rows`, which may depend on the whole document."""
+    """Split whole documents of a block into words, and add these to `rows`."""
     lists = [tokenizer.words(text) for text in block]
     try:
         table = StringTable.from_strings([*chain.from_iterable(lists)])
@@ -150,7 +150,7 @@ def add_sentence_words(rows: NumberedRows, block: StringTable, tokenizer: WordTo
 def _document_words(
     n_jobs: int | None, chunks: StringTable, sentences: RaggedArray, tokenizer: WordTokenizer
 ) -> tuple[StringTable, RaggedArray]:
-    """Return vocabulary and words of all documents. Words are numbered by first appearance, because entries are."""
+    """Return the vocabulary and the words of all documents, numbered by first appearance, because entries are."""
     texts = _lower(chunks) if tokenizer.lowercase else chunks
     treebank = tokenizer.tokenizer == "treebank"
     closing = np.zeros(len(chunks), dtype=np.uint8)
@@ -173,7 +173,7 @@ def _document_words(
 
 
 def _lower(chunks: StringTable) -> StringTable:
-    """Lower-case the chunks, all ASCII ones at once."""
+    """Lower-case the chunks; those of ASCII in a single call."""
     text = chunks.utf8.tobytes()
     lowered = StringTable(np.frombuffer(text.lower(), dtype=np.uint8), chunks.offsets)
     if text.isascii():

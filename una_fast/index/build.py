@@ -1,7 +1,7 @@
-"""Corpus -> index: its words are counted, and its terms scored and ranked (step 1 of the paper).
+"""Builds the index of a corpus: counts its words, scores and ranks its terms (step 1 of the paper).
 
 In memory: `parse_corpus` (corpus/words.py) numbers the distinct chunks of all documents by first appearance, splits
-each into words once, and numbers the words; `score_terms` and `rank` (scores.py) give the terms' ranks, which become
+each into words once, and numbers the words. `score_terms` and `rank` (scores.py) compute the terms' ranks, which become
 the words' ids. A build in a folder does the same in stages (stages.py).
 """
 
@@ -46,8 +46,8 @@ def build_index(
     Args:
         corpus: a path, a glob, a folder, or several (.txt, .csv, .tsv, .jsonl, .json, each also with .gz, .bz2, .xz or
             .zst, or .parquet; one sentence per line or row), a pandas or polars DataFrame, an Arrow table, a Hugging
-            Face dataset, or any iterable of str or of dicts. Several sources are one corpus, in their order. In a list,
-            give a folder as a `Path`, because a str without one of these extensions is a sentence.
+            Face dataset, or any iterable of str or of dicts. Several sources form one corpus, in order. In a list, give
+            a folder as a `Path`, because a str without one of these extensions is a sentence.
         word_tokenizer: "treebank" (NLTK's word_tokenize(text, preserve_line=True), word for word), "whitespace",
             "rjieba" (Chinese), "fugashi" (Japanese) or "pythainlp" (Thai) with the extra `segmenters`, a function from
             str to all its words, or the import path of one, "module:function". See docs/languages.md.
@@ -57,23 +57,23 @@ def build_index(
         progress: show a progress bar.
         quoting: whether a cell in quotation marks may contain line ends and delimiters; by default yes in .csv and no
             in .tsv, where a quotation mark is an ordinary character.
-        max_document_bytes: the longest document that is accepted, in bytes of UTF-8, by default 1 MiB: only files that
-            are damaged, hostile or without line ends have longer ones, which take 5 bytes of memory per byte. A row of
-            a table may have eight times as many bytes. 0 or None: any length; a .csv is read in parts of 2 GiB then.
-        folder: build the index there, in stages that exchange files next to it, and open it. The memory for this does
-            not grow with the corpus, and a stopped build continues when it is started again. By default the index is
-            built in memory; `Index.save` saves it.
-        memory: the memory that a build in a folder may take, as "2GB" or in bytes, for all processes of this machine
+        max_document_bytes: the longest accepted document, in bytes of UTF-8, by default 1 MiB. Longer ones occur only
+            in files that are damaged, hostile or without line ends, and take 5 bytes of memory per byte. A row of a
+            table may have eight times as many bytes. 0 or None: any length; a .csv is then read in parts of 2 GiB.
+        folder: build the index there, in stages that exchange files next to it, and open it. Memory does not grow with
+            the corpus, and a stopped build continues when it is started again. By default the index is built in
+            memory; `Index.save` saves it.
+        memory: the memory limit of a build in a folder, as "2GB" or in bytes, for all processes of this machine
             together, or for each worker process of a cluster; half of the machine's memory if None.
         executor: runs the stages of a build in a folder: an executor of concurrent.futures, or a
             `dask.distributed.Client` (``pip install '.[cluster]'``); threads of this process if None.
 
     Raises:
-        InputError: a source that cannot be read or contains no sentence; the message says which, where and why.
+        InputError: a source cannot be read or contains no sentence; the message states which, where and why.
 
     Warns:
-        InputWarning: cells of a .csv contain line ends; text in a script without spaces between words; files of a
-            folder or glob are left out.
+        InputWarning: cells of a .csv contain line ends; the text has no spaces between words; files of a folder or glob
+            were left out.
     """
     n_cores(n_jobs)
     check_flag("lowercase", lowercase)
@@ -82,7 +82,7 @@ def build_index(
     if folder is None and (memory is not None or executor is not None):
         raise InputError("memory, executor: only for a build in a folder: give the folder of the index too")
     if folder is not None:
-        from una_fast.index.stages import build_in_stages  # here: trainings build in memory
+        from una_fast.index.stages import build_in_stages  # imported here: training builds in memory
 
         built = build_in_stages(corpus, tokenizer, reading, folder, memory, executor, n_jobs, progress)
         index = load_index(built, word_tokenizer=tokenizer.tokenizer)

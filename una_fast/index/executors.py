@@ -19,19 +19,19 @@ from una_fast.parallel import map_ahead, n_cores
 from una_fast.version import VERSION
 
 logger = logging.getLogger(__name__)
-RETRIES = 3  # of Dask, for a task whose worker died
+RETRIES = 3  # how often Dask reruns a task whose worker died
 SIZE = re.compile(r"\s*(\d{1,15}(?:\.\d+)?)\s*([KMGT]?)(I?)B?\s*", re.IGNORECASE)
 BASE = 300 << 20  # bytes: a process with numpy and pyarrow imported, and the tables of the coordinator
 LEAST = 512 << 20
 TEXT_FACTOR = 10  # bytes of memory per byte of text that scanning a split takes (measured by bench.scale.staged)
 SMALLEST, LARGEST = 1 << 20, 16 << 20  # bytes of text of a split: larger splits save no more time
-N_BUCKETS = 4096  # of hashes of strings; a hash range is some of them
+N_BUCKETS = 4096  # of string hashes; a hash range consists of some buckets
 
 
 def memory_bytes(memory: str | int | None) -> int:
-    """Return the bytes of "2GB", "512MiB" or a number; for None half of this machine's memory, or 2 GiB if not known.
+    """Convert "2GB", "512MiB" or a number to bytes. None means half of this machine's memory, or 2 GiB if unknown.
 
-    Raises InputError for anything else, and below 512 MiB.
+    Raises InputError for anything else, or less than 512 MiB.
     """
     if memory is None:
         try:
@@ -49,7 +49,7 @@ def memory_bytes(memory: str | int | None) -> int:
 
 
 def task_memory(memory: int, processes: int, threads: int) -> int:
-    """Return the bytes that a task may take if `processes` processes with `threads` threads each share `memory` bytes.
+    """Return the bytes per task if `processes` processes with `threads` threads each share `memory` bytes.
 
     Raises InputError if that is not enough for the smallest splits.
     """
@@ -68,9 +68,9 @@ class Runner:
     """Runs the tasks of a stage.
 
     Attributes:
-        executor: of concurrent.futures.
+        executor: an executor of concurrent.futures.
         slots: how many tasks it runs at once.
-        task_bytes: of memory that one task may take.
+        task_bytes: the memory limit of a task.
         progress: show a progress bar.
     """
 
@@ -83,10 +83,10 @@ class Runner:
     def on(cls, executor: Any, work: Path, memory: str | int | None, progress: bool) -> Runner:
         """Make the runner of an Executor, or of a Dask client, which has `get_executor`.
 
-        work: folder of the files; memory: for all workers of an Executor together, or for each worker process of a
-        cluster; see `memory_bytes`.
+        work: the folder of the files; memory: for all workers of an Executor together, or for each worker process of
+        a cluster; see `memory_bytes`.
 
-        Raises InputError if that is not enough, or a worker of the cluster cannot take part.
+        Raises InputError if the memory is not enough, or a worker of the cluster is not usable.
         """
         if hasattr(executor, "get_executor"):
             n_threads = _checked_workers(executor, work)
@@ -100,18 +100,18 @@ class Runner:
         return cls(executor, slots, task_memory(memory_bytes(memory), processes, slots // processes), progress)
 
     def split_bytes(self) -> int:
-        """Return the bytes of the text of a split."""
+        """Return the size of a split: bytes of its text."""
         return min(max(self.task_bytes // TEXT_FACTOR, SMALLEST), LARGEST)
 
     def n_partitions(self, text_bytes: int) -> int:
-        """Return the number of hash ranges and rank ranges; a task has the strings of one, and their splits."""
+        """Return the number of hash ranges, which is also that of rank ranges. A task processes one range."""
         return min(max(-(-text_bytes // (self.task_bytes // 2)), self.slots), N_BUCKETS)
 
     def run(self, stage: str, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> list[Any]:
-        """Return the result of ``function(*task)``, a function of a module, for each task, in order.
+        """Return the result of ``function(*task)`` for each task, in order. `function` must be importable by name.
 
         Raises:
-            InputError: a worker was lost, or a task raised it; the running tasks have then ended.
+            InputError: a worker was lost, or a task raised it. All running tasks have ended by then.
         """
         logger.info("stage %s", stage)
         ended = map_ahead(lambda task: self.executor.submit(function, *task), tasks, self.slots + 2)
@@ -128,13 +128,13 @@ class Runner:
 
 
 def _checked_workers(client: Any, work: Path) -> list[int]:
-    """Return the threads of each worker of a cluster. All must have this version of una_fast and see the folder."""
+    """Return each worker's number of threads. Checks that all have this version of una_fast and see the folder."""
     n_threads = list(client.nthreads().values())
     if not n_threads:
         raise InputError("the cluster has no worker: start some, then build again")
     try:
         answers = client.run(worker_answer, work, on_error="return")
-    except Exception as error:  # whatever it raises for functions that workers cannot load
+    except Exception as error:  # raises various types for functions that workers cannot load
         answers = {"of the cluster": error}
     expected = (VERSION, True)
     for worker, answer in answers.items():

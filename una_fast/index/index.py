@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 KIND, VERSION = "index", 1
-SCORE_VERSION = 2  # how scores are rounded: correctly, so they are equal on all processors
+SCORE_VERSION = 2  # of the rounding of scores: now correct, so equal on all processors
 
-# The arrays of the folder, each one-dimensional.
+# The arrays in the folder, all one-dimensional.
 DTYPES: dict[str, type[np.generic]] = {
     "chunks_utf8": np.uint8,
     "chunks_offsets": POINTER,
@@ -58,7 +58,7 @@ META_TYPES = {"sources": list, "word_tokenizer": str, "lowercase": bool, "score_
 class Index:
     """A corpus of N documents (sentences) over a vocabulary of V terms. A term's id is its rank by `max_tfidf`.
 
-    ``len(index)`` is N, ``index[row]`` the original text of a document, ``index[start:stop]`` a list of texts.
+    ``len(index)`` is N, ``index[row]`` is the original text of a document, ``index[start:stop]`` is a list of texts.
     Iterating yields the text of every document in order.
 
     Attributes:
@@ -70,14 +70,14 @@ class Index:
         chunks: Sequence[str], the distinct texts between spaces.
         sentences: `RaggedArray`, int32 chunk ids of each document.
         sources: name, number of documents and digest of each source of the corpus.
-        path: the absolute path of the folder in which the index is saved, or None. A saved index is pickled as its
+        path: the absolute path of the folder where the index is saved, or None. Pickling a saved index stores only the
             path, so all processes of a machine share one copy.
     """
 
     def __init__(
         self, arrays: Arrays, meta: dict[str, Any], word_tokenizer: str | SplitWords, path: Path | None = None
     ):
-        """arrays: by their names in the folder (see `DTYPES`); meta: of `index_meta`."""
+        """arrays: the arrays in the folder, by name (see `DTYPES`); meta: a result of `index_meta`."""
         self._arrays, self._meta = arrays, meta
         self.chunks = StringTable(arrays["chunks_utf8"], arrays["chunks_offsets"])
         self.terms = StringTable(arrays["terms_utf8"], arrays["terms_offsets"])
@@ -101,8 +101,8 @@ class Index:
     def fingerprint(self) -> str:
         """A hash of the sources' digests, the word tokenizer and `lowercase`, as 32 hexadecimal digits.
 
-        Indexes with the same fingerprint are equal byte for byte. Of a word tokenizer that may change (all but
-        "treebank" and "whitespace") the words themselves are hashed.
+        Indexes with the same fingerprint are equal byte for byte. A word tokenizer that may change (all except
+        "treebank" and "whitespace") enters the hash through the words that it made.
         """
         tokenizer = self._meta["word_tokenizer"]
         if self._meta.get("word_probe") is not None:
@@ -114,7 +114,7 @@ class Index:
     @cached_property
     def counts(self) -> scipy.sparse.csr_array:
         """n_t, how often each document contains each term: int32 (N, V), terms ascending in each row."""
-        import scipy.sparse  # takes 0.2 s, and negatives do not need it
+        import scipy.sparse  # imported here, because it takes 0.2 s and negatives do not need it
 
         ones, shape = np.ones(len(self.word_ids.values), dtype=ID), (self.n_documents, self.n_terms)
         counts = scipy.sparse.csr_array((ones, self.word_ids.values, self.word_ids.indptr), shape=shape, copy=True)
@@ -144,10 +144,10 @@ class Index:
         return " ".join(self.chunks[i] for i in self.sentences[self._checked(row)])
 
     def save(self, path: str | Path) -> None:
-        """Write the index to the folder `path`, completely or not at all. It replaces an index that is there.
+        """Write the index to the folder `path`, completely or not at all. Replaces an existing index.
 
         Processes that have the old index open keep it. Raises InputError if the folder cannot be written, or contains
-        anything but an index.
+        anything other than an index.
         """
         folder = resolved(path)
         save_arrays(folder, KIND, VERSION, self._meta, self._arrays)
@@ -155,10 +155,10 @@ class Index:
         logger.info("index saved: %s", folder)
 
     def cached(self, name: str, version: int, make: Callable[[], Arrays], fits: Callable[[Arrays], bool]) -> Arrays:
-        """Return what `make` makes of this index, made once and stored in its folder if possible (`cached_arrays`).
+        """Load the arrays that `make` makes of this index, or make and store them in its folder (`cached_arrays`).
 
-        name: of a folder in the index's folder, which names everything besides the index that the arrays depend on;
-        version: of their layout; fits: whether stored arrays have the right types and lengths; it may raise anything.
+        name: a folder in the index's folder; it must identify everything that the arrays depend on, except the index;
+        version: of their layout; fits: tests the types and lengths of stored arrays; it may raise anything.
         """
         folder = self.path / name if self.path and find_manifest(self.path) else None
         return cached_arrays(folder, version, f"{name} of {self.fingerprint}", make, fits)
@@ -202,7 +202,7 @@ class TermIds(Mapping[str, int]):
         self._set.add(terms.utf8, terms.offsets[:-1], terms.offsets[1:])
 
     def find(self, words: StringTable) -> np.ndarray:
-        """Return the id of each of m words, int32 (m,); -1 for a word that is no term."""
+        """Return the id of each of m words, int32 (m,); -1 for a word that is not a term."""
         return self._set.find(words.utf8, words.offsets[:-1], words.offsets[1:])
 
     def __getitem__(self, word: str) -> int:
@@ -225,16 +225,16 @@ class TermIds(Mapping[str, int]):
 def load_index(path: str | Path, word_tokenizer: str | SplitWords | None = None, *, verify: bool = False) -> Index:
     """Open a saved index, memory-mapped, so that all processes of a machine share one copy.
 
-    It checks for missing and truncated files, bounds and ids out of range, and text that is not UTF-8, in 60 ms per
-    million sentences.
+    It checks for missing or truncated files, bounds or ids out of range, and text that is not UTF-8. This takes 60 ms
+    per million sentences.
 
     Args:
         path: the folder given to `Index.save`.
-        word_tokenizer: the function (or its import path) with which the index was built, if it is not a named one.
-        verify: read and check every byte, including stored token ids, to notice damage by a failing disk.
+        word_tokenizer: the function (or its import path) that built the index, if it is not a named one.
+        verify: read and check every byte, including stored token ids, to detect damage by a failing disk.
 
     Raises:
-        InputError: it is not an index, is of another version, is damaged, or was made with another word tokenizer.
+        InputError: the folder is not an index, has another version, is damaged, or another word tokenizer made it.
     """
     folder = resolved(path)
     meta, arrays = load_arrays(folder, KIND, VERSION, verify)
@@ -244,7 +244,7 @@ def load_index(path: str | Path, word_tokenizer: str | SplitWords | None = None,
 
 
 def _checked_tokenizer(folder: Path, meta: dict[str, Any], given: str | SplitWords | None) -> str | SplitWords:
-    """Return the word tokenizer of a saved index, given or by its name. Refuses one that splits differently."""
+    """Return the word tokenizer of a saved index. Raises InputError if the given one splits differently."""
     name: str = meta["word_tokenizer"]
     tokenizer = name if given is None else resolve_tokenizer(given)
     if name in NAMED or given in NAMED:
@@ -272,9 +272,9 @@ def index_meta(sources: list[dict[str, Any]], tokenizer: WordTokenizer) -> dict[
 
 
 def _check_content(folder: Path, meta: dict[str, Any], arrays: Arrays) -> None:
-    """Raise InputError for a type, length or value by which a kernel would read outside an array."""
+    """Raise InputError for a type, length or value with which a kernel would read outside an array."""
     wrong = "types"
-    with suppress(Exception):  # of any type, for values of another type
+    with suppress(Exception):  # values of a wrong type may raise anything
         wrong = next((name for name, is_right in _checks(meta, arrays) if not is_right), "")
     if wrong:
         raise InputError(f"{folder}: damaged, or not written by this una_fast: wrong {wrong}; build it again")
@@ -296,7 +296,7 @@ def _checks(meta: dict[str, Any], arrays: Arrays) -> Iterator[tuple[str, bool]]:
     yield "terms", 0 < len(terms) <= MAX_IDS and terms.is_utf8() and bool(np.diff(terms.offsets).all())
     yield "sentences", len(sentences) == len(words) == sum(source["n_documents"] for source in meta["sources"])
     for name, rows, strings in (("sentences", sentences, chunks), ("words", words, terms)):
-        largest = rows.values.view(np.uint32).max(initial=0)  # a negative id becomes larger than any valid one
+        largest = rows.values.view(np.uint32).max(initial=0)  # a negative id exceeds any valid one
         yield name, len(rows.values) == 0 or largest < len(strings)
     for name, low, high in (("document_frequency", 1, len(words)), *((name, 0, sys.float_info.max) for name in SCORES)):
         values = arrays[name]

@@ -1,4 +1,4 @@
-"""Words -> idf and highest tf-idf of each term, and the order of terms by it (step 1 of the paper)."""
+"""Computes the idf and the highest tf-idf of each term, and ranks the terms (step 1 of the paper)."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ def term_frequency(count: np.ndarray | float, length: np.ndarray | float) -> np.
 
 
 def inverse_document_frequency(document_frequency: np.ndarray | float, n_documents: int) -> np.ndarray:
-    """Return idf = -ln(N_t / N), equation 2, unsmoothed: 0 for a term of every document. float64."""
+    """Return idf = -ln(N_t / N), equation 2, unsmoothed: 0 for a term in every document. float64."""
     return 0.0 - _logarithm(np.divide(document_frequency, n_documents, dtype=SCORE))  # 0 - x: never -0
 
 
 def score_terms(words: RaggedArray, n_terms: int, n_jobs: int = 1) -> TermScores:
     """Score each of `n_terms` terms over the documents `words` (int32 term ids), in O(words) time.
 
-    ln(1 + x) never decreases, so a term has its highest tf where its n_t / n is highest. That takes one logarithm per
-    term instead of one per word. Each thread counts in 20 bytes per term. There are at most as many threads as leave
-    these arrays smaller than the 4 bytes per word of `words`.
+    ln(1 + x) is monotonic, so a term has its highest tf where its n_t / n is highest. That takes one logarithm per term
+    instead of one per word. Each thread uses arrays of 20 bytes per term; the number of threads is limited so that
+    these take less memory than `words`, which has 4 bytes per word.
     """
     n_jobs = max(1, min(n_jobs, len(words.values) // (5 * max(n_terms, 1))))
     document_frequency = np.zeros(n_terms, dtype=POINTER)
@@ -68,19 +68,19 @@ def term_scores(document_frequency: np.ndarray, highest_ratio: np.ndarray, n_doc
 
 
 def rank(max_tfidf: np.ndarray) -> np.ndarray:
-    """Sort the terms from the highest score to the lowest, int32 (V,); equal scores by first appearance."""
+    """Return the term ids from highest to lowest score, int32 (V,); ties in order of first appearance."""
     return np.argsort(-max_tfidf, kind="stable").astype(ID)
 
 
 def inverse(order: np.ndarray) -> np.ndarray:
-    """Return the inverse permutation of `order`, int32 (n,): for sorted terms, the rank of each."""
+    """Return the inverse permutation of `order`, int32 (n,): the rank of each term, if `order` is of `rank`."""
     places = np.empty(len(order), dtype=ID)
     places[order] = np.arange(len(order), dtype=ID)
     return places
 
 
 def _logarithm(ratios: np.ndarray | float, plus: int = 0) -> np.ndarray:
-    """Return ln(ratio + plus) of each ratio, correctly rounded, so the same on every processor."""
+    """Return ln(ratio + plus) of each ratio, correctly rounded and so equal on every processor."""
     values = np.asarray(ratios, dtype=SCORE, order="C")
     out = np.empty_like(values)
     fill_log(values.reshape(-1), out.reshape(-1), plus)

@@ -1,8 +1,8 @@
-"""An index built in stages that exchange files, within a given memory, on one machine or many.
+"""Builds an index in stages that exchange files, within a memory limit, on one machine or many.
 
 The building process reads the corpus and writes its splits as files. Every stage is a list of tasks (see tasks.py).
-Every task writes one file, completely or not at all: if a worker is lost, its task is run again and writes the same
-bytes. A build that is started again reads the corpus again, and reuses the scans of equal splits.
+Every task writes one file, completely or not at all: if a worker is lost, its task runs again and writes the same
+bytes. A restarted build reads the corpus again, and reuses the scans of unchanged splits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from una_fast.parallel import n_cores
 from una_fast.storage.array_folder import Manifest, check_array_folder, publish, resolved
 from una_fast.storage.files import checksum_of, locked, remove_partial, unwritable
 
-LAYOUT = 7  # of the files of a scan: those of another version are not used
+LAYOUT = 7  # version of the scan files: other versions are not reused
 
 
 def build_in_stages(
@@ -47,7 +47,7 @@ def build_in_stages(
     check_array_folder(target, KIND)
     summaries: list[dict[str, Any]] = []
     meta = index_meta(summaries, tokenizer)
-    settings = repr([LAYOUT, meta])  # before there are summaries
+    settings = repr([LAYOUT, meta])  # while `summaries` is empty
     workers = ThreadPoolExecutor(n_cores(n_jobs)) if executor is None else nullcontext(executor)
     with workers as executor, open_work(target) as work:
         runner = Runner.on(executor, work, memory, progress)
@@ -69,16 +69,16 @@ def build_in_stages(
 
 
 def work_folder(folder: Path) -> Path:
-    """Return the folder for the files of the build, next to `folder`."""
+    """Return the folder for the build's temporary files, next to `folder`."""
     return folder.parent / f".{folder.name}.building"
 
 
 @contextmanager
 def open_work(folder: Path) -> Iterator[Path]:
-    """Create the work folder if needed, and lock it; at the end, delete it if it is empty. Old scans stay.
+    """Create the work folder if needed, and lock it; at the end, delete it if it is empty. Keeps old scans.
 
     Raises:
-        InputError: the folder cannot be made, or another process builds there.
+        InputError: the folder cannot be made, or another process is building there.
     """
     work = work_folder(folder)
     try:
@@ -107,9 +107,9 @@ def _delete(work: Path, *patterns: str) -> None:
 def _scan(
     blocks: Iterator[StringTable], tokenizer: WordTokenizer, settings: str, work: Path, runner: Runner
 ) -> tuple[PackFiles, int]:
-    """Scan each split, unless an earlier build has scanned an equal one. Also returns the bytes of the text.
+    """Scan each split, unless an earlier build scanned an equal one. Return the scans and the bytes of the text.
 
-    The text of a split is in a file until its scan is written.
+    The text of a split is stored in a file until its scan is written.
     """
     n, text_bytes = 0, 0
 
@@ -130,7 +130,7 @@ def _scan(
 
 
 def _join(scans: PackFiles, n: int, n_documents: int, runner: Runner) -> dict[str, str]:
-    """Run the stages after the scan, with n hash ranges. Returns the checksums of the arrays in the folder."""
+    """Run the stages after the scan, with n hash ranges. Return the checksum of each array by name."""
     work, writes = scans.work, []
     for kind, rows in tasks.ROWS_OF.items():
         merged, ranked, labelled = (PackFiles(work, f"{stage}-{kind}", n) for stage in ("merge", "rank", "label"))

@@ -1,15 +1,15 @@
-"""The tasks of a build in a folder, and the files by which they exchange data.
+"""The tasks of a build in a folder, and the files through which they exchange data.
 
-scan    a split -> its rows in the split's own numbers, and its distinct words and chunks, sorted by hash
-merge   the strings of one hash range, of all splits -> its distinct strings, best first, with their scores
-rank    a range of ranks: gathered from all hash ranges, and sorted
-label   a hash range -> the rank of each string in each split
-write   an array: joined from its parts, with ranks instead of the numbers of a split
+scan    a split -> its rows as split-local ids, and its distinct words and chunks, sorted by hash
+merge   one hash range of the strings of all splits -> their distinct strings, highest score first, with scores
+rank    one range of ranks -> its strings, gathered from all hash ranges and sorted
+label   one hash range -> the rank of each of its strings in each split
+write   the parts of an array -> the array, with ranks instead of split-local ids
 
 A string's sort key is complex, because numpy sorts complex numbers by the real and then by the imaginary part. The real
-part is minus its highest score. The imaginary part is its first place: the first split that has the string, and its
-number there. Splits are in the order of the corpus, and numbers in a split are by first appearance, so first places are
-in the order of first appearance.
+part is minus its highest score. The imaginary part encodes the first split that has the string, and its id there.
+Splits are in the order of the corpus, and ids in a split are in the order of first appearance, so the imaginary parts
+sort strings by first appearance in the corpus.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from una_fast.index.index import DTYPES, SCORES
 from una_fast.index.scores import count_documents, inverse, term_scores
 from una_fast.storage.files import checksum_of, file_checksum, new_file, unwritable
 
-HEAD = 16  # bytes at the start of a pack: the checksum of the others
-PLACES = 2.0**31  # first places of a split; a float represents those of 2**22 splits exactly
+HEAD = 16  # bytes at the start of a pack: a checksum of the rest
+PLACES = 2.0**31  # ids per split in a sort key; a float is exact for up to 2**22 splits
 ROWS_OF = {"terms": "words", "chunks": "sentences"}  # the rows whose ids are these strings
-_ONE_AT_A_TIME = threading.Lock()  # held while a caller's word tokenizer runs, which may not be thread-safe
+_ONE_AT_A_TIME = threading.Lock()  # a caller's word tokenizer may not be thread-safe
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class PackFiles:
 def write_pack(path: Path, made_of: str, arrays: dict[str, np.ndarray]) -> None:
     """Write one-dimensional `arrays`, and the checksum of what they are `made_of`, completely or not at all.
 
-    The file begins with the checksum of all that follows, for `is_pack_of`. Raises InputError as `_whole_file` does.
+    The file begins with a checksum of the rest, for `is_pack_of`. Raises InputError as `_whole_file` does.
     """
     starts = row_bounds([array.nbytes for array in arrays.values()]).tolist()
     about = {name: [a.dtype.str, len(a), start] for (name, a), start in zip(arrays.items(), starts, strict=False)}
@@ -73,7 +73,7 @@ def write_pack(path: Path, made_of: str, arrays: dict[str, np.ndarray]) -> None:
 
 
 def is_pack_of(path: Path, made_of: str) -> bool:
-    """Whether a file is a whole pack made of this, by the checksums in it."""
+    """Return whether a file is a complete pack with this `made_of`, by its checksums."""
     with suppress(OSError), path.open("rb") as file:
         return file.read(HEAD) == file_checksum(path, HEAD).encode() and Pack(path).made_of == made_of
     return False
@@ -82,7 +82,7 @@ def is_pack_of(path: Path, made_of: str) -> bool:
 class Pack:
     """A file that `write_pack` wrote. Its arrays are read in slices.
 
-    They are not memory-mapped, because pages of a mapped file count as memory of the process that reads them.
+    They are not memory-mapped, because mapped pages count towards the memory of the process that reads them.
     """
 
     def __init__(self, path: Path):
@@ -103,14 +103,14 @@ class Pack:
         return np.fromfile(self._path, dtype, count, offset=self._start + place + start * np.dtype(dtype).itemsize)
 
     def read_rows(self, name: str, bounds: str, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
-        """Read the rows `start` to `stop` of an array. Returns their values, and their bounds in these."""
+        """Read the rows ``start:stop`` of an array. Return their values, and their bounds in these values."""
         ends = self.read(bounds, start, stop + 1)
         return self.read(name, ends[0], ends[-1]), ends - ends[0]
 
 
 @contextmanager
 def _whole_file(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file to write, completely or not at all. Raises InputError if that fails, as on a full disk."""
+    """Open a file that is written completely or not at all. Raises InputError if that fails, as on a full disk."""
     try:
         with new_file(path) as file:
             yield file
@@ -119,7 +119,7 @@ def _whole_file(path: Path) -> Iterator[IO[bytes]]:
 
 
 def scan_split(split: Path, tokenizer: WordTokenizer, output: Path) -> None:
-    """Scan a split: its rows of words and chunks, and both kinds of strings, sorted by hash.
+    """Scan a split into rows of words and of chunks, and the distinct strings of both kinds, sorted by hash.
 
     It writes for each kind `utf8`, `offsets`: the strings; `numbers`, int32: of the strings, by first appearance in the
     split; `bounds`: of the buckets; `values`, int32, and `lengths` of the rows, in these numbers; for words also
@@ -180,8 +180,8 @@ def merge_strings(kind: str, scans: PackFiles, partition: int, n_documents: int,
 def cut_ranks(merged: PackFiles) -> list[list[int]]:
     """Return where each range of ranks starts in each hash range, and where the last one ends: (n + 1) rows of n.
 
-    There are as many ranges of ranks as hash ranges, with about the same number of strings: the keys of a hash range
-    are a random sample of all keys, so the cuts that divide it equally divide the others equally too.
+    There are as many ranges of ranks as hash ranges. They have similar sizes: a hash range is a random sample of all
+    keys, so the cuts that divide it equally also divide the others almost equally.
     """
     keys = max(merged, key=lambda pack: pack.length("keys")).read("keys")
     cuts = keys[len(keys) * np.arange(1, merged.n) // merged.n]
@@ -190,9 +190,9 @@ def cut_ranks(merged: PackFiles) -> list[list[int]]:
 
 
 def rank_strings(kind: str, merged: PackFiles, starts: list[int], stops: list[int], output: Path) -> None:
-    """Sort the strings of a range of ranks, which is from `starts` to `stops` in the hash ranges.
+    """Sort the strings of a range of ranks, which are those from `starts` to `stops` in each hash range.
 
-    It also writes `ranks`, int32, of these strings in the order of the hash ranges, and their `bounds` in `ranks`.
+    It also writes `ranks`, int32, the strings' ranks in the order of the hash ranges, and `bounds` of these in `ranks`.
     """
     spans = [*zip(merged, starts, stops, strict=True)]
 
@@ -209,7 +209,7 @@ def rank_strings(kind: str, merged: PackFiles, starts: list[int], stops: list[in
 
 
 def label_strings(merged: PackFiles, ranked: PackFiles, partition: int, output: Path) -> None:
-    """Label the strings of a hash range in all splits: int32 `labels`, their ranks, and `bounds` of the splits."""
+    """Write the ranks of a hash range's strings in all splits: `labels`, int32, and `bounds` of the splits."""
     ranks = np.concatenate([pack.read_rows("ranks", "bounds", partition, partition + 1)[0] for pack in ranked])
     strings = Pack(merged.path(partition))
     write_pack(output, "", {"labels": ranks[strings.read("places")], "bounds": strings.read("bounds")})
@@ -218,7 +218,7 @@ def label_strings(merged: PackFiles, ranked: PackFiles, partition: int, output: 
 def write_array(name: str, parts: PackFiles, labelled: PackFiles, array: Path) -> str:
     """Write an array of the index: join its `parts` in the file `array`, and return the file's checksum.
 
-    labelled: of the strings of the rows; their ranks replace the numbers of a split.
+    labelled: the ranks of the rows' strings, which replace the split-local ids.
     """
     table, _, content = name.rpartition("_")
     are_bounds = content in ("offsets", "indptr")
@@ -235,7 +235,7 @@ def write_array(name: str, parts: PackFiles, labelled: PackFiles, array: Path) -
 
 
 def _bounds(lengths: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """Yield the int64 bounds of rows whose `lengths` come in parts."""
+    """Yield the int64 bounds of rows, given their `lengths` in parts."""
     end = 0
     yield np.zeros(1, dtype=POINTER)
     for part in lengths:
@@ -244,7 +244,7 @@ def _bounds(lengths: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
 
 
 def _row_ids(table: str, scans: PackFiles, labelled: PackFiles) -> Iterator[np.ndarray]:
-    """Yield the rows of each split with ranks instead of the numbers of the split."""
+    """Yield the ids of each split's rows, with ranks instead of split-local ids."""
     labels, kind = [*labelled], next(kind for kind, rows in ROWS_OF.items() if rows == table)
     for split, scan in enumerate(scans):
         numbers, ids = scan.read(f"{kind}_numbers"), scan.read(f"{table}_values")

@@ -104,7 +104,7 @@ def _read_pairs(folder: Path, name: str, split: str) -> PairTask:
 
 
 def is_dev(image: str) -> bool:
-    """True for a fifth of all images, by the name of the file: their entries are for tuning."""
+    """Return whether an image is in the dev set: a fifth of all images, chosen by a hash of the file name."""
     return xxhash.xxh3_64_intdigest(image.encode()) % DEV_PART == 0
 
 
