@@ -1,4 +1,4 @@
-"""The array types that all stages share: dtypes, ragged rows, tables of strings, buffers of a thread."""
+"""The array types that all stages share: dtypes, ragged rows, tables of strings, per-thread buffers."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def evaluate(model: EvaluatedModel, tasks: Sequence[Task], protocol: EvaluationP
 
 
 def describe(protocol: EvaluationProtocol, model: EvaluatedModel, max_length: int) -> dict[str, Any]:
-    """The protocol that is printed below the tables: settings by name."""
+    """Return the settings of the protocol by name; they are printed below the tables."""
     layout, fit = model.layout, protocol.fit
     stated = "the model's modules.json" if layout.declared else "no modules.json, so [CLS]"
     return {

@@ -1,9 +1,9 @@
 """--report-to: programs that show the metrics of a run while it trains.
 
-A tracker is a class without constructor arguments; MODULE:CLASS names a user's own. Only rank 0 calls it:
+A tracker is a class without constructor arguments; MODULE:CLASS names a user-defined one. Only rank 0 calls it:
 
-start(settings, step, run_id)   before the first step, or to continue: every option of the run by name, the first step
-    that will be logged, and what `start` returned for a new run, None then; returns the run's id or None
+start(settings, step, run_id)   before a run starts or continues: every option by name, the first step that will be
+    logged, and the run's id from an earlier `start`, or None for a new run; returns the run's id or None
 log(values, step)   metrics of a step, by name: "loss/plain" or "loss/negatives", "lr", "dev/FILE" and others
 finish()   the run has ended or is stopped
 

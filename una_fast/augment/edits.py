@@ -182,7 +182,7 @@ def number_edits(sentence: Sentence, lists: WordLists) -> list[Edit]:
             if word in lists.classes and lists.allow(words, i):
                 if word in lists.words["capitalised"] or not sentence.is_name(i):
                     others = [other for other in lists.classes[word] if other not in words]
-                    found += sentence.replaced(i, others, f"another one than {word!r}")
+                    found += sentence.replaced(i, others, f"a word of the same kind as {word!r}")
     if DIGIT.search(sentence.text):
         for i, word in enumerate(words):
             if word[0].isdecimal():

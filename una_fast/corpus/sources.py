@@ -293,6 +293,6 @@ def _slices(name: str, values: Any) -> Iterator[pa.Array]:
                 part = part.to_arrow() if hasattr(part, "to_arrow") else pa.array(part, from_pandas=True)
         except (pa.ArrowException, TypeError, UnicodeEncodeError) as error:
             raise InputError(
-                f"the {name}, rows from {row:,} (from 0): not all text ({error}): give text alone, as by astype(str)"
+                f"the {name}, rows from {row:,} (from 0): not all text ({error}): give only text, as by astype(str)"
             ) from error
         yield from part.chunks if isinstance(part, pa.ChunkedArray) else [part]

@@ -154,7 +154,7 @@ def _function_of(name: str) -> SplitWords:
             ) from error
     if ":" in name:
         raise InputError(
-            f"the index was built with the word tokenizer {name!r}, which it cannot bring along: if you trust that "
+            f"the index was built with the word tokenizer {name!r}, which it does not contain: if you trust that "
             f"code, give load_index word_tokenizer={name!r}, or a command --word-tokenizer"
         )
     raise InputError(

@@ -87,7 +87,7 @@ def open_work(folder: Path) -> Iterator[Path]:
         raise unwritable(work, error, "nothing was changed") from error
     with locked(work, wait=False) as is_free:
         if not is_free:
-            raise InputError(f"{work}: another process is building there; wait for its end, or give another folder")
+            raise InputError(f"{work}: another process is building there; wait until it ends, or give another folder")
         remove_partial(work)
         _delete(work, *(f"{stage}-*.pack" for stage in ("split", "merge", "rank", "label")), "*.npy")
         try:

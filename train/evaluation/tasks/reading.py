@@ -27,10 +27,10 @@ def read_lines(path: Path, encoding: str = "utf-8-sig") -> list[str]:
 def read_rows(
     path: Path, columns: Sequence[int], first: Callable[[str], Any] = str, skip: int = 0, encoding: str = "utf-8-sig"
 ) -> list[tuple[Any, ...]]:
-    """The requested columns of each line of a tab-separated file, after `skip` lines of heading.
+    """Read the requested columns of each line of a tab-separated file, after `skip` header lines.
 
-    first: converts the first of the columns, and raises ValueError for a text that it does not accept.
-    Raises InputError, with file and line, for such a text and for a line with too few columns.
+    first: converts the first requested column; it raises ValueError for invalid text.
+    Raises InputError, with file and line, for invalid text or too few columns.
     """
     rows, needed = [], max(columns) + 1
     for number, line in enumerate(read_lines(path, encoding)[skip:], start=1 + skip):

@@ -100,7 +100,7 @@ def _logits(x: Tensor, weights: Tensor, biases: Tensor) -> Tensor:
 
 
 def _set_gradients(data: Labelled, rows: Tensor, weights: Tensor, biases: Tensor, decay: Tensor) -> None:
-    """Set the gradients on the rows (F, B), of cross-entropy and decay (R, 1), by formula, without autograd."""
+    """Set the gradients of cross-entropy on the rows (F, B) and of decay (R, 1), in closed form, without autograd."""
     x = data.features[rows]  # (F, B, D)
     target = nn.functional.one_hot(data.labels[rows], weights.shape[3]).unsqueeze(2)  # (F, B, 1, C)
     error = (torch.softmax(_logits(x, weights, biases), dim=3) - target) / rows.shape[1]  # (F, B, R, C)
