@@ -32,12 +32,17 @@ cdef class Frame:
         inner: int32, the sub-words; `width` numbers are read, those after the first n may be anything. The loops run
         over all columns, because an end that differs from row to row would be mispredicted.
         """
-        cdef int64_t n_prefix = self.prefix.shape[0], k, n_padding = width - n - self.n_special
+        cdef int64_t n_prefix = self.prefix.shape[0]
         cdef int32_t pad_id = <int32_t>self.pad_id, keep, n_words = <int32_t>n, column
-        cdef int32_t count = <int32_t>(n + self.n_special)
         for column in range(<int32_t>(width - n_prefix)):
             keep = -<int32_t>(column < n_words)
             ids[n_prefix + column] = (inner[column] & keep) | (pad_id & ~keep)
+        self.close(n, ids, mask, width)
+
+    cdef void close(self, int64_t n, int64_t* ids, int64_t* mask, int64_t width) noexcept nogil:
+        """Write the special tokens around `n` sub-words, which padding follows already, and the mask."""
+        cdef int64_t n_prefix = self.prefix.shape[0], k, n_padding = width - n - self.n_special
+        cdef int32_t count = <int32_t>(n + self.n_special), column
         for k in range(n_prefix):
             ids[k] = self.prefix[k]
         for k in range(self.suffix.shape[0]):
@@ -129,15 +134,16 @@ def pad_rows(
     (N + 1,): the sub-words of sentence r are ``values[bounds[r]:bounds[r + 1]]``; rows: int64 (B,). The caller has
     checked that every one of `rows` is in 0 .. N - 1, and that L is at least the length of prefix and suffix together.
     """
-    cdef int64_t i, k, start, n, width = input_ids.shape[1]
-    cdef int32_t[::1] line = on_own_lines(width, np.int32)
+    cdef int64_t i, k, start, n, n_prefix = frame.prefix.shape[0], width = input_ids.shape[1]
     with nogil:
         for i in range(rows.shape[0]):
             start = bounds[rows[i]]
             n = min(width - frame.n_special, bounds[rows[i] + 1] - start)
-            for k in range(n):
-                line[k] = values[start + k]
-            frame.write(&line[0], n, &input_ids[i, 0], &attention_mask[i, 0], width)
+            for k in range(n):  # straight into the row: through a buffer of int32 a row takes 70 ns instead of 45
+                input_ids[i, n_prefix + k] = values[start + k]
+            for k in range(n_prefix + n, width):
+                input_ids[i, k] = frame.pad_id
+            frame.close(n, &input_ids[i, 0], &attention_mask[i, 0], width)
 
 
 def pack(terms):
