@@ -132,7 +132,9 @@ class Option:
             return
         metavar = f"{{{','.join(self.choices)}}}" if self.choices else self.metavar or TYPES[self.kinds[0]][1]
         name, one, many = (self.name, "?", "*") if self.positional else (self.flag, None, "+")  # `fill_defaults` counts
-        parser.add_argument(name, nargs=many if self.many else one, metavar=metavar, help=about)
+        # repeated, an option adds values: --model A --model B is --model A B
+        action = "extend" if self.many and not self.positional else "store"
+        parser.add_argument(name, action=action, nargs=many if self.many else one, metavar=metavar, help=about)
 
 
 def options_of(kind: type) -> dict[str, Option]:

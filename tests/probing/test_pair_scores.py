@@ -125,7 +125,7 @@ def test_the_command_compares_two_encoders(tiny_model, tmp_path, capsys):
     pairs.write_text("\n".join(["sentence1\tsentence2\tlabel\tgroup", *rows]))
     other = tmp_path / "other"
     other.symlink_to(tiny_model)
-    words = ["probe", "--model", tiny_model, other, "--pairs", pairs, "--json", kept, "--html", page]
+    words = ["probe", "--model", tiny_model, "--model", other, "--pairs", pairs, "--json", kept, "--html", page]
     assert main([*map(str, words)]) == 0
     said, scores = capsys.readouterr().out, json.loads(kept.read_text())["pairs_scores"]
     assert f"30 pairs of {pairs}, 15 with the same meaning" in said and "+0.0  +0.0 to +0.0" in said
