@@ -15,7 +15,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --no-compile --constraint constr
 # setup.py rebuilds only what has changed; without a change it takes a second
 BUILD := $(BIN)/python setup.py --quiet build_ext --inplace
 
-# installs only what the demo needs: 1.5 GB, half of which is torch
+# installs only what the demo needs: 1.7 GB, half of which is torch
 demo: .venv/demo
 	$(BUILD)
 	$(BIN)/python -m train.ddp --demo

@@ -44,17 +44,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("pairs", help="file of labelled pairs")
     parser.add_argument("--model", required=True, help="an encoder that sentence-transformers loads")
-    parser.add_argument("--threshold", type=float, help="cosine from which the cache gives a stored answer")
+    parser.add_argument(
+        "--threshold", type=float, help="cosine above which the cache answers; default: that of 5%% false positives"
+    )
     options = parser.parse_args()
     pairs = read_pairs(options.pairs)
     plain = score_pairs(SentenceTransformer(options.model).encode, pairs)
     refused = np.array([contradicts(first, second) for first, second, *_ in pairs])
     guarded = PairScores(np.where(refused, -1.0, plain.cosines), plain.same, plain.groups, plain.share)
     for name, scores in (("encoder", plain), ("encoder and check", guarded)):
-        hits = scores.cosines > (scores.threshold if options.threshold is None else options.threshold)
+        threshold = scores.threshold if options.threshold is None else options.threshold
+        hits = scores.cosines > threshold
         of = {"paraphrases": scores.same, "near-misses": ~scores.same}
         print(
-            f"{name}: AUC {scores.auc:.1%}, answered:", *(f"{hits[rows].mean():.1%} of {n}" for n, rows in of.items())
+            f"{name}: AUC {scores.auc:.1%}, answered above {threshold:.3f}:",
+            *(f"{hits[rows].mean():.1%} of {n}" for n, rows in of.items()),
         )
 
 

@@ -158,7 +158,7 @@ class Run(Files, Words, Draws):
     device: Literal["auto", "cpu", "cuda"] = option("auto: GPUs if there are any", "auto", role="running")
     compile: Literal["off", "on", "graphs"] | None = option(
         "graphs: whole steps as CUDA graphs, the default on one GPU without --grad-cache and custom losses; "
-        "on: those of layers compiled by torch.compile, in half a minute; off: default elsewhere",
+        "on: the same with layers that torch.compile compiles in half a minute; off: the default elsewhere",
         None, role="running",
     )  # fmt: skip
     deterministic: bool = option("add in the same order on a GPU, for a bit-identical --resume", True, role="running")

@@ -18,6 +18,7 @@ import torch
 import xxhash
 from torch import Tensor
 from torch.nn import functional
+from tqdm import tqdm
 
 from train.config import Run
 from train.encoder.encoder import SentenceEncoder, weights_digest
@@ -90,7 +91,8 @@ def embed(encoder: SentenceEncoder, tokens: TokenIds, rows: Rows, max_length: in
     was_training = encoder.training
     encoder.to(device).eval()
     with torch.inference_mode():
-        found = [encoder.embed({name: ids.to(device) for name, ids in part.items()}).float() for part in parts]
+        bar = tqdm(parts, desc="encoding", unit=" batches", disable=None)  # None: on a terminal only
+        found = [encoder.embed({name: ids.to(device) for name, ids in part.items()}).float() for part in bar]
     encoder.train(was_training)
     return functional.normalize(torch.cat(found)[place.to(device)], dim=-1)
 

@@ -89,7 +89,8 @@ class Probe:
             rows.append([one.name, f"{len(one.near_misses):,}", f"{one.near_misses.mean():.3f}", *shares, cut])
         usual = f"mean cosine of two sentences {self.usual.mean():.3f}; distance of near-misses {self.distance:.3f}"
         notes = [f"At most {self.share:.0%} of near-misses that are made in the same way pass the threshold."]
-        notes += [ABOUT_POLARITY] if "polarity" in (one.name for one in self.edits) else []
+        polarity = [one.near_misses.mean() for one in self.edits if one.name == "polarity"]
+        notes += [ABOUT_POLARITY for cosine in polarity if cosine > THRESHOLDS[1]]  # training may have parted them
         return "\n".join([usual, "", *aligned(rows, left=(0,)), "", *notes])
 
 

@@ -87,6 +87,10 @@ def _probe(values: dict[str, Any]) -> None:
         scores |= {name: una_fast.score_pairs(encode, pairs, values["share"]) for name, encode in encoders.items()}
         show(_describe(values["pairs"], scores))
         figures["pairs_scores"] = {name: one.to_dict() for name, one in scores.items()}
+        if len(scores) == 2:
+            first, second = scores.values()
+            low, high = second.interval(first)
+            figures["pairs_change"] = {"auc": second.auc - first.auc, "auc_low": low, "auc_high": high}
     if index:
         settings = {name: values[name] for name in ("n", "share", "seed", "edits")}
         probes = {name: una_fast.probe(encode, index, **settings) for name, encode in encoders.items()}

@@ -116,6 +116,7 @@ def test_a_pooler_that_the_checkpoint_lacks_is_not_made_up(tmp_path, tiny_model)
     save_file({name: value for name, value in weights.items() if "pooler" not in name}, folder / "model.safetensors")
     encoder = load_encoder(str(folder), 0.0, 1)
     save_encoder(tmp_path, "best", encoder, load_tokenizer(str(folder)), {}, encoder.backbone.state_dict())
+    assert len({path.stat().st_mode for path in (tmp_path / "best").iterdir() if path.is_file()}) == 1  # not 0600
     with pytest.raises(InputError, match="the checkpoint has no pooler"):
         load_model(str(tmp_path / "best"), "cls", device="cpu")
 

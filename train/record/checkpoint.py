@@ -176,7 +176,9 @@ def save_encoder(
         encoder.backbone.save_pretrained(partial, state_dict=weights)
         tokenizer.save_pretrained(partial)
         encoder.layout.write(partial, encoder.backbone.config, tokenizer)
+        mode = (partial / "config.json").stat().st_mode
         for path in sorted(path for path in partial.rglob("*") if path.is_file()):
+            path.chmod(mode)  # safetensors hides its files from other users, such as that of a server
             with path.open("rb") as content:
                 os.fsync(content.fileno())
             target = folder / path.relative_to(partial)
