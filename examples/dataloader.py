@@ -1,4 +1,4 @@
-"""A training loop of your own with a DataLoader."""
+"""Train with a DataLoader in your own loop."""
 
 import argparse
 import itertools
@@ -17,9 +17,9 @@ from una_fast.losses import triplet
 def batches(
     loader: DataLoader[dict[str, torch.Tensor]], collator: RowCollator, epochs: int
 ) -> Iterator[dict[str, torch.Tensor]]:
-    """The batches of all epochs, with other negatives in each epoch."""
+    """Yield the batches of all epochs, with new negatives in each epoch."""
     for epoch in range(epochs):
-        collator.set_epoch(epoch)  # before the loader is asked for the epoch's first batch
+        collator.set_epoch(epoch)  # before the loader makes the epoch's first batch
         yield from loader
 
 

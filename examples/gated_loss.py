@@ -2,8 +2,8 @@
 
     python -m train.ddp ... --loss gated_loss:gated                             # in the folder of this file
 
-It did not help in any of our runs (docs/appendix/evidence.md). It shows what a loss of your own receives.
-Lai et al. 2024, arXiv:2409.12887.
+It did not help in any of our runs (docs/appendix/evidence.md), but shows what a custom loss receives.
+GCSE: Lai et al. 2024, arXiv:2409.12887.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SIGMA = 0.17  # of GCSE's code for BERT
 
 
 def gated(views: Tensor, temperature: float, start: Tensor) -> Tensor:
-    """`triplet` that does not push a negative which the encoder before training put further away.
+    """`triplet` that damps the similarity of a negative that is no closer to its anchor than before training.
 
     With s the scaled cosine of an anchor and its own negative, and b the same before training, the softmax gets s if
     s > b, else s (1 - exp(-(s - b)^2 / (2 SIGMA^2))).

@@ -1,4 +1,4 @@
-"""Negatives of five languages, from sentences that are put together from parts: python [LANGUAGE]."""
+"""Print negatives in five languages, of sentences that are assembled from parts: python FILE [LANGUAGE ...]."""
 
 import re
 import sys
@@ -9,11 +9,11 @@ import una_fast
 
 
 def arabic_words(text: str) -> list[str]:
-    """Words and marks; the English word tokenizers leave ، ؛ ؟ at their words."""
+    """Split into words and punctuation marks; the English word tokenizers leave ، ؛ ؟ attached to words."""
     return re.findall(r"[^\s،؛؟.:!«»()]+|[،؛؟.:!«»()]", text)
 
 
-# language: how build_index splits it, what stands between its parts, and the parts
+# language: options of build_index, the separator of the parts, and the choices for each part
 LANGUAGES: dict[str, tuple[dict[str, Any], str, list[list[str]]]] = {
     "German": ({"word_tokenizer": "treebank"}, " ", [
         ["Die Bibliothekarin", "Mein Nachbar", "Der Stadtrat", "Die Forschungsgruppe", "Ein Geigenbauer",
@@ -51,10 +51,10 @@ LANGUAGES: dict[str, tuple[dict[str, Any], str, list[list[str]]]] = {
 
 
 def negatives(language: str, n: int = 3) -> list[tuple[str, str]]:
-    """(sentence, negative) of the first n of 100 sentences that are spread over all."""
+    """Return (sentence, negative) for the first n of 100 evenly spaced sentences."""
     options, between, parts = LANGUAGES[language]
     index = una_fast.build_index([between.join(chosen) for chosen in product(*parts)], **options)
-    una = una_fast.Augmenter(index, radius="40%", keep_punctuation=True)  # few words: a corpus of yours needs no radius
+    una = una_fast.Augmenter(index, radius="40%", keep_punctuation=True)  # a larger corpus needs no radius
     rows = range(0, len(index), len(index) // 100)[:n]
     return list(zip((index[row] for row in rows), una.negatives(rows), strict=True))
 

@@ -1,9 +1,9 @@
-"""UNA in Numba: steps 2 and 3 of the paper as a law of one's own, with the draws of `una_fast.Augmenter`.
+"""UNA as a Numba function: steps 2 and 3 of the paper, with the same draws as `una_fast.Augmenter`.
 
     negatives = numba_una.una(index, tokenizer=tokenizer)                       # in Python
     python -m train.ddp ... --augment numba_una:una                             # in the folder of this file
 
-docs/numba.md says what such a function gets, and shows another law.
+docs/numba.md explains the arguments of such a function, and shows another augmentation.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ ONE, LOW_6 = np.uint64(1), np.uint64(63)
 
 @numba.njit(error_model="numpy")
 def weigh(ids, n, idf, out):
-    """The tf-idf (equation 2) of each term at its first place.
+    """Return the tf-idf (equation 2) of each word's term.
 
-    `out` gets the number of its places there, and -1 minus the first place at its later ones.
+    At a term's first position, `out` gets the term's count; at later positions, -1 minus the first position.
     """
-    seen = np.uint64(0)  # the lowest 6 bits of the ids so far: five words of six need no search
+    seen = np.uint64(0)  # a bit for the lowest 6 bits of each id so far: five of six words need no search
     for k in range(n):
         out[k], bit = 1, ONE << (np.uint64(ids[k]) & LOW_6)
         if seen & bit:
@@ -47,7 +47,7 @@ def weigh(ids, n, idf, out):
 @una_fast.numba_augmentation
 @numba.cfunc(ROW, error_model="numpy")
 def una(ids, n, key, idf, max_tfidf, document_frequency, n_terms, out):
-    """Replace each term with a probability that grows with its tf-idf, by a term of like importance."""
+    """Replace each term, with a probability that grows with its tf-idf, by a term of similar importance."""
     z = weigh(ids, n, idf, out)
     highest, lowest = 0, z[0]
     for k in range(n):
@@ -62,7 +62,7 @@ def una(ids, n, key, idf, max_tfidf, document_frequency, n_terms, out):
             n_distinct += 1
     scale = BETA / (total / n_distinct) if total > 0.0 else 0.0
     for k in range(n):
-        if out[k] < 0:  # a term is replaced at all its places by the same, or at none
+        if out[k] < 0:  # all occurrences of a term get the same replacement, or none
             out[k] = out[-1 - out[k]]
             continue
         out[k] = ids[k]

@@ -1,4 +1,4 @@
-"""(query, product) pairs of a .csv with the columns query, product and mined."""
+"""Train sentence-transformers on (query, product) pairs: a .csv with the columns query, product and mined."""
 
 import argparse
 
@@ -16,7 +16,7 @@ if __name__ == "__main__":
     parser.add_argument("pairs", nargs="?", default="pairs.csv")
     parser.add_argument("--max-steps", type=int, default=-1)
     options = parser.parse_args()
-    index = una_fast.build_index(options.pairs, column="product")  # negatives are made of the products
+    index = una_fast.build_index(options.pairs, column="product")  # negatives are made from the products
     index.save("una-index")
     una = una_fast.Augmenter(index, keep_punctuation=True)
     negatives = Negatives(una, column="query", positive="product", of="positive", keep=["mined"])

@@ -1,4 +1,4 @@
-"""sentence-transformers with token ids from the kernels and the loss of the paper's code."""
+"""Train sentence-transformers with token ids from the kernels and the loss of the paper's code."""
 
 import argparse
 
@@ -30,7 +30,7 @@ if __name__ == "__main__":
         ),
         row_dataset(una),
         loss=loss,
-        data_collator=collator,  # type: ignore[arg-type]  # any callable works; their annotation names their own class
+        data_collator=collator,  # type: ignore[arg-type]  # any callable works, but the annotation names one class
         callbacks=[collator.callback(), loss.callback()],
     )
     trainer.train()

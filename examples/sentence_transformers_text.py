@@ -1,4 +1,4 @@
-"""sentence-transformers on the lines of a text file, negatives as text."""
+"""Train sentence-transformers on the lines of a text file, with negatives as text."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""The Trainer of transformers with your own model and loss."""
+"""Train your own model and loss with the Trainer of transformers."""
 
 import argparse
 
@@ -12,7 +12,7 @@ from una_fast.losses import triplet
 
 
 class Contrastive(torch.nn.Module):
-    """Embeds by [CLS] of the last layer; the loss compares anchors with all positives and negatives of the batch."""
+    """An encoder with [CLS] pooling; its loss compares each anchor with all positives and negatives of the batch."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
