@@ -79,14 +79,14 @@ def _run(asked: dict[str, Any]) -> int:
     asked["data"] = asked["data"] or os.environ.get("UNA_FAST_DATA", "")
     import_extra("train.report.page")  # so that a missing package is noticed before the training
     # imported late: --help and errors of the command line should not wait for torch
+    from train.launch.prepare import PreparedRun
     from train.launch.seeds import train_seeds
-    from train.launch.start import Start
 
     output = Path(asked["output"])
     with output_folder(output, COMPARISON, resume=is_own(output, COMPARISON)):
         runs = {name: _run_of(asked, output / name, added) for name, added in conditions(asked).items()}
         for run in runs.values():
-            Start(run)
+            PreparedRun(run)
         for name, run in runs.items():
             sys.stderr.write(f"--- {name} ---\n")
             if code := train_seeds(run):

@@ -1,7 +1,7 @@
 """A training run: its options as one frozen dataclass, read from a command line and a YAML file, and checked.
 
 A value comes from the command line, else from --config, else from the field's default. If learning rate, schedule or
-augmentation is not given, `train.launch.start` chooses it.
+augmentation is not given, `train.launch.resolve` chooses it.
 """
 
 from __future__ import annotations

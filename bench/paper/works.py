@@ -17,8 +17,8 @@ from train.config import OPTIONS, Run
 from train.encoder.pretrained import load_config
 from train.evaluation.tasks.registry import read_task, task_names
 from train.launch.finish import is_scored
+from train.launch.prepare import PreparedRun
 from train.launch.seeds import of_seed, train_seeds
-from train.launch.start import Start
 from train.record.checkpoint import check_resumed, flags_of
 from train.record.folder import DEV as DEV_PREFIX
 from train.record.folder import RUNS, SUMMARY, is_finished, is_own, read_json, read_object
@@ -75,7 +75,7 @@ def training(request: Request, source: Source, cells: Sequence[Cell]) -> Work:
     def is_done(folder: Path) -> bool:
         if not is_finished(folder) or (scored and not is_scored(runs[folder])):
             return False
-        identity = Start(dataclasses.replace(runs[folder], dev="", evaluate="")).run.identity()
+        identity = PreparedRun(dataclasses.replace(runs[folder], dev="", evaluate="")).run.identity()
         check_resumed(folder, flags_of(read_json(folder / SUMMARY)["settings"]), identity)
         return True
 
@@ -85,7 +85,7 @@ def training(request: Request, source: Source, cells: Sequence[Cell]) -> Work:
         done=lambda: all(map(is_done, runs)),
         scores=lambda: {one.seed: scores_of(folder) for folder, one in runs.items() if is_finished(folder)},
         do=lambda: train_seeds(dataclasses.replace(run, resume=is_own(Path(run.output), RUNS))),
-        check=lambda: Start(dataclasses.replace(of_seed(run, seeds[0]), evaluate="")),
+        check=lambda: PreparedRun(dataclasses.replace(of_seed(run, seeds[0]), evaluate="")),
     )
 
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 import una_fast
 from train.config import PAPER_SETTINGS, make_run
 from train.distributed import Ranks, set_numerics
-from train.launch.start import Start
+from train.launch.prepare import PreparedRun
 from train.loop.data import CPU_PARTS, GPU_MULTIPLE, GPU_PARTS, BatchMaker, Plan, Views, original_text, prefetched
 from train.loop.trainer import Trainer
 from train.objective.registry import LOSSES
@@ -52,12 +52,12 @@ class Bench:
             "corpus": (corpus,), "model": model, "output": folder, "device": device, "batch_size": batch,
             "max_length": MAX_LENGTH, "schedule": "constant", "precision": "fp32", **PAPER_SETTINGS,
         }  # fmt: skip
-        start = Start(make_run(self.values))
-        start.make_index()
+        prepared = PreparedRun(make_run(self.values))
+        prepared.make_index()
         self.batch, self.device, self.clock = batch, torch.device(device), clock
-        run, self.index, self.tokenizer = start.run, start.index, start.tokenizer
+        run, self.index, self.tokenizer = prepared.run, prepared.index, prepared.tokenizer
         self.una = una_fast.Augmenter(self.index, tokenizer=self.tokenizer, n_jobs=1)
-        self.plan = Plan(start.training.rows, run.batch_size, run.seed, run.epochs, run.max_steps)
+        self.plan = Plan(prepared.training.rows, run.batch_size, run.seed, run.epochs, run.max_steps)
         self._rows = [rows for _, _, rows in self.plan.batches() if len(rows) == batch]
 
     def rows(self, number: int) -> NDArray[np.int64]:
@@ -88,9 +88,9 @@ class Bench:
 
     def trainer(self, compile: str = "off", **settings: Any) -> Trainer:
         """A trainer of a new encoder, by the run's settings."""
-        start = Start(make_run({**self.values, **settings}))
+        prepared = PreparedRun(make_run({**self.values, **settings}))
         device = torch.device("cuda", 0) if self.device.type == "cuda" else self.device
-        return Trainer(replace(start.run, compile=compile), Ranks(0, 1, 0, device), start.encoder, self.plan)
+        return Trainer(replace(prepared.run, compile=compile), Ranks(0, 1, 0, device), prepared.encoder, self.plan)
 
     @contextmanager
     def numerics(self, trainer: Trainer) -> Iterator[None]:

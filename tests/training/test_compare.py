@@ -99,7 +99,7 @@ def test_the_answer_follows_the_interval(low, high, said):
 
 @pytest.mark.parametrize(
     ("changes", "said"),
-    [({"loss": "simcse"}, "--loss simcse has no place for negatives"), ({"keep-words": "missing.txt"}, "missing.txt")],
+    [({"loss": "simcse"}, "--loss simcse uses no negatives"), ({"keep-words": "missing.txt"}, "missing.txt")],
 )
 def test_a_condition_that_cannot_be_trained_is_refused_before_the_first(words, tmp_path, capsys, changes, said):
     assert call(words, output=tmp_path / "out", **changes) == 2

@@ -15,7 +15,7 @@ import una_fast
 from support.small_runs import options, train_here, write_corpus
 from train.config import Run, make_parser, make_run
 from train.distributed import Ranks
-from train.launch.start import Start, open_index
+from train.launch.prepare import PreparedRun, open_index
 from train.record.checkpoint import first_difference
 from una_fast.augment.registry import POSITIVES, make_augmentation
 from una_fast.errors import InputError, InputWarning
@@ -26,9 +26,9 @@ RANKS = Ranks(0, 1, 0, torch.device("cpu"))
 
 def prepared(values):
     """A run, whose index is built, its rows and their counts."""
-    start = Start(make_run(values))
-    start.make_index()
-    return start.run, start.training.rows, start.summary(RANKS)["corpus"]
+    ready = PreparedRun(make_run(values))
+    ready.make_index()
+    return ready.run, ready.training.rows, ready.summary(RANKS)["corpus"]
 
 
 @pytest.fixture
@@ -118,9 +118,9 @@ def fingerprinted(tmp_path, tiny_model):
     index = una_fast.build_index(Path(values["corpus"][0]))
 
     def fingerprint():
-        start = Start(make_run(values))
-        start.index = index
-        return start.fingerprint
+        ready = PreparedRun(make_run(values))
+        ready.index = index
+        return ready.fingerprint
 
     return tmp_path, fingerprint
 
@@ -178,9 +178,9 @@ def test_positives_are_the_augmentation_of_that_name(index, tiny_model, synonyms
     with_synonyms = {"synonyms": synonyms} if name in ("eda-synonym", "eda-insert") else {}
     settings = {"positives": name, "positives_strength": 0.3, "seed": 7, "augment": "none", "max_length": 16}
     values = {"corpus": "c.txt", "model": str(tiny_model), "output": "o", "device": "cpu"}
-    start = Start(make_run({**values, **settings, **with_synonyms}))
-    start.index, tokenizer = index, AutoTokenizer.from_pretrained(tiny_model)
-    maker = start.batch_maker(RANKS)
+    ready = PreparedRun(make_run({**values, **settings, **with_synonyms}))
+    ready.index, tokenizer = index, AutoTokenizer.from_pretrained(tiny_model)
+    maker = ready.batch_maker(RANKS)
     rows = np.array([4, 0, 17])
     anchors, positives = maker.views.of(1, 2, rows)
     texts = make_augmentation(name, index, {"strength": 0.3, **with_synonyms}, seed=7).texts(rows, 2)

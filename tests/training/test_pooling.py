@@ -20,7 +20,7 @@ from train.evaluation.scoring import describe as describe_protocol
 from train.evaluation.tasks.registry import EvaluationProtocol
 from train.evaluation.tasks.sts import load_dev
 from train.launch.finish import tell_end
-from train.launch.start import Start
+from train.launch.prepare import PreparedRun
 from train.record.checkpoint import save_encoder
 from train.record.folder import read_json, write_json
 from una_fast.errors import InputError, InputWarning
@@ -169,11 +169,11 @@ def test_poolings_of_all_versions_of_the_library_are_read(mean_model, config, po
 
 
 def test_a_named_pooling_wins_and_the_rest_is_kept(tmp_path, tiny_model, mean_model):
-    run = Start(make_run({**options(tmp_path, mean_model), "pooling": "cls"})).run
+    run = PreparedRun(make_run({**options(tmp_path, mean_model), "pooling": "cls"})).run
     assert (run.pooling, run.head) == ("cls", "mlp")
     layout = load_encoder(str(mean_model), 0.1, 1, "cls").layout
     assert (layout.pooling, layout.normalize, layout.max_length) == ("cls_before_pooler", True, 64)
-    bare = Start(make_run(options(tmp_path, tiny_model))).run
+    bare = PreparedRun(make_run(options(tmp_path, tiny_model))).run
     assert (bare.pooling, bare.head) == ("cls", "mlp")
 
 
@@ -196,11 +196,11 @@ def test_what_is_not_supported_is_said(tmp_path, mean_model, files, said):
     for file, content in files.items():
         (mean_model / file).write_text(content)
     values = options(tmp_path, mean_model)
-    for start in (lambda: Start(make_run(values)), lambda: load_model(str(mean_model), device="cpu")):
+    for start in (lambda: PreparedRun(make_run(values)), lambda: load_model(str(mean_model), device="cpu")):
         with pytest.raises(InputError, match=said):
             start()
     if "lists" in said:
-        assert Start(make_run({**values, "pooling": "mean"})).run.pooling == "mean"
+        assert PreparedRun(make_run({**values, "pooling": "mean"})).run.pooling == "mean"
 
 
 @pytest.mark.parametrize("head", ["mlp", "none"])

@@ -12,7 +12,7 @@ import una_fast
 from support.small_runs import metrics, refused, train_here
 from support.small_runs import options as small_options
 from train.config import make_parser, make_run
-from train.launch.start import Start
+from train.launch.prepare import PreparedRun
 from train.objective.registry import LOSSES, loss_spec
 from una_fast.augment.registry import AUGMENTATIONS, load_augmentation, make_augmentation
 from una_fast.errors import InputError
@@ -142,10 +142,10 @@ def test_a_loss_that_is_no_single_number_is_refused(own, tiny_model) -> None:
 
 
 def test_a_loss_without_negatives_has_none_by_default(own, tiny_model) -> None:
-    run = Start(make_run(small_options(own, tiny_model, augment=None, loss="own_parts:alone"))).run
+    run = PreparedRun(make_run(small_options(own, tiny_model, augment=None, loss="own_parts:alone"))).run
     assert run.augment == "none"
-    with pytest.raises(InputError, match="--loss own_parts:alone has no place for negatives"):
-        Start(make_run(small_options(own, tiny_model, augment="una", loss="own_parts:alone")))
+    with pytest.raises(InputError, match="--loss own_parts:alone uses no negatives"):
+        PreparedRun(make_run(small_options(own, tiny_model, augment="una", loss="own_parts:alone")))
 
 
 @pytest.mark.parametrize(("settings", "message"), [
@@ -159,4 +159,4 @@ def test_a_loss_without_negatives_has_none_by_default(own, tiny_model) -> None:
 ])  # fmt: skip
 def test_parts_that_cannot_be_used_are_refused_before_the_corpus_is_read(own, tiny_model, settings, message) -> None:
     with pytest.raises(InputError, match=message):
-        Start(make_run(small_options(own, tiny_model, **settings)))
+        PreparedRun(make_run(small_options(own, tiny_model, **settings)))

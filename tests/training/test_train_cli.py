@@ -16,8 +16,9 @@ from support.staged import Killed, kill
 from train.config import Run, make_run
 from train.encoder.pooling import DEFAULT_POOLING
 from train.encoder.pretrained import load_config, positions_of
-from train.launch import start as launch_start
-from train.launch.start import Start, device_of, resolve_options
+from train.launch import resolve
+from train.launch.prepare import PreparedRun
+from train.launch.resolve import device_of, resolve_options
 from train.objective.registry import LOSSES
 from una_fast.errors import InputError, InputWarning
 
@@ -75,7 +76,7 @@ class TestBadInput:
             ({"batch_size": 69}, "the corpus has 68 sentences with words, fewer than --batch-size 69"),
             ({"max_length": 500}, "--max-length 500 is above the 128 positions of the model"),
             ({"dev": "none.tsv"}, "none.tsv"),
-            ({"compile": "graphs"}, "--compile graphs needs a GPU, and none is used here"),
+            ({"compile": "graphs"}, "--compile graphs needs a GPU, but this run uses the CPU"),
             ({"model": "no-such/encoder"}, "model no-such/encoder: no configuration"),
             ({"output": __file__}, "test_train_cli.py: cannot be made or written: Not a directory"),
             ({"bach_size": 8}, "error: unknown option --bach-size: did you mean --batch-size?\n"),
@@ -142,7 +143,7 @@ def test_kinds_without_a_sentence_encoder_or_its_dropout_are_named(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "qwen2"}))
     with pytest.warns(InputWarning, match="qwen2 has no dropout in its hidden states"):
         with pytest.raises(InputError, match="has no tokenizer"):
-            Start(make_run({"corpus": ("c",), "model": str(tmp_path), "output": "o"}))
+            PreparedRun(make_run({"corpus": ("c",), "model": str(tmp_path), "output": "o"}))
 
 
 @pytest.mark.parametrize(("model_type", "rate", "schedule"), [("bert", 3e-5, "linear"), ("roberta", 5e-6, "constant")])
@@ -167,7 +168,7 @@ def test_presets_follow_the_model(tmp_path, model_type, rate, schedule):
     ],
 )  # fmt: skip
 def test_steps_are_graphs_on_one_gpu_unless_they_cannot_be_captured(tiny_model, monkeypatch, changes, expected):
-    monkeypatch.setattr(launch_start, "loss_spec", lambda name: LOSSES["triplet"])
+    monkeypatch.setattr(resolve, "loss_spec", lambda name: LOSSES["triplet"])
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda emulated: True)
     config = load_config(str(tiny_model), 0.1)
@@ -178,10 +179,10 @@ def test_steps_are_graphs_on_one_gpu_unless_they_cannot_be_captured(tiny_model, 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 @pytest.mark.parametrize("has_bf16", [True, False])
 def test_auto_is_bf16_where_the_device_has_it(tmp_path, tiny_model, monkeypatch, device, has_bf16):
-    monkeypatch.setattr(launch_start, "has_bf16", lambda: has_bf16)
+    monkeypatch.setattr(resolve, "has_bf16", lambda: has_bf16)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda emulated: has_bf16)
-    run = Start(make_run(options(tmp_path, tiny_model, precision="auto", device=device))).run
+    run = PreparedRun(make_run(options(tmp_path, tiny_model, precision="auto", device=device))).run
     assert run.precision == ("bf16" if has_bf16 else "fp32")
 
 

@@ -1,7 +1,7 @@
-"""Runs one rank, from the options to the exit code: the same for a single process, --nproc and torchrun.
+"""Runs one rank from the options to the exit code, in the same way for a single process, --nproc and torchrun.
 
-The first rank of each machine makes the index there. Only rank 0 writes the output folder, loads a checkpoint (which it
-sends to the others), scores best/, and tells the user how the run ended.
+The first rank of each machine builds the index there. Only rank 0 writes the output folder, loads a checkpoint and
+sends it to the others, scores best/, and tells the user how the run ended.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ import torch.distributed as dist
 from train.config import Run
 from train.distributed import Ranks, StopConsensus, join_group, of_all_ranks, set_numerics
 from train.encoder.pretrained import quiet
+from train.evaluation.model import PairScorer
 from train.launch.finish import finish
-from train.launch.start import Start, device_of
+from train.launch.prepare import PreparedRun
+from train.launch.resolve import device_of
 from train.loop.data import BatchMaker
 from train.loop.loop import CheckpointWriter, Loop
 from train.loop.telemetry import Telemetry
@@ -63,29 +65,33 @@ def run_rank(run: Run) -> int:
 
 
 def train(run: Run, lock: ExitStack) -> Run:
-    """Train, and return the run with all options resolved. lock: keeps the output folder locked until closed.
+    """Train, and return the run with all options resolved. Raises InputError and Stopped as `run_rank` does.
 
-    Raises InputError and Stopped as `run_rank` does.
+    lock: on rank 0 it receives the lock of the output folder, which the caller releases.
     """
     with joined(run) as ranks:
         with errors_of_all(ranks):
-            start = Start(run)
+            prepared = PreparedRun(run)
             if ranks.first:
-                lock.enter_context(output_folder(Path(run.output), RUN, run.resume, vars(start.run)))
+                lock.enter_context(output_folder(Path(run.output), RUN, run.resume, vars(prepared.run)))
         with errors_of_all(ranks):
             if ranks.local_rank == 0:
-                start.make_index()
+                prepared.make_index()
         with errors_of_all(ranks):
-            found = start.find_neighbours(ranks.device) if ranks.first and run.neighbours else None
-        start.neighbours = of_all_ranks(ranks, found)[0]
+            neighbours = prepared.find_neighbours(ranks.device) if ranks.first and run.neighbours else None
+        prepared.neighbours = of_all_ranks(ranks, neighbours)[0]
         with errors_of_all(ranks):
-            fingerprint, maker, scorer = start.fingerprint, start.batch_maker(ranks), start.scorer(ranks.device)
-        progress, state = beginning(start.run, ranks, fingerprint)
+            fingerprint, maker, scorer = (
+                prepared.fingerprint,
+                prepared.batch_maker(ranks),
+                prepared.scorer(ranks.device),
+            )
+        progress, state = beginning(prepared.run, ranks, fingerprint)
         if progress.step and state is None:
             tell_user(f"{run.output}: already finished")
         else:
-            _take_steps(start, ranks, maker, scorer, progress, state)
-        return start.run
+            _take_steps(prepared, ranks, maker, scorer, progress, state)
+        return prepared.run
 
 
 @contextmanager
@@ -94,11 +100,11 @@ def joined(run: Run) -> Iterator[Ranks]:
     try:
         yield join_group(device_of(run))
     except torch.OutOfMemoryError as error:
-        sentence = f"the GPU's memory is full: {remedy(run)} ({first_line(error)})"
+        message = f"the GPU's memory is full: {remedy(run)} ({first_line(error)})"
         if dist.is_initialized():  # the others wait for this rank in a collective, so exit: the launcher ends them
-            STDERR.write(f"error: rank {os.environ['RANK']}: {sentence}\n")
+            STDERR.write(f"error: rank {os.environ['RANK']}: {message}\n")
             os._exit(1)
-        raise InputError(sentence) from error
+        raise InputError(message) from error
     finally:
         if dist.is_initialized():
             dist.destroy_process_group()
@@ -113,17 +119,25 @@ def errors_of_all(ranks: Ranks) -> Iterator[None]:
         yield
     except (InputError, OSError) as error:
         message = str(error)
-    for first in filter(None, of_all_ranks(ranks, message)):
+    if first := next(filter(None, of_all_ranks(ranks, message)), ""):
         raise InputError(first)
 
 
 def _take_steps(
-    start: Start, ranks: Ranks, maker: BatchMaker, scorer: Any, progress: Progress, state: dict[str, Any] | None
+    prepared: PreparedRun,
+    ranks: Ranks,
+    maker: BatchMaker,
+    scorer: PairScorer | None,
+    progress: Progress,
+    state: dict[str, Any] | None,
 ) -> None:
-    """Train from `progress` on. state: the checkpoint's, None for a new run; scorer: for dev pairs, or None."""
-    run = start.run
-    about, summary = start.summary(ranks), Path(run.output) / SUMMARY
-    trainer, stop = Trainer(run, ranks, start.encoder, start.plan(), state), StopConsensus(ranks)
+    """Train from `progress` to the end of the run, and keep run.json up to date.
+
+    scorer: of the dev pairs, if there are some. state: the checkpoint's, None for a new run.
+    """
+    run, output = prepared.run, Path(prepared.run.output)
+    summary = prepared.summary(ranks)
+    trainer, stop = Trainer(run, ranks, prepared.encoder, prepared.plan(), state), StopConsensus(ranks)
     if ranks.device.type == "cuda":
         trainer.try_memory()
         torch.cuda.reset_peak_memory_stats(ranks.device)  # run.json reports the peak of the steps only
@@ -133,33 +147,29 @@ def _take_steps(
     with closing(trainer), handled(handler):
         with errors_of_all(ranks):
             if ranks.first:
-                write_json(summary, {"status": "running", **about})
-            telemetry = Telemetry(trainer, progress, stop, start.trackers)
-        loop = Loop(trainer, maker, progress, scorer, CheckpointWriter(trainer, start.tokenizer, stop), telemetry, stop)
-        status = "failed"
+                write_json(output / SUMMARY, {"status": "running", **summary})
+            telemetry = Telemetry(trainer, progress, stop, prepared.trackers)
+        writer = CheckpointWriter(trainer, prepared.tokenizer, stop)
+        loop, status = Loop(trainer, maker, progress, scorer, writer, telemetry, stop), "failed"
         try:
             status = "finished" if loop.run() else "stopped"
         except InputError as error:
-            raise InputError(f"{error}: {next_start(Path(run.output))}") from error
+            raise InputError(f"{error}: {next_start(output)}") from error
         finally:
             if ranks.first:
-                write_json(summary, {"status": status, **about, **ended(run, loop)})
+                dev, progress = dev_name(run.dev), loop.progress
+                results = {
+                    "progress": vars(progress),
+                    "scores": {DEV + dev: progress.best_score, DEV_LAST + dev: progress.last_score},
+                    "this_process": {**telemetry.times(), "peak_memory": peak_memory()},
+                }
+                write_json(output / SUMMARY, {"status": status, **summary, **results})
         stop.check()  # a signal may have come after the last step
     set_numerics(dataclasses.replace(run, precision="fp32", deterministic=False), ranks.device)  # for the evaluation
 
 
-def ended(run: Run, loop: Loop) -> dict[str, Any]:
-    """Return what run.json stores after the last step."""
-    progress, name = loop.progress, dev_name(run.dev)
-    return {
-        "progress": vars(progress),
-        "scores": {DEV + name: progress.best_score, DEV_LAST + name: progress.last_score},
-        "this_process": {**loop.telemetry.times(), "peak_memory": peak_memory()},
-    }
-
-
 def beginning(run: Run, ranks: Ranks, fingerprint: dict[str, Any]) -> tuple[Progress, dict[str, Any] | None]:
-    """Return the progress to start from, and the checkpoint's state: None for a new or a finished run.
+    """Return the progress to start from, and the checkpoint's state, which is None for a new or a finished run.
 
     Rank 0 reads them for all ranks, because the machines may not share --output.
 
@@ -168,19 +178,19 @@ def beginning(run: Run, ranks: Ranks, fingerprint: dict[str, Any]) -> tuple[Prog
             settings.
     """
     output = Path(run.output)
-    sent: list[Any] = [fingerprint, Progress(), None]
+    message: list[Any] = [fingerprint, Progress(), None]
     with errors_of_all(ranks):
         # without a checkpoint the run was killed before its first step, and starts again
         if ranks.first and run.resume and (is_finished(output) or has_checkpoint(output)):
             summary = read_json(output / SUMMARY)
             check_resumed(output, summary.get("resume_fingerprint", {}), fingerprint)
-            sent[1:] = (Progress(**summary["progress"]), None) if is_finished(output) else load_checkpoint(output)
+            message[1:] = (Progress(**summary["progress"]), None) if is_finished(output) else load_checkpoint(output)
     if ranks.world > 1:
-        dist.broadcast_object_list(sent)
-    of_first, progress, state = sent
+        dist.broadcast_object_list(message)
+    first_fingerprint, progress, state = message
     with errors_of_all(ranks):
-        if not ranks.first and (different := first_difference(of_first, fingerprint)):
-            what, first, value = different
+        if not ranks.first and (difference := first_difference(first_fingerprint, fingerprint)):
+            what, first, value = difference
             raise InputError(
                 f"rank {ranks.rank} has {what} {value}, and rank 0 {first}: give all machines the same options, the "
                 "same model, and the same index: copy one folder, or build it on each from the same corpus"

@@ -31,7 +31,7 @@ AHEAD = 3  # batches prepared ahead, so that one slow batch delays no step; 100 
 
 Rows = NDArray[np.int64]  # numbers of sentences in the index
 Ids = dict[str, Tensor]  # token ids, mask and the tokenizer's other outputs, int64 (b, L)
-Source = Callable[[Rows, int, int], Ids]  # (rows, epoch, max_length) -> the token ids of a text for every row
+ViewMaker = Callable[[Rows, int, int], Ids]  # (rows, epoch, max_length) -> the token ids of one view of the rows
 
 
 @dataclass(frozen=True)
@@ -77,19 +77,19 @@ class Plan:
             yield step, epoch, rows
 
 
-def original_text(tokens: TokenIds, offset: int = 0) -> Source:
-    """Make a source of the sentences themselves or, `offset` rows further in the index, of their paraphrases."""
+def original_text(tokens: TokenIds, offset: int = 0) -> ViewMaker:
+    """Return the view of the sentences themselves or, `offset` rows further in the index, of their paraphrases."""
     return lambda rows, epoch, max_length: tokens.anchor_ids(rows + offset, max_length)
 
 
-def on_share(source: Source, plain: Source, share: float, seed: int) -> Source:
-    """Use `source` for a share of the rows, drawn by (seed, epoch, row), and `plain` for the others."""
+def on_share(edited: ViewMaker, plain: ViewMaker, share: float, seed: int) -> ViewMaker:
+    """Use `edited` for a share of the rows, drawn by (seed, epoch, row), and `plain` for the others."""
     if share == 1:
-        return source
+        return edited
 
     def ids(rows: Rows, epoch: int, max_length: int) -> Ids:
         chosen = CounterRNG(seed_of("share of positives", seed), epoch, rows).units(1) < share  # (b, 1)
-        made, original = (of(rows, epoch, max_length) for of in (source, plain))
+        made, original = (view(rows, epoch, max_length) for view in (edited, plain))
         return {name: torch.where(torch.from_numpy(chosen), made[name], original[name]) for name in original}
 
     return ids
@@ -99,9 +99,9 @@ def on_share(source: Source, plain: Source, share: float, seed: int) -> Source:
 class Views:
     """The texts that each step compares."""
 
-    anchor: Source
-    positive: Source | None  # None if a sentence is its own positive, under another dropout mask
-    negative: Source | None
+    anchor: ViewMaker
+    positive: ViewMaker | None  # None if a sentence is its own positive, under another dropout mask
+    negative: ViewMaker | None
     max_length: int
     alpha: int  # every alpha-th step has negatives, from step 0 on; 0: no step has
     negative_views: int  # how many views of the negative the loss needs: 0, 1 or 2

@@ -1,4 +1,4 @@
-"""Prepares a run before its first step: `Start` opens each file once and makes each object once."""
+"""Prepares a run for its first step: `PreparedRun` opens each file once and makes each object once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 import warnings
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -16,27 +16,31 @@ from transformers.utils.hub import cached_file
 from train.config import SAME, Run
 from train.demo import prepare_demo
 from train.distributed import Ranks
-from train.encoder.cpu import has_bf16
-from train.encoder.encoder import SentenceEncoder, head_of, load_encoder, weights_digest
-from train.encoder.pooling import AUTO, OF_TRAINING, POOLINGS
-from train.encoder.pretrained import HIDDEN_DROPOUTS, load_config, load_tokenizer, positions_of, read_modules
+from train.encoder.encoder import SentenceEncoder, load_encoder, weights_digest
+from train.encoder.pooling import AUTO, OF_TRAINING
+from train.encoder.pretrained import HIDDEN_DROPOUTS, load_config, load_tokenizer, read_modules
 from train.evaluation.model import PairScorer
-from train.evaluation.scoring import read_tasks
-from train.evaluation.tasks.registry import downstream_folder, task_names
 from train.evaluation.tasks.sts import load_dev
-from train.loop.data import CPU_PARTS, GPU_MULTIPLE, GPU_PARTS, BatchMaker, Plan, Rows, Views, on_share, original_text
-from train.loop.data import Source as BatchSource
+from train.launch.resolve import check_late_inputs, resolve_options
+from train.loop.data import (
+    CPU_PARTS,
+    GPU_MULTIPLE,
+    GPU_PARTS,
+    BatchMaker,
+    Plan,
+    Rows,
+    ViewMaker,
+    Views,
+    on_share,
+    original_text,
+)
 from train.neighbours import Neighbours, load_neighbours
 from train.objective.registry import loss_spec
-from train.record.folder import INDEX
 from train.record.metrics import machine, versions
 from train.record.trackers import make_trackers
 from train.signals import tell_user
-from una_fast.augment.eda import open_synonyms
-from una_fast.augment.near_misses import parse_edits
-from una_fast.augment.registry import WITH_SYNONYMS, load_augmentation, make_augmentation
+from una_fast.augment.registry import make_augmentation
 from una_fast.augment.settings import KeptWords, read_words, resolve_radius
-from una_fast.augment.word_lists import read_word_lists
 from una_fast.corpus.documents import Reading
 from una_fast.corpus.sources import Source, check_sources, open_sources
 from una_fast.errors import InputError, InputWarning, counted
@@ -47,28 +51,28 @@ from una_fast.storage.array_folder import check_array_folder, find_manifest
 from una_fast.storage.files import file_checksum
 from una_fast.tokens.ids import TokenIds
 
-EVALUATIONS_A_SAVE = 10  # on a GPU: an evaluation takes a second, and a checkpoint of BERT-base has 1.3 GB
-
 
 class TrainingRows(NamedTuple):
-    """The rows of an index to train on, and the numbers of sentences that were left out."""
+    """The rows of an index to train on, and how many sentences are left out."""
 
-    rows: Rows  # int64, ascending: a row's sentence, and its paraphrase if any, contain a replaceable word
-    n_sentences: int  # in the corpus; row i + n_sentences of the index is the paraphrase of row i
+    rows: Rows  # int64, ascending; each sentence, and its paraphrase if any, contains a replaceable word
+    n_sentences: int  # of the corpus; row i + n_sentences of the index is the paraphrase of row i
     n_blank: int
     n_blank_paraphrases: int
 
 
-class Start:
+class PreparedRun:
     """Everything that a run needs before its first step.
 
     The constructor reads the small files and checks all options before anything is written. The corpus, the index and
     the weights are read when they are first used.
 
-    run: the options, in which each missing or "auto" value is resolved.
+    Attributes:
+        run: the options, in which each missing or "auto" value is resolved.
+        neighbours: those of --neighbours, set after rank 0 has found them.
     """
 
-    neighbours: Neighbours | None = None  # of --neighbours, set once rank 0 has found them
+    neighbours: Neighbours | None = None
 
     def __init__(self, run: Run) -> None:
         """Read and check. Raises InputError if a file, a model or an option of `run` cannot be used."""
@@ -78,7 +82,7 @@ class Start:
         self._warn()
         self.kept_words = read_words(run.keep_words)
         self.dev = load_dev(run.dev) if run.dev else None
-        check_imports(run)
+        check_late_inputs(run)
         self.trackers = make_trackers(run.report_to)
         self.tokenizer = load_tokenizer(run.model, run.trust_remote_code, self.config)
         vocabulary = sorted(self.tokenizer.get_vocab().items())
@@ -104,7 +108,7 @@ class Start:
 
     @cached_property
     def sources(self) -> tuple[list[Source], list[Source]]:
-        """The files of --corpus and those of --paraphrases. The index is made from them in this order."""
+        """The files of --corpus and those of --paraphrases. A new index is built from them in this order."""
         reading = Reading(self.run.column, self.run.quoting, self.run.max_document_bytes)
         # Path, not str: a str without a known extension counts as a sentence
         corpus = open_sources([*map(Path, self.run.corpus)], reading)
@@ -112,7 +116,7 @@ class Start:
 
     @cached_property
     def index(self) -> Index:
-        """The saved index. Its first sources are `sources`; any others only provide words for negatives."""
+        """The saved index. It begins with the files of `sources`; any others only provide words for negatives."""
         return open_index(self.run)
 
     def make_index(self) -> None:
@@ -126,7 +130,7 @@ class Start:
         run, folder = self.run, Path(self.run.index)
         if run.demo:
             prepare_demo(run)
-        sources = [source for part in self.sources for source in part]
+        sources = [*self.sources[0], *self.sources[1]]
         if find_manifest(folder):
             check_sources(folder, self.index.sources[: len(sources)], sources)
         else:
@@ -149,7 +153,7 @@ class Start:
         """Choose the training rows of an index. Raises InputError if there are too few, or paraphrases do not match."""
         run = self.run
         sizes = iter(file["n_documents"] for file in index.sources)
-        n, n_paraphrases = (sum(next(sizes) for _ in part) for part in self.sources)
+        n, n_paraphrases = (sum(next(sizes) for _ in files) for files in self.sources)
         if run.paraphrases and n_paraphrases != n:
             raise InputError(
                 f"--paraphrases {run.paraphrases}: has {counted(n_paraphrases, 'sentence')} and the corpus {n:,}: "
@@ -181,7 +185,7 @@ class Start:
             device=run.device, config=self.config, layout=self.layout,
         )  # fmt: skip
         if not all(torch.isfinite(weights).all() for weights in encoder.backbone.parameters()):
-            raise InputError(f"model {run.model}: some of its weights are NaN or infinite: give another model")
+            raise InputError(f"--model {run.model}: some of its weights are NaN or infinite: give another model")
         return encoder
 
     @cached_property
@@ -217,15 +221,15 @@ class Start:
         """Make this rank's batch maker: anchors, positives and, on the steps set by --alpha, negatives."""
         run, tokens = self.run, self.tokens
         always = {"seed": run.seed, "tokenizer": tokens, "n_jobs": 1}
-        positive: BatchSource | None = None  # None: a sentence is its own positive
-        negative: BatchSource | None = None
+        positive: ViewMaker | None = None  # None: a sentence is its own positive
+        negative: ViewMaker | None = None
         if run.augment not in (None, "none"):
             offered = {**vars(run), "keep_words": self.kept_words}
             negative = make_augmentation(run.augment, self.index, offered, **always).token_ids
         if run.positives != SAME:
             offered = {"strength": run.positives_strength, "synonyms": run.synonyms or None}
-            made = make_augmentation(run.positives, self.index, offered, **always).token_ids
-            positive = on_share(made, original_text(tokens), run.positives_share, run.seed)
+            edited = make_augmentation(run.positives, self.index, offered, **always).token_ids
+            positive = on_share(edited, original_text(tokens), run.positives_share, run.seed)
         elif run.paraphrases:
             positive = original_text(tokens, self.training.n_sentences)
         negative_views = loss_spec(run.loss).negative_views
@@ -261,17 +265,6 @@ class Start:
         }
 
 
-def device_of(run: Run) -> Literal["cpu", "cuda"]:
-    """Return the device of a run. Raises InputError if the machine has fewer GPUs than the options ask for."""
-    device = ("cuda" if torch.cuda.is_available() else "cpu") if run.device == "auto" else run.device
-    if device == "cuda" and run.nproc > torch.cuda.device_count():
-        raise InputError(
-            f"--nproc {run.nproc} is above the {counted(torch.cuda.device_count(), 'GPU')} of this machine: "
-            "give as many ranks as GPUs at most, or --device cpu"
-        )
-    return device
-
-
 def open_index(run: Run) -> Index:
     """Open the index of a run. Raises InputError if it is damaged, or was made with other options."""
     index = load_index(run.index, word_tokenizer=run.word_tokenizer)
@@ -281,49 +274,3 @@ def open_index(run: Run) -> Index:
             "name a new folder with --index"
         )
     return index
-
-
-def resolve_options(run: Run, config: Any, pooling: str) -> Run:
-    """Return `run` with a value for every option that is missing or "auto".
-
-    config: the encoder's. pooling: a name of POOLINGS. Raises InputError for options that model or device rule out.
-    """
-    device, roberta = device_of(run), "roberta" in config.model_type  # its defaults differ from BERT's
-    positions = positions_of(config)
-    if positions and run.max_length > positions:
-        raise InputError(f"--max-length {run.max_length} is above the {positions} positions of the model: shorten it")
-    if run.compile == "graphs" and device == "cpu":
-        raise InputError("--compile graphs needs a GPU, and none is used here: choose off or on")
-    # a graph replay repeats the captured step's Python numbers, but a custom loss may change them at every step
-    is_eager = device == "cpu" or ":" in run.loss or run.why_eager(run.nproc)
-    has_half = torch.cuda.is_bf16_supported(False) if device == "cuda" else has_bf16()
-    in_training = POOLINGS[pooling].in_training
-    return dataclasses.replace(
-        run,
-        device=device,
-        compile=run.compile or ("off" if is_eager else "graphs"),
-        precision=("bf16" if has_half else "fp32") if run.precision == "auto" else run.precision,
-        save_every=run.save_every or run.eval_every * (EVALUATIONS_A_SAVE if device == "cuda" else 1),
-        augment=run.augment or ("una" if loss_spec(run.loss).negative_views else "none"),
-        learning_rate=run.learning_rate or (5e-6 if roberta else 3e-5),
-        pooling=in_training,
-        head=head_of(in_training, run.head),
-        schedule=run.schedule or ("constant" if roberta else "linear"),
-        index=run.index or str(Path(run.output) / INDEX),
-    )
-
-
-def check_imports(run: Run) -> None:
-    """Raise InputError for anything that cannot be imported or scored, before the corpus takes hours."""
-    if not loss_spec(run.loss).negative_views and run.augment not in (None, "none"):
-        raise InputError(f"--loss {run.loss} has no place for negatives: choose --augment none, or another loss")
-    for name in (run.augment, run.positives):
-        if name and ":" in name:
-            load_augmentation(name)
-    if run.positives in WITH_SYNONYMS:
-        open_synonyms(run.synonyms or None)
-    if run.augment == "near-misses":
-        parse_edits(run.edits)
-        read_word_lists(run.polarity)
-    if run.evaluate:
-        read_tasks(downstream_folder(run.evaluate), task_names(run.tasks), "test")

@@ -1,0 +1,89 @@
+"""Chooses the options that the user left out, and refuses options that the model or this machine rules out."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from train.config import Run
+from train.encoder.cpu import has_bf16
+from train.encoder.encoder import head_of
+from train.encoder.pooling import POOLINGS
+from train.encoder.pretrained import positions_of
+from train.evaluation.scoring import read_tasks
+from train.evaluation.tasks.registry import downstream_folder, task_names
+from train.objective.registry import loss_spec
+from train.record.folder import INDEX
+from una_fast.augment.eda import open_synonyms
+from una_fast.augment.near_misses import parse_edits
+from una_fast.augment.registry import WITH_SYNONYMS, load_augmentation
+from una_fast.augment.word_lists import read_word_lists
+from una_fast.errors import InputError, counted
+
+EVALUATIONS_PER_SAVE = 10  # on a GPU: an evaluation takes a second, and a checkpoint of BERT-base has 1.3 GB
+
+
+def device_of(run: Run) -> Literal["cpu", "cuda"]:
+    """Return the device of a run. Raises InputError if the machine has fewer GPUs than --nproc."""
+    device = ("cuda" if torch.cuda.is_available() else "cpu") if run.device == "auto" else run.device
+    if device == "cuda" and run.nproc > torch.cuda.device_count():
+        raise InputError(
+            f"--nproc {run.nproc} is above the {counted(torch.cuda.device_count(), 'GPU')} of this machine: "
+            "give at most one rank per GPU, or --device cpu"
+        )
+    return device
+
+
+def resolve_options(run: Run, config: Any, pooling: str) -> Run:
+    """Return `run` with a value for every option that is missing or "auto".
+
+    Args:
+        run: the options that the user gave.
+        config: the encoder's transformers configuration.
+        pooling: a name of POOLINGS.
+
+    Raises:
+        InputError: the model or the device cannot run with these options.
+    """
+    device, roberta = device_of(run), "roberta" in config.model_type  # its defaults differ from BERT's
+    positions = positions_of(config)
+    if positions and run.max_length > positions:
+        raise InputError(f"--max-length {run.max_length} is above the {positions} positions of the model: shorten it")
+    if run.compile == "graphs" and device == "cpu":
+        raise InputError("--compile graphs needs a GPU, but this run uses the CPU: choose off or on")
+    # a graph replay repeats the captured step's Python numbers, but a custom loss may change them at every step
+    is_eager = device == "cpu" or ":" in run.loss or run.why_eager(run.nproc)
+    has_half = torch.cuda.is_bf16_supported(False) if device == "cuda" else has_bf16()
+    in_training = POOLINGS[pooling].in_training
+    return dataclasses.replace(
+        run,
+        device=device,
+        compile=run.compile or ("off" if is_eager else "graphs"),
+        precision=("bf16" if has_half else "fp32") if run.precision == "auto" else run.precision,
+        save_every=run.save_every or run.eval_every * (EVALUATIONS_PER_SAVE if device == "cuda" else 1),
+        augment=run.augment or ("una" if loss_spec(run.loss).negative_views else "none"),
+        learning_rate=run.learning_rate or (5e-6 if roberta else 3e-5),
+        pooling=in_training,
+        head=head_of(in_training, run.head),
+        schedule=run.schedule or ("constant" if roberta else "linear"),
+        index=run.index or str(Path(run.output) / INDEX),
+    )
+
+
+def check_late_inputs(run: Run) -> None:
+    """Try what the run imports and reads only after its index is built, which may take hours. Raises InputError."""
+    if not loss_spec(run.loss).negative_views and run.augment not in (None, "none"):
+        raise InputError(f"--loss {run.loss} uses no negatives: choose --augment none, or another loss")
+    for name in (run.augment, run.positives):
+        if name and ":" in name:
+            load_augmentation(name)
+    if run.positives in WITH_SYNONYMS:
+        open_synonyms(run.synonyms or None)
+    if run.augment == "near-misses":
+        parse_edits(run.edits)
+        read_word_lists(run.polarity)
+    if run.evaluate:
+        read_tasks(downstream_folder(run.evaluate), task_names(run.tasks), "test")
