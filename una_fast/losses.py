@@ -1,12 +1,13 @@
-"""Losses as functions of embeddings; they need no model and no process group.
+"""Losses as functions of embeddings. They need no model and no process group.
 
-All accept `views`, float (V, B, D): the embeddings of B sentences in V views, in this order: anchors a, positives p
-and, on steps with negatives, n (and n', the same text under another dropout mask). All return a scalar tensor: the mean
-over all rows (`pairs`, `decoupled`) or over the anchors (all others). s(x, y) is the cosine of two embeddings divided
-by the temperature. A wrong number of views, or a temperature that is not above 0, raises InputError.
+Each loss accepts `views`, float (V, B, D): the embeddings of B sentences in V views. The views are the anchors a, the
+positives p and, on steps with negatives, the negatives n. `pairs` and `decoupled` also need n', the same negatives
+under another dropout mask. s(x, y) is the cosine of two embeddings divided by the temperature. Each loss returns a
+scalar tensor: the mean over all rows (`pairs`, `decoupled`) or over the anchors (all others). It raises InputError for
+a wrong number of views, or for a temperature that is not above 0.
 
-The two distillations take `start` instead of a temperature: float (1 or 2, B, D), embeddings of the same anchors and,
-on steps with negatives, of the same n by the encoder before training, without dropout and without gradients.
+The two distillations accept `start` instead of a temperature, float (1 or 2, B, D): embeddings by the encoder before
+training, without dropout and without gradients, of the same anchors and, on steps with negatives, the same negatives.
 
 Letters: V views, B sentences, D width, R = V * B rows.
 """
@@ -23,8 +24,8 @@ from una_fast.errors import InputError
 def pairs(views: Tensor, temperature: float) -> Tensor:
     """Mean over all rows r of -ln(exp(s(r, partner)) / sum of exp(s(r, k)) over all rows k other than r).
 
-    The partners are a and p, n and n'. So a negative is a candidate for the anchors, and also a row with its own
-    partner. This is the loss of the UNA authors' code. views: V = 2 or 4.
+    The partner of a is p, and the partner of n is n'. So negatives are candidates for the anchors, and each is also a
+    row with a partner. This is the loss of the UNA authors' code. V = 2 or 4.
     """
     _check("pairs", views, (2, 4), temperature)
     similarity = _all_against_all(views, temperature)  # (R, R)
@@ -34,7 +35,7 @@ def pairs(views: Tensor, temperature: float) -> Tensor:
 def decoupled(views: Tensor, temperature: float) -> Tensor:
     """Equation 1 of the UNA paper as printed: `pairs` without the partner in the sum over k. V = 2 or 4.
 
-    A batch of one pair has no other rows; its loss is 0.
+    A batch of one pair has no other rows, so its loss is 0.
     """
     _check("decoupled", views, (2, 4), temperature)
     similarity = _all_against_all(views, temperature)  # (R, R)
@@ -46,7 +47,7 @@ def decoupled(views: Tensor, temperature: float) -> Tensor:
     return (candidates.logsumexp(1) - positive[:, 0]).mean()
 
 
-# how often a step encodes each negative for a loss; once without this attribute
+# how often a step encodes each negative for a loss; a loss without this attribute needs it once
 pairs.negative_views = decoupled.negative_views = 2  # type: ignore[attr-defined]
 
 
@@ -70,9 +71,9 @@ simcse.negative_views = 0  # type: ignore[attr-defined]
 def margin(views: Tensor, temperature: float, least: float = 0.1, most: float = 0.3) -> Tensor:
     """Mean over the anchors of max(0, d + least) + max(0, -d - most), where d = cos(a, n) - cos(a, p). V = 2 or 3.
 
-    It is 0 while the anchor's own negative is `least` to `most` (in cosine) less similar to it than the positive: it
-    pushes a near-copy away, but not far. It is the bidirectional margin of SNCSE (Wang et al. 2022, arXiv:2201.05979),
-    with its bounds. The temperature is not used. Without negatives it is 0.
+    It is 0 while the cosine of the anchor and its negative is `least` to `most` below that of the anchor and its
+    positive. So it pushes a near-copy away, but not far. It is the bidirectional margin of SNCSE (Wang et al. 2022,
+    arXiv:2201.05979) with the bounds of that paper. It ignores the temperature, and is 0 without negatives.
     """
     _check("margin", views, (2, 3), temperature)
     if len(views) == 2:
@@ -83,17 +84,17 @@ def margin(views: Tensor, temperature: float, least: float = 0.1, most: float = 
 
 
 def soft(views: Tensor, temperature: float, weight: float = 1e-3, least: float = 0.1, most: float = 0.3) -> Tensor:
-    """`simcse` + weight * `margin`: negatives are bounded, but not candidates of the softmax. V = 2 or 3.
+    """`simcse` + weight * `margin`: negatives enter the margin only, not the softmax. V = 2 or 3.
 
-    The loss of SNCSE (Wang et al. 2022), with its weight and bounds.
+    This is the loss of SNCSE (Wang et al. 2022) with the weight and bounds of that paper.
     """
     return simcse(views[:2], temperature) + weight * margin(views, temperature, least, most)
 
 
 def similarity_distillation(views: Tensor, start: Tensor) -> Tensor:
-    """Mean squared change of the cosines between the anchors of the step, compared with `start`.
+    """Mean squared difference of the cosines between the anchors of a step from those in `start`.
 
-    It preserves what the encoder knew of texts that are not near-copies. A single anchor gives 0.
+    It preserves the encoder's similarities of texts that are not near-copies. It is 0 for a single anchor.
     """
     now, before = (functional.normalize(part[0], dim=-1) for part in (views, start))  # (B, D)
     n = len(now)
@@ -105,7 +106,7 @@ def similarity_distillation(views: Tensor, start: Tensor) -> Tensor:
 
 
 def neighbour_distillation(views: Tensor, start: Tensor) -> Tensor:
-    """Mean squared change of the cosine between anchors i and i + B / 2, compared with `start`."""
+    """Mean squared difference of the cosines of anchors i and i + B / 2 from those in `start`."""
     now, before = (functional.cosine_similarity(*part[0].unflatten(0, (2, -1))) for part in (views, start))  # (B / 2,)
     return (now - before).square().mean()
 
@@ -114,14 +115,14 @@ def _check(loss: str, views: Tensor, allowed: tuple[int, ...], temperature: floa
     if views.ndim != 3 or len(views) not in allowed:
         allowed_counts = " or ".join(map(str, allowed))
         raise InputError(
-            f"{loss} accepts {allowed_counts} views, as (views, sentences, width), and got shape {tuple(views.shape)}"
+            f"{loss} accepts {allowed_counts} views, as (views, sentences, width), but got shape {tuple(views.shape)}"
         )
     if not temperature > 0:
         raise InputError(f"temperature={temperature}: must be above 0; the paper uses 0.05")
 
 
 def _all_against_all(views: Tensor, temperature: float) -> Tensor:
-    """Similarities of all rows (R, R); row v * B + i is view v of sentence i. The diagonal is -inf."""
+    """Return the similarities of all rows, (R, R). Row v * B + i is view v of sentence i. The diagonal is -inf."""
     unit = functional.normalize(views.flatten(0, 1), dim=-1)  # (R, D)
     similarity = unit @ unit.T / temperature  # (R, R)
     itself = torch.eye(len(similarity), dtype=torch.bool, device=views.device)
@@ -129,7 +130,7 @@ def _all_against_all(views: Tensor, temperature: float) -> Tensor:
 
 
 def _partners(views: Tensor) -> Tensor:
-    """int64 (R,), the number of each row's partner: views 0 and 1 are partners, and so are 2 and 3."""
+    """Return the number of each row's partner, int64 (R,): views 0 and 1 are partners, and so are 2 and 3."""
     n_views, n_sentences = views.shape[:2]
     rows = torch.arange(n_views * n_sentences, device=views.device).view(n_views // 2, 2, n_sentences)
     return rows.flip(1).flatten()

@@ -1,4 +1,4 @@
-"""The machine's cores and free memory, and threads. Kernels release the GIL, so each thread uses a core."""
+"""Counts cores and free memory, and runs work in threads. Kernels release the GIL, so threads run at the same time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 
 
 def n_cores(n_jobs: int | None) -> int:
-    """Return `n_jobs`, or for None the number of cores that this process may use.
+    """Return `n_jobs`, or the number of cores that this process may use if it is None.
 
     Raises:
         InputError: `n_jobs` is not an integer of at least 1.
@@ -31,7 +31,7 @@ def n_cores(n_jobs: int | None) -> int:
 
 
 def free_memory() -> int | None:
-    """Return the bytes that programs can take without swapping, or None where the system does not say (Linux does)."""
+    """Return the bytes of memory that programs can use without swapping. None on systems other than Linux."""
     file = Path("/proc/meminfo")
     available = re.search(r"^MemAvailable:\s+(\d+) kB$", file.read_text() if file.exists() else "", re.MULTILINE)
     return int(available[1]) * 1024 if available else None
@@ -40,11 +40,11 @@ def free_memory() -> int | None:
 def map_ahead(
     submit: Callable[[Item], Future[Result]], items: Iterable[Item], ahead: int
 ) -> Generator[Result, None, None]:
-    """Yield the result of each item, in order.
+    """Submit each item, and yield the results in order.
 
-    The calling thread reads `items`, and submits `ahead` of them before it waits for the first. So no worker waits for
-    the caller, and a stream of items is never in memory as a whole. If an item fails or the caller leaves, items that
-    run are waited for.
+    The calling thread reads `items`. It submits up to `ahead` of them before it waits for the first result, so workers
+    never wait for the caller, and only `ahead` items are in memory. If an item fails or the caller stops early, this
+    waits for the items that are already running.
     """
     futures, waiting = map(submit, items), deque[Future[Result]]()
     try:
@@ -62,7 +62,7 @@ def map_ahead(
 def map_threads(
     function: Callable[[Item], Result], items: Iterable[Item], n_jobs: int | None
 ) -> Generator[Result, None, None]:
-    """Yield the result of each item, in order, by `n_jobs` threads; with one job by the calling thread."""
+    """Call `function` on each item in `n_jobs` threads, and yield the results in order. One job starts no thread."""
     if (n_threads := n_cores(n_jobs)) == 1:
         yield from map(function, items)
         return
@@ -71,7 +71,7 @@ def map_threads(
 
 
 def read_ahead(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield the items in order; while the caller works on one, a thread reads the next. No item may be None."""
+    """Yield the items in order. While the caller works on one, a thread reads the next. No item may be None."""
     iterator = iter(items)
     with ThreadPoolExecutor(1) as thread:
         future = thread.submit(next, iterator, None)
@@ -81,31 +81,34 @@ def read_ahead(items: Iterable[Item]) -> Iterator[Item]:
 
 
 class RowThreads:
-    """Threads that share the rows of a batch. They start with the first large batch."""
+    """Threads that each fill a part of the rows of a batch. The first large batch starts them."""
 
     def __init__(self, n_jobs: int):
         self._n_jobs = n_jobs
         self._pool: ThreadPoolExecutor | None = None
-        self._pool_of = 0  # id of the process that made the threads
+        self._pool_pid = 0  # the process that started the threads
 
     def run(self, fill: Callable[[slice], None], n_rows: int, least: int) -> None:
-        """Call `fill` for parts of the rows 0 .. n_rows - 1, at most one per thread, of at least `least` rows each."""
+        """Divide the rows 0 to n_rows - 1 among the threads, and call `fill` for each part.
+
+        least: rows per part. There are fewer parts than threads if parts would have fewer rows.
+        """
         n_parts = max(1, min(self._n_jobs, n_rows // least))
         bounds = [n_rows * i // n_parts for i in range(n_parts + 1)]
         first, *others = map(slice, bounds, bounds[1:])
-        # The calling thread takes the first part. So with two threads each writes the same half of the batch in every
-        # call, and its cache lines are still in its cache.
+        # The calling thread fills the first part. With two threads, each one thus fills the same half of the batch in
+        # every call, and finds its cache lines in its core's cache.
         running = [self._threads().submit(fill, part) for part in others]
         try:
             fill(first)
         finally:
-            if running:  # wait takes 1 us for none
-                wait(running)  # after an exception too: the caller may use the batch again
+            if running:  # an empty wait takes 1 us
+                wait(running)  # after an exception too, because the caller may reuse the batch
         for part in running:
             part.result()
 
     def _threads(self) -> ThreadPoolExecutor:
-        if self._pool is None or self._pool_of != os.getpid():  # a forked process does not have these threads
+        if self._pool is None or self._pool_pid != os.getpid():  # a forked process does not inherit threads
             self._pool = ThreadPoolExecutor(self._n_jobs - 1, thread_name_prefix="una_fast")
-            self._pool_of = os.getpid()
+            self._pool_pid = os.getpid()
         return self._pool

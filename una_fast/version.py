@@ -1,4 +1,4 @@
-"""The version of the package, and the paper that it implements, for model cards."""
+"""The package's version, and the citation of the paper for model cards."""
 
 VERSION = "0.3.0"
 CITATION = """@article{shu2024una,

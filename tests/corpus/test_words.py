@@ -314,7 +314,7 @@ def test_import_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert una_fast.load_index(tmp_path / "index", word_tokenizer="own_words:Own.split").n_terms == 3
     with pytest.raises(InputError, match="'no_such_module:split': there is no module 'no_such_module'"):
         una_fast.build_index(CORPUS, word_tokenizer="no_such_module:split")
-    with pytest.raises(InputError, match="is of type str: name a function"):
+    with pytest.raises(InputError, match="is of type str: give the path of a function"):
         una_fast.build_index(CORPUS, word_tokenizer="own_words:__name__")
 
 

@@ -135,7 +135,7 @@ def test_one_sentence_is_finite(name, n_views):
 
 
 @pytest.mark.parametrize(("name", "n_views", "temperature", "message"), [
-    ("pairs", 3, 0.05, r"pairs accepts 2 or 4 views, as \(views, sentences, width\), and got shape \(3, 2, "),
+    ("pairs", 3, 0.05, r"pairs accepts 2 or 4 views, as \(views, sentences, width\), but got shape \(3, 2, "),
     ("decoupled", 1, 0.05, r"decoupled accepts .* got shape \(1, 2, 9\)"),
     ("triplet", 4, 0.05, "triplet accepts 2 or 3 views"),
     ("simcse", 3, 0.05, "simcse accepts 2 views"),

@@ -82,10 +82,10 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize(("path", "message"), [
-    ("no_such:thing", "'no_such:thing': there is no module 'no_such': name one of the folder"),
+    ("no_such:thing", "'no_such:thing': there is no module 'no_such': give one in the folder"),
     ("own_parts:thing", r"'own_parts:thing': the module own_parts \(.*own_parts.py\) has no 'thing'"),
     ("broken:thing", "'broken:thing' cannot be imported: .*broken.py, line 2: OSError: no disk"),
-    ("own_parts:", "'own_parts:' is no import path: write MODULE:NAME"),
+    ("own_parts:", "'own_parts:' is not an import path: write MODULE:NAME"),
 ])  # fmt: skip
 def test_what_cannot_be_imported_is_said(own, path, message) -> None:
     with pytest.raises(InputError, match=message):

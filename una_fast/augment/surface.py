@@ -75,7 +75,7 @@ class KeptSurface:
         openings = OPENING if self._index.word_tokenizer in NAMED else ""
         terms, n = self._index.terms, self._index.n_terms
         strings = forms_of_ascii(terms)
-        special = terms.rows_matching(r"[^\x00-\x7F]|^(``|'')$")
+        special = terms.matching(r"[^\x00-\x7F]|^(``|'')$")
         words = ['"' if word in quotes else word.lstrip(openings) or word for word in terms.take(special)]
         capitalised = (word[:1].upper() + word[1:].lower() for word in words)
         table = StringTable.from_strings([*words, *capitalised, *map(str.upper, words)])

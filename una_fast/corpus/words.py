@@ -155,7 +155,7 @@ def _document_words(
     treebank = tokenizer.tokenizer == "treebank"
     closing = np.zeros(len(chunks), dtype=np.uint8)
     if treebank:
-        closing[texts.rows_matching(CLOSING)] = 1
+        closing[texts.matching(CLOSING)] = 1
     entries = find_entries(sentences.values, sentences.indptr, closing)
     rows = NumberedRows("words")
 
@@ -178,7 +178,7 @@ def _lower(chunks: StringTable) -> StringTable:
     lowered = StringTable(np.frombuffer(text.lower(), dtype=np.uint8), chunks.offsets)
     if text.isascii():
         return lowered
-    beyond_ascii = chunks.rows_matching(r"[^\x00-\x7F]")
+    beyond_ascii = chunks.matching(r"[^\x00-\x7F]")
     others = StringTable.from_strings([chunk.lower() for chunk in chunks.take(beyond_ascii)])
     order = np.arange(len(chunks))
     order[beyond_ascii] = len(chunks) + np.arange(len(others))

@@ -195,7 +195,7 @@ class Pipeline:
             regular &= np.diff(table.offsets) > 0
             for row in np.flatnonzero(~regular).tolist():
                 regular[row] = all(map(self._is_regular, table[row].split(" ")))
-        regular[table.rows_with(*self._searched)] = False
+        regular[table.containing(*self._searched)] = False
         return regular
 
     def are_added_tokens(self, ids: np.ndarray) -> np.ndarray:

@@ -123,7 +123,7 @@ class SubwordEncoder:
         """
         normal = itertools.cycle([*map(self.pipeline.normalize, terms)])
         alike = np.array([*map(operator.eq, map(self.pipeline.normalize, forms), normal)], dtype=np.uint8)
-        alike[forms.rows_with(*self.pipeline.raw)] = 0
+        alike[forms.containing(*self.pipeline.raw)] = 0
         return alike
 
     def cuts(self, characters: Sequence[str]) -> np.ndarray:

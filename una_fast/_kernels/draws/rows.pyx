@@ -11,7 +11,7 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from una_fast.arrays import on_own_lines
+from una_fast.arrays import cache_aligned_zeros
 
 from una_fast._kernels.ids.emit cimport RECORD, TermTokens, write_rows
 from una_fast._kernels.prefetch cimport una_prefetch
@@ -35,13 +35,13 @@ cdef class Workspace:
 
     def __init__(self, int64_t longest_row, int64_t growth, int64_t n_ids):
         longest_row = max(longest_row, 1)
-        self.terms = on_own_lines(growth * longest_row * BLOCK + 1, np.int32)
-        self.ends = on_own_lines(BLOCK + 1, np.int64)
-        self.line = on_own_lines(0, np.int32)
-        self.row = on_own_lines(growth * longest_row, np.int32)
-        self.first, self.chosen = (on_own_lines(longest_row, np.int32) for _ in range(2))
-        self.z, self.p = (on_own_lines(longest_row, np.float64) for _ in range(2))
-        self.latest = on_own_lines(n_ids, np.int32)
+        self.terms = cache_aligned_zeros(growth * longest_row * BLOCK + 1, np.int32)
+        self.ends = cache_aligned_zeros(BLOCK + 1, np.int64)
+        self.line = cache_aligned_zeros(0, np.int32)
+        self.row = cache_aligned_zeros(growth * longest_row, np.int32)
+        self.first, self.chosen = (cache_aligned_zeros(longest_row, np.int32) for _ in range(2))
+        self.z, self.p = (cache_aligned_zeros(longest_row, np.float64) for _ in range(2))
+        self.latest = cache_aligned_zeros(n_ids, np.int32)
 
 
 cdef class RowKernel:
@@ -76,7 +76,7 @@ cdef class RowKernel:
         cdef uint64_t key = stream_key(self.seed, epoch, sample_index)
         cdef Workspace work = self.take_workspace()
         if work.line.shape[0] != width + RECORD:
-            work.line = on_own_lines(width + RECORD, np.int32)
+            work.line = cache_aligned_zeros(width + RECORD, np.int32)
         work.records = &tokens.records[0, 0]
         needs_tokenizer = np.empty(rows.shape[0], dtype=bool)
         cdef uint8_t[::1] flags = needs_tokenizer.view(np.uint8)

@@ -8,7 +8,7 @@ from libc.string cimport memcpy, memmove
 
 import numpy as np
 
-from una_fast.arrays import on_own_lines
+from una_fast.arrays import cache_aligned_zeros
 
 ctypedef fused small_id:  # uint16 if all ids of sentences fit: most of the time goes into reading them
     uint16_t
@@ -152,7 +152,7 @@ def pack(terms):
     If a term has 8 or more sub-words, the second number is the index at which they start in `terms.values`. terms:
     `RaggedArray`, int32 (V rows).
     """
-    records = on_own_lines(len(terms) * RECORD, np.int32).reshape(-1, RECORD)
+    records = cache_aligned_zeros(len(terms) * RECORD, np.int32).reshape(-1, RECORD)
     records[:, 0] = counts = terms.lengths()
     for k in range(RECORD - 1):
         listed = np.flatnonzero((counts > k) & (counts < RECORD))

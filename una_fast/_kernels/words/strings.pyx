@@ -4,7 +4,7 @@ import numpy as np
 
 from libc.string cimport memcmp, memcpy
 
-from una_fast.arrays import on_own_lines
+from una_fast.arrays import cache_aligned_zeros
 
 from una_fast._kernels.prefetch cimport una_prefetch
 
@@ -94,7 +94,7 @@ cdef class StringSet:
         room = max(FIRST_ROOM, 1 << (room - 1).bit_length())
         self.utf8 = np.empty(8 * room, dtype=np.uint8)
         self.offsets = np.zeros(room + 1, dtype=np.int64)
-        self.slots = on_own_lines(4 * room, np.uint64).reshape(-1, 2)
+        self.slots = cache_aligned_zeros(4 * room, np.uint64).reshape(-1, 2)
 
     def __len__(self):
         return self.count
@@ -190,7 +190,7 @@ cdef class StringSet:
             self.utf8 = _longer(self.utf8, used, 2 * max(used, n))
         if self.count + 1 == self.offsets.shape[0]:
             longer = _longer(self.offsets, self.count + 1, 2 * self.count + 1)
-            self.rehash(on_own_lines(8 * self.count, np.uint64).reshape(-1, 2))
+            self.rehash(cache_aligned_zeros(8 * self.count, np.uint64).reshape(-1, 2))
             self.offsets = longer  # last: without the larger table it would let `number` fill the old one
         return 0
 
