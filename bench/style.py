@@ -1,17 +1,18 @@
-"""How well a negative is hidden: whether its style alone, without its meaning, tells it from sentences of its corpus.
+"""How well is a negative hidden? Measures whether a classifier can detect negatives by their style alone.
 
     python -m bench.style ../shared/data/corpora/wiki_large.txt.gz
 
-For each setting of `Augmenter`, negatives of 10,000 sentences are told from the sentences by a logistic regression,
-which is trained on one half of the sentences and scored on the other; guessing gives 0.5. A language model of
-words (bigrams and single words, Witten-Bell) of 40,000 other sentences gives the ratio of the perplexities. Texts are
-compared as they are written, and as an uncased BERT reads them: in small letters, with spaces around punctuation.
-Writes bench/results/style.json and the tables of docs/style.md; takes about 5 minutes of one core.
+For each setting of `Augmenter`, a logistic regression distinguishes the negatives of 10,000 sentences from the
+sentences. It is trained on one half of the sentences and scored on the other; chance is 0.5. A word bigram model
+(Witten-Bell) of 40,000 other sentences gives the ratio of the perplexities. Texts are compared as written, and as an
+uncased BERT sees them: lower-cased, with spaces around punctuation. Writes bench/results/style.json and the tables of
+docs/style.md; takes about 5 minutes of one core.
 
     python -m bench.style ../shared/data/corpora/wiki_large.txt.gz --german UD_German-GSD --chinese UD_Chinese-GSDSimp
 
-measures German and Chinese alone, each beside as many English sentences of the first file, and keeps the English table.
-The folders are checkouts of Universal Dependencies' treebanks; the sentences of their dev and test files are taken.
+measures only German and Chinese, each compared with as many English sentences of the first file, and does not change
+the English table. The folders are checkouts of Universal Dependencies' treebanks, of which the dev and test files are
+used.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from bench.report import write_between_marks
 
 SENTENCES, OTHERS = 10_000, 40_000
 RESULT, PAGE = Path("bench/results/style.json"), Path("docs/style.md")
-LANGUAGES: dict[str, dict[str, dict[str, Any]]] = {  # by language: name of a row -> what build_index takes
+LANGUAGES: dict[str, dict[str, dict[str, Any]]] = {  # by language: name of a row -> options of build_index
     "German": {"German": {}, "German, lowercase=False": {"lowercase": False}},
     "Chinese": {"Chinese": {"word_tokenizer": "rjieba"}},
 }
@@ -62,12 +63,12 @@ FEATURES: dict[str, Callable[[], Any]] = {
 
 
 def as_read(text: str) -> str:
-    """The text as an uncased BERT splits it into words, joined by spaces."""
+    """Return the text as an uncased BERT splits it into words, joined by spaces."""
     return " ".join(re.findall(r"\w+|[^\w\s]", text.lower()))
 
 
 def accuracy(features: Any, anchors: Sequence[str], negatives: Sequence[str]) -> float:
-    """Share of texts of the second half that a classifier trained on the first half tells right."""
+    """Train a classifier on the first half of the texts and return its accuracy on the second half."""
     half = len(anchors) // 2
     known = features.fit_transform([*anchors[:half], *negatives[:half]])
     asked = features.transform([*anchors[half:], *negatives[half:]])
@@ -76,7 +77,7 @@ def accuracy(features: Any, anchors: Sequence[str], negatives: Sequence[str]) ->
 
 
 class LanguageModel:
-    """Bigrams of words in small letters, interpolated with single words and a uniform rest (Witten and Bell)."""
+    """A bigram model of lower-case words, interpolated with unigrams and a uniform distribution (Witten and Bell)."""
 
     def __init__(self, texts: Sequence[str]):
         words = [self._words(text) for text in texts]
@@ -87,7 +88,7 @@ class LanguageModel:
         self._n = self._single.total()
 
     def perplexity(self, texts: Sequence[str]) -> float:
-        """exp of the mean negative logarithm of a word's probability."""
+        """Return exp of the mean negative log-probability of a word."""
         pairs = [pair for text in texts for pair in itertools.pairwise(self._words(text))]
         return math.exp(-sum(math.log(self._probability(*pair)) for pair in pairs) / len(pairs))
 
@@ -103,7 +104,7 @@ class LanguageModel:
 
 
 def measure(anchors: Sequence[str], negatives: Sequence[str], model: LanguageModel) -> dict[str, float]:
-    """The row of a setting."""
+    """Return the table row of a setting."""
     row = {f"{name}, as written": accuracy(make(), anchors, negatives) for name, make in FEATURES.items()}
     read = [[as_read(text) for text in texts] for texts in (anchors, negatives)]
     row |= {f"{name}, as read": accuracy(make(), *read) for name, make in FEATURES.items()}
@@ -111,7 +112,7 @@ def measure(anchors: Sequence[str], negatives: Sequence[str], model: LanguageMod
 
 
 def treebank(folder: Path) -> list[str]:
-    """The sentences of the dev and test files of a treebank, each once."""
+    """Return the distinct sentences of the dev and test files of a treebank."""
     files = sorted(path for part in ("dev", "test") for path in folder.glob(f"*-{part}.conllu"))
     texts = [file.read_text(encoding="utf-8") for file in files]
     return list(
@@ -120,7 +121,7 @@ def treebank(folder: Path) -> list[str]:
 
 
 def language_rows(name: str, lines: Sequence[str], **options: Any) -> dict[str, dict[str, float]]:
-    """The rows of a language: each surface with the default beta."""
+    """Return the table rows of a language: each surface with the default beta."""
     index, rows = una_fast.build_index(lines, **options), {}
     for surface in ("paper", "kept"):
         negatives = una_fast.Augmenter(index, surface=surface, keep_punctuation=True).negatives(range(len(lines)))
@@ -135,7 +136,7 @@ def language_rows(name: str, lines: Sequence[str], **options: Any) -> dict[str, 
 
 
 def measure_languages(folders: dict[str, Path], english: Sequence[str]) -> dict[str, Any]:
-    """The part of the result about other languages. folders: by language; english: the sentences of the first table."""
+    """Measure other languages. folders: treebanks by language; english: the sentences of the first table."""
     rows: dict[str, dict[str, float]] = {}
     for name, folder in folders.items():
         lines = treebank(folder)
@@ -146,7 +147,7 @@ def measure_languages(folders: dict[str, Path], english: Sequence[str]) -> dict[
 
 
 def table(rows: dict[str, dict[str, float]], first: str = "surface, beta") -> str:
-    """Markdown: a line for each setting."""
+    """Return a Markdown table with one line per setting."""
     names = list(next(iter(rows.values())))
     lines = [f"| {first} | " + " | ".join(names) + " |", "|:--|" + "--:|" * len(names)]
     lines += [
@@ -157,10 +158,10 @@ def table(rows: dict[str, dict[str, float]], first: str = "surface, beta") -> st
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("corpus", type=Path, help="sentences, one a line, .gz")
+    parser.add_argument("corpus", type=Path, help=".gz file with one sentence per line")
     parser.add_argument("--sentences", type=int, default=SENTENCES)
-    parser.add_argument("--only", default="", help="measure the settings alone whose name holds this text; print them")
-    parser.add_argument("--german", type=Path, help="a treebank: measure the other languages alone")
+    parser.add_argument("--only", default="", help="only measure and print settings whose name contains this text")
+    parser.add_argument("--german", type=Path, help="a treebank: measure only the other languages")
     parser.add_argument("--chinese", type=Path, help="a treebank")
     arguments = parser.parse_args()
     with gzip.open(arguments.corpus, "rt", encoding="utf-8") as file:
@@ -191,7 +192,7 @@ def write(result: dict[str, Any]) -> None:
 
 
 def tables(result: dict[str, Any]) -> dict[str, str]:
-    """The tables of docs/style.md, by the name of their marks."""
+    """Return the tables of docs/style.md, by the name of their markers."""
     return {"settings": table(result["rows"]), "languages": table(result["languages"]["rows"], "language, surface")}
 
 

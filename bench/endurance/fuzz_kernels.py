@@ -1,4 +1,4 @@
-"""Millions of random rows through every kernel and its plain reference; any difference stops the script.
+"""Compare every kernel with its plain reference on millions of random rows; stop at the first difference.
 
 UNA_FAST_CHECKS=1 pip install -e .        # bounds checks on
 python -m bench.endurance.fuzz_kernels --rows 10000000 --processes 2
@@ -39,7 +39,7 @@ def random_setting(rng):
 
 
 def fuzz_corpus(seed: int) -> Counter:
-    """Check all kernels on one random corpus; returns the number of rows that each was given."""
+    """Check all kernels on one random corpus; returns the number of rows checked by kernel."""
     rng = np.random.default_rng(seed)
     n_terms = int(rng.integers(2, 200))
     rows = [*random_rows(rng, ROWS_A_CORPUS - 1, n_terms, int(rng.integers(1, 9))), [0, 1]]
@@ -68,7 +68,7 @@ def fuzz(seeds: range) -> Counter:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=10_000_000, help="rows in all, over all kernels")
+    parser.add_argument("--rows", type=int, default=10_000_000, help="total number of rows over all kernels")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()

@@ -1,6 +1,6 @@
-"""Random tokenizers and texts: the token ids of negatives compared with the tokenizer's own on their text.
+"""Compare the token ids of negatives with the tokenizer's ids for their text, for random tokenizers and texts.
 
-python -m bench.endurance.fuzz_tokenizers 7 1000000      # a seed, and how many rows
+python -m bench.endurance.fuzz_tokenizers 7 1000000      # a seed, and the number of rows
 
 A case is a tokenizer, an index and an augmenter; equal seeds give equal cases.
 """
@@ -39,7 +39,7 @@ ADDED = "URL url web ^ ~ - 's a, [X] <x> ( the 中 é ss i̇ K ▁a . of".split(
 
 
 def text(draw: random.Random) -> str:
-    """A sentence of up to nine chunks."""
+    """Draw a sentence of up to nine chunks."""
     chunks = []
     for _ in range(draw.randrange(1, 10)):
         word = draw.choice(WORDS)
@@ -142,7 +142,7 @@ def _word_piece_vocabulary() -> dict[str, int]:
 
 
 def tokenizer(draw: random.Random) -> PreTrainedTokenizerFast:
-    """A tokenizer of one of four models, in a random pipeline, with some added tokens."""
+    """Draw a tokenizer: one of four models in a random pipeline, with some added tokens."""
     model, steps, splits = draw.choice([_word_piece, _byte_level_bpe, _unigram, _marked_bpe])(draw)
     backend = Tokenizer(model)
     backend.normalizer = normalizers.Sequence(steps) if steps else None
@@ -158,12 +158,12 @@ def tokenizer(draw: random.Random) -> PreTrainedTokenizerFast:
 
 
 def words_and_marks(sentence: str) -> list[str]:
-    """A word tokenizer of the caller's."""
+    """Split into words and marks: a user's own word tokenizer."""
     return re.findall(r"\w+|[^\w\s]", sentence)
 
 
 def case(seed: int, surfaces: tuple[str, ...] = ("paper", "kept")) -> Iterator[tuple[int, list[str]]]:
-    """(compared, texts of differences) of each batch of case `seed`; nothing if ids are not made by word."""
+    """Yield (rows compared, texts that differ) per batch of a case; nothing if its ids are not made word by word."""
     draw = random.Random(seed)
     made = tokenizer(draw)
     index = una_fast.build_index(
@@ -187,14 +187,14 @@ def case(seed: int, surfaces: tuple[str, ...] = ("paper", "kept")) -> Iterator[t
 
 
 def compare(made: Any, texts: list[str], found: dict[str, torch.Tensor], length: int) -> list[str]:
-    """The texts whose ids, int64 (B, length), are not the tokenizer's."""
+    """Return the texts whose ids, int64 (B, length), differ from the tokenizer's."""
     expected = made(texts, truncation=True, padding="max_length", max_length=length, return_tensors="pt", verbose=False)
     same = torch.stack([(found[name] == expected[name]).all(1) for name in found]).all(0)
     return [texts[i] for i in torch.nonzero(~same).flatten().tolist()]
 
 
 def differences(seed: int, n_rows: int) -> dict[int, str]:
-    """Compare cases seed, seed + 1, ... until `n_rows` are compared: a text that differs, by its case."""
+    """Compare cases seed, seed + 1, ... until `n_rows` are compared; returns a text that differs for each such case."""
     compared, wrong = 0, {}
     while compared < n_rows:
         for n, texts in case(seed):

@@ -1,8 +1,8 @@
-"""kill -9 at random moments, also during saves, then --resume: every run must end bit-equal to one without kills.
+"""kill -9 at random moments, also during saves, then --resume: every run must be bit-identical to an uninterrupted one.
 
-``python -m bench.endurance.kill_and_resume --kills 50 --nproc 1 2``: a tiny encoder is trained again and again, each
-run killed several times before it may finish. Weights, optimiser state, best/ and all lines of metrics.jsonl
-are compared. A line is printed for each kill; one takes 5 s on a free core, and 10 s with two ranks.
+``python -m bench.endurance.kill_and_resume --kills 50 --nproc 1 2`` trains a tiny encoder repeatedly and kills each run
+several times before it may finish. It compares weights, optimiser state, best/ and all lines of metrics.jsonl, and
+prints a line per kill. A kill takes 5 s on a free core, and 10 s with two ranks.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from train.record.folder import RUN, is_own, saved_step  # noqa: E402
 
 KILLS_A_RUN = 5
 STEPS = {"epochs": 6, "eval_every": 20, "save_every": 2}  # 54 steps; saves are so frequent that most kills hit one
-MOST_SAVES = 6  # of the 28 of a run, before a kill
-LONGEST_WAIT = 0.5  # seconds of training after them, at most
+MOST_SAVES = 6  # before a kill; a run has 28 saves
+LONGEST_WAIT = 0.5  # seconds of training between the last of these saves and the kill
 LONGEST_RUN = 3600  # seconds
-EARLY = 0.15  # share of kills that may come before the first new checkpoint
+EARLY = 0.15  # share of kills that may happen before the first new checkpoint
 
 
 def last_save(output: Path) -> int:
-    """When the checkpoint was written, in ns; 0 if there is none."""
+    """Return the time at which the checkpoint was written, in ns; 0 if there is none."""
     checkpoint = output / "last" / "checkpoint.json"
     return checkpoint.stat().st_mtime_ns if checkpoint.is_file() else 0
 
@@ -42,7 +42,7 @@ def last_save(output: Path) -> int:
 def kill_at_random(process, output: Path, chance: random.Random) -> bool:
     """Kill the whole process group at a random moment; False if the run had already ended."""
     while process.poll() is None and os.getpgid(process.pid) != process.pid:
-        time.sleep(0.002)  # it was forked just now
+        time.sleep(0.002)  # the new process has not set its group yet
     if chance.random() < EARLY:
         time.sleep(chance.uniform(0, 5))
     else:
@@ -98,7 +98,7 @@ def main() -> None:
                 killed += run_with_kills({**values, "output": str(output)}, chance, wanted, say)
                 training.assert_same_run(output, whole["output"])
                 runs += 1
-                say(f"{nproc} ranks: {killed} kills, {runs} runs, all bit-equal to the uninterrupted one")
+                say(f"{nproc} ranks: {killed} kills, {runs} runs, all bit-identical to the uninterrupted one")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""How many small mistakes the tests notice: mutmut makes a seeded sample of mutants of each part and runs the tests.
+"""Measure how many small mistakes the tests notice, on a seeded sample of mutmut's mutants of each part of the code.
 
     python -m bench.endurance.mutation [--part steps losses ...] [--seed 0] [--share 1.0] [--minutes 30] [--survivors]
 
 mutmut changes one thing in one function (a constant, an operator, an argument) and runs the tests that reach it. It
 works on a copy of the checkout. The results of each part are added to bench/results/mutation.json.
-equivalent_mutants.json, beside this file, says of some surviving mutants why they change nothing that a test could see.
+equivalent_mutants.json, next to this file, lists surviving mutants that no test could notice, with the reason.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ COLUMNS = ["part", "run", "of", "killed", "equivalent", "left", "killed or equiv
 
 
 class Part(NamedTuple):
-    """modules: globs of the files that are changed; tests: the test files; sample: number of mutants at --share 1.
+    """Code that is mutated together, and its tests.
 
-    tests_elsewhere: files with tests that start commands in another folder, where mutmut cannot record what they reach.
+    modules: globs of the files that are changed; tests: the test files; sample: number of mutants at --share 1.
+    tests_elsewhere: test files that start commands in another folder, where mutmut cannot record what they reach.
     """
 
     modules: tuple[str, ...]
@@ -103,7 +104,7 @@ def configure(folder: Path, part: Part) -> None:
 
 
 def run_mutmut(folder: Path, *arguments: str, seconds: float | None = None) -> str:
-    """The output of mutmut, which is killed after `seconds`; it keeps the results that it has by then."""
+    """Run mutmut and return its output. It is killed after `seconds`, and keeps the results that it has by then."""
     process = subprocess.Popen(
         [*MUTMUT, *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         start_new_session=True,
@@ -116,7 +117,8 @@ def run_mutmut(folder: Path, *arguments: str, seconds: float | None = None) -> s
 
 
 def mutants_of(folder: Path) -> list[str]:
-    """Names of all mutants: mutmut makes them, and finds each function's tests, before it looks for the given name."""
+    """Return the names of all mutants."""
+    # mutmut makes all mutants, and finds each function's tests, before it looks for the given name
     said = run_mutmut(folder, "run", "--max-children", "1", "no-such-mutant")
     if "nothing matches" not in said:
         raise SystemExit(f"mutmut made no mutants:\n{said[-3000:]}")
@@ -125,14 +127,14 @@ def mutants_of(folder: Path) -> list[str]:
 
 
 def change_of(folder: Path, mutant: str) -> dict[str, str]:
-    """The lines of a mutant: {"mutant", "from", "to"}."""
+    """Return the lines that a mutant changes: {"mutant", "from", "to"}."""
     lines = run_mutmut(folder, "show", mutant).splitlines()
     gone, new = ([line[1:].strip() for line in lines if re.match(rf"\{sign}[^{sign}]", line)] for sign in "-+")
     return {"mutant": mutant, "from": " ".join(gone), "to": " ".join(new)}
 
 
 def fails_all_tests(folder: Path, part: Part, mutant: str) -> bool:
-    """Whether a test of the part fails with a mutant that mutmut found alive.
+    """Whether any test of the part fails with a mutant that survived mutmut's run.
 
     mutmut runs only tests that reach the mutant in their own process; ranks and commands reach it in other processes.
     """
@@ -141,14 +143,14 @@ def fails_all_tests(folder: Path, part: Part, mutant: str) -> bool:
 
 
 def check_tests_pass(folder: Path, part: Part) -> None:
-    """Raise SystemExit if a test of the part fails without a mutant: then a failure with one would say nothing."""
+    """Raise SystemExit if a test of the part fails without a mutant; failures with a mutant would then mean nothing."""
     done = run_tests(folder, part, "")
     if done.returncode:
         raise SystemExit(f"a test fails without a mutant:\n{done.stdout[-3000:]}")
 
 
 def run_tests(folder: Path, part: Part, mutant: str) -> subprocess.CompletedProcess[str]:
-    """Run all tests of a part with a mutant, or with none if it is ""; the first failure ends them."""
+    """Run the tests of a part with a mutant, or without one if it is ""; stop at the first failure."""
     tests = [*part.tests, *part.tests_elsewhere]
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:benchmark", *tests]
     place = folder / "mutants"
@@ -158,7 +160,7 @@ def run_tests(folder: Path, part: Part, mutant: str) -> subprocess.CompletedProc
 
 @contextmanager
 def mutated_copy(part: Part) -> Iterator[tuple[Path, list[str]]]:
-    """A folder with a copy of the checkout and all mutants of a part, and their names."""
+    """Make a temporary copy of the checkout with all mutants of a part; yields its folder and their names."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         copy_checkout(folder)
@@ -167,7 +169,7 @@ def mutated_copy(part: Part) -> Iterator[tuple[Path, list[str]]]:
 
 
 def mutate(name: str, seed: int, share: float, seconds: float) -> dict[str, Any]:
-    """Draw mutants of a part, run as many as the time allows, quick tests first; returns counts and survivors."""
+    """Draw mutants of a part and test as many as the time allows; returns counts and survivors."""
     part = PARTS[name]
     with mutated_copy(part) as (folder, mutants):
         size = min(len(mutants), round(part.sample * share))
@@ -191,7 +193,7 @@ def mutate(name: str, seed: int, share: float, seconds: float) -> dict[str, Any]
 
 
 def check_again(name: str, earlier: dict[str, Any]) -> dict[str, Any]:
-    """The results of a part after its survivors, those explained apart, have met the tests of today."""
+    """Run the current tests on the survivors of a part, except explained ones; returns the new results."""
     part, statuses, alive = PARTS[name], Counter(earlier["statuses"]), []
     with mutated_copy(part) as (folder, _):
         check_tests_pass(folder, part)
@@ -206,13 +208,13 @@ def check_again(name: str, earlier: dict[str, Any]) -> dict[str, Any]:
 
 
 def explain(survivors: list[dict[str, str]]) -> list[dict[str, str]]:
-    """The survivors, each with the reason why it changes nothing that a test could see, or ""."""
+    """Return the survivors, each with "why": the reason why no test could notice it, or ""."""
     known = {(one["from"], one["to"]): one["why"] for one in json.loads(EXPLAINED.read_text(encoding="utf-8"))}
     return [{**one, "why": known.get((one["from"], one["to"]), "")} for one in survivors]
 
 
 def summary(parts: dict[str, Any]) -> list[list[str]]:
-    """The lines of the table that the command prints last."""
+    """Return the rows of the table that the command prints last."""
     rows = [_row(name, one) for name, one in parts.items()]
     total = [sum(int(row[i]) for row in rows) for i in range(1, 6)]
     rows.append(["all", *map(str, total), _percent(total[2] + total[3], total[0])])
@@ -232,12 +234,12 @@ def _percent(share: int, whole: int) -> str:
 
 
 def read_results() -> dict[str, Any]:
-    """The file of results; its "measured" has what `mutate` returns by part."""
+    """Read the results file; its "measured" maps each part to what `mutate` returns."""
     return json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {"measured": {}}
 
 
 def save(name: str, part: dict[str, Any]) -> None:
-    """Add the results of a part to the file of results."""
+    """Add the results of a part to the results file."""
     saved = read_results()
     saved["measured"][name] = part
     for one in saved["measured"].values():
@@ -251,7 +253,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="seed of the sample [0]")
     parser.add_argument("--share", type=float, default=1.0, help="multiplies the number of mutants of each part [1.0]")
     parser.add_argument("--minutes", type=float, default=30, help="time limit for the mutants of a part [30]")
-    parser.add_argument("--survivors", action="store_true", help="run the tests on the survivors of before only")
+    parser.add_argument("--survivors", action="store_true", help="test only the survivors of earlier calls again")
     options = parser.parse_args(arguments)
     for name in options.part:
         if options.survivors:

@@ -1,10 +1,10 @@
-"""Kill builds in stages at random moments: each must end in the bits of a whole build.
+"""Kill staged builds at random moments: each must end bit-identical to an uninterrupted build.
 
     python -m bench.endurance.stop_builds [CORPUS] [--stops 200] [--kinds alone processes worker dask] [--seed 0]
 
 A build is one process with threads (alone), a process with two worker processes that is killed with them (processes)
 or loses one of them (worker), or one that loses a worker of a Dask cluster (dask). After each kill the build is started
-again, which must end with the same bits. Any other end stops the script. Stops are counted by the kind and the stage.
+again, and its result must be bit-identical. Any other outcome stops the script. Stops are counted by kind and stage.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from una_fast.storage.array_folder import find_manifest
 
 KINDS = ("alone", "processes", "worker", "dask")
 SPLITS = 12  # of the corpus
-MOST_FILES = (4, 40, 120)  # that a build may finish before it is stopped, of about a hundred
+MOST_FILES = (4, 40, 120)  # that a build may finish before it is stopped; it writes about a hundred
 STAGES = ("scan", "merge", "rank", "label", "write")
 
 
 def build(kind: str, corpus: Path, folder: Path) -> None:
-    """Build the index, in small pieces; the name of each stage is printed when the stage begins."""
+    """Build the index in small tasks; print the name of each stage when it begins."""
     run = Runner.run
 
     def said(runner: Runner, stage: str, *tasks: Any) -> list[Any]:
@@ -59,14 +59,14 @@ def build(kind: str, corpus: Path, folder: Path) -> None:
 
 
 def cut_finely(split_bytes: int) -> None:
-    """Let builds have many small tasks. Without fsync, since a kill is no power cut."""
+    """Split builds into many small tasks. fsync is off, because a kill is not a power cut."""
     os.fsync = lambda handle: None
     Runner.split_bytes = lambda self: split_bytes
     Runner.n_partitions = lambda self, text_bytes: 3
 
 
 def start(kind: str, corpus: Path, folder: Path) -> int:
-    """Start a build in a process group of its own, and return its number; what it says goes to `said`."""
+    """Start a build in its own process group and return its process id; its output goes to the file `said`."""
     said(folder).write_text("")
     pid = os.fork()
     if pid:
@@ -91,18 +91,18 @@ def start(kind: str, corpus: Path, folder: Path) -> int:
 
 
 def said(folder: Path) -> Path:
-    """The file of what a build prints."""
+    """Return the path of the file that contains the output of a build."""
     return folder.with_name(f"{folder.name}.said")
 
 
 def stop(kind: str, pid: int, folder: Path, moments: random.Random) -> bool:
-    """Kill the build or a worker when some tasks are done; False if there was none to kill, or nothing to build."""
+    """Kill the build or a worker after some tasks; False if the build had ended or had no worker."""
     known, n = names_in(folder), moments.randint(0, moments.choice(MOST_FILES))
     process = psutil.Process(pid)
     while process.status() != psutil.STATUS_ZOMBIE and len(names_in(folder) - known) < n:
         time.sleep(0.001)
     time.sleep(moments.uniform(0, 0.02))
-    # once the index is complete only the pool ends, and waits for ever if a worker dies with the lock of its queue
+    # once the index is complete, only the pool has to end; it would hang if a worker died holding the queue's lock
     if process.status() == psutil.STATUS_ZOMBIE or find_manifest(folder):
         return False
     try:
@@ -117,7 +117,7 @@ def stop(kind: str, pid: int, folder: Path, moments: random.Random) -> bool:
 
 
 def names_in(folder: Path) -> set[str]:
-    """The files of tasks that are done."""
+    """Return the names of the files of finished tasks."""
     try:
         return {path.name for path in work_folder(folder).iterdir() if not path.name.startswith(".")}
     except FileNotFoundError:
@@ -125,7 +125,7 @@ def names_in(folder: Path) -> set[str]:
 
 
 def build_with_stops(kind: str, corpus: Path, folder: Path, moments: random.Random, left: int) -> Counter[str]:
-    """Start and stop builds of `folder`, at most `left` times, until it is complete; counts of stops."""
+    """Start and stop builds of `folder` until it is complete, with at most `left` stops; returns counts of stops."""
     stops = Counter[str]()
     while not (find_manifest(folder) and not work_folder(folder).exists()):
         pid = start(kind, corpus, folder)
@@ -141,16 +141,16 @@ def build_with_stops(kind: str, corpus: Path, folder: Path, moments: random.Rand
 
 
 def check(folder: Path, expected: Path) -> None:
-    """The two folders hold the same files, and nothing else is left."""
+    """Check that two folders contain the same files, and that the work folder is gone."""
     contents = [{path.name: path.read_bytes() for path in each.iterdir()} for each in (folder, expected)]
     if contents[0] != contents[1]:
         raise SystemExit(f"{folder} differs from {expected}")
     if work_folder(folder).exists():
-        raise SystemExit(f"{work_folder(folder)} was left")
+        raise SystemExit(f"{work_folder(folder)} was not deleted")
 
 
 def small_corpus(folder: Path, moments: random.Random) -> Path:
-    """Twelve splits of random words, in one compressed file and one of text."""
+    """Write a corpus of random words, for twelve splits: one text file and one compressed file."""
     import gzip
 
     folder.mkdir()

@@ -1,8 +1,8 @@
 """Is an encoder better with UNA than without? ``python -m bench.evidence --data FOLDER --output FOLDER``.
 
-Trains every condition with every seed on the same sentences in the same order and scores it on the seven STS tasks; the
-arms that are compared first are tuned on STS-B dev alone. Each finished run is written into results/evidence.json at
-once, and a command that was stopped goes on. The page docs/will-it-help.md and its appendix show that file.
+Trains every condition with every seed on the same sentences in the same order, and scores it on the seven STS tasks.
+The arms that are compared first are tuned on STS-B dev only. Each finished run is added to results/evidence.json at
+once; after a stop, the same command continues. docs/will-it-help.md and its appendix show that file.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ STS-B dev score of a seed is the best one of its training."""
 CHART = "images/will-it-help.svg"  # next to the page
 NEAR_MISSES, NEAR_RANDOM = find_conditions("minilm-near: una; minilm-near: una, replacements at random")
 NEAR = "minilm-questions"
-OF_BASES = {  # a table each in the appendix: base, and tasks
+OF_BASES = {  # bases with their own table in the appendix, and the tasks that it shows
     "minilm-pairs": ("replace", "recall_at_5", "sick_auc", "STSBenchmark"),
     **dict.fromkeys((NEAR, "minilm-sentences"), (*NEAR_ROWS.values(), "checklist polarity")),
 }
 
 
 def numbers(text: str) -> tuple[int, ...]:
-    """The numbers in a text such as "42,0,1"."""
+    """Parse numbers such as "42,0,1"."""
     return tuple(map(int, text.split(",")))
 
 
@@ -75,28 +75,28 @@ def main() -> int:
     add = parser.add_argument
     add("--data", type=Path, default=os.environ.get("UNA_FAST_DATA"), help="folder with corpora/ and senteval/")
     add("--output", type=Path, help="folder of the runs")
-    add("--base", type=Path, metavar="FOLDER", help="the language model to start from, as an earlier call made it")
+    add("--base", type=Path, metavar="FOLDER", help="language model to start from, made by an earlier call")
     add("--stages", default=",".join(STAGES), metavar="NAME,...", help=f"default: all, {','.join(STAGES)}")
-    add("--conditions", metavar="'BASE: VARIATION; ...'", help="in place of stages")
-    add("--seeds", type=numbers, metavar="N,N,...", help="default: those of the stage")
-    add("--jobs", type=int, default=1, metavar="N", help="runs at a time, each on its share of the cores [1]")
-    add("--check", action="store_true", help="write nothing: compare the scores with those of evidence.json")
-    add("--merge", type=Path, metavar="FILE", help="run nothing: add the runs of another evidence.json")
-    add("--collect", action="store_true", help="run nothing: write what is done in --output, which may be in use")
+    add("--conditions", metavar="'BASE: VARIATION; ...'", help="conditions to run instead of stages")
+    add("--seeds", type=numbers, metavar="N,N,...", help="default: the seeds of the stage")
+    add("--jobs", type=int, default=1, metavar="N", help="parallel runs, each on its share of the cores [1]")
+    add("--check", action="store_true", help="compare the scores with those of evidence.json and write nothing")
+    add("--merge", type=Path, metavar="FILE", help="add the runs of another evidence.json and run nothing")
+    add("--collect", action="store_true", help="add the finished runs of --output, which may be in use; run nothing")
     options = parser.parse_args()
     return run_command(lambda: carry_out(options), "evidence")
 
 
 def carry_out(options: argparse.Namespace) -> int:
-    """Make the runs stage by stage, then keep or compare their scores."""
+    """Do what the command line asks for; returns the exit code."""
     if options.merge:
         merge(options.merge)
         write_pages(read_evidence())
         return 0
     if options.output is None:
-        raise InputError("--output: name the folder of the runs")
+        raise InputError("--output is missing: give the folder of the runs")
     if options.data is None:
-        raise InputError("--data: name the folder that holds corpora/ and senteval/, or set UNA_FAST_DATA")
+        raise InputError("--data is missing: give the folder with corpora/ and senteval/, or set UNA_FAST_DATA")
     saved = options.base and checked_base(options.base, read_evidence()["bases"])
     stages = chosen_stages(options)
     if options.check:  # before any run
@@ -110,7 +110,7 @@ def carry_out(options: argparse.Namespace) -> int:
 
 
 def carry_out_all(stages: list[Stage], options: argparse.Namespace, saved: Path | None) -> int:
-    """The stages in their order, and then the pages; the highest exit code of a stage."""
+    """Run the stages in order, then write the pages; returns the highest exit code of a stage."""
     place, code = Workplace(options.data, options.output, corpus_of(options.data), options.jobs, saved), 0
     for stage in stages:
         try:
@@ -125,7 +125,7 @@ def carry_out_all(stages: list[Stage], options: argparse.Namespace, saved: Path 
 
 
 def write_pages(content: Evidence) -> None:
-    """Put tables and chart of evidence.json into the pages, write the appendix, and print the first table."""
+    """Write the tables and the chart of evidence.json into the pages and the appendix, and print the first table."""
     pairs = pairs_of(content)
     first = pair_table(content, pairs, brief=True)
     draw(content, pairs, PAGE.parent / CHART)
@@ -151,7 +151,7 @@ def write_pages(content: Evidence) -> None:
 
 
 def chosen_stages(options: argparse.Namespace) -> list[Stage]:
-    """The stages that are asked for."""
+    """Return the stages that the command line names."""
     if options.conditions:
         found = [Stage(options.conditions.split(";"))]
     else:
@@ -163,7 +163,7 @@ def chosen_stages(options: argparse.Namespace) -> list[Stage]:
 
 
 def carry_out_stage(place: Workplace, stage: Stage, options: argparse.Namespace) -> int:
-    """Make the runs of a stage that are missing; 1 if any failed, or if a repeated score is not the committed one."""
+    """Make the missing runs of a stage; returns 1 if a run fails or a repeated score differs from the committed one."""
     conditions = stage.conditions(read_evidence()["conditions"])
     digests = {base: digest(place.base(base)) for base in dict.fromkeys(one.base for one in conditions)}
     machine, code = machine_of(place), 0
@@ -177,7 +177,7 @@ def carry_out_stage(place: Workplace, stage: Stage, options: argparse.Namespace)
         elif options.check:
             apart = furthest(condition, seed, result)
             code |= apart > TOLERANCE
-            said = f"{apart:.6f} from the committed scores at most"
+            said = f"at most {apart:.6f} from the committed scores"
         else:
             keep(condition, digests[condition.base], seed, result, machine)
         print(f"{condition.name}, seed {seed}: {said or 'done'}", flush=True)
@@ -185,7 +185,7 @@ def carry_out_stage(place: Workplace, stage: Stage, options: argparse.Namespace)
     def wanted() -> list[tuple[Condition, int]]:
         content = read_evidence()
         return [
-            (one, seed)  # seed by seed, so that pairs are there early
+            (one, seed)  # seed by seed, so that pairs are complete early
             for seed, one in itertools.product(stage.seeds, conditions)
             if not one.is_untrained
             and (options.check or not is_kept(content, one, digests[one.base], seed, stage.scored))
@@ -202,7 +202,7 @@ def carry_out_stage(place: Workplace, stage: Stage, options: argparse.Namespace)
 
 
 def keep_bases(place: Workplace, digests: dict[str, str], scored: bool) -> None:
-    """Score the bases that evidence.json lacks, before training."""
+    """Score the bases before training, if evidence.json lacks their scores."""
     for base, weights in digests.items():
         if scored and read_evidence()["bases"].get(base, {}).get("digest") != weights:
             keep_base(base, weights, scores_before(place, base))

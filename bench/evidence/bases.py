@@ -1,4 +1,4 @@
-"""The folder of an encoder to start from; the packaged MiniLM is made a language model again by masked words."""
+"""The encoders to start from. The packaged MiniLM becomes a language model again by masked language modelling."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from bench.evidence.corpora import write_lines
 from train.record.folder import partial_folder
 from una_fast.errors import InputError
 
-# of the weights after 1,600 steps, from which all committed runs started
+# SHA-256 of the weights after 1,600 steps, from which all committed runs started
 MLM_DIGEST = "4e4c472b4d388c282033047decebac0cc75b5ef3be2951a8eb728994806c67e8"
 MLM_SEED = 42
 MLM_BATCH = 64
 MLM_LENGTH = 64
 MLM_RATE = 3e-4
-MLM_SHARE = 0.15  # of the tokens are to be predicted; 80 % of them become [MASK], 10 % a random token, 10 % stay
-MLM_OFFSET = 500_000  # first line of wiki_large that it reads: none of the sentences of the compared runs
-SORTED_BATCHES = 50  # batches whose sentences are sorted by length together, so that little of a batch is padding
-IGNORED = -100  # a target that enters no loss
+MLM_SHARE = 0.15  # share of tokens to predict: 80% of them become [MASK], 10% a random token, 10% do not change
+MLM_OFFSET = 500_000  # first line of wiki_large that is read, so that no sentence of the compared runs is seen
+SORTED_BATCHES = 50  # number of batches whose sentences are sorted by length together, to reduce padding
+IGNORED = -100  # target that cross_entropy ignores
 PRETRAINING = "pretraining.json"  # in the folder of a language model from random weights
 WEIGHTS = "model.safetensors"
 HALF = "bases/minilm-half"  # in the folder of the runs
@@ -40,7 +40,7 @@ Ids = dict[str, Tensor]
 
 
 def base_folder(name: str, source: Path, work: Path) -> Path:
-    """The folder of the base called `name`, made below `work` where it has to be. source: one of `corpora.CORPORA`."""
+    """Return the folder of a base; make it below `work` if necessary. source: one of `corpora.CORPORA`."""
     steps = BASES[name].mlm_steps
     if BASES[name].from_scratch:
         raise InputError(f"{name}: give --base FOLDER, as `python -m bench.evidence.pretrain` makes it")
@@ -55,7 +55,7 @@ def base_folder(name: str, source: Path, work: Path) -> Path:
     folder = work / "bases" / f"mlm-{steps}"
     if not (folder / LOSSES).is_file():
         if os.path.lexists(folder):
-            raise InputError(f"{folder}: is no encoder that this command made, and stays: move it away")
+            raise InputError(f"{folder}: exists and was not made by this command: move it away")
         corpus = write_lines(source, work / "mlm_corpus.txt", MLM_OFFSET, steps * MLM_BATCH)
         with partial_folder(folder) as beside:
             train_language_model(Path(get_model_path()), corpus, steps, beside)
@@ -83,10 +83,10 @@ def is_from_scratch(folder: Path) -> bool:
 
 
 def checked_base(folder: Path, bases: Mapping[str, Any]) -> Path:
-    """The folder of a saved language model. bases: those of evidence.json.
+    """Return the folder of a saved language model after checking its weights. bases: those of evidence.json.
 
     Raises:
-        InputError: it holds other weights than those of evidence.json.
+        InputError: its weights differ from those of evidence.json.
     """
     known = bases.get("wiki-lm", {}).get("digest") if is_from_scratch(folder) else MLM_DIGEST
     if (made := digest(folder)) != (known or made):
@@ -95,7 +95,7 @@ def checked_base(folder: Path, bases: Mapping[str, Any]) -> Path:
 
 
 def digest(folder: Path) -> str:
-    """SHA-256 of an encoder's weights, in hexadecimal digits."""
+    """Return the SHA-256 of an encoder's weights as hexadecimal digits."""
     try:
         return hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
     except OSError as error:
@@ -103,16 +103,17 @@ def digest(folder: Path) -> str:
 
 
 def train_language_model(start: Path, corpus: Path, steps: int, output: Path) -> None:
-    """BERT's masked-language modelling from an encoder's weights, in bf16; `output` gets the encoder alone.
+    """Train an encoder by BERT's masked language modelling in bf16, and save the encoder without its head to `output`.
 
-    The head is new, its output matrix is the word embeddings, and it sees the masked places only: logits of all
-    places would cost three times the encoder. The learning rate rises for a tenth of the steps and falls to 0.
+    The head is new, and its output matrix is the word embeddings. It is applied only to masked positions, because
+    logits of all positions would cost three times as much as the encoder. The learning rate rises for a tenth of the
+    steps and then falls to 0.
     """
     import transformers
 
     torch.manual_seed(MLM_SEED)
     tokenizer = transformers.AutoTokenizer.from_pretrained(start)
-    without_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}  # every sentence is seen once
+    without_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}  # each sentence is seen once
     model = transformers.BertForMaskedLM.from_pretrained(start, **without_dropout).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=MLM_RATE, weight_decay=0.01, fused=True)
     schedule = transformers.get_linear_schedule_with_warmup(optimizer, steps // 10, steps)
@@ -126,8 +127,8 @@ def train_language_model(start: Path, corpus: Path, steps: int, output: Path) ->
         optimizer.zero_grad()
         losses.append(float(loss.detach()))
         if len(losses) % 100 == 0:
-            print(f"masked words, step {len(losses)} of {steps}: loss {np.mean(losses[-100:]):.3f}", flush=True)
-    model.config.update({"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1})  # as it was
+            print(f"language model, step {len(losses)} of {steps}: loss {np.mean(losses[-100:]):.3f}", flush=True)
+    model.config.update({"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1})  # the original values
     model.bert.save_pretrained(output)
     tokenizer.save_pretrained(output)
     means = [round(float(np.mean(losses[i : i + 100])), 4) for i in range(0, len(losses), 100)]
@@ -135,7 +136,7 @@ def train_language_model(start: Path, corpus: Path, steps: int, output: Path) ->
 
 
 def batches(tokenizer: Any, corpus: Path, rng: np.random.Generator) -> Iterator[Ids]:
-    """Token ids and masks (MLM_BATCH, L) of the lines of a file, each batch of sentences of like length."""
+    """Yield token ids and masks (MLM_BATCH, L) of the lines of a file; a batch has sentences of similar length."""
     lines = corpus.read_text(encoding="utf-8").splitlines()
     ids = tokenizer(lines, truncation=True, max_length=MLM_LENGTH)["input_ids"]
     n = MLM_BATCH * SORTED_BATCHES
@@ -147,9 +148,10 @@ def batches(tokenizer: Any, corpus: Path, rng: np.random.Generator) -> Iterator[
 
 
 def masked(ids: Ids, tokenizer: Any) -> tuple[Ids, Tensor, Tensor]:
-    """A batch with tokens masked, the places to predict as int64 (m,) of the flat (B L), and their tokens int64 (m,).
+    """Return a masked batch, the positions to predict, int64 (m,) into the flat (B L), and their tokens, int64 (m,).
 
-    m is a multiple of 64, with IGNORED tokens at the end: every new shape costs oneDNN some 0.1 s to make its kernels.
+    m is padded with IGNORED tokens to a multiple of 64, because oneDNN needs about 0.1 s to make kernels for each new
+    shape.
     """
     tokens = ids["input_ids"]
     special = torch.isin(tokens, torch.tensor(tokenizer.all_special_ids))
@@ -164,7 +166,7 @@ def masked(ids: Ids, tokenizer: Any) -> tuple[Ids, Tensor, Tensor]:
 
 
 def masked_loss(model: Any, ids: Ids, places: Tensor, targets: Tensor) -> Tensor:
-    """Mean cross-entropy of the tokens at the masked places."""
+    """Return the mean cross-entropy of the tokens at the masked positions."""
     with torch.autocast("cpu", torch.bfloat16):
         states = model.bert(input_ids=ids["input_ids"], attention_mask=ids["attention_mask"]).last_hidden_state
         logits = model.cls(states.flatten(0, 1)[places])  # (m, vocabulary)

@@ -1,4 +1,4 @@
-"""evidence.json -> the chart of docs/will-it-help.md: differences with their intervals and their seeds."""
+"""The chart of docs/will-it-help.md: differences with their intervals and seeds, drawn from evidence.json."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from matplotlib.figure import Figure
 from bench.evidence.conditions import BASES
 from bench.evidence.page import Evidence, Pair, difference, seed_scores
 
-COLOURS = ("#3f51b5", "#c2571a", "#00796b", "#8e24aa", "#616161")  # of the bases
+COLOURS = ("#3f51b5", "#c2571a", "#00796b", "#8e24aa", "#616161")  # one per base
 FIXED = {"svg.hashsalt": "una_fast", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 9}
 
 
 def draw(content: Evidence, pairs: Sequence[Pair], path: Path) -> None:
-    """Write an SVG of the pairs, the first one on top. The same results give the same bytes."""
+    """Write an SVG of the pairs, the first one at the top. The same results give the same bytes."""
     bases = [*dict.fromkeys(BASES[condition.base].title for _, condition, _ in pairs)]
     with mpl.rc_context(FIXED):
         figure = Figure(figsize=(9, 1.6 + 0.3 * len(pairs)), layout="constrained")
@@ -39,7 +39,7 @@ def draw(content: Evidence, pairs: Sequence[Pair], path: Path) -> None:
 
 
 def differences(content: Evidence, pair: Pair) -> tuple[list[float], tuple[float, float, float]]:
-    """The difference of each seed, and the ends of their interval with the mean between; NaN for one seed."""
+    """Return the difference of each seed, and (low, mean, high) of their interval, which is NaN for one seed."""
     _, condition, reference = pair
     without, with_it = (seed_scores(content, one, "average") for one in (reference, condition))
     if reference.is_untrained:

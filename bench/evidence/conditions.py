@@ -1,8 +1,8 @@
 """What is compared, as data: encoders to start from, settings of `train.ddp` that differ, and stages of runs.
 
-A condition is named "BASE: VARIATION[, OPTION VALUE ...]", as in "minilm-mlm: una, temperature 0.03". The name "BASE:
-una, tuned" stands for the point of the grid of 8,192 sentences that has the highest dev score, "BASE: mined, tuned"
-for mined negatives with the settings of that point, and "BASE: una, tuned at its size" for the best of BASE's own grid.
+A condition is named "BASE: VARIATION[, OPTION VALUE ...]", as in "minilm-mlm: una, temperature 0.03". "BASE: una,
+tuned" means the point with the highest dev score in the grid of 8,192 sentences, "BASE: mined, tuned" means mined
+negatives with the settings of that point, and "BASE: una, tuned at its size" the best point of BASE's own grid.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 from train.config import CAPTION_SETTINGS, OPTIONS, PRESETS
 from una_fast.errors import InputError
 
-REFERENCE = "none"  # the variation that every other one is compared with: no hard negatives
+REFERENCE = "none"  # no hard negatives: the variation with which all others are compared
 TUNED, TUNED_THERE = "tuned", "tuned at its size"
-FRESH = (0, 1, 2, 3, 4)  # 42 chose the settings
+FRESH = (0, 1, 2, 3, 4)  # without 42, with which the settings were chosen
 SEEDS = (42, 0, 1, 2, 3)
-SIMILARITY: dict[str, Any] = {  # from an encoder that was trained for sentence similarity; the released code's way
+SIMILARITY: dict[str, Any] = {  # for an encoder that was trained for similarity; the released code's settings
     "batch_size": 64,
     "max_steps": 320,
     "max_length": 32,
@@ -32,7 +32,7 @@ SIMILARITY: dict[str, Any] = {  # from an encoder that was trained for sentence 
     "eval_every": 80,
     "precision": "fp32",
 }
-LANGUAGE_MODEL: dict[str, Any] = {  # from a language model: the defaults of `train.ddp`, but for steps and precision
+LANGUAGE_MODEL: dict[str, Any] = {  # for a language model: `train.ddp`'s defaults, except steps and precision
     "batch_size": 64,
     "max_steps": 128,
     "max_length": 32,
@@ -47,7 +47,7 @@ LANGUAGE_MODEL: dict[str, Any] = {  # from a language model: the defaults of `tr
     "eval_every": 128,
     "precision": "bf16",
 }
-NEAR_MISS: dict[str, Any] = {  # about one word of a sentence replaced; all other similarities stay
+NEAR_MISS: dict[str, Any] = {  # about one word per sentence is replaced; all other similarities are preserved
     **CAPTION_SETTINGS,
     "batch_size": 32,
     "max_steps": 160,
@@ -56,14 +56,14 @@ NEAR_MISS: dict[str, Any] = {  # about one word of a sentence replaced; all othe
     "radius": "1%",
     "precision": "fp32",
 }
-RECIPE: dict[str, Any] = {  # what was ablated: `--near-misses` with fewer steps, neighbours and kinds of edits
+RECIPE: dict[str, Any] = {  # the base of the ablations: `--near-misses` with fewer steps, neighbours and edits
     **{name: value for name, value in PRESETS["near_misses"].items() if name != "neighbours_pool"},
     "edits": "polarity:1,number:4",
     "max_steps": 160,
     "max_length": 32,
     "precision": "fp32",
 }
-CAPTIONS: dict[str, Any] = {  # what NEAR_MISS has in place of RECIPE
+CAPTIONS: dict[str, Any] = {  # the options of NEAR_MISS that differ from RECIPE
     **{name: NEAR_MISS[name] for name in ("select", "beta", "keep_punctuation", "radius", "learning_rate")},
     "augment": "una",
     "margin_least": 0.1,
@@ -72,7 +72,7 @@ CAPTIONS: dict[str, Any] = {  # what NEAR_MISS has in place of RECIPE
     "positives_share": 1.0,
     "neighbours": False,
 }
-PAIRS: dict[str, Any] = {  # from labelled paraphrases: "none" is in-batch InfoNCE, which others call MNRL
+PAIRS: dict[str, Any] = {  # for labelled paraphrases: "none" is in-batch InfoNCE, also called MNRL
     "batch_size": 32,
     "epochs": 2,
     "max_steps": 120,
@@ -86,7 +86,7 @@ PAIRS: dict[str, Any] = {  # from labelled paraphrases: "none" is in-batch InfoN
     "keep_punctuation": True,
     "precision": "bf16",
 }
-OF_NEGATIVES = ("alpha", "beta", "radius", "surface", "keep_punctuation", "select")  # no settings of "none"
+OF_NEGATIVES = ("alpha", "beta", "radius", "surface", "keep_punctuation", "select")  # "none" does not have these
 OF_TRAINING = (
     *("temperature", "learning_rate", "warmup_steps", "batch_size", "max_steps", "eval_every"),
     *("positives", "positives_strength"),
@@ -101,7 +101,7 @@ VARIATIONS: dict[str, dict[str, Any]] = {
     "una, both at random": {"augment": "una", "select": "random", "replace": "random"},
     "una, one word": {"augment": "una", "select": "random", "beta": 0.12},  # about one word of a sentence
     "random words": {"augment": "una", "select": "random", "beta": 0.12, "replace": "random"},
-    "other sentences": {"augment": f"{CONTROLS}:OtherSentence"},  # as many texts in a step, none of them made by UNA
+    "other sentences": {"augment": f"{CONTROLS}:OtherSentence"},  # as many texts per step, but none made by UNA
     "words deleted": {"augment": f"{CONTROLS}:Deleted"},
     "words masked": {"augment": f"{CONTROLS}:Masked"},
     "near-misses": {"augment": "near-misses"},
@@ -111,7 +111,7 @@ VARIATIONS: dict[str, dict[str, Any]] = {
     "mined": {"augment": f"{CONTROLS}:Mined"},
     "mined, and una": {"augment": f"{CONTROLS}:MinedAndUna"},
 }
-STEPS = (  # of UNA: what takes the place of each
+STEPS = (  # variations that replace steps of UNA
     *("una, words at random", "una, replacements at random", "una, both at random", "other sentences"),
     *("words deleted", "words masked", "mined", "mined, and una"),
 )
@@ -121,15 +121,15 @@ STEPS = (  # of UNA: what takes the place of each
 class Base:
     """An encoder to start from, and the settings that its conditions share.
 
-    pooling: of `train.ddp`; before: the pooling of `train.evaluate` that reads the same embedding before training.
-    mlm_steps: steps of masked words that make the packaged MiniLM a language model again, before all else.
+    pooling: for `train.ddp`; before: the value for `train.evaluate` that reads the same embedding before training.
+    mlm_steps: steps of masked language modelling that first turn the packaged MiniLM back into a language model.
     from_scratch: the language model of `bench.evidence.pretrain`, which never was a sentence encoder.
-    words: fewest and most words of the sentences to train on, or None for all sentences.
-    untrained: the variation "none" is the encoder before training, because the loss has no other term.
-    pairs: trained on labelled paraphrases, MRPC's and STS-B's for training, in place of sentences.
-    tasks: of `train.evaluate`; near-misses are scored on the images that are not for tuning.
-    half: starts from the packaged MiniLM with its weights rounded to half precision, which travel at half the size.
-    corpus: the file of the sentences in the data folder, all of which are used; "" for those of `corpora`.
+    words: minimum and maximum number of words of the training sentences, or None for all sentences.
+    untrained: "none" is the encoder before training, because without negatives the loss has no term.
+    pairs: trains on labelled paraphrases, the training parts of MRPC and STS-B, instead of sentences.
+    tasks: for `train.evaluate`; near-misses are scored on the images that were not used for tuning.
+    half: starts from the packaged MiniLM with weights rounded to half precision, so that a copy has half the size.
+    corpus: file of the data folder whose sentences are all used; "" for the corpora of `corpora`.
     """
 
     title: str
@@ -197,15 +197,15 @@ SCRATCH = {**LANGUAGE_MODEL, "max_steps": SCRATCH_STEPS, "eval_every": SCRATCH_S
 AS_PAPER = {name: SIMILARITY[name] for name in ("surface", "loss", "alpha", "beta")}  # `--paper`
 BASES["wiki-lm"] = Base("Scratch", "mean", "avg", SCRATCH, from_scratch=True)
 BASES["wiki-lm-cls"] = Base("Scratch, [CLS]", "cls", "cls_before_pooler", SCRATCH | AS_PAPER, from_scratch=True)
-ARMS = (REFERENCE, "una")  # that are tuned
-GRID_BASE = "minilm-mlm"  # on which arms are tuned
+ARMS = (REFERENCE, "una")  # variations that are tuned
+GRID_BASE = "minilm-mlm"  # base on which they are tuned
 WIDE, LARGE = (f"{GRID_BASE}-{64 * steps}" for steps in (WIDE_STEPS, LARGE_STEPS))
 Options = Mapping[str, Sequence[Any]]
 GRID: Options = {"temperature": (0.03, 0.05, 0.1), "learning_rate": (1e-5, 3e-5, 1e-4), "warmup_steps": (0, 0.1)}
-WARM: Options = {"temperature": (0.05, 0.1, 0.2)}  # GRID's best point has its highest temperature and rate
-FROM_SCRATCH: Options = {"temperature": (0.1, 0.05), "learning_rate": (1e-4, 3e-5, 3e-4)}  # the likely ones first
-LARGER_BATCHES = "none, batch_size 128, max_steps 256, eval_every 64"  # the same sentences
-GRIDS: dict[str, dict[str, Options]] = {  # base: arm: points, as many for each arm of a base
+WARM: Options = {"temperature": (0.05, 0.1, 0.2)}  # higher, because GRID's best point has its highest temperature
+FROM_SCRATCH: Options = {"temperature": (0.1, 0.05), "learning_rate": (1e-4, 3e-5, 3e-4)}  # most promising first
+LARGER_BATCHES = "none, batch_size 128, max_steps 256, eval_every 64"  # the same sentences in larger batches
+GRIDS: dict[str, dict[str, Options]] = {  # base: arm: options; all arms of a base have the same number of points
     GRID_BASE: dict.fromkeys(ARMS, GRID),
     WIDE: {
         "none": {**WARM, "learning_rate": (1e-5, 3e-5, 1e-4, 3e-4)},
@@ -230,7 +230,7 @@ class Condition:
 
     @property
     def reference(self) -> Condition:
-        """The condition that it is compared with: no training, or no hard negatives, and OF_TRAINING as stated."""
+        """The condition to compare with: without hard negatives, or untrained, with the same options OF_TRAINING."""
         stated = [] if BASES[self.base].untrained else _parts_of(self.variation)[1]
         same = [f"{option} {value}" for option, value in stated if option in OF_TRAINING]
         return Condition(self.base, ", ".join([REFERENCE, *same]))
@@ -241,7 +241,7 @@ class Condition:
         return BASES[self.base].untrained and self.variation == REFERENCE
 
     def settings(self) -> dict[str, Any]:
-        """All options of `train.ddp` that decide its scores, the seed and the files apart."""
+        """Return all options of `train.ddp` that decide its scores, except the seed and the files."""
         base = BASES[self.base]
         if self.is_untrained:
             return {"max_steps": 0}
@@ -250,19 +250,19 @@ class Condition:
         return {name: value for name, value in found.items() if name in drawn or name not in OF_NEGATIVES}
 
     def n_sentences(self) -> int:
-        """How many sentences it trains on, each of them once."""
+        """Return how many sentences it trains on; each is used once."""
         settings = self.settings()
         return settings["batch_size"] * settings["max_steps"]
 
 
 def _settings_of(variation: str) -> dict[str, Any]:
-    """What a variation changes. Raises ValueError for one that there is not."""
+    """Return the options that a variation changes. Raises ValueError for an unknown variation."""
     name, stated = _parts_of(variation)
     return VARIATIONS[name] | {option: _value(option, text) for option, text in stated}
 
 
 def _parts_of(variation: str) -> tuple[str, list[list[str]]]:
-    """The name in VARIATIONS, and each option with its value. Raises ValueError for a name that there is not."""
+    """Return the name in VARIATIONS, and each option with its value. Raises ValueError for an unknown name."""
     name = max((one for one in VARIATIONS if f"{variation}, ".startswith(f"{one}, ")), key=len)
     return name, [part.split(" ") for part in variation.removeprefix(name).split(", ")[1:]]
 
@@ -281,7 +281,7 @@ def _value(option: str, text: str) -> Any:
 
 
 def grid(arm: str, base: str = GRID_BASE) -> list[Condition]:
-    """The conditions of the grid of a base for an arm; a value that the base has anyway is not in the name."""
+    """Return the conditions of an arm's grid on a base; names omit the values that the base has by default."""
     shared, options = BASES[base].shared, GRIDS[base][arm]
     points = [dict(zip(options, values, strict=True)) for values in itertools.product(*options.values())]
     return [
@@ -293,12 +293,12 @@ def grid(arm: str, base: str = GRID_BASE) -> list[Condition]:
 
 
 def tuned(arm: str, results: Mapping[str, Any], base: str = GRID_BASE, whole: bool = True) -> str:
-    """The point of the grid of an arm with the highest dev score of the first seed.
+    """Return the point of an arm's grid with the highest dev score for the first seed.
 
-    whole: refuse a grid of which some points are not run; else only one of which none is.
+    whole: require a dev score of every point; otherwise one point is enough.
 
     Raises:
-        InputError: a point has none.
+        InputError: dev scores are missing.
     """
     scores = {one.variation: dev_score(results.get(one.name, {})) for one in grid(arm, base)}
     missing = [name for name, score in scores.items() if score is None]
@@ -308,18 +308,18 @@ def tuned(arm: str, results: Mapping[str, Any], base: str = GRID_BASE, whole: bo
 
 
 def dev_score(result: Mapping[str, Any]) -> float | None:
-    """The best dev score of the run that tunes, or None."""
+    """Return the best dev score of the tuning run, or None."""
     dev = result.get("runs", {}).get(str(SEEDS[0]), {}).get("dev")
     return max(dev.values()) if dev else None
 
 
 def find_conditions(names: str, results: Mapping[str, Any] | None = None, whole: bool = True) -> list[Condition]:
-    """The conditions of "BASE: VARIATION[, OPTION VALUE]; ...", in that order.
+    """Return the conditions of "BASE: VARIATION[, OPTION VALUE]; ...", in that order.
 
-    results: by condition, for "tuned"; whole: of the grids, as in `tuned`.
+    results: by condition, for "tuned"; whole: as in `tuned`.
 
     Raises:
-        InputError: an unknown base or variation, or a grid that is not run.
+        InputError: an unknown base or variation, or a grid without dev scores.
     """
     found = []
     for name in names.split(";"):
@@ -344,26 +344,26 @@ def find_conditions(names: str, results: Mapping[str, Any] | None = None, whole:
 
 @dataclass(frozen=True)
 class Stage:
-    """Conditions that are run together, seed by seed. scored: on the tasks; else STS-B dev alone is kept."""
+    """Conditions that are run together, seed by seed. scored: on the tasks; otherwise only on STS-B dev."""
 
     names: Sequence[str]
     seeds: Sequence[int] = FRESH
     scored: bool = True
 
     def conditions(self, results: Mapping[str, Any]) -> list[Condition]:
-        """The conditions. Raises InputError where they depend on a grid that is not run."""
+        """Return the conditions. Raises InputError if they depend on a grid without dev scores."""
         return find_conditions(";".join(self.names), results)
 
 
 FROM_SCRATCH_ARMS = [(base, arm) for base in ("wiki-lm", "wiki-lm-cls") for arm in GRIDS[base]]
 FROM_SCRATCH_POINTS = list(zip(*(grid(arm, base) for base, arm in FROM_SCRATCH_ARMS), strict=True))
 TUNED_ARMS = tuple(f"{GRID_BASE}: {arm}, {TUNED}" for arm in ARMS)
-WIDER = "batch_size 256, max_steps 400, eval_every 100"  # as many sentences as WIDE
+WIDER = "batch_size 256, max_steps 400, eval_every 100"  # the sentences of WIDE in larger batches
 NEAR_PRESET = (  # `--near-misses`
     "near-misses, edits polarity:4,number:16,name:1, max_steps 640, neighbours_pool 24000, precision bf16"
 )
 NEAR = (NEAR_PRESET, "near-misses", "one word", "captions")
-NEAR_ABLATIONS = (  # of "near-misses", most valuable first
+NEAR_ABLATIONS = (  # of "near-misses", most important first
     *("edits polarity", "edits number", "edits polarity,number,name,swap,word", "edits polarity:1,number:4,name:1"),
     *("neighbours false", "positives same, positives_share 1.0", "positives_share 1.0", "margin_most 2.0"),
     *("margin_least 0.2, margin_most 0.5", "margin_least 0.45, margin_most 0.75", "max_steps 640"),
@@ -385,7 +385,7 @@ STAGES = {
     "wide": Stage([f"{WIDE}: {arm}, {TUNED_THERE}" for arm in ARMS], FRESH[:3]),
     "classes": Stage([f"{GRID_BASE}: same word class, {TUNED}", "minilm-near: same word class"], FRESH[:3]),
     "near": Stage([f"minilm-questions: {variation}" for variation in NEAR]),
-    "wiki-grid": Stage(  # point by point; larger batches last, where time may be short
+    "wiki-grid": Stage(  # point by point; larger batches last, because time may run out
         sorted((one.name for point in FROM_SCRATCH_POINTS for one in point), key=lambda name: LARGER_BATCHES in name),
         SEEDS[:1],
         scored=False,

@@ -1,4 +1,4 @@
-"""What stands in the place of UNA's negatives in a control, each an augmentation for `--augment MODULE:CLASS`."""
+"""Negatives of the control experiments: augmentations for `--augment MODULE:CLASS`."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from una_fast.augment.rows import Rows
 from una_fast.augment.una import Augmenter
 from una_fast.index.index import Index
 
-RANKS = (10, 50)  # of the sentences that are mined: nearer ones may say the same
+RANKS = (10, 50)  # mined sentences have these ranks by cosine; nearer ones may mean the same
 MASK = "[MASK]"
 
 
 class Control(TextAugmentation):
-    """Whole sentences of the index in place of altered ones: a subclass says which row stands for which."""
+    """Other sentences of the index instead of altered ones; a subclass chooses the row."""
 
     def __init__(self, index: Index, seed: int = 42, tokenizer: Any = None, n_jobs: int | None = None) -> None:
         super().__init__(index, seed=seed, tokenizer=tokenizer, n_jobs=n_jobs)
         self._seed = seed
 
     def others(self, rows: NDArray[np.int64], draws: SampleKey) -> NDArray[np.int64]:
-        """int64 (B,): for each of `rows` (B,) another row of the index, all equally likely."""
+        """Draw for each of `rows` (B,) another row of the index, all equally likely: int64 (B,)."""
         found = self.draws(rows, draws).below(self.index.n_documents - 1, 1)[:, 0]
         return found + (found >= rows)
 
     def draws(self, rows: NDArray[Any], draws: SampleKey) -> CounterRNG:
-        """The random numbers of rows."""
+        """Return the random numbers of rows."""
         return CounterRNG(self._seed, draws.epoch, rows, draws.sample_index)
 
     def _texts(self, source: Rows, rows: NDArray[np.int64], draws: SampleKey) -> list[str]:
-        """The other sentence of each row, and one of all documents for any text."""
+        """Return another sentence for each row, or any sentence of the index for a text that is not a row."""
         if source.keys is None:
             return [self.index.sentence(row) for row in self.others(rows, draws).tolist()]
         found = self.draws(source.keys[rows], draws).below(self.index.n_documents, 1)[:, 0]
@@ -49,13 +49,14 @@ class Control(TextAugmentation):
 
 
 class OtherSentence(Control):
-    """Any other sentence: as many texts in a step, none of them near its anchor."""
+    """A random other sentence: a step has as many texts as with UNA, but none is similar to its anchor."""
 
 
 class Mined(Control):
-    """One sentence of the ranks RANKS by the encoder that training starts from, as sentence-transformers mines them.
+    """A mined negative: one of the sentences at RANKS by the initial encoder, as sentence-transformers mines them.
 
-    It is mined once for each sentence, as a user would do it. model: the folder of the encoder; pooling: of it.
+    Each sentence gets one mined negative for the whole training, as a user would do. model: folder of the encoder;
+    pooling: of the encoder.
     """
 
     training_options: ClassVar[tuple[str, ...]] = ("model", "pooling")
@@ -74,13 +75,13 @@ class Mined(Control):
         self._mined = mined_rows([index.sentence(row) for row in range(index.n_documents)], model, pooling, seed)
 
     def others(self, rows: NDArray[np.int64], draws: SampleKey) -> NDArray[np.int64]:
-        """int64 (B,): the mined row of each row; any other one where none was mined."""
+        """Return the mined row of each row, or a random other row if none was mined: int64 (B,)."""
         found = self._mined[rows]
         return np.where(found >= 0, found, super().others(rows, draws))
 
 
 class MinedAndUna(Mined):
-    """For half of the sentences, drawn again in each epoch, the mined one, and UNA's negative for the others."""
+    """The mined negative for half of the sentences, drawn again in each epoch, and UNA's for the other half."""
 
     training_options = ("model", "pooling", "beta")
 
@@ -99,7 +100,7 @@ class MinedAndUna(Mined):
         self._una = Augmenter(index, beta=beta, radius="1%", seed=seed, surface="kept", n_jobs=n_jobs)
 
     def _texts(self, source: Rows, rows: NDArray[np.int64], draws: SampleKey) -> list[str]:
-        """The text of each row."""
+        """Return the negative of each row."""
         mined = super()._texts(source, rows, draws)
         if source.keys is not None:
             return mined
@@ -109,9 +110,9 @@ class MinedAndUna(Mined):
 
 
 def mined_rows(sentences: list[str], model: str, pooling: str, seed: int) -> NDArray[np.int64]:
-    """The row of a mined negative for each of N sentences, int64 (N,); -1 where there are too few sentences.
+    """Return the row of a mined negative for each of N sentences, int64 (N,); -1 if there are too few sentences.
 
-    The draws are those of sentence-transformers' `mine_hard_negatives`, which needs minutes on a GPU for this.
+    The draws equal those of sentence-transformers' `mine_hard_negatives`, which takes minutes on a GPU for this.
     """
     encoder = load_model(model, pooling)
     row_of = {sentence: row for row, sentence in reversed([*enumerate(sentences)])}
@@ -128,7 +129,7 @@ def mined_rows(sentences: list[str], model: str, pooling: str, seed: int) -> NDA
 
 
 class Spliced(Control):
-    """The sentence as it is written, with other text for the words that UNA would replace; a subclass says which text.
+    """The sentence with other text instead of the words that UNA would replace; a subclass chooses the text.
 
     beta, select, keep_punctuation: how UNA chooses the words.
     """
@@ -150,20 +151,20 @@ class Spliced(Control):
 
     @abstractmethod
     def put(self, word: WordExplanation, written: str, unit: float) -> str:
-        """What stands for a word that UNA replaces. written: the word in its sentence; unit: uniform in [0, 1)."""
+        """Return the text for a word that UNA replaces. written: the word in its sentence; unit: uniform in [0, 1)."""
 
     def _texts(self, source: Rows, rows: NDArray[np.int64], draws: SampleKey) -> list[str]:
-        """Each text with other words."""
+        """Return each text with its chosen words replaced."""
         return [self._splice(source.sentence(row), draws) for row in rows.tolist()]
 
     def _splice(self, sentence: str, draws: SampleKey) -> str:
         lower, parts, end = sentence.lower(), [], 0
         key = xxhash.xxh3_64_intdigest(sentence.encode())
         rng = np.random.default_rng([self._seed, draws.epoch, draws.sample_index, key])
-        units: dict[str, float] = {}  # a word that stands twice is replaced by the same text
+        units: dict[str, float] = {}  # a repeated word is replaced by the same text each time
         for word in self._una.explain(sentence, draws.epoch, sample_index=draws.sample_index).words:
             at = lower.find(word.word, end)
-            if at >= 0 and word.replacement is not None:  # a quotation mark is not written as NLTK spells it
+            if at >= 0 and word.replacement is not None:  # at < 0: NLTK spells quotation marks differently
                 unit = units.setdefault(word.word, rng.random())
                 parts += [sentence[end:at], self.put(word, sentence[at : at + len(word.word)], unit)]
             elif at >= 0:
@@ -173,7 +174,7 @@ class Spliced(Control):
 
 
 class Deleted(Spliced):
-    """EDA's deletion as the negative: each word is left out with probability `beta`."""
+    """EDA's deletion as the negative: each word is deleted with probability `beta`."""
 
     def __init__(
         self, index: Index, seed: int = 42, beta: float = 0.3, tokenizer: Any = None, n_jobs: int | None = None
@@ -181,13 +182,13 @@ class Deleted(Spliced):
         super().__init__(index, seed, beta, "random", tokenizer=tokenizer, n_jobs=n_jobs)
 
     def put(self, word: WordExplanation, written: str, unit: float) -> str:
-        """Nothing."""
+        """Return an empty text."""
         return ""
 
 
 class Masked(Spliced):
-    """[MASK] for the words that UNA replaces."""
+    """[MASK] instead of the words that UNA replaces."""
 
     def put(self, word: WordExplanation, written: str, unit: float) -> str:
-        """BERT's mark of a masked word."""
+        """Return BERT's mask token."""
         return MASK

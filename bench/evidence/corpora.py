@@ -1,4 +1,4 @@
-"""The sentences of Wikipedia that encoders are trained on: parts of a large file of the data folder."""
+"""The training sentences: consecutive lines of a large file of Wikipedia in the data folder."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from train.evaluation.tasks.reading import read_rows
 from train.record.folder import write_file
 from una_fast.errors import InputError
 
-CORPORA = ("wiki_large.txt.gz", "wiki1m_for_simcse.txt")  # a sentence a line; train.download fetches the second
+CORPORA = ("wiki_large.txt.gz", "wiki1m_for_simcse.txt")  # one sentence per line; train.download fetches the second
 
 
 def corpus_of(data: Path) -> Path:
-    """The first of CORPORA that the folder `data` has.
+    """Return the path of the first of CORPORA that the folder `data` contains.
 
     Raises:
-        InputError: it has none.
+        InputError: it contains none.
     """
     for name in CORPORA:
         if (data / "corpora" / name).is_file():
@@ -29,19 +29,19 @@ def corpus_of(data: Path) -> Path:
 
 
 def write_lines(source: Path, path: Path, first: int, number: int, words: tuple[int, int] | None = None) -> Path:
-    """Write `number` lines of `source` from line `first` on to `path`, or find them there, and return it.
+    """Write `number` lines of `source`, from line `first` on, to `path` unless it has them already; returns `path`.
 
-    words: fewest and most words, between spaces, of a line that counts; None: every line counts.
+    words: minimum and maximum number of space-separated words of a line; other lines are skipped. None: no limit.
 
     Raises:
-        InputError: `source` is damaged or has fewer lines, or `path` has other content.
+        InputError: `source` is damaged or has too few lines, or `path` has other content.
     """
     try:
         with gzip.open(source, "rb") if source.suffix == ".gz" else source.open("rb") as file:
             kept = (line for line in file if words is None or words[0] <= len(line.split()) <= words[1])
             lines = list(itertools.islice(kept, first, first + number))
     except (EOFError, OSError, zlib.error) as error:
-        raise InputError(f"{source}: damaged or cut short ({error}): fetch it again") from error
+        raise InputError(f"{source}: damaged or truncated ({error}): fetch it again") from error
     if len(lines) < number:
         which = " of that length" if words else ""
         raise InputError(f"{source}: has fewer than {first + number:,} lines{which}: give the whole file")
@@ -50,18 +50,18 @@ def write_lines(source: Path, path: Path, first: int, number: int, words: tuple[
 
 
 def _write_once(path: Path, content: bytes) -> None:
-    """Write a file that is not there. Raises InputError for one with other content."""
+    """Write a file unless it exists. Raises InputError if it exists with other content."""
     if not path.exists():
         write_file(path, content)
     elif path.read_bytes() != content:
-        raise InputError(f"{path}: was changed, or what it is made from: it stays, choose a new --output")
+        raise InputError(f"{path}: this file or its source has changed: choose a new --output")
 
 
-PARAPHRASE = 4.5  # least score, of 5, of the pairs of STS-B that count as paraphrases
+PARAPHRASE = 4.5  # minimum score, of 5, at which a pair of STS-B counts as a paraphrase
 
 
 def write_pairs(data: Path, folder: Path) -> tuple[Path, Path]:
-    """The two sides of the paraphrases of MRPC and STS-B, their parts for training: files of `folder`, made once."""
+    """Write both sides of the paraphrases in the training parts of MRPC and STS-B to `folder`; returns both paths."""
     downstream = data / "senteval" / "downstream"
     mrpc = read_rows(downstream / "MRPC" / "msr_paraphrase_train.txt", (0, 3, 4), skip=1)
     sts_b = read_rows(downstream / "STS" / "STSBenchmark" / "sts-train.csv", (4, 5, 6))

@@ -1,12 +1,12 @@
-"""The stages wiki-grid and wiki-arms within a given time, after their language model: on one GPU, in one command.
+"""Train a language model and run the stages wiki-grid and wiki-arms within a given time, on one GPU, in one command.
 
 ``python -m bench.evidence.from_scratch --ids FILE --tokenizer FOLDER --data FOLDER --output FOLDER --seconds 450``
 
 First `bench.evidence.pretrain` makes the language model. Then every arm is tuned on STS-B dev, and the best point of
-each is scored on the seven tasks with as many of five seeds as there is time for. --output gets evidence.json, written
-after each run, and the weights in half precision; `python -m bench.evidence --merge FILE` adds the runs to the
-repository's. A run that would end too late does not begin, and an arm whose grid is not finished takes the best of the
-points that are.
+each is scored on the seven tasks, with as many of five seeds as the time allows. evidence.json is written to --output
+after each run, and so are the weights in half precision; `python -m bench.evidence --merge FILE` adds the runs to the
+repository's. A run that would finish too late does not start. If an arm's grid is not finished, the best of its
+finished points is used.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from una_fast.errors import InputError
 
 SMALL = ", batch_size 8, max_steps 4, eval_every 2"
 SMALL_CONDITIONS = "wiki-lm: none; wiki-lm: una; wiki-lm: mined; wiki-lm-cls: none; wiki-lm-cls: una"
-FINALS = 1.2  # of the longest run of the grid: the time that is kept for scored runs, of which 16 run at a time
+FINALS = 1.2  # time reserved for the scored runs, as a multiple of the grid's longest run; 16 run at a time
 BASES = ("wiki-lm", "wiki-lm-cls")
 
 
@@ -50,19 +50,19 @@ def main() -> int:
         prog="python -m bench.evidence.from_scratch", description=(__doc__ or "").splitlines()[0]
     )
     add = add_options(parser, 450, "a tiny language model and runs of 4 steps, to try the command on a CPU")
-    add("--ids", type=Path, help="sentences for the language model, as bench.evidence.token_ids writes them")
+    add("--ids", type=Path, help="sentences for the language model, written by bench.evidence.token_ids")
     add("--tokenizer", type=Path, help="folder of BERT's tokenizer")
-    add("--base", type=Path, metavar="FOLDER", help="a language model that is there already, in place of these two")
+    add("--base", type=Path, metavar="FOLDER", help="an existing language model, instead of --ids and --tokenizer")
     add("--data", type=Path, required=True, help="folder with corpora/ and senteval/")
-    add("--pretrain-seconds", type=float, default=205, help="of these for the language model [205]")
+    add("--pretrain-seconds", type=float, default=205, help="share of --seconds for the language model [205]")
     options = parser.parse_args()
     return run_command(lambda: carry_out(options), "evidence")
 
 
 def carry_out(options: argparse.Namespace) -> None:
-    """The language model, the grid, the best points, and the table."""
+    """Train the language model, run the grid and the best points, and print the table."""
     ends = begin(options)
-    os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")  # else shared imports could use the GPU
+    os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")  # otherwise shared imports could use the GPU
     place = Workplace(options.data, options.work, corpus_of(options.data), options.jobs, options.base)
     points = small_points() if options.small else STAGES["wiki-grid"].conditions({})
     language_model = options.base is None and start_pretraining(options)
@@ -70,9 +70,9 @@ def carry_out(options: argparse.Namespace) -> None:
         start_mps(options.work)
     warm_up(place, points, options.work / "warm-up.log")
     if language_model and language_model.wait():
-        raise InputError(f"the language model was not made: exit code {language_model.returncode}")
+        raise InputError(f"training the language model failed with exit code {language_model.returncode}")
     place.saved = options.base or options.work / "language-model"
-    tell("the language model is there", ends)
+    tell("the language model is ready", ends)
     with ThreadPoolExecutor(len(BASES)) as pool:
         before = {base: pool.submit(scores_before, place, base) for base in BASES}
         make_runs(place, BASES[0], [(one, SEEDS[0]) for one in points], False, ends, FINALS)
@@ -87,15 +87,15 @@ def carry_out(options: argparse.Namespace) -> None:
 
 
 def small_points() -> list[Condition]:
-    """Two points for each of five arms."""
+    """Return two points for each of five arms."""
     names = [f"{name}{option}{SMALL}" for option in ("", ", temperature 0.1") for name in SMALL_CONDITIONS.split("; ")]
     return find_conditions(";".join(names))
 
 
 def start_pretraining(options: argparse.Namespace) -> subprocess.Popen[bytes]:
-    """Start `bench.evidence.pretrain` in a process of its own, which frees the GPU when it ends."""
+    """Start `bench.evidence.pretrain` in a separate process, which frees the GPU when it ends."""
     if not (options.ids and options.tokenizer):
-        raise InputError("give --ids and --tokenizer, or --base")
+        raise InputError("--ids or --tokenizer is missing: give both, or --base")
     values = {"ids": options.ids, "tokenizer": options.tokenizer, "seconds": options.pretrain_seconds}
     values |= {"output": options.work / "language-model", "parts": options.output}
     words = [word for name, value in values.items() for word in (f"--{name}", str(value))]
@@ -103,7 +103,7 @@ def start_pretraining(options: argparse.Namespace) -> subprocess.Popen[bytes]:
 
 
 def arms_of(points: list[Condition]) -> dict[tuple[str, str], list[Condition]]:
-    """The points of each arm; of the small ones by their base and first word."""
+    """Group points by arm; those of `small_points` by their base and first word."""
     of_grid = {one: (base, arm) for base, arm in FROM_SCRATCH_ARMS for one in grid(arm, base)}
     arms: dict[tuple[str, str], list[Condition]] = {}
     for one in points:
@@ -112,7 +112,7 @@ def arms_of(points: list[Condition]) -> dict[tuple[str, str], list[Condition]]:
 
 
 def best_points(points: list[Condition], conditions: Mapping[str, Any]) -> dict[tuple[str, str], Condition]:
-    """The point of each arm with the highest dev score, of the points that have one."""
+    """Return the point of each arm with the highest dev score, among the points that have one."""
     best = {}
     for arm, of_arm in arms_of(points).items():
         scores = {one: dev_score(conditions.get(one.name, {})) for one in of_arm}
@@ -122,7 +122,7 @@ def best_points(points: list[Condition], conditions: Mapping[str, Any]) -> dict[
 
 
 def summary(best: Mapping[tuple[str, str], Condition], points: list[Condition], content: Mapping[str, Any]) -> str:
-    """A line for each arm: how many points of its grid ran, its best dev score, its average and distance to none."""
+    """Return one line per arm: points that ran, best dev score, STS average, and difference from "none"."""
     lines = []
     for base, kept in content["bases"].items():
         lines.append(f"{base} before: " + ", ".join(f"{task} {100 * one:.2f}" for task, one in kept["before"].items()))

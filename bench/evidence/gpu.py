@@ -1,4 +1,4 @@
-"""Whether a process can use the GPU, where the machine has one: ``python -m bench.evidence.gpu``."""
+"""Check that a process can use the GPU, if the machine has one: ``python -m bench.evidence.gpu``."""
 
 import sys
 
@@ -6,7 +6,7 @@ import torch
 
 
 def main(words: list[str]) -> int:
-    """0, or an exception: CUDA refuses a process whose parent has used it."""
+    """Return 0, or raise an exception: CUDA refuses a process whose parent has used it."""
     torch.ones(1, device="cuda" if torch.cuda.device_count() else "cpu").sum().item()
     return 0
 

@@ -1,9 +1,9 @@
-"""The stage near and its ablations within a given time, on one GPU, in one command, from a folder that travels.
+"""Run the stage near and its ablations within a given time on one GPU, from a portable folder.
 
-``python -m bench.evidence.near_card --pack FOLDER --data FOLDER`` writes that folder where the encoder and the data are
-installed; ``python -m bench.evidence.near_card --carry FOLDER --output FOLDER --work FOLDER --seconds 120`` runs
-everything from it. --output gets evidence.json, written after each run; `python -m bench.evidence --merge FILE` adds
-the runs to the repository's. A run that would end too late does not begin.
+``python -m bench.evidence.near_card --pack FOLDER --data FOLDER`` writes that folder on a machine that has the encoder
+and the data. ``python -m bench.evidence.near_card --carry FOLDER --output FOLDER --work FOLDER --seconds 120`` runs
+everything from it. evidence.json is written to --output after each run; `python -m bench.evidence --merge FILE` adds
+the runs to the repository's. A run that would finish too late does not start.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from una_fast.errors import InputError
 from una_fast.tokens.ids import TokenIds
 
 QUESTIONS, SENTENCES = "minilm-questions", "minilm-sentences"
-MODEL, DATA = "minilm", "data.tar.xz"  # in the folder that travels
+MODEL, DATA = "minilm", "data.tar.xz"  # in the portable folder
 PARTS = ("near_miss", "senteval/downstream/STS", "senteval/downstream/SICK", "corpora")  # of the data
 COLUMNS = {  # of the printed table
     **{"average": "STS", "qqp_near": "qqp", "qqp_near number": "number", "qqp_near polarity": "polarity"},
@@ -39,7 +39,7 @@ COLUMNS = {  # of the printed table
     "recall_at_5": "R5",
 }
 SMALL = "near-misses, max_steps 3, neighbours_pool 100"
-WIKI_LINES = 12_000  # of the corpus that travel, of 6 to 14 words
+WIKI_LINES = 12_000  # lines of the corpus, of 6 to 14 words, in the portable folder
 
 
 def main() -> int:
@@ -47,7 +47,7 @@ def main() -> int:
         prog="python -m bench.evidence.near_card", description=(__doc__ or "").splitlines()[0]
     )
     add = add_options(parser, 120, "two runs of 3 steps, to try the command on a CPU")
-    add("--pack", type=Path, metavar="FOLDER", help="write the folder that travels, and nothing else")
+    add("--pack", type=Path, metavar="FOLDER", help="only write the portable folder")
     add("--data", type=Path, help="with --pack: folder with corpora/, near_miss/ and senteval/")
     add("--carry", type=Path, metavar="FOLDER", help="the folder that --pack wrote")
     options = parser.parse_args()
@@ -72,7 +72,7 @@ def pack(options: argparse.Namespace) -> None:
 
 
 def carry_out(options: argparse.Namespace) -> None:
-    """Score the encoder before training, and make the runs, most valuable first."""
+    """Score the encoder before training, and make the runs, most important first."""
     if not options.carry:
         raise InputError("--carry is missing: give the folder that --pack wrote, or --pack")
     ends = begin(options)
@@ -88,7 +88,7 @@ def carry_out(options: argparse.Namespace) -> None:
     warm_up(place, list(dict.fromkeys(one for one, _ in wanted)), options.work / "warm-up.log")
     tokenizer = load_tokenizer(str(place.base(QUESTIONS)))
     for index in {place.index(one) for one, _ in wanted}:
-        TokenIds(una_fast.load_index(index), tokenizer)  # stored there for all runs
+        TokenIds(una_fast.load_index(index), tokenizer)  # caches the token ids in the index for all runs
     tell("ready", ends)
     with ThreadPoolExecutor(1) as pool:
         before = pool.submit(scores_before, place, QUESTIONS)
@@ -100,7 +100,7 @@ def carry_out(options: argparse.Namespace) -> None:
 
 
 def all_runs() -> list[tuple[Condition, int]]:
-    """The runs: three seeds of the recipe, one of all others, then further seeds."""
+    """Return the runs: three seeds of the recipe, one of all others, then further seeds."""
     recipe, *others = find_conditions(";".join(f"{QUESTIONS}: {variation}" for variation in NEAR))
     ablations = find_conditions(";".join(f"{QUESTIONS}: near-misses, {changed}" for changed in NEAR_ABLATIONS))
     ablations.insert(4, *find_conditions(f"{SENTENCES}: near-misses"))
@@ -111,7 +111,7 @@ def all_runs() -> list[tuple[Condition, int]]:
 
 
 def small_runs() -> list[tuple[Condition, int]]:
-    """Two runs of a few steps, scored on few tasks."""
+    """Return two runs of a few steps, scored on few tasks."""
     for base in (QUESTIONS, SENTENCES):
         BASES[base] = replace(BASES[base], tasks="qqp_close,checklist")
     return [(one, 0) for one in find_conditions(f"{QUESTIONS}: {SMALL};{SENTENCES}: {SMALL}")]

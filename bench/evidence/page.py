@@ -1,4 +1,4 @@
-"""evidence.json -> the tables of docs/will-it-help.md and of its appendix."""
+"""The tables of docs/will-it-help.md, its appendix and docs/near-misses.md, made from evidence.json."""
 
 from __future__ import annotations
 
@@ -37,25 +37,29 @@ PAPER = ", ".join(f"{name} {value}" for name, value in AS_PAPER.items())
 SCRATCH_NONE, SCRATCH_UNA, SCRATCH_MINED, SCRATCH_LARGER, PAPER_NONE, PAPER_UNA = (
     f"{base}: {arm}, {TUNED_THERE}" for base, arm in FROM_SCRATCH_ARMS
 )
-PAIRS = (  # the page's rows, where they were run: what is compared, with, without
+PAIRS = (  # rows of the page, which shows those that were run: what is compared, with, without
     ("UNA, both tuned", SCRATCH_UNA, SCRATCH_NONE),
     ("UNA as in the paper, both tuned", PAPER_UNA, PAPER_NONE),
     ("mined negatives, both tuned", SCRATCH_MINED, SCRATCH_NONE),
-    ("UNA, against batches of 128 without, both tuned", SCRATCH_UNA, SCRATCH_LARGER),
+    ("UNA, against batches of 128 without UNA, both tuned", SCRATCH_UNA, SCRATCH_LARGER),
     ("UNA, both tuned", UNA, NONE),
     *((OF_8192, f"{base}: una, {TUNED}", f"{base}: none, {TUNED}") for base in SCALE),
     (f"{OF_8192}, batches of 256", *(f"{WIDE}: {arm}, {TUNED}, {WIDER}" for arm in ("una", "none"))),
     ("UNA, both tuned", *(f"{WIDE}: {arm}, {TUNED_THERE}" for arm in ("una", "none"))),
-    ("UNA, against twice the steps without", UNA, f"{NONE}, max_steps 256"),
-    ("UNA, against batches of 128 without", UNA, f"{NONE}, batch_size 128"),
-    ("UNA, the defaults", f"{GRID_BASE}: una", f"{GRID_BASE}: none"),
+    ("UNA, against twice the steps without UNA", UNA, f"{NONE}, max_steps 256"),
+    ("UNA, against batches of 128 without UNA", UNA, f"{NONE}, batch_size 128"),
+    ("UNA, default settings", f"{GRID_BASE}: una", f"{GRID_BASE}: none"),
     ("UNA as in the paper", f"{GRID_BASE}: una, {PAPER}", f"{GRID_BASE}: none"),
     ("UNA, against random words", UNA, f"{GRID_BASE}: una, words at random, {TUNED}"),
     ("UNA, against random replacements", UNA, f"{GRID_BASE}: una, replacements at random, {TUNED}"),
     ("mined negatives", f"{GRID_BASE}: mined, {TUNED}", NONE),
-    ("mined negatives and UNA, against mined", f"{GRID_BASE}: mined, and una, {TUNED}", f"{GRID_BASE}: mined, {TUNED}"),
+    (
+        "mined negatives and UNA, against mined negatives",
+        f"{GRID_BASE}: mined, and una, {TUNED}",
+        f"{GRID_BASE}: mined, {TUNED}",
+    ),
     ("UNA as in the paper", "minilm-cls: una", "minilm-cls: none"),
-    ("UNA with the loss for near-misses, against no training", "minilm-near: una", "minilm-near: none"),
+    ("UNA with the margin loss, against no training", "minilm-near: una", "minilm-near: none"),
 )
 
 NEAR_ROWS = {  # of the page about near-misses: data, and task
@@ -79,12 +83,12 @@ NEAR_COLUMNS = {  # trainings on questions
 
 
 def pairs_of(content: Evidence, names: Sequence[tuple[str, str, str]] = PAIRS) -> list[Pair]:
-    """The pairs of `names` that have runs of the same seeds."""
+    """Return the pairs of `names` that have runs with the same seeds."""
     found = []
     for shown, *both in names:
         try:
             condition, reference = find_conditions(";".join(both), content["conditions"], whole=False)
-        except InputError:  # no point of the grid of a tuned arm is run
+        except InputError:  # no point of a tuned arm's grid was run
             continue
         if difference(content, condition, reference):
             found.append((shown, condition, reference))
@@ -92,7 +96,7 @@ def pairs_of(content: Evidence, names: Sequence[tuple[str, str, str]] = PAIRS) -
 
 
 def seed_scores(content: Evidence, condition: Condition, task: str) -> dict[str, float]:
-    """A task's score x 100 by seed; {} for a condition without runs."""
+    """Return a task's scores x 100 by seed; {} for a condition without runs."""
     runs = content["conditions"].get(condition.name, {}).get("runs", {})
     return {seed: 100 * run["scores"][task] for seed, run in runs.items() if task in run.get("scores", {})}
 
@@ -100,7 +104,7 @@ def seed_scores(content: Evidence, condition: Condition, task: str) -> dict[str,
 def difference(
     content: Evidence, condition: Condition, reference: Condition, task: str = "average"
 ) -> Comparison | None:
-    """A condition against another, paired by seed; an encoder that is not trained has the same scores for any seed."""
+    """Compare two conditions, paired by seed; an untrained reference has the same scores for every seed."""
     with_it = seed_scores(content, condition, task)
     if reference.is_untrained:
         before = content["bases"].get(reference.base, {}).get("before", {})
@@ -109,7 +113,7 @@ def difference(
 
 
 def pair_table(content: Evidence, pairs: Sequence[Pair], brief: bool = False) -> str:
-    """One row per pair: STS average before, without, with, and their difference. brief: without deviation and p."""
+    """Return one row per pair: STS average before, without and with, and the difference. brief: no deviation and p."""
     found = [(pair, one) for pair in pairs if (one := difference(content, *pair[1:]))]
     adjusted = holm([one.p for _, one in found])
     columns = ["base", "compared", *FIGURES, *([] if brief else ["p", "p, Holm"])]
@@ -123,7 +127,7 @@ def pair_table(content: Evidence, pairs: Sequence[Pair], brief: bool = False) ->
 
 
 def every_pair(content: Evidence) -> list[Pair]:
-    """Every condition with scores, against no hard negatives with the same base and options of the training."""
+    """Return every condition with scores, paired with its reference."""
     found = find_conditions(";".join(content["conditions"])) if content["conditions"] else []
     return [
         (one.variation, one, one.reference)
@@ -133,7 +137,7 @@ def every_pair(content: Evidence) -> list[Pair]:
 
 
 def step_pairs(content: Evidence) -> list[Pair]:
-    """UNA against what takes the place of each of its steps, at the same settings and spelling."""
+    """Return UNA paired with the replacements of each of its steps, with the same settings and surface."""
     names = []
     for spelling, arm in itertools.product((f", {TUNED}", "", ", surface paper"), STEPS):
         with_it, without = (f"{GRID_BASE}: {one}{spelling}" for one in ("una", arm))
@@ -142,7 +146,7 @@ def step_pairs(content: Evidence) -> list[Pair]:
 
 
 def run_table(content: Evidence) -> str:
-    """One row per condition: its number of seeds, and the means of their best dev score and of their STS average."""
+    """Return one row per condition: number of seeds, mean of their best dev scores, and mean STS average."""
     rows = []
     for one in find_conditions(";".join(content["conditions"])) if content["conditions"] else []:
         runs = content["conditions"][one.name]["runs"]
@@ -154,7 +158,7 @@ def run_table(content: Evidence) -> str:
 
 
 def task_table(content: Evidence, condition: Condition, reference: Condition) -> str:
-    """One row a task: scores without and with, and their difference."""
+    """Return one row per task: scores without and with, and their difference."""
     rows = [
         [title(task), f"{found.without:.2f}", f"{found.with_it:.2f}", *cells(found)]
         for task in content["bases"][condition.base]["before"]
@@ -164,7 +168,7 @@ def task_table(content: Evidence, condition: Condition, reference: Condition) ->
 
 
 def base_table(content: Evidence, base: str, tasks: Sequence[str]) -> str:
-    """One row a setting of a base: its mean scores, and how far they lie from the scores without hard negatives."""
+    """Return one row per setting of a base: mean scores, and their difference from training without hard negatives."""
     conditions, before = content["conditions"], content["bases"][base]["before"]
     listed = find_conditions(";".join(name for name in conditions if name.startswith(f"{base}:")))
     rows = [["before training", "", *(f"{100 * before[task]:.2f}" for task in tasks)]]
@@ -179,7 +183,7 @@ def base_table(content: Evidence, base: str, tasks: Sequence[str]) -> str:
 
 
 def near_table(content: Evidence) -> str:
-    """One row per data set of near-misses: the scores before, and after each training of NEAR_COLUMNS that has runs."""
+    """Return one row per data set of near-misses: scores before, and after each training of NEAR_COLUMNS with runs."""
     base = "minilm-questions"
     trained = {shown: Condition(base, variation) for shown, variation in NEAR_COLUMNS.items()}
     trained = {shown: one for shown, one in trained.items() if one.name in content["conditions"]}
@@ -195,7 +199,7 @@ def near_table(content: Evidence) -> str:
 
 
 def cells(found: Comparison) -> list[str]:
-    """Difference, interval and p of a comparison as they stand in a table."""
+    """Format difference, interval and p of a comparison for a table."""
     if found.n == 1:
         return [f"{found.difference:+.2f}", "", ""]
     interval = f"{found.low:+.2f} to {found.high:+.2f}"
@@ -203,12 +207,12 @@ def cells(found: Comparison) -> list[str]:
 
 
 def shown_p(p: float) -> str:
-    """A p value as it stands in a table."""
+    """Format a p value for a table."""
     return "" if np.isnan(p) else "< 0.01" if p < 0.01 else f"{p:.2f}"
 
 
 def holm(values: Sequence[float]) -> np.ndarray:
-    """The p values of one table, corrected by Holm's step-down method.
+    """Correct the p values of one table by Holm's step-down method.
 
     Args:
         values: p of each comparison; NaN for one with one seed.

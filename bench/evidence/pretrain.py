@@ -1,10 +1,10 @@
-"""A language model from random weights, by masked words alone: ``python -m bench.evidence.pretrain --output FOLDER``.
+"""Train a masked language model from random weights: ``python -m bench.evidence.pretrain --output FOLDER``.
 
-BERT with 6 layers of 384, trained for a number of seconds on one GPU. No labelled pair and no contrastive step comes
-before it, so what an encoder gains from it is the contrastive training's own. Rows hold 64 tokens of whole sentences
-without padding; sentences are shuffled again in every epoch, and masked again in every step.
+BERT with 6 layers of 384, trained for a number of seconds on one GPU. It has seen no labelled pair and no contrastive
+step, so all gains of an encoder made from it come from the contrastive training. A row has 64 tokens of consecutive
+sentences without padding; sentences are shuffled again in every epoch, and masked again in every step.
 
-Letters of shapes: B rows of a step, L tokens of a row, K masked places of a row, D width, V entries of the vocabulary.
+Letters of shapes: B rows of a step, L tokens of a row, K masked positions of a row, D width, V size of the vocabulary.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from train.record.folder import partial_folder
 from una_fast.command import run_command
 from una_fast.errors import InputError
 
-PARTS = 3  # files of the weights in half precision
-COMPILE_SECONDS = 75  # more than that, and the steps run without torch.compile
-EVERY = 20  # steps between two times that the GPU is waited for
-IGNORED_ENTRIES = 999  # first entries of BERT's vocabulary that no sentence holds: no random token is one of them
-HELD_OUT = 8192  # last sentences, of which the loss is measured after the last step
+PARTS = 3  # number of files for the weights in half precision
+COMPILE_SECONDS = 75  # if torch.compile takes longer, the steps run without it
+EVERY = 20  # steps between two synchronisations with the GPU
+IGNORED_ENTRIES = 999  # first entries of BERT's vocabulary, which no sentence contains; no random token is one of them
+HELD_OUT = 8192  # last sentences, on which the loss is measured after the last step
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,12 @@ class Plan:
     heads: int = 12
     rows: int = 1024
     length: int = 64
-    masked: int = 10  # of the 64 places of a row, 15.6%
+    masked: int = 10  # masked positions per row: 15.6% of 64
     rate: float = 1e-3
     warmup: float = 0.06  # share of the time in which the rate rises; it then falls to 0
     weight_decay: float = 0.01
     betas: tuple[float, float] = (0.9, 0.98)
-    norm: float = 1.0  # longest gradient
+    norm: float = 1.0  # gradients are clipped to this norm
     seed: int = 42
 
 
@@ -64,12 +64,12 @@ def main() -> int:
         prog="python -m bench.evidence.pretrain", description=(__doc__ or "").splitlines()[0]
     )
     add = parser.add_argument
-    add("--ids", type=Path, help="sentences, as bench.evidence.token_ids writes them")
+    add("--ids", type=Path, help="sentences, written by bench.evidence.token_ids")
     add("--tokenizer", type=Path, required=True, help="folder of BERT's tokenizer")
-    add("--seconds", type=float, default=220, help="time in all [220]")
+    add("--seconds", type=float, default=220, help="total time [220]")
     add("--output", type=Path, required=True, help="folder of the language model")
     add("--small", action="store_true", help="2 layers of 64, to try the command on a CPU")
-    add("--join", type=Path, metavar="FOLDER", help="train nothing: put the parts that --parts wrote together")
+    add("--join", type=Path, metavar="FOLDER", help="train nothing: join the parts that --parts wrote")
     add("--parts", type=Path, metavar="FOLDER", help="also write the weights here, in three files of half precision")
     options = parser.parse_args()
     return run_command(lambda: carry_out(options), "train")
@@ -92,7 +92,7 @@ def carry_out(options: argparse.Namespace) -> None:
 
 
 def pretrain(ids: Path, tokenizer: Path, plan: Plan, ends: float) -> tuple[Any, dict[str, Any]]:
-    """Train until `ends` of the monotonic clock. Returns BertForMaskedLM and what is to be known of its training."""
+    """Train until `ends` of the monotonic clock. Returns BertForMaskedLM and a log of its training."""
     import transformers
 
     began, device = time.monotonic(), torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -113,7 +113,7 @@ def pretrain(ids: Path, tokenizer: Path, plan: Plan, ends: float) -> tuple[Any, 
     batches = words.batches(plan.rows)
     loss_of, compile_seconds = compiled(weights, masks.of(next(batches)), plan.heads, device)
     if (start := time.monotonic()) >= ends:
-        raise InputError(f"--seconds: the {start - began:.0f} s before the first step were too many: give more")
+        raise InputError(f"--seconds: too few, because {start - began:.0f} s passed before the first step: give more")
     losses: list[Tensor] = []
     means: list[float] = []
     for rows in batches:
@@ -142,7 +142,7 @@ def pretrain(ids: Path, tokenizer: Path, plan: Plan, ends: float) -> tuple[Any, 
 
 
 def new_model(entries: int, plan: Plan) -> Any:
-    """BertForMaskedLM with random weights, and places for 128 tokens."""
+    """Return BertForMaskedLM with random weights and 128 positions."""
     import transformers
 
     return transformers.BertForMaskedLM(
@@ -168,7 +168,7 @@ class Sentences:
         self._length = plan.length
 
     def epoch(self) -> Tensor:
-        """int64 (R, L): rows that begin with a sentence; the sentence at the end of a row is cut."""
+        """Return rows that begin with a sentence, int64 (R, L); the last sentence of a row is truncated."""
         order = torch.randperm(len(self._lengths), device=self._stream.device)
         lengths = self._lengths[order]
         starts = lengths.cumsum(0) - lengths
@@ -182,17 +182,17 @@ class Sentences:
         return stream[first[:, None] + places[: self._length]].long()
 
     def batches(self, rows: int) -> Iterator[Tensor]:
-        """int64 (B, L) without end."""
+        """Yield batches of rows, int64 (B, L), without end."""
         while True:
             full = [part for part in self.epoch().split(rows) if len(part) == rows]
             if not full:
-                raise InputError(f"--ids: holds fewer than {rows} rows of {self._length} tokens: give more sentences")
+                raise InputError(f"--ids: has fewer than {rows} rows of {self._length} tokens: give more sentences")
             yield from full
 
 
 @dataclass(frozen=True)
 class Masks:
-    """BERT's masking of a fixed number of places in each row, so that all shapes of a step are the same."""
+    """BERT's masking, of a fixed number of positions per row, so that all steps have the same shapes."""
 
     mask: int
     marks: tuple[int, int]
@@ -200,7 +200,7 @@ class Masks:
     number: int
 
     def of(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Masked ids (B, L), the places of the flat (B L) to predict (B K,), and their tokens (B K,), all int64."""
+        """Return masked ids (B, L), positions to predict (B K,) in the flat (B L), and their tokens (B K,): int64."""
         chances = torch.rand(rows.shape, device=rows.device)
         for mark in self.marks:
             chances.masked_fill_(rows == mark, -1)
@@ -217,7 +217,7 @@ Weights = Mapping[str, Tensor]
 
 
 def states_of(weights: Weights, ids: Tensor, heads: int) -> Tensor:
-    """The last hidden states (B, L, D) of BERT in bf16, without dropout and without a mask: no row has padding."""
+    """Return BERT's last hidden states (B, L, D) in bf16, without dropout; no mask is needed, as no row has padding."""
     half = {name: value.bfloat16() for name, value in weights.items() if "word_embeddings" not in name}
 
     def linear(x: Tensor, name: str) -> Tensor:
@@ -227,7 +227,7 @@ def states_of(weights: Weights, ids: Tensor, heads: int) -> Tensor:
         return functional.layer_norm(x, x.shape[-1:], half[f"{name}.weight"], half[f"{name}.bias"], 1e-12)
 
     table = weights["embeddings.word_embeddings.weight"]
-    x = functional.embedding(ids, table).bfloat16()  # from float32, in which the gradients of a token are added
+    x = functional.embedding(ids, table).bfloat16()  # a float32 table, so that gradients are summed in float32
     x = x + half["embeddings.position_embeddings.weight"][: ids.shape[1]]
     x = norm(x + half["embeddings.token_type_embeddings.weight"][0], "embeddings.LayerNorm")
     for layer in [
@@ -247,7 +247,7 @@ def states_of(weights: Weights, ids: Tensor, heads: int) -> Tensor:
 
 
 def eager_loss(weights: Weights, ids: Tensor, places: Tensor, tokens: Tensor, heads: int) -> Tensor:
-    """Mean cross-entropy of the tokens at the masked places, by BERT's head, whose matrix is the word embeddings."""
+    """Return the mean cross-entropy at the masked positions; the matrix of BERT's head is the word embeddings."""
     x = states_of(weights, ids, heads).flatten(0, 1)[places]  # (B K, D)
     at = "cls.predictions"
     half = {name: value.bfloat16() for name, value in weights.items() if name.startswith(at)}
@@ -261,7 +261,7 @@ def eager_loss(weights: Weights, ids: Tensor, places: Tensor, tokens: Tensor, he
 def compiled(
     weights: Weights, batch: tuple[Tensor, Tensor, Tensor], heads: int, device: torch.device
 ) -> tuple[Callable[..., Tensor], float | None]:
-    """`eager_loss` as one compiled function and the seconds that this took; as it is, and None, where that fails."""
+    """Compile `eager_loss` and return it with the seconds that this took; if that fails, return it eager with None."""
 
     def loss_of(weights: Weights, ids: Tensor, places: Tensor, tokens: Tensor) -> Tensor:
         return eager_loss(weights, ids, places, tokens, heads)
@@ -278,7 +278,7 @@ def compiled(
         fast(weights, *batch).backward()
         torch.cuda.synchronize()
         return fast, round(time.monotonic() - began, 1)
-    except Exception as error:  # whatever a compiler raises, the steps can run without it
+    except Exception as error:  # a compiler may raise anything, and the steps can run without it
         print(f"without torch.compile: {type(error).__name__}: {error}"[:500], file=sys.stderr, flush=True)
         torch._dynamo.reset()
         return loss_of, None
@@ -290,7 +290,7 @@ def compiled(
 
 
 def rounded_to_half(model: Any) -> None:
-    """Round all weights to float16, so that files of half the size hold them without loss."""
+    """Round all weights to float16, so that files of half the size store them exactly."""
     with torch.no_grad():
         for weight in model.parameters():
             weight.copy_(weight.half())
@@ -300,7 +300,7 @@ def save(model: Any, tokenizer: Path, output: Path, log: Mapping[str, Any]) -> N
     """Write the encoder without its head, as `train.ddp` loads it, with the tokenizer and the log.
 
     Raises:
-        InputError: the log has the digest of other weights.
+        InputError: the digest in the log differs from that of the weights.
     """
     with partial_folder(output) as beside:
         model.cpu().bert.save_pretrained(beside)
@@ -315,7 +315,7 @@ def save(model: Any, tokenizer: Path, output: Path, log: Mapping[str, Any]) -> N
 
 
 def split(folder: Path, parts: Path) -> None:
-    """Write the weights of a saved language model, which float16 holds without loss, as PARTS files, with its log."""
+    """Write the weights of a saved language model, which float16 stores exactly, as PARTS files, with its log."""
     from safetensors.torch import load_file
 
     weights = load_file(folder / "model.safetensors")
@@ -331,7 +331,7 @@ def join(parts: Path, tokenizer: Path, output: Path) -> None:
     """Make the folder of a language model from the files of `split`.
 
     Raises:
-        InputError: they give other weights than those that were split.
+        InputError: the weights differ from those that were split.
     """
     import transformers
 
@@ -346,7 +346,7 @@ def join(parts: Path, tokenizer: Path, output: Path) -> None:
     flat = torch.from_numpy(np.frombuffer(b"".join(files), np.float16).copy())
     shapes = {name: weights[name].shape for name in sorted(weights)}
     if len(flat) != sum(shape.numel() for shape in shapes.values()):
-        raise InputError(f"--join {parts}: the files hold {len(flat):,} weights, which are not those of its config")
+        raise InputError(f"--join {parts}: its files have {len(flat):,} weights, which do not fit its config.json")
     found = flat.float().split([shape.numel() for shape in shapes.values()])
     model.bert.load_state_dict(
         {name: part.view(shape) for (name, shape), part in zip(shapes.items(), found, strict=True)}

@@ -1,8 +1,8 @@
-"""evidence.json: what is kept of every run, and how a repeated run compares with it.
+"""evidence.json: what is stored of every run, and how a repeated run compares with it.
 
 "bases": base -> "digest" of its weights and scores "before" training; "machines": number -> machine and versions;
 "conditions": condition -> "settings", "digest" and "runs": seed -> "dev" by step, "scores" by task, "machine";
-"failed": condition and seed -> reason. A run without scores was made to choose settings by dev.
+"failed": condition and seed -> reason. A run without scores only served to choose settings by dev.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from bench.report import EVIDENCE
 from train.record.folder import write_file
 from una_fast.errors import InputError
 
-TOLERANCE = 1e-3  # of a repeated score
+TOLERANCE = 1e-3  # largest accepted difference of a repeated score
 PARTS = ("bases", "machines", "conditions", "failed")
 
 
 def read_evidence() -> dict[str, Any]:
-    """The committed results."""
+    """Read the committed results."""
     return {part: {} for part in PARTS} | (
         json.loads(EVIDENCE.read_text(encoding="utf-8")) if EVIDENCE.is_file() else {}
     )
 
 
 def write_evidence(content: Mapping[str, Any]) -> None:
-    """Write evidence.json, the scores of a run on a line."""
+    """Write evidence.json, with the scores of a run on one line."""
     text = re.sub(r"\{[^{}]*\}", lambda found: json.dumps(json.loads(found[0])), json.dumps(content, indent=1))
     write_file(EVIDENCE, f"{text}\n".encode())
 
 
 def is_kept(content: Mapping[str, Any], condition: Condition, digest: str, seed: int, scored: bool) -> bool:
-    """Whether evidence.json has this run, with the settings of today and from the same weights."""
+    """Whether evidence.json has this run with the current settings and from the same weights."""
     earlier = content["conditions"].get(condition.name, {})
     same = (earlier.get("settings"), earlier.get("digest")) == (condition.settings(), digest)
     return same and ("scores" if scored else "dev") in earlier["runs"].get(str(seed), {})
@@ -75,7 +75,7 @@ def merge(file: Path) -> None:
     """Add the bases and runs of another evidence.json, which `write_evidence` wrote on another machine.
 
     Raises:
-        InputError: it cannot be read, or a condition has other settings than today.
+        InputError: it cannot be read, or the settings of a condition have changed since.
     """
     try:
         other = json.loads(file.read_text(encoding="utf-8"))
@@ -86,22 +86,22 @@ def merge(file: Path) -> None:
     for name, kept in other["conditions"].items():
         (condition,) = find_conditions(name)
         if kept["settings"] != condition.settings():
-            raise InputError(f"--merge {file}: {name} was run with other settings than those of today")
+            raise InputError(f"--merge {file}: {name} was run with other settings than the current ones")
         for seed, run in kept["runs"].items():
             result = {part: value for part, value in run.items() if part != "machine"}
             keep(condition, kept["digest"], int(seed), result, other["machines"][run["machine"]])
 
 
 def committed(condition: Condition, seed: int) -> dict[str, float]:
-    """The dev scores and the scores of evidence.json for a seed. Raises InputError if it has none."""
+    """Return the dev scores and task scores of a seed in evidence.json. Raises InputError if there are none."""
     run = read_evidence()["conditions"].get(condition.name, {}).get("runs", {}).get(str(seed))
     if not run:
-        raise InputError(f"{EVIDENCE}: holds no seed {seed} of {condition.name}: --check compares seeds that it holds")
+        raise InputError(f"{EVIDENCE}: has no seed {seed} of {condition.name}: --check compares only seeds that it has")
     return {**run["dev"], **run.get("scores", {})}
 
 
 def furthest(condition: Condition, seed: int, result: Mapping[str, Any]) -> float:
-    """The largest distance of a repeated score, on dev too, from the committed one."""
+    """Return the largest difference between repeated and committed scores, dev scores included."""
     earlier = committed(condition, seed)
     again = {**result["dev"], **result.get("scores", {})}
     return max(abs(again[name] - earlier[name]) for name in again.keys() & earlier.keys())

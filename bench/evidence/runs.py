@@ -1,4 +1,4 @@
-"""The runs of the comparison, one command of `train.ddp` each, several at a time; what is done is not done again."""
+"""Make the runs of the comparison, each by a command of `train.ddp`, several at a time; finished runs are skipped."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from una_fast.errors import InputError
 from una_fast.storage.array_folder import find_manifest
 
 DIGITS = 6  # of a score, which is a fraction
-WATCH_SECONDS = 0.05  # between two looks whether a run has ended
+WATCH_SECONDS = 0.05  # between two checks whether a run has ended
 Command = tuple[str, list[str]]  # a module whose `main` is called, and its arguments
 PRELOADED = ["train.ddp", "train.evaluate", "train.launch.run", "train.launch.finish", "train.evaluation.scoring"]
 PRELOADED += ["una_fast.augment.una", "bench.evidence.controls"]
 TOO_LATE = "left out: the time is up"
 processes = multiprocessing.get_context("forkserver")  # imports torch once, in a process that uses no GPU
-_one_at_a_time = threading.Lock()  # a process's start looks at all others, and two looks at one process collide
+_one_at_a_time = threading.Lock()  # starting a process polls all others, and two threads must not poll the same one
 
 
 class Workplace:
     """The files that the runs share, and how they are run.
 
-    data: the folder with corpora/ and senteval/; folder: where runs lie; source: the file of the sentences to train on;
-    jobs: runs at a time, each on its share of the cores; saved: a language model to start from, made before.
+    data: the folder with corpora/ and senteval/; folder: the folder of the runs; source: the file of training
+    sentences; jobs: parallel runs, each on its share of the cores; saved: an existing language model to start from.
     """
 
     def __init__(self, data: Path, folder: Path, source: Path, jobs: int, saved: Path | None = None):
@@ -53,18 +53,18 @@ class Workplace:
         self.shares = [set(cores[i * self.threads : (i + 1) * self.threads]) for i in range(jobs)]
 
     def run_folder(self, condition: Condition, seed: int) -> Path:
-        """Where a run lies."""
+        """Return the folder of a run."""
         return self.folder / "runs" / re.sub(r"[^a-z0-9.%]+", "-", condition.name) / f"seed-{seed}"
 
     def sentences(self, condition: Condition) -> dict[str, Any]:
-        """The options of `train.ddp` that name the sentences."""
+        """Return the options of `train.ddp` that name the sentences."""
         if BASES[condition.base].pairs:
             first, second = write_pairs(self.data, self.folder)
             return {"corpus": [str(first)], "paraphrases": str(second)}
         return {"corpus": [str(self.corpus(condition))], "index": self.index(condition)}
 
     def corpus(self, condition: Condition) -> Path:
-        """A file of the sentences that a condition trains on, written where it is not there yet."""
+        """Return the file of the sentences that a condition trains on; write it if it does not exist."""
         if BASES[condition.base].corpus:
             return self.data / BASES[condition.base].corpus
         words = BASES[condition.base].words
@@ -72,7 +72,7 @@ class Workplace:
         return write_lines(self.source, path, 0, condition.n_sentences(), words)
 
     def index(self, condition: Condition) -> Path:
-        """The index of these sentences, built where it is not there yet."""
+        """Return the folder of the index of these sentences; build it if it does not exist."""
         folder = self.folder / self._sentences("index", condition)
         if not find_manifest(folder):
             una_fast.build_index(self.corpus(condition)).save(folder)
@@ -84,26 +84,26 @@ class Workplace:
         return "-".join(map(str, (what, n, *(base.words or ()))))
 
     def base(self, name: str) -> Path:
-        """The folder of an encoder to start from."""
+        """Return the folder of an encoder to start from."""
         base = BASES[name]
         if self.saved and (base.from_scratch if is_from_scratch(self.saved) else base.mlm_steps):
             return self.saved
         return base_folder(name, self.source, self.folder)
 
     def scores(self, condition: Condition, seed: int) -> Path:
-        """The file of a run's scores."""
+        """Return the path of the file of a run's scores."""
         folder = self.run_folder(condition, seed)
         return folder.with_name(f"{folder.name}.json")
 
     def is_done(self, condition: Condition, seed: int, scored: bool = True) -> bool:
-        """True for a run that has taken its last step and, if it is to be, is scored."""
+        """Whether a run has taken its last step and, if `scored`, has scores."""
         return is_finished(self.run_folder(condition, seed)) and (not scored or self.scores(condition, seed).is_file())
 
     def command(self, condition: Condition, seed: int) -> Command:
-        """The command that makes or goes on with a run."""
+        """Return the command that starts or continues a run."""
         base, output = BASES[condition.base], self.run_folder(condition, seed)
         dev = self.data / "senteval/downstream/STS/STSBenchmark/sts-dev.csv"
-        values = {  # without dev pairs best/ is the encoder after the last step
+        values = {  # without dev pairs, best/ is the encoder after the last step
             **self.sentences(condition),
             "model": self.base(condition.base),
             "dev": None if base.untrained or base.pairs else dev,
@@ -116,7 +116,7 @@ class Workplace:
         return "train.ddp", resume + [word for name, value in values.items() for word in OPTIONS[name].words(value)]
 
     def evaluate(self, base: str, model: Path, scores: Path, pooling: str = "auto") -> Command:
-        """The command that scores an encoder; the images on which settings were chosen are left out."""
+        """Return the command that scores an encoder, without the images on which settings were chosen."""
         values = {"model": model, "data": self.data, "pooling": pooling, "tasks": BASES[base].tasks, "json": scores}
         return "train.evaluate", [word for name, value in values.items() for word in (f"--{name}", str(value))] + [
             "--held-out"
@@ -131,16 +131,16 @@ def run_all(
     ends: float = float("inf"),
     after: float = 0.0,
 ) -> None:
-    """Carry out the runs that are not done, in their order. Ctrl-C stops them all.
+    """Make the runs that are not done, in their order. Ctrl-C stops all of them.
 
     Args:
-        place: where they are run.
+        place: the files that the runs share.
         wanted: conditions and seeds.
         scored: whether the encoders are scored on the tasks.
-        done: called after each run, with a sentence if it failed.
-        ends: time.monotonic() at which what still runs is ended, and which no run begins that would not be done by
-            then. These runs are not `done`.
-        after: time that is kept for what follows, in times of the longest run so far.
+        done: called after each run, with a message if it failed.
+        ends: time.monotonic() at which running processes are killed. A run that would not finish by then does not
+            start. `done` is called for neither.
+        after: time to reserve for later work, as a multiple of the longest run so far.
     """
     todo = [(one, seed) for one, seed in wanted if not place.is_done(one, seed, scored)]
     shares: queue.Queue[set[int]] = queue.Queue()
@@ -176,15 +176,15 @@ def run_all(
             for future in as_completed(futures):
                 if future.result() != TOO_LATE:
                     done(*futures[future], future.result())
-        except KeyboardInterrupt:  # the runs got the same signal: each saves a checkpoint and ends
+        except KeyboardInterrupt:  # the runs receive the same signal: each saves a checkpoint and exits
             stopped.set()
             raise
 
 
 def on_cores(commands: Sequence[Command], cores: set[int], log: Path, ends: float = float("inf")) -> int:
-    """Run commands one after the other in a process of their own, on some cores alone; the highest exit code.
+    """Run commands in a new process on the given cores, until one fails; returns the exit code.
 
-    log: gets what they print; ends: time.monotonic() at which the process is ended.
+    log: file for their output; ends: time.monotonic() at which the process is killed.
     """
     with _one_at_a_time:
         processes.set_forkserver_preload(PRELOADED)
@@ -200,7 +200,7 @@ def on_cores(commands: Sequence[Command], cores: set[int], log: Path, ends: floa
 
 
 def _carry_out(commands: Sequence[Command], cores: set[int], log: Path) -> None:
-    """What a process of `on_cores` does."""
+    """Run the commands inside the process of `on_cores`."""
     os.sched_setaffinity(0, cores)
     with log.open("ab") as file:
         for stream in (1, 2):
@@ -209,18 +209,18 @@ def _carry_out(commands: Sequence[Command], cores: set[int], log: Path) -> None:
 
 
 def scores_before(place: Workplace, name: str) -> dict[str, float]:
-    """Scores of a base before training, by task and as "average"; measured once."""
+    """Return a base's scores before training, by task and as "average"; they are measured once."""
     kept = place.folder / "before" / f"{name}.json"
     if not kept.is_file():
         kept.parent.mkdir(parents=True, exist_ok=True)
         command, log = place.evaluate(name, place.base(name), kept, BASES[name].before), kept.with_suffix(".log")
         if on_cores([command], {core for share in place.shares for core in share}, log):
-            raise InputError(f"the scores of {name} before training failed: see {log}")
+            raise InputError(f"{name} could not be scored before training: see {log}")
     return with_average(read_evaluation(kept)) | of_pairs(kept)
 
 
 def result_of(place: Workplace, condition: Condition, seed: int) -> dict[str, Any] | None:
-    """What is kept of a run: "dev", Spearman by step, and "scores" by task; None of one that is not done."""
+    """Return what evidence.json stores of a run: "dev" by step and "scores" by task; None if it is not finished."""
     if not place.is_done(condition, seed, scored=False):
         return None
     record, scores = read_run(place.run_folder(condition, seed)), place.scores(condition, seed)
@@ -231,7 +231,7 @@ def result_of(place: Workplace, condition: Condition, seed: int) -> dict[str, An
 
 
 def of_pairs(file: Path) -> dict[str, float]:
-    """Of each set of labelled pairs in a file of scores: the recall, and the AUC of each group."""
+    """Return the recall on each set of labelled pairs in a file of scores, and the AUC of each of its groups."""
     found = {}
     for name, of in read_object(file)["near-miss"].items():
         if isinstance(of, dict):
@@ -241,15 +241,15 @@ def of_pairs(file: Path) -> dict[str, float]:
 
 
 def machine_of(place: Workplace) -> dict[str, Any]:
-    """The machine of the runs, with the threads of a run."""
+    """Describe the machine of the runs, with the threads per run."""
     return {"threads": place.threads, **machine(), **versions()}
 
 
 def with_average(scores: dict[str, float]) -> dict[str, float]:
-    """Scores by task, and their mean as "average" where all seven tasks are there."""
+    """Return scores by task, with the STS average, if there is one, as "average"."""
     return rounded({"average" if name == STS_AVERAGE else name: value for name, value in scores.items()})
 
 
 def rounded(scores: dict[str, float]) -> dict[str, float]:
-    """Scores as evidence.json keeps them."""
+    """Round scores as in evidence.json."""
     return {name: round(score, DIGITS) for name, score in scores.items()}

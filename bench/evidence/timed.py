@@ -1,4 +1,4 @@
-"""Runs within a given time on one GPU, in one command: what `from_scratch` and `near_card` share."""
+"""What `from_scratch` and `near_card` share: making runs within a given time on one GPU."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ from bench.evidence.conditions import Condition
 from bench.evidence.runs import Workplace, machine_of, result_of, run_all
 from una_fast.errors import InputError
 
-MPS_SECONDS = 45  # most that a process may need to reach the GPU through the daemon
-LAST_SECONDS = 5  # kept for the table
+MPS_SECONDS = 45  # time limit for a process to reach the GPU through the daemon
+LAST_SECONDS = 5  # reserved for the table
 
 
 def add_options(parser: argparse.ArgumentParser, seconds: float, small: str) -> Callable[..., Any]:
     """Add the options of such a command; returns `parser.add_argument`. seconds: by default; small: about --small."""
     add = parser.add_argument
     add("--output", type=Path, help="folder of results")
-    add("--work", type=Path, help="folder of the runs, which nobody needs afterwards")
-    add("--seconds", type=float, default=seconds, help=f"time in all [{seconds}]")
-    add("--jobs", type=int, default=16, metavar="N", help="runs at a time [16]")
-    add("--mps", action="store_true", help="let the runs' kernels overlap on the GPU, by NVIDIA's MPS daemon")
+    add("--work", type=Path, help="folder of the runs; it can be deleted afterwards")
+    add("--seconds", type=float, default=seconds, help=f"total time [{seconds}]")
+    add("--jobs", type=int, default=16, metavar="N", help="parallel runs [16]")
+    add("--mps", action="store_true", help="let the runs' kernels overlap on the GPU, with NVIDIA's MPS daemon")
     add("--small", action="store_true", help=small)
     return add
 
 
 def begin(options: argparse.Namespace) -> float:
-    """Keep results in --output; returns the time.monotonic() at which the command must end."""
+    """Direct results to --output; returns the time.monotonic() at which the command must end."""
     if not (options.output and options.work):
-        raise InputError("--output, --work: give the folder of results and the folder of the runs")
+        raise InputError("--output or --work is missing: give the folder of results and the folder of the runs")
     options.output.mkdir(parents=True, exist_ok=True)
     results.EVIDENCE = options.output / "evidence.json"
     return time.monotonic() + options.seconds
 
 
 def start_mps(work: Path) -> None:
-    """Start the daemon of MPS, which ends with this command, and have all later processes use it if one can."""
+    """Start the MPS daemon until this command ends; later processes use it, unless a trial process fails to."""
     variables = {f"CUDA_MPS_{name}_DIRECTORY": str(work / f"mps-{name.lower()}") for name in ("PIPE", "LOG")}
     for folder in variables.values():
         Path(folder).mkdir(parents=True, exist_ok=True)
@@ -63,7 +63,7 @@ def start_mps(work: Path) -> None:
 
 
 def warm_up(place: Workplace, points: list[Condition], log: Path) -> None:
-    """Make what the runs share, their imports too, while the language model trains."""
+    """Prepare what the runs share, their imports and indexes."""
     log.parent.mkdir(parents=True, exist_ok=True)
     if runs.on_cores([("bench.evidence.gpu", [])], place.shares[0], log):
         print(f"imports of the runs are not shared: see {log}", file=sys.stderr, flush=True)
@@ -75,7 +75,7 @@ def warm_up(place: Workplace, points: list[Condition], log: Path) -> None:
 def make_runs(
     place: Workplace, base: str, wanted: list[tuple[Condition, int]], scored: bool, ends: float, after: float = 0.0
 ) -> None:
-    """Make runs from the weights of a base and keep each at once; ends and after: see `run_all`."""
+    """Make runs from the weights of a base and save each at once; ends and after: see `run_all`."""
     weights, machine = digest(place.base(base)), machine_of(place)
 
     def done(condition: Condition, seed: int, said: str) -> None:
@@ -90,5 +90,5 @@ def make_runs(
 
 
 def tell(what: str, ends: float) -> None:
-    """Print a stage that has ended, and how much time is left."""
+    """Print what has just finished, and how much time is left."""
     print(f"{what}; {ends - time.monotonic():.0f} s are left", flush=True)

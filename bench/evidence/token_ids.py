@@ -1,4 +1,4 @@
-"""Many sentences as token ids in one small file: a million of Wikipedia in 31 MB, where gzipped text takes 57."""
+"""Store sentences as token ids in one small file: a million of Wikipedia take 31 MB; gzipped text takes 57 MB."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from una_fast.errors import InputError
 
-LONGEST = 62  # tokens of a sentence, without its [CLS] and [SEP]
+LONGEST = 62  # tokens of a sentence, without [CLS] and [SEP]
 AT_A_TIME = 20_000  # sentences
-# pairs of bytes are coded together: 57% of the ids' size, where the default preset gives 62%
+# encoding pairs of bytes together gives 57% of the ids' size; the default preset gives 62%
 FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "lc": 0, "lp": 1, "pb": 1, "dict_size": 1 << 26}]
 
 
@@ -42,7 +42,7 @@ def write_ids(source: Path, tokenizer: Any, path: Path, first: int, number: int 
 
 
 def read_ids(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.uint16]]:
-    """The number of tokens of each sentence, uint8 (N,), and the ids of all, uint16 (n,).
+    """Return the number of tokens of each sentence, uint8 (N,), and all ids, uint16 (n,).
 
     Raises:
         InputError: the file is missing or damaged.
@@ -51,11 +51,11 @@ def read_ids(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.uint16]]:
         with lzma.open(path, "rb") as file:
             return np.load(file), np.load(file)
     except (EOFError, OSError, ValueError, lzma.LZMAError) as error:
-        raise InputError(f"{path}: holds no token ids that can be read: {error}") from error
+        raise InputError(f"{path}: its token ids cannot be read: {error}") from error
 
 
 def with_special(lengths: NDArray[np.uint8], ids: NDArray[np.uint16], cls: int, sep: int) -> NDArray[np.int32]:
-    """All sentences one after the other, int32 (n + 2 N,), each between [CLS] and [SEP]."""
+    """Return all sentences concatenated, int32 (n + 2 N,), each between [CLS] and [SEP]."""
     ends = np.cumsum(lengths.astype(np.int64) + 2)
     stream = np.full(ends[-1], -1, np.int32)
     stream[ends - 1] = sep

@@ -1,8 +1,8 @@
-"""Replacements of the same word class, a look beyond the paper: an augmentation for `--augment MODULE:CLASS`.
+"""Replacements from the same word class, an experiment beyond the paper: an augmentation for `--augment MODULE:CLASS`.
 
-Terms are put into classes by the words beside them, as distributional word classes are made: counts of left and right
-neighbours over the most frequent terms, their square roots, 50 singular vectors, k-means. A replacement is drawn as in
-step 3 of UNA, by highest tf-idf, from the terms of the word's class that are near it in the order of that score.
+Word classes are distributional: counts of left and right neighbours among the most frequent terms, their square roots,
+50 singular vectors, k-means. A replacement is drawn as in step 3 of UNA, by highest tf-idf, from terms of the word's
+class with similar rank.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from una_fast.augment.explain import WordExplanation
 from una_fast.index.index import Index
 
 N_CLASSES = 128
-N_FREQUENT = 1000  # terms whose neighbourhood is counted
+N_FREQUENT = 1000  # terms that are counted as neighbours
 N_VECTORS = 50
-SHARE = 0.1  # of its class that a word's window reaches on either side
-FEWEST = 10  # terms on either side in a small class
+SHARE = 0.1  # share of the class that a word's window covers on either side
+FEWEST = 10  # minimum number of terms on either side
 
 
 class SameClass(Spliced):
-    """UNA with a window inside the word's class; a word that the index does not know stays as it is."""
+    """UNA with a window inside the word's class; words that the index does not contain are not replaced."""
 
     @cached_property
     def classes(self) -> NDArray[np.int64]:
-        """int64 (V,): the class of each term."""
+        """The class of each term, int64 (V,)."""
         return word_classes(self.index)
 
     @cached_property
@@ -37,7 +37,7 @@ class SameClass(Spliced):
         return [np.flatnonzero(self.classes == number) for number in range(N_CLASSES)]
 
     def put(self, word: WordExplanation, written: str, unit: float) -> str:
-        """A term of the same class, in the case of the word."""
+        """Draw a term of the same class, written in the case of the word."""
         term = self.index.term_ids.get(word.word, -1)
         if term < 0:
             return written
@@ -50,14 +50,14 @@ class SameClass(Spliced):
 
 
 def window(members: NDArray[np.int64], term: int) -> NDArray[np.int64]:
-    """The ids of the terms of a class near `term`, without it. members: ascending ids, highest tf-idf first."""
+    """Return the ids of terms of a class near `term`, without it. members: ascending ids, highest tf-idf first."""
     place, reach = int(np.searchsorted(members, term)), max(FEWEST, round(SHARE * len(members)))
     near = members[max(0, place - reach) : place + reach + 1]
     return near[near != term]
 
 
 def word_classes(index: Index, n_classes: int = N_CLASSES, seed: int = 0) -> NDArray[np.int64]:
-    """int64 (V,): the class of each term, from 0 to n_classes - 1."""
+    """Return the class of each term, from 0 to n_classes - 1: int64 (V,)."""
     from sklearn.cluster import KMeans
     from sklearn.preprocessing import normalize
 
@@ -69,13 +69,13 @@ def word_classes(index: Index, n_classes: int = N_CLASSES, seed: int = 0) -> NDA
 
 
 def neighbour_counts(index: Index) -> scipy.sparse.csr_array:
-    """(V, 2 F): how often each of the F most frequent terms stands left and right of a term, in shares of its row."""
+    """Count how often each of the F most frequent terms is left and right of a term: (V, 2 F), rows sum to 1."""
     ids, offsets = np.asarray(index.word_ids.values), np.asarray(index.word_ids.indptr)
     frequent = np.full(index.n_terms, -1)
     top = np.argsort(-index.document_frequency, kind="stable")[:N_FREQUENT]
     frequent[top] = np.arange(len(top))
     inside = np.ones(len(ids), dtype=bool)
-    inside[offsets[:-1][np.diff(offsets) > 0]] = False  # the first word of a sentence has none on its left
+    inside[offsets[:-1][np.diff(offsets) > 0]] = False  # the first word of a sentence has no left neighbour
     left, right = ids[:-1][inside[1:]], ids[1:][inside[1:]]
     rows = np.concatenate([right, left])
     columns = np.concatenate([frequent[left], np.where(frequent[right] < 0, -1, frequent[right] + len(top))])

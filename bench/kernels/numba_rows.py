@@ -1,9 +1,9 @@
-"""Processor time of a negative in Cython and in Numba, as a table of docs/numba.md.
+"""Measure the processor time per negative in Cython and in Numba, for the table of docs/numba.md.
 
     python -m bench.kernels.numba_rows ../shared/data/corpora/wiki_large.txt.gz
 
-100,000 sentences, 16 batches of 4,096 random rows, token ids of WordPiece, one thread; the least of 7 rounds in which
-the contenders alternate. Takes a minute and a half of one core.
+100,000 sentences, 16 batches of 4,096 random rows, WordPiece ids, one thread; the best of 7 rounds in which the
+contenders alternate. Takes a minute and a half of one core.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ def main() -> None:
     print("| | Cython | Cython, probabilities not kept | Numba |", "|:--|--:|--:|--:|", sep="\n")
     with tempfile.TemporaryDirectory() as folder:
         built.save(folder)
-        index = una_fast.load_index(folder)  # mapped, as in training
+        index = una_fast.load_index(folder)  # memory-mapped, as in training
         for surface in ("paper", "kept"):
             given: dict[str, Any] = {"tokenizer": tokenizer, "n_jobs": 1, "surface": surface}
-            paper = {"beta": 0.5, "radius": 4000, "same_script": False, **given}  # as the example has them
+            paper = {"beta": 0.5, "radius": 4000, "same_script": False, **given}  # as in the example
             makers = [
                 una_fast.Augmenter(index, **paper),
                 una_fast.Augmenter(index, keep_probabilities=False, **paper),
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def times(makers: list[Any], n_rows: int) -> list[float]:
-    """Microseconds of processor time that each maker takes for a row."""
+    """Return the processor time of each maker, in microseconds per row."""
     rng, least = np.random.default_rng(0), [float("inf")] * len(makers)
     batches = [rng.integers(0, n_rows, BATCH) for _ in range(BATCHES)]
     out = makers[0].token_ids(batches[0])

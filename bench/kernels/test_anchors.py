@@ -1,4 +1,4 @@
-"""Original sentences -> token ids: all sentences at once, and single batches, compared with the fast tokenizer."""
+"""Token ids of the original sentences, all at once and in batches, compared with the fast tokenizer."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Text file -> saved index -> mapped index: time and peak memory, compared with the plain reference."""
+"""Building, saving and loading an index: time and peak memory, compared with the plain reference."""
 
 import subprocess
 import sys
@@ -36,6 +36,6 @@ def test_load(note, size: int, index: una_fast.Index) -> None:
 
 
 def _peak_mib(corpus: Path, folder: Path) -> float:
-    """Peak resident memory, in MiB, of a process that only builds and saves the index."""
+    """Return the peak resident memory, in MiB, of a process that only builds and saves the index."""
     words = [sys.executable, "-c", CHILD, corpus, folder]
     return round(int(subprocess.run(words, check=True, capture_output=True, text=True).stdout) / 1024, 1)

@@ -1,4 +1,4 @@
-"""Rows -> negatives, by batch size, threads and radius, compared with the plain reference, the tokenizer and nlpaug."""
+"""Negatives by batch size, threads and radius, compared with the plain reference, the tokenizer and nlpaug."""
 
 import itertools
 import runpy
@@ -14,7 +14,7 @@ from support import reference
 
 IDS, RADII, TEXT = "negative_ids", "negative_ids by radius", "negatives as text"
 BATCH = 4_096
-CALLS = 16  # batches a round, each of other rows: as in training, the rows are not in cache
+CALLS = 16  # batches per round, each with other rows, so that rows are not in cache, as in training
 REFERENCE_SENTENCES = 200
 TOKENIZER_SENTENCES = 4_096
 NLPAUG_SENTENCES = 50
@@ -22,7 +22,7 @@ PAPER: dict[str, Any] = {"beta": 0.5, "surface": "paper"}  # the settings of ear
 
 
 def batches(size: int, batch: int, calls: int) -> list[np.ndarray]:
-    """Random rows, the same in every run."""
+    """Return batches of random rows, the same in every run."""
     rng = np.random.default_rng(0)
     return [rng.integers(0, size, batch) for _ in range(calls)]
 

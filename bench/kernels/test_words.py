@@ -1,4 +1,4 @@
-"""Text file -> words, the first pass of an index: una_fast on all cores, compared with NLTK."""
+"""Splitting a text file into words, the first pass of an index: una_fast on all cores, compared with NLTK."""
 
 from pathlib import Path
 

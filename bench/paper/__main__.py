@@ -1,7 +1,7 @@
 """Make a table of the paper: ``python -m bench.paper TABLE --output FOLDER``.
 
-``python -m bench.paper main --output runs/paper`` trains what the table of that name needs, scores it, and writes it
-beside the paper's figures. The same command goes on after a stop.
+``python -m bench.paper main --output runs/paper`` trains and scores what the table `main` needs, and writes the table
+with the paper's figures. After a stop, the same command continues.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ COMMAND = "bench.paper"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line, by default that of the process, and return the exit code."""
-    with handled(leave_at_once):  # from the start, because the imports below take seconds
+    """Run a command line, by default the process's own, and return the exit code."""
+    with handled(leave_at_once):  # handles signals from the start, because the imports below take seconds
         return run_command(lambda: _run(list(sys.argv[1:] if arguments is None else arguments)), "train")
 
 
@@ -47,19 +47,19 @@ def _run(words: list[str]) -> int:
     with output_folder(request.output, COMMAND, resume=is_own(request.output, COMMAND)):
         tell_user("\n".join([f"negatives by --variant {request.variant}", *notices]))
         for number, work in enumerate(left, start=1):
-            if not work.done():  # an earlier work may have done it too
+            if not work.done():  # an earlier work can have done it too
                 tell_user(f"{work.name}, {number} of {len(left)}")
                 if code := work.do():
-                    tell_user(f"the same command goes on: {len(left) - number + 1} of {len(left)} are left")
+                    tell_user(f"run the same command to continue: {len(left) - number + 1} of {len(left)} are left")
                     return code
                 save_tables(request, cells, works)
         sys.stdout.write(save_tables(request, cells, works) + "\n")
-    tell_user(f"{request.output / 'table.json'} and table.md hold it")
+    tell_user(f"the table is in {request.output / 'table.json'} and table.md")
     return 0
 
 
 def save_tables(request: Request, cells: Sequence[Cell], works: Mapping[Source, Work]) -> str:
-    """Write the table in all forms that are asked for, with what is measured so far; returns it as Markdown."""
+    """Write the table, with the scores so far, in all requested formats; returns it as Markdown."""
     from bench.paper.forms import Table
     from train.record.folder import write_file
 

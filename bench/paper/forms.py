@@ -1,4 +1,4 @@
-"""Cells with measured scores -> the forms of a table: JSON, Markdown, CSV, LaTeX, and the figure of a curve."""
+"""Write a table of measured scores as JSON, Markdown, CSV, LaTeX, or as the figure of a curve."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ Entry = dict[str, Any]
 
 @dataclass(frozen=True)
 class Table:
-    """A table with what is measured so far.
+    """A table with the scores so far.
 
-    about: the entries of table.json besides its rows. scores: of each source that is measured.
+    about: the entries of table.json besides its rows. scores: by source, for measured sources.
     """
 
     about: Mapping[str, Any]
@@ -36,9 +36,9 @@ class Table:
 
     @cached_property
     def entries(self) -> dict[str, dict[str, Entry]]:
-        """By row and column: paper, paper_deviation, measured (mean over seeds), difference, deviation and seeds.
+        """Entries by row and column: paper, paper_deviation, measured (mean over seeds), difference, deviation, seeds.
 
-        Scores are fractions; deviations are of the sample (n - 1); what is missing is None.
+        Scores are fractions; deviations are sample deviations (n - 1); missing values are None.
         """
         entries: dict[str, dict[str, Entry]] = {}
         for cell in self.cells:
@@ -61,14 +61,14 @@ class Table:
             write_file(Path(f"{stem}.md"), self.markdown() + "\n")
 
     def markdown(self) -> str:
-        """Title, encoders and variant, the table, and notes."""
+        """Return title, encoders and variant, the table, and notes."""
         made = f"Encoders: {', '.join(self.about['models'])}. " if self.about["models"] else ""
         head = f"Table {self.about['number']}: {self.about['title']}"
         notes = [f"{made}Negatives: --variant {self.about['variant']}.", NOTE, self.about["note"]]
         return "\n\n".join([head, table(*self._texts()), *filter(None, notes)])
 
     def csv(self) -> str:
-        """A line per cell; scores are fractions."""
+        """Return one line per cell; scores are fractions."""
         names = ("paper", "paper_deviation", "measured", "deviation", "difference")
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
@@ -79,14 +79,14 @@ class Table:
         return file.getvalue()
 
     def latex(self) -> str:
-        """A tabular for the package booktabs, with the figures of `markdown`."""
+        """Return a tabular for the package booktabs, with the figures of `markdown`."""
         head, rows = self._texts()
         lines = [" & ".join(map(_latex, line)) + r" \\" for line in (head, *rows)]
         frame = ["\\begin{tabular}{l" + "r" * (len(head) - 1) + "}", r"\toprule"]
         return "\n".join([*frame, lines[0], r"\midrule", *lines[1:], r"\bottomrule", r"\end{tabular}", ""])
 
     def svg(self) -> str:
-        """The figure of a table whose rows are the values of an option: measured and printed scores x 100."""
+        """Return the figure of a table whose rows are values of an option: measured and the paper's scores x 100."""
         from bench.paper.svg import svg_of  # matplotlib takes a second
 
         lines = []
@@ -98,7 +98,7 @@ class Table:
         return svg_of({"label": "STS-B dev x 100", "x_label": self.about["curve"], "lines": lines})
 
     def _texts(self) -> tuple[list[str], list[list[str]]]:
-        """The head and the rows, as text."""
+        """Return the header and the rows, as text."""
         head = [self.about["curve"], *(TITLES.get(column, column) for column in self.columns)]
         return head, [[label, *(_text(**one) for one in row.values())] for label, row in self.entries.items()]
 
@@ -125,7 +125,7 @@ def _measured(cell: Cell, scores: Scores) -> Entry:
 
 
 def _text(paper: Any, paper_deviation: Any, measured: Any, difference: Any, deviation: Any, seeds: Any) -> str:
-    """A cell of the Markdown: the measured figure, and in brackets the paper's and the difference of scores."""
+    """Format a cell: the measured figure, and in brackets the paper's figure and the difference of scores."""
     if paper is None:
         return _figure(measured, deviation)
     more = f", {100 * difference:+.2f}" if isinstance(difference, float) else ""
@@ -133,7 +133,7 @@ def _text(paper: Any, paper_deviation: Any, measured: Any, difference: Any, devi
 
 
 def _figure(value: float | str | None, deviation: float | None) -> str:
-    """A score (float) × 100 ± its deviation, a count (int) or a text as it is, "-" for None."""
+    """Format a score (float) × 100 ± its deviation, a count (int), a text, or None as "-"."""
     if isinstance(value, float):
         return f"{100 * value:.2f}" + (f" ± {100 * deviation:.2f}" if deviation is not None else "")
     return "-" if value is None else f"{value:,}" if isinstance(value, int) else value

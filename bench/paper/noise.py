@@ -1,10 +1,10 @@
 """The augmentations of embeddings in the paper's table A3, as losses: `--loss bench.paper.noise:NAME`.
 
-Each moves the positives z of a step and compares them with the anchors by `una_fast.losses.pairs`. interpolation,
+Each changes the positives z of a step and compares them with the anchors by `una_fast.losses.pairs`. interpolation,
 extrapolation, linear and gaussian are from MODALS (Cheung and Yeung 2021, https://openreview.net/forum?id=XjYgR6gbCEc,
-section 3), which takes partners and statistics from the examples of a sentence's class. Without labels, that is the
-whole step. pca_jitter is from EfficientCL (Ye, Kim and Oh 2021, https://arxiv.org/abs/2109.05941, section 3.2). The
-paper states no strength. MODALS searches it in [0, 1]; EfficientCL raises it from 0.01 to 0.1.
+section 3). MODALS draws partners and statistics from the examples of a sentence's class; here, without labels, the
+class is the whole step. pca_jitter is from EfficientCL (Ye, Kim and Oh 2021, https://arxiv.org/abs/2109.05941,
+section 3.2). The paper states no strength. MODALS searches it in [0, 1]; EfficientCL raises it from 0.01 to 0.1.
 
 Letters: V views, B sentences of a step, D width.
 """
@@ -36,7 +36,7 @@ def _as_loss(change: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Tensor
 
 
 def _normals(like: Tensor, columns: int) -> Tensor:
-    """Standard normal draws (B, columns), the same on all ranks; a step seeds the generator that they come from."""
+    """Draw standard normal numbers (B, columns), the same on all ranks, from the generator that each step seeds."""
     draws = like.new_empty(len(like), columns).normal_()
     if dist.is_initialized():
         dist.broadcast(draws, 0)
@@ -45,33 +45,33 @@ def _normals(like: Tensor, columns: int) -> Tensor:
 
 @_as_loss
 def interpolation(z: Tensor, pool: Tensor) -> Tensor:
-    """Towards the other sentence of the step with the highest cosine, which is the hardest example."""
+    """Move towards the other sentence of the step with the highest cosine, which is the hardest example."""
     unit = functional.normalize(pool)
     return pool[(unit @ unit.T).fill_diagonal_(-torch.inf).argmax(1)] - z
 
 
 @_as_loss
 def extrapolation(z: Tensor, pool: Tensor) -> Tensor:
-    """Away from the mean of the step."""
+    """Move away from the mean of the step."""
     return z - pool.mean(0)
 
 
 @_as_loss
 def linear(z: Tensor, pool: Tensor) -> Tensor:
-    """Along the difference of two random sentences of the step."""
+    """Move along the difference of two random sentences of the step."""
     first, second = pool[_normals(z, len(z)).topk(2).indices].unbind(1)  # (B, D) each
     return first - second
 
 
 @_as_loss
 def gaussian(z: Tensor, pool: Tensor) -> Tensor:
-    """Normal noise with the standard deviation of each dimension over the step."""
+    """Add normal noise with the standard deviation of each dimension over the step."""
     return pool.std(0) * _normals(z, z.shape[1])
 
 
 @_as_loss
 def pca_jitter(z: Tensor, pool: Tensor) -> Tensor:
-    """Along the principal components: |z| times the sum of a_k l_k p_k, a_k standard normal.
+    """Move along the principal components: by |z| times the sum of a_k l_k p_k, with a_k standard normal.
 
     p_k and l_k are eigenvectors and eigenvalues of the covariance C of the pool's unit vectors. With a_k = <p_k, e> for
     a standard normal e, the sum is C e.

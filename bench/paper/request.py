@@ -1,4 +1,4 @@
-"""A command line -> a request: the cells that it asks for, the files that they share, and the options of each run."""
+"""Parse the command line into a request: the wanted cells, the files that they share, and the options of each run."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from una_fast.errors import InputError
 
 # kinds of text of train.generate: the option that gives their file, and the paper's model
 TEXTS = {"paraphrase": ("paraphrases", "pegasus"), "back-translation": ("back_translations", "opus-mt-fr")}
-CORPORA = ("wiki1m_for_simcse.txt", "wiki1m_for_simcse.txt.gz")  # as train.download lays it out
-SETTINGS = {**PAPER_SETTINGS, "precision": "fp32"}  # of every run, where they are not train.ddp's defaults
-RADIUS = 4000  # the paper's, 1 % of its vocabulary; another corpus gets train.ddp's default, which is 1 % too
+CORPORA = ("wiki1m_for_simcse.txt", "wiki1m_for_simcse.txt.gz")  # the names that train.download gives
+SETTINGS = {**PAPER_SETTINGS, "precision": "fp32"}  # options of every run that differ from train.ddp's defaults
+RADIUS = 4000  # the paper's, 1% of its vocabulary; another corpus gets train.ddp's default, which is also 1%
 SET_BY_COMMAND = (
     "config",
     "demo",
@@ -31,15 +31,15 @@ SET_BY_COMMAND = (
     "index",
     "resume",
 )  # options of train.ddp that this command sets itself
-NOT_THE_PAPER_S = ("model", "corpus", "max_steps", "epochs", "batch_size")  # where given, a note says so
+NOT_THE_PAPER_S = ("model", "corpus", "max_steps", "epochs", "batch_size")  # if one is given, a note says so
 
 
 @dataclass(frozen=True)
 class Paper:
     """Table.
 
-    The options of the further headings are options of train.ddp. They hold for all rows, except where a row says
-    otherwise: --alpha does nothing for the rows of the table of alpha.
+    All other options are those of train.ddp. They apply to all rows, but a row keeps its own value of the option that
+    it varies: --alpha has no effect on the table of alpha.
     """
 
     table: str = option(
@@ -50,21 +50,21 @@ class Paper:
         metavar="TABLE",
     )
     data: str = option(
-        "folder that holds senteval/, and corpora/ if --corpus is not given; default UNA_FAST_DATA",
+        "folder that contains senteval/, and corpora/ if --corpus is not given; default UNA_FAST_DATA",
         "",
         metavar="FOLDER",
     )
-    rows: str = option("rows to do, by their names with commas between; default: all", "", metavar="NAME,NAME")
-    columns: str = option("columns to do, by their names as in table.json; default: all", "", metavar="NAME,NAME")
+    rows: str = option("names of the rows to measure, comma-separated; default: all", "", metavar="NAME,NAME")
+    columns: str = option("names of the columns to measure, as in table.json; default: all", "", metavar="NAME,NAME")
     back_translations: str = option(
-        "file whose line i is the back-translation of the corpus' line i, as train.generate writes it",
+        "file whose line i is the back-translation of line i of the corpus, as train.generate writes it",
         "",
         metavar="FILE",
     )
-    csv: str = option("file for the figures, a line per cell", "", metavar="FILE")
+    csv: str = option("file for the figures as CSV, one line per cell", "", metavar="FILE")
     latex: str = option("file for the table as LaTeX, for the package booktabs", "", metavar="FILE")
     svg: str = option("file for the figure of the tables alpha, beta and radius", "", metavar="FILE")
-    dry_run: bool = option("list the commands that would run, and run none of them", False)
+    dry_run: bool = option("list the commands that would run, without running them", False)
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,9 @@ class Request:
     """A call of the command.
 
     Attributes:
-        seeds: of every run, the user's or the paper's.
-        given: by name the options that were given, the command's own and those of `train.ddp`.
-        downstream: SentEval's folder of that name.
+        seeds: seeds of every run, the user's or the paper's.
+        given: the options on the command line by name, this command's and those of `train.ddp`.
+        downstream: SentEval's folder downstream/.
         corpus: the files of sentences.
     """
 
@@ -92,14 +92,14 @@ class Request:
 
     @property
     def base(self) -> dict[str, Any]:
-        """The options of every run, by name: the user's, and the paper's that differ from train.ddp's defaults."""
+        """The options of every run by name: the user's, and the paper's where they differ from train.ddp's defaults."""
         given = {name: value for name, value in self.given.items() if name not in {"paraphrases", *options_of(Paper)}}
         return SETTINGS | ({} if {"corpus", "radius"} & {*given} else {"radius": RADIUS}) | given
 
     def run_of(self, source: Source, seeds: tuple[int, ...], scored: bool) -> Run:
-        """The run of a source. scored: on the STS tasks too, not on the dev set alone."""
+        """Return the run of a source. scored: on the STS tasks, not only on the dev set."""
         values = self.base | dict(source.options)
-        if values.get("positives") not in WITH_SYNONYMS:  # a run with other positives refuses --synonyms
+        if values.get("positives") not in WITH_SYNONYMS:  # with other positives, --synonyms is an error
             values.pop("synonyms", None)
         values |= {"model": source.name, "corpus": self.corpus, "seeds": seeds, "output": str(self._folder_of(source))}
         values["index"] = str(self.output / (f"index-{source.texts}" if source.texts else "index"))
@@ -108,10 +108,10 @@ class Request:
         return make_run(values | ({"evaluate": str(self.downstream)} if scored else {}))
 
     def _texts(self, kind: str) -> str:
-        """The user's file of a kind of texts. InputError if it does not exist."""
+        """Return the user's file of a kind of texts. Raises InputError if it does not exist."""
         name, _ = TEXTS[kind]
         if not Path(file := self.given[name]).exists():
-            raise InputError(f"--{name.replace('_', '-')} {file}: there is no such file")
+            raise InputError(f"--{name.replace('_', '-')} {file}: no such file")
         return file
 
     def lacks(self, source: Source) -> bool:
@@ -119,10 +119,10 @@ class Request:
         return bool(source.texts) and not self.given.get(TEXTS[source.texts][0])
 
     def left_out(self, cells: Sequence[Cell]) -> list[str]:
-        """A sentence for each kind of texts that is not given: what is left out, and how to make them.
+        """Return a notice for each kind of texts that is missing: the rows left out, and how to make the texts.
 
         Raises:
-            InputError: all cells need such texts.
+            InputError: all cells need missing texts.
         """
         notices = []
         for kind, (name, preset) in TEXTS.items():
@@ -141,14 +141,14 @@ class Request:
         return notices
 
     def _folder_of(self, source: Source) -> Path:
-        """The folder of a run, the same in all tables; named by encoder, texts and options not at their default."""
+        """Return the folder of a run, the same in all tables, named by encoder, texts and non-default options."""
         usual = DEFAULTS | self.base
         unusual = [f"{name}-{value}" for name, value in source.options if value != usual[name]]
         names = [Path(source.name).resolve().name, *filter(None, [source.texts]), *unusual]
         return self.output / "runs" / "_".join(names)
 
     def cells(self) -> list[Cell]:
-        """The cells that --rows and --columns name. InputError if there is no such row or column."""
+        """Return the cells that --rows and --columns name. Raises InputError for an unknown row or column."""
         cells = cells_of(self.table, self.seeds, self.given.get("model", ""))
         for part in ("row", "column"):
             names = dict.fromkeys(getattr(cell, part) for cell in cells)
@@ -160,7 +160,7 @@ class Request:
         return cells
 
     def about(self, cells: Sequence[Cell]) -> dict[str, Any]:
-        """What table.json says besides its rows."""
+        """Return the entries of table.json besides its rows."""
         table = contents()[self.table]
         changed = words_of([OPTIONS[name] for name in NOT_THE_PAPER_S if name in self.given], self.given)
         return {
@@ -174,12 +174,12 @@ class Request:
 
 
 def with_curves() -> list[str]:
-    """The names of the tables whose rows are the values of an option."""
+    """Return the names of the tables whose rows are values of an option."""
     return [name for name, table in contents().items() if table.get("curve")]
 
 
 def names_of_tables() -> str:
-    """The names of the rows and columns of each table, a paragraph per table."""
+    """List the names of the rows and columns of each table."""
     lines = ["Names of rows and columns:"]
     for name in contents():
         for part in ("row", "column"):
@@ -190,15 +190,15 @@ def names_of_tables() -> str:
 
 
 def read_request(words: Sequence[str], prog: str) -> Request:
-    """The request of a command line.
+    """Parse a command line into a request.
 
     Raises:
-        InputError: no such table, an unknown option, a value that is missing or out of range, no corpus.
+        InputError: an unknown table or option, a missing or invalid value, or no corpus.
     """
     taken = {key: one for key, one in OPTIONS.items() if key not in SET_BY_COMMAND}
     own = options_of(Paper)
-    command = Command(prog, "A table of the paper, with its figures beside what is measured.", own | taken)
-    command.formatter_class = argparse.RawDescriptionHelpFormatter  # keeps the lines of the names
+    command = Command(prog, "Measure a table of the paper and show it with the paper's figures.", own | taken)
+    command.formatter_class = argparse.RawDescriptionHelpFormatter  # keeps the line breaks of the list of names
     command.epilog = f"{names_of_tables()}\n\nRead docs/paper-tables.md."
     given = command.given(words)
     name = given.pop("table", "")
@@ -213,7 +213,7 @@ def read_request(words: Sequence[str], prog: str) -> Request:
     corpus = given.get("corpus") or next(((str(corpora / one),) for one in CORPORA if (corpora / one).is_file()), ())
     if not corpus:
         raise InputError(
-            f"{corpora} holds no {CORPORA[0]}: give --corpus FILE, or fetch the paper's with "
+            f"{corpora} contains no {CORPORA[0]}: give --corpus FILE, or fetch the paper's with "
             f"`python -m train.download --to {corpora.parent} --only wiki`"
         )
     seeds = given.get("seeds") or tuple(contents()[name].get("seeds", [42]))

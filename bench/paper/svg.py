@@ -1,4 +1,4 @@
-"""A figure as SVG, for papers."""
+"""Draw a figure as SVG, for papers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FIXED: Any = {"svg.hashsalt": "una_fast", "svg.fonttype": "none", "font.size": 9
 
 
 def svg_of(figure: Mapping[str, Any]) -> str:
-    """The SVG of a figure: "label" of y, "x_label", and "lines" as in `train.report.page.figures`."""
+    """Return the SVG of a figure with "label" (of y), "x_label", and "lines" as in `train.report.page.figures`."""
     with mpl.rc_context(FIXED):
         drawn = Figure(figsize=(5, 3.2), layout="constrained")
         axes = drawn.subplots()

@@ -1,4 +1,4 @@
-"""The tables of the paper: tables.yaml -> cells."""
+"""The tables of the paper, read from tables.yaml as cells."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Source:
 
     Attributes:
         name: the encoder, the task or the text.
-        options: (name, value) pairs of the row, for train.ddp or train.evaluate; all others are the paper's.
-        texts: the kind of text that is the positive, "" if a sentence is its own positive.
+        options: (name, value) pairs of the row, for train.ddp or train.evaluate; all others have the paper's values.
+        texts: the kind of text used as the positive; "" if a sentence is its own positive.
     """
 
     kind: str
@@ -38,11 +38,11 @@ class Source:
 
 @dataclass(frozen=True)
 class Cell:
-    """A figure of the paper, None if it has none, and the score of `source` that is measured beside it.
+    """A figure of the paper, or None, and the score of `source` that corresponds to it.
 
     Attributes:
         deviation: the paper's, over seeds.
-        seed: the one whose score this is; None: the mean over the command's seeds.
+        seed: the seed of this score; None: the mean over the command's seeds.
     """
 
     row: str
@@ -56,17 +56,17 @@ class Cell:
 
 @functools.cache
 def contents() -> dict[str, dict[str, Any]]:
-    """tables.yaml: each table by its name."""
+    """Read tables.yaml: each table by its name."""
     return yaml.safe_load(Path(__file__).with_name("tables.yaml").read_text(encoding="utf-8"))
 
 
 def cells_of(name: str, seeds: Sequence[int] = (), model: str = "") -> list[Cell]:
-    """The cells of a table, row by row.
+    """Return the cells of a table, row by row.
 
     Args:
-        name: Of the table.
-        seeds: Of the rows that show one seed; by default the paper's.
-        model: What takes the place of BERT; then no row has RoBERTa.
+        name: name of the table.
+        seeds: seeds of the rows that show one seed; default: the paper's.
+        model: an encoder that replaces BERT; rows with RoBERTa are then left out.
     """
     columns, rows = (contents()[name][part] for part in ("columns", "rows"))
     columns = STS if columns == "sts" else columns

@@ -1,4 +1,4 @@
-"""The cells of a request -> the works that measure them, each of them once: commands of this package, or a count."""
+"""The work that measures the cells of a request: each training, scoring, count or draw is done once."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ from una_fast.options import FILES
 
 @functools.cache  # three sentences share it
 def index_of(run: Run) -> una_fast.Index:
-    """An index in memory of the corpus of a run."""
+    """Build an index of a run's corpus in memory."""
     settings = {name: getattr(run, name) for name in ("word_tokenizer", "lowercase", *FILES)}
     return una_fast.build_index([*map(Path, run.corpus)], progress=True, **settings)
 
 
 class Work(NamedTuple):
-    """What measures the cells of a source, or must be there before.
+    """Measures the cells of a source.
 
     Attributes:
-        name: the work in messages.
-        command: what does the same in a shell.
-        done: True if nothing is left to do.
-        scores: what is measured so far.
-        do: do what is left, and return the exit code.
-        check: raise InputError if the work would fail, before works that take hours.
+        name: its name in messages.
+        command: a shell command that does the same.
+        done: returns whether nothing is left to do.
+        scores: returns the scores so far.
+        do: does what is left, and returns the exit code.
+        check: raises InputError if the work would fail; called before any work, because others take hours.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Work(NamedTuple):
 
 
 def works_of(request: Request, cells: Sequence[Cell]) -> dict[Source, Work]:
-    """The works by source, in the order of the rows. Encoders that are not published have none."""
+    """Return the work of each source, in the order of the rows. Unpublished encoders have none."""
     makers = {CHECKPOINT: scoring, PAIRS: counting, NEGATIVE: drawing, RUN: training}
     by_source: dict[Source, list[Cell]] = {}
     for cell in cells:
@@ -65,7 +65,7 @@ def works_of(request: Request, cells: Sequence[Cell]) -> dict[Source, Work]:
 
 
 def training(request: Request, source: Source, cells: Sequence[Cell]) -> Work:
-    """Runs of `train.ddp` by seed, scored on the STS tasks if a cell needs more than the dev score."""
+    """Return the work of a RUN: `train.ddp` with each seed, scored on STS if a cell needs more than the dev score."""
     wanted = [request.seeds if cell.seed is None else (cell.seed,) for cell in cells]
     seeds = tuple(dict.fromkeys(seed for several in wanted for seed in several))
     scored = any(cell.score != DEV for cell in cells)
@@ -90,12 +90,12 @@ def training(request: Request, source: Source, cells: Sequence[Cell]) -> Work:
 
 
 def scores_of(folder: Path) -> dict[str, float]:
-    """The scores of a run by the names of tables.yaml, as fractions."""
+    """Return the scores of a run by their names in tables.yaml, as fractions."""
     return {DEV if name.startswith(DEV_PREFIX) else name: score for name, score in read_run(folder).scores.items()}
 
 
 def scoring(request: Request, source: Source, _: Sequence[Cell]) -> Work:
-    """The scores of a published encoder on the STS tasks, by `train.evaluate`."""
+    """Return the work of a CHECKPOINT: `train.evaluate` scores a published encoder on the STS tasks."""
     values = {name: option.default for name, option in evaluate.OPTIONS.items()} | dict(source.options)
     short = "_".join([*Path(source.name).parts[-2:], values["pooling"], *["whitening"][: values["whiten"]]])
     path = request.output / "checkpoints" / f"{short}.json"
@@ -106,14 +106,14 @@ def scoring(request: Request, source: Source, _: Sequence[Cell]) -> Work:
         name=source.name,
         command=f"python -m train.evaluate {shlex.join(words)}",
         done=lambda: {*task_names(values["tasks"])} <= {*read_object(path).get("sts", {})},
-        scores=lambda: {request.seeds[0]: read_evaluation(path)} if path.is_file() else {},  # they have no seed
+        scores=lambda: {request.seeds[0]: read_evaluation(path)} if path.is_file() else {},  # any seed will do
         do=lambda: evaluate.main(words),
         check=lambda: load_config(source.name, 0.0, values["trust_remote_code"]),
     )
 
 
 def counting(request: Request, source: Source, _: Sequence[Cell]) -> Work:
-    """The size of the test set of a task, which is counted each time."""
+    """Return the work of PAIRS: the size of a task's test set, which is counted each time."""
     return Work(
         name=source.name,
         command=f"count the pairs of {source.name}",
@@ -123,7 +123,7 @@ def counting(request: Request, source: Source, _: Sequence[Cell]) -> Work:
 
 
 def drawing(request: Request, source: Source, _: Sequence[Cell]) -> Work:
-    """A negative of a sentence for each seed, by an index of the corpus."""
+    """Return the work of a NEGATIVE: it draws a negative of a sentence with each seed, from an index of the corpus."""
     run = Run(**request.base | {"corpus": request.corpus, "seeds": ()})
 
     def draw(seed: int) -> str:

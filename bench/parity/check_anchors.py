@@ -3,10 +3,10 @@
     python -m bench.parity.check_anchors ../shared/data/corpora/wiki_large.txt.gz [--tokenizer bert_uncased roberta ...]
         [--lines 1000000] [--lines-a-call 100000] [--rounds 3] [--note]
 
-The tokenizer is called on lists of sentences, as its users call it, at most --lines-a-call at a time, because its
-results for a million sentences take 8 GB. Both run on the same cores in the same run. A tokenizer is a family of
+The tokenizer is called on lists of sentences, at most --lines-a-call at a time, because its results for a million
+sentences take 8 GB. Both run on the same cores in the same run. A tokenizer is a family of
 tests/support/tokenizer_families.py, trained on the corpus' first lines to about 32,000 sub-words ("bert_uncased" is the
-packaged one), or a folder or a name on the hub. --note keeps the number of lines compared in results/tokenizers.json,
+packaged one), or a folder or a name on the hub. --note saves the number of lines compared in results/tokenizers.json,
 for a column of docs/tokenizers.md.
 """
 
@@ -81,7 +81,7 @@ def tokenize(tokenizer: Any, texts: list[str]) -> list[list[int]]:
 def compare(index: Any, name: str, lines_a_call: int, rounds: int) -> int:
     """Print the times of a tokenizer; returns the number of sentences whose ids differ.
 
-    The rounds of una_fast come between the calls of the tokenizer, so that other programs slow down both alike.
+    The rounds of una_fast alternate with the calls of the tokenizer, so that other load slows down both equally.
     """
     tokenizer = load_tokenizer(name, index)
     ours, terms, theirs = Clock(), Clock(), Clock()
@@ -107,7 +107,7 @@ def compare(index: Any, name: str, lines_a_call: int, rounds: int) -> int:
 
 
 def record(name: str, lines: int) -> None:
-    """Note that `lines` lines were compared and none differed, unless a larger number stands there."""
+    """Save that `lines` lines were compared and none differed, unless a larger number is already saved."""
     found = json.loads(RESULT.read_text())
     found[name] = max(lines, found.get(name, 0))
     RESULT.write_text(json.dumps(found, indent=2, sort_keys=True) + "\n")
@@ -120,7 +120,7 @@ def main() -> int:
     parser.add_argument("--lines", type=int, help="the first lines of the corpus only")
     parser.add_argument("--lines-a-call", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--note", action="store_true", help="keep the number of lines compared")
+    parser.add_argument("--note", action="store_true", help="save the number of lines compared")
     options = parser.parse_args()
     corpus = options.corpus if options.lines is None else list(islice(read_lines(options.corpus), options.lines))
     index = una_fast.build_index(corpus)

@@ -25,11 +25,11 @@ from train.evaluation.tasks.sts import StsTask, read
 from una_fast.errors import InputError
 
 SICK_FILES = ("SICK_train.txt", "SICK_trial.txt", "SICK_test_annotated.txt")
-TOLERANCE = 0.01  # Spearman x 100; mteb computes cosines in float32, we in float64, so near ties may change places
+TOLERANCE = 0.01  # Spearman x 100; mteb computes cosines in float32, we in float64, so near ties may swap ranks
 
 
 def all_of_sick(downstream: Path) -> StsTask:
-    """The pairs of the three splits, which mteb scores as one."""
+    """Return the pairs of the three splits, which mteb scores as one."""
     files = [downstream / "SICK" / name for name in SICK_FILES]
     rows = [row for path in files for row in read_rows(path, (3, 1, 2), score_in, skip=1)]
     gold, *sides = zip(*rows, strict=True)
@@ -37,7 +37,7 @@ def all_of_sick(downstream: Path) -> StsTask:
 
 
 def mtebs_score(model: SentenceTransformer, task: StsTask, name: str) -> tuple[int, float]:
-    """Pairs that mteb's own data has, and cosine Spearman x 100 of its task `name` on our pairs."""
+    """Return how many pairs mteb's own data has, and the cosine Spearman x 100 of its task `name` on our pairs."""
     theirs = mteb.get_task(name)
     first, second = task.texts
     pairs = Dataset.from_dict({"sentence1": first, "sentence2": second, "score": task.gold.tolist()})
@@ -50,7 +50,7 @@ def mtebs_score(model: SentenceTransformer, task: StsTask, name: str) -> tuple[i
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True, help="best/ of a run, or any SentenceTransformer")
-    parser.add_argument("--data", help="folder that holds senteval/ or is one (default: UNA_FAST_DATA)")
+    parser.add_argument("--data", help="folder that contains senteval/, or senteval/ itself [UNA_FAST_DATA]")
     options = parser.parse_args()
     warnings.filterwarnings("ignore", module="mteb")  # it cannot reach the hub for metadata
     try:

@@ -1,4 +1,4 @@
-"""Compare the words of every line of a corpus with NLTK's, and its text with the file. Takes 160 us a line on one core.
+"""Compare the words of every line of a corpus with NLTK's, and its text with the file: 160 us per line on one core.
 
 python -m bench.parity.check_words ../shared/data/corpora/*.txt.gz
 """
@@ -26,7 +26,7 @@ parsed: Parsed  # set before the children are forked, which then share it
 
 
 def different_lines(task: Task) -> list[str]:
-    """A report of each line whose words are not NLTK's, or whose chunks do not give the line again."""
+    """Report each line whose words differ from NLTK's, or whose chunks do not reproduce the line."""
     found = []
     for row, line in enumerate(task[1], task[0]):
         text = " ".join(parsed.chunks[i] for i in parsed.sentences[row])
@@ -49,7 +49,7 @@ def tasks(path: Path) -> Iterator[Task]:
 
 
 def check(path: Path) -> int:
-    """Print how one file compares; returns the number of different lines."""
+    """Compare one file, print the result and return the number of lines that differ."""
     global parsed
     start = time.perf_counter()
     parsed, _ = parse_corpus(path)

@@ -3,8 +3,8 @@
     python -m bench.parity.compare_senteval --senteval SIMCSE/SentEval --model NAME_OR_FOLDER --data FOLDER
         [--tasks sts|transfer|NAME,...] [--pooling cls_before_pooler,avg] [--mode test] [--threads 2] [--json FILE]
 
-`--senteval` is a checkout of facebookresearch/SentEval or of princeton-nlp/SimCSE's copy; its files
-are not changed. Functions of older Python versions and of a GPU that it calls are replaced while it runs.
+`--senteval` is a checkout of facebookresearch/SentEval or of princeton-nlp/SimCSE's copy; its files are not changed.
+Functions that it calls but newer Python versions or this machine lack are replaced while it runs.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from una_fast.errors import InputError
 
 
 class Clock:
-    """Wall-clock seconds, and processor seconds of all cores, which depend less on other load."""
+    """Wall-clock seconds, and processor seconds over all cores, which depend less on other load."""
 
     wall = cpu = 0.0
 
@@ -41,9 +41,9 @@ class Clock:
 
 
 def load_senteval(folder: Path):
-    """The `senteval` package of a checkout, with replacements for what newer Pythons or this machine do not have."""
+    """Import the `senteval` package of a checkout, and replace what newer Pythons or this machine lack."""
     if not (folder / "senteval" / "engine.py").is_file():
-        raise InputError(f"--senteval {folder}: holds no senteval/engine.py")
+        raise InputError(f"--senteval {folder}: contains no senteval/engine.py: give a checkout of SentEval")
     sys.path.insert(0, str(folder))
     if not hasattr(inspect, "getargspec"):
         fields = namedtuple("ArgSpec", "args varargs keywords defaults")
@@ -53,13 +53,13 @@ def load_senteval(folder: Path):
         torch.Tensor.cuda = torch.nn.Module.cuda = lambda self, *_: self
         classifier = importlib.import_module("senteval.tools.classifier").MLP
         original = classifier.__init__
-        # only with its switch for data in host memory does it run without a GPU
+        # without a GPU it runs only with its option for data in host memory
         classifier.__init__ = lambda self, *args, **kwargs: original(self, *args, **{**kwargs, "cudaEfficient": True})
     return senteval
 
 
 def run_theirs(senteval, model, task: str, data: Path, mode: str) -> tuple[dict, "Clock"]:
-    """SentEval's result of one task under SimCSE's parameters, and its time."""
+    """Return SentEval's result of one task with SimCSE's parameters, and its time."""
     settings = EvaluationProtocol(mode=mode).fit
     params = {"task_path": str(data), "usepytorch": True, "kfold": settings.folds}
     params["classifier"] = {
@@ -76,7 +76,7 @@ def run_theirs(senteval, model, task: str, data: Path, mode: str) -> tuple[dict,
 
 
 def their_score(result: dict, task: str, split: str) -> tuple[float, int]:
-    """SentEval's score x 100 as SimCSE reports it, and its number of pairs or examples."""
+    """Return SentEval's score x 100 as SimCSE reports it, and its number of pairs or examples."""
     if task in ("STSBenchmark", "SICKRelatedness"):
         return 100 * float(result[split]["spearman"][0]), result[split]["nsamples"]
     if "all" in result:
@@ -86,7 +86,7 @@ def their_score(result: dict, task: str, split: str) -> tuple[float, int]:
 
 
 def our_score(results, task: str, split: str) -> tuple[float, int]:
-    """Our score x 100, and its number of pairs or examples."""
+    """Return our score x 100, and its number of pairs or examples."""
     if pairs := results["sts"].get(task):
         return 100 * pairs["spearman"]["all"], pairs["pairs"]
     scores = results["transfer"][task]
@@ -95,7 +95,7 @@ def our_score(results, task: str, split: str) -> tuple[float, int]:
 
 
 def compare(options: argparse.Namespace) -> list[dict]:
-    """A row for each pooling and task."""
+    """Return one row per pooling and task."""
     downstream = downstream_folder(options.data)
     names = task_names(options.tasks, options.mode)
     senteval = load_senteval(options.senteval)
@@ -133,15 +133,15 @@ def compare(options: argparse.Namespace) -> list[dict]:
 
 
 def expected_size(task: str, split: str) -> int | None:
-    """The number of pairs in the paper's table of test sizes, or of examples in SentEval's documentation."""
+    """Return the number of pairs in the paper's table of test sizes, or of examples in SentEval's documentation."""
     sizes = TASKS[task].sizes
     return sizes.get(split, sizes.get("train"))
 
 
 def format_row(row: dict) -> str:
-    """One line of the table."""
+    """Return one line of the printed table."""
     if row["task"] == "all":
-        kinds = {"by the wall": "seconds", "of processor time": "cpu_seconds"}
+        kinds = {"wall-clock time": "seconds", "processor time": "cpu_seconds"}
         times = [
             f"{row[f'{key}_senteval']:.1f} s and {row[key]:.1f} s {kind}, {row[f'{key}_senteval'] / row[key]:.1f} times"
             for kind, key in kinds.items()
@@ -154,7 +154,7 @@ def format_row(row: dict) -> str:
 
 
 def as_table(rows: list[dict], options: argparse.Namespace) -> dict:
-    """The scores as a table for bench/report.py: tasks are columns; SentEval and ours are rows."""
+    """Return the scores as a table for bench/report.py: tasks are columns; SentEval and una_fast are rows."""
     tasks = list(dict.fromkeys(row["task"] for row in rows if row["task"] != "all"))
     lines, ratios = [], []
     for pooling in dict.fromkeys(row["pooling"] for row in rows):

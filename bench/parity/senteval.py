@@ -1,4 +1,4 @@
-"""`prepare` and `batcher` for upstream SentEval, so that anyone can check our figures with the original toolkit.
+"""`prepare` and `batcher` for upstream SentEval, to check our figures with the original toolkit.
 
 import senteval  # from a checkout of facebookresearch/SentEval or princeton-nlp/SimCSE
 batcher = Batcher(load_model("FOLDER", "avg"))
@@ -19,7 +19,7 @@ from train.evaluation.model import EvaluatedModel
 
 
 def prepare(params: Any, samples: Sequence[Sequence[str]]) -> None:
-    """Nothing to prepare: the tokenizer knows its vocabulary."""
+    """Do nothing: the tokenizer already has its vocabulary."""
 
 
 class Batcher:
@@ -29,7 +29,7 @@ class Batcher:
         self.model = model
 
     def __call__(self, params: Any, batch: Sequence[Sequence[str | bytes]]) -> NDArray[np.float32]:
-        """Encode one batch, padded to its longest sentence and never cut, as SimCSE's own batcher does."""
+        """Encode one batch, padded to its longest sentence and not truncated, as SimCSE's batcher does."""
         texts = [" ".join(_text(word) for word in words) for words in batch]
         tokens = self.model.tokenizer(texts, padding=True, truncation=False, return_tensors="pt")
         with torch.inference_mode():

@@ -1,8 +1,9 @@
-"""Write a large corpus: copies of a given one, with words altered so that the vocabulary grows; a shard for each copy.
+"""Write a large corpus: altered copies of a given one, one shard per copy.
 
     python -m bench.scale.large_corpus wiki_large.txt.gz --copies 20 --output FOLDER
 
-In copy k > 0 every fourth distinct chunk, another quarter in each copy, gets an ending of letters that depends on k.
+So that the vocabulary grows, a quarter of the distinct chunks of copy k > 0, a different quarter in each copy, gets an
+ending of letters that depends on k.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ ALTERED = 4  # one chunk of this many is altered
 
 
 def read(corpus: str) -> tuple[list[str], RaggedArray]:
-    """The distinct chunks of a corpus, and its documents as ids of chunks."""
+    """Return the distinct chunks of a corpus, and its documents as chunk ids."""
     parsed, _ = parse_corpus(corpus, WordTokenizer("whitespace"))
     return list(parsed.chunks), parsed.sentences
 
 
 def altered(chunks: list[str], copy: int) -> StringTable:
-    """The chunks as they are in a copy, each followed by a space."""
+    """Return the chunks of a copy, each followed by a space."""
     ending = chr(ord("a") + copy % 26) + chr(ord("a") + copy // 26) + "q"
     texts = [
         f"{chunk}{ending} " if copy and chunk.isalpha() and (number + copy) % ALTERED == 0 else f"{chunk} "
@@ -37,7 +38,7 @@ def altered(chunks: list[str], copy: int) -> StringTable:
 
 
 def write_copy(path: Path, chunks: StringTable, sentences: RaggedArray) -> None:
-    """Write one shard, one document a line."""
+    """Write one shard, one document per line."""
     with path.open("wb") as file:
         for row in range(0, len(sentences), ROWS_AT_ONCE):
             bounds = sentences.indptr[row : row + ROWS_AT_ONCE + 1]

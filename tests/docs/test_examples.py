@@ -1,4 +1,4 @@
-"""Every Python and shell block of the README and of docs/ runs, on small files of the names that they use."""
+"""Every Python and shell block of the README and of docs/ runs, on small files with the names that it uses."""
 
 import json
 import os
@@ -21,9 +21,8 @@ import una_fast_cli.__main__
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```\n(\n<!-- not run: .+? -->)?", re.MULTILINE | re.DOTALL)
-WRITTEN = re.compile(r"^```\w+\n(# (\w+\.(?:py|yaml))\n.*?)^```", re.MULTILINE | re.DOTALL)  # files for the reader
-# commands that a test cannot run, each with its reason
-NOT_RUN = {
+WRITTEN = re.compile(r"^```\w+\n(# (\w+\.(?:py|yaml))\n.*?)^```", re.MULTILINE | re.DOTALL)  # files shown in pages
+NOT_RUN = {  # commands that a test cannot run: the reason
     "make": "its targets take minutes",
     "pip": "it changes the environment",
     "hf": "it needs a network",
@@ -50,13 +49,13 @@ SENTENCES = [
 
 
 def commands(code: str) -> list[str]:
-    """The commands of a shell block, with continued lines joined and without comments."""
+    """Return the commands of a shell block that can run, with continued lines joined and without comments."""
     lines = [" ".join(shlex.split(line, comments=True)) for line in code.replace("\\\n", " ").splitlines()]
     return [line for line in lines if line and not line.startswith(tuple(NOT_RUN))]
 
 
 def examples(language: str, split: Callable[[str], list[str]]) -> list[Any]:
-    """(page, code) of every example that must run; those of pages that every user reads are in `make test`."""
+    """Return (page, code) of every example that must run; all but those of README and tutorial are slow tests."""
     found = [
         (page.name, example)
         for page in PAGES
@@ -94,7 +93,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path
     una_fast.build_index(folder / "sentences.txt").save(folder / "index")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.setattr(sys, "path", [*sys.path])  # modules of the folder are for its examples only
+        patch.setattr(sys, "path", [*sys.path])  # undoes changes that examples make
         run_here("python -m train.ddp --corpus sentences.txt --model bert-base-uncased --output runs/una", folder)
     return folder
 
@@ -106,7 +105,7 @@ def folder(prepared: Path, tmp_path: Path) -> Path:
 
 
 def as_typed(command: str, folder: Path) -> list[str]:
-    """The words of a command; a training takes two steps on at most two ranks and writes to a folder of its own."""
+    """Split a command into words; limit a training to two steps and two ranks, and give it a new output folder."""
     words = shlex.split(command)
     assert words[0] in ("python", "una-fast"), command
     if "train.ddp" in words and "--resume" not in words:
@@ -122,10 +121,7 @@ def as_typed(command: str, folder: Path) -> list[str]:
 
 
 def run_here(command: str, folder: Path) -> None:
-    """Run a command of the docs in this process, which has imported torch: the same `main` with the same arguments.
-
-    A training on one rank takes place in this process too.
-    """
+    """Run a command of the docs in this process, which has already imported torch, by calling its `main`."""
     words = as_typed(command, folder)
     if words[0] == "python":
         assert words[1] == "-m", command

@@ -1,4 +1,4 @@
-"""The pages: install commands, the glossary, and negatives of five languages."""
+"""The pages: install commands, the glossary, and negatives in five languages."""
 
 import re
 import runpy
@@ -21,7 +21,7 @@ INSTALL = re.compile(r"pip install (?:-\S+ )*'?(\.|una_fast)\[([^]'{]+)\]")
 
 
 def extras() -> set[str]:
-    """The extras of pyproject.toml."""
+    """Return the names of the extras in pyproject.toml."""
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     block = project.partition("[project.optional-dependencies]\n")[2].partition("\n[")[0]
     return set(re.findall(r"^(\w+) = \[", block, re.MULTILINE))
@@ -29,7 +29,7 @@ def extras() -> set[str]:
 
 @pytest.mark.parametrize("files", [PAGES, CODE], ids=["pages", "messages"])
 def test_installs_name_extras_that_exist(files: list[Path]) -> None:
-    """No package index has una_fast, so pages and messages install a clone."""
+    """una_fast is on no package index, so pages and messages install a clone."""
     assert set(EXTRA_OF.values()) <= extras()
     installs = [(path, *match) for path in files for match in INSTALL.findall(path.read_text(encoding="utf-8"))]
     assert len(installs) >= 5
@@ -46,7 +46,7 @@ def test_the_glossary_defines_each_word_once() -> None:
 
 EXAMPLE = runpy.run_path(str(ROOT / "examples" / "languages.py"))
 LANGUAGES = (ROOT / "docs" / "languages.md").read_text(encoding="utf-8")
-WORDS = {  # a word of the language's first sentence, and where a word tokenizer for English would not end it
+WORDS = {  # a word of the language's first sentence, which an English word tokenizer may not separate
     "German": "bibliothekarin",
     "Japanese": "手紙",
     "Chinese": "管理员",
@@ -57,7 +57,7 @@ WORDS = {  # a word of the language's first sentence, and where a word tokenizer
 
 @pytest.mark.parametrize("language", WORDS)
 @pytest.mark.filterwarnings("ignore::una_fast.errors.InputWarning")
-def test_a_language_has_negatives_as_the_page_shows_them(language: str) -> None:
+def test_the_page_shows_the_negatives_of_each_language(language: str) -> None:
     options, between, parts = EXAMPLE["LANGUAGES"][language]
     if options["word_tokenizer"] in SEGMENTERS:
         pytest.importorskip(options["word_tokenizer"])
@@ -71,5 +71,5 @@ def test_a_language_has_negatives_as_the_page_shows_them(language: str) -> None:
         assert f"{sentence}\n  {negative}\n" in LANGUAGES
 
 
-def test_a_table_on_the_screen_counts_columns_not_characters() -> None:
+def test_text_tables_are_aligned_by_display_width() -> None:
     assert aligned([["辞書", "1"], ["ab", "22"], ["ริมแม่", "3"]], left=[0]) == ["辞書   1", "ab    22", "ริมแม่   3"]

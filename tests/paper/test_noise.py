@@ -1,4 +1,4 @@
-"""The noises on embeddings of table A3 against plain loops written from their papers."""
+"""The noises on embeddings of table A3, compared with plain loops written from their papers."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def unit(x):
 
 
 def plain_pca_jitter(z):
-    """By eigenvectors; a_k is the normal draw along eigenvector k."""
+    """Compute PCA jitter with eigenvectors; a_k is the normal draw along eigenvector k."""
     values, vectors = np.linalg.eigh(np.cov([unit(one) for one in z], rowvar=False))
     jitters = [(vectors * values) @ (vectors.T @ normal) for normal in NORMALS[:, :WIDTH]]
     return [np.sqrt(one @ one) * jitter for one, jitter in zip(z, jitters, strict=True)]
@@ -36,7 +36,7 @@ PLAIN = {
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_a_noise_moves_the_positives_as_its_paper_says(name, monkeypatch):
+def test_a_noise_changes_the_positives_as_in_its_paper(name, monkeypatch):
     monkeypatch.setattr(noise, "_normals", lambda like, columns: torch.from_numpy(NORMALS[:, :columns]))
     views = torch.from_numpy(np.random.default_rng(0).normal(1, 2, (2, N, WIDTH)))
     moved = views[1] + noise.STRENGTH * torch.from_numpy(np.array(PLAIN[name](views[1].numpy())))
@@ -44,7 +44,7 @@ def test_a_noise_moves_the_positives_as_its_paper_says(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_a_noise_is_drawn_by_the_steps_seed_and_leaves_a_single_sentence_alone(name):
+def test_a_noise_depends_on_the_seed_and_does_not_change_a_single_sentence(name):
     views = torch.randn(2, N, WIDTH, generator=torch.Generator().manual_seed(0))
     losses = []
     for seed in (1, 1, 2):

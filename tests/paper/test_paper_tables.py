@@ -1,4 +1,4 @@
-"""`python -m bench.paper`: each table at small scale, finished runs that are used again, and bad input."""
+"""`python -m bench.paper`: tables at small scale, reuse of finished runs, and bad input."""
 
 import csv
 import json
@@ -18,7 +18,7 @@ SMALL = "--max-steps 2 --batch-size 8 --max-length 16 --device cpu --tasks STSBe
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A corpus, its "paraphrases", and STS-B of SentEval's data."""
+    """A folder with a corpus, other texts as its "paraphrases", and STS-B as in SentEval's data."""
     folder = tmp_path_factory.mktemp("paper")
     small_runs.write_corpus(folder / "corpus.txt")
     small_runs.write_senteval(folder)
@@ -31,7 +31,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def paper(folder, tiny_model, monkeypatch):
-    """Runs the command with small settings; returns the exit code and table.json."""
+    """A function that runs the command with small settings and returns the exit code and table.json."""
 
     def run(name, *more, output=folder / "output"):
         own = ["--model", tiny_model, "--corpus", folder / "corpus.txt", "--data", folder, "--output", output]
@@ -59,7 +59,7 @@ def test_every_row_is_a_run_that_train_ddp_accepts(folder, tiny_model):
 
 
 @pytest.mark.slow
-def test_tables_share_runs_and_none_is_made_twice(paper, folder, tiny_model, capsys, monkeypatch):
+def test_tables_in_one_folder_share_runs(paper, folder, tiny_model, capsys, monkeypatch):
     forms = [f"--{form}={folder / form}" for form in ("csv", "latex", "svg")]
     code, table = paper("alpha", "--rows", "5,0", "--columns", "UNA", "--seeds", "42,1", *forms)
     assert code == 0
@@ -91,7 +91,7 @@ def test_tables_share_runs_and_none_is_made_twice(paper, folder, tiny_model, cap
 
 
 def assert_forms(folder):
-    """A CSV with a line per cell, LaTeX with a line per row, and a figure."""
+    """Check the CSV with a line per cell, the LaTeX with a line per row, and the figure."""
     five, zero = csv.DictReader((folder / "csv").open())
     assert (five["row"], five["column"], five["paper"], five["seeds"]) == ("5", "UNA", "0.8235", "42 1")
     score = 100 * float(five["measured"])
@@ -104,7 +104,7 @@ def assert_forms(folder):
 
 @pytest.mark.slow
 def test_rows_of_other_kinds_at_small_scale(paper, folder, tmp_path):
-    """A published encoder is scored, texts and synonyms are taken; a table without all seven tasks has no average."""
+    """A published encoder is scored, texts and synonyms are used, and without all seven tasks there is no average."""
     synonyms = tmp_path / "synonyms.tsv"
     synonyms.write_text("river\tstream\ncastle\tfort\n")
     texts = ["--paraphrases", folder / "other.txt", "--back-translations", folder / "other.txt", "--synonyms", synonyms]
@@ -155,18 +155,18 @@ def test_a_dry_run_lists_the_commands_and_runs_none(paper, folder, tmp_path, cap
         assert line.startswith(f"to do  python -m train.{command}")
     assert f"--paraphrases={folder / 'other.txt'}" in said[1] and "--whiten" in said[0]
     assert said[2:] == ["2 of 2 are to do"]
-    words = shlex.split(said[1].removeprefix("to do  "))[3:]  # a command line that the command takes
+    words = shlex.split(said[1].removeprefix("to do  "))[3:]  # a valid command line of train.ddp
     assert make_run(parse(words)).paraphrases
 
 
 @pytest.mark.slow
-def test_the_same_command_continues_a_stopped_one(paper, tmp_path, monkeypatch, capsys):
+def test_the_same_command_continues_after_a_stop(paper, tmp_path, monkeypatch, capsys):
     rows = ["--rows", "5,1", "--columns", "UNA"]
     real = works.train_seeds
     monkeypatch.setattr(works, "train_seeds", lambda run: 143 if "alpha" in run.output else real(run))
     output = tmp_path / "stopped"
     assert paper("alpha", *rows, output=output)[0] == 143
-    assert "the same command goes on: 1 of 2 are left" in capsys.readouterr().err
+    assert "run the same command to continue: 1 of 2 are left" in capsys.readouterr().err
     half = json.loads((output / "table.json").read_text())
     assert [row["measured"]["UNA"] is None for row in half["rows"]] == [False, True]
     monkeypatch.setattr(works, "train_seeds", real)
@@ -182,11 +182,11 @@ REFUSED = [
     ("--output o", "TABLE is missing: choose from main, ablation"),
     ("main --seed 1", "unknown option --seed: did you mean --seeds?"),
     ("main", "--output is missing"),
-    ("main --data {folder} --output {new}", "holds no wiki1m_for_simcse.txt: give --corpus FILE, or fetch"),
+    ("main --data {folder} --output {new}", "contains no wiki1m_for_simcse.txt: give --corpus FILE, or fetch"),
     (f"ablation {OWN}", "hf download bert-base-uncased"),
     (f"alpha {OWN} --rows 2", "--rows: the table has no '2': choose from 9, 7, 5"),
     (f"main {TRAINED} --rows 'BERT + paraphrasing'", "python -m train.generate paraphrase --model pegasus --corpus"),
-    (f"main {TRAINED} --rows 'BERT + paraphrasing' --paraphrases {{new}}", "new: there is no such file"),
+    (f"main {TRAINED} --rows 'BERT + paraphrasing' --paraphrases {{new}}", "new: no such file"),
     (f"augmentations {TRAINED} --rows 'SimCSE,EDA synonym replacement' --synonyms {{new}}.tsv", "new.tsv"),
 ]
 

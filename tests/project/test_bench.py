@@ -1,4 +1,4 @@
-"""bench: the language model from random weights, the session on a GPU, kernels' speeds, and the style of negatives."""
+"""bench: the language model from random weights, the GPU session, kernel speeds, and the style of negatives."""
 
 import gzip
 import json
@@ -30,7 +30,7 @@ def tokenizer():
 class TestLanguageModel:
     plan = pretrain.Plan(layers=2, width=32, heads=2)
 
-    def test_rows_contain_whole_sentences_whose_tokens_are_masked(self, tmp_path, tokenizer):
+    def test_rows_begin_with_whole_sentences_and_six_tokens_of_each_are_masked(self, tmp_path, tokenizer):
         source, ids = tmp_path / "text.gz", tmp_path / "ids.xz"
         source.write_bytes(gzip.compress("\n".join(LINES[:300]).encode()))
         write_ids(source, tokenizer, ids, first=20)
@@ -51,7 +51,7 @@ class TestLanguageModel:
         assert {*changed.tolist()} <= {*places.tolist()}
         assert 0.7 < (put.flatten()[places] == tokenizer.mask_token_id).float().mean() < 0.9
 
-    def test_it_computes_what_bert_computes(self):
+    def test_hidden_states_and_loss_equal_berts(self):
         torch.manual_seed(0)
         model = pretrain.new_model(2000, self.plan).eval()
         weights = {name.removeprefix("bert."): value for name, value in model.named_parameters()}
@@ -64,7 +64,7 @@ class TestLanguageModel:
             loss = functional.cross_entropy(model(input_ids=ids).logits.flatten(0, 1)[places], tokens).item()
             assert pretrain.eager_loss(weights, ids, places, tokens, 2) == pytest.approx(loss, abs=0.01)
 
-    def test_parts_of_half_precision_give_the_same_weights(self, tmp_path, tokenizer):
+    def test_split_and_join_preserve_the_weights(self, tmp_path, tokenizer):
         model, names = pretrain.new_model(len(tokenizer), self.plan), tmp_path / "tokenizer"
         pretrain.rounded_to_half(model)
         tokenizer.save_pretrained(names)
@@ -81,7 +81,7 @@ class TestLanguageModel:
 
 @pytest.mark.slow
 def test_the_gpu_session_runs_on_a_cpu(tmp_path):
-    """Of bits, steps and a run: each variant is timed, and graphs of recorded kernels change no bit."""
+    """Three phases run: every variant is timed, and steps as recorded graphs are bit-identical to eager steps."""
     command = [sys.executable, "-m", "bench.training.card_session", "--small", "--output", str(tmp_path)]
     process = subprocess.run([*command, "--phases", "bits,batch 64,runs"], cwd=ROOT, capture_output=True, text=True)
     assert process.returncode == 0, process.stderr
@@ -93,7 +93,7 @@ def test_the_gpu_session_runs_on_a_cpu(tmp_path):
     assert found["runs"]["off"]["exit_code"] == 0 and found["runs"]["off"]["steps"] == 20
 
 
-def test_the_tables_of_gpu_steps_are_those_of_the_saved_results():
+def test_the_saved_tables_of_gpu_steps_are_made_from_the_saved_figures():
     saved = json.loads((ROOT / "bench" / "results" / "train_gpu.json").read_text(encoding="utf-8"))
     assert saved["tables"] == tables(saved["measured"])
     for *rows, total, _ in zip(*(row[1:] for row in saved["tables"][1]["rows"]), strict=True):
@@ -111,13 +111,13 @@ def test_a_slower_kernel_is_named_with_its_last_good_commit():
 
 
 @pytest.mark.parametrize("name", style.FEATURES)
-def test_a_classifier_finds_marked_texts_and_no_difference_between_alike_ones(name):
+def test_a_classifier_detects_marked_texts_but_does_not_separate_the_same_texts(name):
     shifted = LINES[1:] + LINES[:1]
     assert style.accuracy(style.FEATURES[name](), LINES, shifted) < 0.6
     assert style.accuracy(style.FEATURES[name](), LINES, [f"{line} ~ ^ ~ ^" for line in LINES]) > 0.95
 
 
-def test_the_page_shows_the_result():
+def test_the_page_about_style_shows_the_saved_result():
     result = json.loads((ROOT / style.RESULT).read_text(encoding="utf-8"))
     assert list(result["rows"]) == list(style.SETTINGS)
     page = (ROOT / style.PAGE).read_text(encoding="utf-8")

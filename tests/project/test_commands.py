@@ -77,14 +77,14 @@ MISTAKES = {  # by module: the arguments of a wrong call, and its message
 
 
 def python(code: str, *arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    """A program in a process of its own."""
+    """Run a program in a new process."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.run(
         [sys.executable, "-c", code, *arguments], cwd=cwd, env=environment, capture_output=True, text=True
     )
 
 
-def test_help_and_refusals_do_not_wait_for_torch() -> None:
+def test_help_and_wrong_calls_do_not_import_torch() -> None:
     calls = [[module, *arguments] for module in REFUSED for arguments in (["--help"], REFUSED[module][0])]
     ran = python(RUN, json.dumps(calls))
     *_, heavy = lines = ran.stdout.splitlines()
@@ -115,11 +115,11 @@ def test_a_wrong_call_is_one_clear_message_and_exit_code_2(module, words, capsys
     assert said.err.startswith("error: ") and MISTAKES[module][words] in said.err
 
 
-def test_public_names_are_imported_when_they_are_used() -> None:
+def test_public_names_are_imported_at_first_use() -> None:
     assert set(una_fast.__all__) == set(una_fast._HOMES)
     assert dir(una_fast) == sorted([*una_fast.__all__, "__version__", "integrations", "losses"])
     assert all(getattr(una_fast, name).__name__ == name for name in una_fast.__all__)
-    assert una_fast.__getattr__("losses").pairs.__name__ == "pairs"  # as at the first use
+    assert una_fast.__getattr__("losses").pairs.__name__ == "pairs"  # what the first use calls
     ran = python("import sys, una_fast; print(una_fast.integrations, 'torch' in sys.modules)").stdout
     assert ran.startswith("<module 'una_fast.integrations'") and ran.endswith(" False\n")
     with pytest.raises(AttributeError, match="module 'una_fast' has no attribute 'nothing'"):
@@ -171,7 +171,7 @@ def assert_names_extra(said: str, extra: str) -> None:
     assert re.fullmatch(rf"error: the package \w+ is not installed: {install}", said), said
 
 
-def test_negatives_as_text_need_no_extra_and_the_rest_names_its_own() -> None:
+def test_negatives_as_text_need_no_extra_and_other_features_name_theirs() -> None:
     ran = python(BLOCK + LIBRARY)
     assert ran.returncode == 0, ran.stderr
     made, *answers = ran.stdout.splitlines()
@@ -197,5 +197,5 @@ def test_every_optional_package_is_in_its_extra() -> None:
         assert block and names.get(package, package.replace("_", "-")) in block[1].replace("_", "-"), (package, extra)
 
 
-def test_a_missing_module_of_the_project_is_not_a_missing_package() -> None:
+def test_a_missing_module_of_the_project_is_not_reported_as_a_missing_package() -> None:
     assert missing_package(ModuleNotFoundError("No module named 'train.nothing'", name="train.nothing")) is None

@@ -30,7 +30,7 @@ def archive(files: dict[str, str], top: str = "data/downstream") -> bytes:
 
 @pytest.fixture
 def hub(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder from which the download fetches instead of the hub and GitHub."""
+    """A folder that stands in for the hub and GitHub: downloads copy from it."""
     hub = tmp_path_factory.mktemp("hub")
     stsb = {"STS/STSBenchmark/sts-test.csv": "g\tf\ty\t0\t3.0\ta man\ta dog\n"}
     (hub / WIKI).write_bytes(WIKI_TEXT)

@@ -1,4 +1,4 @@
-"""bench.evidence: its conditions are runs of train.ddp; controls, runs within a given time, statistics and pages."""
+"""bench.evidence: conditions as runs of train.ddp, controls, runs within a given time, statistics and pages."""
 
 import json
 import math
@@ -43,7 +43,7 @@ from train.report.runs import STS_AVERAGE
 from una_fast.augment.registry import make_augmentation
 from una_fast.errors import InputError
 
-# where the reference is not trained, a run needs negatives in every step
+# if the reference is untrained, a run needs negatives in every step
 NEED_NEGATIVES = {
     name for name, one in VARIATIONS.items() if not {"alpha", "variant"} & {*one} and one["augment"] != "none"
 }
@@ -65,7 +65,7 @@ def test_every_condition_is_a_run_of_train_ddp(base, variation):
     assert differing <= {"pooling", *VARIATIONS[variation]}
 
 
-def test_every_run_against_near_misses_differs_from_all_others():
+def test_no_two_near_miss_runs_are_equal():
     wanted = all_runs()
     assert len({*wanted}) == len(wanted)
     conditions = [*dict.fromkeys(condition for condition, _ in wanted)]
@@ -77,7 +77,7 @@ def test_every_run_against_near_misses_differs_from_all_others():
     assert "near_miss" in PARTS and all(base.corpus.startswith("near_miss/") for base in BASES.values() if base.corpus)
 
 
-def test_a_name_states_options():
+def test_the_name_of_a_condition_contains_its_options():
     (found,) = find_conditions("minilm-mlm: una, words at random, temperature 0.03, max_steps 256")
     changed = {"select": "random", "temperature": 0.03, "max_steps": 256, "augment": "una", "pooling": "mean"}
     assert found.settings() == {**LANGUAGE_MODEL, **changed}
@@ -88,11 +88,11 @@ def test_a_name_states_options():
 
 
 def with_dev_scores(points, first):
-    """evidence.json's conditions: each point scores higher on dev than the one before."""
+    """Conditions as in evidence.json, in which each point has a higher dev score than the one before."""
     return {one.name: {"runs": {"42": {"dev": {"0": 0.3, "128": first + i / 1000}}}} for i, one in enumerate(points)}
 
 
-def test_dev_chooses_the_point_of_the_grid():
+def test_tuned_means_the_grid_point_with_the_best_dev_score():
     points = grid("una")
     assert len(points) == math.prod(map(len, GRID.values())) and Condition("minilm-mlm", "una") in points
     runs = with_dev_scores(points, 0.7)
@@ -100,12 +100,12 @@ def test_dev_chooses_the_point_of_the_grid():
     assert tuned("una", runs) == points[3].variation
     (found,) = find_conditions("minilm-mlm-102400: una, tuned, batch_size 256", runs)
     assert found == Condition("minilm-mlm-102400", f"{points[3].variation}, batch_size 256")
-    (found,) = find_conditions("minilm-mlm: mined, and una, tuned", runs)  # a control has UNA's settings
+    (found,) = find_conditions("minilm-mlm: mined, and una, tuned", runs)  # a control uses UNA's settings
     assert found.variation == points[3].variation.replace("una", "mined, and una", 1)
     with pytest.raises(InputError, match="una, tuned: 18 points of the grid have no dev score"):
         find_conditions("minilm-mlm: una, tuned")
     wide = [grid(arm, "minilm-mlm-102400") for arm in ("none", "una")]
-    assert [len({*points}) for points in wide] == [12, 12]  # each arm has a grid of its own there
+    assert [len({*points}) for points in wide] == [12, 12]  # on this base each arm has its own grid
     names = [f"minilm-mlm-102400: {arm}, tuned at its size" for arm in ("none", "una")]
     runs |= with_dev_scores(wide[0], 0.5) | with_dev_scores(wide[1], 0.5)
     assert find_conditions(";".join(names), runs) == [points[-1] for points in wide]
@@ -126,7 +126,7 @@ class TestControls:
         expected = tokenizer(drawn[7], padding="max_length", max_length=12)["input_ids"]
         assert control.token_ids(np.arange(5), 7, 12)["input_ids"].tolist() == expected
 
-    def test_deleted_and_masked_words_leave_the_rest_of_the_sentence(self):
+    def test_deleting_and_masking_words_keeps_the_rest_of_the_sentence(self):
         texts = ["The old house, of a king!", "Rain and snow don't fall.", "A cat saw the dog (twice)."] * 30
         index = una_fast.build_index(texts)
         for control, mark in ((Deleted(index, beta=0.4), ""), (Masked(index, beta=0.4), "[MASK]")):
@@ -136,7 +136,7 @@ class TestControls:
             assert 0.4 < sum(map(len, words)) / sum(map(len, map(str.split, texts))) < 0.75
             assert not mark or any(mark in text for text in altered)
 
-    def test_mined_sentences_are_those_of_the_runs_encoder(self, tiny_model):
+    def test_sentences_are_mined_with_the_runs_encoder(self, tiny_model):
         texts = [f"{one} and {other}" for one in ("rain", "snow", "wind", "sun") for other in map(str, range(15))]
         index, offered = una_fast.build_index(texts), {"model": str(tiny_model), "pooling": "mean", "beta": 0.9}
         names = ("Mined", "MinedAndUna")
@@ -145,7 +145,7 @@ class TestControls:
         assert all(one in texts and one != text for one, text in zip(mined, texts, strict=True))
         assert 10 < sum(one == other for one, other in zip(mined, mixed, strict=True)) < 50
 
-    def test_terms_with_the_same_neighbours_are_of_one_class(self):
+    def test_terms_with_the_same_neighbours_are_in_one_class(self):
         nouns, verbs = ("cat", "dog", "bird", "fish", "cow"), ("sees", "hears", "meets", "finds", "hits")
         index = una_fast.build_index([f"the {a} {v} the {b}" for a in nouns for v in verbs for b in nouns if a != b])
         classes = word_classes(index, 3)
@@ -168,7 +168,7 @@ def test_paraphrases_are_the_positive_pairs(tmp_path):
     assert first.read_text() == "a b\nx 1\nx 2\n" and second.read_text() == "b a\ny 1\ny 2\n"
 
 
-def test_half_precision_there_and_back_is_the_same_encoder(tiny_model, tmp_path):
+def test_converting_an_encoder_to_half_precision_and_back_only_rounds_its_weights(tiny_model, tmp_path):
     half = copy_encoder(tiny_model, tmp_path / "half", torch.half)
     back = copy_encoder(half, tmp_path / "back", torch.float)
     at_once = copy_encoder(tiny_model, tmp_path / "at-once", torch.half, torch.float)
@@ -180,7 +180,7 @@ def test_half_precision_there_and_back_is_the_same_encoder(tiny_model, tmp_path)
 
 
 class TestRuns:
-    """The pool of runs, with other work than a training."""
+    """The pool of runs, with stand-ins for trainings."""
 
     @pytest.fixture
     def place(self, tmp_path, monkeypatch):
@@ -197,7 +197,7 @@ class TestRuns:
 
         def on_cores(commands, *_):
             ((_, seed),) = commands
-            return 0 if seed else int(not ended.wait(60))  # seed 0 ends once seed 1 is kept
+            return 0 if seed else int(not ended.wait(60))  # seed 0 ends after seed 1 is stored
 
         def done(seed, said):
             kept.append((seed, said))
@@ -214,7 +214,7 @@ class TestRuns:
         self.run_all(place, 9, lambda seed, said: kept.append(seed), ends=time.monotonic() + 1)
         assert kept == [0, 1]
 
-    def test_commands_run_in_a_process_and_stop_at_the_first_that_fails(self, tmp_path, monkeypatch):
+    def test_commands_run_in_one_process_until_one_fails(self, tmp_path, monkeypatch):
         monkeypatch.setattr(runs, "PRELOADED", [])
         log, missing = tmp_path / "log", ("train.evaluate", ["--model", "/no/such", "--data", str(tmp_path)])
         assert runs.on_cores([missing, ("no.module", [])], {0}, log) == 2
@@ -236,12 +236,12 @@ class TestResults:
         kept = [results.is_kept(content, condition, digest, 42, scored=True) for digest in ("a1", "b2")]
         assert kept == [True, False] and not content["failed"] and len(content["machines"]) == 1
         assert results.furthest(condition, 42, {"dev": {}, "scores": {"average": 0.7011}}) == pytest.approx(0.0011)
-        with pytest.raises(InputError, match="holds no seed 7"):
+        with pytest.raises(InputError, match="has no seed 7"):
             results.committed(condition, 7)
         results.keep(condition, "b2", 1, result, machine)
-        assert [*results.read_evidence()["conditions"][condition.name]["runs"]] == ["1"]  # of other weights: replaced
+        assert [*results.read_evidence()["conditions"][condition.name]["runs"]] == ["1"]  # replaces other weights' runs
 
-    def test_groups_of_pairs_are_scores_too(self, tmp_path):
+    def test_the_auc_of_each_group_of_pairs_is_stored(self, tmp_path):
         groups = {"number": {"auc": 0.25}, "name": {"auc": 0.5}}
         file = tmp_path / "scores.json"
         file.write_text(json.dumps({"near-miss": {"sick_auc": 0.7, "qqp_near": {"recall": 0.1, "groups": groups}}}))
@@ -267,7 +267,7 @@ class TestResults:
         assert "6 of 6 points, dev 30.00 -> 52.60" in summary(best, points, content)
         compared = [shown for shown, *_ in page.pairs_of(content)]
         assert len(compared) == 4 and compared[:2] == ["UNA, both tuned", "UNA as in the paper, both tuned"]
-        content["conditions"].pop(points[0].name)  # a grid that was not finished: the best of its other points counts
+        content["conditions"].pop(points[0].name)  # in an unfinished grid, the best of its finished points counts
         assert len(page.pairs_of(content)) == 4
         monkeypatch.setattr(results, "EVIDENCE", here)
         results.keep(Condition("minilm-mlm", "una"), "b2", 0, kept(0.6), {"gpus": []})
@@ -282,7 +282,7 @@ class TestResults:
             results.merge(there)
 
 
-def test_comparisons_are_corrected_step_by_step():
+def test_holms_correction_ignores_comparisons_without_p():
     values = [0.001, 0.04, math.nan, 0.03, *[0.9] * 8]
     expected = [0.011, 0.36, math.nan, 0.3, *[1] * 8]  # times 11, 9, -, 10
     assert page.holm(values) == pytest.approx(expected, nan_ok=True)
@@ -292,7 +292,7 @@ def run(average: float) -> dict:
     return {"dev": {"0": 0.6, "128": 0.7}, "scores": {"STS12": average, "average": average}, "machine": "1"}
 
 
-def test_tables_show_only_pairs():
+def test_tables_show_differences_paired_by_seed():
     without = {str(seed): run(0.7 + 0.001 * seed) for seed in range(5)}
     with_it = {str(seed): run(0.71 + 0.001 * seed) for seed in range(1, 5)} | {"0": run(0.705)}
     before = {"minilm-mlm": {"digest": "", "before": {"STS12": 0.65, "average": 0.65}}}
@@ -301,7 +301,7 @@ def test_tables_show_only_pairs():
     measured = {"failed": {}, "bases": before, "conditions": conditions}
     pairs = page.pairs_of(measured)
     assert [one.name for _, *both in pairs for one in both] == ["minilm-mlm: una", "minilm-mlm: none"]
-    row = "| MLM MiniLM | UNA, the defaults | 8,192 | 5 | 65.00 | 70.20 | 71.10 | +0.90 "
+    row = "| MLM MiniLM | UNA, default settings | 8,192 | 5 | 65.00 | 70.20 | 71.10 | +0.90 "
     assert page.pair_table(measured, pairs).splitlines()[2].startswith(f"{row}± 0.22 | +0.62 to +1.18 |")
     assert page.pair_table(measured, pairs, brief=True).splitlines()[2] == f"{row}| +0.62 to +1.18 |"
     assert page.run_table(measured).splitlines()[-1].endswith("| una | 8,192 | 5 | 70.00 | 71.10 |")
@@ -312,7 +312,7 @@ def test_tables_show_only_pairs():
     assert page.pairs_of({"bases": {}, "conditions": {}}) == []
 
 
-def test_the_table_of_near_misses_shows_what_was_run_with_intervals_from_three_seeds():
+def test_the_table_of_near_misses_has_intervals_from_three_seeds_on():
     def seeds(*scores):
         return {"runs": {str(i): {"scores": dict.fromkeys(page.NEAR_ROWS.values(), x)} for i, x in enumerate(scores)}}
 
@@ -324,7 +324,7 @@ def test_the_table_of_near_misses_shows_what_was_run_with_intervals_from_three_s
     assert [row.split("| ")[2:] for row in rows] == [["60.0 ", "71.0 ± 2.5 ", "75.0 |"]] * len(page.NEAR_ROWS)
 
 
-def test_a_reference_that_is_not_trained_has_the_scores_before():
+def test_an_untrained_reference_has_the_scores_before_training():
     una, none = find_conditions("minilm-near: una; minilm-near: none")
     bases = {"minilm-near": {"digest": "", "before": {"average": 0.7}}}
     conditions = {una.name: {"settings": {}, "runs": {str(seed): run(0.72) for seed in range(3)}}}

@@ -1,6 +1,6 @@
-"""An installed wheel: features that need no extra, with the same negatives on every system and processor.
+"""An installed wheel: features without extras, and the same negatives on every system and processor.
 
-`cibuildwheel` runs this file with each wheel that it builds, away from the source. It needs only pytest.
+`cibuildwheel` runs this file with each wheel that it builds, outside the source tree. It needs only pytest.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The way of a call through the source, traced on one rank of the CPU: a start of training, and a negative."""
+"""Trace which source files a call enters: the start of a training on one CPU rank, and a call of `negative_ids`."""
 
 import sys
 from collections import Counter
@@ -11,7 +11,7 @@ import una_fast
 from support.small_runs import ROOT, command, options
 from support.tokenizer_families import bert_uncased, training_lines
 from train import ddp
-from train.evaluation import model  # noqa: F401  a start imports it late, and an import enters files too
+from train.evaluation import model  # noqa: F401  otherwise a start would import it, and importing enters files too
 
 MOST_FILES = {"train": 20, "una_fast": 20}
 ONCE = """
@@ -21,7 +21,7 @@ ONCE = """
 
 
 def calls_of(function):
-    """The code objects of all Python functions that are called, in order, without those of imports."""
+    """Call a function and return the code objects of all Python functions that run, in order, without imports."""
     calls = []
 
     def note(frame, event, argument):
@@ -37,18 +37,18 @@ def calls_of(function):
 
 
 def files_of(calls, package):
-    """The files of a package that the calls enter, in order."""
+    """Return the files of a package that the calls enter, in order."""
     return [code.co_filename for code in calls if code.co_filename.startswith(f"{ROOT / package}/")]
 
 
 def own_names(calls):
-    """How often each function of the project is called, by its name."""
+    """Count the calls of each function of the project by its name."""
     own = tuple(f"{ROOT / package}/" for package in MOST_FILES)
     return Counter(code.co_name for code in calls if code.co_filename.startswith(own))
 
 
 class StartedError(Exception):
-    """The trainer would be made now."""
+    """Raised instead of making the trainer, which ends the start."""
 
 
 def calls_of_a_start(values):
@@ -71,7 +71,7 @@ def values(tmp_path_factory, tiny_model):
 
 @pytest.fixture(scope="module")
 def first(values):
-    """The calls of the start that builds the index."""
+    """The calls of a start that also builds the index."""
     return calls_of_a_start(values)
 
 
@@ -83,7 +83,7 @@ def test_everything_is_opened_read_and_bound_once(first):
 
 
 def test_a_start_enters_few_files(first, values, tmp_path):
-    """Building an index is a way of its own: here `first` has built it."""
+    """Building an index enters other files, so this start uses the index that `first` has built."""
     calls = calls_of_a_start({**values, "output": str(tmp_path / "again")})
     found = own_names(calls)
     assert not [name for name in ONCE if found[name] > 1]
@@ -93,16 +93,16 @@ def test_a_start_enters_few_files(first, values, tmp_path):
 
 
 @pytest.mark.parametrize("surface", ["kept", "paper"])
-def test_a_negative_passes_few_files_in_one_direction(surface):
+def test_negative_ids_enters_few_files_and_switches_rarely_between_them(surface):
     index = una_fast.build_index(training_lines()[:100])
     una = una_fast.Augmenter(index, tokenizer=bert_uncased(), surface=surface, n_jobs=1)
     una.negative_ids(range(100))  # encodes the strings that the tokenizer has not seen yet
     files = files_of(calls_of(lambda: una.negative_ids(np.arange(100))), "una_fast")
-    assert files[0] == f"{ROOT}/una_fast/augment/una.py"  # it has a definition of its own
+    assert files[0] == f"{ROOT}/una_fast/augment/una.py"  # the method is defined there, not an alias
     assert len({*files}) <= 6 and sum(a != b for a, b in pairwise(["", *files])) <= 8, files
 
 
-def test_negatives_are_texts_by_another_name():
+def test_overriding_texts_and_token_ids_also_changes_negatives_and_negative_ids():
     class Loud(una_fast.Augmenter):
         def texts(self, rows, epoch=0, *, sample_index=0):
             return [text.upper() for text in super().texts(rows, epoch, sample_index=sample_index)]

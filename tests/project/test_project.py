@@ -1,4 +1,4 @@
-"""Version numbers, constraints, the demo's data, and a wheel that is used away from the source."""
+"""Version numbers, constraints, the demo, compiled kernels, and a wheel that is used outside the source tree."""
 
 import os
 import re
@@ -31,7 +31,7 @@ print(una_fast.__file__, len(una.negatives([0, 1, 2])), train.demo.PAIRS.is_file
 
 
 def pinned() -> dict[str, Requirement]:
-    """The lines of constraints.txt by normalised name."""
+    """Read constraints.txt: requirements by normalised name."""
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     found = [Requirement(line) for line in lines if line and not line.startswith("#")]
     return {normalised(requirement.name): requirement for requirement in found}
@@ -41,7 +41,7 @@ def normalised(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def test_one_version() -> None:
+def test_all_files_have_the_same_version() -> None:
     written = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
     cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
@@ -79,14 +79,14 @@ def test_the_demo_shows_its_negatives_and_report(tmp_path: Path) -> None:
 
 
 def test_each_kernel_has_its_stub() -> None:
-    """`python tools/stubs.py` writes what is missing here."""
+    """`python tools/stubs.py` writes missing stubs."""
     made = runpy.run_path(str(ROOT / "tools" / "stubs.py"))["stubs"]()
     written = {path: path.read_text(encoding="utf-8") for path in (ROOT / "una_fast" / "_kernels").rglob("*.pyi")}
     assert len(made) > 10 and made == written
 
 
 def test_kernels_contain_no_debug_symbols() -> None:
-    """Symbols of the C compiler are four fifths of a kernel's size."""
+    """Debug symbols would be four fifths of a kernel's size."""
     sources = (ROOT / "una_fast" / "_kernels").rglob("*.pyx")
     kernels = [kernel for source in sources for kernel in source.parent.glob(f"{source.stem}.*.so")]
     assert kernels and not [kernel.name for kernel in kernels if b".debug_info" in kernel.read_bytes()]
@@ -94,11 +94,11 @@ def test_kernels_contain_no_debug_symbols() -> None:
 
 
 @pytest.mark.slow
-def test_wheel_works_away_from_its_source(tmp_path: Path) -> None:
-    library = tmp_path / "lib"  # not build/lib, where deleted modules remain
+def test_the_wheel_works_outside_the_source_tree(tmp_path: Path) -> None:
+    library = tmp_path / "lib"  # not build/lib, which may contain deleted modules
     folder = ROOT / "una_fast" / "_kernels"
     sources = {path.with_suffix("").relative_to(ROOT) for path in [*folder.rglob("*.pyx"), folder / "memoryviews.c"]}
-    later = time.time() + 3600  # than the sources and the build's settings: nothing is compiled, which takes minutes
+    later = time.time() + 3600  # newer than sources and settings, so that nothing is compiled, which takes minutes
     for compiled in folder.rglob("*.so"):
         place = compiled.relative_to(ROOT)
         if place.with_name(place.name.split(".")[0]) in sources:

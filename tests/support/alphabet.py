@@ -1,4 +1,4 @@
-"""Text to which far more rules of the word tokenizer apply than to ordinary text."""
+"""Hypothesis strategies for text that triggers many more rules of the word tokenizer than ordinary text."""
 
 from hypothesis import strategies as st
 

@@ -1,4 +1,4 @@
-"""Compare each kernel with its plain reference on given input: one function for each kernel, exact equality.
+"""One function per kernel that compares it with its plain reference; results must be exactly equal.
 
 `test_kernels.py` calls them with hypothesis' examples, `bench/endurance/fuzz_kernels.py` with millions of random rows.
 """
@@ -32,27 +32,18 @@ def ragged(rows) -> RaggedArray:
 
 
 def ranked(rows):
-    """The rows with their ids replaced by ranks."""
+    """Replace the ids of rows by ranks."""
     place = {term: i for i, term in enumerate(reference.ranking(rows))}
     return [[place[term] for term in row] for row in rows]
 
 
 def score(rows) -> TermScores:
-    """Scores of rows whose ids are ranks."""
+    """Score rows whose ids are ranks."""
     return score_terms(ragged(rows), 1 + max(term for row in rows for term in row))
 
 
 def sampling_config(
-    scores,
-    n_documents,
-    *,
-    beta=0.5,
-    radius=3,
-    seed=7,
-    variant="paper",
-    select="tfidf",
-    replace="tfidf",
-    fixed=frozenset(),
+    scores, n_documents, *, beta=0.5, radius=3, seed=7, variant="paper", select="tfidf", replace="tfidf", fixed=()
 ) -> SamplingConfig:
     return SamplingConfig(
         scores.idf,
@@ -69,30 +60,24 @@ def sampling_config(
 
 
 def groups_of(fixed):
-    """The groups of words, of which some are `fixed` and the others of any script."""
+    """Return the group of each word: FIXED, or ANY script."""
     return np.array([FIXED if is_fixed else ANY for is_fixed in fixed], dtype=np.uint8)
 
 
 def reference_negatives(rows, scores, n_documents, radius, setting, seed, epoch, numbers=None):
-    listed, idf = scores.max_tfidf.tolist(), dict(enumerate(scores.idf))
-    return [
-        reference.negative(
-            row,
-            listed,
-            idf,
-            -reference.ln(1 / n_documents),
-            lambda term, z: reference.rank_window(listed, term, z, radius),
-            number,
-            seed=seed,
-            epoch=epoch,
-            **setting,
-        )
-        for number, row in zip(range(len(rows)) if numbers is None else numbers, rows, strict=True)
-    ]
+    listed, idf, unseen = scores.max_tfidf.tolist(), dict(enumerate(scores.idf)), -reference.ln(1 / n_documents)
+
+    def window_of(term, z):
+        return reference.rank_window(listed, term, z, radius)
+
+    def negative(row, number):
+        return reference.negative(row, listed, idf, unseen, window_of, number, seed=seed, epoch=epoch, **setting)
+
+    return [*map(negative, rows, range(len(rows)) if numbers is None else numbers)]
 
 
 def with_fixed(setting, n_terms):
-    """The setting with "every" n replaced by "fixed": each n-th term and an unseen word, if two terms are left."""
+    """Replace "every" n in a setting by "fixed": every n-th term and an unseen word, if at least two terms remain."""
     every = setting["every"]
     fixed = frozenset([*range(0, n_terms, every), "b"]) if every and n_terms - len(range(0, n_terms, every)) > 1 else ()
     return {name: value for name, value in setting.items() if name != "every"} | {"fixed": frozenset(fixed)}
@@ -134,7 +119,7 @@ def check_probabilities(rows, setting):
 
 
 def check_negatives(rows, setting, radius, seed, epoch):
-    """Check the kernel against the reference, with probabilities that it computes and with kept ones."""
+    """Check the kernel against the reference, with probabilities that it computes and with stored ones."""
     rows = ranked(rows)
     words, scores = ragged(rows), score(rows)
     setting = with_fixed(setting, len(scores.idf))
@@ -154,7 +139,7 @@ def check_negatives(rows, setting, radius, seed, epoch):
     bits = id_bits(len(scores.idf))
     pairs = zip(rows, listed, strict=True)
     assert table.tolist() == [word for row, of_row in pairs for word in reference.weighted(row, of_row, bits, variant)]
-    # where a draw has the same upper bits as its probability, the probability itself decides
+    # if a draw has the same upper bits as its probability, the exact probability decides
     drawn = CounterRNG(seed, epoch, numbers).bits(max(map(len, rows))) >> np.uint64(33 + bits) << np.uint64(1 + bits)
     near = words.values + np.concatenate([drawn[i, : len(row)] for i, row in enumerate(rows)]).astype(np.uint32)
     kept, _ = UnaRows(words, rules, weighted=near.astype(np.uint32)).terms(numbers, epoch)
@@ -162,7 +147,7 @@ def check_negatives(rows, setting, radius, seed, epoch):
 
 
 def check_unseen(rows, text, setting, radius):
-    """text: rows of term ids, and of letters that stand for unseen words."""
+    """text: rows of term ids and of letters, which are unseen words."""
     rows = ranked(rows)
     scores = score(rows)
     n_terms = len(scores.idf)
@@ -172,19 +157,19 @@ def check_unseen(rows, text, setting, radius):
     rules = sampling_config(scores, len(rows), radius=radius, **setting)
     groups = groups_of(word in setting["fixed"] for word in "abc")
     numbers = np.arange(len(text))
-    backwards = numbers[::-1].astype(np.uint64).copy()  # the draws of a row are those of its number
+    backwards = numbers[::-1].astype(np.uint64).copy()  # the draws of a row depend on its number, not on its position
     out, _ = UnaRows(words, rules, numbers=backwards, unseen_groups=groups).terms(numbers, 0)
     expected = reference_negatives(text, scores, len(rows), radius, setting, 7, 0, numbers=backwards.tolist())
     assert out.tolist() == [t for row in ids_of(expected, n_terms) for t in row]
 
 
 def ids_of(text, n_terms):
-    """The ids of rows of text, of which letters are unseen words."""
+    """Return the ids of rows of text, in which letters are unseen words."""
     return [[t if isinstance(t, int) else n_terms + "abc".index(t) for t in row] for row in text]
 
 
 def check_token_writes(terms, first_terms, rows, length, pads_left):
-    """terms: sub-words of each term; first_terms: the same at the start of a text, None if they are equal there."""
+    """terms: sub-words of each term; first_terms: its sub-words at the start of a text, or None if they are equal."""
     table, words = ragged(terms), ragged(rows)
     suffix = [102, 103][: 1 + length % 2]
     placed = table if first_terms is None else table.followed_by(ragged(first_terms))
@@ -194,7 +179,7 @@ def check_token_writes(terms, first_terms, rows, length, pads_left):
     left = kernel.token_ids(np.arange(len(rows)), 0, 0, writer, input_ids, attention_mask)
     for i, row in enumerate(rows):
         spelled = [(first_terms or terms)[t] if k == 0 else terms[t] for k, t in enumerate(row)]
-        assert left[i] == ([] in spelled[:length])  # only a whole text can tell the ids of a term without any
+        assert left[i] == ([] in spelled[:length])  # a row with a term without sub-words is left to the tokenizer
         if left[i]:
             continue
         ids = [101, *[token for term in spelled for token in term][: length - 1 - len(suffix)], *suffix]
@@ -209,7 +194,7 @@ def assert_padded(ids, input_ids, attention_mask, pads_left):
 
 
 def check_padded_rows(sentences, rows, length, dtype, pads_left):
-    """sentences: sub-words of each sentence; rows: the sentences of the batch."""
+    """sentences: sub-words of each sentence; rows: numbers of the sentences of the batch."""
     table, suffix = ragged(sentences), [102, 103][: 1 + length % 2]
     input_ids, attention_mask = np.full((2, len(rows), length), -7)
     frame = Frame(np.array([101]), np.array(suffix), 9, pads_left)

@@ -1,4 +1,4 @@
-"""Small corpora in files of every kind, and the documents that are read from them."""
+"""Write small corpora to files of every format, and read their documents."""
 
 import http.server
 import json
@@ -26,7 +26,7 @@ def read(corpus: Any, column: str = "text", **options: Any) -> list[str]:
 
 
 def write(path: Path, documents: list[str]) -> None:
-    """Write a file of documents, of the kind of its name; "lines.json" has a JSON value per line, as a .jsonl has."""
+    """Write documents to a file in the format of its suffix; "lines.json" has a JSON value per line, like a .jsonl."""
     kind = ".jsonl" if path.name == "lines.json" else path.suffix
     table = pa.table({"id": range(len(documents)), "text": documents})
     rows = [{"n": [1], "text": text} for text in documents]
@@ -49,7 +49,7 @@ def written(tmp_path: Path, name: str, content: bytes) -> Path:
 
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """The address of a server of the folder that does not support requests for a part of a file."""
+    """Serve a folder over HTTP, without support for requests for a part of a file; yields the address."""
 
     class Quiet(http.server.SimpleHTTPRequestHandler):
         def log_message(self, *_: Any) -> None:

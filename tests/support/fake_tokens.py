@@ -1,4 +1,4 @@
-"""Token ids from a fixed generator, and short trainings on them."""
+"""Token ids from a fixed random generator, and short trainings on them."""
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ from train.objective.registry import LOSSES
 
 CPU = torch.device("cpu")
 ALONE = Ranks(0, 1, 0, CPU)
-BATCH, SENTENCES, STEPS = 8, 43, 6  # the last of the 6 batches has 3 sentences: a rank of 4 has none
+BATCH, SENTENCES, STEPS = 8, 43, 6  # the last of the 6 batches has 3 sentences: one of 4 ranks gets none
 SETTINGS = {
     "loss": "pairs", "precision": "fp32", "batch_size": BATCH, "dropout": 0.0, "learning_rate": 3e-4,
     "schedule": "linear", "alpha": 3, "device": "cpu",
@@ -37,14 +37,14 @@ class FakeTokens:
 
 
 def fake_views(alpha, negative_views, negatives=True, max_length=32, kind=FakeTokens):
-    """Views of a sentence: anchor, the same ids as positive, and a negative with unrelated ids."""
+    """Return views of a sentence: anchor, the same ids as positive, and a negative with unrelated ids."""
     return Views(
         original_text(kind(0)), None, kind(1).token_ids if negatives else None, max_length, alpha, negative_views
     )
 
 
 def make_trainer(run, ranks=ALONE, encoder=None, sentences=SENTENCES, state=None, **parts):
-    """The trainer of a run on fake tokens, and what makes its rank's batches; parts: how these are cut."""
+    """Return the trainer of a run on fake tokens, and the maker of its rank's batches; parts: options of the maker."""
     if encoder is None:
         encoder = load_encoder(run.model, run.dropout, run.seed, run.pooling, device=run.device)
     views = fake_views(run.alpha, LOSSES[run.loss].negative_views, run.augment == "una")
@@ -56,7 +56,7 @@ def make_trainer(run, ranks=ALONE, encoder=None, sentences=SENTENCES, state=None
 
 
 def train(model, **settings):
-    """The losses of all steps, the last one uneven, and the trainer; each step is cut into `n_parts` parts."""
+    """Train and return the losses of all steps, the last one uneven, and the trainer; a step has `n_parts` parts."""
     n_parts = settings.pop("n_parts", 2)
     run = Run(model=str(model), augment="una", **{**SETTINGS, "dropout": 0.1, **settings})
     trainer, maker = make_trainer(run, n_parts=n_parts, multiple=8)

@@ -1,8 +1,8 @@
-"""CUDA graphs without a GPU: a capture records PyTorch's kernels with their tensors, a replay runs them again.
+"""Fake CUDA graphs without a GPU: a capture records PyTorch's kernels with their tensors, a replay runs them again.
 
-What a real graph would break breaks here too: a replay writes where the capture wrote, all memory of a graph is NaN
-before each replay, the capture itself changes nothing, numbers of Python are those of the capture, and a kernel whose
-result the host reads is refused.
+What breaks with a real graph breaks here too: a replay writes where the capture wrote, all memory of a graph is NaN
+before each replay, the capture itself changes nothing, Python numbers keep the values of the capture, and a kernel
+whose result the host reads raises an error.
 """
 
 from contextlib import contextmanager
@@ -30,7 +30,7 @@ class RecordedGraph(TorchDispatchMode):
 
     @classmethod
     def is_infra_mode(cls):
-        """Inside a mode of another kind PyTorch would not run compiled programs."""
+        """Return True; otherwise PyTorch would not run compiled functions inside this mode."""
         return True
 
     def __torch_dispatch__(self, kernel, types, args=(), kwargs=None):
@@ -51,14 +51,14 @@ class RecordedGraph(TorchDispatchMode):
         return results
 
     def _keep(self, tensor):
-        """Remember what memory from outside the graph contains before a kernel changes it."""
+        """Save memory from outside the graph before a kernel changes it."""
         storage = tensor.untyped_storage()
         if storage._cdata not in self.own and storage._cdata not in self.before:
             self.before[storage._cdata] = (storage, storage.clone())
 
     @torch.no_grad()
     def end(self):
-        """End the capture: undo all that its kernels changed, which a real capture only records."""
+        """End the capture: undo all changes by its kernels, which a real capture only records."""
         for storage, content in self.before.values():
             storage.copy_(content)
         self.before.clear()
@@ -90,7 +90,7 @@ def capture(graph, pool=None, capture_error_mode="global"):
 
 
 def install(monkeypatch):
-    """Let PyTorch without a GPU capture graphs; returns the list of the graphs that are made."""
+    """Let PyTorch capture graphs without a GPU; returns the list of graphs, which grows as they are made."""
     monkeypatch.setattr(graphs, "DEVICE", "cpu")
     monkeypatch.setattr(trainer, "DEVICE", "cpu")
     made = []

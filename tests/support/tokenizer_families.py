@@ -1,7 +1,7 @@
-"""A small tokenizer of each family that encoders use, the rows of docs/tokenizers.md, trained in a second.
+"""Small tokenizers of all families that encoders use, the rows of docs/tokenizers.md; each trains in a second.
 
-First what trains them, then the families made for encoders (BERT, RoBERTa, XLM-R, DeBERTa-v3), those made for decoders
-(Qwen 3, Llama 2 and 3, Gemma, SuperBPE), and the table of all.
+First the training functions, then the families of encoders (BERT, RoBERTa, XLM-R, DeBERTa-v3) and of decoders (Qwen 3,
+Llama 2 and 3, Gemma, SuperBPE), and the table of all.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def training_lines() -> list[str]:
 
 
 def train(tokenizer: Tokenizer, trainer: Any) -> Tokenizer:
-    """A new tokenizer of the same pipeline, trained; the same training takes place once in a process."""
+    """Return a trained tokenizer with the same pipeline; equal trainings are cached within a process."""
     key = tokenizer.to_str(), trainer.vocab_size, *(token.content for token in trainer.special_tokens)
     if key not in _TRAINED:
         tokenizer.train_from_iterator(training_lines(), trainer)
@@ -59,26 +59,26 @@ def train_bpe(
 
 
 def train_word_piece(tokenizer: Tokenizer, size: int) -> dict[str, int]:
-    """A vocabulary of WordPiece, the same in every process.
+    """Return a WordPiece vocabulary that is the same in every process.
 
-    "##" and each character come first, because the trainer numbers those in the order of a hash table, which differs
-    between processes, and breaks ties by these numbers.
+    The trainer would number "##" with each character in the order of a hash table, which differs between processes, and
+    breaks ties by these numbers. So they are passed as special tokens, which come first.
     """
     continued = [f"##{character}" for character in sorted({*"".join(training_lines())})]
     settings = {"vocab_size": size + len(continued), "special_tokens": [*BERT_SPECIAL, *continued]}
-    same = Tokenizer.from_str(tokenizer.to_str())  # training makes them added tokens
+    same = Tokenizer.from_str(tokenizer.to_str())  # a copy, because training adds the special tokens to it
     return train(same, trainers.WordPieceTrainer(**settings, show_progress=False)).get_vocab()
 
 
 def vocabulary_and_merges(tokenizer: Tokenizer) -> tuple[dict[str, int], Merges]:
-    """Those of BPE, for classes of transformers that build their pipeline themselves."""
+    """Return those of a BPE tokenizer, for classes of transformers that build their pipeline themselves."""
     model = json.loads(tokenizer.to_str())["model"]
     return model["vocab"], [tuple(merge) for merge in model["merges"]]
 
 
 @cache
 def sentencepiece_unigrams() -> tuple[list[tuple[str, float]], bytes]:
-    """Sub-words with their scores, without special tokens, and the compiled nmt_nfkc map."""
+    """Train SentencePiece; returns sub-words with scores, without special tokens, and the compiled nmt_nfkc map."""
     file = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(training_lines()),
@@ -96,13 +96,13 @@ def sentencepiece_unigrams() -> tuple[list[tuple[str, float]], bytes]:
 
 
 def template(before: str, after: str, tokenizer: Tokenizer) -> processors.TemplateProcessing:
-    """A text between two special tokens; "" leaves one out."""
+    """Put a text between two special tokens; "" omits one."""
     ids = [(token, tokenizer.token_to_id(token)) for token in (before, after) if token]
     return processors.TemplateProcessing(single=f"{before} $A {after}".strip(), special_tokens=ids)
 
 
 def wrap(tokenizer: Tokenizer, before: str = "", after: str = "", **settings: Any) -> PreTrainedTokenizerFast:
-    """A tokenizer of transformers that puts a text between two special tokens, or leaves the post-processor."""
+    """Make a tokenizer of transformers; if `before` or `after` is given, it puts these tokens around a text."""
     if before or after:
         tokenizer.post_processor = template(before, after, tokenizer)
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **settings)
@@ -150,7 +150,7 @@ def modernbert() -> PreTrainedTokenizerFast:
 def xlm_roberta(
     split_white_space: bool = True, collapse: bool = False, scheme: str = "always"
 ) -> PreTrainedTokenizerFast:
-    """SentencePiece Unigram with its nmt_nfkc character map; without `split_white_space` as in older files."""
+    """SentencePiece Unigram with its nmt_nfkc character map; older files do not split at white space."""
     unigrams, character_map = sentencepiece_unigrams()
     tokenizer = Tokenizer(models.Unigram([(token, 0.0) for token in ROBERTA_SPECIAL] + unigrams, unk_id=3))
     steps = [normalizers.Precompiled(character_map)]
@@ -171,7 +171,7 @@ def deberta() -> PreTrainedTokenizerBase:
 
 
 def deberta_converted() -> PreTrainedTokenizerFast:
-    """As transformers 4 converts the slow tokenizer: spaces at both ends stripped, SentencePiece's character map."""
+    """As converted from the slow tokenizer by transformers 4: strips spaces, uses SentencePiece's character map."""
     tokenizer = Tokenizer(models.Unigram(_deberta_vocabulary(), unk_id=3))
     steps = [normalizers.Strip(), normalizers.Precompiled(sentencepiece_unigrams()[1])]
     tokenizer.normalizer = normalizers.Sequence([*steps, normalizers.Replace(Regex(" {2,}"), " ")])
@@ -197,7 +197,7 @@ def qwen3() -> PreTrainedTokenizerBase:
 
 
 def llama3(pad_token: str | None = "<|end_of_text|>", padding_side: str = "left") -> PreTrainedTokenizerFast:
-    """Like Llama 3, which has no padding token: its users take the end-of-text token."""
+    """Like Llama 3, which has no padding token: its users pad with the end-of-text token."""
     roles = {"bos_token": "<|begin_of_text|>", "eos_token": "<|end_of_text|>", "pad_token": pad_token}
     return _byte_level(LLAMA3, roles, "<|begin_of_text|>", padding_side=padding_side)
 
@@ -213,7 +213,7 @@ def superbpe() -> PreTrainedTokenizerFast:
 
 
 def gemma(padding_side: str = "left") -> PreTrainedTokenizerBase:
-    """Like EmbeddingGemma: <bos> and <eos> around a text, and thousands of added tokens, runs of ▁ and of line ends."""
+    """Like EmbeddingGemma: <bos> and <eos> around a text, and thousands of added tokens, such as runs of ▁."""
     special = ("<pad>", "<eos>", "<bos>", "<unk>", "<mask>")
     vocabulary, merges = _train_marked(special)
     tokenizer = GemmaTokenizer(vocab=vocabulary, merges=merges, padding_side=padding_side)
@@ -225,7 +225,7 @@ def gemma(padding_side: str = "left") -> PreTrainedTokenizerBase:
 
 
 def llama2() -> PreTrainedTokenizerBase:
-    """As transformers 5 builds it: Metaspace without a split, ▁ before the first word only."""
+    """As built by transformers 5: Metaspace without a split, ▁ before the first word only."""
     vocabulary, merges = _train_marked(("<unk>", "<s>", "</s>"))
     tokenizer = LlamaTokenizer(vocab=vocabulary, merges=merges)
     tokenizer.pad_token = "</s>"
@@ -234,7 +234,7 @@ def llama2() -> PreTrainedTokenizerBase:
 
 
 def llama2_file() -> PreTrainedTokenizerFast:
-    """As in the file of Llama 2: ▁ before the text and instead of each space, no pre-tokenizer."""
+    """As in Llama 2's tokenizer.json: ▁ before the text and instead of each space, no pre-tokenizer."""
     vocabulary, merges = _train_marked(("<unk>", "<s>", "</s>"))
     model = models.BPE(vocabulary, merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True)
     tokenizer = Tokenizer(model)
@@ -261,7 +261,7 @@ def _without_vocabulary(expression: str, model: models.Model | None = None) -> T
 def _byte_level(
     expression: str, roles: dict[str, str | None], before: str = "", after: str = "", **settings: Any
 ) -> PreTrainedTokenizerFast:
-    """Byte-level BPE after a split, as in Llama 3: a word that is in the vocabulary needs no merges."""
+    """Make byte-level BPE after a split, as in Llama 3; a word of the vocabulary is one token without merges."""
     special = tuple(dict.fromkeys(filter(None, roles.values())))
     vocabulary, merges = _train_byte_level(expression, special)
     tokenizer = _without_vocabulary(expression, models.BPE(vocabulary, merges, ignore_merges=True))
@@ -271,7 +271,7 @@ def _byte_level(
 
 @cache
 def _train_marked(special: tuple[str, ...]) -> tuple[dict[str, int], Merges]:
-    """BPE with bytes for unknown characters, trained word by word with ▁ before each, as SentencePiece does."""
+    """Train BPE with bytes for unknown characters on words that begin with ▁, as SentencePiece does."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.normalizer = normalizers.Replace(" ", "▁")
     tokenizer.pre_tokenizer = pre_tokenizers.Split("▁", "merged_with_next")
@@ -279,7 +279,7 @@ def _train_marked(special: tuple[str, ...]) -> tuple[dict[str, int], Merges]:
 
 
 class Family(NamedTuple):
-    """models: the models with such a tokenizer; make: makes a new one."""
+    """A kind of tokenizer. models: models that have it; make: makes a new one."""
 
     models: str
     make: Callable[[], PreTrainedTokenizerBase]
@@ -313,4 +313,4 @@ FAMILIES = {
     "llama2": Family("Llama 2", llama2),
     "llama2_file": Family("Llama 2, the pipeline of its file", llama2_file),
 }
-BY_TEXT = {"superbpe": Family("SuperBPE", superbpe)}  # these encode text by text
+BY_TEXT = {"superbpe": Family("SuperBPE", superbpe)}  # families that encode text by text
