@@ -19,7 +19,7 @@ from sentence_transformers import SentenceTransformer
 
 from train.evaluation.model import load_model
 from train.evaluation.scoring import evaluate
-from train.evaluation.tasks.reading import normalise_spaces, read_rows, score_in
+from train.evaluation.tasks.reading import normalise_spaces, parse_score, read_rows
 from train.evaluation.tasks.registry import EvaluationProtocol, downstream_folder, suite
 from train.evaluation.tasks.sts import StsTask, read
 from una_fast.errors import InputError
@@ -31,7 +31,7 @@ TOLERANCE = 0.01  # Spearman x 100; mteb computes cosines in float32, we in floa
 def all_of_sick(downstream: Path) -> StsTask:
     """Return the pairs of the three splits, which mteb scores as one."""
     files = [downstream / "SICK" / name for name in SICK_FILES]
-    rows = [row for path in files for row in read_rows(path, (3, 1, 2), score_in, skip=1)]
+    rows = [row for path in files for row in read_rows(path, (3, 1, 2), parse_score, skip=1)]
     gold, *sides = zip(*rows, strict=True)
     return StsTask("SICK, all splits", [*map(normalise_spaces, sides)], {"test": len(rows)}, np.array(gold))
 

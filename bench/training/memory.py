@@ -123,7 +123,7 @@ def fake_trainer(config: BertConfig, batch_size: int, **settings: Any) -> Iterat
               **settings)  # fmt: skip
     stay = mock.patch.object(SentenceEncoder, "to", lambda encoder, device: encoder)
     with stay, as_on_a_gpu(), FakeTensorMode(), LiveBytes() as counted:
-        encoder = SentenceEncoder(BertModel(config, add_pooling_layer=False), 0, ready_mask=True).train()
+        encoder = SentenceEncoder(BertModel(config, add_pooling_layer=False), 0, bias_as_mask=True).train()
         for weight in encoder.parameters():
             counted.add(weight)
         plan = Plan(np.arange(batch_size), batch_size, 0)

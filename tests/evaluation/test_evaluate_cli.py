@@ -174,10 +174,10 @@ def test_the_folder_of_a_run_stands_for_its_best(data, tiny_model, tmp_path, cap
 
 NEW_TASK = """
 import numpy as np
-from train.evaluation.tasks.reading import read_rows, score_in
+from train.evaluation.tasks.reading import read_rows, parse_score
 from train.evaluation.tasks.sts import StsTask
 def read(folder, name, split):
-    gold, *sides = zip(*read_rows(folder / name / f"{split}.tsv", (0, 1, 2), score_in))
+    gold, *sides = zip(*read_rows(folder / name / f"{split}.tsv", (0, 1, 2), parse_score))
     return StsTask(name, [*map(list, sides)], {split: len(gold)}, np.array(gold))
 """
 

@@ -84,7 +84,7 @@ def test_graphs_change_no_bit(tiny_model, precision, n_parts):
 
 def test_a_model_that_waits_runs_eagerly(tiny_model, capsys):
     trainer, batches = make_trainer(tiny_model, compile="graphs")
-    trainer.encoder.ready_mask = False  # the model then reads the mask in every step
+    trainer.encoder.bias_as_mask = False  # the model then reads the mask in every step
     assert np.isfinite(losses_and_weights(trainer, 3 * batches)[0]).all() and not trainer.graphs.captured
     assert "such steps run eagerly" in capsys.readouterr().err
 

@@ -151,7 +151,7 @@ def test_what_cannot_be_captured_runs_eagerly(encoder_of, made, capsys):
     numbers, _ = train(encoder_of, "off", grad_cache=4)
     same, _ = train(encoder_of, "graphs", grad_cache=4)
     assert same == numbers and not made
-    assert capsys.readouterr().err == "--compile graphs: with --grad-cache the steps run eagerly\n"
+    assert capsys.readouterr().err == "--compile graphs: with --grad-cache, steps run eagerly\n"
 
 
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory"), RuntimeError("not permitted\nmore")])

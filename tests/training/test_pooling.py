@@ -12,7 +12,7 @@ from transformers import BertModel, ModernBertConfig, ModernBertModel
 
 from support.small_runs import metrics, options, train_here
 from train.config import make_run
-from train.encoder.encoder import load_encoder, takes_ready_mask
+from train.encoder.encoder import accepts_bias, load_encoder
 from train.encoder.pooling import OF_TRAINING
 from train.encoder.pretrained import LENGTH, LIST, SETTINGS, load_tokenizer, read_modules
 from train.evaluation.model import Batches, PairScorer, load_model
@@ -180,15 +180,15 @@ def test_a_named_pooling_wins_and_the_rest_is_kept(tmp_path, tiny_model, mean_mo
 @pytest.mark.parametrize(
     ("files", "said"),
     [
-        ({LIST: '[{"type": "Dense"}]'}, "modules.json of the model lists a module of type Dense, .*give --pool"),
-        ({POOLING: '{"pooling_mode": ["cls", "mean"]}'}, "lists a pooling of cls and mean"),
-        ({POOLING: '{"pooling_mode": 5}'}, "lists a pooling of 5"),
+        ({LIST: '[{"type": "Dense"}]'}, "the model's files ask for a module of type Dense, .*give --pool"),
+        ({POOLING: '{"pooling_mode": ["cls", "mean"]}'}, "ask for a pooling of cls and mean"),
+        ({POOLING: '{"pooling_mode": 5}'}, "ask for a pooling of 5"),
         ({LIST: "{"}, "modules.json cannot be read"),
         ({LIST: "[" * 5000}, "modules.json cannot be read"),
         ({SETTINGS: '{"truncate_dim": 8}'}, "a truncate_dim of 8, which is not supported"),
         (
             {SETTINGS: json.dumps(PROMPTED), POOLING: '{"pooling_mode": "mean", "include_prompt": false}'},
-            "a pooling that leaves out the tokens of the default prompt",
+            "ask for a pooling that excludes the prompt's tokens",
         ),
     ],
 )
@@ -199,7 +199,7 @@ def test_what_is_not_supported_is_said(tmp_path, mean_model, files, said):
     for start in (lambda: PreparedRun(make_run(values)), lambda: load_model(str(mean_model), device="cpu")):
         with pytest.raises(InputError, match=said):
             start()
-    if "lists" in said:
+    if "ask for" in said:
         assert PreparedRun(make_run({**values, "pooling": "mean"})).run.pooling == "mean"
 
 
@@ -243,7 +243,7 @@ def test_a_default_prompt_is_in_dev_scores_and_said_to_be_left_out_of_training(t
     with pytest.warns(InputWarning, match="default prompt 'query: ' is applied in dev scores .*but not in training"):
         train_here(values)
     model, dev = load_model(str(mean_model), device="cpu"), load_dev(values["dev"])
-    score = PairScorer(dev, model.tokenizer, prepared=lambda texts: ["query: " + text for text in texts])
+    score = PairScorer(dev, model.tokenizer, prepare=lambda texts: ["query: " + text for text in texts])
     assert metrics(values["output"])[0]["dev/dev"] == pytest.approx(score(model.encode), abs=2e-3)
 
 
@@ -258,8 +258,8 @@ def test_a_model_that_takes_no_ready_mask_gets_its_own(tiny_model):
 
     for implementation in ("sdpa", "eager"):
         backbone.config._attn_implementation = implementation
-        assert takes_ready_mask(backbone) and backbone.training
+        assert accepts_bias(backbone) and backbone.training
     backbone.forward = refuse
-    assert not takes_ready_mask(backbone) and backbone.training
+    assert not accepts_bias(backbone) and backbone.training
     sizes = {"vocab_size": 50, "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32, "pad_token_id": 0}
-    assert not takes_ready_mask(ModernBertModel(ModernBertConfig(**sizes)))  # it has windows of attention
+    assert not accepts_bias(ModernBertModel(ModernBertConfig(**sizes)))  # it has windows of attention

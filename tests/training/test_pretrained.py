@@ -57,8 +57,8 @@ def test_prefixes_of_compile_and_ddp_are_removed_with_a_warning(tmp_path, tiny_m
     ("rename", "config", "said"),
     [
         (str, {"num_hidden_layers": 3}, "lacks encoder.layer.2.attention.output.LayerNorm.bias, .* and 13 more"),
-        (str, {"num_hidden_layers": 1}, "no place for: encoder.layer.1.attention.output.LayerNorm.bias, .* more"),
-        (str, {"intermediate_size": 48}, "other shapes .* of encoder.layer.0.intermediate.dense.bias, "),
+        (str, {"num_hidden_layers": 1}, "config.json lacks: encoder.layer.1.attention.output.LayerNorm.bias, .* more"),
+        (str, {"intermediate_size": 48}, "other shapes .* for encoder.layer.0.intermediate.dense.bias, "),
         (lambda name: name.replace("query", "q"), {}, "lacks encoder.layer.0.attention.self.query.bias"),
         (lambda name: f"0.auto_model.{name}", {}, "lacks embeddings.LayerNorm.bias"),
     ],

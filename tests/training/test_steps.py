@@ -95,7 +95,7 @@ class TestViews:
 @pytest.mark.parametrize("world", [1, 3, 8])
 @pytest.mark.parametrize("settings", [{"n_parts": 1}, {"n_parts": 4}, {"rows_of_part": 3}, {"multiple": 8}])
 def test_batches_hold_every_view_of_every_row_once(world, settings):
-    """For any parts, the rows that `place` names are the views of the rank's sentences."""
+    """For any parts, the rows that `positions` names are the views of the rank's sentences."""
     rows, views = np.array([7, 3, 11, 5, 2]), fake_views(1, 2)
     whole = [view["input_ids"] for view in views.of(0, 0, rows)]
     for rank in range(world):
@@ -105,9 +105,9 @@ def test_batches_hold_every_view_of_every_row_once(world, settings):
         lines = [line[line > 0] for part in batch.parts for line in part["input_ids"]]
         mine = rank_share(5, rank, world)
         wanted = [ids for view in whole for ids in view[mine]]
-        assert len(batch.place) == len(wanted)
-        for place, ids in zip(batch.place, wanted, strict=True):
-            assert torch.equal(lines[place], ids[ids > 0])
+        assert len(batch.positions) == len(wanted)
+        for position, ids in zip(batch.positions, wanted, strict=True):
+            assert torch.equal(lines[position], ids[ids > 0])
         if "rows_of_part" in settings:
             assert max(len(part["input_ids"]) for part in batch.parts) <= 3
         multiple = settings.get("multiple", 1)
@@ -156,7 +156,7 @@ def test_a_batch_moves_by_one_copy_from_pinned_memory_that_is_not_waited_for(mon
             return self.tensor.clone()
 
     def tensors(batch):
-        return [*(ids for part in batch.parts for ids in part.values()), batch.place]
+        return [*(ids for part in batch.parts for ids in part.values()), batch.positions]
 
     monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor: Pinned(tensor))
     batch = BatchMaker(fake_views(1, 1), 0, 1, n_parts=2).make(0, 0, np.arange(6))
@@ -223,7 +223,7 @@ def test_parts_hold_the_same_sub_words_on_either_side():
             BatchMaker(fake_views(1, 1, max_length=16, kind=kind), 0, 1, n_parts=3, multiple=multiple).make(0, 0, rows)
             for kind in (FakeTokens, PaddedLeft)
         )
-        assert torch.equal(right.place, left.place)
+        assert torch.equal(right.positions, left.positions)
         for one, other in zip(right.parts, left.parts, strict=True):
             assert one["input_ids"].shape == other["input_ids"].shape
             masks = one["attention_mask"].bool(), other["attention_mask"].bool()

@@ -1,10 +1,10 @@
-"""Makes an encoder faster on a CPU: float32 products by oneDNN, and dropout that draws 16 bits per element.
+"""Faster layers for a CPU: linear layers by oneDNN, and dropout that uses 16 random bits per element.
 
 - PyTorch computes float32 products with MKL, which does not use the wide vectors of AMD's processors. On an EPYC core,
   MKL reaches 103 GFLOP/s for MiniLM's (2048, 384) x (384, 1536), and oneDNN 240. On Intel's processors MKL is faster: a
-  step of MiniLM on a Xeon takes 3.7 s instead of 5.4 s. Results differ by rounding.
-- PyTorch draws dropout masks element by element in 4.6 ns, 11% of a bf16 step of MiniLM on one core. Four elements
-  from one 64-bit draw take 1.1 ns each.
+  step of MiniLM on a Xeon takes 3.7 s with MKL and 5.4 s with oneDNN. Results differ by rounding.
+- PyTorch makes one draw for each element of a dropout mask, in 4.6 ns: 11% of a bf16 step of MiniLM on one core. One
+  64-bit draw for four elements takes 1.1 ns per element.
 
 Letters: R rows, K inputs, N outputs.
 """
@@ -22,17 +22,17 @@ BITS = 16  # random bits per element
 
 
 def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """X (R, K) times the transpose of weight (N, K), plus bias (N,)."""
+    """Multiply x (R, K) by the transpose of weight (N, K), and add bias (N,)."""
     return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
 
 
 def has_bf16() -> bool:
-    """True if this processor has instructions for bf16."""
+    """Test whether this processor has instructions for bf16."""
     return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
 
 
-def is_faster() -> bool:
-    """Return whether to use oneDNN: the processor is not Intel's, and PyTorch's undocumented product works."""
+def prefers_onednn() -> bool:
+    """Test whether the processor is not Intel's, and PyTorch's undocumented function for oneDNN's product works."""
     info = Path("/proc/cpuinfo")
     if "GenuineIntel" in (info.read_text() if info.is_file() else platform.processor()):
         return False
@@ -52,16 +52,16 @@ class _Linear(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         (x, weight), (grad,), needs = ctx.saved_tensors, grads, ctx.needs_input_grad  # grad: (R, N)
-        of_x = _product(grad, weight.T) if needs[0] else None  # (R, K)
-        of_weight = _product(grad.T, x.T) if needs[1] else None  # (N, K)
-        return of_x, of_weight, grad.sum(0) if needs[2] else None
+        grad_x = _product(grad, weight.T) if needs[0] else None  # (R, K)
+        grad_weight = _product(grad.T, x.T) if needs[1] else None  # (N, K)
+        return grad_x, grad_weight, grad.sum(0) if needs[2] else None
 
 
 class OneDnnLinear(nn.Linear):
-    """nn.Linear that uses oneDNN, except under autocast, in compiled code and on other devices."""
+    """An nn.Linear that uses oneDNN, except under autocast, in compiled code and on other devices."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """(..., K) -> (..., N)."""
+        """Transform (..., K) to (..., N)."""
         on_cpu = input.device.type == "cpu" and input.dtype == torch.float32
         if not on_cpu or not input.numel() or torch.is_autocast_enabled("cpu") or torch.compiler.is_compiling():
             return super().forward(input)
@@ -70,31 +70,31 @@ class OneDnnLinear(nn.Linear):
 
 
 class CpuDropout(nn.Dropout):
-    """nn.Dropout with a probability rounded to a multiple of 2**-16 (0.1 -> 0.100006), still unbiased.
+    """An nn.Dropout whose probability is rounded to a multiple of 2**-16 (0.1 becomes 0.100006), still unbiased.
 
-    It draws from PyTorch's default generator. On other devices PyTorch's own dropout runs.
+    It draws from PyTorch's default generator. In compiled code and on other devices, PyTorch's own dropout runs.
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """Zero each element with probability p and divide the others by 1 - p; the shape stays."""
+        """Zero each element with probability p, and divide the others by 1 - p."""
         if not self.training or self.p == 0 or input.device.type != "cpu" or torch.compiler.is_compiling():
             return super().forward(input)
         return input * keep_mask(input, self.p)
 
 
 def keep_mask(input: Tensor, p: float) -> Tensor:
-    """0 or 1 / (1 - p) for each element of `input`, in its shape and dtype; p is rounded to a multiple of 2**-16."""
-    dropped = min(round(p * 2**BITS), 2**BITS - 1)  # how many of the 2**16 values of a draw drop an element
+    """Draw a dropout mask with the shape and dtype of `input`: 0 with probability p (rounded), else 1 / (1 - p)."""
+    dropped = min(round(p * 2**BITS), 2**BITS - 1)  # of the 2**16 possible values, those that drop an element
     draws = torch.empty(-(-input.numel() * BITS // 64), dtype=torch.int64).random_(-(2**63), None)
     bits = draws.view(torch.int16)[: input.numel()].view(input.shape)  # -2**15 to 2**15 - 1, uniform
     return (bits >= dropped - 2 ** (BITS - 1)).to(input.dtype).mul_(2**BITS / (2**BITS - dropped))
 
 
 def use_cpu_layers(module: nn.Module) -> None:
-    """Turn every nn.Dropout into a CpuDropout and, if that is faster, every nn.Linear into a OneDnnLinear, in place.
+    """Change every nn.Dropout into a CpuDropout and, where it is faster, every nn.Linear into a OneDnnLinear, in place.
 
-    Weights do not change, nor do layers of derived classes.
+    Layers of derived classes and all weights stay as they are.
     """
-    kinds: dict[type, type] = {nn.Dropout: CpuDropout} | ({nn.Linear: OneDnnLinear} if is_faster() else {})
+    classes: dict[type, type] = {nn.Dropout: CpuDropout} | ({nn.Linear: OneDnnLinear} if prefers_onednn() else {})
     for layer in module.modules():
-        layer.__class__ = kinds.get(type(layer), type(layer))
+        layer.__class__ = classes.get(type(layer), type(layer))

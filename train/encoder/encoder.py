@@ -1,4 +1,4 @@
-"""Token ids -> embeddings: a Hugging Face encoder with dropout, its pooling, and the head that only training adds.
+"""Turns token ids into embeddings: a Hugging Face model, its pooling, and a head that exists only in training.
 
 Letters: B rows, L tokens, D width, V tokens of the vocabulary.
 """
@@ -19,16 +19,16 @@ from una_fast.errors import InputError, first_line
 
 
 class SentenceEncoder(nn.Module):
-    """A backbone and its pooling. If `head` is true, a head (Linear + tanh) follows them in training."""
+    """A backbone, its pooling and, if `head` is true, a head (Linear + tanh) that only the loss sees."""
 
     def __init__(
-        self, backbone: Any, seed: int, layout: Modules | None = None, head: bool = True, ready_mask: bool = False
+        self, backbone: Any, seed: int, layout: Modules | None = None, head: bool = True, bias_as_mask: bool = False
     ) -> None:
         super().__init__()
         self.backbone = backbone
-        self.layout = layout or Modules()  # the pooling and the other settings of the embeddings that best/ stores
+        self.layout = layout or Modules()  # the pooling and the other embedding settings that best/ stores
         self.pooling = POOLINGS[self.layout.pooling]
-        self.ready_mask = ready_mask  # pass the backbone an attention bias, see `takes_ready_mask`
+        self.bias_as_mask = bias_as_mask  # pass the backbone `attention_bias` instead of the mask
         self.compiled = False
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -36,45 +36,45 @@ class SentenceEncoder(nn.Module):
             self.head = nn.Linear(width, width) if head else None
 
     def forward(self, parts: list[dict[str, Tensor]]) -> Tensor:
-        """Compute the embeddings for the loss, (B, D), from parts of (B', L) token ids, in their order."""
-        rows = torch.cat([*map(self.embed, self._looked_up(parts))])  # (B, D)
-        return torch.tanh(self.head(rows)) if self.head else rows
+        """Compute the embeddings for the loss, (B, D), of all parts in their order; a part is (B', L) token ids."""
+        embeddings = torch.cat([*map(self.embed, self._looked_up(parts))])  # (B, D)
+        return torch.tanh(self.head(embeddings)) if self.head else embeddings
 
     def embed(self, part: dict[str, Any]) -> Tensor:
-        """Embeddings (B', D) of (B', L) token ids."""
+        """Compute the embeddings (B', D) of (B', L) token ids, without the head."""
         mask = part["attention_mask"]
-        if self.ready_mask:
-            part = {**part, "attention_mask": attention_bias(mask, self.words.weight.dtype)}
+        if self.bias_as_mask:
+            part = {**part, "attention_mask": attention_bias(mask, self.token_embeddings.weight.dtype)}
         return self.pooling.pool(self.backbone(**part), mask)
 
     @property
-    def words(self) -> nn.Embedding:
-        """The backbone's word embeddings, weights (V, D)."""
+    def token_embeddings(self) -> nn.Embedding:
+        """The backbone's token embeddings, with weights (V, D)."""
         return self.backbone.get_input_embeddings()
 
     def _looked_up(self, parts: list[dict[str, Tensor]]) -> list[dict[str, Any]]:
-        """Replace the ids of all parts by word embeddings, with a single look-up.
+        """Replace the token ids of all parts by token embeddings, with a single look-up.
 
         Each look-up has a gradient as large as the vocabulary. One look-up per step instead of one per part saves 9% of
         MiniLM's step on one core. Left-padded parts keep their ids, because RoBERTa recognises padding by its id.
         """
-        # on a GPU a step has one part, and checking the padding would synchronise
+        # on a GPU a step has one part, and checking the padding would make the host wait
         starts = [part["attention_mask"][:, 0] for part in parts]
         if len(parts) == 1 or not all(start.is_cpu and start.all() for start in starts):
             return parts
-        words = self.words(torch.cat([part["input_ids"].flatten() for part in parts]))  # (tokens, D)
-        rows = words.split([part["input_ids"].numel() for part in parts])
+        tokens = self.token_embeddings(torch.cat([part["input_ids"].flatten() for part in parts]))  # (tokens, D)
+        split = tokens.split([part["input_ids"].numel() for part in parts])
         return [
-            {**part, "input_ids": None, "inputs_embeds": row.view(*part["input_ids"].shape, -1)}  # (B', L, D)
-            for part, row in zip(parts, rows, strict=True)
+            {**part, "input_ids": None, "inputs_embeds": own.view(*part["input_ids"].shape, -1)}  # (B', L, D)
+            for part, own in zip(parts, split, strict=True)
         ]
 
 
 def compile_layers(encoder: SentenceEncoder, part: dict[str, Tensor], autocast: AbstractContextManager[Any]) -> None:
-    """Compile the layers of an encoder in training mode into one program, shared by all layers and input shapes.
+    """Compile the layers of an encoder in training mode. All layers and input shapes share one program.
 
     part: token ids and mask (B, L) to compile with. The kernels depend on B and L, so a resumed run must pass the same
-    shape. autocast: the context for the encoder's precision. Raises InputError if PyTorch cannot compile the layers.
+    shape. autocast: the context of --precision. Raises InputError if PyTorch cannot compile the layers.
     """
     torch._dynamo.config.optimize_ddp = False  # one graph instead of one for each of DDP's buckets
     lists = (module for module in encoder.backbone.modules() if isinstance(module, nn.ModuleList))
@@ -88,8 +88,9 @@ def compile_layers(encoder: SentenceEncoder, part: dict[str, Tensor], autocast: 
     except torch.OutOfMemoryError:
         raise
     except Exception as error:  # dynamo, inductor and the C++ compiler raise exceptions of many types
-        said = f"PyTorch cannot compile this encoder: {first_line(error)}"
-        raise InputError(f"--compile on: {said}: leave the option out") from error
+        raise InputError(
+            f"--compile on: PyTorch cannot compile this encoder: {first_line(error)}: leave the option out"
+        ) from error
     encoder.zero_grad()
     encoder.compiled = True
 
@@ -110,29 +111,30 @@ def load_encoder(
     config: Any = None,
     layout: Modules | None = None,
 ) -> SentenceEncoder:
-    """Load the encoder in float32 with a newly initialised head, in training mode. Freeze its unused weights.
+    """Load an encoder in float32, in training mode, with a newly initialised head and frozen unused weights.
 
-    pooling, head: values of --pooling and --head. device: the type of device it will be moved to. config, layout: the
-    results of `load_config` and `read_modules`, if the caller already has them.
+    name: hub name or folder. pooling, head: values of --pooling and --head. trust: run Python code that comes with the
+    model. device: type of the device on which it will run. config, layout: the results of `load_config` and
+    `read_modules`, if the caller already has them.
     """
     layout = layout or read_modules(name, OF_TRAINING.get(pooling, AUTO))
     backbone, _ = load_pretrained(name, config or load_config(name, dropout, trust), trust)
     with_head = head_of(POOLINGS[layout.pooling].in_training, head) == "mlp"
-    ready_mask = device == "cuda" and takes_ready_mask(backbone)
-    encoder = SentenceEncoder(backbone.float(), seed, layout, with_head, ready_mask).train()
+    bias_as_mask = device == "cuda" and accepts_bias(backbone)
+    encoder = SentenceEncoder(backbone.float(), seed, layout, with_head, bias_as_mask).train()
     use_cpu_layers(encoder)
     _freeze_unused(encoder)
     return encoder
 
 
 def part_of_ones(rows: int, columns: int, device: torch.device | None = None) -> dict[str, Tensor]:
-    """Make a part (rows, columns) of dummy token ids, all 1 and unmasked."""
+    """Make dummy token ids and their mask, both all 1, of shape (rows, columns)."""
     ids = torch.ones(rows, columns, dtype=torch.int64, device=device)
     return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
 
 
 def _freeze_unused(encoder: SentenceEncoder) -> None:
-    """Freeze weights that get no gradient, such as a pooler's: DDP would wait for their gradients."""
+    """Freeze weights that receive no gradient, such as a pooler's, because DDP would wait for their gradients."""
     encoder([part_of_ones(1, 4)]).sum().backward()
     for parameter in encoder.parameters():
         parameter.requires_grad_(parameter.grad is not None)
@@ -140,20 +142,20 @@ def _freeze_unused(encoder: SentenceEncoder) -> None:
 
 
 def attention_bias(mask: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Make the attention bias (B', 1, 1, L) of a mask, int64 (B', L): 0 for tokens, -inf for padding.
+    """Turn a mask, int64 (B', L), into the bias (B', 1, 1, L) that attention adds: 0 for tokens, -inf for padding.
 
-    The result has autocast's dtype or, without autocast, `dtype`: each layer would have to convert any other dtype.
+    Its dtype is autocast's or, without autocast, `dtype`, so that no layer has to convert it.
     """
     kind = mask.device.type
     dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else dtype
     return mask.new_zeros(mask.shape, dtype=dtype).masked_fill_(mask == 0, -torch.inf)[:, None, None]
 
 
-def takes_ready_mask(backbone: Any) -> bool:
-    """Test whether a model gives the same output for `attention_bias` as for a mask; leave it in training mode.
+def accepts_bias(backbone: Any) -> bool:
+    """Test whether a model gives the same output for `attention_bias` as for the mask; leave it in training mode.
 
-    Given a mask (B, L), a model checks whether it contains a zero, which synchronises a GPU. Models with sliding-window
-    attention need the mask (B, L), because they build their layers' masks from it.
+    A model checks whether a mask (B, L) contains a zero, which makes the host wait for the GPU. Models with
+    sliding-window attention need the mask (B, L), because they build the masks of their layers from it.
     """
     if any(getattr(backbone.config, name, None) for name in ("sliding_window", "local_attention")):
         return False
@@ -162,8 +164,8 @@ def takes_ready_mask(backbone: Any) -> bool:
     backbone.eval()
     try:
         with torch.no_grad():
-            plain, ready = (backbone(input_ids=ids, attention_mask=form)[0][mask.bool()] for form in forms)
-        return torch.allclose(plain, ready, rtol=1e-4, atol=1e-5)
+            plain, biased = (backbone(input_ids=ids, attention_mask=form)[0][mask.bool()] for form in forms)
+        return torch.allclose(plain, biased, rtol=1e-4, atol=1e-5)
     except (RuntimeError, ValueError, TypeError, IndexError):
         return False
     finally:
@@ -171,7 +173,7 @@ def takes_ready_mask(backbone: Any) -> bool:
 
 
 def weights_digest(module: nn.Module) -> str:
-    """Hash all weights that are not frozen (xxh3-128). The hash identifies a model, wherever it is stored."""
+    """Hash the names and values of all weights that are not frozen (xxh3-128), which identifies a model."""
     digest = xxhash.xxh3_128()
     for name, weights in sorted(module.named_parameters()):
         if weights.requires_grad:

@@ -1,6 +1,6 @@
-"""Pools a model's output into one vector per sentence: the only definition of an embedding.
+"""The poolings: how the states of a sentence's tokens become its embedding, in training and in evaluation.
 
-Shapes: B sentences, L tokens, D width.
+Letters of shapes: B sentences, L tokens, D width.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ if TYPE_CHECKING:  # --help lists the poolings, and should not wait for torch
 
 
 class PoolingSpec(NamedTuple):
-    """A pooling: its meaning, its function and its names elsewhere."""
+    """A pooling: its meaning, its function, and its names in training and in sentence-transformers."""
 
     meaning: str
-    # states (B, L, D) and their attention mask, int64 (B, L), padded on either side -> embeddings (B, D); None: use the
-    # checkpoint's pooler
+    # maps states (B, L, D) and their attention mask, int64 (B, L), padded on either side, to embeddings (B, D);
+    # None: use the checkpoint's own pooler
     function: Callable[[Tensor, Tensor], Tensor] | None
     in_training: str = ""  # its name in training's --pooling; "" if it is only for evaluation
-    in_modules: str = ""  # its name in pretrained.FLAGS; required for training, which saves it
-    # average these hidden_states; 0 is the embedding layer, 1 the output of the first layer
+    in_modules: str = ""  # its name in sentence-transformers' files; training needs it to save the encoder
+    # the hidden_states to average: 0 is the embedding layer, 1 the output of the first layer, -1 that of the last
     layers: tuple[int, ...] = (-1,)
 
     @property
     def needs_hidden_states(self) -> bool:
-        """True if it reads layers below the last: call the model with output_hidden_states=True."""
+        """True if the model must be called with output_hidden_states=True, because not only the last layer is read."""
         return self.layers != (-1,)
 
     def pool(self, output: Any, mask: Tensor) -> Tensor:
@@ -61,15 +61,16 @@ def _weighted_mean(states: Tensor, mask: Tensor) -> Tensor:
 
 
 def _token(states: Tensor, position: Tensor) -> Tensor:
-    """Select the states (B, D) at one position (B,) per sentence, as a sum in which all other states are masked by 0.
+    """Select the states (B, D) at one position (B,) per sentence, as a sum in which all other states are set to 0.
 
-    The gradient of indexing would be a scatter, for which GPUs have no fast deterministic kernel.
+    Indexing would be simpler, but its gradient is a scatter, which has no fast deterministic kernel on GPUs.
     """
     columns = position.new_ones(states.shape[1]).cumsum(0) - 1  # (L,): 0, 1, 2, ...
     return states.masked_fill((columns != position[:, None]).unsqueeze(-1), 0).sum(1)
 
 
-# Names as in SimCSE's evaluation; poolings that it lacks are named as in sentence-transformers.
+# Named as in SimCSE's evaluation; poolings that it lacks are named as in sentence-transformers.
+
 POOLINGS = {
     "cls": PoolingSpec("[CLS] through the checkpoint's own pooler (Linear + tanh)", None),
     "cls_before_pooler": PoolingSpec("[CLS] of the last layer, raw", _first, "cls", "cls"),

@@ -1,7 +1,7 @@
-"""Reads a model's files, from a folder or the Hugging Face hub: weights, tokenizer, and embedding settings.
+"""Loads a model from a folder or the Hugging Face hub: weights, configuration, tokenizer and embedding settings.
 
-sentence-transformers adds its own files: modules.json lists what follows the encoder (Pooling, Normalize), two
-others contain the maximum length, the prompts and the similarity. A bare encoder has none of these files.
+The embedding settings are in files that only sentence-transformers writes: modules.json lists what follows the encoder
+(Pooling, Normalize), and two others contain the maximum length, the prompts and the similarity.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from transformers.utils.hub import cached_file
 from train.encoder.pooling import AUTO, DEFAULT_POOLING, OF_MODULES, POOLINGS
 from una_fast.errors import InputError, first_line, warn_user
 
-WRAPPED = re.compile(r"(?:(?:module|_orig_mod)\.)+")  # what DDP and torch.compile put before the names of weights
-# names in the configurations of encoders: of BERT, DistilBERT, ModernBERT, GPT-2 and others
+WRAPPED = re.compile(r"(?:(?:module|_orig_mod)\.)+")  # prefixes that DDP and torch.compile add to the names of weights
+# attributes of configurations that set a dropout: of BERT, DistilBERT, ModernBERT, GPT-2 and others
 HIDDEN_DROPOUTS = ("hidden_dropout_prob", "dropout", "embedding_dropout", "mlp_dropout", "resid_pdrop", "embd_pdrop")
 DROPOUTS = (*HIDDEN_DROPOUTS, "attention_probs_dropout_prob", "attention_dropout", "attn_pdrop")
-AFTER_PADDING = ("roberta", "camembert", "mpnet", "longformer")  # their positions start after the padding token's id
+AFTER_PADDING = ("roberta", "camembert", "mpnet", "longformer")  # types whose positions start after the padding's id
 TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model")
 LEAST = 3  # the smallest valid token limit: one token and two special ones
-LONGEST = 8192  # most tokens of a text; a tokenizer saved without a limit reports 10^30
-ABSENT = ("gated_repo", "missing_entries", "connection_errors")  # reasons to go on without a file of the hub
+LONGEST = 8192  # most tokens of a text, because a tokenizer without a limit reports 10^30
+ABSENT = ("gated_repo", "missing_entries", "connection_errors")  # reasons for which a file counts as absent
 LIST = "modules.json"
 LENGTH = "sentence_bert_config.json"
 SETTINGS = "config_sentence_transformers.json"
-KINDS = {"Transformer": "", "Pooling": "1_Pooling", "Normalize": "2_Normalize"}  # of modules, and their folders
-PACKAGE = "sentence_transformers.models"  # where every version of the library finds the module classes
-TYPES: dict[str, Any] = {  # of values in these files
+FOLDERS = {"Transformer": "", "Pooling": "1_Pooling", "Normalize": "2_Normalize"}  # by the type of a module
+PACKAGE = "sentence_transformers.models"  # every version of the library can import the module types from here
+TYPES: dict[str, Any] = {  # valid types of the values in these files
     "type": str, "path": str, "max_seq_length": int, "do_lower_case": (bool, int), "prompts": dict,
     "default_prompt_name": str, "truncate_dim": int, "include_prompt": (bool, int),
 }  # fmt: skip
-FLAGS = {  # keys of 1_Pooling/config.json up to version 5 of the library, which version 6 reads too
+FLAGS = {  # keys of 1_Pooling/config.json, which version 6 of the library still reads, and its new names of the modes
     "pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean", "pooling_mode_max_tokens": "max",
     "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens", "pooling_mode_lasttoken": "lasttoken",
     "pooling_mode_weightedmean_tokens": "weightedmean",
@@ -55,9 +55,10 @@ def quiet() -> None:
 
 
 def from_pretrained(what: str, kind: Any, name: str, trust: bool = False, **kwargs: Any) -> Any:
-    """Return kind.from_pretrained(name). Raises InputError if the files of `what` are missing or cannot be read.
+    """Call kind.from_pretrained(name). Raises InputError if its files are missing or damaged.
 
-    trust: run Python code that comes with the model; without it, a model that needs such code raises InputError.
+    what: name of the files in the message. trust: run Python code that comes with the model; if it is False, a model
+    that needs such code raises InputError.
     """
     try:
         return kind.from_pretrained(None if "state_dict" in kwargs else name, trust_remote_code=trust, **kwargs)
@@ -78,10 +79,10 @@ def from_pretrained(what: str, kind: Any, name: str, trust: bool = False, **kwar
 
 
 def load_pretrained(name: str, config: Any = None, trust: bool = False) -> tuple[Any, bool]:
-    """Load a model; also return whether its checkpoint has a pooler. If not, the model gets none, if possible.
+    """Load a model, and return it with whether its checkpoint has a pooler. If not, remove the model's random one.
 
     Prefixes that torch.compile and DDP add to the names of weights are removed, with an InputWarning.
-    config: a result of `load_config`, by default with the checkpoint's own dropout.
+    config: a result of `load_config`; by default one with the checkpoint's own dropout.
 
     Raises:
         InputError: a file is missing or damaged, or encoder weights are missing, unexpected or have wrong shapes.
@@ -102,28 +103,28 @@ def load_pretrained(name: str, config: Any = None, trust: bool = False) -> tuple
     parts = {key.partition(".")[0] for key in network.state_dict()} - {"pooler"}
     for what, keys in (
         ("lacks", info["missing_keys"]),
-        ("has other shapes than its config.json says of", [key for key, *_ in info["mismatched_keys"]]),
-        ("has weights that its config.json has no place for:", info["unexpected_keys"]),
+        ("has other shapes than its config.json for", [key for key, *_ in info["mismatched_keys"]]),
+        ("has weights that the model of its config.json lacks:", info["unexpected_keys"]),
     ):
-        if own := [key for key in sorted(keys) if key.removeprefix(prefix).partition(".")[0] in parts]:
-            named = ", ".join(own[:3]) + f" and {len(own) - 3:,} more" * (len(own) > 3)
+        if keys := [key for key in sorted(keys) if key.removeprefix(prefix).partition(".")[0] in parts]:
+            named = ", ".join(keys[:3]) + f" and {len(keys) - 3:,} more" * (len(keys) > 3)
             raise InputError(f"model {name}: the checkpoint {what} {named}: save the model again with its config")
     has_pooler = getattr(network, "pooler", None) is not None
     has_pooler &= not any(".pooler." in f".{key}" for key in info["missing_keys"])
     if not has_pooler and "add_pooling_layer" in signature(type(network)).parameters:
-        network.pooler = None  # in best/, a random pooler would look like the checkpoint's
+        network.pooler = None  # in best/, a random pooler would look like a trained one
     return network, has_pooler
 
 
 def load_config(name: str, dropout: float | None, trust: bool = False) -> Any:
-    """Load the encoder's configuration and, unless `dropout` is None, set its dropouts to it.
+    """Load an encoder's configuration and, unless `dropout` is None, set all its dropout probabilities to it.
 
-    Raises InputError if there is no configuration, or if the model has a decoder, such as T5.
+    Raises InputError if there is no configuration, or if the model has an encoder and a decoder, as T5 does.
     """
     config = from_pretrained("configuration", AutoConfig, name, trust)
     if config.is_encoder_decoder:
         raise InputError(f"model {name}: {config.model_type} is an encoder with a decoder: give an encoder only")
-    config.return_dict, config.chunk_size_feed_forward = True, 0  # outputs are read by name, for texts of any length
+    config.return_dict, config.chunk_size_feed_forward = True, 0  # read outputs by name; accept texts of any length
     for attribute in DROPOUTS:
         if dropout is not None and hasattr(config, attribute):
             setattr(config, attribute, dropout)
@@ -131,9 +132,9 @@ def load_config(name: str, dropout: float | None, trust: bool = False) -> Any:
 
 
 def positions_of(config: Any) -> int | None:
-    """Return the most tokens that an encoder has positions for; None if there is no limit, as in XLNet.
+    """Return the largest number of tokens for which an encoder has positions; None without a limit, as in XLNet.
 
-    Raises InputError if positions start after the padding token's id, and config.json lacks that id.
+    Raises InputError if positions start after the padding token's id, but config.json lacks that id.
     """
     positions = getattr(config, "max_position_embeddings", None)
     if not positions or positions < 1:
@@ -146,9 +147,9 @@ def positions_of(config: Any) -> int | None:
 
 
 def load_tokenizer(name: str, trust: bool = False, config: Any = None) -> Any:
-    """Load the tokenizer of an encoder. config: the encoder's, if the caller has read it.
+    """Load the tokenizer of an encoder. config: the encoder's configuration, if the caller has it.
 
-    Raises InputError if it is missing, cannot pad, or has more entries than `config` has token embeddings.
+    Raises InputError if it is missing, cannot pad, or has more entries than the encoder has token embeddings.
     """
     if Path(name).is_dir() and not any((Path(name) / file).is_file() for file in TOKENIZERS):
         raise InputError(f"model {name}: the folder has no tokenizer: copy tokenizer.json of the model into it")
@@ -163,41 +164,42 @@ def load_tokenizer(name: str, trust: bool = False, config: Any = None) -> Any:
     entries = len(tokenizer)
     if entries > (embeddings := getattr(config, "vocab_size", entries)):
         raise InputError(
-            f"model {name}: its tokenizer has {entries:,} entries, and the model embeddings of {embeddings:,} tokens: "
-            f"take the model's own tokenizer, or call model.resize_token_embeddings({entries}) and save the model"
+            f"model {name}: its tokenizer has {entries:,} entries, but the model has embeddings for only "
+            f"{embeddings:,} tokens: use the model's own tokenizer, or call model.resize_token_embeddings({entries}) "
+            "and save the model"
         )
     return tokenizer
 
 
 @dataclass(frozen=True)
 class Modules:
-    """The embedding settings of a model: the steps after the backbone, and how texts are prepared."""
+    """The embedding settings of a model: how texts are prepared, and what follows the backbone."""
 
     pooling: str = DEFAULT_POOLING  # a name of POOLINGS
-    include_prompt: bool = True  # the pooling includes the prompt's tokens
-    normalize: bool = False  # embeddings are divided by their length
-    max_length: int | None = None  # tokens; None if no file gives it
-    lower_case: bool = False  # the library lower-cases texts before it tokenises
-    settings: dict[str, Any] = field(default_factory=dict)  # of config_sentence_transformers.json: prompts, similarity
-    declared: bool = False  # modules.json exists
+    include_prompt: bool = True  # the pooling includes the tokens of the prompt
+    normalize: bool = False  # embeddings are scaled to length 1
+    max_length: int | None = None  # most tokens; None if no file gives it
+    lower_case: bool = False  # texts are lower-cased before the tokenizer sees them
+    settings: dict[str, Any] = field(default_factory=dict)  # prompts, similarity and others, stored as they were read
+    declared: bool = False  # the model has a modules.json
 
     @property
     def prompt(self) -> str:
-        """The default prompt, which sentence-transformers' encode puts before every text; "" if there is none."""
+        """The default prompt, which sentence-transformers puts before every text; "" if there is none."""
         return str((self.settings.get("prompts") or {}).get(self.settings.get("default_prompt_name")) or "")
 
-    def prepared(self, texts: Sequence[str]) -> list[str]:
-        """Prepare texts for the tokenizer: put the prompt before each, and lower-case them if `lower_case`."""
-        whole = [self.prompt + text for text in texts]
-        return [text.lower() for text in whole] if self.lower_case else whole
+    def prepare(self, texts: Sequence[str]) -> list[str]:
+        """Put the default prompt before each text, and lower-case it if `lower_case`."""
+        prompted = [self.prompt + text for text in texts]
+        return [text.lower() for text in prompted] if self.lower_case else prompted
 
     def longest(self, tokenizer: Any, config: Any) -> int:
-        """Return the most tokens of a text: its files' limit or the tokenizer's, capped by its positions."""
+        """Return the most tokens of a text: the limit of these settings or the tokenizer, and of the positions."""
         return int(min(self.max_length or tokenizer.model_max_length, positions_of(config) or LONGEST, LONGEST))
 
     def write(self, folder: Path, config: Any, tokenizer: Any) -> None:
         """Write the files with which SentenceTransformer(folder) gives the same embeddings. config: the encoder's."""
-        paths = {kind: path for kind, path in KINDS.items() if self.normalize or kind != "Normalize"}
+        paths = {kind: path for kind, path in FOLDERS.items() if self.normalize or kind != "Normalize"}
         listed = [
             {"idx": i, "name": str(i), "path": path, "type": f"{PACKAGE}.{kind}"}
             for i, (kind, path) in enumerate(paths.items())
@@ -214,19 +216,17 @@ class Modules:
 
 
 def read_modules(name: str, pooling: str = AUTO) -> Modules:
-    """Read the embedding settings of a model, a folder or hub name; without modules.json, raw [CLS].
+    """Read the embedding settings of a model. Without a modules.json, its pooling is raw [CLS].
 
-    pooling: a name of POOLINGS, which overrides the files', or "auto". Raises InputError if a file cannot be read, or
-    if with "auto" the files list an unsupported module.
+    name: hub name or folder. pooling: a name of POOLINGS, which overrides the one in the files, or "auto".
+    Raises InputError if a file is damaged or, with "auto", if a setting is not supported.
     """
     listed = _read(name, LIST, list)
     if not listed:
         return Modules(pooling=DEFAULT_POOLING if pooling == AUTO else pooling)
     length, settings = _read(name, LENGTH), _read(name, SETTINGS)
     folders = {str(module.get("type")).rpartition(".")[2]: module.get("path") for module in listed}
-    config = {"pooling_mode": "cls"}
-    if "Pooling" in folders:
-        config = _read(name, f"{folders['Pooling']}/config.json")
+    config = {"pooling_mode": "cls"} if "Pooling" not in folders else _read(name, f"{folders['Pooling']}/config.json")
     modes = config.get("pooling_mode") or [mode for flag, mode in FLAGS.items() if config.get(flag)] or "mean"
     mode = " and ".join(map(str, modes)) if isinstance(modes, list) else str(modes)
     modules = Modules(
@@ -238,23 +238,25 @@ def read_modules(name: str, pooling: str = AUTO) -> Modules:
         settings=settings,
         declared=True,
     )
-    unknown = [f"a module of type {kind}" for kind in folders if kind not in KINDS]
-    unknown += [f"a pooling of {mode}"] if mode not in OF_MODULES else []
-    if modules.prompt and not modules.include_prompt:
-        unknown.append("a pooling that leaves out the tokens of the default prompt")
-    if settings.get("truncate_dim"):
-        unknown.append(f"a truncate_dim of {settings['truncate_dim']}")
-    if pooling == AUTO and unknown:
+    reasons = {
+        **{f"a module of type {kind}": kind not in FOLDERS for kind in folders},
+        f"a pooling of {mode}": mode not in OF_MODULES,
+        "a pooling that excludes the prompt's tokens": modules.prompt and not modules.include_prompt,
+        f"a truncate_dim of {settings.get('truncate_dim')}": settings.get("truncate_dim"),
+    }
+    unsupported = [reason for reason, applies in reasons.items() if applies]
+    if pooling == AUTO and unsupported:
         raise InputError(
-            f"--pooling auto: {LIST} of the model lists {unknown[0]}, which is not supported here: "
-            "give --pooling mean, or another one, to use the encoder without it"
+            f"--pooling auto: the model's files ask for {unsupported[0]}, which is not supported here: "
+            "give --pooling mean, or another pooling, to use the encoder without it"
         )
     return modules
 
 
 def _read(name: str, file: str, kind: Any = dict) -> Any:
-    """Read a JSON object (or list of objects) of the model, and check it by TYPES; empty if there is no such file."""
+    """Read a JSON object, or a list of objects, and check it by TYPES. Without the file, return an empty one."""
     absent = {f"_raise_exceptions_for_{reason}": False for reason in ABSENT}
+
     if (path := cached_file(name, file, **absent)) is None:
         return kind()
     try:

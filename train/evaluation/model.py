@@ -1,7 +1,6 @@
-"""A model to evaluate, and embeddings of texts: each distinct sentence is encoded once, in batches of similar length.
+"""Loads a model for evaluation and embeds texts: each distinct sentence once, in batches of similar length.
 
-`PairScorer` scores pairs under an encoder whose weights change: the dev evaluation of training.
-Letters of shapes: B sentences of a batch, L its longest, D the width of an embedding, n distinct sentences.
+Letters of shapes: B sentences of a batch, L tokens of its longest, D width of an embedding, n distinct sentences.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ from una_fast.errors import InputError, counted
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}  # by --precision
 Encode = Callable[[dict[str, Tensor]], Tensor]
-CPU_BATCH_TOKENS = 1024  # of a batch, padding included: its activations stay in the cache
-GPU_BATCH_TOKENS = 65_536  # fills the GPU
+CPU_BATCH_TOKENS = 1024  # most tokens of a batch, padding included: its activations fit into the cache
+GPU_BATCH_TOKENS = 65_536  # enough to keep a GPU busy
 
 
 @dataclass(frozen=True)
 class EvaluatedModel:
-    """An encoder in evaluation mode; `encode` maps a padded batch to embeddings.
+    """An encoder in evaluation mode.
 
-    layout: its pooling and, with --pooling auto, the other embedding settings of the model's folder.
+    layout: its pooling and, with --pooling auto, the other embedding settings from the model's folder.
     """
 
     name: str
@@ -47,18 +46,18 @@ class EvaluatedModel:
     layout: Modules
 
     def encode(self, batch: dict[str, Tensor]) -> Tensor:
-        """Embeddings (B, D) of int64 (B, L) ids."""
+        """Compute the embeddings (B, D) of a padded batch of token ids, int64 (B, L)."""
         pooling = POOLINGS[self.layout.pooling]
         output = self.network(**batch, output_hidden_states=pooling.needs_hidden_states)
         embeddings = pooling.pool(output, batch["attention_mask"])
         return nn.functional.normalize(embeddings) if self.layout.normalize else embeddings
 
     def batches(self, lists: Iterable[Sequence[str]], max_length: int | None = None) -> Batches:
-        """Tokenize the texts of some lists, with the model's prompt and case."""
-        return Batches(lists, self.tokenizer, max_length or self.max_length, self.device, self.layout.prepared)
+        """Tokenize lists of texts with the model's default prompt, lower-casing and maximum length."""
+        return Batches(lists, self.tokenizer, max_length or self.max_length, self.device, self.layout.prepare)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embeddings float32 (n, D) of the texts."""
+        """Compute the embeddings of texts, float32 (number of texts, D)."""
         if not len(texts):
             return np.empty((0, self.network.config.hidden_size), np.float32)
         batches = self.batches([texts])
@@ -66,30 +65,35 @@ class EvaluatedModel:
 
     @property
     def max_length(self) -> int:
-        """Most tokens of a sentence."""
+        """The number of tokens to which texts are truncated."""
         return self.layout.longest(self.tokenizer, self.network.config)
 
 
-def pick_device(device: str) -> torch.device:
-    """The device for "auto", "cpu", "cuda" or "cuda:N". Raises InputError if this machine lacks it."""
+def pick_device(name: str) -> torch.device:
+    """Return the device named "auto", "cpu", "cuda" or "cuda:N". Raises InputError if this machine lacks it."""
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     try:
-        place = torch.device(("cuda" if gpus else "cpu") if device == "auto" else device)
+        device = torch.device(("cuda" if gpus else "cpu") if name == "auto" else name)
     except RuntimeError:
-        raise InputError(f"--device {device}: choose auto, cpu, cuda or cuda:N") from None
-    if place.type == "cuda" and (place.index or 0) >= gpus:
-        raise InputError(f"--device {device}: PyTorch sees {counted(gpus, 'GPU')} here: name another, or --device cpu")
-    return place
+        raise InputError(f"--device {name}: choose auto, cpu, cuda or cuda:N") from None
+    if device.type == "cuda" and (device.index or 0) >= gpus:
+        raise InputError(f"--device {name}: PyTorch sees {counted(gpus, 'GPU')} here: name another, or --device cpu")
+    return device
 
 
 def load_model(
     name: str, pooling: str = AUTO, precision: str = "fp32", device: str = "auto", trust: bool = False
 ) -> EvaluatedModel:
-    """Load an encoder from the hub or a folder. pooling: a name of POOLINGS, "mean" for "avg", or "auto": modules.json.
+    """Load an encoder from the Hugging Face hub or a folder.
 
-    Raises InputError if the model, its tokenizer or the pooler that "cls" reads is missing or damaged.
+    pooling: a name of POOLINGS, "mean" for "avg", or "auto" for the one in the model's modules.json.
+    trust: run Python code that comes with the model.
+
+    Raises:
+        InputError: the model or its tokenizer is missing or damaged, or `pooling` is "cls" and the checkpoint has no
+            pooler.
     """
-    pooling, place = "avg" if pooling == "mean" else pooling, pick_device(device)
+    pooling, on = "avg" if pooling == "mean" else pooling, pick_device(device)
     pretrained.quiet()
     config = pretrained.load_config(name, None, trust)
     tokenizer = pretrained.load_tokenizer(name, trust, config)
@@ -97,17 +101,17 @@ def load_model(
     network, has_pooler = pretrained.load_pretrained(name, config, trust)
     if pooling == "cls" and not has_pooler:
         raise InputError(f"{name}: --pooling cls: the checkpoint has no pooler: give cls_before_pooler")
-    if "token_type_ids" not in signature(network.forward).parameters:  # before transformers 5 an error
+    if "token_type_ids" not in signature(network.forward).parameters:  # before transformers 5, passing them is an error
         tokenizer.model_input_names = [name for name in tokenizer.model_input_names if name != "token_type_ids"]
-    network = network.to(place, DTYPES[precision]).eval()
+    network = network.to(on, DTYPES[precision]).eval()
     use_cpu_layers(network)
-    return EvaluatedModel(name, network, tokenizer, place, layout)
+    return EvaluatedModel(name, network, tokenizer, on, layout)
 
 
 class Batches:
-    """The distinct sentences of lists of texts, tokenized and sorted by length, which can be embedded repeatedly.
+    """The distinct sentences of several lists of texts, tokenized once, which can be embedded repeatedly.
 
-    rows: for each list, the rows of its texts among the distinct ones, int64 (m,).
+    rows: for each list, the row of the embeddings that belongs to each of its texts, int64 (number of texts,).
     """
 
     def __init__(
@@ -116,14 +120,14 @@ class Batches:
         tokenizer: Any,
         max_length: int | None = None,
         device: str | torch.device = "cpu",
-        prepared: Callable[[Sequence[str]], Sequence[str]] = list,
+        prepare: Callable[[Sequence[str]], Sequence[str]] = list,
     ) -> None:
-        """prepared: maps texts to the texts to tokenize, as `Modules.prepared` does."""
+        """prepare: maps texts to those that are tokenized, for example `Modules.prepare`."""
         distinct: dict[str, int] = {}
         self.rows = [np.array([distinct.setdefault(text, len(distinct)) for text in of], np.int64) for of in lists]
         self._device = torch.device(device)
         limit = min(max_length or tokenizer.model_max_length, LONGEST)
-        texts = list(prepared([*distinct]))
+        texts = list(prepare([*distinct]))
         encoded = tokenizer(texts, truncation=True, max_length=limit) if texts else {"input_ids": []}
         budget = GPU_BATCH_TOKENS if self._device.type == "cuda" else CPU_BATCH_TOKENS
         batches = batches_by_length([*map(len, encoded["input_ids"])], budget)
@@ -132,35 +136,37 @@ class Batches:
         self._batches = [dict(tokenizer.pad(part, return_tensors="pt").to(self._device)) for part in parts]
 
     def embed(self, encode: Encode, threads: int | None = 1, progress: bool = False) -> NDArray[np.float32]:
-        """Embed the distinct texts, float32 (n, D).
+        """Compute the embeddings of the distinct texts, float32 (n, D).
 
-        encode: a padded batch {"input_ids", "attention_mask", ...} of int64 (B, L) -> embeddings (B, D). It is called
-        in inference mode, and enters autocast itself. threads: batches that a CPU encodes at the same time, see
-        `in_threads`; 1 if `encode` communicates with other ranks. progress: show a bar on a terminal.
+        encode: maps a padded batch {"input_ids", "attention_mask", ...} of int64 (B, L) to embeddings (B, D). It is
+            called in inference mode, and has to enter autocast itself.
+        threads: how many batches a CPU encodes at the same time, see `in_threads`. Must be 1 if `encode` exchanges
+            data with other ranks.
+        progress: show a progress bar if standard error is a terminal.
         """
 
-        @torch.inference_mode()  # the mode belongs to a thread
+        @torch.inference_mode()  # every thread has its own mode
         def encoded(batch: dict[str, Tensor]) -> Tensor:
             embeddings = encode(batch).float()
             bar.update()
             return embeddings
 
-        disable = None if progress else True  # None: on a terminal only
+        disable = None if progress else True  # None: only on a terminal
         with tqdm(total=len(self._batches), desc="encoding", unit=" batches", disable=disable) as bar:
             parts = in_threads(encoded, self._batches, threads if self._device.type == "cpu" else 1)
         return torch.cat(parts).cpu().numpy()[self._order.argsort()]
 
 
 class PairScorer(Batches):
-    """Spearman of scored pairs under an encoder whose weights change."""
+    """Scores an encoder on pairs of sentences, for the dev scores of training, in which its weights change."""
 
     def __init__(self, pairs: StsTask, *args: Any, **options: Any) -> None:
-        """args, options: as for `Batches`."""
+        """Further arguments are those of `Batches`."""
         super().__init__(pairs.texts, *args, **options)
         self._gold = pairs.gold
 
     def __call__(self, encode: Encode, threads: int | None = 1) -> float:
-        """Spearman over all pairs; NaN if all similarities are equal. Arguments as for `embed`."""
+        """Return Spearman's correlation over all pairs; NaN if all similarities are equal. Arguments as in `embed`."""
         embeddings = self.embed(encode, threads)
         return spearman(cosine(*(embeddings[side] for side in self.rows)), self._gold)
 
@@ -168,8 +174,8 @@ class PairScorer(Batches):
 def in_threads(function: Callable[[Any], Any], items: Sequence[Any], threads: int | None = None) -> list[Any]:
     """Apply `function` to `threads` items at a time (None: as many as PyTorch has threads).
 
-    Each thread has one core. One thread per batch takes 2.7 s, all threads on one batch 3.3 s (2,909 sentences, MiniLM,
-    2 cores): the operations between matrix products are too small to be shared among threads.
+    PyTorch computes each item on a single core. Encoding 2,909 sentences with MiniLM on 2 cores takes 2.7 s this way,
+    and 3.3 s with both cores on each batch: operations between matrix products are too small to divide among threads.
     """
     before = torch.get_num_threads()
     if (workers := min(threads or before, len(items))) < 2:
@@ -183,12 +189,12 @@ def in_threads(function: Callable[[Any], Any], items: Sequence[Any], threads: in
 
 
 def batches_by_length(lengths: Sequence[int], budget: int) -> list[NDArray[np.int64]]:
-    """Group the indices of the lengths (n,), short ones first, into batches of at most `budget` padded tokens.
+    """Group the indices of the lengths (n,), shortest first, into batches of at most `budget` padded tokens.
 
-    Once a batch has a quarter of the budget, it ends when the length changes: a balance of padding and calls.
+    A batch also ends where the length changes, once it has a quarter of the budget. This trades calls for less padding.
     """
     order, ends = np.argsort(np.array(lengths, np.int64), kind="stable"), [0]
-    for stop, (before, length) in enumerate(pairwise(lengths[place] for place in order), start=1):
+    for stop, (before, length) in enumerate(pairwise(lengths[i] for i in order), start=1):
         full = length * (stop + 1 - ends[-1]) > budget
         changes = length != before and before * (stop - ends[-1]) * 4 >= budget
         if full or changes:

@@ -1,4 +1,4 @@
-"""Score a model on tasks, for `train.evaluate` and `train.ddp --evaluate`, and format the scores as text tables."""
+"""Scores a model on tasks, for `train.evaluate` and `train.ddp --evaluate`, and formats the scores as text tables."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from una_fast.errors import InputError
 from una_fast.text_table import aligned
 
 Results = dict[str, Any]
-"""The content of evaluation.json, of JSON types.
+"""The content of evaluation.json, in JSON types. None stands for an undefined score.
 
-"model"; "protocol": the settings by name; each kind of KINDS: the scores by task; "averages": of each kind of FULL;
-"notes": sentences; "seconds": for encoding and scoring, without loading the model. None is an undefined score.
+"model": hub name or folder; "protocol": settings by name; one entry for each kind in KINDS: scores by task;
+"averages": by the kinds in FULL; "notes": sentences; "seconds": for encoding and scoring, not for loading the model.
 """
 
 
 def score_model(
     name: str, downstream: Path, names: Sequence[str], protocol: EvaluationProtocol, device: str, trust: bool
 ) -> Results:
-    """Score the model of a hub name or folder on the named tasks; a task that cannot be read becomes a note.
+    """Load a model and score it on the named tasks. A task whose files cannot be read is skipped, and a note says why.
 
-    Raises InputError if none can be read, or as `load_model` does.
+    Raises InputError if no task can be read, or the model cannot be loaded.
     """
     tasks, notes = read_tasks(downstream, names, protocol.split)
     model = load_model(name, protocol.pooling, protocol.precision, device, trust)
@@ -40,7 +40,7 @@ def score_model(
 
 
 def read_tasks(downstream: Path, names: Sequence[str], split: str) -> tuple[list[Task], list[str]]:
-    """Read the tasks; return those that can be read and a note about each other. Raises InputError if none can."""
+    """Read tasks. Return those that can be read, and a note about each of the others. Raises InputError if none can."""
     tasks, notes = [], []
     for name in names:
         try:
@@ -53,7 +53,7 @@ def read_tasks(downstream: Path, names: Sequence[str], split: str) -> tuple[list
 
 
 def evaluate(model: EvaluatedModel, tasks: Sequence[Task], protocol: EvaluationProtocol) -> Results:
-    """Score `model` on all tasks; each distinct sentence is encoded once."""
+    """Score a model on all tasks, encoding each distinct sentence once."""
     max_length = min(protocol.max_length or model.max_length, model.max_length)
     batches = model.batches([texts for task in tasks for texts in task.texts], max_length)
     embeddings, rows = batches.embed(model.encode, threads=None, progress=True), iter(batches.rows)
@@ -63,24 +63,24 @@ def evaluate(model: EvaluatedModel, tasks: Sequence[Task], protocol: EvaluationP
         task_rows = [next(rows) for _ in task.texts]
         space = whiten(embeddings, np.concatenate(task_rows)) if protocol.whiten else embeddings
         scores = task.score([space[part] for part in task_rows], protocol)
-        results[task.kind][task.name] = _or_none(scores)
+        results[task.kind][task.name] = _nan_to_none(scores)
     undefined = (name for kind in KINDS for name, value in measures(kind, results).items() if value is None)
-    why = "no score is defined: all gold scores or all similarities are equal, or too few"
+    why = "no score is defined: all gold scores or all similarities are equal, or there are too few pairs"
     averages = {kind: _mean(measures(kind, results).values()) for kind in FULL}
     return {**results, "averages": averages, "notes": [f"{name}: {why}" for name in undefined]}
 
 
 def describe(protocol: EvaluationProtocol, model: EvaluatedModel, max_length: int) -> dict[str, Any]:
-    """Return the settings of the protocol by name; they are printed below the tables."""
+    """Return the settings behind the scores, by name. They are printed below the tables."""
     layout, fit = model.layout, protocol.fit
-    stated = "the model's modules.json" if layout.declared else "no modules.json, so [CLS]"
+    origin = "the model's modules.json" if layout.declared else "no modules.json, so [CLS]"
     return {
         "mode": protocol.mode,
         "split": protocol.split,
         "aggregate": "all",
         "pooling": layout.pooling,
         "pooling_meaning": POOLINGS[layout.pooling].meaning,
-        "pooling_from": f"auto: {stated}" if protocol.pooling == AUTO else "--pooling",
+        "pooling_from": f"auto: {origin}" if protocol.pooling == AUTO else "--pooling",
         "normalize": layout.normalize,
         "max_length": max_length,
         "prompt": layout.prompt or "none",
@@ -95,7 +95,7 @@ def describe(protocol: EvaluationProtocol, model: EvaluatedModel, max_length: in
 
 
 def format_results(results: Results) -> str:
-    """Format the tables of `results`, then the protocol, then the notes."""
+    """Format scores as text: a table for each kind of task, the protocol, and the notes."""
     tables = [_table(kind, results) for kind in KINDS if results[kind]]
     settings = [f"  {name}: {value}" for name, value in results["protocol"].items()]
     lines = "\n".join([f"model: {results['model']}", "protocol", *settings])
@@ -103,23 +103,23 @@ def format_results(results: Results) -> str:
 
 
 def _table(kind: str, results: Results) -> str:
-    of_tasks, row = measures(kind, results), KINDS[kind]
-    shown = {TASKS[name].title: value for name, value in of_tasks.items()}
-    if len(of_tasks) > 1 and row.average:
-        label = "Avg." if {*of_tasks} == {*suite(kind)} else f"mean of {len(of_tasks)}"
-        shown[label] = results["averages"][kind]
-    cells = ["-" if value is None else f"{value * (100 / row.unit):.2f}" for value in shown.values()]
-    return "\n".join([f"{row.heading}, {results['protocol']['split']}", *aligned([[*shown], cells])])
+    scores, row = measures(kind, results), KINDS[kind]
+    columns = {TASKS[name].title: value for name, value in scores.items()}
+    if len(scores) > 1 and row.average:
+        label = "Avg." if {*scores} == {*suite(kind)} else f"mean of {len(scores)}"
+        columns[label] = results["averages"][kind]
+    cells = ["-" if value is None else f"{value * (100 / row.unit):.2f}" for value in columns.values()]
+    return "\n".join([f"{row.heading}, {results['protocol']['split']}", *aligned([[*columns], cells])])
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
-    """Mean of the values that are defined; None if there is none."""
+    """Compute the mean of all values except None; None if nothing remains."""
     defined = [value for value in values if value is not None]
     return sum(defined) / len(defined) if defined else None
 
 
-def _or_none(scores: Any) -> Any:
-    """The scores of a task with None instead of NaN, which JSON lacks."""
+def _nan_to_none(scores: Any) -> Any:
+    """Replace every NaN in the scores of a task by None, because JSON has no NaN."""
     if isinstance(scores, dict):
-        return {name: _or_none(value) for name, value in scores.items()}
+        return {name: _nan_to_none(value) for name, value in scores.items()}
     return None if math.isnan(scores) else scores

@@ -1,6 +1,6 @@
-"""Measures of embeddings: cosines of pairs, and their correlation with gold scores.
+"""Cosine similarities of embeddings, their correlation with gold scores, and whitening.
 
-Shapes: n sentences or pairs, D width.
+Letters of shapes: n sentences or pairs, D width of an embedding.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ Floats = NDArray[np.floating]
 
 
 def cosine(first: Floats, second: Floats) -> NDArray[np.float64]:
-    """Cosine of each pair of rows, float64 (n,); 0 if a row is all zero or not finite, as in SentEval.
+    """Compute the cosine of each pair of rows of two (n, D) arrays, float64 (n,).
 
-    first, second: (n, D).
+    As in SentEval, NaN and infinite values count as 0 and large numbers, and the cosine of a zero row is 0.
     """
     first, second = np.nan_to_num(first), np.nan_to_num(second)
     dots = np.einsum("nd,nd->n", first, second, dtype=np.float64)
@@ -26,7 +26,7 @@ def cosine(first: Floats, second: Floats) -> NDArray[np.float64]:
 
 
 def pearson(x: Floats, y: Floats) -> float:
-    """Pearson's correlation of two (n,) arrays; NaN if either is constant."""
+    """Compute Pearson's correlation of two (n,) arrays; NaN if either is constant."""
     x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
     if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return float("nan")
@@ -35,14 +35,14 @@ def pearson(x: Floats, y: Floats) -> float:
 
 
 def spearman(x: Floats, y: Floats) -> float:
-    """Pearson's correlation of the ranks; ties get their mean rank. NaN if either is constant."""
+    """Compute Spearman's correlation of two (n,) arrays; ties get their mean rank. NaN if either is constant."""
     return pearson(rankdata(x), rankdata(y))
 
 
 def whiten(embeddings: NDArray, rows: NDArray) -> NDArray[np.float64]:
-    """Transform embeddings (n, D) so that those of `rows` have mean 0 and identity covariance (BERT-whitening).
+    """Transform embeddings (n, D) so that those at `rows` have mean 0 and identity covariance (BERT-whitening).
 
-    rows: int64 (m,), one entry per occurrence of a sentence. Directions without variance become 0.
+    rows: int64 (m,); a sentence that occurs several times counts several times. Directions without variance become 0.
     """
     sample = embeddings[rows].astype(np.float64)
     mean = sample.mean(axis=0)

@@ -248,7 +248,7 @@ class PreparedRun:
         if self.dev is None:
             return None
         limit = self.layout.longest(self.tokenizer, self.encoder.backbone.config)
-        return PairScorer(self.dev, self.tokenizer, limit, device, self.layout.prepared)
+        return PairScorer(self.dev, self.tokenizer, limit, device, self.layout.prepare)
 
     def summary(self, ranks: Ranks) -> dict[str, Any]:
         """Return what run.json stores before the first step."""

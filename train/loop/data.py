@@ -1,5 +1,5 @@
-"""The data of a step: its rows (`Plan`), the texts that it compares (`Views`), and each rank's batch (`BatchMaker`),
-which a background thread makes (`prefetched`).
+"""Makes the batches of training: the rows of a step (`Plan`), the token ids of the texts that it compares (`Views`),
+and a rank's share of them (`BatchMaker`), prepared in a background thread (`prefetched`).
 
 A step has the same rows with any number of ranks and after a resume. Token ids depend only on (row, epoch).
 
@@ -24,35 +24,35 @@ from una_fast.augment.counter_rng import CounterRNG, seed_of
 from una_fast.parallel import map_ahead
 from una_fast.tokens.ids import TokenIds
 
-CPU_PARTS = 4  # parts of a batch, by length: reduces padding from 25% to 6% of the tokens of Wikipedia sentences
+CPU_PARTS = 4  # parts of a batch, by length: padding falls from 25% to 6% of the tokens of Wikipedia sentences
 GPU_PARTS = 1  # on an H200, 4 parts of a batch of 512 are no faster than 1, although padding falls from 46% to 19%
-GPU_MULTIPLE = 8  # a part's width on a GPU is a multiple of it, because matrix units compute 8 columns at a time
-AHEAD = 3  # batches prepared ahead, so that one slow batch delays no step; 100 kB each
+GPU_MULTIPLE = 8  # a part's width on a GPU is a multiple of 8, because matrix units compute 8 columns at a time
+AHEAD = 3  # batches prepared ahead, so that no step waits for a single slow batch; 100 kB each
 
-Rows = NDArray[np.int64]  # numbers of sentences in the index
+Rows = NDArray[np.int64]  # row numbers of sentences in the index
 Ids = dict[str, Tensor]  # token ids, mask and the tokenizer's other outputs, int64 (b, L)
 ViewMaker = Callable[[Rows, int, int], Ids]  # (rows, epoch, max_length) -> the token ids of one view of the rows
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The rows of every step, which depend only on the settings."""
+    """Chooses the rows of every step. They depend only on the settings."""
 
     rows: Rows  # (n,), the sentences to train on, ascending
     batch_size: int
     seed: int
     epochs: int = 1
     max_steps: int | None = None
-    nearest: Rows | None = None  # (n,), the neighbour of each of `rows`; a step is then half rows and half neighbours
+    nearest: Rows | None = None  # (n,), the neighbour of each of `rows`; half of each batch are then neighbours
 
     @property
     def rows_per_step(self) -> int:
-        """How many of `rows` a step uses, not counting neighbours."""
+        """Number of `rows` that a step uses, not counting neighbours."""
         return self.batch_size if self.nearest is None else self.batch_size // 2
 
     @property
     def steps_per_epoch(self) -> int:
-        """Optimiser steps per epoch; the last one may have fewer sentences."""
+        """Optimiser steps per epoch; the last one of an epoch may have fewer sentences."""
         return -(-len(self.rows) // self.rows_per_step)
 
     @property
@@ -62,7 +62,7 @@ class Plan:
         return min(steps, self.max_steps or steps)
 
     def order(self, epoch: int) -> Rows:
-        """Return the rows of one epoch in training order, int64 (n,): a permutation that depends on (seed, epoch)."""
+        """Return the rows of an epoch in training order, int64 (n,): a permutation that depends on (seed, epoch)."""
         return np.random.Generator(np.random.Philox(np.random.SeedSequence([self.seed, epoch]))).permutation(self.rows)
 
     def batches(self, start: int = 0) -> Iterator[tuple[int, int, Rows]]:
@@ -78,12 +78,12 @@ class Plan:
 
 
 def original_text(tokens: TokenIds, offset: int = 0) -> ViewMaker:
-    """Return the view of the sentences themselves or, `offset` rows further in the index, of their paraphrases."""
+    """Make the view of the sentences without edits or, `offset` rows further in the index, of their paraphrases."""
     return lambda rows, epoch, max_length: tokens.anchor_ids(rows + offset, max_length)
 
 
 def on_share(edited: ViewMaker, plain: ViewMaker, share: float, seed: int) -> ViewMaker:
-    """Use `edited` for a share of the rows, drawn by (seed, epoch, row), and `plain` for the others."""
+    """Make a view that uses `edited` for a share of the rows, drawn by (seed, epoch, row), and `plain` for the rest."""
     if share == 1:
         return edited
 
@@ -97,17 +97,17 @@ def on_share(edited: ViewMaker, plain: ViewMaker, share: float, seed: int) -> Vi
 
 @dataclass(frozen=True)
 class Views:
-    """The texts that each step compares."""
+    """Makes the token ids of the texts that a step compares."""
 
     anchor: ViewMaker
     positive: ViewMaker | None  # None if a sentence is its own positive, under another dropout mask
     negative: ViewMaker | None
     max_length: int
-    alpha: int  # every alpha-th step has negatives, from step 0 on; 0: no step has
-    negative_views: int  # how many views of the negative the loss needs: 0, 1 or 2
+    alpha: int  # every alpha-th step has negatives, from step 0 on; 0: none has
+    negative_views: int  # the number of views of the negative that the loss needs: 0, 1 or 2
 
     def of(self, step: int, epoch: int, rows: Rows) -> list[Ids]:
-        """Return the token ids (b, L) of each view: anchor, positive, and on some steps the negative once or twice."""
+        """Return the token ids (b, L) of each view: anchor, positive and, on some steps, the negative once or twice."""
         anchors = self.anchor(rows, epoch, self.max_length)
         views = [anchors, self.positive(rows, epoch, self.max_length) if self.positive else anchors]
         if self.negative and self.negative_views and self.alpha and step % self.alpha == 0:
@@ -117,7 +117,7 @@ class Views:
 
 @dataclass(frozen=True)
 class Batch:
-    """One rank's b sentences of a step, as the encoder receives them.
+    """One rank's share of a step, b sentences, as the encoder receives them.
 
     A rank without sentences encodes one that the loss ignores, because all ranks must exchange gradients.
     """
@@ -125,46 +125,50 @@ class Batch:
     step: int
     rows: Rows  # (B,), those of the whole step
     n_views: int
-    parts: list[Ids]  # (rows, L of the part), shortest sentences first
-    place: Tensor  # int64 (V b,); entry v * b + i is the encoded row of view v of sentence i
+    parts: list[Ids]  # each (rows of the part, its L), shortest texts first
+    positions: Tensor  # int64 (V b,); entry v * b + i is the row, counted over all parts, of view v of sentence i
 
     def to(self, device: torch.device) -> Batch:
-        """Copy the batch to `device` with a single asynchronous transfer."""
+        """Copy the batch to a device with a single asynchronous transfer."""
         if device.type == "cpu":
             return self
         # pinned here, because in the batch thread CUDA would open a context on the first GPU instead of this rank's
-        tensors, structure = tree_flatten((self.parts, self.place))  # int64
+        tensors, structure = tree_flatten((self.parts, self.positions))  # int64
         sent = torch.cat([tensor.flatten() for tensor in tensors]).pin_memory().to(device, non_blocking=True)
         pieces = sent.split([tensor.numel() for tensor in tensors])
         shaped = [piece.view(tensor.shape) for piece, tensor in zip(pieces, tensors, strict=True)]
-        parts, place = tree_unflatten(shaped, structure)
-        return replace(self, parts=parts, place=place)
+        parts, positions = tree_unflatten(shaped, structure)
+        return replace(self, parts=parts, positions=positions)
 
 
 @dataclass(frozen=True)
 class BatchMaker:
-    """Makes one rank's batches."""
+    """Makes one rank's batches, cut into parts of texts with similar lengths to reduce padding."""
 
     views: Views
     rank: int
     world: int
-    rows_of_part: int = 0  # most rows of a part; 0: use n_parts
-    n_parts: int = CPU_PARTS  # parts with equal numbers of rows
-    multiple: int = 1  # each part's number of columns is a multiple of it
+    rows_of_part: int = 0  # rows of a part; 0: use n_parts
+    n_parts: int = CPU_PARTS  # number of parts, of equal numbers of rows
+    multiple: int = 1  # the number of columns of each part is a multiple of this
 
     def make(self, step: int, epoch: int, rows: Rows) -> Batch:
-        """Make this rank's batch. rows: int64 (B,), the rows of the whole step."""
+        """Make this rank's batch of a step. rows: int64 (B,), those of the whole step."""
         own = rows[rank_share(len(rows), self.rank, self.world)]
         encoded = own if len(own) else rows[:1]
         views = self.views.of(step, epoch, encoded)
         texts = {name: torch.cat([view[name] for view in views]) for name in views[0]}  # (V b, L)
         rows_of_part = self.rows_of_part or -(-len(texts["input_ids"]) // self.n_parts)
-        parts, place = cut_by_length(texts, rows_of_part, self.multiple)
-        return Batch(step, rows, len(views), parts, place if len(own) else place[:0])
+        parts, positions = cut_by_length(texts, rows_of_part, self.multiple)
+        return Batch(step, rows, len(views), parts, positions if len(own) else positions[:0])
 
 
 def cut_by_length(texts: Ids, n_rows: int, multiple: int = 1) -> tuple[list[Ids], Tensor]:
-    """Sort rows by length and cut them in parts of `n_rows`, as wide as needed; also return each row's new place."""
+    """Sort texts by length and cut them into parts of `n_rows` rows without superfluous padding.
+
+    Return the parts, and the position of each text among the rows of all parts, int64 (rows,).
+    multiple: the number of columns of each part is a multiple of this.
+    """
     mask = texts["attention_mask"]
     lengths = mask.sum(1)  # (rows,)
     padded_left = bool((mask[:, -1] > mask[:, 0]).any())
@@ -178,9 +182,9 @@ def cut_by_length(texts: Ids, n_rows: int, multiple: int = 1) -> tuple[list[Ids]
 
 
 def prefetched(steps: Iterable[tuple[int, int, Rows]], make: Callable[[int, int, Rows], Batch]) -> Generator[Batch]:
-    """Yield the batches that `make` makes of `steps` in a background thread, up to AHEAD batches ahead.
+    """Yield a batch for each of `steps`; a background thread calls `make`, up to AHEAD batches ahead.
 
-    An error in the thread is raised instead of yielding the batch. Closing the generator ends the thread.
+    An error in the thread is raised instead of yielding its batch. Closing the generator ends the thread.
     """
     pool = ThreadPoolExecutor(1, thread_name_prefix="batches")
     with pool, closing(map_ahead(lambda step: pool.submit(make, *step), steps, AHEAD + 1)) as made:

@@ -1,8 +1,8 @@
-"""Captures a whole optimiser step as a CUDA graph: the host launches once instead of more than a thousand times.
+"""Captures whole optimiser steps as CUDA graphs: one launch replaces more than a thousand.
 
 A graph contains the forward pass of all views, the loss, the backward pass, gradient scaling, clipping and AdamW. No
 gradient outlives a replay, so the graphs of all shapes share one memory pool. A replay reads everything that changes
-between steps from memory: token ids, learning rate, dropout seed, and the state of optimiser and scaler.
+between steps from GPU memory: token ids, learning rate, dropout seed, and the state of optimiser and scaler.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from train.loop.data import Batch
 from train.signals import tell_user
 from una_fast.errors import InputError, first_line
 
-DEVICE = "cuda"  # the type of device that can capture steps
-MOST = 16  # captured shapes: with and without negatives, for each width of a batch; other shapes run eagerly
+DEVICE = "cuda"  # the type of device that can capture steps; tests replace it
+MOST = 16  # most graphs: one with and one without negatives for each width of a batch; further shapes run eagerly
 
 
 class Graph(NamedTuple):
-    """A captured step: the inputs that a replay reads, and the results that it writes."""
+    """A captured step, the tensors that a replay reads, and the results that it overwrites."""
 
     graph: torch.cuda.CUDAGraph
     inputs: list[Tensor]
@@ -35,13 +35,13 @@ class Graph(NamedTuple):
 
 
 class Graphs:
-    """Runs `step`: eagerly for the first batch of each shape, and from the second one on by replaying its graph.
+    """Takes optimiser steps: eagerly for the first batch of each shape, then by replaying a graph of that shape.
 
     The first, eager step allocates what a capture must not: optimiser moments, library handles and caches, kernels. If
     two steps of a shape make the host wait for the GPU, the shape stays eager; a process's first step may wait.
 
-    step: one optimiser step on a batch on the GPU. It returns a tuple of tensors, and must not read numbers such as
-    `batch.step`, because a replay would repeat the captured values. captured: the graphs, by the shape of their step.
+    step: takes one optimiser step on a batch on the GPU, and returns a tuple of tensors. It must not read numbers such
+    as `batch.step`, because a replay would repeat the captured values. captured: the graphs, by the shape of a batch.
     """
 
     def __init__(self, step: Callable[[Batch], Any], optimizer: torch.optim.Optimizer) -> None:
@@ -49,12 +49,12 @@ class Graphs:
         self._pool = torch.cuda.graph_pool_handle()
         self.captured: dict[Any, Graph] = {}
         self._ready: set[Any] = set()  # shapes to capture
-        self._waits: Counter[Any] = Counter()  # how many steps of a shape made the host wait
+        self._waits: Counter[Any] = Counter()  # number of steps of a shape that made the host wait
         self._most = MOST
 
     def __call__(self, batch: Batch) -> Any:
-        """Take one step. Raises InputError if the step cannot be captured."""
-        inputs = tree_leaves((batch.parts, batch.place))
+        """Take one step on a batch. Raises InputError if the step cannot be captured."""
+        inputs = tree_leaves((batch.parts, batch.positions))
         shape = (batch.n_views, *(tensor.shape for tensor in inputs))
         if shape in self._ready and len(self.captured) < self._most:
             self._ready.discard(shape)
@@ -68,61 +68,62 @@ class Graphs:
         return self._watched(shape, batch)
 
     def close(self) -> None:
-        """Free the graphs and their memory; later steps are eager."""
+        """Free the graphs and their memory. Later steps run eagerly."""
         self._most = 0
         self.captured.clear()
 
     def _watched(self, shape: Any, batch: Batch) -> Any:
-        """Take an eager step. Unless it made the host wait, mark its shape as ready to capture."""
-        with waits_noted() as waits:
+        """Take an eager step, and mark its shape as ready to capture unless the host had to wait."""
+        with record_waits() as waits:
             results = self._step(batch)
         if not waits:
             self._ready.add(shape)
         elif self._waits[shape]:
-            tell_user(f"--compile: such steps run eagerly, because the model or the loss waits: {waits[0]}")
+            tell_user(f"--compile: such steps run eagerly, because the model or the loss waits for the GPU: {waits[0]}")
         self._waits[shape] += bool(waits)
         return results
 
     def _capture(self, shape: Any, batch: Batch) -> None:
         """Record the kernels of a step without running them; if memory runs out, free all graphs."""
-        parts, place = tree_map(torch.clone, (batch.parts, batch.place))
+        parts, positions = tree_map(torch.clone, (batch.parts, batch.positions))
         graph = torch.cuda.CUDAGraph()
         try:
             self._set_capturable(True)
             # thread_local, because other threads that copy checkpoints may wait for the GPU
             with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
-                results = self._step(replace(batch, parts=parts, place=place))
+                results = self._step(replace(batch, parts=parts, positions=positions))
         except torch.OutOfMemoryError:
             self._optimizer.zero_grad()
             self.close()
             tell_user("--compile: the GPU's memory is too small for graphs: this run continues without them")
-        except RuntimeError as error:  # it leaves the allocator and random generator unusable
-            said = f"PyTorch cannot capture a step: {first_line(error)}"
-            raise InputError(f"--compile: {said}: give --compile off") from error
+        except RuntimeError as error:  # the allocator and the random generator are unusable after it
+            raise InputError(
+                f"--compile: PyTorch cannot capture a step: {first_line(error)}: give --compile off"
+            ) from error
         else:
-            self.captured[shape] = Graph(graph, tree_leaves((parts, place)), results)
+            self.captured[shape] = Graph(graph, tree_leaves((parts, positions)), results)
         finally:
             self._set_capturable(False)
 
     def _set_capturable(self, capturable: bool) -> None:
-        """Set the flag that AdamW requires during a capture, and warns about otherwise; its fused kernel ignores it."""
+        """Set the flag that AdamW requires during a capture, and warns about otherwise. Its fused kernel ignores it."""
         for group in self._optimizer.param_groups:
             group["capturable"] = capturable
 
 
 @contextmanager
-def waits_noted() -> Iterator[list[str]]:
+def record_waits() -> Iterator[list[str]]:
     """Collect the file and line of every call in the with block that makes the host wait for the GPU."""
-    found: list[str] = []
-    with warnings.catch_warnings(record=True) as said:
+    waits: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         torch.cuda.set_sync_debug_mode("warn")
         try:
-            yield found
+            yield waits
         finally:
             torch.cuda.set_sync_debug_mode("default")
-    for warning in said:
+    for warning in caught:
         if "synchronizing" in str(warning.message):
-            found.append(f"{warning.filename}:{warning.lineno}")
+            waits.append(f"{warning.filename}:{warning.lineno}")
         else:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)

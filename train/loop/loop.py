@@ -1,4 +1,4 @@
-"""The training loop of one rank: steps, dev scores, saves, and the end of the run."""
+"""The training loop of one rank: takes steps, computes dev scores, saves, and ends the run."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ CHECKPOINT = "checkpoint"
 
 @dataclass
 class Loop:
-    """Takes the steps of a run from `progress` on. All ranks make the same calls in the same order."""
+    """Takes the steps of a run, starting from `progress`. All ranks make the same calls in the same order."""
 
     trainer: Trainer
     maker: BatchMaker
     progress: Progress
-    scorer: PairScorer | None  # of the dev pairs, if the run has some
-    saves: CheckpointWriter
+    scorer: PairScorer | None  # None without dev pairs
+    writer: CheckpointWriter
     telemetry: Telemetry
     stop: StopConsensus
 
     def run(self) -> bool:
-        """Train and save until the end of the run or a signal. Return whether the run finished.
+        """Train and save, until all steps are taken or a signal stops the run. Return whether the run finished.
 
-        Raises InputError, the same on every rank, if a write failed or a loss is NaN or infinite.
+        Raises InputError, on all ranks, if a write failed or a loss is NaN or infinite.
         """
         finished = False
         try:
@@ -51,42 +51,42 @@ class Loop:
                 self._train()
                 finished = True
             self._save(finished)
-            self.saves.wait()
+            self.writer.wait()
             with contextlib.suppress(Stopped):
-                self.stop.check()  # for an error of the last write
+                self.stop.check()  # raises the error of the last write
             return finished
         finally:
             self.telemetry.close()
-            self.saves.wait()
+            self.writer.wait()
 
     def _train(self) -> None:
-        """Take the steps. Evaluate before the first one, as the baseline, and after the last one.
+        """Take the steps. Evaluate before the first one, for a baseline, and after the last one.
 
-        A stop may interrupt an evaluation; the resumed run then repeats it.
+        If a stop interrupts an evaluation, the resumed run repeats it.
         """
         run, plan = self.trainer.run, self.trainer.plan
         assert run.save_every is not None
         if self.progress.step % run.eval_every == 0:
             self._evaluate()
         if self.progress.step == 0:
-            self.saves.last(self.progress)  # so that a run killed early can be resumed
+            self.writer.last(self.progress)  # so that a run killed early can be resumed
         with contextlib.closing(prefetched(plan.batches(self.progress.step), self.maker.make)) as batches:
             for batch in self.telemetry.timed(batches):
                 if self._is_patience_over():
                     break
                 step = self.trainer.step(batch.to(self.trainer.ranks.device))
-                taken = batch.step + 1
-                self.progress = replace(self.progress, step=taken)
+                n_taken = batch.step + 1
+                self.progress = replace(self.progress, step=n_taken)
                 self.telemetry.step(batch, step)
-                if taken % run.eval_every == 0:
+                if n_taken % run.eval_every == 0:
                     self._evaluate()
                 self.stop.check()
-                if taken % run.save_every == 0 and taken != plan.n_steps:  # after the last step, `run` saves
+                if n_taken % run.save_every == 0 and n_taken != plan.n_steps:  # after the last step, `run` saves
                     self._save()
         self._evaluate()
 
     def _is_patience_over(self) -> bool:
-        """Return whether none of the latest --early-stopping-patience dev scores beat the best; equal on all ranks."""
+        """Test whether none of the last --early-stopping-patience dev scores was a new best; the same on all ranks."""
         run, best_step = self.trainer.run, self.progress.best_step
         patience = run.early_stopping_patience * run.eval_every
         if not patience or best_step is None or self.progress.step - best_step < patience:
@@ -95,40 +95,43 @@ class Loop:
         return True
 
     def _evaluate(self) -> None:
-        """Score the encoder unless this step was already evaluated, and save it in best/ if it is the best so far."""
-        at = self.progress
-        if not self.scorer or at.evaluated_step == at.step:
+        """Score the encoder on the dev pairs, and save it in best/ if it is the best so far.
+
+        Without dev pairs, or if this step was already evaluated, do nothing.
+        """
+        progress = self.progress
+        if not self.scorer or progress.evaluated_step == progress.step:
             return
         self.telemetry.catch_up()
         # ranks gather rows, so they must encode batches in the same order; a single rank can use several threads
         threads = 1 if self.trainer.ranks.world > 1 else None
         with self.trainer.evaluating():
             score = self.scorer(self._embed, threads)
-        start = at.start_score if at.step else score
-        at = replace(at, start_score=start, last_score=score, evaluated_step=at.step)
-        if math.isfinite(score) and (at.best_score is None or score > at.best_score):
-            at = replace(at, best_score=score, best_step=at.step)
-            self.saves.encoder(BEST, {"step": at.step, "dev_score": score})
-        self.progress = at
-        self.telemetry.evaluation(at)
+        start = progress.start_score if progress.step else score
+        progress = replace(progress, start_score=start, last_score=score, evaluated_step=progress.step)
+        if math.isfinite(score) and (progress.best_score is None or score > progress.best_score):
+            progress = replace(progress, best_score=score, best_step=progress.step)
+            self.writer.encoder(BEST, {"step": progress.step, "dev_score": score})
+        self.progress = progress
+        self.telemetry.evaluation(progress)
 
     def _embed(self, batch: dict[str, Tensor]) -> Tensor:
-        """Embed a batch of the dev pairs, divided among the ranks, unless they should stop."""
+        """Embed a batch of the dev pairs, divided among the ranks. Raises Stopped if the run should stop."""
         self.stop.check()
         return self.trainer.embed(batch)
 
     def _save(self, finished: bool = False) -> None:
-        """Save last/. Without dev scores, save the newest encoder as best/ too."""
+        """Save the checkpoint in last/. Without dev scores, also save the encoder in best/."""
         self.telemetry.catch_up()
         if self.progress.best_score is None:
-            self.saves.encoder(BEST, {"step": self.progress.step})
-        self.saves.last(self.progress, finished)
+            self.writer.encoder(BEST, {"step": self.progress.step})
+        self.writer.last(self.progress, finished)
         if finished:
-            self.saves.encoder(LAST, {"step": self.progress.step, "dev_score": self.progress.last_score})
+            self.writer.encoder(LAST, {"step": self.progress.step, "dev_score": self.progress.last_score})
 
 
 class CheckpointWriter:
-    """Writes what a run saves, on rank 0 and in the background: best/ to use, last/ to resume from.
+    """Writes best/ and last/ in the background; only rank 0 writes.
 
     One write runs at a time, and neither steps nor evaluations wait for it. A newer write replaces a pending one of the
     same kind. last/ is written after the best/ that it refers to, or after a newer one. If a write fails, all ranks
@@ -139,35 +142,36 @@ class CheckpointWriter:
         self._trainer, self._tokenizer, self._stop = trainer, tokenizer, stop
         self._output = Path(trainer.run.output)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="saves")
-        self._due: dict[str, Callable[[], None]] = {}  # pending writes by kind, in order
-        self._lock = threading.Lock()  # for _due
+        self._pending: dict[str, Callable[[], None]] = {}  # writes that have not begun, by kind, in order
+        self._lock = threading.Lock()  # for _pending
         self._newest: Future[None] | None = None
 
     def encoder(self, name: str, note: dict[str, Any]) -> None:
-        """Write the encoder to the folder `name`, best or last, with a `note` that states its origin."""
+        """Write the encoder into the folder `name`, best or last. note: content of its NAME.json, such as the step."""
         encoder = self._trainer.encoder
         write = partial(save_encoder, self._output, name, encoder, self._tokenizer, note)
         self._begin(f"encoder in {name}", encoder.backbone.state_dict, write)
 
     def last(self, progress: Progress, finished: bool = False) -> None:
-        """Write last/. If `finished`, leave out the optimiser's state, which is two thirds of it."""
+        """Write the checkpoint in last/. That of a finished run lacks the optimiser's state, two thirds of its size."""
         write = partial(write_checkpoint, self._output, progress)
         self._begin(CHECKPOINT, partial(self._trainer.state, with_optimizer=not finished), write)
 
     def _begin(self, kind: str, state: Callable[[], dict[str, Any]], write: Callable[[dict[str, Any]], None]) -> None:
-        """Copy the state, and write it in the background."""
+        """Copy the state now, and write the copy in the background."""
         if not self._trainer.ranks.first or self._stop.error:
             return
         job = partial(self._stop.guard()(write), snapshot(state()))
         with self._lock:
             if kind == CHECKPOINT:
-                self._due.pop(kind, None)  # the newer one is due after all encoders
-            self._due[kind] = job
+                self._pending.pop(kind, None)  # the newer one must follow all pending encoders
+            self._pending[kind] = job
         self._newest = self._pool.submit(self._write_next)
 
     def _write_next(self) -> None:
         with self._lock:
-            job = self._due.pop(next(iter(self._due), ""), None)
+            job = self._pending.pop(next(iter(self._pending), ""), None)
+
         if job and not self._stop.error:
             job()
 

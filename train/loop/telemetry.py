@@ -1,4 +1,4 @@
-"""Reports a rank's steps: losses and scores in the metrics, lines on the screen, and timings."""
+"""Reports what a rank does: losses and dev scores in metrics.jsonl, lines on the terminal, and timings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from una_fast.errors import counted
 
 
 def rank_zero_only(method: Callable[..., None]) -> Callable[..., None]:
-    """Decorate a method so that it runs only on rank 0; an error in writing stops all ranks."""
+    """Decorate a method so that it runs only on rank 0, and a failed write stops all ranks."""
 
     @functools.wraps(method)
     def act(self: Telemetry, *arguments: Any, **named: Any) -> None:
@@ -37,9 +37,10 @@ def rank_zero_only(method: Callable[..., None]) -> Callable[..., None]:
 
 
 class Telemetry:
-    """Reports a trainer's steps from `start` on: in metrics.jsonl, to the trackers of --report-to, and on the bar.
+    """Reports steps and dev scores in metrics.jsonl, to the trackers of --report-to, and on a progress bar.
 
-    The constructor raises InputError if metrics.jsonl cannot be written, or a tracker cannot start.
+    start: the progress from which the run continues. The constructor raises InputError if metrics.jsonl cannot be
+    written, or a tracker cannot start.
     """
 
     def __init__(self, trainer: Trainer, start: Progress, stop: StopConsensus, trackers: dict[str, Any]) -> None:
@@ -54,7 +55,7 @@ class Telemetry:
             # line-buffered, so that every line survives a killed process
             self._file = (Path(run.output) / METRICS).open("a", encoding="utf-8", buffering=1)
             self._bar = Bar(start.step, self._n_steps, "step")
-            if start.evaluated_step == start.step:  # a resumed TensorBoard hides all points from this step on
+            if start.evaluated_step == start.step:  # log it again: a resumed TensorBoard hides points from here on
                 self._track("log", {self._dev: start.last_score}, start.step)
         self._losses = AsyncLossReader(ranks.device)
         self._steps, self._waited = 0, 0.0  # steps that this process took, and the seconds it waited for batches
@@ -64,7 +65,7 @@ class Telemetry:
         self.say(f"training on {about}: steps {start.step:,} to {self._n_steps:,}")
 
     def timed(self, batches: Iterator[Batch]) -> Iterator[Batch]:
-        """Yield the batches, and measure the wait for each; a step's time includes this wait."""
+        """Yield the batches, and measure how long each one is waited for. A step's time includes this wait."""
         while True:
             self._step_begun, begun = self._losses.now(), time.perf_counter()
             batch = next(batches, None)
@@ -74,7 +75,7 @@ class Telemetry:
             yield batch
 
     def step(self, batch: Batch, step: Step) -> None:
-        """Record one optimiser step. Raises InputError if a loss that is due is NaN or infinite."""
+        """Record one optimiser step. Raises InputError if a loss that can be read by now is NaN or infinite."""
         self._steps += 1
         rate = learning_rate(self._run, batch.step, self._n_steps)
         about = {"step": batch.step, "negatives": batch.n_views > 2, "lr": rate}
@@ -84,20 +85,20 @@ class Telemetry:
         self.catch_up(all_of_them=False)
 
     def _warn_of_far_negatives(self, positive: Tensor, negative: Tensor) -> None:
-        """Warn of negatives that start beyond the far side of the margin. Arguments: cosines with the anchors, (B,)."""
+        """Warn if negatives of the first step are farther than --margin-most. Arguments: cosines with anchors, (B,)."""
         most = self._run.margin_most
         if n := int((positive - negative > most).sum()):  # synchronises a GPU, but only after the first step
-            about = f"{n} of {len(negative)} negatives of the first step are already farther than the margin's far side"
+            about = f"{n} of {len(negative)} negatives of the first step are already farther away than this"
             self.say(f"--margin-most {most:g}: {about}, and the loss pulls them closer: give a higher value, up to 2")
 
     def catch_up(self, all_of_them: bool = True) -> None:
-        """Record the losses that are due, or those of all steps so far, which waits for the device."""
+        """Record the losses of all steps so far, or only those that can be read without waiting for the GPU."""
         for record in self._losses.due(all_of_them):
             self._record(**record)
 
     @rank_zero_only
     def _record(self, step: int, loss: float, negatives: bool, **curves: float) -> None:
-        """Record the loss and other figures of a step; `step` counts from 0."""
+        """Record the loss and other figures of a step, counted from 0."""
         self._write({"step": step, "loss": loss, "negatives": negatives, **curves})
         self._track("log", {"loss/negatives" if negatives else "loss/plain": loss, **curves}, step)
         speed = curves["sentences_per_second"]
@@ -107,22 +108,23 @@ class Telemetry:
         self._bar.update(step + 1 - self._bar.n)
 
     @rank_zero_only
-    def evaluation(self, at: Progress) -> None:
-        """Record the dev score of the progress `at`."""
-        score = at.last_score
+    def evaluation(self, progress: Progress) -> None:
+        """Record the newest dev score."""
+        score = progress.last_score
         assert score is not None
-        self._write({"step": at.step, self._dev: score if math.isfinite(score) else None})
-        self._track("log", {self._dev: score}, at.step)
-        self.say(f"step {at.step}: dev Spearman {score:.4f}{' (best so far)' if at.best_step == at.step else ''}")
+        self._write({"step": progress.step, self._dev: score if math.isfinite(score) else None})
+        self._track("log", {self._dev: score}, progress.step)
+        best = " (best so far)" if progress.best_step == progress.step else ""
+        self.say(f"step {progress.step}: dev Spearman {score:.4f}{best}")
 
     @rank_zero_only
     def say(self, message: str) -> None:
-        """Show a line above the bar."""
+        """Print a line above the progress bar."""
         self._bar.write(message, file=STDERR)
 
     @rank_zero_only
     def close(self) -> None:
-        """Close the metrics, the trackers and the bar."""
+        """Close metrics.jsonl, the trackers and the progress bar."""
         self._bar.close()
         self._file.close()
         self._track("finish")
@@ -131,15 +133,15 @@ class Telemetry:
         self._file.write(f"{json.dumps(record)}\n")
 
     def _track(self, method: str, *arguments: Any) -> None:
-        """Call a method of all trackers; drop one that fails, for example because its server is gone."""
+        """Call a method of each tracker. Drop a tracker that fails, for example because its server is gone."""
         for name, tracker in [*self._trackers.items()]:
             try:
                 getattr(tracker, method)(*arguments)
-            except Exception as error:  # trackers raise exceptions of different types
+            except Exception as error:  # trackers raise exceptions of many types
                 del self._trackers[name]
                 self.say(f"warning: --report-to {name}: {error!r:.200}; the run continues without it")
 
     def times(self) -> dict[str, Any]:
-        """Return for run.json: this process's steps, its seconds in the loop, and the share that waited for batches."""
+        """Return this process's steps, its seconds in the loop, and the share of them spent waiting for batches."""
         seconds = time.perf_counter() - self._begun
         return {"steps": self._steps, "seconds": seconds, "share_of_time": {"data": self._waited / seconds}}

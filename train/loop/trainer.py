@@ -1,4 +1,4 @@
-"""One rank's model and optimiser: a batch -> embeddings -> loss of the whole step -> gradients -> new weights."""
+"""Takes the optimiser steps of one rank: batch -> embeddings -> loss of the whole step -> gradients -> new weights."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Step(NamedTuple):
     """The results of a step, on the device."""
 
     loss: Tensor  # a scalar, for the whole step
-    cosines: Tensor  # (1 or 2, B): of each anchor with its positive and, if there is one, with its negative
+    cosines: Tensor  # (1 or 2, B): of each anchor with its positive and, if the step has negatives, with its negative
 
 
 class Trainer:
-    """One rank's model and optimiser. state: the state of a checkpoint, or None for a new run."""
+    """One rank's encoder, loss and optimiser. state: that of a checkpoint, or None for a new run."""
 
     def __init__(
         self, run: Run, ranks: Ranks, encoder: SentenceEncoder, plan: Plan, state: dict[str, Any] | None = None
@@ -45,10 +45,10 @@ class Trainer:
         self.loss_spec = loss_spec(run.loss)
         self.loss = partial(self.loss_spec.load(), temperature=run.temperature, **self.loss_spec.arguments(run))
         self.encoder = encoder.to(ranks.device)
-        terms = {similarity_distillation: run.similarity_distillation}
-        terms[neighbour_distillation] = run.neighbour_distillation if run.neighbours else 0.0
-        self.distillations = {term: weight for term, weight in terms.items() if weight}  # terms added to the loss
-        self.initial_encoder: SentenceEncoder | None = None  # copied before a checkpoint is loaded
+        weights = {similarity_distillation: run.similarity_distillation}
+        weights[neighbour_distillation] = run.neighbour_distillation if run.neighbours else 0.0
+        self.distillations = {term: weight for term, weight in weights.items() if weight}  # added to the loss
+        self.initial_encoder: SentenceEncoder | None = None  # copied here, before a checkpoint is loaded
         if self.loss_spec.takes_start or self.distillations:
             self.initial_encoder = copy.deepcopy(encoder).eval().requires_grad_(False)
         self.optimizer = adamw(run, self.encoder)
@@ -56,9 +56,9 @@ class Trainer:
         if state is not None:
             self.encoder.load_state_dict(state["model"])
             self.scaler.load_state_dict(state["scaler"])
-            if "optimizer" in state:  # no step follows the checkpoint of a finished run
+            if "optimizer" in state:  # the checkpoint of a finished run, which takes no more steps, lacks it
                 self.optimizer.load_state_dict(state["optimizer"])
-        # graphs read the learning rate from GPU memory; eager steps on a GPU do so too, for the same rounding
+        # graphs read the learning rate from GPU memory; eager steps on a GPU do too, so that it is rounded equally
         self.rate = torch.zeros((), device=ranks.device) if ranks.device.type == DEVICE else None
         self.model = averaging_gradients(self.encoder, ranks)
         if run.compile == "on":
@@ -68,7 +68,7 @@ class Trainer:
         if run.compile != "off" and not reason:
             self.graphs = Graphs(self.eager_step, self.optimizer)
         elif run.compile == "graphs":
-            tell_user(f"--compile graphs: with {reason} the steps run eagerly")
+            tell_user(f"--compile graphs: with {reason}, steps run eagerly")
         if ranks.world > 1:
             self._warm_up()
 
@@ -80,20 +80,20 @@ class Trainer:
     def close(self) -> None:
         """Free the graphs' memory, and free DDP before the process group is destroyed.
 
-        Otherwise they deadlock: DDP's reducer, the group's last owner, waits for gloo's thread while holding the GIL,
-        and that thread waits for the GIL to free the tensor of the last exchange.
+        Otherwise the process can deadlock: DDP's reducer, the last owner of the group, waits for gloo's thread while
+        holding the GIL, and that thread waits for the GIL to free the tensor of the last exchange.
         """
         del self.model
         if self.graphs:
             self.graphs.close()
 
     def part_of_ones(self, views: int) -> dict[str, Tensor]:
-        """Make a part of a rank's largest size, which is equal on all ranks and after a resume."""
+        """Make dummy token ids of a rank's largest size, which is the same on all ranks and after a resume."""
         rows = views * -(-self.run.batch_size // self.ranks.world)
         return part_of_ones(min(rows, self.run.grad_cache or rows), self.run.max_length, self.ranks.device)
 
     def _warm_up(self) -> None:
-        """Run one backward pass, which makes DDP order its buckets, and discard its gradients.
+        """Run one backward pass, in which DDP orders its buckets of gradients, and discard its gradients.
 
         The order determines how sums over ranks are rounded. Without this pass, the first step after --resume would not
         be bit-identical to an uninterrupted run.
@@ -102,11 +102,11 @@ class Trainer:
         self.optimizer.zero_grad()
 
     def try_memory(self) -> None:
-        """Tell the user if the GPU's memory is too small for a step whose texts all have --max-length tokens."""
+        """Tell the user if the GPU's memory is too small for a step in which all texts have --max-length tokens."""
         run = self.run
         part = self.part_of_ones(2 + (self.loss_spec.negative_views if run.alpha else 0))
         try:
-            # the first step will allocate AdamW's two moments per weight, unless a checkpoint had them
+            # the first step allocates AdamW's two moments per weight, unless they came with a checkpoint
             weights = [] if self.optimizer.state else self.encoder.parameters()
             moments = [torch.empty_like(weight) for weight in weights for _ in range(2)]
             with self.autocast():
@@ -118,7 +118,7 @@ class Trainer:
         self.optimizer.zero_grad()
 
     def autocast(self) -> torch.autocast:
-        """Make the autocast context for --precision."""
+        """Make the autocast context of --precision."""
         dtype = DTYPES[self.run.precision]
         return torch.autocast(self.ranks.device.type, dtype, enabled=dtype is not torch.float32)
 
@@ -131,7 +131,7 @@ class Trainer:
         return self.graphs(batch) if self.graphs else self.eager_step(batch)
 
     def eager_step(self, batch: Batch) -> Step:
-        """Take the step, after `step` has set the learning rate and the seed of the dropout masks."""
+        """Take a step without a graph, after `step` has set the learning rate and the seed of the dropout masks."""
         step = self._backward_cached(batch) if self.run.grad_cache else self._backward(batch)
         if self.run.max_grad_norm:
             self.scaler.unscale_(self.optimizer)
@@ -142,20 +142,20 @@ class Trainer:
         return step._replace(loss=step.loss.detach())  # a live autograd graph would prevent capturing the next step
 
     def _seed(self, step: int, number: int = 0) -> None:
-        """Seed the dropout masks of a step. number: the part's, if parts are encoded one by one."""
+        """Seed the dropout masks of a step or, with --grad-cache, of the part with this number."""
         seeds = np.random.SeedSequence([self.run.seed, step, self.ranks.rank, number])
         torch.manual_seed(int(seeds.generate_state(1, np.uint64)[0]))
 
     def _backward(self, batch: Batch) -> Step:
-        """Compute the gradients of the whole step, and return its results."""
+        """Compute the gradients of a step, and return its results."""
         step = self._compare(self._encode(batch.parts), batch)
         self.scaler.scale(step.loss * self.ranks.world).backward()  # DDP averages gradients over the ranks
         return step
 
     def _backward_cached(self, batch: Batch) -> Step:
-        """Do as `_backward`, but with the activations of only one part at a time in memory; gradients are the same.
+        """Compute the same gradients as `_backward`, with the activations of only one part in memory at a time.
 
-        First encode all parts without an autograd graph, and compute the loss's gradient for every embedding. Then
+        First encode all parts without an autograd graph, and compute the gradient of the loss for every embedding. Then
         encode each part again, with the same dropout masks, to propagate these gradients into the weights.
         """
 
@@ -178,21 +178,21 @@ class Trainer:
         return step
 
     def _encode(self, parts: list[dict[str, Tensor]]) -> Tensor:
-        """Encode parts into rows: float32 (rows, D)."""
+        """Encode parts: float32 (rows of all parts, D)."""
         with self.autocast():
-            rows = self.model(parts)
-        return rows.float()
+            encoded = self.model(parts)
+        return encoded.float()
 
     def _gathered(self, encoded: Tensor, batch: Batch) -> Tensor:
-        """Gather the embeddings of the whole step (V, B, D), given this rank's encoded rows (rows, D)."""
-        own = encoded[batch.place].unflatten(0, (batch.n_views, -1))  # (V, b, D)
+        """Gather the views of the whole step (V, B, D), given this rank's encoded parts (rows of all parts, D)."""
+        own = encoded[batch.positions].unflatten(0, (batch.n_views, -1))  # (V, b, D)
         return gather(own.transpose(0, 1), len(batch.rows), self.ranks).transpose(0, 1)
 
     def _compare(self, encoded: Tensor, batch: Batch) -> Step:
-        """Compute the loss and cosines of the whole step, given this rank's encoded rows (rows, D)."""
+        """Compute the loss and cosines of the whole step, given this rank's encoded parts (rows of all parts, D)."""
         views = self._gathered(encoded, batch)
         cosines = functional.cosine_similarity(views[:1].detach(), views[1:3].detach(), dim=-1)
-        start: Any = None  # or the first and last view, embedded by the initial encoder (2, B, D)
+        start: Any = None  # the first and the last view, embedded by the initial encoder (2, B, D), if needed
         if self.initial_encoder:
             with torch.no_grad(), self.autocast():
                 before = self._gathered(self.initial_encoder(batch.parts).float(), batch)
@@ -200,21 +200,21 @@ class Trainer:
         loss = self.loss(views, **({"start": start} if self.loss_spec.takes_start else {}))
         if not isinstance(loss, Tensor) or loss.ndim:
             made = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else f"{loss!r:.80}"
-            raise InputError(f"--loss: returned {made}: a loss must be a tensor with a single number")
+            raise InputError(f"--loss: returned {made}: a loss must be a tensor with one number")
         for distillation, weight in self.distillations.items():
             loss = loss + weight * distillation(views, start)
         return Step(loss, cosines)
 
     @contextlib.contextmanager
     def evaluating(self) -> Iterator[None]:
-        """Put the encoder in evaluation mode for the with block. Compiled layers run eagerly, to avoid recompiling."""
+        """Put the encoder in evaluation mode for the with block. Compiled layers run eagerly and are not recompiled."""
         with torch.compiler.set_stance("force_eager") if self.encoder.compiled else contextlib.nullcontext():
             self.encoder.eval()
             yield
             self.encoder.train()
 
     def embed(self, batch: dict[str, Tensor]) -> Tensor:
-        """Embed a batch (B, D), without the head, for dev scores. The ranks divide its rows among them."""
+        """Embed a batch (B, D) without the head, for dev scores. Each rank encodes its share of the rows."""
         n = len(batch["input_ids"])
         share = rank_share(n, self.ranks.rank, self.ranks.world)
         n_own = share.stop - share.start
@@ -225,14 +225,14 @@ class Trainer:
 
 
 def remedy(run: Run) -> str:
-    """Return advice for a GPU that is out of memory."""
+    """Return advice on options for a GPU that is out of memory."""
     cache = f"--grad-cache {max(1, (run.grad_cache or run.batch_size) // 2)}"
-    halves = ["--precision bf16"] if run.precision == "fp32" else []
-    return f"give {', '.join([cache, *halves, 'a lower --batch-size'])} or a lower --max-length"
+    precision = ["--precision bf16"] if run.precision == "fp32" else []
+    return f"give {', '.join([cache, *precision, 'a lower --batch-size'])} or a lower --max-length"
 
 
 def adamw(run: Run, model: nn.Module) -> torch.optim.AdamW:
-    """Make AdamW for a model's trained weights. --weight-decay does not apply to biases and normalisation weights."""
+    """Make AdamW for the weights that are not frozen. Biases and normalisation weights do not decay."""
     assert run.learning_rate is not None
     decayed: list[nn.Parameter] = []
     plain: list[nn.Parameter] = []
@@ -244,16 +244,16 @@ def adamw(run: Run, model: nn.Module) -> torch.optim.AdamW:
 
 
 def learning_rate(run: Run, step: int, n_steps: int) -> float:
-    """Return the learning rate of optimiser step `step` of `n_steps`, counted from 0.
+    """Compute the learning rate of a step, counted from 0, as transformers' `get_*_schedule_with_warmup` do.
 
-    It rises linearly from 0 over w = --warmup-steps. Then it is constant, or falls to 0 with
-    f = (step - w) / (n_steps - w): 1 - f if linear, (1 + cos(pi f)) / 2 if cosine. These are transformers'
-    `get_*_schedule_with_warmup`. A --warmup-steps below 1 is a share of all steps, rounded up.
+    It rises linearly from 0 over the first w = --warmup-steps. Then it is multiplied by 1 (constant), 1 - f (linear) or
+    (1 + cos(pi f)) / 2 (cosine) with f = (step - w) / (n_steps - w). A w below 1 is a share of all steps, rounded up.
     """
     assert run.learning_rate is not None
     warmup = math.ceil(run.warmup_steps * n_steps) if run.warmup_steps < 1 else int(run.warmup_steps)
     if step < warmup:
         return run.learning_rate * step / warmup
-    passed = (step - warmup) / max(1, n_steps - warmup)
-    factor = {"constant": 1.0, "linear": 1 - passed, "cosine": (1 + math.cos(math.pi * passed)) / 2}
+    f = (step - warmup) / max(1, n_steps - warmup)
+    factor = {"constant": 1.0, "linear": 1 - f, "cosine": (1 + math.cos(math.pi * f)) / 2}
+
     return run.learning_rate * factor[run.schedule or "linear"]

@@ -1,6 +1,6 @@
-"""The losses by name: a new one is a function in `una_fast.losses` and a row here.
+"""The losses that --loss names. To add one, write a function in `una_fast/losses.py` and add a row here.
 
-A function is imported when it is needed, because the options of training are made from these tables.
+A function is imported only when it is needed: the command line reads this table, and should not wait for torch.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from una_fast.imports import import_object
 
 @dataclass(frozen=True)
 class LossSpec:
-    """A loss of `una_fast.losses`, or one of the same signature.
+    """A loss function and what it needs.
 
     Attributes:
-        meaning: for --help.
-        path: of its function, as "module:name".
-        negative_views: how often it takes the negative as a view.
-        options: the field of `Run` that each further parameter of the function gets.
-        takes_start: the function has a parameter `start`, for embeddings by the initial encoder.
+        meaning: text for --help.
+        path: the function, as "module:name".
+        negative_views: how many of its views are the negative: 0, 1 or 2.
+        options: its further parameters, each with the field of `Run` whose value it gets.
+        takes_start: it has a parameter `start`, for embeddings by the initial encoder.
     """
 
     meaning: str
@@ -37,11 +37,11 @@ class LossSpec:
         return import_object(self.path)
 
     def arguments(self, run: Any) -> dict[str, Any]:
-        """The further arguments of the function, by parameter, from the options of a run."""
+        """Return the function's further arguments by name, given a `Run`."""
         return {parameter: getattr(run, option) for parameter, option in self.options.items()}
 
 
-BOUNDS = {"least": "margin_least", "most": "margin_most"}
+BOUNDS = {"least": "margin_least", "most": "margin_most"}  # parameters of the losses with a margin
 LOSSES = {
     "pairs": LossSpec("every row of the step against all others", "una_fast.losses:pairs", 2),
     "triplet": LossSpec("anchors against all positives and all negatives", "una_fast.losses:triplet"),
@@ -57,13 +57,13 @@ LOSSES = {
 
 
 def loss_spec(name: str) -> LossSpec:
-    """Return the loss of a name of `LOSSES`, or of the import path "module:function" of a user's function.
+    """Find a loss by its name in `LOSSES`, or a user's function by its import path "module:function".
 
-    A user's function is called as ``f(views, temperature)``. It gets the negative as one view, or as many times as its
-    attribute `negative_views` says. With a parameter `start` it also gets embeddings by the initial encoder.
+    A user's function is called as ``f(views, temperature)``. It gets the negative as one view, unless its attribute
+    `negative_views` is 0 or 2. If it has a parameter `start`, it also gets embeddings by the initial encoder.
 
     Raises:
-        InputError: there is no such function, it takes other arguments, or its `negative_views` is not 0, 1 or 2.
+        InputError: there is no such function, it needs other arguments, or its `negative_views` is not 0, 1 or 2.
     """
     if name in LOSSES:
         return LOSSES[name]

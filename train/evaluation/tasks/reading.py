@@ -1,10 +1,9 @@
-"""How the files of tasks are read: their lines, the columns of tables, and scores."""
+"""Reads the files of evaluation tasks: lines, columns of tables, and scores."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from una_fast.errors import InputError
 
 
 def read_lines(path: Path, encoding: str = "utf-8-sig") -> list[str]:
-    """The lines of a text file without their line ends; InputError if it cannot be read."""
+    """Read the lines of a text file, without their line ends. Raises InputError if it is missing or not text."""
     try:
         with path.open(encoding=encoding) as file:
             return [line.rstrip("\n") for line in file]
@@ -27,9 +26,9 @@ def read_lines(path: Path, encoding: str = "utf-8-sig") -> list[str]:
 def read_rows(
     path: Path, columns: Sequence[int], first: Callable[[str], Any] = str, skip: int = 0, encoding: str = "utf-8-sig"
 ) -> list[tuple[Any, ...]]:
-    """Read the requested columns of each line of a tab-separated file, after `skip` header lines.
+    """Read some columns of each line of a tab-separated file, after `skip` header lines.
 
-    first: converts the first requested column; it raises ValueError for invalid text.
+    first: converts the text of the first of these columns, and raises ValueError if it is invalid.
     Raises InputError, with file and line, for invalid text or too few columns.
     """
     rows, needed = [], max(columns) + 1
@@ -45,14 +44,17 @@ def read_rows(
     return rows
 
 
-def score_in(text: str) -> float:
-    """The finite number in `text`. Raises ValueError for other text."""
-    with suppress(ValueError):
-        if math.isfinite(value := float(text)):
-            return value
-    raise ValueError(f"score {text!r} is not a number")
+def parse_score(text: str) -> float:
+    """Parse a finite number. Raises ValueError for any other text."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ValueError(f"score {text!r} is not a number")
+    return value
 
 
 def normalise_spaces(texts: Iterable[str]) -> list[str]:
-    """Each text split at white space and joined by single spaces, as SentEval does."""
+    """Replace all runs of white space by single spaces, and strip them at both ends, as SentEval does."""
     return [" ".join(text.split()) for text in texts]

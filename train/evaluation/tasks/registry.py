@@ -1,6 +1,7 @@
-"""The tasks by name and the protocol of an evaluation. Imports no torch.
+"""The evaluation tasks by name, and the protocol of an evaluation. This module does not import torch.
 
-A new task is a row and a module with `read(folder, name, split)`, which returns a `Task`; a new kind is a row in KINDS.
+To add a task, write a module with `read(folder, name, split)`, which returns a `Task`, and add a row to TASKS. To add a
+kind of tasks, add a row to KINDS.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ if TYPE_CHECKING:
 
 
 class Kind(NamedTuple):
-    """Tasks with the same kind of score."""
+    """A kind of tasks, which have the same measure and share a table."""
 
-    module: str  # with `read`
-    heading: str  # of its table
-    unit: float = 1  # the highest value of its measure
-    average: str = ""  # what papers call the mean over its suite
+    module: str  # its `read` reads the tasks
+    heading: str  # printed above the table
+    unit: float = 1  # the highest possible score
+    average: str = ""  # what papers call the mean over all tasks of the kind; "" if they report none
 
 
 KINDS = {
@@ -36,8 +37,8 @@ KINDS = {
     "transfer": Kind("train.evaluation.tasks.transfer", "Accuracy, %", 100, "transfer average"),
     "near-miss": Kind("train.evaluation.tasks.near_miss", "Near-misses x 100"),
 }
-FULL = tuple(name for name, kind in KINDS.items() if kind.average)  # together, "full"
-NEAR_MISSES = "near_miss"  # the folder of SugarCrepe++, next to senteval/
+FULL = tuple(name for name, kind in KINDS.items() if kind.average)  # the kinds that --tasks full means
+NEAR_MISSES = "near_miss"  # the folder of the near-miss data, next to senteval/
 
 
 class TaskSpec(NamedTuple):
@@ -45,14 +46,14 @@ class TaskSpec(NamedTuple):
 
     name: str
     kind: str
-    sizes: Mapping[str, int]  # pairs or examples of each split, by which `train.download` checks the files
-    short: str = ""  # the name in tables
-    dev: bool = True  # it has a dev score
-    module: str = ""  # with `read`, for a task outside the suite of its kind, which is scored only if it is named
+    sizes: Mapping[str, int]  # number of pairs or examples in each split; `train.download` compares the files with it
+    short: str = ""  # the name in tables, if it differs from `name`
+    dev: bool = True  # False: --mode dev skips it
+    module: str = ""  # if given, its `read` reads the task, and --tasks KIND does not include it
 
     @property
     def title(self) -> str:
-        """The name at the head of a table."""
+        """The name in tables."""
         return self.short or self.name
 
 
@@ -91,21 +92,24 @@ CHOICES = f"{', '.join(KINDS)}, full ({' and '.join(FULL)}), or these and names 
 
 
 def suite(name: str) -> list[str]:
-    """The tasks of a suite of --tasks: "sts", "transfer", "near-miss", or "full" for the suites in FULL."""
+    """List the tasks that "sts", "transfer", "near-miss" or "full" means in --tasks; none for any other name."""
     kinds = FULL if name == "full" else (name,)
     return [row.name for row in TASKS.values() if row.kind in kinds and not row.module]
 
 
 def read_task(folder: Path, name: str, split: str = "test") -> Task:
-    """Read one of TASKS from SentEval's `downstream` folder. Raises InputError without its files or that split."""
+    """Read a task from SentEval's `downstream` folder.
+
+    Raises InputError if its files are missing or damaged, or it lacks the split.
+    """
     row = TASKS[name]
     return import_module(row.module or KINDS[row.kind].module).read(folder, name, split)
 
 
 def task_names(tasks: str, mode: str = "test") -> list[str]:
-    """The tasks that --tasks names by suite or name; in dev mode, a suite has only its tasks with a dev score.
+    """List the tasks that the value of --tasks means. In dev mode, a suite includes only tasks with a dev score.
 
-    Raises InputError for an unknown name, or none at all.
+    Raises InputError for an unknown name, or if there is no name.
     """
     titles = {text: row.name for row in TASKS.values() for text in (row.name, row.title)}
     known = {_plain(text): name for text, name in titles.items()}
@@ -123,23 +127,22 @@ def task_names(tasks: str, mode: str = "test") -> list[str]:
 
 
 def _plain(name: str) -> str:
-    """A task's name without case, hyphens, underscores and spaces: STS-B, sts_b and stsb are equal."""
+    """Remove what a user may write differently in the name of a task: STS-B, sts_b and stsb become equal."""
     return re.sub(r"[-_\s]", "", name).lower()
 
 
 class FitSettings(NamedTuple):
-    """How SimCSE has SentEval fit the classifier of a transfer task."""
+    """SentEval's settings for fitting the classifier of a transfer task, as SimCSE uses them."""
 
     folds: int
     optimiser: str
     batch_size: int
-    tenacity: int  # how many checks without a gain, in total, a fit survives
-    passes: int  # over the training rows between two checks of the dev accuracy
+    tenacity: int  # a fit ends after more than this many checks of the dev accuracy without a new best, in total
+    passes: int  # passes over the training rows between two such checks
 
 
 FULL_FIT = FitSettings(folds=10, optimiser="adam", batch_size=64, tenacity=5, passes=4)
 FAST_FIT = FitSettings(folds=5, optimiser="rmsprop", batch_size=128, tenacity=3, passes=2)
-
 
 MODES = {
     "test": "test splits, with the classifiers of transfer tasks trained in full",
@@ -150,7 +153,7 @@ MODES = {
 
 @dataclass(frozen=True)
 class EvaluationProtocol:
-    """How scores are computed."""
+    """The settings that decide how scores are computed; each is an option of `train.evaluate`."""
 
     mode: str = option("as in SimCSE", "test", choices=MODES)
     pooling: str = option("how token vectors become an embedding, in SimCSE's names; auto: by the model's "
@@ -171,20 +174,21 @@ class EvaluationProtocol:
         return FULL_FIT if self.mode == "test" else FAST_FIT
 
 
-Scores = Any  # of one task: a number, or a dictionary of JSON types; NaN is an undefined score
+Scores = Any  # the scores of one task: a number, or a dictionary of JSON types; NaN if undefined
 
 
 def measures(kind: str, results: Mapping[str, Any]) -> dict[str, float | None]:
-    """What tables show of each task of a kind, in its unit: Spearman of all pairs, accuracy, AUC, or the only score.
+    """Select the score that tables show for each task of a kind.
 
-    results: the content of evaluation.json.
+    It is Spearman's correlation over all pairs ("sts"), the accuracy in percent ("transfer"), or the AUC or the only
+    score ("near-miss"). results: the content of evaluation.json.
     """
     scores, accuracy = results.get(kind, {}), "dev_accuracy" if results["protocol"]["split"] == "dev" else "accuracy"
     if kind == "sts":
-        return {task: of["spearman"]["all"] for task, of in scores.items()}
+        return {name: task["spearman"]["all"] for name, task in scores.items()}
     if kind == "transfer":
-        return {task: of[accuracy] for task, of in scores.items()}
-    return {task: of["auc"] if isinstance(of, dict) else of for task, of in scores.items()}
+        return {name: task[accuracy] for name, task in scores.items()}
+    return {name: task["auc"] if isinstance(task, dict) else task for name, task in scores.items()}
 
 
 @dataclass(frozen=True)
@@ -193,19 +197,19 @@ class Task(ABC):
 
     kind: ClassVar[str]  # a key of KINDS
     name: str
-    texts: list[list[str]]  # all lists of sentences to embed, in a fixed order
-    sizes: dict[str, int]  # pairs or examples of each split that was read
+    texts: list[list[str]]  # lists of sentences to embed; `score` expects their embeddings in this order
+    sizes: dict[str, int]  # number of pairs or examples in each split that was read
 
     @abstractmethod
     def score(self, embeddings: Sequence[NDArray], protocol: EvaluationProtocol) -> Scores:
-        """The scores of the task from the embeddings (m, D) of each list of `texts`."""
+        """Compute the scores, given the embeddings (number of sentences, D) of each list of `texts`."""
 
 
 def downstream_folder(data: str | os.PathLike[str] | None = None) -> Path:
-    """SentEval's `downstream` folder in `data`, which may contain `senteval/`, be it, or be `downstream` itself.
+    """Find SentEval's `downstream` folder.
 
-    data: by default the folder that UNA_FAST_DATA names. It may have only the near-misses; the folder that is returned
-    is then missing. Raises InputError if it has neither.
+    data: the folder that contains `senteval/`, or `senteval/` or `downstream/` itself; by default UNA_FAST_DATA names
+    it. If it contains only near-miss data, the returned path does not exist. Raises InputError if it has neither.
     """
     named = data if data is not None else os.environ.get("UNA_FAST_DATA")
     if not named:

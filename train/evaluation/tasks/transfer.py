@@ -1,7 +1,7 @@
 """SentEval's transfer tasks: the accuracy of a logistic regression on frozen embeddings, by SentEval's protocols.
 
-SentEval seeds every fit equally. Fits on folds of one size start from the same weights and see their rows in the same
-order, so they share one batched matrix product.
+SentEval seeds every fit equally. Fits on folds of the same size therefore start from the same weights and visit their
+rows in the same order, so one batched matrix product computes all of them.
 
 Letters: F folds, R regularisations, n rows of a fold, D width, C classes, B rows of a batch.
 """
@@ -28,23 +28,23 @@ from una_fast.errors import InputError
 REGULARISATIONS = (1e-5, 1e-4, 1e-3, 1e-2)  # weight decay of Adam or RMSprop
 SEED = 1111
 MAX_PASSES = 200
-HELD_OUT = 0.05  # share of the training rows that stops the final fit early
+HELD_OUT = 0.05  # share of the training rows on whose accuracy the final fit stops early
 OPTIMISERS = {"adam": torch.optim.Adam, "rmsprop": torch.optim.RMSprop}
 
 
 class Labelled(NamedTuple):
-    """Features with their classes."""
+    """Features of n examples, and their classes."""
 
     features: Tensor  # float32 (n, D)
     labels: Tensor  # int64 (n,)
 
-    def rows(self, rows: NDArray[np.int64]) -> Labelled:
-        """Select rows by number."""
+    def select(self, rows: NDArray[np.int64]) -> Labelled:
+        """Select examples by their row numbers."""
         return Labelled(*(part[torch.from_numpy(rows)] for part in self))
 
 
 class Fits(NamedTuple):
-    """Models of F folds and R regularisations, and their dev accuracies."""
+    """The weights of F x R models, one for each fold and regularisation, and their dev accuracies."""
 
     accuracy: Tensor  # float64 (F, R)
     weights: Tensor  # (F, D, R, C)
@@ -58,13 +58,13 @@ def fit_folds(
     n_classes: int,
     settings: FitSettings,
     regularisations: Sequence[float] = REGULARISATIONS,
-    generator: np.random.RandomState | None = None,
+    shuffle: np.random.RandomState | None = None,
 ) -> Fits:
-    """Fit a model for every fold and regularisation, each stopped early by its accuracy on its own dev rows.
+    """Fit a model for every fold and regularisation. Each stops early by its accuracy on the dev rows of its fold.
 
-    train: (F, n) and dev: (F, m) row numbers in `data`. generator: of the order of the rows, by default SentEval's.
+    train, dev: row numbers in `data`, (F, n) and (F, m). shuffle: draws the order of the rows; by default SentEval's.
     """
-    shuffle = generator or np.random.RandomState(SEED)
+    shuffle = shuffle or np.random.RandomState(SEED)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(SEED)
         layer = nn.Linear(data.features.shape[1], n_classes)
@@ -95,12 +95,12 @@ def fit_folds(
 
 
 def _logits(x: Tensor, weights: Tensor, biases: Tensor) -> Tensor:
-    """Logits (F, B, R, C) of features (F, B, D)."""
+    """Compute the logits (F, B, R, C) of features (F, B, D)."""
     return (x @ weights.flatten(2)).unflatten(2, weights.shape[2:]) + biases
 
 
 def _set_gradients(data: Labelled, rows: Tensor, weights: Tensor, biases: Tensor, decay: Tensor) -> None:
-    """Set the gradients of cross-entropy on the rows (F, B) and of decay (R, 1), in closed form, without autograd."""
+    """Compute the gradients of cross-entropy on the rows (F, B), plus weight decay (R, 1), without autograd."""
     x = data.features[rows]  # (F, B, D)
     target = nn.functional.one_hot(data.labels[rows], weights.shape[3]).unsqueeze(2)  # (F, B, 1, C)
     error = (torch.softmax(_logits(x, weights, biases), dim=3) - target) / rows.shape[1]  # (F, B, R, C)
@@ -109,10 +109,13 @@ def _set_gradients(data: Labelled, rows: Tensor, weights: Tensor, biases: Tensor
 
 
 def nested_folds(data: Labelled, n_classes: int, settings: FitSettings) -> tuple[float, float]:
-    """Accuracy in percent on dev and on test, means over outer folds, each cross-validated on its training rows."""
+    """Measure accuracy by nested cross-validation: dev and test in percent, means over the outer folds.
+
+    In each outer fold, cross-validation on the training rows chooses the regularisation.
+    """
 
     def run(split: Sequence[NDArray]) -> tuple[float, float]:
-        train, test = map(data.rows, split)
+        train, test = map(data.select, split)
         return validated(train, test, n_classes, settings)[:2]
 
     dev, test = zip(*in_threads(run, _folds(data.labels.numpy(), settings.folds)), strict=True)
@@ -122,10 +125,10 @@ def nested_folds(data: Labelled, n_classes: int, settings: FitSettings) -> tuple
 def validated(
     train: Labelled, test: Labelled, n_classes: int, settings: FitSettings, dev: Labelled | None = None
 ) -> tuple[float, float, NDArray[np.int64]]:
-    """Choose the regularisation on dev, which also stops the fits, and measure the chosen fit on test.
+    """Choose the regularisation by the accuracy on dev, on which the fits also stop early, and measure it on test.
 
-    Without dev, it is chosen by cross-validation on train, and a fit on all of train is measured. Returns accuracies in
-    percent on dev and on test, and the predicted classes of the test set.
+    Without dev, cross-validation on train chooses the regularisation, and a new fit on all of train is measured.
+    Returns the accuracies on dev and on test in percent, and the predicted classes of the test set.
     """
     if dev is None:
         data, splits = train, _folds(train.labels.numpy(), settings.folds)
@@ -133,41 +136,41 @@ def validated(
         data = Labelled(*map(torch.cat, zip(train, dev, strict=True)))
         splits = [np.split(np.arange(len(data.labels)), [len(train.labels)])]
     fits = []
-    for size in sorted({len(rows) for rows, _ in splits}):  # folds of equal size together: sizes differ by one at most
+    for size in sorted({len(rows) for rows, _ in splits}):  # fit folds of equal size together: there are 1 or 2 sizes
         rows, held_out = map(np.stack, zip(*(split for split in splits if len(split[0]) == size), strict=True))
         fits.append(fit_folds(data, rows, held_out, n_classes, settings))
     scores = [round(100 * float(mean), 2) for mean in torch.cat([fit.accuracy for fit in fits]).mean(0)]  # R
     chosen, best = fits[0], int(np.argmax(scores))
-    if dev is None:  # a random share stops the fit on all of train: it is drawn first, then the order of the others
-        generator = np.random.RandomState(SEED)
-        drawn = generator.permutation(len(train.labels))[None]
+    if dev is None:  # the fit on all of train stops early on a random share of it, drawn before the order of the rest
+        shuffle = np.random.RandomState(SEED)
+        drawn = shuffle.permutation(len(train.labels))[None]
         held = int(HELD_OUT * len(train.labels))
         decay, best = REGULARISATIONS[best], 0
-        chosen = fit_folds(train, drawn[:, held:], drawn[:, :held], n_classes, settings, (decay,), generator)
+        chosen = fit_folds(train, drawn[:, held:], drawn[:, :held], n_classes, settings, (decay,), shuffle)
     logits = test.features @ chosen.weights[0, :, best] + chosen.biases[0, :, best]  # (m, C)
     predicted = logits.argmax(dim=1).numpy()
-    right = float((predicted == test.labels.numpy()).mean())
-    return max(scores), round(100 * right, 2), predicted
+    accuracy = float((predicted == test.labels.numpy()).mean())
+    return max(scores), round(100 * accuracy, 2), predicted
 
 
 def _folds(labels: NDArray, n_folds: int) -> list[Sequence[NDArray]]:
-    """SentEval's stratified folds: (training rows, held-out rows) of each."""
+    """Split rows into SentEval's stratified folds: a list of (training rows, held-out rows)."""
     splitter = StratifiedKFold(n_splits=n_folds, shuffle=True, random_state=SEED)
     return list(splitter.split(np.zeros(len(labels)), labels))
 
 
 @dataclass(frozen=True)
 class TransferTask(Task):
-    """A task with its splits: only "train", "train" and "test", or "train", "dev" and "test".
+    """Labelled sentences or pairs, in the splits "train"; "train" and "test"; or "train", "dev" and "test".
 
-    texts: the sentences of each split, or the first and the second ones of its pairs, in the order that `read` makes.
+    texts: for each split, the list of its sentences, or two lists: the first and the second sentences of its pairs.
     """
 
     kind = "transfer"
-    labels: dict[str, NDArray[np.int64]]  # the classes of each split
+    labels: dict[str, NDArray[np.int64]]  # the classes in each split
 
     def score(self, embeddings: Sequence[NDArray], protocol: EvaluationProtocol) -> Scores:
-        """Accuracies on dev and on test in percent, by SentEval's protocol for the splits."""
+        """Compute the accuracies on dev and on test in percent, by SentEval's protocol for these splits."""
         n_sides, data = len(embeddings) // len(self.labels), {}
         for i, (split, labels) in enumerate(self.labels.items()):
             data[split] = Labelled(_features(embeddings[i * n_sides :][:n_sides]), torch.from_numpy(labels))
@@ -184,18 +187,18 @@ class TransferTask(Task):
 
 
 def _features(embeddings: Sequence[NDArray]) -> Tensor:
-    """The classifier's input: embeddings (n, D) of sentences, or |u - v| and u * v of pairs, concatenated (n, 2 D)."""
+    """Make the classifier's input: embeddings (n, D) of sentences, or [|u - v|, u * v] (n, 2 D) for pairs."""
     u, *pair = (torch.from_numpy(np.asarray(part, np.float32)) for part in embeddings)
     return torch.cat([(u - pair[0]).abs(), u * pair[0]], dim=1) if pair else u
 
 
-BINARY = {  # files of the classes 0 and 1
+BINARY = {  # the files with the sentences of class 0 and of class 1
     "MR": ("MR/rt-polarity.neg", "MR/rt-polarity.pos"),
     "CR": ("CR/custrev.neg", "CR/custrev.pos"),
     "SUBJ": ("SUBJ/subj.subjective", "SUBJ/subj.objective"),
     "MPQA": ("MPQA/mpqa.neg", "MPQA/mpqa.pos"),
 }
-TABLES = {  # file of a split, its columns of the class and of the sentences, its lines of heading
+TABLES = {  # the file of a split, the columns of the class and the sentences, header lines
     "SST2": ("SST/binary/sentiment-{}", (1, 0), 0),
     "MRPC": ("MRPC/msr_paraphrase_{}.txt", (0, 3, 4), 1),
 }
@@ -204,13 +207,13 @@ TREC_CLASSES = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
 
 
 def read(downstream: Path, name: str, split: str = "test") -> TransferTask:
-    """Read one of SentEval's tasks from its `downstream` folder, with all splits."""
+    """Read a task with all its splits from SentEval's `downstream` folder, whatever the value of `split`."""
     texts: list[list[str]] = []
     labels = {}
     for part in TASKS[name].sizes:
         if not (rows := _examples(downstream, name, part)):
             raise InputError(f"{downstream}: contains no examples of {name}, {part}")
-        # SentEval's order, on which its folds depend: by the words of each sentence, then by class
+        # SentEval's order, on which its folds depend: by the number of words in each sentence, then by class
         rows = sorted(rows, key=lambda row: (*(len(text.split()) for text in row[1:]), row[0]))
         classes, *sides = zip(*rows, strict=True)
         texts += map(normalise_spaces, sides)
@@ -219,24 +222,25 @@ def read(downstream: Path, name: str, split: str = "test") -> TransferTask:
 
 
 def _examples(downstream: Path, name: str, split: str) -> list[tuple[Any, ...]]:
-    """The class of each sentence or pair of a split, and its one or two texts."""
-    # Latin-1 where SentEval reads files so, because its published figures depend on it
+    """Read a split: the class of each sentence or pair, and its one or two texts."""
+    # SentEval reads some files as Latin-1, and its published scores depend on it
     if name in BINARY:
         files = enumerate(BINARY[name])
         return [(label, text) for label, file in files for text in read_lines(downstream / file, "latin-1")]
     if name == "TREC":
-        return [row for (row,) in read_rows(downstream / TREC[split], (0,), _question, encoding="latin-1")]
+        return [row for (row,) in read_rows(downstream / TREC[split], (0,), _parse_question, encoding="latin-1")]
     file, columns, skip = TABLES[name]
-    return read_rows(downstream / file.format(split), columns, class_in, skip)
+    return read_rows(downstream / file.format(split), columns, _parse_class, skip)
 
 
-def class_in(text: str, classes: Sequence[str] = ("0", "1")) -> int:
-    """The number of a class by its name. Raises ValueError for another text."""
+def _parse_class(text: str, classes: Sequence[str] = ("0", "1")) -> int:
+    """Return the number of a class, given its name. Raises ValueError for any other text."""
     if text.strip() not in classes:
         raise ValueError(f"class {text!r} is not one of {', '.join(classes)}")
     return classes.index(text.strip())
 
 
-def _question(line: str) -> tuple[int, str]:
+def _parse_question(line: str) -> tuple[int, str]:
+    """Return the class of a question and its text, given a line of TREC."""
     label, _, question = line.partition(" ")
-    return class_in(label.partition(":")[0], TREC_CLASSES), question
+    return _parse_class(label.partition(":")[0], TREC_CLASSES), question
