@@ -74,7 +74,7 @@ def test_odd_paths_are_refused_in_words(tmp_path: Path, folder: Path, monkeypatc
     os.mkfifo(tmp_path / "pipe.txt")
     with pytest.raises(InputError, match=r"pipe\.txt is not a regular file"):
         read(tmp_path / "pipe.txt")
-    with pytest.raises(InputError, match="sentences come in a list. cannot be read: File name too long"):
+    with pytest.raises(InputError, match="give sentences as a list. cannot be read: File name too long"):
         read("a sentence " * 500)
     with pytest.raises(InputError, match="no such file"):
         read("a\0b")
@@ -186,7 +186,7 @@ def test_frames_are_read_by_their_column(frame: Callable[[dict], Any], monkeypat
     table = frame({"id": list(range(len(WITH_NEWLINES))), "text": WITH_NEWLINES})
     assert read(table) == read(table["text"]) == WITH_NEWLINES
     assert read([table, ["one more"]]) == [*WITH_NEWLINES, "one more"]
-    monkeypatch.setattr("una_fast.corpus.sources.BATCH_ROWS", 2)
+    monkeypatch.setattr("una_fast.corpus.documents.BATCH_ROWS", 2)
     assert read(table) == WITH_NEWLINES
     assert read(frame({"sentence": ["a"], "text": ["b"]}), column="sentence") == ["a"]
     with pytest.raises(InputError, match="no column 'sentence', only 'id', 'text'; name one with `column`"):

@@ -1,4 +1,4 @@
-"""Turns texts, rows and Arrow arrays into blocks: tables of documents, about BLOCK_BYTES of text each."""
+"""Reads documents from objects in memory. A block is a `StringTable` of documents, about BLOCK_BYTES of text."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ Item = TypeVar("Item")
 
 BLOCK_BYTES = 1 << 20
 BATCH_ROWS = 1 << 13  # rows per batch: about BLOCK_BYTES of ordinary sentences
-# About 180,000 English words, a long novel. The longest of a million Wikipedia sentences has a few kilobytes. A longer
-# document means that a file is damaged, hostile, or has no line ends.
+# About 180,000 English words, as in a long novel; the longest of a million Wikipedia sentences has a few kilobytes. A
+# longer document means that a file is damaged, hostile, or has no line ends.
 MAX_DOCUMENT_BYTES = 1 << 20
 TEXT = (pa.string(), pa.large_string(), pa.string_view())
-ROW_FACTOR = 8  # a row may be longer than its document, because of other columns and escapes such as \u00e9
+ROW_FACTOR = 8  # a row is longer than its document, because of other columns and escapes such as \u00e9
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How to read sources.
+    """Options for reading a corpus.
 
     Attributes:
-        column: The column (key) of the text.
-        quoting: Whether cells of .csv and .tsv may be in quotation marks; None: yes in .csv, no in .tsv.
-        max_document_bytes: The longest accepted document, in bytes of UTF-8; 0 or None for any length.
+        column: the column, or the key of a mapping, that contains the text.
+        quoting: whether cells may be in quotation marks; if None, they may in .csv but not in .tsv.
+        max_document_bytes: the longest accepted document, in bytes of UTF-8; 0 or None for any length.
     """
 
     column: str = "text"
@@ -39,12 +39,12 @@ class Reading:
 
     @property
     def max_row_bytes(self) -> int | None:
-        """The longest row of a table in bytes, including other columns; 0 or None for any length."""
+        """The longest accepted row of a table in bytes, including other columns; 0 or None for any length."""
         return self.max_document_bytes and ROW_FACTOR * self.max_document_bytes
 
 
 def encode_row(row: Any, column: str, where: str) -> bytes:
-    """Encode the document of one row in UTF-8. The row is a text, or a mapping with the text under `column`."""
+    """Encode a row's document in UTF-8. row: a text, or a mapping with the text under `column`; where: for errors."""
     if not isinstance(row, Mapping):
         return encode_sentence(row, where)
     if column not in row:
@@ -55,9 +55,9 @@ def encode_row(row: Any, column: str, where: str) -> bytes:
 
 
 def encode_sentence(sentence: Any, name: str) -> bytes:
-    """Encode a sentence in UTF-8. Raises InputError if it is not a str or has a lone surrogate.
+    """Encode a sentence in UTF-8. name: for errors.
 
-    name: how errors name it.
+    Raises InputError if the sentence is not a str or contains a lone surrogate.
     """
     if not isinstance(sentence, str):
         raise InputError(f"{name} is {type(sentence).__name__}, not str")
@@ -71,37 +71,37 @@ def encode_sentence(sentence: Any, name: str) -> bytes:
 
 
 def _groups(items: Iterable[Item], n_bytes: Callable[[Item], int], least: int) -> Iterator[list[Item]]:
-    """Yield lists of items with at least `least` bytes per list, except for the last one."""
-    held: list[Item] = []
+    """Yield the items in lists of at least `least` bytes each. The last list may be smaller."""
+    group: list[Item] = []
     size = 0
     for item in items:
-        held.append(item)
+        group.append(item)
         size += n_bytes(item)
         if size >= least:
-            yield held
-            held, size = [], 0
-    if held:
-        yield held
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
 
 
 def blocks_of(documents: Iterable[bytes]) -> Iterator[StringTable]:
-    """Yield tables of the documents (UTF-8), of about BLOCK_BYTES each."""
+    """Collect documents, encoded in UTF-8, into blocks of about BLOCK_BYTES."""
     return map(block_of, _groups(documents, lambda document: len(document) + 1, BLOCK_BYTES))
 
 
 def block_of(documents: Sequence[bytes]) -> StringTable:
-    """Make a table of documents in UTF-8."""
+    """Make one block of documents that are encoded in UTF-8."""
     return StringTable(np.frombuffer(b"".join(documents), dtype=np.uint8), row_bounds([*map(len, documents)]))
 
 
 def joined(blocks: Iterable[StringTable], n_bytes: int) -> Iterator[StringTable]:
-    """Join blocks into tables of at least `n_bytes` bytes, except for the last one."""
+    """Join blocks into larger ones of at least `n_bytes` bytes. The last one may be smaller."""
     for first, *others in _groups(blocks, lambda block: len(block.utf8), n_bytes):
         yield first.followed_by(*others)
 
 
 def arrow_blocks(arrays: Iterable[pa.Array], where: str) -> Iterator[StringTable]:
-    """Yield a table for each Arrow array of text, without copying the text. where: for errors."""
+    """Make a block of each Arrow array of text, without copying the text. where: for errors."""
     row = 0
     for values in arrays:
         if pa.types.is_dictionary(values.type):
@@ -109,7 +109,7 @@ def arrow_blocks(arrays: Iterable[pa.Array], where: str) -> Iterator[StringTable
         if values.null_count:
             null = row + values.is_null().index(True).as_py()
             raise InputError(f"{where}: row {null} (from 0) is null; drop it or make it an empty text")
-        if len(values):  # an empty array may have another type, and no buffer of bounds
+        if len(values):  # an empty array may have another type, and no buffer of offsets
             if values.type not in TEXT:
                 raise InputError(f"{where} contains {values.type}, not text")
             try:
@@ -120,15 +120,61 @@ def arrow_blocks(arrays: Iterable[pa.Array], where: str) -> Iterator[StringTable
         row += len(values)
 
 
+def object_blocks(corpus: Any, reading: Reading) -> tuple[str, Iterator[StringTable]] | None:
+    """Read a Hugging Face dataset, an Arrow table, a frame or series of pandas or polars, or an iterable.
+
+    Returns its name for messages, and its blocks. Returns None for anything else.
+    """
+    column, kind = reading.column, type(corpus).__name__
+    is_frame = hasattr(corpus, "iloc") or hasattr(corpus, "to_arrow")  # a frame or series of pandas, or of polars
+    if hasattr(corpus, "column_names") and hasattr(corpus, "iter"):  # a Dataset or IterableDataset of Hugging Face
+        tables = corpus.with_format("arrow").iter(batch_size=BATCH_ROWS)
+        arrays = (array for table in tables for array in _column(table, "dataset", table.column_names, column).chunks)
+        return "dataset", arrow_blocks(arrays, f"the dataset, column {column!r}")
+    if isinstance(corpus, pa.Table):
+        corpus = _column(corpus, kind := "Arrow table", corpus.column_names, column)
+    elif is_frame and hasattr(corpus, "columns"):
+        corpus = _column(corpus, kind, list(corpus.columns), column)
+        kind = f"DataFrame's column {column!r}"
+    elif not (is_frame or isinstance(corpus, (pa.Array, pa.ChunkedArray))):
+        if not isinstance(corpus, Iterable) or isinstance(corpus, (bytes, bytearray)):
+            return None
+        rows = (encode_row(row, column, f"item {i} of the corpus (from 0)") for i, row in enumerate(corpus))
+        return "iterable", blocks_of(rows)
+    return kind, arrow_blocks(_slices(kind, corpus), f"the {kind}")
+
+
+def _column(table: Any, kind: str, names: list[Any], column: str) -> Any:
+    if column not in names:
+        raise missing_column(f"the {kind}", column, names)
+    if names.count(column) > 1:
+        raise InputError(f"the {kind} has {names.count(column)} columns {column!r}: rename all but one")
+    return table[column]
+
+
+def _slices(name: str, values: Any) -> Iterator[pa.Array]:
+    """Convert the column `values` of a frame or table to Arrow arrays of at most BATCH_ROWS. name: for errors."""
+    for row in range(0, len(values), BATCH_ROWS):
+        part = getattr(values, "iloc", values)[row : row + BATCH_ROWS]
+        try:
+            if not isinstance(part, (pa.Array, pa.ChunkedArray)):
+                part = part.to_arrow() if hasattr(part, "to_arrow") else pa.array(part, from_pandas=True)
+        except (pa.ArrowException, TypeError, UnicodeEncodeError) as error:
+            raise InputError(
+                f"the {name}, rows from {row:,} (from 0): not all text ({error}): convert it, as with astype(str)"
+            ) from error
+        yield from part.chunks if isinstance(part, pa.ChunkedArray) else [part]
+
+
 def missing_column(where: str, column: str, names: Sequence[Any], argument: str = "`column` (--column)") -> InputError:
-    """Make the error for a table or row that lacks the column named by `argument`."""
-    there = ", ".join(map(repr, names)) or "no column at all"
-    return InputError(f"{where}: no column {column!r}, only {there}; name one with {argument}")
+    """Make the error for a missing column. names: the existing columns; argument: how the user names another one."""
+    existing = ", ".join(map(repr, names)) or "no column at all"
+    return InputError(f"{where}: no column {column!r}, only {existing}; name one with {argument}")
 
 
 def too_long(where: str, limit: int) -> InputError:
-    """Make the error for a line or document beyond the limit."""
+    """Make the error for a line or document of more than `limit` bytes."""
     return InputError(
-        f"{where} is longer than {limit:,} bytes: split it into sentences, "
-        "or raise the limit with max_document_bytes (in a command --max-document-bytes) if it is meant"
+        f"{where} is longer than {limit:,} bytes: split it into sentences or, if this length is intended, raise the "
+        "limit with max_document_bytes (in a command --max-document-bytes)"
     )

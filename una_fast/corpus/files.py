@@ -1,7 +1,7 @@
-"""File readers, one per format: functions of a file and a `Reading` that yield tables of documents, in order.
+"""Reads the documents of files. Each format has a reader, which accepts a file and a `Reading` and yields blocks.
 
-Files on other machines (s3, gs, hdfs, http, ...) are read through fsspec, whose packages read credentials and endpoints
-from the environment and from their own files.
+Remote files (s3, gs, hdfs, http, ...) are read through fsspec. Its packages find credentials and endpoints in the
+environment and in their configuration files.
 """
 
 from __future__ import annotations
@@ -43,33 +43,33 @@ from una_fast.imports import naming_extras
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file on a remote file system, with those methods of `pathlib.Path` that reading a corpus needs."""
+    """A file on a remote file system, with the methods of `pathlib.Path` that reading a corpus needs."""
 
-    files: Any
-    place: str
+    system: Any  # of fsspec
+    path: str
 
     def __str__(self) -> str:
-        return str(self.files.unstrip_protocol(self.place))
+        return str(self.system.unstrip_protocol(self.path))
 
     @property
     def name(self) -> str:
-        """The file name, without folder and query."""
-        return PurePosixPath(self.place.partition("?")[0]).name
+        """The file name, without the folder and the query of an address."""
+        return PurePosixPath(self.path.partition("?")[0]).name
 
     def identity(self) -> list[str | int]:
         """Return its address, its size in bytes, and a hash of the server's metadata. Raises OSError."""
-        return [str(self), self.files.size(self.place) or 0, self.files.ukey(self.place)]
+        return [str(self), self.system.size(self.path) or 0, self.system.ukey(self.path)]
 
     def open(self, mode: str = "rb") -> IO[bytes]:
-        """Open the file as bytes, seekable if the server supports it. Raises OSError."""
-        return self.files.open(self.place, mode)
+        """Open the file for reading bytes, seekable if the server supports it. Raises OSError."""
+        return self.system.open(self.path, mode)
 
 
 File = Path | RemoteFile
 CONVERT = "convert the file, for example with iconv -f latin1 -t utf-8 (or -f utf-16)"
 NO_QUOTING = "if its quotation marks are ordinary characters, give quoting=False (in a command --no-quoting)"
-MOST_CSV_BYTES = 2**31 - 1  # of a row: the limit of Arrow's int32
-GLOB = re.compile(r"[*\[]")  # in an address, where a ? starts a query
+MOST_CSV_BYTES = 2**31 - 1  # per row, because Arrow's block sizes are int32
+GLOB = re.compile(r"[*\[]")  # without ?, which starts the query of an address
 COMPRESSIONS: dict[str, Callable[[IO[bytes]], Any]] = {
     ".gz": gzip.open,
     ".bz2": bz2.open,
@@ -79,29 +79,29 @@ COMPRESSIONS: dict[str, Callable[[IO[bytes]], Any]] = {
 
 
 def remote_files(address: str) -> list[RemoteFile]:
-    """List the file at an address, the files that match a glob, or all files below a folder, in sorted order."""
+    """List the file at an address, the files that match a glob, or all files in a folder, in sorted order."""
     with naming_extras("remote"):
         import fsspec
     with as_input_errors(address, "opened"):
-        files, place = fsspec.core.url_to_fs(address)
-    place = place.rstrip("/")
+        system, path = fsspec.core.url_to_fs(address)
+    path = path.rstrip("/")
     with as_input_errors(address, "read"):
-        if address.lower().startswith(("http:", "https:")):  # they list no folders, and a ? starts a query
-            places = [place]
-        elif GLOB.search(place):
-            places = [name for name, about in files.glob(place, detail=True).items() if about["type"] == "file"]
+        if address.lower().startswith(("http:", "https:")):  # web servers do not list folders
+            paths = [path]
+        elif GLOB.search(path):
+            paths = [name for name, info in system.glob(path, detail=True).items() if info["type"] == "file"]
         else:
-            places = files.find(place) if files.isdir(place) else [place] * files.exists(place)
-    root = GLOB.split(place)[0].rpartition("/")[0]
-    return [RemoteFile(files, name) for name in sorted(places) if "/." not in name[len(root) :]]
+            paths = system.find(path) if system.isdir(path) else [path] * system.exists(path)
+    root = GLOB.split(path)[0].rpartition("/")[0]
+    return [RemoteFile(system, name) for name in sorted(paths) if "/." not in name[len(root) :]]  # no hidden files
 
 
 @contextmanager
 def opened(path: File) -> Iterator[io.BufferedReader]:
-    """Open a file as bytes, and decompress it as its extension says.
+    """Open a file for reading bytes, decompressed according to its extension.
 
     Raises:
-        InputError: the file cannot be read, or its compression is damaged.
+        InputError: the file cannot be read, or the compressed data is damaged.
     """
     ending = Path(path.name).suffix.lower()
     try:
@@ -114,9 +114,9 @@ def opened(path: File) -> Iterator[io.BufferedReader]:
 
 
 def whole_lines(path: File, max_line_bytes: int | None) -> Iterator[tuple[int, bytes]]:
-    """Yield the text of a file in parts of about BLOCK_BYTES, cut at line ends, each with its first line's number.
+    """Read a file in parts of about BLOCK_BYTES that end at line ends. Yield each with the number of its first line.
 
-    Raises InputError for a line that is too long, before it fills the memory.
+    Raises InputError for a line that is too long, without reading all of it.
     """
     number = 1
     with opened(path) as file:
@@ -130,7 +130,7 @@ def whole_lines(path: File, max_line_bytes: int | None) -> Iterator[tuple[int, b
 
 
 def decoded(path: File, number: int, text: bytes) -> str:
-    """Decode a text that starts in line `number`. Raises InputError with the line that is not UTF-8."""
+    """Decode text that starts in line `number`. Raises InputError with the number of the line that is not UTF-8."""
     try:
         return text.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -139,14 +139,14 @@ def decoded(path: File, number: int, text: bytes) -> str:
 
 
 def text_lines(path: File, reading: Reading) -> Iterator[StringTable]:
-    """Read a .txt: one sentence per line. Blank lines are documents too, so row i is line i + 1."""
+    """Read a .txt with one sentence per line. Blank lines are documents too, so row i is line i + 1."""
     for number, lines in whole_lines(path, reading.max_document_bytes):
         decoded(path, number, lines)
         yield split_lines(lines if number > 1 else lines.removeprefix(codecs.BOM_UTF8))
 
 
 def split_lines(lines: bytes) -> StringTable:
-    r"""Split a text into lines. A line ends at \n, \r\n, or the end of the text."""
+    r"""Split text into lines. A line ends with \n, \r\n, or the end of the text."""
     if not lines.endswith(b"\n"):
         lines += b"\n"
     if b"\r" in lines:
@@ -157,9 +157,9 @@ def split_lines(lines: bytes) -> StringTable:
 
 
 def json_rows(path: File, reading: Reading) -> Iterator[StringTable]:
-    """Read a .json or .jsonl: one JSON value per line, or one array of values, which is read into memory as a whole.
+    """Read a .json or .jsonl with one JSON value per line, or with one array of values, which is read at once.
 
-    A value is an object that has the column as a key, or a text. Blank lines are skipped.
+    A value is a string, or an object with the column as a key. Blank lines are skipped.
     """
     with opened(path) as file:
         if file.peek().removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"["):
@@ -169,12 +169,12 @@ def json_rows(path: File, reading: Reading) -> Iterator[StringTable]:
             )
             return
     for number, lines in whole_lines(path, reading.max_row_bytes):
-        # line by line only if Arrow fails, to find the line of an error
+        # Python parses line by line what Arrow cannot read, and names the line of an error
         yield from _plain_objects(path, reading, lines) or blocks_of(_json_lines(path, reading, number, lines))
 
 
 def _plain_objects(path: File, reading: Reading, lines: bytes) -> list[StringTable]:
-    """Read the documents with Arrow if every line is an object with a text under the column's key, or return []."""
+    """Read lines with Arrow if each is an object with a text under the column's key. If not, return []."""
     column = pa.schema([(reading.column, pa.string())])
     parse = pa.json.ParseOptions(explicit_schema=column, unexpected_field_behavior="ignore")
     read = pa.json.ReadOptions(use_threads=False, block_size=len(lines) + 1)
@@ -193,7 +193,7 @@ def _json_lines(path: File, reading: Reading, number: int, lines: bytes) -> Iter
 
 
 def _json_value(path: File, number: int, text: bytes, what: str) -> Any:
-    """Parse a JSON value that starts in line `number`. what: the expected kind of value, for errors."""
+    """Parse a JSON value that starts in line `number`. what: the expected value, for errors."""
     value = decoded(path, number, text).removeprefix("\ufeff")
     try:
         return json.loads(value)
@@ -207,7 +207,7 @@ def _json_value(path: File, number: int, text: bytes, what: str) -> Any:
 def has_quotes(name: str, reading: Reading) -> bool:
     """Return whether cells of a .csv or .tsv may be in quotation marks.
 
-    By default not in a .tsv, because most programs write quotation marks there as ordinary characters.
+    By default they may not in a .tsv, because most programs write quotation marks there as ordinary characters.
     """
     return not _has_tabs(name) if reading.quoting is None else reading.quoting
 
@@ -230,12 +230,12 @@ def csv_rows(path: File, reading: Reading) -> Iterator[StringTable]:
             raise missing_column(str(path), column, batches.schema.names) from None
     if n_line_ends:
         line_ends, documents = counted(n_line_ends, "line end"), counted(n_documents, "document")
-        warn_user(f"{path}: {line_ends} in quotation marks, inside of {documents}; {NO_QUOTING}")
+        warn_user(f"{path}: {line_ends} in quotation marks, inside {documents}; {NO_QUOTING}")
 
 
 @contextmanager
 def _csv_batches(path: File, reading: Reading, columns: list[str] | None) -> Iterator[pa.csv.CSVStreamingReader]:
-    """Open a table as batches of rows. columns: those to read, None for all."""
+    """Open a .csv or .tsv as batches of rows. columns: the columns to read, or None for all."""
     quotes = has_quotes(path.name, reading)
     convert = pa.csv.ConvertOptions(
         column_types={reading.column: pa.string()}, include_columns=columns, strings_can_be_null=False
@@ -244,7 +244,7 @@ def _csv_batches(path: File, reading: Reading, columns: list[str] | None) -> Ite
         delimiter="\t" if _has_tabs(path.name) else ",", quote_char='"' if quotes else False, newlines_in_values=quotes
     )
     longest = min(reading.max_row_bytes or MOST_CSV_BYTES, MOST_CSV_BYTES)
-    read = pa.csv.ReadOptions(block_size=longest)  # a row must fit
+    read = pa.csv.ReadOptions(block_size=longest)  # a block contains at least one row
     try:
         with opened(path) as file, pa.csv.open_csv(pa.PythonFile(file, mode="r"), read, parse, convert) as batches:
             yield batches
@@ -257,7 +257,7 @@ def _csv_batches(path: File, reading: Reading, columns: list[str] | None) -> Ite
 
 
 def parquet_rows(path: File, reading: Reading) -> Iterator[StringTable]:
-    """Read a .parquet."""
+    """Read a column of a .parquet."""
     column = reading.column
     try:
         with path.open("rb") as file, pa.parquet.ParquetFile(file) as table:

@@ -1,10 +1,10 @@
-"""A small corpus for first examples and the demo, from text that comes with Python."""
+"""Makes a small corpus for first examples and the demo from text that comes with Python."""
 
 from __future__ import annotations
 
 import re
 
-# a sentence without code and markup, and where one ends
+# a sentence without code and markup; the end of a sentence
 _PROSE = re.compile(r"[A-Z][\w ,;:()’'-]{25,300}[.!?]")
 _END = re.compile(r"(?<=[a-z\d)][.!?]) (?=[A-Z])")
 

@@ -1,8 +1,7 @@
-"""Turns a corpus argument into sources of documents. `una_fast.build_index` documents what a corpus can be.
+"""Opens the sources of a corpus: files, tables, datasets and iterables. `una_fast.build_index` lists what is accepted.
 
-A list or tuple is several sources if it is not empty and each item is an os.PathLike, a str that ends in one of the
-extensions below, a table, or an iterable that is neither a str nor a mapping; any other list is itself an iterable of
-sentences.
+A list or tuple is several sources if it is not empty, and each item is a path, a str with one of the extensions below,
+a table, or an iterable other than a str or a mapping. Any other list is one source: an iterable of sentences.
 """
 
 from __future__ import annotations
@@ -20,16 +19,7 @@ import pyarrow as pa
 import xxhash
 
 from una_fast.arrays import StringTable
-from una_fast.corpus.documents import (
-    BATCH_ROWS,
-    BLOCK_BYTES,
-    Reading,
-    arrow_blocks,
-    blocks_of,
-    encode_row,
-    missing_column,
-    too_long,
-)
+from una_fast.corpus.documents import BLOCK_BYTES, Reading, object_blocks, too_long
 from una_fast.corpus.files import (
     COMPRESSIONS,
     File,
@@ -55,19 +45,19 @@ EXTENSIONS = {name + ending: reader for name, reader in READERS.items() for endi
 EXTENSIONS[".parquet"] = parquet_rows
 KNOWN = f"{', '.join(READERS)} (each also with {', '.join(COMPRESSIONS)}) and .parquet"
 GLOB = re.compile(r"[*?\[]")
-URL = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+):(/{1,3})(?=[^/])")  # pathlib replaces two or three slashes by one
+URL = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+):(/{1,3})(?=[^/])")  # pathlib turns two or three slashes into one
 
 
 @dataclass
 class Source:
-    """One source of documents, whose `blocks` can be read once.
+    """A file, table, dataset or iterable of documents. Its `blocks` can be read once.
 
     Attributes:
-        name: for messages and manifests.
+        name: the name in messages and manifests.
         limit: the longest accepted document, in bytes of UTF-8; 0 or None for any length.
-        documents: in order, about BLOCK_BYTES at a time.
+        documents: blocks of about BLOCK_BYTES, in order.
         file: the file that contains the documents, or None.
-        key: the options that determine the rows of a file, besides its bytes; None for a file without columns.
+        key: the options that affect which text is read from a file; None for a file without columns.
     """
 
     name: str
@@ -80,7 +70,7 @@ class Source:
         self._text, self._lengths = xxhash.xxh3_128(), xxhash.xxh3_128()
 
     def blocks(self) -> Iterator[StringTable]:
-        """Yield the documents, in order. Raises InputError for a document that is longer than the limit."""
+        """Yield the documents in order. Raises InputError for a document that is longer than the limit."""
         limit, n_documents = self.limit, 0
         for block in self.documents:
             lengths = np.diff(block.offsets)
@@ -94,7 +84,7 @@ class Source:
             yield block
 
     def digest(self) -> str:
-        """Hash (xxh3_128) a file's bytes and key or, without a file, the texts of `blocks` and their lengths."""
+        """Return the xxh3_128 of the file's bytes and `key` or, without a file, of the texts that `blocks` yielded."""
         if self.file is None:
             return xxhash.xxh3_128_hexdigest(self._text.digest() + self._lengths.digest())
         state = xxhash.xxh3_128()
@@ -105,8 +95,8 @@ class Source:
         return raw if self.key is None else xxhash.xxh3_128_hexdigest(f"{raw} {self.key}".encode())
 
     def identity(self) -> list[Any]:
-        """Return what reveals a change of the file: size in bytes, mtime and ctime (which no user can set) in ns."""
-        if self.file is None:  # an iterable is read only once
+        """Return values that differ if the file changed: its size in bytes, mtime and ctime (no user can set this)."""
+        if self.file is None:  # it is read only once
             return []
         with as_input_errors(self.file, "read"):
             if not isinstance(self.file, Path):
@@ -116,7 +106,7 @@ class Source:
 
 
 def open_sources(corpus: Any, reading: Reading) -> Sequence[Source]:
-    """Open the sources of a corpus argument, in order. A `Source` is also a valid corpus."""
+    """Open the sources of a corpus, in order. A `Source` is also a valid corpus."""
     if isinstance(corpus, (list, tuple)) and corpus and all(map(_is_source, corpus)):
         return [source for item in corpus for source in _open_source(item, reading)]
     return _open_source(corpus, reading)
@@ -127,47 +117,47 @@ def read_blocks(
     summaries: list[dict[str, Any]],
     ahead: Callable[[Iterator[StringTable]], Iterable[StringTable]] = iter,
 ) -> Iterator[StringTable]:
-    """Yield the documents of all sources.
+    """Yield the documents of all sources in order.
 
     Args:
-        sources: The sources of a corpus, in order.
-        summaries: Receives the name, n_documents and xxh3_128 of each source.
-        ahead: Wraps the blocks of a file, to read them in another thread.
+        sources: the sources of a corpus.
+        summaries: a list to which the name, n_documents and xxh3_128 of each source are added.
+        ahead: wraps the blocks of a file, for example to read them in another thread.
 
     Raises:
         InputError: a source has no document, or a file changed during the build.
     """
     for source in sources:
         identity, n_documents = source.identity(), 0
-        # a caller's iterable may work only in the caller's thread
+        # an iterable may work only in the caller's thread
         for block in ahead(source.blocks()) if source.file else source.blocks():
             n_documents += len(block)
             yield block
         if n_documents == 0:
             raise InputError(f"{source.name}: contains no sentence")
         summaries.append({"name": source.name, "n_documents": n_documents, "xxh3_128": source.digest()})
-        if source.identity() != identity:  # the digest reads the file a second time
+        if source.identity() != identity:  # the digest is computed in a second pass over the file
             raise InputError(f"{source.name}: changed since the build was started: run the build again")
 
 
 def all_blank(n_documents: int) -> InputError:
-    """Make the error for a corpus of `n_documents` documents without any word."""
+    """Make the error for a corpus of `n_documents` blank documents."""
     return InputError(f"the corpus has no word: {counted(n_documents, 'sentence')} read, all of them blank")
 
 
 def check_sources(folder: Path, indexed: list[dict[str, Any]], sources: Sequence[Source]) -> None:
-    """Raise InputError unless the digests of `sources` equal those in `indexed`, of the index in `folder`."""
+    """Raise InputError unless the index in `folder` was built from these sources. indexed: `Index.sources`."""
     if len(indexed) != len(sources):
         raise InputError(
-            f"{folder}: made from {counted(len(indexed), 'source')}, and the corpus has {len(sources)}: build it again"
+            f"{folder}: made from {counted(len(indexed), 'source')}, but the corpus has {len(sources)}: build it again"
         )
     for old, source in zip(indexed, sources, strict=True):
         for _ in () if source.file else source.blocks():
             pass
         if old["xxh3_128"] != (digest := source.digest()):
             raise InputError(
-                f"{folder}: made from another corpus: {old['name']} had digest {old['xxh3_128']}, and {source.name} "
-                f"has {digest}; build the index again or give the corpus it was made from"
+                f"{folder}: made from another corpus: {old['name']} had digest {old['xxh3_128']}, but {source.name} "
+                f"has {digest}; build the index again, or give the corpus that it was made from"
             )
 
 
@@ -186,19 +176,20 @@ def _open_source(corpus: Any, reading: Reading) -> Sequence[Source]:
         return [corpus]
     if isinstance(corpus, Mapping):
         raise InputError(f"the corpus is a mapping of {', '.join(map(repr, corpus))}: name one, as corpus['train']")
-    if source := _object_source(corpus, reading):
-        return [source]
+    if found := object_blocks(corpus, reading):
+        name, blocks = found
+        return [Source(name, reading.max_document_bytes, blocks)]
     raise InputError(
         f"a corpus is a path, a table, a dataset or an iterable of str, or a list of these, not {type(corpus).__name__}"
     )
 
 
 def _file_sources(path: str, reading: Reading) -> list[Source]:
-    """Open the file at a path or address, the files of a folder, or those that match a glob, in sorted order.
+    """Open the file at a path or address, the files in a folder, or the files that match a glob, in sorted order.
 
-    Raises InputError if no file has a known extension. Warns about files with others, which are left out.
+    Raises InputError if no file has a known extension. Leaves out files with other extensions, with a warning.
     """
-    shown = path if len(path) < 200 else path[:200] + "... (a str is the path of a file; sentences come in a list)"
+    shown = path if len(path) < 200 else path[:200] + "... (a str is the path of a file; give sentences as a list)"
     files: Sequence[File]
     with as_input_errors(shown, "read"):
         if address := address_in(path):
@@ -213,8 +204,7 @@ def _file_sources(path: str, reading: Reading) -> list[Source]:
         missing = "no file matches" if GLOB.search(path) else "no such file, or an empty folder"
         raise InputError(f"{shown}: {f'unknown kind of file; known are {KNOWN}' if files else missing}")
     if others := [file for file in files if not _reader_of(file.name)]:
-        left_out = f"{counted(len(others), 'file')} of an unknown kind left out, the first is {others[0]}"
-        warn_user(f"{path}: {left_out}")
+        warn_user(f"{path}: {counted(len(others), 'file')} of an unknown kind left out, the first is {others[0]}")
     for file, _ in known:
         if isinstance(file, Path) and not file.is_file():
             raise InputError(f"{file} is not a regular file")
@@ -222,7 +212,7 @@ def _file_sources(path: str, reading: Reading) -> list[Source]:
 
 
 def address_in(path: str) -> str | None:
-    """Return `path` as an address, with the slashes that pathlib removes; None for a local path."""
+    """Return `path` as an address, with the slashes that pathlib removed. None for a local path."""
     url = URL.match(path)
     if url is None:
         return None
@@ -238,7 +228,7 @@ def _file_source(file: File, reader: Reader, reading: Reading) -> Source:
 
 
 def _files_in(folder: str) -> list[Path]:
-    """List the files in a folder and its subfolders, except linked folders, hidden names and saved indexes."""
+    """List the files in a folder and its subfolders, sorted. Skips linked folders, hidden names and saved indexes."""
 
     def refuse(error: OSError) -> None:
         raise failed(error.filename, "read", error) from error
@@ -251,48 +241,5 @@ def _files_in(folder: str) -> list[Path]:
 
 
 def _reader_of(name: str) -> Reader | None:
-    """Return the reader for a file name; None for an unknown extension."""
+    """Return the reader for a file name, or None for an unknown extension."""
     return next((reader for ending, reader in EXTENSIONS.items() if name.lower().endswith(ending)), None)
-
-
-def _object_source(corpus: Any, reading: Reading) -> Source | None:
-    """Open a dataset, an Arrow table, a frame or series of pandas or polars, or an iterable; None for anything else."""
-    column, limit, kind = reading.column, reading.max_document_bytes, type(corpus).__name__
-    of_frames = hasattr(corpus, "iloc") or hasattr(corpus, "to_arrow")  # of pandas, or of polars
-    if hasattr(corpus, "column_names") and hasattr(corpus, "iter"):  # a Dataset or IterableDataset of Hugging Face
-        tables = corpus.with_format("arrow").iter(batch_size=BATCH_ROWS)
-        arrays = (array for table in tables for array in _column(table, "dataset", table.column_names, column).chunks)
-        return Source("dataset", limit, arrow_blocks(arrays, f"the dataset, column {column!r}"))
-    if isinstance(corpus, pa.Table):
-        corpus = _column(corpus, kind := "Arrow table", corpus.column_names, column)
-    elif of_frames and hasattr(corpus, "columns"):
-        corpus = _column(corpus, kind, list(corpus.columns), column)
-        kind = f"DataFrame's column {column!r}"
-    elif not (of_frames or isinstance(corpus, (pa.Array, pa.ChunkedArray))):
-        if not isinstance(corpus, Iterable) or isinstance(corpus, (bytes, bytearray)):
-            return None
-        rows = (encode_row(row, column, f"item {i} of the corpus (from 0)") for i, row in enumerate(corpus))
-        return Source("iterable", limit, blocks_of(rows))
-    return Source(kind, limit, arrow_blocks(_slices(kind, corpus), f"the {kind}"))
-
-
-def _column(table: Any, kind: str, names: list[Any], column: str) -> Any:
-    if column not in names:
-        raise missing_column(f"the {kind}", column, names)
-    if names.count(column) > 1:
-        raise InputError(f"the {kind} has {names.count(column)} columns {column!r}: rename all but one")
-    return table[column]
-
-
-def _slices(name: str, values: Any) -> Iterator[pa.Array]:
-    """Yield the values of a frame's column in Arrow arrays of at most BATCH_ROWS."""
-    for row in range(0, len(values), BATCH_ROWS):
-        part = getattr(values, "iloc", values)[row : row + BATCH_ROWS]
-        try:
-            if not isinstance(part, (pa.Array, pa.ChunkedArray)):
-                part = part.to_arrow() if hasattr(part, "to_arrow") else pa.array(part, from_pandas=True)
-        except (pa.ArrowException, TypeError, UnicodeEncodeError) as error:
-            raise InputError(
-                f"the {name}, rows from {row:,} (from 0): not all text ({error}): give only text, as by astype(str)"
-            ) from error
-        yield from part.chunks if isinstance(part, pa.ChunkedArray) else [part]
