@@ -1,4 +1,4 @@
-"""Files give their documents; a message says what is wrong with one, and where; endless lines are refused."""
+"""Reading documents from files of every format; messages that name the bad line; endless lines."""
 
 import bz2
 import gzip
@@ -32,7 +32,7 @@ COMPRESSED: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.mark.filterwarnings("ignore::una_fast.InputWarning")
 @pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.tsv", "a.jsonl", "a.json", "lines.json", "a.parquet"])
-def test_files_give_their_documents(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documents_are_read_from_every_format(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, lines = tmp_path / name, LINES if name == "a.txt" else WITH_NEWLINES
     write(path, lines)
     options = {"quoting": True if path.suffix == ".tsv" else None}  # the writer quotes cells
@@ -77,7 +77,7 @@ def test_documents_of_chosen_bytes(name: str, content: bytes, lines: list[str], 
 
 
 @given(st.lists(st.sampled_from([b"a", b"\n", b"\r", b"\r\n", b"bc", b"\n\n"])).map(b"".join).filter(len))
-def test_split_lines_is_split_at_newlines(data: bytes) -> None:
+def test_split_lines_splits_at_newlines(data: bytes) -> None:
     expected = data.decode().removesuffix("\n").split("\n")
     assert [*files.split_lines(data)] == [line.removesuffix("\r") for line in expected]
 
@@ -108,7 +108,7 @@ def test_split_lines_is_split_at_newlines(data: bytes) -> None:
         ("a.parquet", b"PAR1 no it is not", r"a\.parquet cannot be read as parquet"),
     ],
 )
-def test_bad_files_say_where(name: str, content: bytes, message: str, tmp_path: Path) -> None:
+def test_messages_about_bad_files_say_where(name: str, content: bytes, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
         parse_corpus(written(tmp_path, name, content))
 
@@ -118,7 +118,7 @@ def test_bad_files_say_where(name: str, content: bytes, message: str, tmp_path: 
     [("a.txt.gz", b"one\ntwo\n", "line 3"), ("a.csv.gz", b"text\n", "a row"), ("a.tsv.gz", b"text\n", "a row"),
      ("a.jsonl.gz", b'{"text": "one"}\n"', "line 2")],
 )  # fmt: skip
-def test_a_line_without_end_is_refused_as_it_is_read(
+def test_an_endless_line_is_refused_before_it_fills_the_memory(
     name: str, start: bytes, where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken = []
@@ -139,7 +139,7 @@ def test_a_line_without_end_is_refused_as_it_is_read(
 
 @pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.jsonl", "a.json", "a.parquet", "list", "table"])
 @pytest.mark.parametrize("size", [400, 9 * MIB], ids=["short", "longer than a block"])
-def test_the_longest_document_is_an_option(name: str, size: int, tmp_path: Path) -> None:
+def test_the_longest_document_can_be_set(name: str, size: int, tmp_path: Path) -> None:
     lines = ["a", "ü b" * (size // 4)]
     corpus: Any = {"list": lines, "table": pa.table({"text": lines})}.get(name, tmp_path / name)
     if isinstance(corpus, Path):
@@ -150,7 +150,7 @@ def test_the_longest_document_is_an_option(name: str, size: int, tmp_path: Path)
         read(corpus, max_document_bytes=size - 1)
 
 
-def test_no_memory_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_memory_gives_a_clear_message(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: Any) -> None:
         raise MemoryError("Unable to allocate 9 TiB")
 

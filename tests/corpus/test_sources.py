@@ -1,4 +1,4 @@
-"""A corpus argument gives its documents: files, folders, globs, addresses, iterables, tables, datasets; digests."""
+"""Reading documents from files, folders, globs, addresses, iterables, tables and datasets; digests of sources."""
 
 import gzip
 import os
@@ -24,7 +24,7 @@ from una_fast.errors import InputError, InputWarning
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Files of several kinds, in folders."""
+    """A folder with files of several formats and a subfolder."""
     folder = tmp_path / "data"
     (folder / "sub").mkdir(parents=True)
     write(folder / "a.parquet", ["1 one", "2 two"])
@@ -40,7 +40,7 @@ def numbers(corpus: Any) -> str:
     return "".join(dict.fromkeys(line[0] for line in read(corpus)))
 
 
-def test_iterables_give_their_documents(tmp_path: Path) -> None:
+def test_documents_are_read_from_iterables(tmp_path: Path) -> None:
     for corpus in (WITH_NEWLINES, tuple(WITH_NEWLINES), iter(WITH_NEWLINES), dict.fromkeys(WITH_NEWLINES).keys()):
         assert read(corpus) == WITH_NEWLINES
     write(tmp_path / "a.txt", ["one", "two"])
@@ -49,7 +49,7 @@ def test_iterables_give_their_documents(tmp_path: Path) -> None:
     assert read(["a sentence", "and one on notes.txt"]) == ["a sentence", "and one on notes.txt"]
 
 
-def test_folders_and_globs_are_their_files_in_order(folder: Path, tmp_path: Path) -> None:
+def test_folders_and_globs_give_their_files_in_order(folder: Path, tmp_path: Path) -> None:
     assert numbers(folder) == numbers(str(folder)) == "1234567"
     assert numbers(folder / "*.txt") == numbers([str(folder / "*.txt")]) == "3"
     assert numbers(folder / "**" / "*.txt*") == "3467"
@@ -70,7 +70,7 @@ def test_folders_and_globs_are_their_files_in_order(folder: Path, tmp_path: Path
         read(tmp_path / "empty")
 
 
-def test_odd_paths_are_refused_in_words(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unusual_paths_give_clear_messages(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo(tmp_path / "pipe.txt")
     with pytest.raises(InputError, match=r"pipe\.txt is not a regular file"):
         read(tmp_path / "pipe.txt")
@@ -79,7 +79,7 @@ def test_odd_paths_are_refused_in_words(tmp_path: Path, folder: Path, monkeypatc
     with pytest.raises(InputError, match="no such file"):
         read("a\0b")
 
-    def refused(path: Any) -> Any:  # tests may run as root, who may read everything
+    def refused(path: Any) -> Any:  # root may read every file, and tests may run as root
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr("os.scandir", refused)
@@ -127,7 +127,7 @@ def test_digests_identify_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_digests_of_tables_contain_the_column_and_never_change(tmp_path: Path) -> None:
-    """They are in the manifests of indexes that users have."""
+    """The manifests of existing indexes contain these digests."""
     for name, quoting, key in (("a.csv", True, "text"), ("a.tsv", False, "text without quotation marks")):
         write(tmp_path / name, ["1"])
         raw = xxhash.xxh3_128_hexdigest((tmp_path / name).read_bytes())
@@ -164,13 +164,13 @@ def test_files_are_read_over_http(folder: Path) -> None:
         ("nonsense://a/b.txt", "^nonsense://a/b.txt cannot be opened: .*nonsense"),
     ],
 )
-def test_an_address_that_cannot_be_read_gets_a_sentence(in_memory: str, address: str, message: str) -> None:
+def test_an_unreadable_address_gives_a_clear_message(in_memory: str, address: str, message: str) -> None:
     for given_as in (address, Path(address), [address]):
         with pytest.raises(InputError, match=message):
             read(given_as)
 
 
-def test_an_address_keeps_its_root_as_a_path() -> None:
+def test_an_address_survives_conversion_to_a_path() -> None:
     for address in ("file:///a/b", "s3://a/b"):
         assert address_in(address) == address_in(str(Path(address))) == address
     assert address_in("memory:///a") == "memory:///a" and address_in("file://a") == "file://a"
@@ -200,12 +200,12 @@ def test_frames_are_read_by_their_column(frame: Callable[[dict], Any], monkeypat
             read(table.lazy())
 
 
-def test_unusual_frames_give_their_documents() -> None:
+def test_documents_are_read_from_unusual_frames() -> None:
     assert read(type("Frame", (pd.DataFrame,), {})({"text": ["a", "b", "c"]}).iloc[[2, 0]]) == ["c", "a"]
     assert read(pd.Series(["a", "b", "a"], dtype="category")) == ["a", "b", "a"]
 
 
-def test_datasets_give_their_documents() -> None:
+def test_documents_are_read_from_datasets() -> None:
     datasets = pytest.importorskip("datasets")
     dataset = datasets.Dataset.from_dict({"text": WITH_NEWLINES, "id": list(range(len(WITH_NEWLINES)))})
     assert read(dataset) == WITH_NEWLINES
@@ -222,7 +222,7 @@ def test_rows_that_are_mappings_are_read_by_their_key() -> None:
     assert read(rows) == read(iter(rows)) == WITH_NEWLINES
 
 
-def test_a_quotation_mark_in_a_tsv_is_a_character(tmp_path: Path) -> None:
+def test_a_quotation_mark_in_a_tsv_is_an_ordinary_character(tmp_path: Path) -> None:
     rows = [f'"row {i} opens a quotation' if i % 10 == 0 else f"row {i}" for i in range(2000)]
     path = written(tmp_path, "a.tsv", ("text\n" + "\n".join(rows) + "\n").encode())
     with warnings.catch_warnings():
@@ -240,7 +240,7 @@ def test_a_quotation_mark_in_a_tsv_is_a_character(tmp_path: Path) -> None:
 
 
 def test_a_parquet_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
-    """Frames show the other errors of Arrow arrays."""
+    """The tests of frames cover the other errors of Arrow arrays."""
     pa.parquet.write_table(pa.table({"text": pa.array([b"x", b"\xe9"]).view(pa.string())}), tmp_path / "a.parquet")
     with pytest.raises(InputError, match="Invalid UTF8 sequence at string index 1"):
         read(tmp_path / "a.parquet")

@@ -1,4 +1,4 @@
-"""Documents -> chunks -> words: exact for any document, threads and blocks; the compiled Treebank rules are NLTK's."""
+"""Splitting documents into chunks and words: exact for any document, threads and blocks, and equal to NLTK."""
 
 import pickle
 import re
@@ -57,7 +57,7 @@ documents_of_nasty_text = st.lists(text | st.lists(nasty_text, max_size=5).map("
 @given(lines=documents_of_nasty_text, lowercase=st.booleans())
 @example(lines=["ΑΣ ΒΣ. Σ", "σ Σ' ΑΣ'Β"], lowercase=True)
 @example(lines=['He said "so." \' ) ', "It ended. ) \t", '" )', " . ", '.". ) "', "no.\n ", "  "], lowercase=True)
-def test_words_of_chunks_are_those_of_the_line_and_numbered_by_first_appearance(
+def test_splitting_chunks_gives_the_words_of_the_whole_line(
     tokenizer, split, lines: list[str], lowercase: bool
 ) -> None:
     lines = ["a word", *lines]
@@ -136,7 +136,7 @@ def test_bad_arguments(arguments: dict, message: str) -> None:
 
 
 @pytest.mark.parametrize("progress", [True, False])
-def test_progress_is_shown_when_asked(progress, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_progress_bar_is_optional(progress, capsys: pytest.CaptureFixture[str]) -> None:
     parse_corpus(["a b", "c"], progress=progress)
     assert ("2.00 sentences" in capsys.readouterr().err) == progress
 
@@ -156,7 +156,7 @@ def split_at_commas(sentence):
 @pytest.mark.parametrize("lowercase", [True, False])
 @pytest.mark.parametrize("named", ["treebank", "whitespace", split_at_commas])
 @given(texts=st.lists(text, max_size=6))
-def test_texts_that_are_split_at_once_have_the_words_of_each_alone(named, lowercase, texts: list[str]) -> None:
+def test_splitting_texts_together_gives_the_words_of_each_text(named, lowercase, texts: list[str]) -> None:
     tokenizer = WordTokenizer(named, lowercase)
     vocabulary, rows = split_texts([line.encode() for line in texts], tokenizer)
     assert [[vocabulary[i] for i in row] for row in rows] == [tokenizer.words(line) for line in texts]
@@ -210,8 +210,8 @@ def matching(pattern: regex.Pattern | re.Pattern) -> set[int]:
     return {match.start() for match in pattern.finditer(EVERY_CHARACTER)}
 
 
-def test_character_classes_are_those_of_regex() -> None:
-    """Where Python knows the character: `regex` has a Unicode of its own, nearly always a later one."""
+def test_character_classes_match_regex() -> None:
+    """Compares characters that Python knows, because `regex` usually has a later version of Unicode."""
     known = {ord(c) for c in EVERY_CHARACTER if unicodedata.category(c) != "Cn"}
     words = {ord(c) for c in EVERY_CHARACTER if c.isalpha() or c.isdecimal() or c == "_" or is_word_beyond_letters(c)}
     assert words & known == matching(regex.compile(r"\w")) & known
@@ -221,7 +221,7 @@ def test_character_classes_are_those_of_regex() -> None:
 
 
 @pytest.mark.parametrize(("engine", "letters"), [(re, "acdegilmnorstwyh"), (regex, "revlmtsdn")])
-def test_only_three_characters_beyond_ascii_equal_letters_of_the_rules_in_any_case(engine, letters: str) -> None:
+def test_only_three_non_ascii_characters_match_the_rules_ignoring_case(engine, letters: str) -> None:
     special = {code for code in matching(engine.compile(f"(?i)[{letters}]")) if code > 0x7F}
     assert special == ({0x130, 0x131, 0x17F} if engine is re else {0x17F})
     assert all(engine.match("(?i)i", chr(code)) for code in special - {0x17F})
@@ -238,20 +238,20 @@ def splitter(pattern: str) -> Callable[[str], list[str]]:
     return split
 
 
-def test_functions_of_one_name_are_told_apart(tmp_path: Path) -> None:
+def test_different_functions_with_the_same_name_are_distinguished(tmp_path: Path) -> None:
     words, letters = splitter(r"\w+"), splitter(r"\w")
     a, b = (una_fast.build_index(CORPUS, word_tokenizer=split) for split in (words, letters))
     assert a.fingerprint != b.fingerprint
     assert (
         a.fingerprint == una_fast.build_index(CORPUS, word_tokenizer=lambda text: re.findall(r"\w+", text)).fingerprint
     )
-    fails_on_some = WordTokenizer(lambda text: text.encode("ascii").decode().split(" "))  # and makes empty words
+    fails_on_some = WordTokenizer(lambda text: text.encode("ascii").decode().split(" "))  # and returns empty words
     signature = fails_on_some.signature()
     assert signature is not None and signature[0] == SIGNATURE_SENTENCES[0].split() and None in signature
     a.save(tmp_path / "index")
     loaded = una_fast.load_index(tmp_path / "index", word_tokenizer=splitter(r"\w+"))
     assert loaded.fingerprint == una_fast.load_index(tmp_path / "index").fingerprint == a.fingerprint
-    with pytest.raises(InputError, match=r"made by another word tokenizer than .*split, which makes \['T', 'h'"):
+    with pytest.raises(InputError, match=r"another word tokenizer than .*split, which splits .* into \['T', 'h'"):
         una_fast.load_index(tmp_path / "index", word_tokenizer=letters)
 
 
@@ -259,7 +259,7 @@ def whole_words(text: str) -> list[str]:
     return re.findall(r"\w+", text)
 
 
-def test_a_pickled_index_does_not_come_back_with_other_words(tmp_path: Path) -> None:
+def test_unpickling_refuses_an_index_that_was_replaced(tmp_path: Path) -> None:
     index = una_fast.build_index(CORPUS, word_tokenizer=whole_words)
     index.save(tmp_path / "index")
     pickled = pickle.dumps(index)
@@ -269,8 +269,8 @@ def test_a_pickled_index_does_not_come_back_with_other_words(tmp_path: Path) -> 
         pickle.loads(pickled)
 
 
-def test_a_function_that_was_changed_takes_no_ids_of_the_old_index(tmp_path: Path) -> None:
-    """What is kept in the folder of an index is made again, though both make the same words of SIGNATURE_SENTENCES."""
+def test_token_ids_are_not_reused_after_a_function_changed(tmp_path: Path) -> None:
+    """The caches in the index's folder are rebuilt, although both functions have the same signature."""
     corpus, folder = [f"they were seen by the river {i}" for i in range(50)], tmp_path / "index"
 
     def without(left_out: str) -> Callable[[str], list[str]]:
@@ -281,7 +281,7 @@ def test_a_function_that_was_changed_takes_no_ids_of_the_old_index(tmp_path: Pat
         una_fast.build_index(corpus, word_tokenizer=split).save(folder)
         index = una_fast.load_index(folder, word_tokenizer=split)
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # that old ids are not this tokenizer's
+            warnings.simplefilter("error")  # about old ids that differ from the tokenizer's
             una = una_fast.Augmenter(index, tokenizer=wordpiece)
         assert_ids(una.negative_ids(range(50), max_length=16), wordpiece, una.negatives(range(50)), 16)
     assert WordTokenizer(without("by")).signature() == WordTokenizer(without("were")).signature()
@@ -291,14 +291,14 @@ def test_a_function_that_was_changed_takes_no_ids_of_the_old_index(tmp_path: Pat
     ("tokenizer", "fingerprint"),
     [("treebank", "c8e3843eb956ff16b879aa3f43605462"), ("whitespace", "0e3f821dd1171c8e4d3473aabe2e841e")],
 )
-def test_named_tokenizers_have_fingerprints_that_stay_and_take_no_function(
+def test_named_tokenizers_have_fixed_fingerprints_and_refuse_a_function(
     tokenizer: str, fingerprint: str, tmp_path: Path
 ) -> None:
     index = una_fast.build_index(CORPUS, word_tokenizer=tokenizer)
     assert index.fingerprint == fingerprint
     assert WordTokenizer(tokenizer).signature() is None
     index.save(tmp_path / "index")
-    with pytest.raises(InputError, match=f"its words were made by '{tokenizer}'; give no other word_tokenizer"):
+    with pytest.raises(InputError, match=f"its words were made by '{tokenizer}'; do not give another word_tokenizer"):
         una_fast.load_index(tmp_path / "index", word_tokenizer=str.split)
 
 
@@ -336,12 +336,12 @@ TEXTS = {
 }
 
 
-def test_fugashi_reads_on_after_a_nul() -> None:
+def test_fugashi_continues_after_a_nul() -> None:
     assert WordTokenizer("fugashi").words("猫\0犬") == ["猫", "犬"]
 
 
 @pytest.mark.parametrize("language", TEXTS)
-def test_scripts_without_spaces_are_said(language: str) -> None:
+def test_a_script_without_spaces_gives_a_warning(language: str) -> None:
     name, text, _ = TEXTS[language]
     with pytest.warns(
         InputWarning, match=rf"(100|9.)% of the corpus is {language}.* makes whole clauses into words"
@@ -362,15 +362,15 @@ def test_scripts_without_spaces_are_said(language: str) -> None:
         ["", " ", "a"],
     ],
 )
-def test_scripts_with_spaces_are_not(corpus: list[str]) -> None:
+def test_scripts_with_spaces_give_no_warning(corpus: list[str]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", InputWarning)
         una_fast.build_index(corpus)
         una_fast.build_index([TEXTS["Thai"][1]], word_tokenizer=list)
 
 
-def test_an_index_knows_its_segmenter(tmp_path: Path) -> None:
-    """tests/docs/test_pages.py has the words and negatives of each."""
+def test_a_loaded_index_uses_its_segmenter(tmp_path: Path) -> None:
+    """tests/docs/test_pages.py tests the words and negatives of each segmenter."""
     name, text, word = TEXTS["Chinese"]
     pytest.importorskip(name)
     index = una_fast.build_index([text + " " + text, "ascii words too"], word_tokenizer=name)
@@ -381,7 +381,7 @@ def test_an_index_knows_its_segmenter(tmp_path: Path) -> None:
     assert una_fast.Augmenter(loaded, radius=3).augment([text]) != [text]
 
 
-def test_a_segmenter_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_segmenter_gives_a_clear_message(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SEGMENTERS, "x", ("X", lambda: import_module("no_such_package"), "x"))
     with pytest.raises(InputError, match="the package no_such_package is not installed: pip install x"):
         una_fast.build_index(CORPUS, word_tokenizer="x")

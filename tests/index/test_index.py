@@ -1,4 +1,4 @@
-"""The index: a sequence of sentences, equation 2, and its bits on other processors."""
+"""The index: a sequence of sentences, scores by equation 2, bit-identical on other processors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_an_index_is_a_sequence_of_its_sentences(index):
 
 
 @pytest.mark.parametrize("row", [4, -5, 10**30])
-def test_a_row_that_is_not_there_is_named(index, row):
+def test_a_row_out_of_range_is_named(index, row):
     with pytest.raises(IndexError, match=r"of an index of 4 documents: give 0 to 3"):
         index[row]
 
@@ -47,7 +47,7 @@ def short():
     return una_fast.build_index(CORPUS)
 
 
-def test_the_index_is_equation_2(short):
+def test_scores_follow_equation_2(short):
     rows = [short.words(row) for row in range(short.n_documents)]
     assert list(short.terms) == reference.ranking(rows)
     idf = reference.idf(rows)
@@ -63,7 +63,7 @@ def test_the_index_is_equation_2(short):
     np.testing.assert_array_equal(z.tocsc().max(axis=0).toarray().ravel(), short.max_tfidf)
 
 
-def test_dtypes_and_shapes_are_the_documented_ones(short):
+def test_dtypes_and_shapes_are_as_documented(short):
     v = short.n_terms
     assert (short.document_frequency.dtype, short.document_frequency.shape) == (np.int64, (v,))
     assert (short.idf.dtype, short.idf.shape) == (np.float64, (v,))
@@ -125,7 +125,7 @@ for name, value in parts.items():
 
 
 def parts(**environment: str) -> dict[str, str]:
-    """The hash of each part, computed in a process with these environment variables."""
+    """Return the hash of each part, computed in a process with these environment variables."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", PROGRAM],
         env={**os.environ, **environment},
@@ -139,7 +139,7 @@ def parts(**environment: str) -> dict[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc's switches")
-def test_an_index_has_the_same_bits_without_newer_instructions() -> None:
+def test_an_index_is_bit_identical_without_newer_cpu_instructions() -> None:
     here = parts()
     old = parts(NPY_DISABLE_CPU_FEATURES=NUMPY_OFF, GLIBC_TUNABLES=GLIBC_OFF)
     numpys = here.pop("numpy"), old.pop("numpy")
@@ -149,7 +149,7 @@ def test_an_index_has_the_same_bits_without_newer_instructions() -> None:
 
 
 @pytest.mark.parametrize(("n_terms", "n_words"), [(50, 20_000), (100_000, 200_000)])
-def test_threads_count_the_same_in_less_memory_than_the_words_and_one_table_take(n_terms, n_words):
+def test_threads_give_the_same_scores_with_limited_memory(n_terms, n_words):
     ids = np.random.default_rng(0).permutation(np.arange(n_words, dtype=np.int32) % n_terms)
     words = RaggedArray(ids, np.arange(0, n_words + 1, 10))
     one = score_terms(words, n_terms, n_jobs=1)

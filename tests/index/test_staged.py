@@ -1,4 +1,4 @@
-"""A build in stages gives the bits of the build in memory, for any split, executor and stop: no work is lost."""
+"""A build in stages gives the index of a build in memory for any splits and executor, and continues after a stop."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ built = partial(una_fast.build_index, memory="1GB")
 
 
 def same(one, other):
-    """Whether both indexes hold the same bits."""
+    """Assert that two indexes are bit-identical."""
     for array in DTYPES:
         a, b = one._arrays[array], other._arrays[array]
         assert a.dtype == b.dtype and a.tobytes() == b.tobytes(), array
@@ -46,7 +46,7 @@ def same(one, other):
 @pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(CORPORA, st.integers(1, 200), st.integers(1, 5), st.booleans())
-def test_any_cut_gives_the_bits_of_the_build_in_memory(
+def test_any_splits_give_the_index_of_a_build_in_memory(
     tmp_path_factory, monkeypatch, texts, split_bytes, n_partitions, in_a_file
 ):
     folder = tmp_path_factory.mktemp("staged")
@@ -81,7 +81,7 @@ def shards(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::una_fast.InputWarning")
-def test_every_executor_and_every_kind_of_source_give_the_same_bits(shards, tmp_path, monkeypatch):
+def test_every_executor_and_every_kind_of_source_give_the_same_index(shards, tmp_path, monkeypatch):
     corpus = [shards, pa.table({"text": LINES[3:]}), LINES, shards / "a.txt"]
     expected = una_fast.build_index(corpus)
     cut(monkeypatch, split_bytes=100)
@@ -93,8 +93,8 @@ def test_every_executor_and_every_kind_of_source_give_the_same_bits(shards, tmp_
     assert same(own, una_fast.build_index(LINES, word_tokenizer=list))
 
 
-def test_a_function_that_was_mended_makes_all_words_again(tmp_path, monkeypatch):
-    """The scans of the function before, which makes the same words of the signature, are not taken."""
+def test_a_corrected_word_tokenizer_scans_all_splits_again(tmp_path, monkeypatch):
+    """The scans of the old function are not reused, although it has the same signature."""
     cut(monkeypatch, split_bytes=100)
     corpus = [[f"they were seen by the river {i}" for i in range(50)], ["bad"]]
 
@@ -124,7 +124,7 @@ def corpus(tmp_path):
 
 @pytest.fixture
 def build(corpus, tmp_path, monkeypatch):
-    """Builds the index of `corpus` in small pieces, one task after the other."""
+    """A function that builds the index of `corpus` in small splits, one task after the other."""
     cut(monkeypatch, split_bytes=700, n_partitions=2)
     return partial(una_fast.build_index, corpus=corpus, folder=tmp_path / "index", memory="1GB", executor=Calling())
 
@@ -140,7 +140,7 @@ def n_syncs(build, tmp_path, monkeypatch):
 
 @pytest.fixture
 def stop(build, n_syncs, monkeypatch):
-    """Starts a build that is killed after a share of its writes."""
+    """A function that starts a build and kills it after a share of its writes."""
 
     def start(share):
         with monkeypatch.context() as patch, pytest.raises(Killed):
@@ -152,8 +152,8 @@ def stop(build, n_syncs, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("error", [disk_full(), Killed()], ids=["disk full", "killed"])
-def test_after_a_failure_at_any_write_the_build_goes_on(build, corpus, tmp_path, n_syncs, monkeypatch, error):
-    """The old index stays until the new one is complete, and the next run goes on."""
+def test_a_build_continues_after_a_failure_at_any_write(build, corpus, tmp_path, n_syncs, monkeypatch, error):
+    """The old index stays until the new one is complete, and the next run finishes the build."""
     expected = una_fast.build_index(corpus)
     for at in range(1, n_syncs, STEP):
         una_fast.build_index(OLD).save(tmp_path / "index")
@@ -170,15 +170,15 @@ def test_after_a_failure_at_any_write_the_build_goes_on(build, corpus, tmp_path,
         assert sorted(path.name for path in tmp_path.iterdir() if "index" in path.name) == ["index"], at
 
 
-def test_what_is_scanned_is_not_scanned_again(build, stop, monkeypatch):
+def test_a_restarted_build_reuses_finished_scans(build, stop, monkeypatch):
     stop(0.9)
     monkeypatch.setattr("una_fast.index.tasks.scan_split", None)
     build()
 
 
 @pytest.mark.parametrize("bit", [3, 500, -9, None])
-def test_a_file_of_a_stopped_build_with_a_flipped_bit_is_made_again(build, stop, tmp_path, bit):
-    """None: the file is empty."""
+def test_a_damaged_file_of_a_stopped_build_is_written_again(build, stop, tmp_path, bit):
+    """bit: None for an empty file."""
     stop(0.9)
     work, expected = work_folder(tmp_path / "index"), build(folder=tmp_path / "expected")
     whole = {path: path.read_bytes() for path in work.iterdir() if path.stat().st_size}
@@ -193,8 +193,8 @@ def test_a_file_of_a_stopped_build_with_a_flipped_bit_is_made_again(build, stop,
         assert same(build(), expected), damaged
 
 
-def test_what_changed_between_two_runs_is_made_again(build, stop, corpus, monkeypatch):
-    """A longer file, one of the old size and time, fewer sources, other settings: the index is of what is there now."""
+def test_changes_between_two_runs_are_noticed(build, stop, corpus, monkeypatch):
+    """A longer file, one with the old size and time, fewer sources, and other settings."""
     text, about = corpus[0].read_text(), corpus[0].stat()
     for changed in (f"{text} and more", text.upper(), text):
         stop(0.5)
@@ -211,7 +211,7 @@ def test_what_changed_between_two_runs_is_made_again(build, stop, corpus, monkey
 
 @pytest.mark.parametrize("settings", [{}, {"folder": "index"}])
 def test_a_corpus_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch, settings):
-    """An index of the old text would have the digest of the new one."""
+    """Otherwise an index of the old text would have the digest of the new text."""
     (tmp_path / "corpus.txt").write_text("some old text\n" * 3)
     digest = Source.digest
 
@@ -225,7 +225,7 @@ def test_a_corpus_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch
         una_fast.build_index("corpus.txt", **settings)
 
 
-def test_two_builds_of_one_folder_do_not_mix(build, tmp_path):
+def test_a_second_build_in_the_same_folder_is_refused(build, tmp_path):
     work = work_folder(tmp_path / "index")
     work.mkdir()
     with locked(work), pytest.raises(InputError, match="another process is building there"):
@@ -233,17 +233,17 @@ def test_two_builds_of_one_folder_do_not_mix(build, tmp_path):
     build()
 
 
-def test_files_of_others_stay(build, stop, corpus, tmp_path):
+def test_other_files_in_the_work_folder_are_kept(build, stop, corpus, tmp_path):
     work = work_folder(tmp_path / "index")
     stop(0.9)
     (work / "notes.txt").write_text("mine")
     assert same(build(), una_fast.build_index(corpus))
     assert [path.name for path in work.iterdir()] == ["notes.txt"]
-    with pytest.raises(InputError, match="contains 'notes.txt', and no manifest of una_fast"):
+    with pytest.raises(InputError, match="contains 'notes.txt', but no manifest of una_fast"):
         build(folder=work)
 
 
-def test_a_lost_worker_is_said_with_a_sentence(build, corpus):
+def test_a_lost_worker_gives_a_clear_message(build, corpus):
     with ProcessPoolExecutor(1) as pool:
         pool.submit(os._exit, 9)
         with pytest.raises(InputError, match="a worker process was lost .* run the same again"):
@@ -261,12 +261,12 @@ def test_a_lost_worker_is_said_with_a_sentence(build, corpus):
         ({"folder": None}, "memory, executor: only for a build in a folder"),
     ],
 )
-def test_bad_options_get_a_sentence(build, options, said):
+def test_bad_options_give_clear_messages(build, options, said):
     with pytest.raises(InputError, match=said):
         build(**options)
 
 
-def test_what_a_task_may_take_follows_from_the_memory():
+def test_the_memory_of_all_tasks_is_within_the_limit():
     alone, eight = executors.task_memory(4 << 30, 1, 2), executors.task_memory(4 << 30, 8, 1)
     assert 3 * alone + executors.BASE <= 4 << 30
     assert 9 * eight + 8 * executors.BASE <= 4 << 30
@@ -276,7 +276,7 @@ def test_what_a_task_may_take_follows_from_the_memory():
         executors.task_memory(1 << 30, 16, 1)
 
 
-def test_a_mistake_at_the_start_is_not_in_the_way(tmp_path):
+def test_a_refused_corpus_leaves_no_files(tmp_path):
     table, blank = tmp_path / "a.csv", tmp_path / "blank.txt"
     table.write_text("title,id\nThe cat sat.,1\nA dog ran.,2\n")
     blank.write_text("\n\n \n")
@@ -295,7 +295,7 @@ def distributed():
 
 @pytest.fixture(scope="module")
 def cluster(distributed):
-    """Two workers in this process: no processes have to start, but the workers act as on machines of their own."""
+    """Two workers in this process, which starts faster. They behave like workers on separate machines."""
     how = {"processes": False, "dashboard_address": None, "protocol": "tcp"}
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, **how) as cluster:
         yield cluster
@@ -303,9 +303,9 @@ def cluster(distributed):
 
 @pytest.mark.slow
 class TestDask:
-    """A Dask cluster builds the same bits; one that cannot build gets a message."""
+    """A Dask cluster builds the same index, and an unusable cluster gives a clear message."""
 
-    def test_the_command_builds_on_a_cluster_what_a_build_in_memory_makes(self, cluster, tmp_path, monkeypatch):
+    def test_the_command_builds_the_same_index_on_a_cluster(self, cluster, tmp_path, monkeypatch):
         cut(monkeypatch, split_bytes=300)
         (tmp_path / "corpus.txt").write_text("\n".join(LINES))
         words = [tmp_path / "corpus.txt", "--output", tmp_path / "index", "--cluster", cluster.scheduler_address]
@@ -313,19 +313,19 @@ class TestDask:
         assert same(una_fast.load_index(tmp_path / "index"), una_fast.build_index(tmp_path / "corpus.txt"))
 
     @pytest.mark.parametrize("address", ["127.0.0.1:1", "nothing://here"])
-    def test_an_unreachable_scheduler_is_said_with_a_sentence(self, distributed, address, monkeypatch):
+    def test_an_unreachable_scheduler_gives_a_clear_message(self, distributed, address, monkeypatch):
         monkeypatch.setattr("una_fast_cli.index.TIMEOUT", 0.2)
         message = "no Dask scheduler answers at .* start one with `dask scheduler`"
         with pytest.raises(InputError, match=message), connected(address):
             pass
 
-    def test_workers_that_cannot_take_part_are_named(self, distributed, cluster, tmp_path, monkeypatch):
+    def test_unusable_workers_are_named(self, distributed, cluster, tmp_path, monkeypatch):
         monkeypatch.setattr(executors, "worker_answer", lambda folder: ("0.0.1", False))
         message = r"worker tcp://.* answers .* must have una_fast .*, on a disk that all machines"
         with distributed.Client(cluster) as client, pytest.raises(InputError, match=message):
             built(LINES, folder=tmp_path / "index", executor=client)
 
-    def test_a_cluster_without_workers_is_said_with_a_sentence(self, distributed, tmp_path):
+    def test_a_cluster_without_workers_gives_a_clear_message(self, distributed, tmp_path):
         with (
             distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as empty,
             distributed.Client(empty) as client,

@@ -1,4 +1,4 @@
-"""Folders of arrays: what was saved is loaded again, a cut file and a full disk are noticed, caches are made again."""
+"""Folders of arrays are saved completely or not at all, damage is noticed, and caches are rebuilt."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def file_of(saved, name):
     return path
 
 
-def test_what_was_saved_comes_back_read_only(saved):
+def test_saved_arrays_are_loaded_read_only(saved):
     meta, arrays = load_arrays(saved, "index", 3, verify=True)
     assert meta == {"name": "né"}
     assert arrays.keys() == ARRAYS.keys()
@@ -46,19 +46,19 @@ def test_what_was_saved_comes_back_read_only(saved):
         assert not arrays[name].size or not arrays[name].flags.writeable
 
 
-def test_saving_again_replaces_and_leaves_nothing_behind(saved):
+def test_saving_again_replaces_the_old_files(saved):
     before = load_arrays(saved, "index", 3)[1]["ids"]
     (saved / "notes.txt").write_text("mine")
     save_arrays(saved, "index", 3, {}, {"ids": np.zeros(3, dtype=np.int32)})
     assert load_arrays(saved, "index", 3)[1]["ids"].tolist() == [0, 0, 0]
-    assert before[-1] == 999  # an open array of the old content stays readable
+    assert before[-1] == 999  # old arrays that are open stay readable
     names = [path.name.partition("-")[0] for path in sorted(saved.iterdir())]
     assert names == ["ids", "manifest.json", "notes.txt"]
     assert [path.name for path in saved.parent.iterdir()] == ["saved"]
 
 
 @pytest.mark.parametrize("name", ["ids", "records", "manifest.json"])
-def test_a_cut_file_is_noticed_and_a_flipped_bit_of_an_array_by_verify(saved, name):
+def test_truncation_is_noticed_and_flipped_bits_by_verify(saved, name):
     path = saved / name if name == "manifest.json" else file_of(saved, name)
     content = path.read_bytes()
     for at in {0, len(content) // 2, len(content) - 2} if path.suffix == ".npy" else ():
@@ -82,7 +82,7 @@ def test_another_version_is_refused(saved, version, remedy):
 
 
 @pytest.mark.parametrize("call", range(1, 9))
-def test_a_full_disk_leaves_the_old_folder_as_it_was(saved, monkeypatch, call):
+def test_a_full_disk_leaves_the_old_content(saved, monkeypatch, call):
     for goal in (saved, saved.parent / "new"):
         with monkeypatch.context() as patch:
             failing_syncs(patch, call, disk_full())
@@ -95,11 +95,11 @@ def test_a_full_disk_leaves_the_old_folder_as_it_was(saved, monkeypatch, call):
     assert {path.name for path in saved.parent.iterdir()} <= {"saved", "new"}
 
 
-def test_a_folder_of_something_else_is_refused_before_a_byte_is_written(saved, tmp_path):
+def test_a_folder_with_other_files_is_refused_and_unchanged(saved, tmp_path):
     (tmp_path / "file").write_text("mine")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "notes.txt").write_text("mine")
-    for goal, said in (("file", "file: cannot be written"), ("other", "contains 'notes.txt', and no manifest")):
+    for goal, said in (("file", "file: cannot be written"), ("other", "contains 'notes.txt', but no manifest")):
         with pytest.raises(InputError, match=said):
             save_arrays(tmp_path / goal, "index", 3, {}, ARRAYS)
     with pytest.raises(InputError, match="contains a saved 'index', not a 'tokens'"):
@@ -108,11 +108,11 @@ def test_a_folder_of_something_else_is_refused_before_a_byte_is_written(saved, t
     assert (tmp_path / "file").read_text() == "mine"
 
 
-def test_a_killed_save_leaves_the_old_content_or_the_new_one(tmp_path):
+def test_a_killed_save_leaves_the_old_or_the_new_content(tmp_path):
     folder, moments = tmp_path / "saved", random.Random(0)
     save_arrays(folder, "index", 1, {"i": -1}, {"a": np.array([-1])})
     left = [folder / f".ids-0123456789abcdef.npy.{'0' * 16}.partial", folder / "ids-0123456789abcdef.npy"]
-    for path in left:  # of another killed save
+    for path in left:  # the files of another killed save
         path.write_text("cut short")
     for _ in range(int(os.environ.get("UNA_FAST_KILLS", "10"))):
         pid = os.fork()
@@ -131,7 +131,7 @@ def test_a_killed_save_leaves_the_old_content_or_the_new_one(tmp_path):
     assert [path.name.partition("-")[0] for path in sorted(folder.iterdir())] == ["a", "manifest.json"]
 
 
-def test_cached_arrays_are_made_once_and_made_again_where_they_cannot_be_used(tmp_path, monkeypatch):
+def test_cached_arrays_are_computed_once_unless_they_are_unusable(tmp_path, monkeypatch):
     made = []
 
     def cached(path=tmp_path / "cache", version=1, made_from="one"):

@@ -15,7 +15,7 @@ TEXTS = ["A market opens in the garden", "The river flows north past the old cas
 
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
 @pytest.mark.parametrize("backend", PACKAGES)
-def test_an_exported_encoder_embeds_alike(backend, pooling, tiny_model, tmp_path):
+def test_an_exported_encoder_gives_the_same_embeddings(backend, pooling, tiny_model, tmp_path):
     pytest.importorskip(PACKAGES[backend])
     train_here(options(tmp_path, tiny_model, max_steps=2, pooling=pooling))
     best, exported = str(tmp_path / "run" / "best"), str(tmp_path / backend)

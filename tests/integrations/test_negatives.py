@@ -36,7 +36,7 @@ def dataset():
     return datasets.Dataset.from_dict({"text": TEXTS, "other": [f"other {i}" for i in range(len(TEXTS))]})
 
 
-def test_columns_stand_in_the_order_that_losses_take(una, dataset):
+def test_columns_are_in_the_order_that_losses_expect(una, dataset):
     assert list(dataset.with_transform(Negatives(una))[0]) == ["anchor", "positive", "negative"]
     row = dataset.with_transform(Negatives(una, positive="other", n=2))[4]
     assert list(row) == ["anchor", "positive", "negative_1", "negative_2"]
@@ -44,7 +44,7 @@ def test_columns_stand_in_the_order_that_losses_take(una, dataset):
     assert list(dataset.with_transform(Negatives(una, positive=None))[0]) == ["anchor", "negative"]
 
 
-def test_negatives_are_those_of_augment_by_epoch_and_set(una, dataset):
+def test_negatives_equal_augment_for_each_epoch_and_sample(una, dataset):
     negatives = Negatives(una, n=3)
     rows = dataset.with_transform(negatives)
     for epoch in (0, 7):
@@ -65,7 +65,7 @@ def test_rows_without_a_word_are_left_out(una, dataset):
     assert of_words.select(datasets.Dataset.from_dict({"text": ["... !", "a castle"]}))["text"][:] == ["a castle"]
 
 
-def test_a_streamed_dataset_draws_anew_in_every_epoch(una, dataset):
+def test_a_streamed_dataset_draws_new_negatives_in_every_epoch(una, dataset):
     negatives = Negatives(una)
     stream = negatives.select(dataset.to_iterable_dataset())
     stream = stream.map(negatives, batched=True, remove_columns=["text", "other"])
@@ -74,18 +74,18 @@ def test_a_streamed_dataset_draws_anew_in_every_epoch(una, dataset):
         assert [row["negative"] for row in stream] == una.augment(WORDS, epoch)
 
 
-def test_a_copy_sees_the_epoch_move(una):
+def test_a_copy_sees_a_new_epoch(una):
     negatives = Negatives(una)
     other = copy.deepcopy(negatives)
     negatives.set_epoch(5)
-    assert len(dill.dumps(negatives)) < 2000  # the index travels as its path
+    assert len(dill.dumps(negatives)) < 2000  # it contains only the path of the index
     assert other({"text": TEXTS})["negative"] == una.augment(TEXTS, 5)
 
 
 @pytest.mark.parametrize(
     "method", ["fork", *(pytest.param(m, marks=pytest.mark.slow) for m in ("spawn", "forkserver"))]
 )
-def test_persistent_workers_see_the_epoch_move(una, dataset, method):
+def test_persistent_workers_see_a_new_epoch(una, dataset, method):
     negatives = Negatives(una)
     rows = negatives.select(dataset).with_transform(negatives)
     batches = DataLoader(rows, 4, num_workers=2, persistent_workers=True, multiprocessing_context=method)
@@ -109,11 +109,11 @@ PAIRS = {
 }
 
 
-def test_the_negative_of_a_pair_is_made_of_the_positive_and_other_columns_pass_through(una):
+def test_pairs_get_negatives_of_the_positive_and_keep_other_columns(una):
     pairs = datasets.Dataset.from_dict(PAIRS)
     negatives = Negatives(una, column="query", positive="product", of="positive", n=2, keep=["mined", "label"])
     selected = negatives.select(pairs)
-    assert selected["query"][:] == ["old castle", "winter market", "treaty"]  # rows with both texts, and a mined one
+    assert selected["query"][:] == ["old castle", "winter market", "treaty"]  # rows with both texts and `mined`
     rows = selected.with_transform(negatives)[:]
     assert list(rows) == ["anchor", "positive", "negative_1", "negative_2", "mined", "label"]
     assert rows["anchor"] == selected["query"][:] and rows["positive"] == selected["product"][:]
@@ -147,46 +147,49 @@ def of_pairs(una, **columns):
         (lambda una: of_pairs(una, positive="x").select(TABLE), "no column 'x', only .*; name one with .*positive"),
         (lambda una: of_pairs(una, keep=["x"]).select(TABLE.to_iterable_dataset()), "no column 'x', only 'query'"),
         (lambda una: TABLE.with_transform(of_pairs(una, keep=["x"]))[0], "no column 'x'"),
-        (lambda una: Negatives(una).select(TABLE.to_pandas()), "select takes a Dataset .*not DataFrame: .*from_pandas"),
-        (lambda una: Negatives(una).select(TEXTS), "select takes a Dataset .*not list: .*from_pandas"),
+        (
+            lambda una: Negatives(una).select(TABLE.to_pandas()),
+            "select accepts a Dataset .*not DataFrame: .*from_pandas",
+        ),
+        (lambda una: Negatives(una).select(TEXTS), "select accepts a Dataset .*not list: .*from_pandas"),
         (lambda una: TABLE.map(of_pairs(una)), r"column 'query' is one sentence.*batched=True"),
         (lambda una: LISTS.with_transform(Negatives(una))[0], "'text': row 0 of the batch contains list, .*select"),
     ],
 )
-def test_bad_input_is_answered_with_a_sentence(una, call, message):
+def test_bad_input_gives_clear_messages(una, call, message):
     with pytest.raises(una_fast.InputError, match=message):
         call(una)
 
 
-@pytest.mark.filterwarnings("error:more sentences are drawn:una_fast.InputWarning")  # a worker hands the error on
+@pytest.mark.filterwarnings("error:more sentences are drawn:una_fast.InputWarning")  # workers pass the error on
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_second_pass_with_the_same_negatives_is_noticed_once(una, dataset, workers):
+def test_a_second_pass_with_the_same_negatives_warns_once(una, dataset, workers):
     loader = DataLoader(dataset.with_transform(Negatives(una)), batch_size=2, shuffle=True, num_workers=workers)
     assert len(list(loader)) == 9
     batches = iter(loader)
     with pytest.raises(una_fast.InputWarning, match=r"a second pass gets the same negatives.*Negatives\.callback"):
         list(batches)
     if workers:
-        batches._shutdown_workers()  # later, when the error's traceback is collected, it would wait 5 s for each worker
+        batches._shutdown_workers()  # else the garbage collector would wait 5 s for each worker
     assert len(list(loader)) == 9
 
 
 @pytest.mark.parametrize("move", [lambda it: it.set_epoch(0), lambda it: it.callback()])
-def test_a_second_pass_is_no_surprise_where_the_epoch_is_moved(una, dataset, move, recwarn):
+def test_a_second_pass_gives_no_warning_if_the_epoch_is_set(una, dataset, move, recwarn):
     negatives = Negatives(una)
     rows = dataset.with_transform(negatives)
     move(negatives)
     assert rows[:] == rows[:] and not any("second pass" in str(warning.message) for warning in recwarn)
 
 
-def test_a_collator_of_rows_notices_a_second_pass_too(una):
+def test_a_row_collator_warns_about_a_second_pass_too(una):
     collator = RowCollator(una_fast.Augmenter(una.index, tokenizer=bert_uncased()), max_length=8)
     collator(range(18))
     with pytest.warns(una_fast.InputWarning, match=r"RowCollator\.callback\(\)"):
         collator(range(18))
 
 
-def test_epochs_are_counted_from_where_a_run_goes_on(una):
+def test_a_resumed_run_continues_counting_epochs(una):
     negatives = Negatives(una)
     callback = negatives.callback()
     for begun, expected in [(None, [0, 1, 2]), (2.6, [2, 3, 4]), (1.0, [1, 2, 3])]:

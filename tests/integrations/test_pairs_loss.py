@@ -1,4 +1,4 @@
-"""The losses in sentence-transformers' trainer, and other losses with UNA's negatives."""
+"""PairsLoss and ViewsLoss in sentence-transformers' trainer."""
 
 import functools
 
@@ -24,7 +24,7 @@ def passes(views, places):
 
 
 @pytest.mark.parametrize(("step", "places"), [(0, [0, 1, 2, 2]), (3, [0, 1, 2, 2]), (1, [0, 1]), (5, [0, 1])])
-def test_it_is_the_loss_of_training(views, step, places):
+def test_pairs_loss_equals_the_loss_of_training(views, step, places):
     loss = PairsLoss(Given(), temperature=0.1, alpha=3)
     loss.step = step
     assert torch.equal(loss(views), pairs(passes(views, places), 0.1))
@@ -36,14 +36,14 @@ def shifted(views, temperature, start, weight=1.0):
 
 
 class Copied(Given):
-    """Its frozen copy, in eval mode, gives other embeddings."""
+    """A model that gives other embeddings in eval mode, as its frozen copy does."""
 
     def forward(self, features):
         moved = features["embedding"] if self.training else features["embedding"].flip(-1)
         return super().forward({"embedding": moved})
 
 
-def test_any_loss_takes_its_options_and_a_frozen_copy(views):
+def test_any_loss_gets_its_options_and_a_frozen_copy(views):
     drawn = passes(views, [0, 1, 2])
     assert torch.equal(ViewsLoss(Given(), soft, weight=0.7, least=0.4)(views), soft(drawn, 0.05, 0.7, 0.4))
     assert torch.equal(ViewsLoss(Given(), simcse)(views), simcse(drawn[:2], 0.05))
@@ -64,7 +64,7 @@ def test_the_frozen_copy_is_neither_trained_nor_saved(tiny_model):
     assert not loss._start[0].training and not any(weights.requires_grad for weights in loss._start[0].parameters())
 
 
-def test_evaluations_and_alpha_0_take_no_negatives(views):
+def test_evaluations_and_alpha_0_use_no_negatives(views):
     for loss in (PairsLoss(Given().eval(), alpha=1), PairsLoss(Given(), alpha=0)):
         assert torch.equal(loss(views), pairs(passes(views, [0, 1]), 0.05))
 
@@ -88,14 +88,14 @@ def test_bad_settings_are_named(views, call, message):
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory):
-    """The folder of an index: 8 batches an epoch."""
+    """The folder of an index with 8 batches per epoch."""
     folder = tmp_path_factory.mktemp("pairs")
     una_fast.build_index(write_corpus(folder / "corpus.txt", 34)).save(folder / "index")
     return folder / "index"
 
 
 def test_negatives_are_used_every_alpha_optimiser_steps(index, tiny_model, tmp_path):
-    """Each of four steps has two batches: those of steps 0 and 2 have four views, the others two."""
+    """Each of four steps has two batches. Those of steps 0 and 2 have four views, the others two."""
     settings = {"num_train_epochs": 1, "gradient_accumulation_steps": 2}
     run = make_trainer(index, tiny_model, tmp_path, lambda model: PairsLoss(model, alpha=2), True, **settings)
     calls = []

@@ -1,4 +1,4 @@
-"""Rows of the index as batches: the collators return the ids that the tokenizer makes of the texts."""
+"""The row collators return the ids that the tokenizer makes of the texts."""
 
 import pickle
 
@@ -24,7 +24,7 @@ def una(tmp_path_factory):
     return una_fast.Augmenter(index, tokenizer=bert_uncased())
 
 
-def test_rows_with_a_word_are_the_dataset(una):
+def test_the_dataset_contains_the_rows_with_a_word(una):
     assert row_dataset(una)["row"][:] == [row for row, text in enumerate(TEXTS) if text]
     assert row_dataset(una, 3)["row"][:] == [0, 1, 2]
     keeping = una_fast.Augmenter(una.index, keep_words=["one"])
@@ -37,7 +37,7 @@ def test_a_sentence_whose_paraphrase_is_blank_is_left_out(tmp_path):
     assert row_dataset(una, 3)["row"][:] == [0, 2]
 
 
-def test_features_are_those_of_sentence_transformers_own_collator(tiny_model, una):
+def test_features_equal_those_of_the_collator_of_sentence_transformers(tiny_model, una):
     """So every loss of sentence-transformers can read them."""
     model = SentenceTransformer(str(tiny_model), device="cpu")
     model.max_seq_length = 32
@@ -57,7 +57,7 @@ def test_features_are_those_of_sentence_transformers_own_collator(tiny_model, un
         assert torch.equal(found[name], values), name
 
 
-def test_a_blank_row_without_special_tokens_is_a_column_of_padding(una):
+def test_a_blank_row_without_special_tokens_has_one_column_of_padding(una):
     tokenizer = bert_uncased()
     tokenizer.backend_tokenizer.post_processor = None
     assert RowCollator(una_fast.Augmenter(una.index, tokenizer=tokenizer))([40])["anchor_attention_mask"].tolist() == [
@@ -84,7 +84,7 @@ def test_the_positive_may_be_another_row(una):
     assert "positive_input_ids" not in RowCollator(una, positive=None)([0])
 
 
-def test_a_collator_travels_with_its_epoch(una):
+def test_a_pickled_collator_keeps_its_epoch(una):
     collator = RowCollator(una)
     collator.set_epoch(4)
     other = pickle.loads(pickle.dumps(collator))
@@ -95,12 +95,11 @@ def test_a_collator_travels_with_its_epoch(una):
     ("call", "message"),
     [
         (lambda una: RowCollator(una_fast.Augmenter(una.index)), r"give Augmenter\(index, tokenizer=AutoTokenizer"),
-        (lambda una: RowCollator(una, n=0), "n=0: give the number of negatives"),
         (lambda una: RowCollator(una, positive="row"), "positive='row': give 'same', None, or the offset"),
         (lambda una: PlainRowCollator(una)([999]), "999 .* is not a row of the index"),
         (lambda una: RowCollator(una, max_length=2)([0]), "max_length=2"),
     ],
 )
-def test_bad_input_is_answered_with_a_sentence(una, call, message):
+def test_bad_input_gives_clear_messages(una, call, message):
     with pytest.raises(una_fast.InputError, match=message):
         call(una)

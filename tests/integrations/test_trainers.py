@@ -1,4 +1,4 @@
-"""The negatives that trainers get: new in every epoch, the same for any workers and ranks, and after a stop."""
+"""Trainers get new negatives in every epoch, and the same ones on any number of ranks."""
 
 import json
 import multiprocessing
@@ -16,7 +16,7 @@ from support.small_runs import free_port, write_corpus
 from una_fast.integrations.sentence_transformers import PairsLoss
 
 pytestmark = pytest.mark.slow
-ROWS = 18  # with two blank lines: four batches an epoch, or two on each of two ranks
+ROWS = 18  # including two blank ones: four batches per epoch, or two on each of two ranks
 KINDS = ("text", "rows")
 
 
@@ -40,7 +40,7 @@ def ids_of(features):
 
 
 def record(kind, folder, model, **arguments):
-    """Train two epochs; returns for each the ids of a sentence -> the ids of its negative."""
+    """Train two epochs. Return for each a dict: ids of a sentence -> ids of its negative."""
     seen, epochs = [], TrainerCallback()
     epochs.on_epoch_begin = lambda *args, **kwargs: seen.append({})
     loss, by_rows = partial(RecordingLoss, seen=seen), kind == "rows"
@@ -71,7 +71,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def alone(folder, tiny_model):
-    """The negatives that one process without workers gets."""
+    """The negatives that one process gets."""
     return {kind: record(kind, folder, tiny_model) for kind in KINDS}
 
 
@@ -107,13 +107,13 @@ def ranks(folder, tiny_model):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_two_ranks_see_what_one_sees(alone, ranks, kind):
+def test_two_ranks_get_the_negatives_of_one(alone, ranks, kind):
     one, other = (rank[kind] for rank in ranks)
     assert [{**first, **second} for first, second in zip(one, other, strict=True)] == alone[kind]
     assert [len(epoch) for epoch in one + other] == [len(alone[kind][0]) // 2] * 4
 
 
-def test_a_loss_over_all_ranks_is_that_of_one(ranks):
+def test_a_loss_over_all_ranks_equals_that_of_one_rank(ranks):
     """Each rank's gradient is multiplied by the number of ranks, so DDP's mean equals the gradient of one rank."""
     loss, gradient = pairs_loss(embeddings())
     assert [rank["loss"] for rank in ranks] == pytest.approx([loss] * 2)

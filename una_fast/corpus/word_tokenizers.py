@@ -1,4 +1,4 @@
-"""Splits sentences into words, with named tokenizers, other libraries' segmenters or the caller's function."""
+"""Splits sentences into words with a named tokenizer, another library's segmenter or a user's function."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ NAMED: dict[str, SplitWords] = {"treebank": treebank_words, "whitespace": str.sp
 
 
 def _fugashi() -> SplitWords:
-    import_module("unidic_lite")  # fugashi's own error for a missing one is a page long
+    import_module("unidic_lite")  # fugashi's own error for a missing dictionary is a page long
     tagger = import_module("fugashi").Tagger("-Owakati")
-    return lambda text: tagger.parse(text.replace("\0", " ")).split()  # it would stop at \0
+    return lambda text: tagger.parse(text.replace("\0", " ")).split()  # fugashi stops at \0
 
 
-# name: its language, how it is made, what pip installs
+# name -> its language, a function that makes it, the packages to install with pip
 SEGMENTERS: dict[str, tuple[str, Callable[[], SplitWords], str]] = {
     "rjieba": ("Chinese", lambda: import_module("rjieba").cut, "rjieba"),
     "fugashi": ("Japanese", _fugashi, "fugashi unidic-lite"),
@@ -39,15 +39,15 @@ SCRIPTS = {  # scripts without spaces between words
     "Burmese": "\u1000-\u109f",
     "Khmer": "\u1780-\u17ff",
 }
-PUNCTUATION = "\u3000-\u303f\uff00-\uffef"  # of East Asia; word tokenizers for English do not split at it
-# In these scripts few words have more than 12 characters, but nearly all clauses do.
+PUNCTUATION = "\u3000-\u303f\uff00-\uffef"  # East Asian; English word tokenizers do not split at it
+# In these scripts few words are longer than 12 characters, but nearly all clauses are.
 LONG_RUN = re.compile(f"[{''.join(SCRIPTS.values())}{PUNCTUATION}]{{13,}}")
-LEAST_SHARE = 0.1  # warn if long runs contain more than this share of the characters
-SAMPLE = 100  # number of sampled places, and of consecutive chunks sampled at each
+LEAST_SHARE = 0.1  # of the characters: a larger share in long runs gives a warning
+SAMPLE = 100  # documents in a sample; or positions in a sample of chunks, and consecutive chunks at each
 SAMPLED = 1000  # characters of a sampled document
 
-# Tokenizers split these differently: clitics, quotes, final periods, numbers, addresses, symbols, case, kinds of white
-# space, and scripts without spaces. A tokenizer's words for them are its signature, `word_probe` in a manifest.
+# Sentences that tokenizers split differently: clitics, quotes, final periods, numbers, addresses, symbols, case, white
+# space, and scripts without spaces. A tokenizer's words for them are its signature (`word_probe` in a manifest).
 SIGNATURE_SENTENCES = (
     "The cat sat on the mat.",
     "They won't say \"it's\" (or 'tis), I cannot; gimme Dr. Smith's $3.88 -- 10:30, 1,000,000 e.g. at U.S. co...",
@@ -68,9 +68,9 @@ class WordTokenizer:
     """Splits a sentence into words.
 
     Attributes:
-        tokenizer: A name of NAMED or SEGMENTERS, or a caller's function. Another name raises InputError. It is never
-            imported, because it may come from somebody else's index (see `resolve_tokenizer`).
-        lowercase: Whether a sentence is lower-cased first.
+        tokenizer: a name in NAMED or SEGMENTERS, or a function. Any other name raises InputError. It is not imported,
+            because it may come from somebody else's index (see `resolve_tokenizer`).
+        lowercase: whether a sentence is lower-cased before it is split.
     """
 
     tokenizer: str | SplitWords
@@ -81,12 +81,12 @@ class WordTokenizer:
 
     @property
     def is_named(self) -> bool:
-        """True for one of NAMED, which never change."""
+        """Whether the tokenizer is one of NAMED, which never change."""
         return isinstance(self.tokenizer, str) and self.tokenizer in NAMED
 
     @property
     def name(self) -> str:
-        """The name for messages and manifests; "module:name" for a function."""
+        """The name in messages and manifests: "module:name" for a function."""
         if isinstance(self.tokenizer, str):
             return self.tokenizer
         kind = type(self.tokenizer)
@@ -115,16 +115,16 @@ class WordTokenizer:
         return _words_or_none(lambda text: _checked_words(split(text), text, or_empty=True), SIGNATURE_SENTENCES)
 
     def check_signature(self, where: str, expected: Signature) -> None:
-        """Raise InputError if the signature is not `expected`. where: what expects it."""
+        """Raise InputError if the signature is not `expected`. where: the index that expects it, for errors."""
         for text, old, new in zip(SIGNATURE_SENTENCES, expected, self.signature() or [], strict=True):
             if old != new:
                 raise InputError(
-                    f"{where}: its words were made by another word tokenizer than {self.name}, which makes {new} of "
-                    f"{text!r}, and {old} are expected: give the one it was built with, or build it again"
+                    f"{where}: its words were made by another word tokenizer than {self.name}, which splits {text!r} "
+                    f"into {new}, not {old}: give the word tokenizer that built the index, or build it again"
                 )
 
-    def some_words(self, documents: StringTable) -> bytes:
-        """Return words of at most SAMPLE documents, to detect a changed function; b"" if `is_named`."""
+    def words_of_sample(self, documents: StringTable) -> bytes:
+        """Return the words of up to SAMPLE documents as bytes, to detect a changed function. b"" if `is_named`."""
         if self.is_named:
             return b""
         rows = range(0, len(documents), len(documents) // SAMPLE + 1)
@@ -132,16 +132,16 @@ class WordTokenizer:
 
 
 def resolve_tokenizer(tokenizer: str | SplitWords) -> str | SplitWords:
-    """Import the function of a path "module:function"; return any other name, and a function, unchanged.
+    """Import the function at a path "module:function". Return any other name, and a function, unchanged.
 
-    Call it only with a user's own argument, because it imports code. Raises InputError if there is no such function.
+    It imports code, so call it only with an argument that the user gave. Raises InputError if the import fails.
     """
     return import_object(tokenizer) if isinstance(tokenizer, str) and ":" in tokenizer else tokenizer
 
 
 @cache  # a dictionary takes up to a second to load
 def _function_of(name: str) -> SplitWords:
-    """Return the function for a name in NAMED or SEGMENTERS."""
+    """Return the function for a name in NAMED or SEGMENTERS. Raises InputError for any other name."""
     if name in NAMED:
         return NAMED[name]
     if name in SEGMENTERS:
@@ -154,7 +154,7 @@ def _function_of(name: str) -> SplitWords:
             ) from error
     if ":" in name:
         raise InputError(
-            f"the index was built with the word tokenizer {name!r}, which it does not contain: if you trust that "
+            f"the index was built with the word tokenizer {name!r}, and an index contains no code: if you trust this "
             f"code, give load_index word_tokenizer={name!r}, or a command --word-tokenizer"
         )
     raise InputError(
@@ -170,7 +170,7 @@ def _words_or_none(split: SplitWords, texts: Iterable[str]) -> Signature:
             words.append([*split(text)])
         except InputError:
             raise
-        except Exception:  # a caller's function may raise anything for a script it does not know
+        except Exception:  # a user's function may raise anything for a script that it does not support
             words.append(None)
     return words
 
@@ -182,7 +182,7 @@ def _checked_words(words: Any, text: str, or_empty: bool = False) -> list[str]:
 
 
 def unsplit_script(chunks: StringTable, tokenizer: WordTokenizer) -> str:
-    """Return a warning if this `tokenizer` does not split the corpus' script into words, or ""."""
+    """Return a warning if `tokenizer` cannot split the script of the corpus into words, or ""."""
     if not tokenizer.is_named:
         return ""
     starts = range(0, len(chunks), max(SAMPLE, len(chunks) // SAMPLE))
@@ -198,5 +198,5 @@ def unsplit_script(chunks: StringTable, tokenizer: WordTokenizer) -> str:
     return (
         f"{len(runs) / n_characters:.0%} of the corpus is {language}, which has no spaces between words: "
         f"{tokenizer.name!r} makes whole clauses into words; give as word_tokenizer {next(named, '')}a function that "
-        "splits it"
+        "splits this language"
     )

@@ -1,25 +1,25 @@
-r"""Parses a corpus into ids of distinct chunks and ids of distinct words.
+r"""Parses a corpus into the ids of its distinct chunks and of its distinct words.
 
-A corpus has far fewer distinct chunks than chunks, so each distinct chunk is split into words once. This is exact,
-because the rules of the Treebank tokenizer look only inside a chunk, except for these (nltk.tokenize.destructive; `_`
-is a space here):
+A chunk is text between two spaces. A corpus has far fewer distinct chunks than chunks, so each distinct chunk is split
+into words only once. This is exact, because the rules of the Treebank tokenizer (nltk.tokenize.destructive) look only
+inside a chunk, with the following exceptions. `_` is a space here.
 
-- `^"` and `([_([{<])("|'')`: how a chunk's first quote is read depends on whether a space or the start of the line
+- `^"` and `([_([{<])("|'')`: the rule for a chunk's first quote depends on whether a space or the start of the line
   precedes it. The same is true of the character before the match in `([^.])(\.)` and `([^'])'_`.
 - `([:,])([^\d])`, `([^'])'_` and the clitics match the space after a chunk, or the end of the line, as their last
-  character. Of these only `([^'])'_` can also start with a space, which the previous match may have consumed; but such
-  a match would only double that space.
+  character. Only `([^'])'_` can also start with a space, which the previous match may have consumed. But such a match
+  would only double that space.
 - `([:,])$` looks for the end of the line.
 - `\b`, `(?<!\w)` and `(?=\w)` look one character back or ahead, and treat the ends of the line like spaces.
-- `(?=\s)` and `_('t)(is)` need a space, and earlier rules have put one at both ends of the line.
+- `(?=\s)` and `_('t)(is)` need a space. Earlier rules have put one at both ends of the line.
 - `\s+` and str.split only remove spaces.
 - The two final-period rules match `.`, then closers (brackets, quotes, white space) up to the end of the line. So they
-  cross spaces if the last chunk is only closers. Then the *entry* to tokenise is not the last chunk, but everything
-  from the start of the last chunk with another character: it contains the period, or nothing is matched.
+  match across spaces if the last chunk contains only closers. Then the *entry* to tokenise is not the last chunk, but
+  everything from the start of the last chunk with another character. If the rules match, it contains the period.
 
-So an entry's words depend only on its text and on whether it starts or ends its line. The kernel tokenises it as a line
-with an `x` for each neighbour. A chunk can also be lower-cased by itself: only the lower case of the capital sigma
-depends on its neighbours, and no further than the next space.
+So an entry's words depend only on its text and on whether it starts or ends its line. The kernel tokenises an entry as
+a line in which an `x` stands for each neighbour. A chunk can also be lower-cased separately: the lower case of a
+character depends on other characters only for the capital sigma, and only up to the next space.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ from una_fast.parallel import map_threads, n_cores, read_ahead
 logger = logging.getLogger(__name__)
 ENTRIES_PER_TASK = 1 << 15
 ROWS_PER_TASK = 1 << 16
-# Chunks that may follow a final period: closing brackets, quotes, and what `\s` of the package `regex` matches, which
-# excludes \x1c to \x1f
+# Chunks that may follow a final period: closing brackets, quotes, and white space as `\s` of the package `regex`
+# matches it, that is without \x1c to \x1f
 CLOSING = r"""^[\])}>"'»”’\t-\r \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]*$"""
 TREEBANK = WordTokenizer("treebank")
-FEW = 32  # fewer texts are split one by one, because `parse` takes as long to set up its tables
+FEW = 32  # fewer texts are split one by one, because setting up the tables of `parse` takes as long
 
 
 class Parsed(NamedTuple):
-    """N documents as ids of C distinct chunks and of V distinct words, both numbered by first appearance.
+    """N documents as the ids of C distinct chunks and of V distinct words, both numbered by first appearance.
 
-    chunks: C texts, as written; sentences: int32 chunk ids of each document, so that
-    ``" ".join(chunks[i] for i in sentences[row])`` is the document; vocabulary: V words; words: int32 word ids of each
-    document in order, none for a blank one.
+    chunks: the C chunks, as written; sentences: int32, the chunk ids of each document, so that a document is
+    ``" ".join(chunks[i] for i in sentences[row])``; vocabulary: the V words; words: int32, the word ids of each
+    document in order. A blank document has none.
     """
 
     chunks: StringTable
@@ -72,10 +72,10 @@ def parse_corpus(
     n_jobs: int | None = None,
     progress: bool = False,
 ) -> tuple[Parsed, list[dict[str, Any]]]:
-    """Read a corpus once, and split its sentences into words. `una_fast.build_index` documents the arguments.
+    """Read a corpus and split its sentences into words. `una_fast.build_index` documents the arguments.
 
-    The result does not depend on n_jobs. Also returns the name, n_documents and xxh3_128 of each source. Raises
-    InputError for bad input, or a corpus without any word.
+    Returns the parsed corpus, which does not depend on n_jobs, and the name, n_documents and xxh3_128 of each source.
+    Raises InputError for bad input, or for a corpus without any word.
     """
     summaries: list[dict[str, Any]] = []
     sources = open_sources(corpus, reading or Reading())
@@ -95,35 +95,35 @@ def parse(
     progress: Callable[[int], Any] = lambda n_documents: None,
 ) -> Parsed:
     """Parse the documents of all blocks. progress: called with the number of documents in each block."""
-    chunks, words = NumberedRows("chunks"), NumberedRows("words")
+    chunks, words = NumberedStrings("chunks"), NumberedStrings("words")
     for block in blocks:
         chunks.add_documents(block)
         if not tokenizer.is_named:
             add_sentence_words(words, block, tokenizer)
         progress(len(block))
     texts, sentences = chunks.result()
-    del chunks  # frees its hash table and parts, which are as large as the result
+    del chunks  # its hash table and its parts are as large as the result
     found = _document_words(n_jobs, texts, sentences, tokenizer) if tokenizer.is_named else words.result()
     return Parsed(texts, sentences, *found)
 
 
-class NumberedRows:
-    """Distinct strings, numbered by first appearance, and rows of them. what: the kind of strings, for errors."""
+class NumberedStrings:
+    """Numbers distinct strings by first appearance, and stores rows of strings as their numbers. what: for errors."""
 
     def __init__(self, what: str) -> None:
         self._what, self._set = what, StringSet()
         self._ids, self._lengths = [np.empty(0, dtype=ID)], [np.empty(0, dtype=POINTER)]
 
     def add_documents(self, block: StringTable) -> None:
-        """Add the chunks of each document of a block as a row. Between two consecutive spaces is an empty chunk."""
+        """Add the chunks of each document of a block as a row. Two consecutive spaces enclose an empty chunk."""
         spaces = np.flatnonzero(block.utf8 == ord(" "))
-        cuts = np.searchsorted(spaces, block.offsets)  # how many spaces are before each document
+        cuts = np.searchsorted(spaces, block.offsets)  # the number of spaces before each document
         starts = np.insert(spaces + 1, cuts[:-1], block.offsets[:-1])
         stops = np.insert(spaces, cuts[1:], block.offsets[1:])
         self._append(self._set.add(block.utf8, starts, stops), np.diff(cuts) + 1)
 
     def add_rows(self, strings: StringTable, lengths: np.ndarray) -> None:
-        """Add n rows with these lengths, int64 (n,), which together contain `strings` in order."""
+        """Add n rows. strings: the strings of all rows, in order; lengths: int64 (n,), strings per row."""
         self._append(self._set.add(strings.utf8, strings.offsets[:-1], strings.offsets[1:]), lengths)
 
     def _append(self, ids: np.ndarray, lengths: np.ndarray) -> None:
@@ -132,13 +132,13 @@ class NumberedRows:
         self._lengths.append(lengths)
 
     def result(self) -> tuple[StringTable, RaggedArray]:
-        """Return the distinct strings, and int32 ids of each row's strings."""
+        """Return the distinct strings, and the rows as int32 ids."""
         bounds = row_bounds(np.concatenate(self._lengths))
         return StringTable(*self._set.strings()), RaggedArray(np.concatenate(self._ids), bounds)
 
 
-def add_sentence_words(rows: NumberedRows, block: StringTable, tokenizer: WordTokenizer) -> None:
-    """Split whole documents of a block into words, and add these to `rows`."""
+def add_sentence_words(rows: NumberedStrings, block: StringTable, tokenizer: WordTokenizer) -> None:
+    """Split each document of a block into words as a whole, and add the words to `rows`."""
     lists = [tokenizer.words(text) for text in block]
     try:
         table = StringTable.from_strings([*chain.from_iterable(lists)])
@@ -150,14 +150,17 @@ def add_sentence_words(rows: NumberedRows, block: StringTable, tokenizer: WordTo
 def _document_words(
     n_jobs: int | None, chunks: StringTable, sentences: RaggedArray, tokenizer: WordTokenizer
 ) -> tuple[StringTable, RaggedArray]:
-    """Return the vocabulary and the words of all documents, numbered by first appearance, because entries are."""
+    """Return the vocabulary and the word ids of all documents.
+
+    Words are numbered by first appearance, because the entries are in order of first appearance.
+    """
     texts = _lower(chunks) if tokenizer.lowercase else chunks
     treebank = tokenizer.tokenizer == "treebank"
     closing = np.zeros(len(chunks), dtype=np.uint8)
     if treebank:
         closing[texts.matching(CLOSING)] = 1
     entries = find_entries(sentences.values, sentences.indptr, closing)
-    rows = NumberedRows("words")
+    rows = NumberedStrings("words")
 
     def tokenize(start: int) -> tuple[StringTable, np.ndarray]:
         part = entries[start : start + ENTRIES_PER_TASK]
@@ -173,7 +176,7 @@ def _document_words(
 
 
 def _lower(chunks: StringTable) -> StringTable:
-    """Lower-case the chunks; those of ASCII in a single call."""
+    """Lower-case the chunks, all ASCII ones in a single call."""
     text = chunks.utf8.tobytes()
     lowered = StringTable(np.frombuffer(text.lower(), dtype=np.uint8), chunks.offsets)
     if text.isascii():
@@ -186,7 +189,7 @@ def _lower(chunks: StringTable) -> StringTable:
 
 
 def _gather(n_jobs: int | None, sentences: RaggedArray, words: EntryWords) -> RaggedArray:
-    """Gather the words of each document. sentences: int32 chunk ids."""
+    """Look up the words of each document. sentences: int32 chunk ids."""
     lengths = np.empty(len(sentences), dtype=POINTER)
     parts = [slice(row, min(row + ROWS_PER_TASK, len(sentences))) for row in range(0, len(sentences), ROWS_PER_TASK)]
 
@@ -201,14 +204,14 @@ def _gather(n_jobs: int | None, sentences: RaggedArray, words: EntryWords) -> Ra
 
 
 def split_texts(texts: Sequence[bytes], tokenizer: WordTokenizer) -> tuple[StringTable, RaggedArray]:
-    """Return the distinct words of `texts` (UTF-8) by first appearance, and int32 ids of each text's words, in order.
+    """Split texts, encoded in UTF-8, into the words of `tokenizer`, which runs in the caller's thread.
 
-    The words equal `tokenizer.words` of each text. The tokenizer runs in the caller's thread.
+    Returns the distinct words by first appearance, and the int32 ids of each text's words.
     """
     block = block_of(texts)
     if tokenizer.is_named and len(texts) >= FEW:
         parsed = parse([block], tokenizer, 1)
         return parsed.vocabulary, parsed.words
-    rows = NumberedRows("words")
+    rows = NumberedStrings("words")
     add_sentence_words(rows, block, tokenizer)
     return rows.result()

@@ -1,8 +1,8 @@
 """Builds the index of a corpus: counts its words, scores and ranks its terms (step 1 of the paper).
 
-In memory: `parse_corpus` (corpus/words.py) numbers the distinct chunks of all documents by first appearance, splits
-each into words once, and numbers the words. `score_terms` and `rank` (scores.py) compute the terms' ranks, which become
-the words' ids. A build in a folder does the same in stages (stages.py).
+In memory, `parse_corpus` (corpus/words.py) numbers the distinct chunks of all documents by first appearance, splits
+each into words once, and numbers the words. `score_terms` and `rank` (scores.py) compute the ranks of the terms, which
+become the ids of the words. A build in a folder does the same in stages (stages.py).
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def build_index(
     machine or many.
 
     Args:
-        corpus: a path, a glob, a folder, or several (.txt, .csv, .tsv, .jsonl, .json, each also with .gz, .bz2, .xz or
-            .zst, or .parquet; one sentence per line or row), a pandas or polars DataFrame, an Arrow table, a Hugging
-            Face dataset, or any iterable of str or of dicts. Several sources form one corpus, in order. In a list, give
-            a folder as a `Path`, because a str without one of these extensions is a sentence.
+        corpus: a path, glob or folder of files with one sentence per line or row (.txt, .csv, .tsv, .jsonl, .json, each
+            also with .gz, .bz2, .xz or .zst, or .parquet), a pandas or polars DataFrame, an Arrow table, a Hugging Face
+            dataset, or any iterable of str or of dicts. A list of these is one corpus, in order. In a list, give a
+            folder as a `Path`, because a str without one of these extensions is a sentence.
         word_tokenizer: "treebank" (NLTK's word_tokenize(text, preserve_line=True), word for word), "whitespace",
             "rjieba" (Chinese), "fugashi" (Japanese) or "pythainlp" (Thai) with the extra `segmenters`, a function from
             str to all its words, or the import path of one, "module:function". See docs/languages.md.
@@ -55,25 +55,26 @@ def build_index(
         column: the column of a table or dataset, or the key of a dict, that contains the text.
         n_jobs: threads; all cores that this process may use if None.
         progress: show a progress bar.
-        quoting: whether a cell in quotation marks may contain line ends and delimiters; by default yes in .csv and no
-            in .tsv, where a quotation mark is an ordinary character.
+        quoting: whether a cell in quotation marks may contain line ends and delimiters. By default it may in .csv, but
+            not in .tsv, where a quotation mark is an ordinary character.
         max_document_bytes: the longest accepted document, in bytes of UTF-8, by default 1 MiB. Longer ones occur only
             in files that are damaged, hostile or without line ends, and take 5 bytes of memory per byte. A row of a
-            table may have eight times as many bytes. 0 or None: any length; a .csv is then read in parts of 2 GiB.
-        folder: build the index there, in stages that exchange files next to it, and open it. Memory does not grow with
-            the corpus, and a stopped build continues when it is started again. By default the index is built in
-            memory; `Index.save` saves it.
-        memory: the memory limit of a build in a folder, as "2GB" or in bytes, for all processes of this machine
-            together, or for each worker process of a cluster; half of the machine's memory if None.
+            table may have eight times as many bytes. 0 or None accepts any length; a .csv is then read in parts of
+            2 GiB.
+        folder: build the index in this folder, in stages that store temporary files next to it, and open it. Memory
+            does not grow with the corpus, and a stopped build continues when it is started again. By default the index
+            is built in memory, and `Index.save` saves it.
+        memory: the memory limit of a build in a folder, as "2GB" or in bytes. It applies to all processes of this
+            machine together, or to each worker process of a cluster. Half of the machine's memory if None.
         executor: runs the stages of a build in a folder: an executor of concurrent.futures, or a
             `dask.distributed.Client` (``pip install '.[cluster]'``); threads of this process if None.
 
     Raises:
-        InputError: a source cannot be read or contains no sentence; the message states which, where and why.
+        InputError: a source cannot be read or contains no sentence. The message states which one and why.
 
     Warns:
-        InputWarning: cells of a .csv contain line ends; the text has no spaces between words; files of a folder or glob
-            were left out.
+        InputWarning: cells of a .csv contain line ends, the text has no spaces between words, or files in a folder or
+            glob were left out.
     """
     n_cores(n_jobs)
     check_flag("lowercase", lowercase)
@@ -91,11 +92,11 @@ def build_index(
             index = _build_in_memory(corpus, tokenizer, reading, n_jobs, progress)
         except MemoryError as error:
             raise InputError(
-                f"building the index needs more memory than there is ({error}): give a smaller corpus, a larger "
-                "machine, or a folder to build it in"
+                f"building the index needs more memory than there is ({error}): use a smaller corpus or a larger "
+                "machine, or give a folder to build it in"
             ) from error
-    if remark := unsplit_script(index.chunks, tokenizer):
-        warn_user(remark)
+    if warning := unsplit_script(index.chunks, tokenizer):
+        warn_user(warning)
     return index
 
 

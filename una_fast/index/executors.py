@@ -1,4 +1,4 @@
-"""Runs the tasks of a stage within a memory limit: by threads, an executor of concurrent.futures, or a Dask cluster."""
+"""Runs the tasks of a stage in threads, an executor of concurrent.futures or a Dask cluster, within a memory limit."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from una_fast.version import VERSION
 logger = logging.getLogger(__name__)
 RETRIES = 3  # how often Dask reruns a task whose worker died
 SIZE = re.compile(r"\s*(\d{1,15}(?:\.\d+)?)\s*([KMGT]?)(I?)B?\s*", re.IGNORECASE)
-BASE = 300 << 20  # bytes: a process with numpy and pyarrow imported, and the tables of the coordinator
-LEAST = 512 << 20
-TEXT_FACTOR = 10  # bytes of memory per byte of text that scanning a split takes (measured by bench.scale.staged)
-SMALLEST, LARGEST = 1 << 20, 16 << 20  # bytes of text of a split: larger splits save no more time
-N_BUCKETS = 4096  # of string hashes; a hash range consists of some buckets
+BASE = 300 << 20  # bytes of a process: numpy, pyarrow and, in the building process, its own tables
+LEAST = 512 << 20  # bytes: the smallest accepted limit
+TEXT_FACTOR = 10  # scanning a split takes this many bytes of memory per byte of text (measured by bench.scale.staged)
+SMALLEST, LARGEST = 1 << 20, 16 << 20  # bytes of text per split; larger splits save no time
+N_BUCKETS = 4096  # of string hashes; a hash range is several consecutive buckets
 
 
 def memory_bytes(memory: str | int | None) -> int:
-    """Convert "2GB", "512MiB" or a number to bytes. None means half of this machine's memory, or 2 GiB if unknown.
+    """Convert a size such as "2GB" or "512MiB" to bytes. None is half of this machine's memory, or 2 GiB if unknown.
 
-    Raises InputError for anything else, or less than 512 MiB.
+    Raises InputError for anything else, or for less than 512 MiB.
     """
     if memory is None:
         try:
@@ -49,12 +49,12 @@ def memory_bytes(memory: str | int | None) -> int:
 
 
 def task_memory(memory: int, processes: int, threads: int) -> int:
-    """Return the bytes per task if `processes` processes with `threads` threads each share `memory` bytes.
+    """Return the bytes for each task if `processes` processes with `threads` threads each share `memory` bytes.
 
-    Raises InputError if that is not enough for the smallest splits.
+    Raises InputError if a task would have too little memory for the smallest split.
     """
     slots = processes * threads
-    task = (memory - processes * BASE) // (slots + 1)  # the building process has a split too
+    task = (memory - processes * BASE) // (slots + 1)  # the building process holds a split too
     if task < TEXT_FACTOR * SMALLEST:
         least = processes * BASE + (slots + 1) * TEXT_FACTOR * SMALLEST
         raise InputError(
@@ -69,9 +69,9 @@ class Runner:
 
     Attributes:
         executor: an executor of concurrent.futures.
-        slots: how many tasks it runs at once.
+        slots: the number of tasks that it runs at the same time.
         task_bytes: the memory limit of a task.
-        progress: show a progress bar.
+        progress: whether to show a progress bar.
     """
 
     executor: Executor
@@ -81,12 +81,16 @@ class Runner:
 
     @classmethod
     def on(cls, executor: Any, work: Path, memory: str | int | None, progress: bool) -> Runner:
-        """Make the runner of an Executor, or of a Dask client, which has `get_executor`.
+        """Make a runner for an executor of concurrent.futures or for a Dask client.
 
-        work: the folder of the files; memory: for all workers of an Executor together, or for each worker process of
-        a cluster; see `memory_bytes`.
+        Args:
+            executor: the executor, or an object with `get_executor`, as a Dask client has.
+            work: the folder of the tasks' files, which all workers must see.
+            memory: the limit for all workers of an executor together, or for each worker process of a cluster.
+            progress: whether to show a progress bar.
 
-        Raises InputError if the memory is not enough, or a worker of the cluster is not usable.
+        Raises:
+            InputError: the memory does not suffice, or a worker of the cluster is not usable.
         """
         if hasattr(executor, "get_executor"):
             n_threads = _checked_workers(executor, work)
@@ -100,18 +104,18 @@ class Runner:
         return cls(executor, slots, task_memory(memory_bytes(memory), processes, slots // processes), progress)
 
     def split_bytes(self) -> int:
-        """Return the size of a split: bytes of its text."""
+        """Return the size of a split in bytes of text."""
         return min(max(self.task_bytes // TEXT_FACTOR, SMALLEST), LARGEST)
 
     def n_partitions(self, text_bytes: int) -> int:
-        """Return the number of hash ranges, which is also that of rank ranges. A task processes one range."""
+        """Return the number of hash ranges, and of rank ranges. A task processes one range."""
         return min(max(-(-text_bytes // (self.task_bytes // 2)), self.slots), N_BUCKETS)
 
     def run(self, stage: str, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> list[Any]:
-        """Return the result of ``function(*task)`` for each task, in order. `function` must be importable by name.
+        """Return the results of ``function(*task)`` for all tasks, in order. `function` must be importable by name.
 
         Raises:
-            InputError: a worker was lost, or a task raised it. All running tasks have ended by then.
+            InputError: a worker process was lost, or a task raised it. No task is still running then.
         """
         logger.info("stage %s", stage)
         ended = map_ahead(lambda task: self.executor.submit(function, *task), tasks, self.slots + 2)
@@ -128,24 +132,24 @@ class Runner:
 
 
 def _checked_workers(client: Any, work: Path) -> list[int]:
-    """Return each worker's number of threads. Checks that all have this version of una_fast and see the folder."""
+    """Return the number of threads of each worker. Raises InputError if one has another version or lacks the folder."""
     n_threads = list(client.nthreads().values())
     if not n_threads:
         raise InputError("the cluster has no worker: start some, then build again")
     try:
         answers = client.run(worker_answer, work, on_error="return")
-    except Exception as error:  # raises various types for functions that workers cannot load
+    except Exception as error:  # Dask raises various types if workers cannot load the function
         answers = {"of the cluster": error}
     expected = (VERSION, True)
     for worker, answer in answers.items():
         if answer != expected:
             raise InputError(
                 f"worker {worker} answers {answer!r}, not {expected}: it must have una_fast {VERSION}, with the "
-                f"same Python and packages, and see {work}, on a disk that all machines share"
+                f"same Python and packages, and access to {work}, on a disk that all machines share"
             )
     return n_threads
 
 
 def worker_answer(work: Path) -> tuple[str, bool]:
-    """Return a worker's version of una_fast, and whether it sees the folder."""
+    """Return the version of una_fast on a worker, and whether the worker has access to the folder."""
     return VERSION, work.exists()

@@ -1,4 +1,4 @@
-"""The index of a corpus: its sentences, their words, and the scores of every term; saved and opened again."""
+"""The index of a corpus: its sentences, their words, and the scores of every term. Saves and loads it."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 KIND, VERSION = "index", 1
-SCORE_VERSION = 2  # of the rounding of scores: now correct, so equal on all processors
+SCORE_VERSION = 2  # of the rounding of scores; since version 2 it is correct, so scores are equal on all processors
 
-# The arrays in the folder, all one-dimensional.
+# the arrays in the folder, all one-dimensional
 DTYPES: dict[str, type[np.generic]] = {
     "chunks_utf8": np.uint8,
     "chunks_offsets": POINTER,
@@ -63,21 +63,21 @@ class Index:
 
     Attributes:
         terms: Sequence[str], V terms, highest `max_tfidf` first, ties by first appearance in the corpus.
-        document_frequency: int64 (V,), documents that contain the term, N_t.
+        document_frequency: int64 (V,), N_t, the number of documents that contain the term.
         idf: float64 (V,), -ln(N_t / N).
         max_tfidf: float64 (V,), s, the highest tf-idf of the term in any document; never increasing.
         word_ids: `RaggedArray`, int32 term ids of each document's words, in order.
         chunks: Sequence[str], the distinct texts between spaces.
         sentences: `RaggedArray`, int32 chunk ids of each document.
-        sources: name, number of documents and digest of each source of the corpus.
-        path: the absolute path of the folder where the index is saved, or None. Pickling a saved index stores only the
-            path, so all processes of a machine share one copy.
+        sources: the name, the number of documents and the digest of each source of the corpus.
+        path: the absolute path of the folder where the index is saved, or None. A pickled index contains only this
+            path if it is saved, so all processes of a machine share one copy.
     """
 
     def __init__(
         self, arrays: Arrays, meta: dict[str, Any], word_tokenizer: str | SplitWords, path: Path | None = None
     ):
-        """arrays: the arrays in the folder, by name (see `DTYPES`); meta: a result of `index_meta`."""
+        """Make an index of its arrays, by name (see `DTYPES`), and the metadata of `index_meta`."""
         self._arrays, self._meta = arrays, meta
         self.chunks = StringTable(arrays["chunks_utf8"], arrays["chunks_offsets"])
         self.terms = StringTable(arrays["terms_utf8"], arrays["terms_offsets"])
@@ -101,8 +101,8 @@ class Index:
     def fingerprint(self) -> str:
         """A hash of the sources' digests, the word tokenizer and `lowercase`, as 32 hexadecimal digits.
 
-        Indexes with the same fingerprint are equal byte for byte. A word tokenizer that may change (all except
-        "treebank" and "whitespace") enters the hash through the words that it made.
+        Indexes with the same fingerprint are equal byte for byte. Any word tokenizer except "treebank" and "whitespace"
+        may change, so the hash contains the words that it made.
         """
         tokenizer = self._meta["word_tokenizer"]
         if self._meta.get("word_probe") is not None:
@@ -113,7 +113,7 @@ class Index:
 
     @cached_property
     def counts(self) -> scipy.sparse.csr_array:
-        """n_t, how often each document contains each term: int32 (N, V), terms ascending in each row."""
+        """n_t, how often each document contains each term: int32 (N, V), with ascending term ids in each row."""
         import scipy.sparse  # imported here, because it takes 0.2 s and negatives do not need it
 
         ones, shape = np.ones(len(self.word_ids.values), dtype=ID), (self.n_documents, self.n_terms)
@@ -123,7 +123,7 @@ class Index:
 
     @cached_property
     def term_ids(self) -> TermIds:
-        """The id of each term, as a mapping."""
+        """A mapping from term to id."""
         return TermIds(self.terms)
 
     def tfidf(self) -> scipy.sparse.csr_array:
@@ -136,7 +136,7 @@ class Index:
         return scipy.sparse.csr_array((data, counts.indices, counts.indptr), shape=counts.shape)
 
     def words(self, row: int) -> list[str]:
-        """Return the words of document `row`, in order, after tokenisation and lower-casing."""
+        """Return the words of document `row` in order, as the word tokenizer made them."""
         return [self.terms[i] for i in self.word_ids[self._checked(row)]]
 
     def sentence(self, row: int) -> str:
@@ -144,10 +144,10 @@ class Index:
         return " ".join(self.chunks[i] for i in self.sentences[self._checked(row)])
 
     def save(self, path: str | Path) -> None:
-        """Write the index to the folder `path`, completely or not at all. Replaces an existing index.
+        """Save the index in the folder `path`, completely or not at all. Replaces an existing index.
 
-        Processes that have the old index open keep it. Raises InputError if the folder cannot be written, or contains
-        anything other than an index.
+        Processes that have opened the old index can still read it. Raises InputError if the folder cannot be written,
+        or contains anything other than an index.
         """
         folder = resolved(path)
         save_arrays(folder, KIND, VERSION, self._meta, self._arrays)
@@ -155,10 +155,10 @@ class Index:
         logger.info("index saved: %s", folder)
 
     def cached(self, name: str, version: int, make: Callable[[], Arrays], fits: Callable[[Arrays], bool]) -> Arrays:
-        """Load the arrays that `make` makes of this index, or make and store them in its folder (`cached_arrays`).
+        """Load arrays that were computed from this index, or compute them and store them in its folder.
 
-        name: a folder in the index's folder; it must identify everything that the arrays depend on, except the index;
-        version: of their layout; fits: tests the types and lengths of stored arrays; it may raise anything.
+        name: the subfolder. It must identify everything except the index that the arrays depend on. See `cached_arrays`
+        for the other arguments.
         """
         folder = self.path / name if self.path and find_manifest(self.path) else None
         return cached_arrays(folder, version, f"{name} of {self.fingerprint}", make, fits)
@@ -195,14 +195,14 @@ class Index:
 
 
 class TermIds(Mapping[str, int]):
-    """The id of each term: its place in `terms`."""
+    """A mapping from each term to its id, which is its position in `terms`."""
 
     def __init__(self, terms: StringTable):
         self._terms, self._set = terms, StringSet(len(terms))
         self._set.add(terms.utf8, terms.offsets[:-1], terms.offsets[1:])
 
     def find(self, words: StringTable) -> np.ndarray:
-        """Return the id of each of m words, int32 (m,); -1 for a word that is not a term."""
+        """Return the ids of m words, int32 (m,). The id of a word that is not a term is -1."""
         return self._set.find(words.utf8, words.offsets[:-1], words.offsets[1:])
 
     def __getitem__(self, word: str) -> int:
@@ -225,16 +225,17 @@ class TermIds(Mapping[str, int]):
 def load_index(path: str | Path, word_tokenizer: str | SplitWords | None = None, *, verify: bool = False) -> Index:
     """Open a saved index, memory-mapped, so that all processes of a machine share one copy.
 
-    It checks for missing or truncated files, bounds or ids out of range, and text that is not UTF-8. This takes 60 ms
-    per million sentences.
+    Opening checks for missing and truncated files, bounds and ids out of range, and text that is not UTF-8. This takes
+    60 ms per million sentences.
 
     Args:
         path: the folder given to `Index.save`.
-        word_tokenizer: the function (or its import path) that built the index, if it is not a named one.
-        verify: read and check every byte, including stored token ids, to detect damage by a failing disk.
+        word_tokenizer: the function, or its import path, if the index was built with one.
+        verify: check every byte, including stored token ids, to detect damage by a failing disk.
 
     Raises:
-        InputError: the folder is not an index, has another version, is damaged, or another word tokenizer made it.
+        InputError: the folder is not an index, is damaged or has another version, or its words were made by another
+            word tokenizer.
     """
     folder = resolved(path)
     meta, arrays = load_arrays(folder, KIND, VERSION, verify)
@@ -244,12 +245,12 @@ def load_index(path: str | Path, word_tokenizer: str | SplitWords | None = None,
 
 
 def _checked_tokenizer(folder: Path, meta: dict[str, Any], given: str | SplitWords | None) -> str | SplitWords:
-    """Return the word tokenizer of a saved index. Raises InputError if the given one splits differently."""
+    """Return the word tokenizer of a saved index. Raises InputError if the `given` one splits differently."""
     name: str = meta["word_tokenizer"]
     tokenizer = name if given is None else resolve_tokenizer(given)
     if name in NAMED or given in NAMED:
         if tokenizer != name:
-            raise InputError(f"{folder}: its words were made by {name!r}; give no other word_tokenizer")
+            raise InputError(f"{folder}: its words were made by {name!r}; do not give another word_tokenizer")
         return name
     if meta.get("word_probe") is None:
         raise InputError(f"{folder}: it lacks the words that identify {name!r}: build the index again")
@@ -266,22 +267,22 @@ def _reopen(folder: Path, word_tokenizer: SplitWords | None, fingerprint: str) -
 
 
 def index_meta(sources: list[dict[str, Any]], tokenizer: WordTokenizer) -> dict[str, Any]:
-    """Make the metadata in the manifest of an index."""
+    """Return the metadata for the manifest of an index."""
     words = {"word_tokenizer": tokenizer.name, "word_probe": tokenizer.signature(), "lowercase": tokenizer.lowercase}
     return {"sources": sources, **words, "score_law": SCORE_VERSION}
 
 
 def _check_content(folder: Path, meta: dict[str, Any], arrays: Arrays) -> None:
-    """Raise InputError for a type, length or value with which a kernel would read outside an array."""
+    """Raise InputError if a wrong type, length or value could make a kernel read outside an array."""
     wrong = "types"
-    with suppress(Exception):  # values of a wrong type may raise anything
+    with suppress(Exception):  # values of wrong types may raise anything
         wrong = next((name for name, is_right in _checks(meta, arrays) if not is_right), "")
     if wrong:
         raise InputError(f"{folder}: damaged, or not written by this una_fast: wrong {wrong}; build it again")
 
 
 def _checks(meta: dict[str, Any], arrays: Arrays) -> Iterator[tuple[str, bool]]:
-    """Yield the name of each field and array, and whether it is right. Each check relies on those before it."""
+    """Yield the name of each field and array, and whether it is right. Each check relies on the ones before it."""
     for name, kind in META_TYPES.items():
         yield name, type(meta.get(name)) is kind
     yield "sources", all({key: type(one[key]) for key in SOURCE_TYPES} == SOURCE_TYPES for one in meta["sources"])

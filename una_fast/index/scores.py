@@ -38,9 +38,9 @@ def inverse_document_frequency(document_frequency: np.ndarray | float, n_documen
 def score_terms(words: RaggedArray, n_terms: int, n_jobs: int = 1) -> TermScores:
     """Score each of `n_terms` terms over the documents `words` (int32 term ids), in O(words) time.
 
-    ln(1 + x) is monotonic, so a term has its highest tf where its n_t / n is highest. That takes one logarithm per term
-    instead of one per word. Each thread uses arrays of 20 bytes per term; the number of threads is limited so that
-    these take less memory than `words`, which has 4 bytes per word.
+    ln(1 + x) is monotonic, so a term has its highest tf where n_t / n is highest. This needs one logarithm per term
+    instead of one per word. Each thread allocates 20 bytes per term. The number of threads is limited so that these
+    arrays take less memory than `words`, which has 4 bytes per word.
     """
     n_jobs = max(1, min(n_jobs, len(words.values) // (5 * max(n_terms, 1))))
     document_frequency = np.zeros(n_terms, dtype=POINTER)
@@ -54,7 +54,7 @@ def score_terms(words: RaggedArray, n_terms: int, n_jobs: int = 1) -> TermScores
 
 
 def count_documents(words: RaggedArray, n_terms: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return N_t, int64 (V,), and the highest n_t / n, float64 (V,), of each term. words: int32 term ids."""
+    """Return N_t and the highest n_t / n of each term, int64 and float64 (V,). words: int32 term ids."""
     document_frequency = np.zeros(n_terms, dtype=POINTER)
     highest_ratio = np.zeros(n_terms, dtype=SCORE)
     document_statistics(words.values, words.indptr, np.zeros(n_terms, dtype=ID), document_frequency, highest_ratio)
@@ -62,25 +62,25 @@ def count_documents(words: RaggedArray, n_terms: int) -> tuple[np.ndarray, np.nd
 
 
 def term_scores(document_frequency: np.ndarray, highest_ratio: np.ndarray, n_documents: int) -> TermScores:
-    """Compute scores from N_t, int64 (V,), the highest n_t / n of each term, float64 (V,), and N."""
+    """Compute scores from N_t, the highest n_t / n of each term, int64 and float64 (V,), and N."""
     idf = inverse_document_frequency(document_frequency, n_documents)
     return TermScores(document_frequency, idf, _logarithm(highest_ratio, plus=1) * idf)
 
 
 def rank(max_tfidf: np.ndarray) -> np.ndarray:
-    """Return the term ids from highest to lowest score, int32 (V,); ties in order of first appearance."""
+    """Return the term ids from the highest to the lowest score, int32 (V,). Ties stay in order of first appearance."""
     return np.argsort(-max_tfidf, kind="stable").astype(ID)
 
 
 def inverse(order: np.ndarray) -> np.ndarray:
-    """Return the inverse permutation of `order`, int32 (n,): the rank of each term, if `order` is of `rank`."""
-    places = np.empty(len(order), dtype=ID)
-    places[order] = np.arange(len(order), dtype=ID)
-    return places
+    """Return the inverse permutation of `order`, int32 (n,). For an order of `rank` this is the rank of each term."""
+    ranks = np.empty(len(order), dtype=ID)
+    ranks[order] = np.arange(len(order), dtype=ID)
+    return ranks
 
 
 def _logarithm(ratios: np.ndarray | float, plus: int = 0) -> np.ndarray:
-    """Return ln(ratio + plus) of each ratio, correctly rounded and so equal on every processor."""
+    """Return ln(ratio + plus) of each ratio, correctly rounded and therefore equal on every processor."""
     values = np.asarray(ratios, dtype=SCORE, order="C")
     out = np.empty_like(values)
     fill_log(values.reshape(-1), out.reshape(-1), plus)

@@ -1,8 +1,8 @@
-"""Builds an index in stages that exchange files, within a memory limit, on one machine or many.
+"""Builds an index in stages within a memory limit, on one machine or many. Stages exchange data through files.
 
-The building process reads the corpus and writes its splits as files. Every stage is a list of tasks (see tasks.py).
-Every task writes one file, completely or not at all: if a worker is lost, its task runs again and writes the same
-bytes. A restarted build reads the corpus again, and reuses the scans of unchanged splits.
+The building process reads the corpus, divides it into splits and writes each to a file. Every stage is a list of tasks
+(see tasks.py). Every task writes one file, completely or not at all. If a worker is lost, its task runs again and
+writes the same bytes. A restarted build reads the corpus again, and reuses the scans of unchanged splits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from una_fast.parallel import n_cores
 from una_fast.storage.array_folder import Manifest, check_array_folder, publish, resolved
 from una_fast.storage.files import checksum_of, locked, remove_partial, unwritable
 
-LAYOUT = 7  # version of the scan files: other versions are not reused
+LAYOUT = 7  # version of the scan files; other versions are not reused
 
 
 def build_in_stages(
@@ -39,7 +39,7 @@ def build_in_stages(
     n_jobs: int | None,
     progress: bool,
 ) -> Path:
-    """Build the index of a corpus in `folder`, and return the folder's path without links.
+    """Build the index of a corpus in `folder`. Return the folder's path without symbolic links.
 
     `una_fast.build_index` documents the arguments and errors.
     """
@@ -75,10 +75,12 @@ def work_folder(folder: Path) -> Path:
 
 @contextmanager
 def open_work(folder: Path) -> Iterator[Path]:
-    """Create the work folder if needed, and lock it; at the end, delete it if it is empty. Keeps old scans.
+    """Create and lock the work folder of a build in `folder`. Deletes old files except scans, and, at the end, splits.
+
+    An empty work folder is deleted at the end.
 
     Raises:
-        InputError: the folder cannot be made, or another process is building there.
+        InputError: the work folder cannot be created, or another process is building there.
     """
     work = work_folder(folder)
     try:
@@ -107,9 +109,9 @@ def _delete(work: Path, *patterns: str) -> None:
 def _scan(
     blocks: Iterator[StringTable], tokenizer: WordTokenizer, settings: str, work: Path, runner: Runner
 ) -> tuple[PackFiles, int]:
-    """Scan each split, unless an earlier build scanned an equal one. Return the scans and the bytes of the text.
+    """Scan each split that an earlier build did not scan. Return the scans, and the size of the text in bytes.
 
-    The text of a split is stored in a file until its scan is written.
+    The text of a split is stored in a file until the split is scanned.
     """
     n, text_bytes = 0, 0
 
@@ -119,7 +121,7 @@ def _scan(
             split, scan = (work / f"{stage}-{n}.pack" for stage in ("split", "scan"))
             n, text_bytes = n + 1, text_bytes + len(block.utf8)
             arrays = (block.utf8.data, block.offsets.data)
-            made_of = checksum_of([settings.encode(), tokenizer.some_words(block), *arrays])
+            made_of = checksum_of([settings.encode(), tokenizer.words_of_sample(block), *arrays])
             if not tasks.is_pack_of(scan, made_of):
                 scan.unlink(missing_ok=True)
                 tasks.write_pack(split, made_of, block.arrays())
@@ -130,9 +132,9 @@ def _scan(
 
 
 def _join(scans: PackFiles, n: int, n_documents: int, runner: Runner) -> dict[str, str]:
-    """Run the stages after the scan, with n hash ranges. Return the checksum of each array by name."""
+    """Run the stages after the scan with n hash ranges. Return the checksum of each array by name."""
     work, writes = scans.work, []
-    for kind, rows in tasks.ROWS_OF.items():
+    for kind, rows in tasks.ROWS_WITH.items():
         merged, ranked, labelled = (PackFiles(work, f"{stage}-{kind}", n) for stage in ("merge", "rank", "label"))
         runner.run("merge", tasks.merge_strings, ((kind, scans, i, n_documents, merged) for i in range(n)))
         starts = tasks.cut_ranks(merged)

@@ -1,15 +1,15 @@
 """The tasks of a build in a folder, and the files through which they exchange data.
 
-scan    a split -> its rows as split-local ids, and its distinct words and chunks, sorted by hash
-merge   one hash range of the strings of all splits -> their distinct strings, highest score first, with scores
-rank    one range of ranks -> its strings, gathered from all hash ranges and sorted
-label   one hash range -> the rank of each of its strings in each split
+scan    a split -> its documents as split-local ids of words and of chunks; its distinct words and chunks by hash
+merge   one hash range of the strings of all splits -> the distinct strings, highest score first, with scores
+rank    one range of ranks -> its strings, collected from all hash ranges and sorted
+label   one hash range -> the ranks of its strings in each split
 write   the parts of an array -> the array, with ranks instead of split-local ids
 
-A string's sort key is complex, because numpy sorts complex numbers by the real and then by the imaginary part. The real
-part is minus its highest score. The imaginary part encodes the first split that has the string, and its id there.
-Splits are in the order of the corpus, and ids in a split are in the order of first appearance, so the imaginary parts
-sort strings by first appearance in the corpus.
+Strings are words, which become the terms, and chunks. The sort key of a string is complex, because numpy sorts complex
+numbers by the real and then by the imaginary part. The real part is the negated highest score. The imaginary part
+encodes the first split that contains the string, and its id there. Splits are in the order of the corpus, and ids in a
+split are in the order of first appearance, so the imaginary part sorts strings by first appearance in the corpus.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from una_fast.index.index import DTYPES, SCORES
 from una_fast.index.scores import count_documents, inverse, term_scores
 from una_fast.storage.files import checksum_of, file_checksum, new_file, unwritable
 
-HEAD = 16  # bytes at the start of a pack: a checksum of the rest
-PLACES = 2.0**31  # ids per split in a sort key; a float is exact for up to 2**22 splits
-ROWS_OF = {"terms": "words", "chunks": "sentences"}  # the rows whose ids are these strings
-_ONE_AT_A_TIME = threading.Lock()  # a caller's word tokenizer may not be thread-safe
+HEAD = 16  # bytes of the checksum at the start of a pack
+IDS_PER_SPLIT = 2.0**31  # in a sort key; a float is exact for up to 2**22 splits
+ROWS_WITH = {"terms": "words", "chunks": "sentences"}  # strings -> the arrays of the rows that contain their ids
+_ONE_AT_A_TIME = threading.Lock()  # a user's word tokenizer may not be thread-safe
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,9 @@ class PackFiles:
 
 
 def write_pack(path: Path, made_of: str, arrays: dict[str, np.ndarray]) -> None:
-    """Write one-dimensional `arrays`, and the checksum of what they are `made_of`, completely or not at all.
+    """Write one-dimensional `arrays` to a file, completely or not at all.
 
-    The file begins with a checksum of the rest, for `is_pack_of`. Raises InputError as `_whole_file` does.
+    made_of: a checksum of the arrays' input, for `is_pack_of`. Raises InputError as `_whole_file` does.
     """
     starts = row_bounds([array.nbytes for array in arrays.values()]).tolist()
     about = {name: [a.dtype.str, len(a), start] for (name, a), start in zip(arrays.items(), starts, strict=False)}
@@ -73,16 +73,16 @@ def write_pack(path: Path, made_of: str, arrays: dict[str, np.ndarray]) -> None:
 
 
 def is_pack_of(path: Path, made_of: str) -> bool:
-    """Return whether a file is a complete pack with this `made_of`, by its checksums."""
+    """Return whether a file is an undamaged pack with this `made_of`."""
     with suppress(OSError), path.open("rb") as file:
         return file.read(HEAD) == file_checksum(path, HEAD).encode() and Pack(path).made_of == made_of
     return False
 
 
 class Pack:
-    """A file that `write_pack` wrote. Its arrays are read in slices.
+    """A file that `write_pack` wrote. Arrays are read in slices.
 
-    They are not memory-mapped, because mapped pages count towards the memory of the process that reads them.
+    They are not memory-mapped, because mapped pages count as memory of the process.
     """
 
     def __init__(self, path: Path):
@@ -98,34 +98,35 @@ class Pack:
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> np.ndarray:
         """Read ``array[start:stop]``."""
-        dtype, length, place = self._about[name]
+        dtype, length, position = self._about[name]
         count = (length if stop is None else stop) - start
-        return np.fromfile(self._path, dtype, count, offset=self._start + place + start * np.dtype(dtype).itemsize)
+        return np.fromfile(self._path, dtype, count, offset=self._start + position + start * np.dtype(dtype).itemsize)
 
     def read_rows(self, name: str, bounds: str, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
-        """Read the rows ``start:stop`` of an array. Return their values, and their bounds in these values."""
+        """Read rows ``start:stop`` of an array. Return their values, and the bounds of the rows in these values."""
         ends = self.read(bounds, start, stop + 1)
         return self.read(name, ends[0], ends[-1]), ends - ends[0]
 
 
 @contextmanager
 def _whole_file(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file that is written completely or not at all. Raises InputError if that fails, as on a full disk."""
+    """Open a file that is written completely or not at all. Raises InputError if it cannot be written."""
     try:
         with new_file(path) as file:
             yield file
     except OSError as error:
-        raise unwritable(path, error, "run the same again once it can be: finished files are kept") from error
+        raise unwritable(path, error, "finished files are kept: run the same again when it is writable") from error
 
 
 def scan_split(split: Path, tokenizer: WordTokenizer, output: Path) -> None:
-    """Scan a split into rows of words and of chunks, and the distinct strings of both kinds, sorted by hash.
+    """Scan a split: write its documents as rows of word ids and of chunk ids, and its strings of both kinds by hash.
 
-    It writes for each kind `utf8`, `offsets`: the strings; `numbers`, int32: of the strings, by first appearance in the
-    split; `bounds`: of the buckets; `values`, int32, and `lengths` of the rows, in these numbers; for words also
-    `frequency` and `ratio` of `count_documents`. The file `split` is deleted.
+    For each kind the output contains the strings, sorted by bucket of their hash (`utf8`, `offsets`), the `bounds` of
+    the buckets, the id of each string in the split (`numbers`, int32, by first appearance), and the rows of ids
+    (`values`, `lengths`, int32). For words it also contains `frequency` and `ratio` of `count_documents`. Deletes the
+    file `split`.
     """
-    if output.exists():  # written by a worker that was lost before it could report
+    if output.exists():  # a worker wrote it and was lost before it could report
         return
     pack = Pack(split)
     block = StringTable(pack.read("utf8"), pack.read("offsets"))
@@ -142,26 +143,27 @@ def scan_split(split: Path, tokenizer: WordTokenizer, output: Path) -> None:
             frequency, ratio = count_documents(ids, len(strings))
             of_kind |= {"frequency": frequency.astype(ID)[order], "ratio": ratio[order]}
         arrays |= {f"{kind}_{name}": array for name, array in of_kind.items()}
-        arrays |= {f"{ROWS_OF[kind]}_values": ids.values, f"{ROWS_OF[kind]}_lengths": ids.lengths().astype(ID)}
+        rows = ROWS_WITH[kind]
+        arrays |= {f"{rows}_values": ids.values, f"{rows}_lengths": ids.lengths().astype(ID)}
     write_pack(output, pack.made_of, arrays)
     split.unlink(missing_ok=True)
 
 
 def merge_strings(kind: str, scans: PackFiles, partition: int, n_documents: int, merged: PackFiles) -> None:
-    """Merge a hash range of all `scans`, words sorted by score, chunks by first appearance."""
+    """Merge the strings of one hash range of all `scans`. Words are sorted by score, chunks by first appearance."""
     buckets = (partition * N_BUCKETS // merged.n, (partition + 1) * N_BUCKETS // merged.n)
-    strings, places, firsts, frequencies, ratios = StringSet(), [], [], [], []
+    strings, positions, firsts, frequencies, ratios = StringSet(), [], [], [], []
     for split, scan in enumerate(scans):
         span = [int(scan.read(f"{kind}_bounds", bucket, bucket + 1)[0]) for bucket in buckets]
         utf8, offsets = scan.read_rows(f"{kind}_utf8", f"{kind}_offsets", *span)
         known = len(strings)
-        places.append(strings.add(utf8, offsets[:-1], offsets[1:]))
+        positions.append(strings.add(utf8, offsets[:-1], offsets[1:]))
         check_id_range(len(strings), kind)
-        firsts.append(split * PLACES + scan.read(f"{kind}_numbers", *span)[places[-1] >= known])
+        firsts.append(split * IDS_PER_SPLIT + scan.read(f"{kind}_numbers", *span)[positions[-1] >= known])
         if kind == "terms":
             frequencies.append(scan.read("terms_frequency", *span))
             ratios.append(scan.read("terms_ratio", *span))
-    n, in_set = len(strings), np.concatenate(places)
+    n, in_set = len(strings), np.concatenate(positions)
     scores: dict[str, np.ndarray] = {"max_tfidf": np.zeros(n, dtype=SCORE)}
     if kind == "terms":
         frequency, ratio = np.zeros(n, dtype=POINTER), np.zeros(n, dtype=SCORE)
@@ -173,15 +175,17 @@ def merge_strings(kind: str, scans: PackFiles, partition: int, n_documents: int,
     table = StringTable(*strings.strings()).take(order)
     del strings
     arrays = {name: values[order] for name, values in scores.items()} | {"keys": keys[order], **table.arrays()}
-    arrays |= {"places": inverse(order)[in_set], "bounds": row_bounds([*map(len, places)])}  # of each split's strings
+    # the position of each split's strings in `table`
+    arrays |= {"positions": inverse(order)[in_set], "bounds": row_bounds([*map(len, positions)])}
     write_pack(merged.path(partition), "", arrays)
 
 
 def cut_ranks(merged: PackFiles) -> list[list[int]]:
-    """Return where each range of ranks starts in each hash range, and where the last one ends: (n + 1) rows of n.
+    """Divide the ranks into as many ranges as there are hash ranges, n.
 
-    There are as many ranges of ranks as hash ranges. They have similar sizes: a hash range is a random sample of all
-    keys, so the cuts that divide it equally also divide the others almost equally.
+    Returns n + 1 lists of n: where each range of ranks starts in each hash range, and where the last one ends. Ranges
+    have similar sizes, because a hash range is a random sample of all keys: cuts that divide it equally also divide the
+    others almost equally.
     """
     keys = max(merged, key=lambda pack: pack.length("keys")).read("keys")
     cuts = keys[len(keys) * np.arange(1, merged.n) // merged.n]
@@ -190,9 +194,10 @@ def cut_ranks(merged: PackFiles) -> list[list[int]]:
 
 
 def rank_strings(kind: str, merged: PackFiles, starts: list[int], stops: list[int], output: Path) -> None:
-    """Sort the strings of a range of ranks, which are those from `starts` to `stops` in each hash range.
+    """Sort the strings of a range of ranks. They are the strings from `starts` to `stops` in each hash range.
 
-    It also writes `ranks`, int32, the strings' ranks in the order of the hash ranges, and `bounds` of these in `ranks`.
+    The output also contains the ranks of the strings in the order of the hash ranges (`ranks`, int32), and the `bounds`
+    of the hash ranges.
     """
     spans = [*zip(merged, starts, stops, strict=True)]
 
@@ -209,16 +214,16 @@ def rank_strings(kind: str, merged: PackFiles, starts: list[int], stops: list[in
 
 
 def label_strings(merged: PackFiles, ranked: PackFiles, partition: int, output: Path) -> None:
-    """Write the ranks of a hash range's strings in all splits: `labels`, int32, and `bounds` of the splits."""
+    """Write the ranks of a hash range's strings in all splits (`labels`, int32), and the `bounds` of the splits."""
     ranks = np.concatenate([pack.read_rows("ranks", "bounds", partition, partition + 1)[0] for pack in ranked])
     strings = Pack(merged.path(partition))
-    write_pack(output, "", {"labels": ranks[strings.read("places")], "bounds": strings.read("bounds")})
+    write_pack(output, "", {"labels": ranks[strings.read("positions")], "bounds": strings.read("bounds")})
 
 
 def write_array(name: str, parts: PackFiles, labelled: PackFiles, array: Path) -> str:
-    """Write an array of the index: join its `parts` in the file `array`, and return the file's checksum.
+    """Join the `parts` of an array of the index in the file `array`. Return the file's checksum.
 
-    labelled: the ranks of the rows' strings, which replace the split-local ids.
+    labelled: the ranks that replace split-local ids in rows.
     """
     table, _, content = name.rpartition("_")
     are_bounds = content in ("offsets", "indptr")
@@ -235,7 +240,7 @@ def write_array(name: str, parts: PackFiles, labelled: PackFiles, array: Path) -
 
 
 def _bounds(lengths: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """Yield the int64 bounds of rows, given their `lengths` in parts."""
+    """Yield the int64 bounds of rows in parts. lengths: the rows' lengths in parts."""
     end = 0
     yield np.zeros(1, dtype=POINTER)
     for part in lengths:
@@ -244,8 +249,8 @@ def _bounds(lengths: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
 
 
 def _row_ids(table: str, scans: PackFiles, labelled: PackFiles) -> Iterator[np.ndarray]:
-    """Yield the ids of each split's rows, with ranks instead of split-local ids."""
-    labels, kind = [*labelled], next(kind for kind, rows in ROWS_OF.items() if rows == table)
+    """Yield the ids in the rows of each split, with ranks instead of split-local ids."""
+    labels, kind = [*labelled], next(kind for kind, rows in ROWS_WITH.items() if rows == table)
     for split, scan in enumerate(scans):
         numbers, ids = scan.read(f"{kind}_numbers"), scan.read(f"{table}_values")
         ranks = np.empty(len(numbers), dtype=ID)

@@ -1,4 +1,4 @@
-"""Negatives as columns of a Hugging Face dataset, and what all integrations share: views, and the epoch of draws."""
+"""Adds negatives to a Hugging Face dataset as columns. `DrawnByEpoch` is the base of all integrations."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
     from una_fast.augment.base import TextAugmentation
 
 D = TypeVar("D", bound=Any)  # Dataset, DatasetDict or IterableDataset
-ARGUMENTS = "`column`, `positive` or `keep`"  # which name columns
-COUNTERS = 32  # one per worker, because additions to one of several processes can be lost
-PASSES = 1.5  # over as many sentences as the index has; a sampler may repeat some in a single pass
+ARGUMENTS = "`column`, `positive` or `keep`"  # the arguments that name columns
+COUNTERS = 32  # one per worker, because several processes that add to one counter can lose additions
+PASSES = 1.5  # over the sentences of the index; a sampler may repeat some sentences within one pass
 
 
 def negative_names(n: int) -> list[str]:
-    """Return the names of the columns of `n` negatives, as sentence-transformers' losses expect them."""
+    """Return the column names that sentence-transformers' losses expect for `n` negatives."""
     if not isinstance(n, int) or n < 1:
         raise InputError(f"n={n!r}: give the number of negatives per sentence, an integer of at least 1")
     return ["negative"] if n == 1 else [f"negative_{number}" for number in range(1, n + 1)]
 
 
 class DrawnByEpoch:
-    """The base of transforms and collators that draw other negatives in each epoch, which a trainer or a loop sets.
+    """The base class of transforms and collators that draw new negatives in each epoch.
 
-    has_positive: whether there is a view "positive"; n: negatives per sentence; views: the names of all views, in
-    order. Raises InputError if the index has no folder, because each worker would get a copy of it.
+    The trainer or the training loop sets the epoch. `views` lists the names of all views in order. has_positive:
+    whether there is a view "positive"; n: negatives per sentence. Raises InputError if the index is not saved.
     """
 
     def __init__(self, augmenter: TextAugmentation, has_positive: bool, n: int) -> None:
@@ -46,8 +46,8 @@ class DrawnByEpoch:
             )
         self.augmenter, self.negatives = augmenter, negative_names(n)
         self.views = ["anchor", *["positive"] * has_positive, *self.negatives]
-        # the epoch, 1 if anything sets it, and the sentences that each worker has drawn; shared with the workers of a
-        # DataLoader, forked or spawned, so that persistent ones see each new epoch
+        # the epoch, 1 if anything sets it, and the number of sentences that each worker has drawn. All workers of a
+        # DataLoader share this memory, so persistent ones see each new epoch
         self._shared = torch.zeros(2 + COUNTERS, dtype=torch.int64).share_memory_()
 
     def __repr__(self) -> str:
@@ -60,12 +60,12 @@ class DrawnByEpoch:
         return int(self._shared[0])
 
     def set_epoch(self, epoch: int) -> None:
-        """Draw the negatives of this epoch from now on, in all workers. Call it before the epoch's first batch."""
+        """Set the epoch of the draws for all workers. Call it before the epoch's first batch."""
         self._shared[0] = SampleKey(epoch).epoch
         self._shared[1] = 1
 
     def callback(self) -> TrainerCallback:
-        """Return a `TrainerCallback` that sets the epoch before its first batch is read."""
+        """Return a `TrainerCallback` that sets each epoch before its first batch is read."""
         with naming_extras("integrations"):
             from transformers import TrainerCallback
 
@@ -73,12 +73,12 @@ class DrawnByEpoch:
         set_epoch(self.epoch)
 
         class EpochCallback(TrainerCallback):
-            """Counts epochs: for streamed data without a length `state.epoch` is the share of max_steps done."""
+            """Counts epochs itself, because `state.epoch` is a share of max_steps if streamed data has no length."""
 
             next_epoch = 0
 
             def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-                self.next_epoch = int(state.epoch or 0)  # of a resumed run: the epoch that it was stopped in
+                self.next_epoch = int(state.epoch or 0)  # a resumed run continues in the epoch in which it stopped
 
             def on_epoch_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
                 set_epoch(self.next_epoch)
@@ -87,8 +87,8 @@ class DrawnByEpoch:
         return EpochCallback()
 
     def _note_drawn(self, n: int) -> None:
-        """Warn once if a second pass draws the negatives of the first. n: sentences that are drawn now."""
-        from torch.utils.data import get_worker_info  # imported by the constructor, which loads torch
+        """Count `n` more drawn sentences. Warns once if a second pass draws the negatives of the first one again."""
+        from torch.utils.data import get_worker_info  # not at the top, because torch may be missing
 
         worker = get_worker_info()
         self._shared[2 + (0 if worker is None else 1 + worker.id) % COUNTERS] += n
@@ -96,7 +96,7 @@ class DrawnByEpoch:
             self._shared[1] = 1
             warn_user(
                 "more sentences are drawn than the index has: a second pass gets the same negatives, because nothing "
-                f"sets the epoch. For several passes add {type(self).__name__}.callback() to the trainer's callbacks, "
+                f"sets the epoch. For several epochs, add {type(self).__name__}.callback() to the trainer's callbacks, "
                 "or call set_epoch(EPOCH) before each epoch"
             )
 
@@ -109,24 +109,25 @@ class Negatives(DrawnByEpoch):
         trainer = SentenceTransformerTrainer(..., train_dataset=dataset, callbacks=[negatives.callback()])
 
     The columns are in the order that sentence-transformers' losses expect: ``anchor``, ``positive`` if there is one,
-    ``negative`` (for `n` above 1 ``negative_1`` to ``negative_n``), then those of `keep`. A negative depends only on
+    ``negative`` (or ``negative_1`` to ``negative_n`` for n > 1), then the columns of `keep`. A negative depends only on
     the seed, the epoch and the text, so it is the same in any batch, worker and rank.
 
-    ``dataset.map(..., batched=True)`` stores the negatives of one epoch, which then never change: use it only to write
-    them to a file. The ``map`` of a streamed dataset (`IterableDataset`) draws them again as each batch is read.
+    ``dataset.map(..., batched=True)`` stores the negatives of one epoch, so they are the same in every epoch. Use it
+    only to write them to a file. The ``map`` of a streamed dataset (`IterableDataset`) draws new ones in each epoch.
 
     Args:
-        augmenter: an `Augmenter` or another text augmentation, of an index that was saved, which worker processes open.
+        augmenter: an `Augmenter` or another text augmentation. Its index must be saved, because each worker process
+            opens it.
         column: the column of the sentences.
-        positive: "same" for the sentence itself (two dropout masks make two embeddings), the name of another column, or
-            None for no positive.
+        positive: "same" for the sentence itself (with another dropout mask), the name of another column, or None for no
+            positive.
         n: negatives per sentence.
-        of: the text that negatives are made from: "anchor", or "positive" for pairs such as (query, product), where a
-            negative is a product that does not answer the query.
-        keep: columns to pass on unchanged, such as mined negatives or a label.
+        of: the text that is changed to make negatives: "anchor", or "positive" for pairs such as (query, product),
+            where a negative is a product that does not answer the query.
+        keep: columns that are passed on unchanged, such as mined negatives or a label.
 
     Raises:
-        InputError: the index is not saved, `n` or `of` has another value, or a column of `keep` has the name of a view.
+        InputError: the index is not saved, `n` or `of` is invalid, or a column of `keep` has the name of a view.
     """
 
     @suggests_keywords
@@ -146,14 +147,14 @@ class Negatives(DrawnByEpoch):
             raise InputError(f"of={of!r}: negatives are made from the 'anchor' or from the 'positive'")
         if of == "positive" and positive is None:
             raise InputError("of='positive': there is no positive: give the column of the positives as positive=")
-        if taken := [name for name in self.keep if name in self.views]:
+        if clashes := [name for name in self.keep if name in self.views]:
             raise InputError(
-                f"keep: the column {taken[0]!r} has the name of one that is made ({', '.join(self.views)}): rename it "
-                "with dataset.rename_column"
+                f"keep: the column {clashes[0]!r} has the name of one that is made ({', '.join(self.views)}): rename "
+                "it with dataset.rename_column"
             )
 
     def __call__(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
-        """Return the columns of a batch of rows. Raises InputError for a missing column, and for anything but text."""
+        """Return the columns of a batch of rows. Raises InputError if a column is missing or contains no text."""
         views: dict[str, Any] = {view: _texts(batch, column) for view, column in self._view_columns().items()}
         self._note_drawn(len(views["anchor"]))
         for number, name in enumerate(self.negatives):
@@ -161,19 +162,19 @@ class Negatives(DrawnByEpoch):
         return views | {name: _column(batch, name) for name in self.keep}
 
     def select(self, dataset: D) -> D:
-        """Select the rows of a dataset that have every text, a negative, and a value in every column of `keep`.
+        """Leave out the rows that lack a text, a word to replace, or a value in a column of `keep`.
 
         Args:
-            dataset: a `Dataset`, an `IterableDataset`, or a `DatasetDict`, all of whose splits are selected from.
+            dataset: a `Dataset`, an `IterableDataset`, or a `DatasetDict`, of which all splits are filtered.
 
         Raises:
-            InputError: another type of data, or a missing column.
+            InputError: the dataset has another type, or a column is missing.
         """
         if isinstance(dataset, dict):
             return type(dataset)({split: self.select(part) for split, part in dataset.items()})
         if not hasattr(dataset, "with_format"):
             raise InputError(
-                f"select takes a Dataset of the library datasets, not {type(dataset).__name__}: make one with "
+                f"select accepts a Dataset of the library datasets, not {type(dataset).__name__}: make one with "
                 "Dataset.from_pandas(TABLE), Dataset.from_polars(TABLE) or Dataset.from_dict({'text': [...]})"
             )
         columns = [*dict.fromkeys([*self._view_columns().values(), *self.keep])]
@@ -187,14 +188,14 @@ class Negatives(DrawnByEpoch):
         return dataset if all(kept) else dataset.select([row for row, keep in enumerate(kept) if keep])
 
     def _view_columns(self) -> dict[str, str]:
-        """Return the column of each view that is in the batch."""
+        """Return the names of the columns that contain the anchors and, if any, the positives."""
         positive = self.column if self.positive == "same" else self.positive
         return {"anchor": self.column} | ({"positive": positive} if positive is not None else {})
 
     def _are_whole(self, batch: Mapping[str, Sequence[Any]]) -> list[bool]:
-        """Return whether `select` keeps each row of a batch."""
+        """Return for each row of a batch whether `select` keeps it."""
         views = {view: _texts(batch, column, blank=True) for view, column in self._view_columns().items()}
-        whole = ~self.augmenter.keeps_all(views[self.of])  # a sentence without another word is its own negative
+        whole = ~self.augmenter.keeps_all(views[self.of])  # a negative of these texts would equal the text
         for texts in views.values():
             whole &= [bool(text.strip()) for text in texts]
         for name in self.keep:
@@ -202,22 +203,22 @@ class Negatives(DrawnByEpoch):
         return whole.tolist()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Negatives:
-        return self  # many calls of datasets copy the transform, and a copy would open the index again
+        return self  # many methods of datasets copy the transform, and a copy would open the index again
 
 
 def _texts(batch: Mapping[str, Sequence[Any]], column: str, blank: bool = False) -> list[str]:
-    """Return the texts of a column; blank: None is an empty text."""
+    """Return the texts of a column. blank: replace None by an empty text. Raises InputError for anything but text."""
     values = _column(batch, column)
     if isinstance(values, str):
         raise InputError(
-            f"column {column!r} is one sentence, and a batch of rows is needed: dataset.map(..., batched=True), or "
+            f"column {column!r} is one sentence, but a batch of rows is needed: use dataset.map(..., batched=True) or "
             "dataset.with_transform(...)"
         )
     texts = ["" if blank and text is None else text for text in values]
     for row, text in enumerate(texts):
         if not isinstance(text, str):
             raise InputError(
-                f"column {column!r}: row {row} of the batch contains {type(text).__name__}, and a sentence (str) is "
+                f"column {column!r}: row {row} of the batch contains {type(text).__name__}, but a sentence (str) is "
                 "needed; select(dataset) of this object leaves out rows with None"
             )
     return texts

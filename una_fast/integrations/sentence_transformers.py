@@ -1,4 +1,4 @@
-"""For SentenceTransformerTrainer: token ids without a tokenizer in the loop, and the losses of una_fast."""
+"""Token ids for SentenceTransformerTrainer, without a tokenizer in the loop, and the losses of una_fast."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ with naming_extras("integrations"):
 
 
 def row_dataset(augmenter: TextAugmentation, n_rows: int | None = None) -> Dataset:
-    """Return a `datasets.Dataset` with one column, ``row``: the documents of the index that have a negative.
+    """Return a `datasets.Dataset` with the column ``row``: the numbers of the documents that have a word to replace.
 
-    n_rows: only the first `n_rows` documents, without those whose paraphrase is blank, for a corpus whose second half
-    is their paraphrases (``RowCollator(una, positive=n_rows)``); all if None.
+    n_rows: use only the first `n_rows` documents, for a corpus whose second half are their paraphrases
+    (``RowCollator(una, positive=n_rows)``). Documents with a blank paraphrase are left out. None for all documents.
     """
     index = augmenter.index
     rows, left_out = np.arange(index.n_documents)[:n_rows], augmenter.kept_words.rows(index)
@@ -38,46 +38,47 @@ def row_dataset(augmenter: TextAugmentation, n_rows: int | None = None) -> Datas
 
 
 class RowCollator(transformers.RowCollator):
-    """Row numbers of the index -> the features of sentence-transformers' losses, from the kernels::
+    """Makes the features of sentence-transformers' losses from row numbers of the index::
 
         collator = RowCollator(una)
         trainer = SentenceTransformerTrainer(
             model, args, row_dataset(una), loss=loss, data_collator=collator, callbacks=[collator.callback()]
         )
 
-    It takes the arguments of `una_fast.integrations.transformers.RowCollator`; the tokenizer must be the model's.
+    It has the arguments of `una_fast.integrations.transformers.RowCollator`. The tokenizer must be the model's.
     """
 
     valid_label_columns: Sequence[str] = ()  # the trainer reads this attribute of its collator
 
     def __call__(self, rows: Sequence[int | Mapping[str, int]]) -> dict[str, Tensor]:
-        """{"anchor_input_ids", "anchor_attention_mask", ...}: torch.int64 (B, L), each L its view's longest row."""
+        """Return {"anchor_input_ids", "anchor_attention_mask", ...}, torch.int64 (B, L). L: the view's longest row."""
         features: dict[str, Tensor] = {}
         for view, ids in self._read(rows).items():
-            used = ids["attention_mask"].any(0).nonzero()[:, 0].tolist() or [0]  # none: blank, without special tokens
+            used = ids["attention_mask"].any(0).nonzero()[:, 0].tolist() or [0]  # blank texts may have no tokens
             features |= {f"{view}_{name}": part[:, used[0] : used[-1] + 1] for name, part in ids.items()}
         return features
 
 
 class ViewsLoss(nn.Module):
-    """Any loss of `una_fast.losses`, or your own function, on the columns anchor, positive and negative.
+    """Computes a loss of `una_fast.losses`, or your own, on the columns anchor, positive and negative.
 
-    `ViewsLoss(model, losses.soft, weight=1e-3)` is `--loss soft` of `train.ddp`. Evaluations use anchors and positives
-    only.
+    `ViewsLoss(model, losses.soft, weight=1e-3)` is `--loss soft` of `train.ddp`. In evaluations it uses only anchors
+    and positives.
 
     Args:
         model: a SentenceTransformer.
-        loss: takes embeddings (V, B, D) and the temperature, as `una_fast.losses` says, and returns a scalar. Its
-            attribute `negative_views`, 1 if it has none, is how often a negative is encoded, each time under another
-            dropout mask. If it has a parameter `start`, it also gets the embeddings of a frozen copy of the model as it
-            is now, in eval mode.
+        loss: a function of embeddings (V, B, D) and a temperature that returns a scalar, as in `una_fast.losses`. Its
+            attribute `negative_views` (by default 1) is how often a negative is encoded, each time under another
+            dropout mask. If it has a parameter `start`, it also gets the embeddings of a frozen copy of the model,
+            which is made now and stays in eval mode.
         temperature: divides the cosine similarities.
-        alpha: negatives on every alpha-th optimiser step, counted from 0; 0 for never. Above 1 the loss must know the
-            step: add ``loss.callback()`` to the trainer's callbacks, or set ``loss.step`` in your loop.
-        similarity_distillation: weight of `una_fast.losses.similarity_distillation` that is added, which keeps
-            similarities near those of the frozen copy; 0 for none.
-        gather_across_devices: compare with the rows of all ranks. Then N ranks give the loss of one rank with all their
-            batches, as in `train.ddp`; all ranks need batches of one size.
+        alpha: use negatives on every alpha-th optimiser step, counted from 0; 0 for never. If alpha is above 1, the
+            loss must know the step: add ``loss.callback()`` to the trainer's callbacks, or set ``loss.step`` in your
+            loop.
+        similarity_distillation: the weight of `una_fast.losses.similarity_distillation`, which keeps similarities near
+            those of the frozen copy; 0 for none.
+        gather_across_devices: compare with the rows of all ranks. Then the loss of N ranks equals that of one rank with
+            all their batches, as in `train.ddp`. All ranks need batches of the same size.
         options: further arguments of `loss`.
 
     Raises:
@@ -109,16 +110,16 @@ class ViewsLoss(nn.Module):
         self.gather_across_devices = gather_across_devices
         self.step: int | None = None
         self._loss_takes_start = "start" in parameters
-        # in a list, so that torch does not take it for a part of this module: it is neither trained nor saved
+        # in a list, so that torch does not register it as a submodule, which would be trained and saved
         starts = [copy.deepcopy(model)] if self._loss_takes_start or similarity_distillation else []
         self._start = [start.eval().requires_grad_(False) for start in starts]
 
     def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Tensor:
-        """Return a scalar. sentence_features: anchor, positive, negative, each {"input_ids": int64 (B, L), ...}."""
+        """Return the loss. sentence_features: anchor, positive, negative, each {"input_ids": int64 (B, L), ...}."""
         features = list(sentence_features)
         if len(features) != 3:
             raise InputError(
-                f"{type(self).__name__} accepts the columns anchor, positive and negative, and got {len(features)}: "
+                f"{type(self).__name__} accepts the columns anchor, positive and negative, but got {len(features)}: "
                 "give Negatives n=1 and no `keep`, or use MultipleNegativesRankingLoss"
             )
         anchor, positive, negative = features
@@ -134,10 +135,10 @@ class ViewsLoss(nn.Module):
         return loss + self.similarity_distillation * similarity_distillation(views, start)
 
     def _encode(self, model: Any, views: Sequence[dict[str, Tensor]]) -> Tensor:
-        """Return the embeddings (V, B, D) of views; one pass per view, so that equal texts get other dropout masks."""
+        """Embed the views, (V, B, D), in one pass per view, so that equal texts get different dropout masks."""
         embeddings = torch.stack([model(dict(view))["sentence_embedding"] for view in views])  # models change the dict
         if self.gather_across_devices and distributed.is_initialized():
-            # its backward sums over the ranks and DDP then averages: one rank with all rows has the same gradient
+            # its backward sums over the ranks, and DDP averages: the gradient equals that of one rank with all rows
             embeddings = torch.cat(all_gather(embeddings), dim=1)
         return embeddings
 
@@ -152,7 +153,7 @@ class ViewsLoss(nn.Module):
         return (self.step or 0) % self.alpha == 0
 
     def callback(self) -> TrainerCallback:
-        """Return a `TrainerCallback` that sets ``step`` to the trainer's optimiser step."""
+        """Return a `TrainerCallback` that sets ``step`` to the trainer's current optimiser step."""
         loss = self
 
         class StepCallback(TrainerCallback):
@@ -169,15 +170,15 @@ class ViewsLoss(nn.Module):
 
     @property
     def citation(self) -> str:
-        """The paper, for the model card."""
+        """The citation of the paper for the model card."""
         return CITATION
 
 
 class PairsLoss(ViewsLoss):
-    """The loss of the paper's code, `una_fast.losses.pairs` over [anchor, positive, negative, negative'].
+    """Computes the loss of the paper's code, `una_fast.losses.pairs` of [anchor, positive, negative, negative'].
 
-    The target of each row, among all other rows of the batch, is its partner: the positive of an anchor, the anchor of
-    a positive, and for a negative the same text under another dropout mask. Its arguments are as in `ViewsLoss`.
+    Each row must find its partner among all other rows of the batch. Anchor and positive are partners, and so are a
+    negative and the same text under another dropout mask. The arguments are those of `ViewsLoss`.
     """
 
     @suggests_keywords

@@ -1,4 +1,4 @@
-"""Rows of the index -> token ids, for the Trainer of transformers and for a DataLoader without a trainer."""
+"""Makes batches of token ids from row numbers of the index, for transformers' Trainer and for a DataLoader."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ Ids: TypeAlias = dict[str, torch.Tensor]  # "input_ids", "attention_mask"[, "tok
 
 
 class RowCollator(DrawnByEpoch):
-    """Row numbers of the index -> the token ids of all views, as one batch.
+    """Makes a batch of the token ids of all views from row numbers of the index.
 
-    Give it a dataset of row numbers (`una_fast.integrations.sentence_transformers.row_dataset`, or any sequence of
-    integers) and, for the Trainer, ``remove_unused_columns=False``. Its attribute `views` lists the views in order:
+    Use it with a dataset of row numbers (`una_fast.integrations.sentence_transformers.row_dataset`, or any sequence of
+    integers). The Trainer also needs ``remove_unused_columns=False``. The attribute `views` lists the views in order:
     anchor, positive (if any), negative or negative_1 to negative_n.
 
     Args:
-        augmenter: with a tokenizer, of an index that was saved.
-        max_length: tokens per sentence, including special ones; all views are padded to it.
-        positive: "same", None, or an offset in rows to the positive (the corpus's length for aligned paraphrases).
+        augmenter: an augmentation with a tokenizer, whose index is saved.
+        max_length: tokens per sentence, including special ones. All views are padded to it.
+        positive: "same" for the sentence itself, None for no positive, or how many rows after its anchor each positive
+            is, such as the number of anchors for a corpus whose second half are their paraphrases.
         n: negatives per sentence.
 
     Raises:
-        InputError: no tokenizer, an index that is not saved, or a setting out of its range.
+        InputError: the augmentation has no tokenizer, its index is not saved, or `positive` or `n` is invalid.
     """
 
     @suggests_keywords
@@ -50,12 +51,12 @@ class RowCollator(DrawnByEpoch):
         self._offset = positive if isinstance(positive, int) else 0
 
     def __call__(self, rows: Sequence[int | Mapping[str, int]]) -> Ids:
-        """{"input_ids", "attention_mask"[, "token_type_ids"]}: torch.int64 (B, V, L), the V views as in `views`."""
+        """Return {"input_ids", "attention_mask"[, "token_type_ids"]}, torch.int64 (B, V, L), V views as in `views`."""
         views = self._read(rows)
         return {name: torch.stack([ids[name] for ids in views.values()], dim=1) for name in views["anchor"]}
 
     def _read(self, rows: Sequence[int | Mapping[str, int]]) -> dict[str, Ids]:
-        """Return the ids of each view, (B, max_length). rows: numbers or, from a dataset, ``{"row": number}``."""
+        """Return the ids of each view, (B, max_length). rows: numbers or, from a dataset, ``{"row": NUMBER}``."""
         numbers = np.array([row["row"] if isinstance(row, Mapping) else row for row in rows], dtype=np.int64)
         self._note_drawn(len(numbers))
         return {view: self._ids(view, numbers + self._offset * (view == "positive")) for view in self.views}

@@ -1,4 +1,4 @@
-"""Arrays in a folder: a .npy file for each, and manifest.json, which is written last and lists them."""
+"""Saves arrays in a folder: one .npy file per array, and manifest.json, which lists them and is written last."""
 
 from __future__ import annotations
 
@@ -19,25 +19,29 @@ from una_fast.errors import InputError
 from una_fast.storage.files import PARTIAL, checksum_of, file_checksum, locked, new_file, unwritable, write_bytes
 
 MANIFEST = "manifest.json"
-CACHE = "cache"  # the kind of a folder that `cached_arrays` keeps
+CACHE = "cache"  # the kind of a folder of `cached_arrays`
 REBUILD = "build it again"
 ARRAY_FILE = re.compile(r"[A-Za-z0-9_]+-[0-9a-f]{16}\.npy")
-# the header of a .npy file, as `write_array_header_1_0` writes it: its size, dtype and shape
+# the header of a .npy file as `write_array_header_1_0` writes it; groups: its size, dtype and shape
 HEADER = re.compile(
     rb"\x93NUMPY\x01\x00(..)\{'descr': '(<[iuf][248]|\|[iub]1)', 'fortran_order': False, "
     rb"'shape': \((\d{1,18}(?:, \d{1,18})*),?\), \} *\n",
     re.DOTALL,
 )
-BOUNDED_BY = {"_indptr": "_values", "_offsets": "_utf8"}  # ends of names: the bounds of rows, and what they bound
+BOUNDED_BY = {"_indptr": "_values", "_offsets": "_utf8"}  # suffix of a name: bounds of rows -> the values of the rows
 
 Arrays = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """The content of manifest.json: the kind of the folder, the version of the kind's layout, and what they mean.
+    """The content of manifest.json.
 
-    meta: of JSON types; checksums: xxh3_64 of each array's file, by the array's name.
+    Attributes:
+        kind: the kind of the folder, such as "index".
+        version: the version of the layout of this kind.
+        meta: further content, of JSON types.
+        checksums: the xxh3_64 of each array's file, by the array's name.
     """
 
     kind: str
@@ -47,12 +51,12 @@ class Manifest:
 
     @property
     def files(self) -> dict[str, str]:
-        """The file of each array, with its checksum in the name: a new save leaves the files of the old one."""
+        """The name of each array's file. It contains the checksum, so a new save does not overwrite old files."""
         return {name: f"{name}-{checksum}.npy" for name, checksum in self.checksums.items()}
 
     @property
     def xxh3_64(self) -> str:
-        """The checksum of the content, by which a flipped bit is noticed; manifests had none up to version 0.3."""
+        """The checksum of the content, which detects flipped bits. Manifests up to version 0.3 have none."""
         return xxhash.xxh3_64_hexdigest(json.dumps(asdict(self), sort_keys=True).encode())
 
     def encode(self) -> bytes:
@@ -61,22 +65,22 @@ class Manifest:
 
     @classmethod
     def read(cls, folder: Path) -> Manifest:
-        """Read the manifest of a folder. Raises OSError, or InputError if it is damaged or names other files."""
+        """Read the manifest of a folder. Raises OSError, or InputError if the manifest is damaged."""
         data = (folder / MANIFEST).read_bytes()
         try:
             content = json.loads(data)
             manifest = cls(*(content[field.name] for field in fields(cls)))
             has_types = [*map(type, vars(manifest).values())] == [str, int, dict, dict]
             is_whole = content.get("xxh3_64", manifest.xxh3_64) == manifest.xxh3_64
-            # a name could lead out of the folder
+            # ARRAY_FILE has no separators, because a path could lead out of the folder
             if not (has_types and is_whole and all(map(ARRAY_FILE.fullmatch, manifest.files.values()))):
                 raise ValueError
-        except Exception as error:  # of any type, for values of another type
+        except Exception as error:  # values of wrong types may raise anything
             raise InputError(f"{folder / MANIFEST}: damaged, it is not what was written; {REBUILD}") from error
         return manifest
 
     def check(self, folder: Path, kind: str, version: int | None = None) -> None:
-        """Raise InputError for a manifest of another kind or version; None: any version."""
+        """Raise InputError if the manifest has another kind or version. version: None for any."""
         if self.kind != kind:
             raise InputError(f"{folder}: contains a saved {self.kind!r}, not a {kind!r}; give another folder")
         if version not in (None, self.version):
@@ -87,7 +91,7 @@ class Manifest:
 
 
 def save_arrays(folder: Path, kind: str, version: int, meta: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-    """Write `arrays`, of numbers, and `meta` to `folder`, the manifest last. Raises InputError as `publish` does."""
+    """Save `arrays` of numbers and `meta` in `folder`, the manifest last. Raises InputError as `publish` does."""
 
     def write() -> Manifest:
         files = {name: _npy_file(array) for name, array in arrays.items()}
@@ -101,10 +105,10 @@ def save_arrays(folder: Path, kind: str, version: int, meta: dict[str, Any], arr
 
 
 def publish(folder: Path, kind: str, write: Callable[[], Manifest]) -> None:
-    """Let `write` write the arrays to `folder`, then write the manifest that it returns; one process at a time.
+    """Call `write`, which writes the arrays to `folder`, then save the manifest that it returns. Locks the folder.
 
     Raises:
-        InputError: the folder cannot be written, or contains other files than a save of this kind. They stay.
+        InputError: the folder cannot be written, or contains anything but a save of this kind. Nothing is deleted then.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -119,7 +123,7 @@ def publish(folder: Path, kind: str, write: Callable[[], Manifest]) -> None:
 
 
 def _remove_unlisted(folder: Path) -> None:
-    """Delete the files of arrays that earlier and stopped saves left."""
+    """Delete the array files of earlier and interrupted saves."""
     manifest = find_manifest(folder)
     listed = manifest.files.values() if manifest else ()
     with suppress(OSError):
@@ -129,18 +133,26 @@ def _remove_unlisted(folder: Path) -> None:
 
 
 def _is_array(name: str) -> bool:
-    """Whether a save gives this name to the file of an array, complete or not."""
+    """Return whether a file with this name is a complete or incomplete array file."""
     return bool(ARRAY_FILE.fullmatch(name) or PARTIAL.fullmatch(name))
 
 
 def load_arrays(
     folder: Path, kind: str, version: int | None = None, verify: bool = False
 ) -> tuple[dict[str, Any], Arrays]:
-    """Open the `meta` and the read-only, memory-mapped arrays of a folder, before or after a save that is under way.
+    """Open a saved folder. Return its `meta` and its arrays, read-only and memory-mapped.
+
+    During a save by another process, this returns the complete old or the complete new content.
+
+    Args:
+        folder: the folder.
+        kind: the kind that it must have.
+        version: the version that it must have; None for any.
+        verify: compare the checksums of all files, including those of the caches in the folder.
 
     Raises:
-        InputError: the folder is missing or of another kind or version, or a file is missing or damaged: its header,
-            its size, the bounds of its rows or, with `verify`, any byte, also of the caches in the folder.
+        InputError: the folder does not exist or has another kind or version, or a file is missing or damaged. Without
+            `verify`, damage is noticed in headers, sizes and the bounds of rows.
     """
     while True:
         try:
@@ -160,7 +172,7 @@ def load_arrays(
 
 
 def _open(folder: Path, manifest: Manifest, verify: bool = False) -> Arrays:
-    """Open the arrays that a manifest lists; see `load_arrays`."""
+    """Open the arrays that a manifest lists. Raises InputError as `load_arrays` does."""
     arrays: Arrays = {}
     for name, file in sorted(manifest.files.items(), reverse=True):  # values before the bounds of rows
         try:
@@ -169,16 +181,16 @@ def _open(folder: Path, manifest: Manifest, verify: bool = False) -> Arrays:
             arrays[name] = _mapped(folder / file)
             for end, of_values in BOUNDED_BY.items():
                 if name.endswith(end) and not _are_bounds(arrays[name], arrays[name.removesuffix(end) + of_values]):
-                    raise ValueError("its numbers are no bounds of rows")
-        except Exception as error:  # of any type: whoever wrote the file may have put anything into it
+                    raise ValueError("its numbers are not bounds of rows")
+        except Exception as error:  # a hostile file may cause any error
             reason = getattr(error, "strerror", None) or error
-            remedy = "delete this folder: it is a cache, and made again" if manifest.kind == CACHE else REBUILD
+            remedy = "delete this folder: it is a cache and will be rebuilt" if manifest.kind == CACHE else REBUILD
             raise InputError(f"{folder / file}: damaged or missing ({reason}); {remedy}") from error
     return arrays
 
 
 def _mapped(path: Path) -> np.ndarray:
-    """Map the array of a .npy file. Numpy's own reader would evaluate the header as Python."""
+    """Memory-map the array of a .npy file. Numpy's own reader would evaluate the header as Python."""
     with path.open("rb") as file:
         header = HEADER.match(file.read(512))
     if not header or int.from_bytes(header[1], "little") != header.end() - 10:
@@ -190,7 +202,7 @@ def _mapped(path: Path) -> np.ndarray:
 
 
 def _are_bounds(bounds: np.ndarray, values: np.ndarray) -> bool:
-    """Whether int64 `bounds` of rows divide all of `values`: 0.4 ms for a million rows."""
+    """Return whether int64 `bounds` divide all of `values` into rows. Takes 0.4 ms per million rows."""
     is_right = bounds.dtype == np.int64 and bounds.ndim == values.ndim == 1 and len(bounds) > 0
     return bool(is_right and bounds[0] == 0 and bounds[-1] == len(values) and (bounds[1:] >= bounds[:-1]).all())
 
@@ -198,29 +210,33 @@ def _are_bounds(bounds: np.ndarray, values: np.ndarray) -> bool:
 def cached_arrays(
     folder: Path | None, version: int, made_from: str, make: Callable[[], Arrays], fits: Callable[[Arrays], bool]
 ) -> Arrays:
-    """Return the arrays that `make` makes, made once and stored in `folder`, where all processes of a machine map them.
+    """Return the arrays of `make`, which are computed once and stored, so that all processes of a machine share them.
 
-    Stored arrays that cannot be loaded, were made from something else or do not fit are made again. If the folder is
-    None or cannot be written, the arrays stay in memory. Two processes that make them write the same bytes.
+    Args:
+        folder: where they are stored. If it is None or cannot be written, the arrays stay in memory.
+        version: the version of their layout.
+        made_from: identifies what they depend on. Stored arrays with another value are computed again.
+        make: computes the arrays. It must be deterministic, because two processes may write at the same time.
+        fits: checks stored arrays. If it returns False or raises, they are computed again.
     """
     if folder is None:
         return make()
     meta = {"made_from": made_from}
-    with suppress(Exception):  # `fits` may raise anything
+    with suppress(Exception):
         stored_meta, stored = load_arrays(folder, CACHE, version)
         if stored_meta == meta and fits(stored):
             return stored
     arrays = make()
     with suppress(InputError, OSError):
         if find_manifest(folder) is None:
-            (folder / MANIFEST).unlink(missing_ok=True)  # a damaged one
+            (folder / MANIFEST).unlink(missing_ok=True)  # a damaged manifest would be refused
         save_arrays(folder, CACHE, version, meta, arrays)
         return load_arrays(folder, CACHE, version)[1]
     return arrays
 
 
 def check_array_folder(folder: Path, kind: str, unused: bool = False) -> None:
-    """Raise InputError for files in a folder that no save of this `kind` wrote; unused: or for any saved content."""
+    """Raise InputError if a folder contains anything but a save of this `kind`. unused: also if it contains one."""
     try:
         names = sorted(path.name for path in folder.iterdir())
     except FileNotFoundError:
@@ -233,26 +249,26 @@ def check_array_folder(folder: Path, kind: str, unused: bool = False) -> None:
             raise InputError(f"{folder}: exists already: choose another folder, or delete it")
     elif others := [name for name in names if not _is_array(name)]:
         raise InputError(
-            f"{folder}: contains {others[0]!r}, and no manifest of una_fast; give a new folder, or empty this one"
+            f"{folder}: contains {others[0]!r}, but no manifest of una_fast; give a new folder, or empty this one"
         )
 
 
 def resolved(folder: str | Path) -> Path:
-    """Return `folder` as an absolute path without links. Raises InputError for an address."""
+    """Return `folder` as an absolute path without symbolic links. Raises InputError for an address."""
     if "://" in str(folder):
         raise InputError(f"{folder}: is an address: give a folder on a disk of this machine")
     return Path(folder).resolve()
 
 
 def find_manifest(folder: Path) -> Manifest | None:
-    """Return the manifest of a folder, whatever its kind; None if there is none, or a damaged one."""
+    """Return the manifest of a folder, of any kind. None if there is none or it is damaged."""
     with suppress(OSError, InputError):
         return Manifest.read(folder)
     return None
 
 
 def _npy_file(array: np.ndarray) -> list[bytes | memoryview]:
-    """Return the content of a .npy file: its header, and the array's memory."""
+    """Return the content of an array's .npy file: its header and the array's memory."""
     array, header = np.ascontiguousarray(array), io.BytesIO()
     np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
     return [header.getvalue(), array.data]

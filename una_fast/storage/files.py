@@ -1,4 +1,4 @@
-"""A file that appears whole or not at all, checksums of files, and locks."""
+"""Writes files completely or not at all, computes their checksums, and locks folders."""
 
 from __future__ import annotations
 
@@ -19,21 +19,22 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-PARTIAL = re.compile(r"\..+\.[0-9a-f]{16}\.partial", re.DOTALL)  # what `new_file` writes to until it is complete
+PARTIAL = re.compile(r"\..+\.[0-9a-f]{16}\.partial", re.DOTALL)  # the name of a file that `new_file` has not completed
 READ_AT_ONCE = 1 << 22  # bytes
 
 
 def one_line(text: str) -> str:
-    """Return `text` with each line break of str.splitlines, and the blanks around it, replaced by one space."""
+    """Join the lines of `text` (as str.splitlines splits it) with one space, without the blanks at their ends."""
     return " ".join(filter(None, map(str.strip, text.splitlines())))
 
 
 @contextmanager
 def new_file(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file to write, which at the end of the block is synced and gets the name `path`, or is deleted.
+    """Open a new file for writing. At the end of the block it is synced and renamed to `path`. An error deletes it.
 
-    Until then it has another name in the same folder, so of two processes that write the same `path` the last one
-    wins, with a whole file. A killed process leaves it for `remove_partial`. After an OSError `path` is as before.
+    Until then the file has a temporary name in the same folder, and an existing file `path` stays unchanged. If two
+    processes write the same `path`, the last one wins with a complete file. `remove_partial` deletes the file of a
+    killed process.
     """
     partial = path.with_name(f".{path.name}.{os.urandom(8).hex()}.partial")
     try:
@@ -49,20 +50,20 @@ def new_file(path: Path) -> Iterator[IO[bytes]]:
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a small file, whole or not at all. Raises OSError."""
+    """Write a small file, completely or not at all. Raises OSError."""
     with new_file(path) as file:
         file.write(data)
 
 
 def remove_partial(folder: Path) -> None:
-    """Delete what killed processes left of `new_file` in a folder. The caller has locked it."""
+    """Delete the incomplete files of killed processes in a folder. The caller must have locked it."""
     for path in folder.glob(".*.partial"):
         if PARTIAL.fullmatch(path.name):
             path.unlink(missing_ok=True)
 
 
 def unwritable(path: Path, error: BaseException, kept: str = "what was saved before is intact") -> InputError:
-    """Make the error for a `path` that could not be written. kept: what the message says about earlier files."""
+    """Make the error for a `path` that could not be written. kept: the message's statement on what was saved before."""
     cause: BaseException | None = error
     while cause and not isinstance(cause, OSError):  # torch.save reports a full disk as a RuntimeError
         cause = cause.__cause__ or cause.__context__
@@ -74,7 +75,7 @@ def unwritable(path: Path, error: BaseException, kept: str = "what was saved bef
 
 
 def checksum_of(parts: Iterable[Any]) -> str:
-    """Return the xxh3_64 of bytes, or buffers of them, that come in parts, as 16 hexadecimal digits."""
+    """Return the xxh3_64 of data in several parts, as 16 hexadecimal digits. parts: bytes or buffers."""
     checksum = xxhash.xxh3_64()
     for part in parts:
         checksum.update(part)
@@ -82,7 +83,7 @@ def checksum_of(parts: Iterable[Any]) -> str:
 
 
 def file_checksum(path: Path, skip: int = 0) -> str:
-    """Return the xxh3_64 of a file, without the first `skip` bytes. Raises OSError."""
+    """Return the xxh3_64 of a file without its first `skip` bytes. Raises OSError."""
     with path.open("rb", buffering=0) as file:
         file.seek(skip)
         return checksum_of(iter(lambda: file.read(READ_AT_ONCE), b""))
@@ -95,7 +96,7 @@ def sync_file(file: IO[bytes]) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Flush a folder's entries to disk, so that they survive a power failure. Does nothing on Windows."""
+    """Flush the entries of a folder to disk, so that they survive a power failure. Does nothing on Windows."""
     if os.name == "nt":
         return
     handle = os.open(folder, os.O_RDONLY)
@@ -108,8 +109,8 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def locked(folder: Path, wait: bool = True) -> Iterator[bool]:
-    """Keep `folder` locked in the block. Yields False if another process has locked it and `wait` is not given."""
-    if fcntl is None:  # Windows opens no folders
+    """Lock `folder` during the block. Yields whether it is locked: False if another process has it and not `wait`."""
+    if fcntl is None:  # Windows cannot open a folder
         yield True
         return
     handle = os.open(folder, os.O_RDONLY)
@@ -120,7 +121,7 @@ def locked(folder: Path, wait: bool = True) -> Iterator[bool]:
 
 
 def lock(handle: int, wait: bool = False) -> bool:
-    """Lock an open file or folder until it is closed; return False if another process has locked it."""
+    """Lock an open file or folder until it is closed. Return False if another process has locked it."""
     try:
         if fcntl is not None:
             fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
