@@ -96,7 +96,7 @@ class RowThreads:
         n_parts = max(1, min(self._n_jobs, n_rows // least))
         bounds = [n_rows * i // n_parts for i in range(n_parts + 1)]
         first, *others = map(slice, bounds, bounds[1:])
-        # The calling thread fills the first part. With two threads, each one thus fills the same half of the batch in
+        # The calling thread fills the first part. With two threads, each one fills the same half of the batch in
         # every call, and finds its cache lines in its core's cache.
         running = [self._threads().submit(fill, part) for part in others]
         try:

@@ -73,7 +73,7 @@ def test_evaluations_and_alpha_0_use_no_negatives(views):
     ("call", "message"),
     [
         (lambda views: PairsLoss(Given())(views), r"add loss\.callback\(\) to the trainer's callbacks"),
-        (lambda views: PairsLoss(Given(), alpha=1)(views[:2]), "anchor, positive and negative, and got 2"),
+        (lambda views: PairsLoss(Given(), alpha=1)(views[:2]), "anchor, positive and negative, but got 2"),
         (lambda views: PairsLoss(Given(), alpha=-1), "alpha=-1"),
         (lambda views: PairsLoss(Given(), alhpa=1), "PairsLoss has no argument 'alhpa': did you mean alpha?"),
         (lambda views: ViewsLoss(Given(), soft, wieght=1), "ViewsLoss has no argument 'wieght': did you mean weight?"),

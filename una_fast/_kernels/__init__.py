@@ -1,10 +1,10 @@
-"""Compiled inner loops, a module for each stage.
+"""Compiled inner loops, one module per stage.
 
 Every kernel accepts C-contiguous arrays of the dtypes in `una_fast.arrays` (including memory-mapped and read-only
-ones), takes no lock and changes no global state. Kernels of every step (`draws/`, `ids/emit`, `ids/written.fill_rows`)
-fill arrays that the caller allocated; the others return new arrays if only they know how large these are. Text is UTF-8
-in arrays; only `words/treebank` accepts a string, one sentence at a time. The caller checks the user's input;
-UNA_FAST_CHECKS=1 at build time adds bounds checks here.
+ones), takes no lock and changes no global state. Kernels that run in every training step (`draws/`, `ids/emit`,
+`ids/written.fill_rows`) fill arrays that the caller allocated. Other kernels return new arrays if the caller cannot
+know their size. Text is UTF-8 in arrays; only `words/treebank` accepts a string, one sentence at a time. The caller
+checks the user's input. UNA_FAST_CHECKS=1 at build time adds bounds checks to the kernels.
 
     csr          scans over rows of terms: document frequency, highest tf, new labels
     logarithm    natural logarithms, correctly rounded, so the same on every processor

@@ -1,8 +1,8 @@
 """Chunks -> entries -> words of entries -> words of documents.
 
-An *entry* is a run of chunks of one document, nearly always a single chunk, together with its place: whether it starts
-and whether it ends the document. The words of an entry depend on nothing else; una_fast/corpus/words.py gives the
-reasons. Each entry is tokenised once, as a line. In this line an "x" replaces each neighbour of the entry.
+An *entry* is a run of consecutive chunks of a document, nearly always a single chunk, with its edges: whether it starts
+and whether it ends the document. Its words depend on nothing else; una_fast/corpus/words.py gives the reasons. Each
+distinct entry is tokenised once, as a line in which an "x" stands for each neighbour of the entry.
 """
 
 import numpy as np
@@ -19,45 +19,45 @@ ctypedef long long int64
 cdef enum:
     FIRST = 1   # the entry starts the document
     LAST = 2    # the entry ends the document
-    AHEAD = 24  # chunks whose codes are loaded before they are looked up
+    AHEAD = 24  # how many chunks ahead of their lookup codes are prefetched
 
 
 def find_entries(const int[::1] chunks, const int64[::1] indptr, const unsigned char[::1] closing):
-    """Cut documents into entries; list the distinct entries by first appearance.
+    """Divide documents into entries, and list the distinct entries by first appearance.
 
-    chunks: int32 (T,), indptr: int64 (n + 1,): document i has the chunks ``chunks[indptr[i]:indptr[i + 1]]``, at least
+    chunks: int32 (T,); indptr: int64 (n + 1,): document i has the chunks ``chunks[indptr[i]:indptr[i + 1]]``, at least
     one; closing: uint8 (C,), 1 for a chunk that may follow a final period.
 
-    Returns int64 (E, 3): entry i is ``chunks[entries[i, 0]:entries[i, 1]]``, its place is entries[i, 2]: the bits FIRST
-    and LAST.
+    Returns int64 (E, 3): entry i is ``chunks[entries[i, 0]:entries[i, 1]]``, and entries[i, 2] are its edges, the bits
+    FIRST and LAST.
     """
     cdef Py_ssize_t n = indptr.shape[0] - 1, row, i, tail, n_entries = 0
     capacity = min(indptr[n] - indptr[0], 4 * closing.shape[0]) + n
     entries_array = np.empty((capacity, 3), dtype=np.int64)  # only the part that is filled takes memory
     cdef int64[:, ::1] entries = entries_array
-    cdef unsigned char[::1] seen = np.zeros(closing.shape[0], dtype=np.uint8)  # bit p: the chunk is an entry in place p
-    cdef unsigned char place
+    cdef unsigned char[::1] seen = np.zeros(closing.shape[0], dtype=np.uint8)  # bit e: an entry with edges e was seen
+    cdef unsigned char edges
     with nogil:
         for row in range(n):
-            tail = last_piece(chunks, indptr[row], indptr[row + 1], closing)
+            tail = last_entry(chunks, indptr[row], indptr[row + 1], closing)
             for i in range(indptr[row], tail + 1):
-                place = (FIRST if i == indptr[row] else 0) | (LAST if i == tail else 0)
+                edges = (FIRST if i == indptr[row] else 0) | (LAST if i == tail else 0)
                 if i < tail or tail + 1 == indptr[row + 1]:
-                    if seen[chunks[i]] >> place & 1:
+                    if seen[chunks[i]] >> edges & 1:
                         continue
-                    seen[chunks[i]] |= 1 << place
+                    seen[chunks[i]] |= 1 << edges
                 entries[n_entries, 0] = i
                 entries[n_entries, 1] = indptr[row + 1] if i == tail else i + 1
-                entries[n_entries, 2] = place
+                entries[n_entries, 2] = edges
                 n_entries += 1
     return entries_array[:n_entries].copy()
 
 
-cdef inline Py_ssize_t last_piece(const int[::1] chunks, int64 start, int64 stop,
+cdef inline Py_ssize_t last_entry(const int[::1] chunks, int64 start, int64 stop,
                                   const unsigned char[::1] closing) noexcept nogil:
-    """Return where the last entry of a document starts: it includes the closing chunks at the end.
+    """Return where the last entry of a document starts. It includes the closing chunks at the end.
 
-    An entry of several chunks is rare, and always counts as a new one.
+    Entries of several chunks are rare, and each counts as distinct.
     """
     cdef Py_ssize_t tail = stop - 1
     while tail > start and closing[chunks[tail]]:
@@ -66,7 +66,7 @@ cdef inline Py_ssize_t last_piece(const int[::1] chunks, int64 start, int64 stop
 
 
 cdef class WordWriter:
-    """Collects words as UTF-8, one after the other. n_bytes: the number of bytes of text to be read."""
+    """Collects words as UTF-8, one after the other. n_bytes: the size of the text that will be read."""
 
     cdef unsigned char[::1] utf8
     cdef int64[::1] offsets
@@ -89,15 +89,15 @@ cdef class WordWriter:
         self.used += stop - start
         return self.end_word()
 
-    cdef int write_entry(self, Rewriter text, int place) except -1 nogil:
-        """Write the words of str.split for the text of an entry, without the "x" of its neighbours."""
+    cdef int write_entry(self, Rewriter text, int edges) except -1 nogil:
+        """Split the text of an entry like str.split, and write its words without the "x" of its neighbours."""
         cdef Py_ssize_t i, start = 0, stop = text.length
         cdef bint inside = False
-        if not place & FIRST:
+        if not edges & FIRST:
             while at(text, start) != c'x':
                 start += 1
             start += 1
-        if not place & LAST:
+        if not edges & LAST:
             while at(text, stop - 1) != c'x':
                 stop -= 1
             stop -= 1
@@ -111,12 +111,12 @@ cdef class WordWriter:
         return self.end_word() if inside else 0
 
 
-cdef Py_ssize_t plain_word(const unsigned char[::1] utf8, Py_ssize_t start, Py_ssize_t stop, int place) noexcept nogil:
-    """Return where the first word of a chunk ends, if the chunk needs no rule; the second word is the rest, if any.
+cdef Py_ssize_t plain_word(const unsigned char[::1] utf8, Py_ssize_t start, Py_ssize_t stop, int edges) noexcept nogil:
+    """Return where the first word of a chunk ends if the chunk needs no rule, or -1. The rest, if any, is a word too.
 
-    Such a chunk has only ASCII letters and digits, and perhaps one mark after them that is always a separate word; a
-    period only at the end of the document. Contractions such as "gonna" and "cannot" need a rule: they have 5 or 6
-    letters, of which the first is c, g, l or w. Returns -1 for other chunks.
+    Such a chunk consists of ASCII letters and digits, perhaps followed by one punctuation mark that is always a word of
+    its own. (A period is one only at the end of the document.) Contractions such as "gonna" and "cannot" need a rule.
+    They have 5 or 6 letters, and the first one is c, g, l or w.
     """
     cdef Py_ssize_t i = start
     cdef unsigned char byte
@@ -131,7 +131,7 @@ cdef Py_ssize_t plain_word(const unsigned char[::1] utf8, Py_ssize_t start, Py_s
         return stop
     byte = utf8[i]
     if byte == c'.':
-        return i if place & LAST else stop
+        return i if edges & LAST else stop
     return i if byte == c',' or byte == c':' or byte == c';' or byte == c'?' or byte == c'!' or byte == c')' else -1
 
 
@@ -140,9 +140,9 @@ def tokenize_entries(const unsigned char[::1] utf8, const int64[::1] offsets, co
     """Tokenise `entries`, int64 (E, 3), of `chunks`, int32 (T,), both as in `find_entries`.
 
     Chunk i is ``utf8[offsets[i]:offsets[i + 1]]``; offsets: int64 (C + 1,). treebank: whether to apply the rules of
-    NLTK's tokenizer; if not, entries are only split at white space.
+    NLTK's tokenizer. If not, entries are only split at white space.
 
-    Returns (utf8 of the words uint8, offsets int64 (W + 1,), indptr int64 (E + 1,)): entry i has the words indptr[i] to
+    Returns (utf8 uint8, offsets int64 (W + 1,), indptr int64 (E + 1,)): entry i has the words indptr[i] to
     indptr[i + 1] - 1, and word j is ``utf8[offsets[j]:offsets[j + 1]]``.
     """
     cdef Py_ssize_t n = entries.shape[0], e, word
@@ -158,55 +158,55 @@ def tokenize_entries(const unsigned char[::1] utf8, const int64[::1] offsets, co
     indptr_array = np.zeros(n + 1, dtype=np.int64)
     cdef int64[::1] indptr = indptr_array
     cdef int64 start, stop
-    cdef int place
+    cdef int edges
     with nogil:
         for e in range(n):
             start, stop = offsets[chunks[entries[e, 0]]], offsets[chunks[entries[e, 0]] + 1]
-            place = <int>entries[e, 2] if treebank else FIRST | LAST
-            word = plain_word(utf8, start, stop, place) if entries[e, 1] - entries[e, 0] == 1 else -1
+            edges = <int>entries[e, 2] if treebank else FIRST | LAST
+            word = plain_word(utf8, start, stop, edges) if entries[e, 1] - entries[e, 0] == 1 else -1
             if word == stop or (word >= 0 and not treebank):
                 out.write_plain(utf8, start, stop)
             elif word >= 0:
                 out.write_plain(utf8, start, word)
                 out.write_plain(utf8, word, stop)
             else:
-                put_entry(text, utf8, offsets, chunks[entries[e, 0] : entries[e, 1]], place)
+                put_entry(text, utf8, offsets, chunks[entries[e, 0] : entries[e, 1]], edges)
                 if treebank:
                     apply_treebank(text)
-                out.write_entry(text, place)
+                out.write_entry(text, edges)
             indptr[e + 1] = out.count
     return np.asarray(out.utf8)[: out.used], np.asarray(out.offsets)[: out.count + 1], indptr_array
 
 
 cdef int put_entry(Rewriter text, const unsigned char[::1] utf8, const int64[::1] offsets, const int[::1] chunks,
-                   int place) except -1 nogil:
+                   int edges) except -1 nogil:
     """Write an entry to `text`, with an "x" for each neighbour of the entry."""
     cdef Py_ssize_t i
-    if not place & FIRST:
+    if not edges & FIRST:
         put(text, c'x')
         put(text, c' ')
     for i in range(chunks.shape[0]):
         if i:
             put(text, c' ')
         put_utf8(text, utf8, offsets[chunks[i]], offsets[chunks[i] + 1])
-    if not place & LAST:
+    if not edges & LAST:
         put(text, c' ')
         put(text, c'x')
     return flip(text)
 
 
 cdef class EntryWords:
-    """The words of each entry, looked up by chunk and place.
+    """A table of the words of each entry, by chunk and edges.
 
-    chunks: int32 (T,), entries: int64 (E, 3) and closing: uint8 (C,), as in `find_entries`, entries of all documents;
-    words: int32 (W,), indptr: int64 (E + 1,): entry e has the words ``words[indptr[e]:indptr[e + 1]]``.
+    chunks: int32 (T,), entries: int64 (E, 3) and closing: uint8 (C,) of all documents, as in `find_entries`; words:
+    int32 (W,), indptr: int64 (E + 1,): entry e has the words ``words[indptr[e]:indptr[e + 1]]``.
     """
 
     cdef const unsigned char[::1] closing
     cdef const int[::1] words
     cdef const int64[::1] indptr
-    cdef int[:, :, ::1] codes  # for each place and chunk (word, -1), (word, word), or (-1 - e, -1) for entry e
-    cdef const int64[::1] runs  # the entries of several chunks
+    cdef int[:, :, ::1] codes  # by edges and chunk: (word, -1), (word, word), or (-1 - e, -1) for entry e
+    cdef const int64[::1] runs  # the numbers of the entries of several chunks
     cdef const int64[::1] run_starts
 
     def __init__(self, const int[::1] chunks, const int64[:, ::1] entries, const unsigned char[::1] closing,
@@ -230,7 +230,7 @@ cdef class EntryWords:
     def gather(self, const int[::1] chunks, const int64[::1] indptr, int64[::1] lengths, int[::1] out=None):
         """Fill `lengths`, int64 (n,), with the number of words of each of n documents, given as in `find_entries`.
 
-        If `out`, int32, is not None, fill it with their words, one document after the other.
+        If `out`, int32, is not None, fill it with the words of one document after the other.
         """
         cdef Py_ssize_t row, i, tail, run = np.searchsorted(self.run_starts, indptr[0]), last = chunks.shape[0] - 1
         cdef Py_ssize_t filled = 0, before, end = 0 if out is None else out.shape[0]
@@ -238,14 +238,14 @@ cdef class EntryWords:
         cdef int64 word
         with nogil:
             for row in range(lengths.shape[0]):
-                tail, before = last_piece(chunks, indptr[row], indptr[row + 1], self.closing), filled
+                tail, before = last_entry(chunks, indptr[row], indptr[row + 1], self.closing), filled
                 for i in range(indptr[row], tail + 1):
                     una_prefetch(&self.codes[0, chunks[min(i + AHEAD, last)], 0])
                     self.look_up(chunks, i, indptr[row], indptr[row + 1], tail, &run, code)
                     if code[0] >= 0:
                         if filled < end:
                             out[filled] = code[0]
-                        if filled + 1 < end:  # the next word, or anything: the next word overwrites it
+                        if filled + 1 < end:  # if there is no second word, the next one overwrites this
                             out[filled + 1] = code[1]
                         filled += 1 + (code[1] >= 0)
                         continue
@@ -257,11 +257,11 @@ cdef class EntryWords:
 
     cdef inline void look_up(self, const int[::1] chunks, Py_ssize_t i, int64 start, int64 stop, Py_ssize_t tail,
                              Py_ssize_t* run, int* code) noexcept nogil:
-        """Set `code` to the code of the piece at `i` of a document, whose last piece starts at `tail`."""
-        cdef int place
+        """Set `code` to the code of the entry that starts at chunk `i`. The document's last entry starts at `tail`."""
+        cdef int edges
         if i < tail or tail + 1 == stop:
-            place = (FIRST if i == start else 0) | (LAST if i == tail else 0)
-            memcpy(code, &self.codes[place, chunks[i], 0], 8)
+            edges = (FIRST if i == start else 0) | (LAST if i == tail else 0)
+            memcpy(code, &self.codes[edges, chunks[i], 0], 8)
         else:
             code[0], code[1] = <int>(-1 - self.runs[run[0]]), -1
             run[0] += 1

@@ -1,4 +1,4 @@
-"""Distinct strings, numbered by first appearance."""
+"""Numbers distinct strings by first appearance."""
 
 import numpy as np
 
@@ -26,7 +26,7 @@ cdef extern from *:
     uint64 una_load(const unsigned char* at) noexcept nogil
 
 cdef enum:
-    GROUP = 128  # strings that are looked up together, so that their cache misses overlap; with 32 it takes 1.3 times
+    GROUP = 128  # strings that are looked up together, so that their cache misses overlap; 32 takes 1.3 times as long
     FIRST_ROOM = 1 << 8  # strings
 
 cdef struct String:
@@ -36,7 +36,7 @@ cdef struct String:
 
 
 cdef inline uint64 first_bytes(const unsigned char* at, Py_ssize_t n, const unsigned char* end) noexcept nogil:
-    """Return the n <= 8 bytes at `at` as a number, the first byte lowest. Bytes from `end` on are not read."""
+    """Return the n <= 8 bytes at `at` as a little-endian number. Does not read bytes from `end` on."""
     cdef unsigned char padded[8]
     cdef Py_ssize_t i
     if n == 0:
@@ -54,7 +54,7 @@ cdef inline uint64 mixed(uint64 h) noexcept nogil:
 
 
 cdef inline uint64 key_of(const unsigned char* at, Py_ssize_t n, const unsigned char* end) noexcept nogil:
-    """Return the bytes of a string of n <= 8 bytes, or a hash of a longer one. So keys of short strings are unique."""
+    """Return a string of n <= 8 bytes as a number, which is unique with n, or a hash of a longer string."""
     cdef uint64 h = 0
     if n <= 8:
         return first_bytes(at, n, end)
@@ -66,23 +66,23 @@ cdef inline uint64 key_of(const unsigned char* at, Py_ssize_t n, const unsigned 
 
 
 cdef inline uint64 shown(Py_ssize_t n) noexcept nogil:
-    """Return the length as a slot stores it, in 32 bits."""
+    """Return the length as a slot stores it: at most 32 bits."""
     return <uint64>min(n, <Py_ssize_t>0xffffffff)
 
 
 cdef inline unsigned int code_of(uint64 key, uint64 length) noexcept nogil:
-    """Return a hash of a string, of 32 bits. Nothing is sorted by it, so results do not depend on it."""
+    """Return a 32-bit hash of a string. Results do not depend on it."""
     return <unsigned int>((mixed(key ^ length * 0x9e3779b97f4a7c15ULL) * 0xc4ceb9fe1a85ec53ULL) >> 32)
 
 
 cdef class StringSet:
     """Distinct strings, numbered 0, 1, ... by first appearance.
 
-    The hash table has open addressing and is at most half full. A slot contains the key of a string, its length and its
-    number plus 1; an empty slot contains zeros. The key of a string of up to 8 bytes is the string itself, so most
-    strings of a text are found with one cache miss. Strings are looked up in groups, whose misses overlap.
+    The hash table uses open addressing and is at most half full. A slot contains the key of a string, its length, and
+    its number plus 1. An empty slot contains zeros. The key of a string of up to 8 bytes is the string itself, so
+    finding most words takes one cache miss. Strings are looked up in groups, so that their cache misses overlap.
 
-    room: how many strings fit before the arrays grow.
+    room: the number of strings that fit before the arrays grow.
     """
 
     cdef unsigned char[::1] utf8
@@ -133,7 +133,7 @@ cdef class StringSet:
         return np.array(self.utf8[: offsets[self.count]]), offsets
 
     cdef int number_group(self, String* group, Py_ssize_t n, int* out, bint adds) except -1 nogil:
-        """Number `n` strings, at most GROUP, as `number` does."""
+        """Number `n` strings, at most GROUP. See `number`."""
         cdef unsigned int codes[GROUP]
         cdef int64 found[GROUP]
         cdef uint64 mask = self.slots.shape[0] - 1
@@ -141,7 +141,7 @@ cdef class StringSet:
         for i in range(n):
             codes[i] = code_of(group[i].key, shown(group[i].n))
             una_prefetch(&self.slots[codes[i] & mask, 0])
-        for i in range(n):  # a string longer than its key is compared with the string that was found, if there is one
+        for i in range(n):  # prefetch the strings with which those longer than 8 bytes will be compared
             if group[i].n > 8 and self.slots[codes[i] & mask, 0] == group[i].key and self.slots[codes[i] & mask, 1]:
                 found[n_found] = <int64>(self.slots[codes[i] & mask, 1] & 0xffffffffU) - 1
                 una_prefetch(&self.offsets[found[n_found]])
@@ -153,7 +153,7 @@ cdef class StringSet:
         return 0
 
     cdef int number(self, String string, unsigned int code, bint adds) except -2 nogil:
-        """Return the number of a string. A new one is added if `adds`; if not, its number is -1."""
+        """Return the number of a string. A new string is added if `adds`; otherwise its number is -1."""
         cdef uint64* slots = &self.slots[0, 0]
         cdef uint64 mask = self.slots.shape[0] - 1, at = code & mask
         cdef uint64 length = shown(string.n) << 32
@@ -208,7 +208,7 @@ cdef class StringSet:
 
 
 def _longer(array, Py_ssize_t used, Py_ssize_t n):
-    """Copy the first `used` values of `array` to an array with room for n."""
+    """Copy the first `used` values of `array` to a new array of length n."""
     longer = np.empty(n, dtype=np.asarray(array).dtype)
     longer[:used] = array[:used]
     return longer

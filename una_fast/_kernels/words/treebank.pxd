@@ -1,6 +1,6 @@
 """NLTK's word tokenizer, callable without the GIL.
 
-A rule reads the text in one row of a `Rewriter` and writes the new text to the other, so it never reads its own output.
+A rule reads the text in one buffer of a `Rewriter` and writes the new text to the other, so it never reads its output.
 """
 
 cdef extern from "Python.h" nogil:
@@ -34,9 +34,9 @@ cdef enum:  # kinds of characters that the rules name, as bits
 
 
 cdef class Rewriter:
-    cdef unsigned int[:, ::1] rows          # (2, capacity) code points
+    cdef unsigned int[:, ::1] buffers       # (2, capacity) code points
     cdef const unsigned short[::1] kinds    # the kind of each code point up to LAST_KIND
-    cdef int current                        # the row of the text
+    cdef int current                        # the number of the text's buffer
     cdef unsigned int has                   # the kinds of the characters of the original text, as bits
     cdef Py_ssize_t length                  # code points of the text
     cdef Py_ssize_t written                 # code points that the current rule has written
@@ -45,7 +45,7 @@ cdef class Rewriter:
 
 
 cdef inline unsigned int at(Rewriter text, Py_ssize_t i) except? 0xffffffff nogil:
-    return text.rows[text.current, i]
+    return text.buffers[text.current, i]
 
 
 cdef inline unsigned int kind(Rewriter text, Py_ssize_t i) except? 0xffffffff nogil:
@@ -54,12 +54,12 @@ cdef inline unsigned int kind(Rewriter text, Py_ssize_t i) except? 0xffffffff no
 
 
 cdef inline bint holds(Rewriter text, Py_ssize_t i, unsigned int c) except? -1 nogil:
-    """Whether the text has a character `i`, and it is `c`."""
+    """Return whether the text has a character `i`, and it is `c`."""
     return i < text.length and at(text, i) == c
 
 
 cdef inline int put(Rewriter text, unsigned int c) except -1 nogil:
-    text.rows[1 - text.current, text.written] = c
+    text.buffers[1 - text.current, text.written] = c
     text.written += 1
     return 0
 
@@ -71,7 +71,7 @@ cdef inline int put_spaced(Rewriter text, unsigned int c) except -1 nogil:
 
 
 cdef inline int copy(Rewriter text, Py_ssize_t start, Py_ssize_t stop) except -1 nogil:
-    """Write text[start:stop] without a change."""
+    """Write text[start:stop] unchanged."""
     cdef Py_ssize_t i
     for i in range(start, stop):
         put(text, at(text, i))
@@ -79,7 +79,7 @@ cdef inline int copy(Rewriter text, Py_ssize_t start, Py_ssize_t stop) except -1
 
 
 cdef inline int flip(Rewriter text) except -1 nogil:
-    """End a rule: what it has written becomes the text."""
+    """End a rule: its output becomes the text."""
     text.current = 1 - text.current
     text.length = text.written
     text.written = 0
@@ -87,5 +87,5 @@ cdef inline int flip(Rewriter text) except -1 nogil:
 
 
 cdef int put_utf8(Rewriter text, const unsigned char[::1] utf8, Py_ssize_t start, Py_ssize_t stop) except -1 nogil
-cdef Py_ssize_t write_utf8(unsigned int c, unsigned char[::1] out, Py_ssize_t place) except -1 nogil
+cdef Py_ssize_t write_utf8(unsigned int c, unsigned char[::1] out, Py_ssize_t i) except -1 nogil
 cdef int apply_treebank(Rewriter text) except -1 nogil

@@ -1,9 +1,9 @@
 """NLTK's word tokenizer (Treebank rules), rule by rule, on code points and without the GIL.
 
 `apply_treebank` rewrites a text with the substitutions of nltk.tokenize.destructive, in their order. Then str.split
-splits the rewritten text into words. A comment at the top of each rule gives its regular expression and replacement.
-NLTK compiles most rules with the `regex` package and the contractions with Python's `re`, whose character classes
-differ. All classes are those of the running Python's Unicode version.
+splits the rewritten text into words. A comment at the top of each rule states its regular expression and replacement.
+NLTK compiles most rules with the `regex` package and the contractions with Python's `re`. The two have different
+character classes. Here all classes are those of the running Python's Unicode version.
 """
 
 import re
@@ -22,8 +22,8 @@ cdef enum:
     CLOSERS = CLOSING_BRACKET | DOUBLE_QUOTE | APOSTROPHE  # [\]\)}>"\']
     ALL_CLOSERS = CLOSERS | CLOSING_QUOTE | SPACE          # [\]\)}>"'»”’ ]
 
-# A rule is called at a character that every match contains; the text before this character is already written. It
-# writes the replacement and returns the place after the match, or 0 if nothing matches.
+# A rule is called at a character that every match contains, after all text before this character was written. It writes
+# the replacement and returns the position after the match, or 0 if nothing matches.
 ctypedef Py_ssize_t (*Rule)(Rewriter text, Py_ssize_t i, int a) except -1 nogil
 
 cdef (const char*)[8] CLITICS = ["re", "ve", "ll", "m", "t", "s", "d", "n"]
@@ -51,7 +51,7 @@ FRAMED = re.compile("(NEGATIVE )?(CIRCLED|SQUARED) LATIN CAPITAL LETTER .|CIRCLE
 
 
 def is_word_beyond_letters(str c):
-    """Return whether \\w of `regex` has a character that is no letter or digit: marks, joiners, letters in frames."""
+    """Return whether \\w of `regex` matches a character that is neither a letter nor a digit: marks, framed letters."""
     return (unicodedata.category(c) in ("Mn", "Mc", "Me", "Nl", "Pc") or c in "\u200c\u200d"
             or FRAMED.fullmatch(unicodedata.name(c, "")) is not None)
 
@@ -71,18 +71,18 @@ cdef int regex_space(Py_UCS4 c) except -1 nogil:
 
 cdef class Rewriter:
     def __cinit__(self):
-        self.rows = np.empty((2, 0), dtype=np.uint32)
+        self.buffers = np.empty((2, 0), dtype=np.uint32)
         self.kinds = KINDS
 
     cdef int reserve(self, Py_ssize_t capacity) except -1:
         """Make room for texts of `capacity` code points. The previous text is lost."""
-        self.rows = np.empty((2, capacity), dtype=np.uint32)
+        self.buffers = np.empty((2, capacity), dtype=np.uint32)
         self.length = self.written = 0
         return 0
 
 
 cdef int substitute(Rewriter text, unsigned int kinds, Rule rule, int a=0) except -1 nogil:
-    """Apply a rule, from left to right, at each character of `kinds`."""
+    """Apply a rule at each character of `kinds`, from left to right."""
     cdef Py_ssize_t i = 0, stop
     if not text.has & kinds:
         return 0
@@ -97,7 +97,7 @@ cdef int substitute(Rewriter text, unsigned int kinds, Rule rule, int a=0) excep
 
 
 def treebank_words(str line):
-    """Return the words of `line`, list[str]. `line` may contain any characters."""
+    """Split `line`, any str, into words. Returns list[str]."""
     cdef Rewriter text = Rewriter()
     cdef Py_UCS4 c
     text.reserve(GROWTH * len(line) + EXTRA)
@@ -105,13 +105,13 @@ def treebank_words(str line):
         put(text, c)
     flip(text)
     apply_treebank(text)
-    return PyUnicode_FromKindAndData(PyUnicode_4BYTE_KIND, &text.rows[text.current, 0], text.length).split()
+    return PyUnicode_FromKindAndData(PyUnicode_4BYTE_KIND, &text.buffers[text.current, 0], text.length).split()
 
 
 cdef int apply_treebank(Rewriter text) except -1 nogil:
-    """Rewrite `text` by all rules, in NLTK's order, except rules whose characters the text lacks.
+    """Rewrite `text` with all rules in NLTK's order. Skips rules whose characters the text lacks.
 
-    Consecutive rules that only put spaces around characters are applied in one pass over the text. The rows of `text`
+    Consecutive rules that only put spaces around characters share one pass over the text. The buffers of `text` must
     have room for GROWTH times its length + EXTRA.
     """
     cdef Py_ssize_t i
@@ -182,7 +182,7 @@ cdef Py_ssize_t pad_pair(Rewriter text, Py_ssize_t i, int _) except -1 nogil:
 
 
 cdef Py_ssize_t put_pair(Rewriter text, unsigned int c, Py_ssize_t stop) except -1 nogil:
-    """Write " cc "; returns `stop`."""
+    """Write " cc " and return `stop`."""
     put(text, c' ')
     put(text, c)
     put(text, c)
@@ -230,7 +230,7 @@ cdef inline unsigned int fold(unsigned int c) noexcept nogil:
 
 
 cdef Py_ssize_t after(Rewriter text, Py_ssize_t i, const char* letters) except -1 nogil:
-    """Return the place after `letters` if the text has them at `i`, in any case, or 0. letters: in lower case."""
+    """Return the position after `letters` (lower case) if the text has them at `i` in upper or lower case, or 0."""
     while letters[0]:
         if i >= text.length or fold(at(text, i)) != <unsigned char>letters[0]:
             return 0
@@ -332,12 +332,12 @@ cdef Py_ssize_t contraction_of_it(Rewriter text, Py_ssize_t i, int k) except -1 
 
 
 cdef bint word_at(Rewriter text, Py_ssize_t i) except? -1 nogil:
-    """Return whether the text has a character `i` that matches the \\w of Python's `re`."""
+    """Return whether the text has a character `i`, and it matches \\w of Python's `re`."""
     return 0 <= i < text.length and (Py_UNICODE_ISALNUM(at(text, i)) or at(text, i) == c'_')
 
 
 cdef Py_ssize_t put_halves(Rewriter text, Py_ssize_t start, Py_ssize_t middle, Py_ssize_t stop) except -1 nogil:
-    """Write text[start:middle] and text[middle:stop], each between spaces; returns `stop`."""
+    """Write text[start:middle] and text[middle:stop] with spaces around each, and return `stop`."""
     put(text, c' ')
     copy(text, start, middle)
     put(text, c' ')
@@ -364,12 +364,12 @@ cdef int put_utf8(Rewriter text, const unsigned char[::1] utf8, Py_ssize_t start
     return 0
 
 
-cdef Py_ssize_t write_utf8(unsigned int c, unsigned char[::1] out, Py_ssize_t place) except -1 nogil:
-    """Write the code point `c` as UTF-8 from out[place] on; returns the place after its last byte."""
+cdef Py_ssize_t write_utf8(unsigned int c, unsigned char[::1] out, Py_ssize_t i) except -1 nogil:
+    """Write the code point `c` as UTF-8 from out[i] on, and return the position after its last byte."""
     cdef int shift = 0 if c < 0x80 else 6 if c < 0x800 else 12 if c < 0x10000 else 18
-    out[place] = c >> shift | (0 if shift == 0 else 0xc0 if shift == 6 else 0xe0 if shift == 12 else 0xf0)
+    out[i] = c >> shift | (0 if shift == 0 else 0xc0 if shift == 6 else 0xe0 if shift == 12 else 0xf0)
     while shift:
-        place += 1
+        i += 1
         shift -= 6
-        out[place] = 0x80 | (c >> shift & 0x3f)
-    return place + 1
+        out[i] = 0x80 | (c >> shift & 0x3f)
+    return i + 1
