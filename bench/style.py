@@ -94,7 +94,7 @@ class LanguageModel:
 
     def _probability(self, first: str, word: str) -> float:
         n_words = len(self._single)
-        single = (self._single[word] + 1.0) / (self._n + n_words + 1)  # one more word stands for all unseen ones
+        single = (self._single[word] + 1.0) / (self._n + n_words + 1)  # counts all unseen words as one more word
         kinds, before = self._kinds[first], self._before[first]
         return (self._pairs[first, word] + kinds * single) / (before + kinds) if before else single
 

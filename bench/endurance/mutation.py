@@ -60,7 +60,7 @@ PARTS = {
     "correlation": Part(
         ("train/evaluation/similarity.py",), ("tests/evaluation/test_sts.py", "tests/evaluation/test_near_miss.py"), 15
     ),
-    "una_fast": Part(  # all its files: mutmut's * stands for folders too
+    "una_fast": Part(  # all its files: mutmut's * also matches folders
         ("una_fast/*.py",),
         ("tests/index", "tests/augment"),
         25,

@@ -131,12 +131,12 @@ def write_pages(content: Evidence) -> None:
     draw(content, pairs, PAGE.parent / CHART)
     write_between_marks(PAGE, [f"![Difference of each pair with its interval and seeds]({CHART})", first])
     parts = [ABOUT_APPENDIX, "## Every setting against none", pair_table(content, every_pair(content))]
-    parts += ["## What takes the place of UNA's steps", pair_table(content, step_pairs(content))]
+    parts += ["## UNA's steps replaced by other rules", pair_table(content, step_pairs(content))]
     for shown, condition, reference in pairs:
         name = f"{BASES[condition.base].title}, {condition.n_sentences():,} sentences: {shown}"
         parts += [f"## By task: {name}", task_table(content, condition, reference)]
     if NEAR_MISSES.name in content["conditions"]:
-        parts += ["## By task: near-misses, against any word in the replacement's place"]
+        parts += ["## By task: near-misses, against random replacements"]
         parts += [task_table(content, NEAR_MISSES, NEAR_RANDOM)]
     for base, tasks in OF_BASES.items():
         if base in content["bases"]:

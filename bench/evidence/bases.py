@@ -57,9 +57,9 @@ def base_folder(name: str, source: Path, work: Path) -> Path:
         if os.path.lexists(folder):
             raise InputError(f"{folder}: exists and was not made by this command: move it away")
         corpus = write_lines(source, work / "mlm_corpus.txt", MLM_OFFSET, steps * MLM_BATCH)
-        with partial_folder(folder) as beside:
-            train_language_model(Path(get_model_path()), corpus, steps, beside)
-            beside.rename(folder)
+        with partial_folder(folder) as partial:
+            train_language_model(Path(get_model_path()), corpus, steps, partial)
+            partial.rename(folder)
     return folder
 
 
@@ -68,12 +68,12 @@ def copy_encoder(source: Path, target: Path, *dtypes: torch.dtype) -> Path:
     weights = load_file(source / WEIGHTS)
     for dtype in dtypes:
         weights = {name: one.to(dtype) if one.is_floating_point() else one for name, one in weights.items()}
-    with partial_folder(target) as beside:
+    with partial_folder(target) as partial:
         shutil.copytree(
-            source, beside, dirs_exist_ok=True, ignore=shutil.ignore_patterns(WEIGHTS, "README.md", ".git*")
+            source, partial, dirs_exist_ok=True, ignore=shutil.ignore_patterns(WEIGHTS, "README.md", ".git*")
         )
-        save_file(weights, beside / WEIGHTS, metadata={"format": "pt"})
-        beside.rename(target)
+        save_file(weights, partial / WEIGHTS, metadata={"format": "pt"})
+        partial.rename(target)
     return target
 
 

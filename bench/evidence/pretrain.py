@@ -302,16 +302,16 @@ def save(model: Any, tokenizer: Path, output: Path, log: Mapping[str, Any]) -> N
     Raises:
         InputError: the digest in the log differs from that of the weights.
     """
-    with partial_folder(output) as beside:
-        model.cpu().bert.save_pretrained(beside)
+    with partial_folder(output) as partial:
+        model.cpu().bert.save_pretrained(partial)
         for file in sorted(tokenizer.iterdir()):
             if file.name.startswith(("tokenizer", "vocab", "special_tokens")):
-                shutil.copy(file, beside)
-        content = {**log, "digest": digest(beside)}
+                shutil.copy(file, partial)
+        content = {**log, "digest": digest(partial)}
         if content != {**content, **log}:
             raise InputError(f"the weights have the digest {content['digest'][:16]}, not {log['digest'][:16]}")
-        (beside / PRETRAINING).write_text(json.dumps(content) + "\n", encoding="utf-8")
-        beside.rename(output)
+        (partial / PRETRAINING).write_text(json.dumps(content) + "\n", encoding="utf-8")
+        partial.rename(output)
 
 
 def split(folder: Path, parts: Path) -> None:

@@ -56,7 +56,7 @@ def main() -> None:
     for family in sys.argv[2:] or FAMILIES:
         again, new, paper, left = measure(index, family)
         print(
-            f"| {FAMILIES[family].models} | {again:.1f} us | {new:.1f} us | {paper:.2f} us | {left:.2%} |", flush=True
+            f"| {FAMILIES[family].models} | {again:.1f} µs | {new:.1f} µs | {paper:.2f} µs | {left:.2%} |", flush=True
         )
 
 

@@ -46,7 +46,7 @@ def main() -> None:
                 una_fast.Augmenter(index, keep_probabilities=False, **paper),
                 law(index, **given),
             ]
-            cells = " | ".join(f"{least:.2f} us" for least in times(makers, len(index)))
+            cells = " | ".join(f"{least:.2f} µs" for least in times(makers, len(index)))
             print(f'| `surface="{surface}"` | {cells} |', flush=True)
 
 

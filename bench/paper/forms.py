@@ -87,7 +87,7 @@ class Table:
 
     def svg(self) -> str:
         """Return the figure of a table whose rows are values of an option: measured and the paper's scores x 100."""
-        from bench.paper.svg import svg_of  # matplotlib takes a second
+        from bench.paper.svg import svg_of  # importing matplotlib takes a second
 
         lines = []
         for group, column in enumerate(self.columns):

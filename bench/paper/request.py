@@ -69,7 +69,7 @@ class Paper:
 
 @dataclass(frozen=True)
 class Request:
-    """A call of the command.
+    """A parsed command line.
 
     Attributes:
         seeds: seeds of every run, the user's or the paper's.
@@ -87,7 +87,7 @@ class Request:
 
     @property
     def variant(self) -> str:
-        """How negatives are made."""
+        """The value of --variant."""
         return self.given.get("variant", DEFAULTS["variant"])
 
     @property

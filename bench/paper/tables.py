@@ -22,7 +22,7 @@ Scores = Mapping[int, Mapping[str, Any]]  # by seed, then by name; scores are fr
 
 @dataclass(frozen=True)
 class Source:
-    """What measures a figure: a RUN of train.ddp, a published CHECKPOINT, the PAIRS of a task, the NEGATIVE of a text.
+    """A source of figures: a RUN of train.ddp, a published CHECKPOINT, the PAIRS of a task, the NEGATIVE of a text.
 
     Attributes:
         name: the encoder, the task or the text.

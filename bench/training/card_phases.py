@@ -57,12 +57,12 @@ def record_graphs() -> None:
 
     from support import graph_stand_in
     from train.encoder.encoder import SentenceEncoder
-    from train.launch import start
+    from train.launch import prepare
 
-    load, patch = start.load_encoder, MonkeyPatch()
+    load, patch = prepare.load_encoder, MonkeyPatch()
     if not hasattr(torch.cuda.graph, "__wrapped__"):  # not yet
         graph_stand_in.install(patch)
-        patch.setattr(start, "load_encoder", lambda *given, **named: load(*given, **{**named, "device": "cuda"}))
+        patch.setattr(prepare, "load_encoder", lambda *given, **named: load(*given, **{**named, "device": "cuda"}))
         patch.setattr(SentenceEncoder, "_looked_up", lambda encoder, parts: parts)
         patch.setattr(torch, "compile", partial(torch.compile, backend="aot_eager"))  # its kernels can be recorded
 

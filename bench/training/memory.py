@@ -139,7 +139,7 @@ def peak_of_step(config: BertConfig, batch_size: int, tokens: int = TOKENS, **se
 
 
 def fake_batch(step: int, batch_size: int, tokens: int, rows_of_part: int) -> Batch:
-    """A batch of texts of `tokens` tokens."""
+    """Make a batch of texts of `tokens` tokens."""
     ids = torch.ones(VIEWS * batch_size, tokens, dtype=torch.int64)
     parts = [
         {"input_ids": part, "attention_mask": torch.ones_like(part)} for part in ids.split(rows_of_part or len(ids))
