@@ -28,7 +28,7 @@ from transformers import AutoTokenizer
 
 import una_fast
 from una_fast.parallel import n_cores
-from una_fast.tokens.subwords import SubwordEncoder, encode_placed, encode_sentences
+from una_fast.tokens.subwords import SubwordEncoder, encode_first_and_later, encode_sentences
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 from support import tokenizer_families
@@ -87,7 +87,7 @@ def compare(index: Any, name: str, lines_a_call: int, rounds: int) -> int:
     ours, terms, theirs = Clock(), Clock(), Clock()
     ids = ours(encode, index, tokenizer)
     everywhere = np.ones(index.n_terms, dtype=bool)
-    terms(encode_placed, index.terms, everywhere, SubwordEncoder(tokenizer), n_cores(None))
+    terms(encode_first_and_later, index.terms, everywhere, SubwordEncoder(tokenizer), n_cores(None))
     starts = range(0, index.n_documents, lines_a_call)
     different = 0
     for k, start in enumerate(starts):

@@ -1,4 +1,4 @@
-"""An augmenter: its negatives, probabilities and windows, `explain`, other processes, and clear errors."""
+"""`Augmenter`: negatives, probabilities, windows, `explain`, pickling and forking, and error messages."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def index():
 
 @pytest.mark.parametrize("variant", ["paper", "released"])
 @pytest.mark.parametrize("radius", [1, 4, 4000])
-def test_negatives_are_those_of_the_reference(index, variant, radius):
+def test_negatives_equal_the_reference(index, variant, radius):
     una = una_fast.Augmenter(index, beta=0.5, radius=radius, variant=variant, seed=5, surface="paper")
     rows = [[index.term_ids[word] for word in index.words(row)] for row in range(len(index))]
     setting = {"beta": 0.5, "variant": variant}
@@ -45,7 +45,7 @@ def test_negatives_are_those_of_the_reference(index, variant, radius):
     assert una.negatives(range(len(rows)), epoch=2) == [" ".join(index.terms[i] for i in ids) for ids in expected]
 
 
-def test_probabilities_are_one_a_word_unseen_words_included(index):
+def test_every_word_has_a_probability_even_if_unseen(index):
     una = una_fast.Augmenter(index, beta=0.5)
     words, p = una.replacement_probabilities("The zebra sat , the zebra slept .")
     idf = dict(zip(index.terms, index.idf, strict=True))
@@ -55,8 +55,8 @@ def test_probabilities_are_one_a_word_unseen_words_included(index):
     assert una.replacement_probabilities(" \t\n")[0] == []
 
 
-def test_an_unseen_word_weighs_as_a_term_of_one_document_bit_for_bit():
-    """For every number of documents: with a difference in the last bit, one of two equal words would score higher."""
+def test_an_unseen_word_scores_exactly_like_a_term_of_one_document():
+    """For any number of documents. If the last bit differed, one of two equal words would score higher."""
     for n in range(2, 2000):
         expected = inverse_document_frequency(np.ones(3), n)
         assert inverse_document_frequency(1, n) == expected[0] == expected[2], n
@@ -68,14 +68,14 @@ def test_an_unseen_word_weighs_as_a_term_of_one_document_bit_for_bit():
 
 @pytest.mark.parametrize("variant", ["paper", "released"])
 @pytest.mark.parametrize("text", ["The zebra sat , the zebra slept .", CORPUS[0], "Hello"])
-def test_explain_says_what_augment_did(index, text, variant):
+def test_explain_agrees_with_augment(index, text, variant):
     una = una_fast.Augmenter(index, radius=3, variant=variant, surface="paper")
-    told = una.explain(text, epoch=4)
-    assert told.negative == una.augment([text], epoch=4)[0]
+    explanation = una.explain(text, epoch=4)
+    assert explanation.negative == una.augment([text], epoch=4)[0]
     words, p = una.replacement_probabilities(text)
-    assert [w.word for w in told.words] == words
-    assert [w.probability for w in told.words] == p.tolist()
-    for word, new in zip(told.words, told.negative.split(), strict=True):
+    assert [w.word for w in explanation.words] == words
+    assert [w.probability for w in explanation.words] == p.tolist()
+    for word, new in zip(explanation.words, explanation.negative.split(), strict=True):
         assert (word.replacement or word.word) == new
         if word.seen:
             assert word.window == una.window(word.word)
@@ -87,18 +87,18 @@ def test_explain_says_what_augment_did(index, text, variant):
             assert score == index.max_tfidf[index.term_ids[term]]
             assert term != word.word or variant == "released"
     columns = ("word", "tf-idf", "window", "draw", "replacement", "why p", "candidates")
-    assert all(column in str(told) and column in str(una.explain("")) for column in columns)
-    assert told.to_dict()["words"][0]["word"] == words[0]
+    assert all(column in str(explanation) and column in str(una.explain("")) for column in columns)
+    assert explanation.to_dict()["words"][0]["word"] == words[0]
 
 
-def test_explain_says_why_a_probability_is_what_it_is(index):
+def test_explain_gives_the_reason_for_each_probability(index):
     def reasons(sentence, **settings):
         return [w.reason for w in una_fast.Augmenter(index, **settings).explain(sentence).words]
 
-    told = una_fast.Augmenter(index, beta=0.9).explain("the cat sat , zebra")  # "," and "zebra" have the same tf-idf
-    by_reason = {w.reason: w for w in told.words}
+    words = una_fast.Augmenter(index, beta=0.9).explain("the cat sat , zebra").words
+    by_reason = {w.reason: w for w in words}  # "," and "zebra" have the same tf-idf
     assert by_reason["highest tf-idf"].probability == 1.0
-    assert by_reason["highest tf-idf"].tfidf == max(w.tfidf for w in told.words)
+    assert by_reason["highest tf-idf"].tfidf == max(w.tfidf for w in words)
     assert by_reason["equation 3, cut at 1"].probability == 1.0
     assert by_reason["lowest tf-idf"].probability == 0.0
     assert "equation 3" in reasons("the cat sat , zebra", beta=0.1)
@@ -123,7 +123,7 @@ def test_a_radius_is_a_number_of_ranks_or_a_share_of_the_vocabulary(radius, n_te
     assert isinstance(resolve_radius(radius, n_terms), int)
 
 
-def test_an_augmenter_has_its_radius_as_a_number_of_ranks(index):
+def test_an_augmenter_resolves_its_radius(index):
     v = index.n_terms
     for radius, expected in ((None, 1), (3, 3), (4000, v), ("50%", v // 2)):
         una = una_fast.Augmenter(index, radius=radius)
@@ -133,7 +133,7 @@ def test_an_augmenter_has_its_radius_as_a_number_of_ranks(index):
         assert pickle.loads(pickle.dumps(una)).radius == expected
 
 
-def test_a_radius_of_words_that_differ_in_importance_warns(index):
+def test_a_wide_radius_warns(index):
     with pytest.warns(InputWarning, match=f"radius=4000: a window has up to {index.n_terms} of the") as seen:
         una_fast.Augmenter(index, radius=4000)
     assert [warning.filename for warning in seen] == [__file__]  # the caller's line
@@ -151,7 +151,7 @@ SENTENCE = text | st.sampled_from(LINES) | st.builds("{} {}".format, text, st.sa
 
 @pytest.fixture(scope="module")
 def augmenters():
-    """Augmenters of both variants; here even a few texts are split all at once."""
+    """Augmenters of both variants, for which even a few texts are split as one batch."""
     index = una_fast.build_index([*LINES, "can not \"word ''quoted'' ...", "it's Σ σ İ ."])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(una_fast.corpus.words, "FEW", 0)
@@ -161,30 +161,30 @@ def augmenters():
 
 
 def augmented_by_python(una, sentence: str, epoch: int) -> str:
-    """The negative, made word by word; each distinct unseen word has an id of its own, from V on."""
+    """The negative of one sentence, drawn by the kernel; distinct unseen words get the ids V, V + 1, ..."""
     words = WordTokenizer(una.index.word_tokenizer, una.index.lowercase).words(sentence)
     unseen: dict[str, int] = {}
     known, n = una.index.term_ids, una.index.n_terms
     ids = np.array([known[w] if w in known else unseen.setdefault(w, n + len(unseen)) for w in words], dtype=ID)
     key = np.array([xxhash.xxh3_64_intdigest(" ".join(words).encode())], dtype=np.uint64)
-    kernel = UnaRows(RaggedArray(ids, np.array([0, len(ids)])), una._sampler.config, numbers=key)
+    kernel = UnaRows(RaggedArray(ids, np.array([0, len(ids)])), una._sampler.config, streams=key)
     out, _ = kernel.terms(np.array([0]), epoch)
     return " ".join(una.index.terms[i] if i < n else word for i, word in zip(out.tolist(), words, strict=True))
 
 
 @settings(max_examples=300)
 @given(sentences=st.lists(SENTENCE, min_size=1, max_size=5), epoch=st.integers(0, 2))
-def test_a_batch_of_any_text_is_each_sentence_by_itself(augmenters, sentences, epoch):
+def test_sentences_of_a_batch_are_augmented_independently(augmenters, sentences, epoch):
     for una in augmenters:
         assert una.augment(sentences, epoch) == [augmented_by_python(una, sentence, epoch) for sentence in sentences]
 
 
-def test_an_augmenter_travels_to_another_process(tmp_path, monkeypatch):
+def test_an_augmenter_can_be_pickled(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     una_fast.build_index(CORPUS * 50).save("index")
     una = una_fast.Augmenter(una_fast.load_index("index"), beta=0.7, variant="released", seed=9)
     sent = pickle.dumps(una)
-    assert len(sent) < 1000  # the path is pickled, not the arrays
+    assert len(sent) < 1000  # the path of the index is pickled, not its arrays
     monkeypatch.chdir("/")
     again = pickle.loads(sent)
     assert again.negatives(range(7)) == una.negatives(range(7))
@@ -194,13 +194,13 @@ def test_an_augmenter_travels_to_another_process(tmp_path, monkeypatch):
         pickle.loads(sent)
 
 
-def test_a_forked_process_has_threads_of_its_own(minilm):
+def test_a_forked_process_starts_its_own_threads(minilm):
     from transformers import AutoTokenizer
 
     index = una_fast.build_index([f"{text} {i}" for i, text in enumerate(CORPUS * 100)])
     una = una_fast.Augmenter(index, tokenizer=AutoTokenizer.from_pretrained(minilm), n_jobs=2)
     rows = list(range(2048))
-    for _ in range(2):  # starts both threads of the pool; a forked child has neither
+    for _ in range(2):  # starts both threads of the pool; a forked child does not inherit them
         expected = una.negative_ids(rows)["input_ids"].tolist()
     context = multiprocessing.get_context("fork")
     equal = context.Value("b", False)

@@ -1,4 +1,4 @@
-"""EDA against its plain reference, draw for draw: when it changes a text, how many words, and its synonyms."""
+"""EDA: fixed draws, when it changes a text, how many words it changes, and its synonyms."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def index():
     return una_fast.build_index(["a b c d", "b b a", "c d c a b other", LONG])
 
 
-DRAWN = {  # by the compiled EDA of version 0.2, at strength 0.5: rows 1 and 4 in epoch 1, a text in epoch 2 of sample 1
+DRAWN = {  # at strength 0.5: rows 1 and 4 in epoch 1, then a text in epoch 2 with sample index 1
     "synonym": ["b b two words", "c d c b a other", "b rare one b new"],
     "insert": ["b b a b", "c a d a b c a b other", "a zz unseen b c new"],
     "swap": ["b a b", "a d b c other c", "b unseen a new"],
@@ -32,7 +32,7 @@ DRAWN = {  # by the compiled EDA of version 0.2, at strength 0.5: rows 1 and 4 i
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_the_draws_of_a_seed_are_fixed(operation):
-    """Fixed values: if they change, so do the positives of every run."""
+    """If these values change, so do the positives of every run."""
     corpus = una_fast.build_index(["a b c d", "b b a", "d", "", "c d c a b other"])
     eda = EDA(corpus, operation, 0.5, synonyms=TABLE)
     drawn = [*eda.texts([1, 4], 1), *eda.augment(["a unseen b new"], 2, sample_index=1)]
@@ -59,7 +59,7 @@ def test_a_share_of_the_words_is_changed(strength, n):
     replaced = EDA(index, "synonym", strength, synonyms=table).texts(range(300))
     assert {text.count("s") for text in replaced} == {n}
     counts = np.bincount([int(word[1:]) for text in replaced for word in text.split() if word[0] == "s"], minlength=20)
-    assert counts.min() > 0, "every word is replaced at times"
+    assert counts.min() > 0, "some word is never replaced"
     inserted = EDA(index, "insert", strength, synonyms=table).texts(range(300))
     assert {len(text.split()) for text in inserted} == {20 + n}
     assert {text.split()[0][0] for text in inserted} == {text.split()[-1][0] for text in inserted} == {"w", "s"}
@@ -90,7 +90,7 @@ def test_a_file_of_synonyms(tmp_path):
 
 
 class FakeWordNet:
-    """Two attributes of nltk.corpus.wordnet: tests do not download its data."""
+    """Stands in for nltk.corpus.wordnet, because tests do not download its data."""
 
     def __init__(self, is_there: bool):
         self._is_there = is_there

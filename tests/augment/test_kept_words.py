@@ -1,4 +1,4 @@
-"""Words that are neither replaced nor drawn, and words that are replaced only by words of their script."""
+"""Kept words, and words that are replaced only by words of the same script."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ def index():
 )
 @pytest.mark.parametrize("select", ["tfidf", "random"])
 @pytest.mark.parametrize(("marks", "listed"), KEPT_SETTINGS)
-def test_words_change_and_kept_words_stay(index, select, marks, listed, sentence, epoch, beta):
+def test_kept_words_are_neither_replaced_nor_drawn(index, select, marks, listed, sentence, epoch, beta):
     una = una_fast.Augmenter(
         index, radius=20, beta=beta, select=select, keep_punctuation=marks, keep_words=map(str.upper, listed)
     )
-    told = una.explain(sentence, epoch)
-    assert [told.negative] == una.augment([sentence], epoch)
+    explanation = una.explain(sentence, epoch)
+    assert [explanation.negative] == una.augment([sentence], epoch)
     words, p = una.replacement_probabilities(sentence)
     kept = {word for word in words if word in listed or (marks and is_punctuation(word))}
     assert una.keeps_all([sentence]).tolist() == [kept == {*words}]
     idf = dict(zip(index.terms, index.idf.tolist(), strict=True))
     unseen = -reference.ln(1 / len(LINES))
     assert p.tolist() == reference.probabilities(words, idf, unseen, beta, select=select, fixed=kept)
-    for word in told.words:
+    for word in explanation.words:
         drawn = {word.replacement, *(term for term, _ in word.candidates)} - {None}
         assert word.candidates and not drawn & {*listed} and not (marks and any(map(is_punctuation, drawn)))
         if word.word in kept:
@@ -108,7 +108,7 @@ def test_a_file_has_one_word_per_line(index, tmp_path):
         una_fast.Augmenter(index, keep_words=None)
 
 
-def test_a_word_that_the_index_divides_warns(index):
+def test_a_kept_word_that_the_index_splits_warns(index):
     with pytest.warns(InputWarning) as caught:
         una_fast.Augmenter(index, keep_words=["dog", "Don't", "unseen", "$5"])
     assert [str(one.message) for one in caught] == [
@@ -139,12 +139,12 @@ def test_the_script_of_a_word():
 
 
 @pytest.mark.parametrize("radius", [1, 4, 30])
-def test_negatives_are_those_of_the_reference(scripted, radius):
+def test_negatives_equal_the_reference(scripted, radius):
     una = una_fast.Augmenter(scripted, beta=0.7, radius=radius, seed=5)
     scripts = scripts_of([*scripted.terms]).tolist()
 
     def others_of(term):
-        if scripts.count(scripts[term]) < 2:  # nothing else is of its script, and it is drawn for nothing but itself
+        if scripts.count(scripts[term]) < 2:  # the only term of its script: any term replaces it
             return frozenset()
         return frozenset(j for j, script in enumerate(scripts) if script != scripts[term])
 
@@ -158,7 +158,7 @@ def test_unseen_words_get_words_of_their_script(scripted):
     words = ["鸟", "นก", "ລາວ", "shell", "地址", "path", "ខ្មែរ"]
     for epoch in range(20):
         for word in una.explain("|".join(words), epoch).words:
-            if word.word not in ("ລາວ", "ខ្មែរ"):  # no term is of the one's script, and no other of the other's
+            if word.word not in ("ລາວ", "ខ្មែរ"):  # the index has fewer than two terms of their scripts
                 near = [term for term, _ in word.candidates] + [word.replacement or word.word]
                 assert {*scripts_of(near)} == {*scripts_of([word.word])}
             assert word.candidates

@@ -1,4 +1,4 @@
-"""Augmentations that Numba compiles: UNA draw for draw, and what a function must not do."""
+"""Augmentations compiled by Numba: UNA draw for draw, and functions with invalid output."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def una():
     return runpy.run_path(str(ROOT / "examples" / "numba_una.py"))["una"]
 
 
-def cython(index):
-    return una_fast.Augmenter(index, beta=0.5, radius=4000, surface="paper")
+def cython(index, seed=42):
+    return una_fast.Augmenter(index, beta=0.5, radius=4000, surface="paper", seed=seed)
 
 
 WORDS = np.random.default_rng(0).zipf(1.3, (10_000, 24)) % 20_000
@@ -39,13 +39,13 @@ CORPORA = {
 
 @pytest.mark.parametrize("n_draws", [200_000, pytest.param(10_000_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("corpus", CORPORA)
-def test_una_in_numba_is_una_in_cython(una, corpus, n_draws):
+def test_una_in_numba_equals_una_in_cython(una, corpus, n_draws):
     index = una_fast.build_index(CORPORA[corpus])
-    law, other = (made._kernel for made in (una(index, surface="paper"), cython(index)))
+    kernel, reference = una(index, surface="paper")._kernel, cython(index)._kernel
     rows, n = np.arange(index.n_documents), 0
     for epoch in range(n_draws):
-        drawn, bounds = law.terms(rows, epoch)
-        expected, expected_bounds = other.terms(rows, epoch)
+        drawn, bounds = kernel.terms(rows, epoch)
+        expected, expected_bounds = reference.terms(rows, epoch)
         assert np.array_equal(drawn, expected) and np.array_equal(bounds, expected_bounds)
         n += len(drawn)
         if n >= n_draws:
@@ -54,19 +54,18 @@ def test_una_in_numba_is_una_in_cython(una, corpus, n_draws):
 
 @settings(max_examples=100, deadline=None)
 @given(LETTERS, st.lists(st.text("abcxyz ", max_size=12), max_size=4), st.integers(0, 2**64 - 1))
-def test_una_in_numba_is_una_in_cython_on_any_text(una, corpus, text, seed):
+def test_una_in_numba_equals_una_in_cython_on_any_text(una, corpus, text, seed):
     try:
         index = una_fast.build_index([" ".join(line) for line in corpus])
-        other = una_fast.Augmenter(index, beta=0.5, radius=4000, surface="paper", seed=seed)
-    except InputError:  # less than two terms
+        reference = cython(index, seed)
+    except InputError:  # fewer than two terms
         return
-    law = una(index, surface="paper", seed=seed)
-    rows = range(index.n_documents)
-    assert law.texts(rows, epoch=3) == other.texts(rows, epoch=3)
-    assert law.augment(text, epoch=3) == other.augment(text, epoch=3)
+    augmentation, rows = una(index, surface="paper", seed=seed), range(index.n_documents)
+    assert augmentation.texts(rows, epoch=3) == reference.texts(rows, epoch=3)
+    assert augmentation.augment(text, epoch=3) == reference.augment(text, epoch=3)
 
 
-def test_a_law_may_leave_words_out_with_the_papers_surface():
+def test_a_function_may_drop_words_with_the_paper_surface():
     @numba.cfunc(ROW)
     def first_half(ids, n, key, idf, max_tfidf, document_frequency, n_terms, out):
         for k in range((n + 1) // 2):
@@ -74,26 +73,27 @@ def test_a_law_may_leave_words_out_with_the_papers_surface():
         return (n + 1) // 2
 
     index = una_fast.build_index(["a b c d", "e", ""])
-    law = una_fast.numba_augmentation(first_half)
-    assert law(index, surface="paper").texts([0, 1, 2]) == ["a b", "e", ""]
-    assert law(index, surface="paper").augment(["d x a"]) == ["d x"]
-    assert str(law(index, surface="paper").explain("d x a")) == "d x a\nd x"
+    make = una_fast.numba_augmentation(first_half)
+    augmentation = make(index, surface="paper")
+    assert augmentation.texts([0, 1, 2]) == ["a b", "e", ""]
+    assert augmentation.augment(["d x a"]) == ["d x"]
+    assert str(augmentation.explain("d x a")) == "d x a\nd x"
     with pytest.raises(InputError, match=r"first_half, which draws the rows, returned 2 for a row of 4 words"):
-        law(index).texts([0])
+        make(index).texts([0])
 
 
-def test_a_law_may_move_words_that_the_index_has_not_seen():
+def test_a_function_may_move_unseen_words():
     @numba.cfunc(ROW)
     def backwards(ids, n, key, idf, max_tfidf, document_frequency, n_terms, out):
         for k in range(n):
             out[k] = ids[n - 1 - k]
         return n
 
-    law = una_fast.numba_augmentation(backwards)(una_fast.build_index(["a b c d"]))
-    assert law.augment(["A unseen, word b"]) == ["B word, unseen a"]
+    reverse = una_fast.numba_augmentation(backwards)(una_fast.build_index(["a b c d"]))
+    assert reverse.augment(["A unseen, word b"]) == ["B word, unseen a"]
 
 
-def test_a_law_may_not_write_unseen_words_of_other_texts():
+def test_a_function_may_not_write_unseen_words_of_other_texts():
     @una_fast.numba_augmentation
     @numba.cfunc(ROW)
     def next_unseen(ids, n, key, idf, max_tfidf, document_frequency, n_terms, out):
@@ -101,22 +101,22 @@ def test_a_law_may_not_write_unseen_words_of_other_texts():
             out[k] = ids[k] + 1 if ids[k] >= n_terms else ids[k]
         return n
 
-    law = next_unseen(una_fast.build_index(["a b", "c"]), surface="paper")
+    augmentation = next_unseen(una_fast.build_index(["a b", "c"]), surface="paper")
     for texts in (["new"], ["new", "other"]):
         with pytest.raises(InputError, match="wrote the id 4: ids of terms are 0 to 2"):
-            law.augment(texts)
+            augmentation.augment(texts)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_what_a_law_must_not_do_is_refused(capfd):
+def test_invalid_output_of_a_function_is_refused(capfd):
     def make(returned, written):
         @una_fast.numba_augmentation
         @numba.cfunc(ROW)
-        def law(ids, n, key, idf, max_tfidf, document_frequency, n_terms, out):
+        def invalid(ids, n, key, idf, max_tfidf, document_frequency, n_terms, out):
             out[0] = written
             return returned // (n - 2)
 
-        return law(una_fast.build_index(["a b", "c"]), surface="paper")
+        return invalid(una_fast.build_index(["a b", "c"]), surface="paper")
 
     with pytest.raises(InputError, match="returned 3 for a row of 1 words, which may become 1 to 2"):
         make(-3, 0).texts([1])
@@ -124,7 +124,7 @@ def test_what_a_law_must_not_do_is_refused(capfd):
         make(-1, 3).texts([1])
     with pytest.raises(InputError, match="wrote the id -1"):
         make(-1, -1).texts([1])
-    with pytest.raises(InputError, match="returned 0 for a row of 2 words"):  # an error within it
+    with pytest.raises(InputError, match="returned 0 for a row of 2 words"):  # the function divides by zero
         make(-1, 0).texts([0])
 
 

@@ -1,4 +1,4 @@
-"""The draws: exact values, and their distribution (chi-square at fixed seeds, so no test is random)."""
+"""The draws: exact values, and their distribution by chi-square tests at fixed seeds."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def term_scores(max_tfidf) -> TermScores:
 
 
 def replacements(rules, term):
-    """The replacements of `term` in rows that hold this word alone."""
+    """The replacements of `term` in N_DRAWS rows that contain only this term."""
     words = RaggedArray(np.full(N_DRAWS, term, dtype=ID), np.arange(N_DRAWS + 1))
     return UnaRows(words, rules).terms(np.arange(N_DRAWS), 0)[0]
 
 
 SCORES = {
-    "like": np.linspace(2.0, 1.5, 60),  # as in a real window: nearly every first candidate is accepted
+    "similar": np.linspace(2.0, 1.5, 60),  # as in a real window: nearly every first candidate is accepted
     "steep": 2.0 ** -np.arange(60.0),
-    "towering": np.array([1000.0, *np.linspace(1.0, 0.5, 59)]),  # nearly all are rejected: inversion draws
+    "one outlier": np.array([1000.0, *np.linspace(1.0, 0.5, 59)]),  # nearly all are rejected: `invert_weights`
     "zero tail": np.array([*np.linspace(1.0, 0.5, 20), *np.zeros(40)]),
     "all zero": np.zeros(60),
 }
@@ -49,7 +49,7 @@ FIXED = {
 @pytest.mark.parametrize("replace", ["tfidf", "random"])
 @pytest.mark.parametrize("term", [0, 7, 30, 59])
 @pytest.mark.parametrize("shape", SCORES)
-def test_replacements_follow_the_scores_of_the_window(shape, term, replace, variant, fixed):
+def test_replacements_are_drawn_in_proportion_to_the_scores_of_the_window(shape, term, replace, variant, fixed):
     scores, fixed = SCORES[shape], FIXED[fixed]
     rules = sampling_config(term_scores(scores), 10, radius=12, variant=variant, replace=replace, seed=3, fixed=fixed)
     window = (0, 60) if replace == "random" else reference.rank_window(scores.tolist(), term, 0.0, 12)
@@ -73,8 +73,8 @@ def test_replacements_follow_the_scores_of_the_window(shape, term, replace, vari
 
 
 @pytest.mark.parametrize("p", [0.0, 0.1, 0.5, 0.9, 1.0])
-def test_a_term_is_replaced_with_its_probability_or_where_no_other_is(p):
-    rules = sampling_config(term_scores(SCORES["like"]), 10, radius=5, select="random", beta=p)
+def test_random_selection_replaces_each_term_with_its_probability_and_at_least_one(p):
+    rules = sampling_config(term_scores(SCORES["similar"]), 10, radius=5, select="random", beta=p)
     words = RaggedArray(np.tile(np.array([30, 10], dtype=ID), N_DRAWS), 2 * np.arange(N_DRAWS + 1))
     replaced = UnaRows(words, rules).terms(np.arange(N_DRAWS), 0)[0].reshape(-1, 2) != [30, 10]
     assert replaced.any(axis=1).all()
@@ -82,7 +82,7 @@ def test_a_term_is_replaced_with_its_probability_or_where_no_other_is(p):
     assert abs(replaced.sum(axis=0) - expected * N_DRAWS).max() <= 4 * (expected * (1 - expected) * N_DRAWS) ** 0.5
 
 
-def test_draws_are_those_of_the_reference_and_uniform():
+def test_draws_equal_the_reference_and_are_uniform():
     rows = np.array([0, 1, 999_999, 2**63], dtype=np.uint64)
     for epoch, number in ((0, 0), (7, 1), (7, 65)):
         bits = CounterRNG(42, epoch, rows).bits(32, number)
@@ -92,9 +92,9 @@ def test_draws_are_those_of_the_reference_and_uniform():
 
 
 def test_the_output_of_one_seed_is_fixed():
-    """Fixed values: if they change, so does every published negative."""
+    """If these values change, so does every published negative."""
     words = ragged([[0, 9, 18, 27, 36, 45, 54, 58], [5, 5, 30], [59]])
-    kernel = UnaRows(words, sampling_config(term_scores(SCORES["like"]), 10, radius=12, seed=42))
+    kernel = UnaRows(words, sampling_config(term_scores(SCORES["similar"]), 10, radius=12, seed=42))
     assert {epoch: kernel.terms(np.arange(3), epoch)[0].tolist() for epoch in (0, 1)} == {
         0: [4, 20, 24, 25, 43, 40, 54, 58, 16, 16, 30, 57],
         1: [1, 1, 18, 20, 36, 53, 54, 58, 4, 4, 30, 51],

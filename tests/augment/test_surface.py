@@ -1,4 +1,4 @@
-"""The surfaces: "kept", the sentence as it is written except for the replaced words, and "paper", NLTK's words."""
+"""The surfaces: "kept", the original sentence except for replaced words, and "paper", the words of the index."""
 
 from __future__ import annotations
 
@@ -46,18 +46,19 @@ def index():
 
 @settings(max_examples=300)
 @given(sentences=st.lists(text | st.sampled_from([*LINES, *ODD]), min_size=1, max_size=4), epoch=st.integers(0, 2))
-def test_the_words_that_change_are_those_of_the_papers_surface(index, sentences, epoch):
+def test_both_surfaces_replace_the_same_words(index, sentences, epoch):
     paper, kept = (una_fast.Augmenter(index, surface=kind, same_script=False) for kind in ("paper", "kept"))
     for sentence, plain, result in zip(
         sentences, paper.augment(sentences, epoch), kept.augment(sentences, epoch), strict=True
     ):
-        told = kept.explain(sentence, epoch)
-        assert told.negative == result and " ".join(w.replacement or w.word for w in told.words) == plain
-        assert result == write_kept(sentence, [w.word for w in told.words], [w.replacement for w in told.words])
+        explanation = kept.explain(sentence, epoch)
+        words, new = ([getattr(word, name) for word in explanation.words] for name in ("word", "replacement"))
+        assert explanation.negative == result and " ".join(b or a for a, b in zip(words, new, strict=True)) == plain
+        assert result == write_kept(sentence, words, new)
 
 
-def test_after_an_interrupted_call_the_ids_are_right(index, monkeypatch):
-    """Ctrl-C in a notebook while new strings are encoded: they are known by then, and their ids are not."""
+def test_ids_are_right_after_an_interrupted_call(index, monkeypatch):
+    """Ctrl-C in a notebook while new strings are encoded: the cache then contains them without their ids."""
     whole, una = (una_fast.Augmenter(index, tokenizer=bert_uncased()) for _ in range(2))
     una.negative_ids(range(50))
 
@@ -83,14 +84,14 @@ def test_a_word_tokenizer_that_rewrites_words_is_refused():
 
 
 def split_at_commas(text):
-    """Words that may hold spaces, and leave out what is between them."""
+    """Words that can contain spaces, without the text between them."""
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
 @pytest.mark.parametrize(
     "settings", [{}, {"lowercase": False}, {"word_tokenizer": "whitespace"}, {"word_tokenizer": split_at_commas}]
 )
-def test_negatives_are_those_of_plain_python(settings):
+def test_negatives_equal_those_of_plain_python(settings):
     index = una_fast.build_index([*LINES, *ODD], **settings)
     una, rows, lowercase = una_fast.Augmenter(index, radius=500), range(len(index)), index.lowercase
     for epoch in range(3):
@@ -102,8 +103,8 @@ def test_negatives_are_those_of_plain_python(settings):
         assert una.negatives(rows, epoch) == expected
 
 
-def test_the_table_of_strings_stays_within_its_bytes(index, monkeypatch):
-    """Beyond them all are forgotten, and the ids are the same."""
+def test_the_cache_of_subwords_stays_within_its_limit(index, monkeypatch):
+    """It is emptied above the limit, which changes no ids."""
     una, bounded = (una_fast.Augmenter(index, tokenizer=roberta(), beta=0.6, n_jobs=1) for _ in range(2))
     rows, of_a_batch, forgotten = range(32), 32 * 40 * 100, 0
     for epoch in range(12):
@@ -118,7 +119,7 @@ def test_the_table_of_strings_stays_within_its_bytes(index, monkeypatch):
 
 @pytest.mark.parametrize("kind", ["kept", "paper"])
 def test_rows_are_copied_before_they_are_read(index, kind):
-    """A thread that fills the caller's array again meanwhile may change which rows are read, and no more than that."""
+    """A thread that writes to the caller's array can change only which rows are read."""
     una = una_fast.Augmenter(index, tokenizer=bert_uncased(), surface=kind, n_jobs=2)
     by_length = np.argsort(index.word_ids.lengths(), kind="stable")
     fillings = [np.resize(by_length[:20], 3000), np.resize(by_length[-20:], 3000)]
@@ -143,8 +144,8 @@ def test_rows_are_copied_before_they_are_read(index, kind):
         thread.join()
 
 
-def test_few_rows_are_left_for_the_tokenizer(monkeypatch):
-    """They take 100 us each, the others 1 us."""
+def test_few_rows_need_the_tokenizer(monkeypatch):
+    """These take 100 us each, and the others 1 us."""
     words = sorted({word for line in LINES for word in line.lower().split() if word.isalpha()})
     groups = [words[i : i + 5] for i in range(0, len(words) - 5, 5)]
     lines = ["The {}, a {} of {}, was seen ({} and {}).".format(*group) for group in groups]
@@ -156,8 +157,8 @@ def test_few_rows_are_left_for_the_tokenizer(monkeypatch):
     assert torch.equal(edits.token_ids([0, 1])["input_ids"][1:], edits.token_ids([1])["input_ids"])
 
 
-def test_an_added_token_that_a_negative_happens_to_spell_is_one():
-    """As "mask" in the place of "HELLO" makes "[MASK]", of which the tokenizer makes another id than of its words."""
+def test_a_negative_that_spells_an_added_token_gets_its_id():
+    """If "mask" replaces "HELLO" in "[HELLO]", the text contains the token "[MASK]"."""
     index = una_fast.build_index(["the [HELLO] was seen", "the mask was seen", "x [NO] y"] * 3)
     tokenizer = bert_uncased()
     una = una_fast.Augmenter(index, beta=0.5, tokenizer=tokenizer, radius=50)
@@ -170,15 +171,15 @@ def test_an_added_token_that_a_negative_happens_to_spell_is_one():
     assert spelled
 
 
-def test_the_case_of_terms_is_that_of_python():
+def test_forms_of_terms_have_the_case_of_python():
     words = "the x-200 UPPER `a `` '' \u00dfa \u0130i \u01c6x \u00bfqu\u00e9 \u03c3\u03c2 \U00010428".split()
     index = una_fast.build_index([" ".join(words), "the"], word_tokenizer="whitespace", lowercase=False)
-    terms, strings = [*index.terms], KeptSurface(index, None).strings
+    terms, forms = [*index.terms], KeptSurface(index, None).forms
     plain = [word.lstrip("\u00bf\u00a1") for word in terms]
-    assert [*strings] == [*plain, *(word[:1].upper() + word[1:].lower() for word in plain), *map(str.upper, plain)]
+    assert [*forms] == [*plain, *(word[:1].upper() + word[1:].lower() for word in plain), *map(str.upper, plain)]
 
 
-def test_a_script_without_spaces_stays_without(index):
+def test_no_spaces_are_added_in_scripts_without_spaces(index):
     lines = ["可以修改地址吗", "我们明天去北京", "他在图书馆看书", "请问洗手间在哪里", "การทดสอบ ภาษา", "ខ្ញុំស្រឡាញ់ភាសា"]
     index = una_fast.build_index(lines, word_tokenizer=pairs)
     una = una_fast.Augmenter(index, beta=0.5, tokenizer=bert_uncased())
@@ -189,18 +190,18 @@ def test_a_script_without_spaces_stays_without(index):
 
 
 def pairs(sentence):
-    """Two characters a word, as a segmenter finds them."""
+    """Words of two characters, as from a segmenter."""
     return [part[i : i + 2] for part in sentence.split() for i in range(0, len(part), 2)]
 
 
-def test_the_released_code_has_the_papers_surface(index):
+def test_the_released_variant_uses_the_paper_surface(index):
     plain, paper = (
         una_fast.Augmenter(index, radius=20, variant="released", **given) for given in ({}, {"surface": "paper"})
     )
     assert plain.negatives(range(len(index))) == paper.negatives(range(len(index)))
 
 
-def test_with_nothing_replaced_a_negative_is_its_sentence(index):
+def test_a_negative_without_a_replacement_is_its_sentence(index):
     una = una_fast.Augmenter(index, keep_words=index.terms[2:], tokenizer=bert_uncased())
     changed = {*index.terms[:2]}
     rows = np.array([row for row in range(len(index)) if index.words(row) and not changed & {*index.words(row)}])
@@ -209,7 +210,7 @@ def test_with_nothing_replaced_a_negative_is_its_sentence(index):
 
 
 def test_time_is_linear_in_the_length_of_a_sentence(index):
-    """With a search to the end of the text for each quotation mark, 920 KB took 98 s."""
+    """If each quotation mark is searched to the end of the text, 920 KB take 98 s."""
     una = una_fast.Augmenter(index, radius=3)
 
     def cost(n):

@@ -1,4 +1,4 @@
-"""Tests that every text augmentation passes, in Python and Numba too: rows, text, ids, samples, processes; `edit`."""
+"""Tests that every text augmentation must pass, and the checks of `WordAugmentation.edit`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SETTINGS: dict[str, dict] = {"eda-synonym": {"synonyms": TABLE}, "eda-insert": {
 
 
 class Rotation(WordAugmentation):
-    """Moves a drawn number of first words of a sentence to its end."""
+    """Moves a random number of words from the start of a sentence to its end."""
 
     def edit(self, words: list[str], draws: CounterRNG) -> list[str]:
         at = int(draws.below(len(words), 1)[0, 0])
@@ -49,7 +49,7 @@ def augmentation(index, name) -> TextAugmentation:
     return make_augmentation(name, index, tokenizer=bert_uncased(), n_jobs=2, **SETTINGS.get(name, {}))
 
 
-def test_a_row_becomes_the_same_in_every_batch_and_order(augmentation):
+def test_a_row_does_not_depend_on_its_batch_or_order(augmentation):
     order = np.random.default_rng(0).permutation(len(TEXTS))
     together = augmentation.texts(order, epoch=3)
     assert [augmentation.texts([row], epoch=3)[0] for row in order] == together
@@ -57,7 +57,7 @@ def test_a_row_becomes_the_same_in_every_batch_and_order(augmentation):
 
 
 @pytest.mark.parametrize("make_tokenizer", [bert_uncased, roberta])
-def test_ids_are_the_tokenizers_on_the_text(index, name, make_tokenizer):
+def test_ids_equal_the_tokenizers(index, name, make_tokenizer):
     tokenizer = make_tokenizer()
     augmentation = make_augmentation(name, index, tokenizer=tokenizer, **SETTINGS.get(name, {}))
     rows = np.arange(len(TEXTS))
@@ -69,7 +69,7 @@ def test_ids_are_the_tokenizers_on_the_text(index, name, make_tokenizer):
         assert all(torch.equal(found[key], expected[key]) for key in expected)
 
 
-def test_threads_and_a_given_tensor_change_nothing(augmentation):
+def test_ids_do_not_depend_on_threads_or_out(augmentation):
     rows = np.arange(5000) % len(TEXTS)
     out = augmentation.token_ids(rows, 1)
     one = augmentation.token_ids(rows[:300], 1)
@@ -79,7 +79,7 @@ def test_threads_and_a_given_tensor_change_nothing(augmentation):
     assert torch.equal(anchors[0], torch.cat(anchors[1:]))
 
 
-def test_sets_of_draws_differ_and_set_0_is_the_default(augmentation):
+def test_samples_differ_and_sample_0_is_the_default(augmentation):
     rows = range(300)
     sets = [augmentation.texts(rows, sample_index=k) for k in range(3)]
     assert sets[0] == augmentation.texts(rows)
@@ -93,7 +93,7 @@ def test_sets_of_draws_differ_and_set_0_is_the_default(augmentation):
             augmentation.texts([0], sample_index=wrong)
 
 
-def test_it_travels_to_another_process_and_says_what_it_is(augmentation, name):
+def test_it_can_be_pickled_and_has_a_repr(augmentation, name):
     again = pickle.loads(pickle.dumps(augmentation))
     assert again.texts([0, 1, 2]) == augmentation.texts([0, 1, 2])
     assert repr(again) == repr(augmentation)
@@ -109,7 +109,7 @@ def test_blank_text_stays_blank(augmentation):
     assert augmentation.augment([]) == []
 
 
-def test_an_unknown_name_is_answered_with_those_that_there_are(index):
+def test_an_unknown_name_lists_the_choices(index):
     with pytest.raises(InputError, match="there is no augmentation 'eda-x': choose from una, near-misses, eda-synonym"):
         make_augmentation("eda-x", index)
 
@@ -128,7 +128,7 @@ def test_classes_and_seeds_have_their_own_draws(rotation):
     assert all(a != b for a, b in itertools.combinations(made, 2))
 
 
-def test_edit_may_change_its_words_and_returns_a_list_of_them(rotation):
+def test_edit_may_change_its_input_and_must_return_a_list_of_str(rotation):
     class Reversed(WordAugmentation):
         def edit(self, words, draws):
             words.reverse()
@@ -136,8 +136,8 @@ def test_edit_may_change_its_words_and_returns_a_list_of_them(rotation):
 
         of = staticmethod(lambda words: words)
 
-    told = Reversed(rotation.index).explain("one two")
-    assert (told.words, told.result) == (["one", "two"], "two one")
+    explanation = Reversed(rotation.index).explain("one two")
+    assert (explanation.words, explanation.result) == (["one", "two"], "two one")
     for wrong in (" ".join, lambda words: None, lambda words: [1]):
         Reversed.of = staticmethod(wrong)
         with pytest.raises(

@@ -1,4 +1,4 @@
-"""Every kernel against its plain reference, on corpora by hypothesis; logarithms against 60 decimal digits."""
+"""Every kernel against its plain reference on corpora by Hypothesis, and logarithms against 60 decimal digits."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ID_TYPES = st.sampled_from([np.uint16, np.int32])
 
 
 TEXT = st.lists(st.lists(st.one_of(st.integers(0, 30), st.sampled_from("abc")), max_size=8))
-CHECKS = {  # what a kernel computes, by its check: the strategies of the check's arguments, and the number of examples
+CHECKS = {  # the number of examples for each check, and the strategies of its arguments
     checks.check_scores: (100, SENTENCES),
     checks.check_relabel: (100, st.lists(st.integers(0, 20), max_size=50), st.permutations(range(21))),
     checks.check_probabilities: (200, SENTENCES, SETTINGS),
@@ -47,7 +47,7 @@ CHECKS = {  # what a kernel computes, by its check: the strategies of the check'
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_a_kernel_is_its_reference(check):
+def test_a_kernel_equals_its_reference(check):
     n_examples, *arguments = CHECKS[check]
     settings(max_examples=n_examples)(given(*arguments)(check))()
 
@@ -56,7 +56,7 @@ def test_rank_breaks_ties_by_first_appearance():
     assert rank(np.array([0.5, 1.0, 0.5, 1.0, 0.5])).tolist() == [1, 3, 0, 2, 4]
 
 
-def test_a_long_document_of_few_terms_needs_no_other_path():
+def test_a_long_document_of_few_terms():
     row = np.random.default_rng(0).integers(0, 50, 20_000).tolist()
     rows = ranked([row, list(range(50)), [3]])
     scores = score(rows)
@@ -94,15 +94,15 @@ def test_log1p_is_correctly_rounded(x: float) -> None:
 
 
 def test_ratios_of_a_corpus() -> None:
-    """Every n_t / n of short documents, and 4,000 N_t / N; here numpy's logarithms differ between processors."""
+    """Every n_t / n of short documents, and 4,000 N_t / N, for which numpy's logarithms differ between processors."""
     ratios = [count / length for length in range(1, 150) for count in range(1, min(length, 8) + 1)]
     assert filled(ratios, plus=1) == [reference.ln1p(ratio) for ratio in ratios]
     shares = [n / 999_983 for n in range(1, 4_000)]
     assert filled(shares) == [reference.ln(share) for share in shares]
 
 
-# of 3,000,000 ratios, those whose logarithm is nearest to the middle of two doubles: the distance is below 2**-19 of
-# half a unit in the last place
+# Of 3,000,000 ratios, those whose logarithm is nearest to the middle of two doubles: within 2**-19 of half a unit in
+# the last place.
 HARD = [41965 / 2753536, 946622 / 6692389, 188483 / 6815137, 823319 / 8743492, 369792 / 3127903]
 
 
@@ -112,7 +112,7 @@ def test_hard_ratios(ratio: float) -> None:
     exact = context.ln(Decimal(ratio))
     nearest = reference.ln(ratio)
     half = Decimal(math.ulp(nearest)) / 2
-    assert abs(abs(exact - Decimal(nearest)) - half) < half / 2**18, "the ratio is not a hard one"
+    assert abs(abs(exact - Decimal(nearest)) - half) < half / 2**18, "the ratio is not hard"
     assert log(ratio) == nearest
 
 
@@ -122,7 +122,7 @@ def test_the_exact_path_agrees() -> None:
         assert logarithm.exact_log(numerator, denominator) == float(exact)
 
 
-def test_the_ends() -> None:
+def test_logarithms_at_the_ends_of_their_range() -> None:
     assert math.copysign(1, log(1.0)) == 1
     assert log(1.0) == log1p(0.0) == 0.0
     assert log1p(5e-324) == 5e-324

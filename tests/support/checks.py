@@ -14,8 +14,8 @@ from una_fast._kernels.draws.probability import (
     ANY,
     FIXED,
     SamplingConfig,
-    fill_weighted,
     id_bits,
+    pack_words,
     replacement_probabilities,
 )
 from una_fast._kernels.draws.rows import RowKernel
@@ -132,17 +132,17 @@ def check_negatives(rows, setting, radius, seed, epoch):
 
     table = np.empty(len(out), dtype=np.uint32)
     first, _, p = replacement_probabilities(rules, words)
-    fill_weighted(rules, words.values, words.indptr, first, p, table)
-    kept, _ = UnaRows(words, rules, weighted=table).terms(numbers, epoch)
+    pack_words(rules, words.values, words.indptr, first, p, table)
+    kept, _ = UnaRows(words, rules, packed=table).terms(numbers, epoch)
     assert kept.tolist() == out.tolist()
     variant, listed = setting["variant"], np.split(p, words.indptr[1:-1])
     bits = id_bits(len(scores.idf))
     pairs = zip(rows, listed, strict=True)
-    assert table.tolist() == [word for row, of_row in pairs for word in reference.weighted(row, of_row, bits, variant)]
+    assert table.tolist() == [word for row, of_row in pairs for word in reference.packed(row, of_row, bits, variant)]
     # if a draw has the same upper bits as its probability, the exact probability decides
     drawn = CounterRNG(seed, epoch, numbers).bits(max(map(len, rows))) >> np.uint64(33 + bits) << np.uint64(1 + bits)
     near = words.values + np.concatenate([drawn[i, : len(row)] for i, row in enumerate(rows)]).astype(np.uint32)
-    kept, _ = UnaRows(words, rules, weighted=near.astype(np.uint32)).terms(numbers, epoch)
+    kept, _ = UnaRows(words, rules, packed=near.astype(np.uint32)).terms(numbers, epoch)
     assert kept.tolist() == out.tolist()
 
 
@@ -158,7 +158,7 @@ def check_unseen(rows, text, setting, radius):
     groups = groups_of(word in setting["fixed"] for word in "abc")
     numbers = np.arange(len(text))
     backwards = numbers[::-1].astype(np.uint64).copy()  # the draws of a row depend on its number, not on its position
-    out, _ = UnaRows(words, rules, numbers=backwards, unseen_groups=groups).terms(numbers, 0)
+    out, _ = UnaRows(words, rules, streams=backwards, unseen_groups=groups).terms(numbers, 0)
     expected = reference_negatives(text, scores, len(rows), radius, setting, 7, 0, numbers=backwards.tolist())
     assert out.tolist() == [t for row in ids_of(expected, n_terms) for t in row]
 

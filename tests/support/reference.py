@@ -96,7 +96,7 @@ def of_scores(words, z, beta, variant, select):
     return p
 
 
-def weighted(words, p, bits, variant="paper"):
+def packed(words, p, bits, variant="paper"):
     """Return each word as the kernel stores it.
 
     The lowest `bits` are its id. The next bit is 1 if its draw also decides for later positions. The remaining

@@ -1,4 +1,4 @@
-"""Which tokenizers get ids word by word, by text, or are refused; random ones with odd texts: see fuzz_tokenizers."""
+"""Which tokenizers get ids word by word, which encode whole texts, and which are refused; a fuzzer of tokenizers."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def index():
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_a_tokenizer_that_cannot_be_used_is_refused_with_the_remedy(case, index):
+def test_an_unusable_tokenizer_is_refused_with_a_remedy(case, index):
     make, message = REFUSED[case]
     with pytest.raises(InputError, match=message) as caught:
         una_fast.TokenIds(index, make())
@@ -143,7 +143,7 @@ def test_a_tokenizer_that_cannot_be_used_is_refused_with_the_remedy(case, index)
 
 
 @pytest.mark.parametrize("case", BY_TEXT)
-def test_any_other_tokenizer_makes_the_ids_itself_after_one_warning(case, index):
+def test_any_other_tokenizer_encodes_whole_texts_after_one_warning(case, index):
     make, message = BY_TEXT[case]
     tokenizer = make()
     with pytest.warns(InputWarning, match=f"{message}.*us a sentence or more") as caught:
@@ -155,15 +155,15 @@ def test_any_other_tokenizer_makes_the_ids_itself_after_one_warning(case, index)
     assert_ids(una.negative_ids(rows, 1, 12), tokenizer, una.negatives(rows, 1), 12)
 
 
-def test_a_tokenizer_that_cannot_cut_a_text_is_refused_in_words(index):
+def test_a_tokenizer_that_does_not_truncate_is_refused(index):
     with pytest.warns(InputWarning):
         tokens = una_fast.TokenIds(index, framed("$A $A"))
     with pytest.raises(InputError, match="makes 16 ids of the text .* truncated and padded to 12"):
         tokens.anchor_ids([0], 12)
 
 
-def test_stripping_both_ends_needs_a_word_before():
-    """The tokenizer strips a text's first space, so ids after a space are taken from after a word."""
+def test_ids_after_a_space_are_right_if_the_normaliser_strips():
+    """The tokenizer strips the first space of a text, so a chunk after a space is encoded after a word."""
     tokenizer = changed(normalizer=normalizers.Strip())
     found = SubwordEncoder(tokenizer)
     index = una_fast.build_index(TEXTS)
@@ -172,7 +172,7 @@ def test_stripping_both_ends_needs_a_word_before():
     assert_ids(tokens.anchor_ids(range(len(TEXTS)), 20), tokenizer, TEXTS, 20)
 
 
-def test_the_page_is_as_its_tool_writes_it():
+def test_the_page_of_tokenizers_is_up_to_date():
     page = runpy.run_path(str(ROOT / "tools" / "make_tokenizer_table.py"))["page"]
     written = (ROOT / "docs" / "tokenizers.md").read_text(encoding="utf-8")
     assert written == page(), "write it again: python tools/make_tokenizer_table.py"
@@ -244,7 +244,7 @@ CASES = {
 
 @pytest.mark.filterwarnings("ignore::una_fast.InputWarning")
 @pytest.mark.parametrize("case", CASES)
-def test_what_a_fuzzer_has_found(case):
+def test_texts_that_a_fuzzer_found(case):
     make, texts, words = CASES[case]
     tokenizer, rows = make(), list(range(len(texts) * 3))
     for surface in ("kept", "paper"):

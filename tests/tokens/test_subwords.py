@@ -1,4 +1,4 @@
-"""Sub-words made chunk by chunk, compared with the tokenizer on the whole text; and refused tokenizers."""
+"""Sub-words made chunk by chunk, compared with the tokenizer on the whole text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import una_fast
 from support.token_ids import assert_ids
 from support.tokenizer_families import FAMILIES, bert_uncased, roberta, training_lines
 from una_fast.arrays import StringTable
-from una_fast.tokens.subwords import SubwordEncoder, encode_placed, encode_sentences
+from una_fast.tokens.subwords import SubwordEncoder, encode_first_and_later, encode_sentences
 
 NASTY = [
     "",
@@ -62,21 +62,21 @@ def ids_of(tokenizer, texts: list[str]) -> list[list[int]]:
 
 
 def encode_terms(terms: StringTable, encoder: SubwordEncoder):
-    return encode_placed(terms, np.ones(len(terms), dtype=bool), encoder, n_jobs=1)
+    return encode_first_and_later(terms, np.ones(len(terms), dtype=bool), encoder, n_jobs=1)
 
 
 def rows_of(ragged) -> list[list[int]]:
     return [row.tolist() for row in ragged]
 
 
-def test_sentences_are_the_tokenizers(tokenizer, encoder):
+def test_sentences_equal_the_tokenizers(tokenizer, encoder):
     texts = NASTY + training_lines()
     sentences = encode_sentences(una_fast.build_index(texts), encoder, n_jobs=2)[0]
     assert rows_of(sentences) == ids_of(tokenizer, texts)
 
 
-def test_most_lines_are_made_of_chunks(monkeypatch, encoder):
-    """The slow path gives right ids too, so only a count shows that it is rarely taken."""
+def test_most_lines_are_encoded_by_chunk(monkeypatch, encoder):
+    """The slow path gives the right ids too, so only a count shows that it is rare."""
     texts = [" ".join(line.split()) for line in training_lines()]
     index = una_fast.build_index(texts)
     whole: list[str] = []
@@ -90,7 +90,7 @@ def test_most_lines_are_made_of_chunks(monkeypatch, encoder):
     assert len(whole) < len(texts) / 100
 
 
-def test_terms_may_hold_spaces(tokenizer, encoder):
+def test_terms_may_contain_spaces(tokenizer, encoder):
     def pairs(text: str) -> list[str]:
         words = text.split()
         return [" ".join(words[i : i + 2]) for i in range(0, len(words), 2)]
@@ -107,7 +107,7 @@ def test_terms_may_hold_spaces(tokenizer, encoder):
     ("make", "term"),
     [(bert_uncased, "[MASK]x"), (roberta, "x\xa0"), (FAMILIES["roberta_nfkc"], "¨"), (FAMILIES["gemma"], "x▁")],
 )
-def test_negatives_with_a_term_that_depends_on_its_neighbours_are_the_tokenizers(make, term):
+def test_terms_that_depend_on_their_neighbours_get_the_tokenizers_ids(make, term):
     corpus = [f"a {term} c", f"{term} b d", "b c d", f"d {term} {term}"]
     index = una_fast.build_index(corpus, word_tokenizer=lambda text: text.split(" "), lowercase=False)
     tokenizer = make()
@@ -120,7 +120,7 @@ def test_negatives_with_a_term_that_depends_on_its_neighbours_are_the_tokenizers
         assert_ids(una.negative_ids(rows, epoch, max_length=9), tokenizer, negatives, 9)
 
 
-def test_an_added_token_found_after_normalising_sends_the_sentence_the_slow_way():
+def test_a_sentence_with_an_added_token_is_encoded_as_a_whole():
     tokenizer = bert_uncased()
     tokenizer.add_tokens([AddedToken("unafast", normalized=True, rstrip=True, lstrip=True)])
     texts = ["a UnaFast b", "a únafast", "xUNAFASTy z", "una fast"]
@@ -142,7 +142,7 @@ def test_ids_beyond_16_bits():
 
 
 def test_thousands_of_added_tokens_are_not_searched_one_by_one(monkeypatch):
-    """Gemma has thousands, and each search takes 0.8 ms for a MB of chunks; they are found by their ids instead."""
+    """Gemma has thousands, and each search takes 0.8 ms per MB of chunks. They are found by their ids instead."""
     tokenizer = FAMILIES["gemma"]()
     texts = ["a <unused17> b", "x<unused2999>y", "<table>", "<unk> a<unk>", "plain words", "\n"]
     searched = []
@@ -159,11 +159,11 @@ def test_thousands_of_added_tokens_are_not_searched_one_by_one(monkeypatch):
 
 
 @given(st.lists(st.text("ab", max_size=6), min_size=1, max_size=8), st.sampled_from(["a", "ab", "bab", "bb"]))
-def test_rows_that_hold_a_text(strings: list[str], content: str) -> None:
+def test_rows_that_contain_a_text(strings: list[str], content: str) -> None:
     rows = StringTable.from_strings(strings).rows_with(content.encode(), b"b")
     assert rows.tolist() == [i for i, string in enumerate(strings) if content in string or "b" in string]
 
 
-def test_text_that_leaves_no_token_has_length_0():
+def test_a_text_without_sub_words_has_length_0():
     ids, known = encode_terms(StringTable.from_strings(["\x00", "a"]), SubwordEncoder(bert_uncased()))
     assert ids.lengths().tolist() == [0, 1] and known.all()

@@ -1,4 +1,4 @@
-"""A tokenizer bound to an index: batches, token ids kept on the disk, and refused tokenizers."""
+"""A tokenizer bound to an index: batches, token ids stored on the disk, and invalid arguments."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def saved(tmp_path) -> Path:
 
 
 def assert_same_tables(one: TokenIds, other: TokenIds) -> None:
-    """Both have the same ids for every sentence and every term."""
+    """Assert that both have the same ids for every sentence and every term."""
     for a, b in ((one.sentences, other.sentences), (one.terms, other.terms)):
         assert np.array_equal(a.values, b.values) and np.array_equal(a.indptr, b.indptr)
 
@@ -48,14 +48,14 @@ def test_a_worker_process_gets_the_same_ids(saved):
     assert_equal(pickle.loads(pickle.dumps(tokens)).anchor_ids([0, 1]), tokens.anchor_ids([0, 1]))
 
 
-# a family of each kind of pipeline, and both sides
+# families with different kinds of pipelines, and both padding sides
 QUICK = [("bert_uncased", "right"), ("bert_uncased", "left"), ("roberta", "right"), ("gemma", "left")]
 OTHERS = enumerate(sorted(FAMILIES.keys() - dict(QUICK).keys()))
 SLOW = [pytest.param(family, ("left", "right")[place % 2], marks=pytest.mark.slow) for place, family in OTHERS]
 
 
 @pytest.mark.parametrize(("family", "side"), QUICK + SLOW)
-def test_batches_are_the_tokenizers_at_every_length(index, family, side):
+def test_batches_equal_the_tokenizers_at_every_length(index, family, side):
     tokenizer = FAMILIES[family]()
     tokenizer.padding_side = side
     una = una_fast.Augmenter(index, radius=50, tokenizer=tokenizer)
@@ -67,7 +67,7 @@ def test_batches_are_the_tokenizers_at_every_length(index, family, side):
 
 
 @pytest.mark.parametrize("form", [tuple, np.array, torch.tensor, lambda rows: np.array(rows, dtype=np.uint8)])
-def test_rows_come_in_any_form_and_order(tokens, form):
+def test_rows_may_have_any_type_and_order(tokens, form):
     assert_equal(tokens.anchor_ids(form([5, 0, 5])), tokens.anchor_ids([5, 0, 5]))
 
 
@@ -91,7 +91,7 @@ def test_a_batch_has_the_shape_of_its_rows_and_length(tokens, rows, length):
         ([0], 32.0, "max_length=32.0: give an integer"),
     ],
 )
-def test_rows_that_are_none_and_lengths_without_room_are_refused(tokens, rows, length, message):
+def test_invalid_rows_and_lengths_are_refused(tokens, rows, length, message):
     with pytest.raises(InputError, match=message):
         tokens.anchor_ids(rows, max_length=length)
 
@@ -105,7 +105,7 @@ def test_out_is_filled_and_returned(tokens):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda out: out.pop("token_type_ids"), r"out: has \['attention_mask', 'input_ids'\], and this tokenizer's"),
+        (lambda out: out.pop("token_type_ids"), r"out: has \['attention_mask', 'input_ids'\], must have \['atten"),
         (lambda out: out.update(input_ids=out["input_ids"].int()), r"out\['input_ids'\]: is torch.int32"),
         (lambda out: out.update(attention_mask=torch.zeros(2, 31).long()), r"of shape \(2, 31\) on cpu, must be"),
         (lambda out: out.update(input_ids=torch.zeros(32, 2).long().T), "contiguous, on the CPU"),
@@ -129,7 +129,7 @@ def test_the_tokenizer_is_not_changed(index):
     assert (backend.to_str(), backend.encode_special_tokens) == before
 
 
-def test_ids_are_kept_with_the_index(saved, monkeypatch):
+def test_ids_are_stored_with_the_index(saved, monkeypatch):
     tokenizer = roberta()
     first = TokenIds(una_fast.load_index(saved), tokenizer)
     monkeypatch.setattr(subwords, "encode_sentences", None)  # fails if the ids are made again
@@ -148,7 +148,7 @@ def test_a_tokenizer_without_its_unknown_token_is_an_error(saved):
         TokenIds(una_fast.load_index(saved), broken)
 
 
-def test_each_tokenizer_has_a_folder_of_its_own(saved):
+def test_each_tokenizer_has_its_own_folder(saved):
     index, tokenizer = una_fast.load_index(saved), roberta()
     TokenIds(index, tokenizer)
     tokenizer.add_tokens(["another"])
@@ -157,14 +157,14 @@ def test_each_tokenizer_has_a_folder_of_its_own(saved):
     assert len(list(saved.glob("tokens-*"))) == 3
 
 
-def test_a_folder_that_has_gone_is_not_made_again(saved, tmp_path):
+def test_a_folder_that_was_moved_is_not_created_again(saved, tmp_path):
     index = una_fast.load_index(saved)
     saved.rename(tmp_path / "moved")
     assert TokenIds(index, bert_uncased()).anchor_ids([0])["input_ids"].shape == (1, 32)
     assert not saved.exists()
 
 
-def test_binding_at_once_is_safe(saved):
+def test_concurrent_binding_is_safe(saved):
     def bind(_: int) -> TokenIds:
         return TokenIds(una_fast.load_index(saved), roberta(), n_jobs=1)
 
@@ -181,7 +181,7 @@ def test_the_number_of_threads_changes_nothing(index, make, monkeypatch):
     assert_same_tables(TokenIds(index, make(), n_jobs=1), TokenIds(index, make(), n_jobs=3))
 
 
-def test_a_very_long_word_is_not_compared_hundreds_of_times(monkeypatch):
+def test_a_very_long_word_is_compared_only_a_few_times(monkeypatch):
     """With few terms, texts of random terms would contain one of 300,000 letters 800 times, which takes 22 s."""
     index = una_fast.build_index(["a b c", "x" * 300_000 + " d"])
     tokenizer, compared = roberta(), []

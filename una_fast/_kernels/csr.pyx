@@ -1,4 +1,4 @@
-"""Scans over rows of terms. A row is ``values[indptr[i]:indptr[i + 1]]``, term ids in document order."""
+"""Scans over rows of terms. Row i is ``values[indptr[i]:indptr[i + 1]]``, term ids in document order."""
 
 from libc.stdint cimport int32_t, int64_t
 
@@ -7,9 +7,8 @@ def document_statistics(const int32_t[::1] values, const int64_t[::1] indptr, in
                         int64_t[::1] document_frequency, double[::1] highest_ratio):
     """Count the documents that contain each term, and find the highest n_t / n of each term.
 
-    values: int32 (T,); indptr: int64 (N + 1,); counts: int32 (V,) scratch, zeros before and after;
-    document_frequency: int64 (V,), to which these documents are added; highest_ratio: float64 (V,), raised where these
-    documents have a higher one. O(T) time.
+    values: int32 (T,); indptr: int64 (N + 1,); counts: int32 (V,), scratch, all zeros before and after;
+    document_frequency: int64 (V,), incremented; highest_ratio: float64 (V,), raised where a ratio is higher. O(T) time.
     """
     cdef Py_ssize_t row, k
     cdef int64_t start, stop

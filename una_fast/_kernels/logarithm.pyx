@@ -3,9 +3,9 @@
 The logarithms of numpy and of C libraries differ in the last bit between instruction sets (1,429 of 400,000 values
 between AVX-512 and AVX2), and the order of the terms depends on that bit.
 
-A logarithm is first computed in long double. For about one value in a hundred, its error leaves two doubles that could
-be the nearest. Then `exact_log` decides, with decimals of any length. It always decides where a long double is a double
-(Visual C, Apple's processors).
+A logarithm is first computed in long double. For about one value in a hundred, the error leaves two doubles that could
+be the nearest; then `exact_log` decides. It decides for every value where a long double is a double (Visual C, Apple's
+processors).
 """
 
 from decimal import Context
@@ -18,7 +18,7 @@ cdef extern from *:
     """
     #include <float.h>
     #include <math.h>
-    /* above the relative error of logl and log1pl, which is some units in the last place of a long double */
+    /* above the relative error of logl and log1pl, a few units in the last place of a long double */
     #define UNA_LOG_ERROR (LDBL_MANT_DIG >= 64 ? 1e-18L : 0.5L)
     """
     const long double UNA_LOG_ERROR
@@ -27,14 +27,14 @@ cdef extern from *:
 
 cdef enum:
     KEPT_BITS = 11
-    KEPT = 1 << KEPT_BITS  # arguments that `fill` keeps with their logarithms, in 32 KB
+    KEPT = 1 << KEPT_BITS  # entries of the cache of `fill_log`, 32 KB
 
 
 def exact_log(numerator: int, denominator: int) -> float:
-    """Return the double nearest to ln(numerator / denominator), both positive integers, by decimals in 15 us.
+    """Return the double nearest to ln(numerator / denominator), both positive integers, with decimals, in 15 us.
 
-    The logarithm of a rational number other than 1 is irrational, so it is never halfway between two doubles. So with
-    enough digits both ends of the error interval round to the same double, and the loop ends.
+    The logarithm of a rational number other than 1 is irrational, so it is never halfway between two doubles. With
+    enough digits, both ends of the error interval round to the same double, and the loop ends.
     """
     digits = 20
     while numerator != denominator:
@@ -57,10 +57,10 @@ cdef double rounded(double x, int plus) except? -1 nogil:
         return 0.0
     if not 0 < x < INFINITY:
         with gil:
-            raise ValueError(f"{x}: the logarithm takes a number {'of at least' if plus else 'above'} 0")
+            raise ValueError(f"{x}: the logarithm needs a number {'of at least' if plus else 'above'} 0")
     found = log1pl(x) if plus else logl(x)
     value = <double>(found * (1 - UNA_LOG_ERROR))
-    if value != <double>(found * (1 + UNA_LOG_ERROR)):  # its error leaves two doubles that may be the nearest
+    if value != <double>(found * (1 + UNA_LOG_ERROR)):  # two doubles could be the nearest
         with gil:
             n, d = (<object>x).as_integer_ratio()
             value = exact_log(n + plus * d, d)
@@ -71,12 +71,10 @@ def fill_log(const double[::1] values, double[::1] out, int plus=0):
     """Fill `out` with ln(values + plus), correctly rounded. It takes 5 to 100 ns per value.
 
     values: float64 (n,), finite, above 0 if `plus` is 0, at least 0 if it is 1; out: float64 (n,), may be `values`.
+    Raises ValueError for a value out of this range.
 
-    A corpus has only a few thousand distinct ratios, so a table keeps the latest arguments with their logarithms, one
-    for each hash of KEPT_BITS bits.
-
-    Raises:
-        ValueError: a value out of that range.
+    A corpus has only a few thousand distinct ratios, so a cache has one entry, the latest, for each hash of KEPT_BITS
+    bits.
     """
     cdef double[KEPT] known, result
     cdef double value
@@ -84,7 +82,7 @@ def fill_log(const double[::1] values, double[::1] out, int plus=0):
     cdef Py_ssize_t i
     with nogil:
         for i in range(KEPT):
-            known[i] = NAN  # NaN equals no value, so this slot is empty
+            known[i] = NAN  # an empty slot: NaN equals no value
         for i in range(values.shape[0]):
             value = values[i]
             memcpy(&slot, &value, sizeof(value))

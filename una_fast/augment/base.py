@@ -1,6 +1,6 @@
 """The base classes of text augmentations: rows of an index, or any text -> augmented text or token ids.
 
-A `KernelAugmentation` draws its rows in a compiled kernel, a `WordAugmentation` edits them in a Python method.
+A `KernelAugmentation` draws rows in a compiled kernel, and a `WordAugmentation` edits them in a Python method.
 """
 
 from __future__ import annotations
@@ -32,23 +32,24 @@ ROWS_A_THREAD = 1024  # for fewer rows, starting another thread (50 us) costs mo
 
 
 class TextAugmentation(ABC):
-    """Draws another text for each sentence of an index, or for any text.
+    """Changes sentences of an index, or any text, at random.
 
-    The draws depend on the seed, the epoch, the sample index and the row only (see `Augmenter`).
+    The draws depend only on the seed, the epoch, the sample index and the row (see `Augmenter`).
 
     Attributes:
-        kept_words: The words that are never replaced. A sentence with no other words has no negative.
-        tokens: The sub-words of the index, None without a tokenizer.
-        training_options: The options of `train.ddp` that the constructor accepts, such as ("beta", "radius").
+        kept_words: the words that are never replaced. A sentence of only such words has no negative.
+        tokens: the sub-words of the index; None without a tokenizer.
+        training_options: the options of `train.ddp` that the constructor accepts, such as ("beta", "radius").
     """
 
     kept_words = KeptWords()
     training_options: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, index: Index, *, tokenizer: Any = None, n_jobs: int | None = None, **settings: Any):
-        """tokenizer: a Hugging Face tokenizer, or its `TokenIds` for this index.
+        """Bind the tokenizer to the index.
 
-        settings: the other arguments of the subclass' constructor, which pickle calls to copy the object.
+        tokenizer: a Hugging Face tokenizer, or its `TokenIds` for this index. settings: the other arguments of the
+        subclass's constructor; unpickling calls it with them.
         """
         check_index(index)
         self._settings = {**settings, "tokenizer": tokenizer, "n_jobs": n_jobs}
@@ -62,7 +63,7 @@ class TextAugmentation(ABC):
 
     @abstractmethod
     def _texts(self, source: Rows, rows: np.ndarray, key: SampleKey) -> list[str]:
-        """Augment the rows `rows`, int64 (B,), of `source`, which contains the documents or any text."""
+        """Augment the rows `rows`, int64 (B,), of `source`: the documents of the index, or any text."""
 
     def _read(self, sentences: Iterable[str]) -> Rows:
         return read_rows(sentences, self.index, self._split)
@@ -71,12 +72,12 @@ class TextAugmentation(ABC):
         """Augment each sentence; blank text gives "".
 
         Args:
-            sentences: any text; the index need not contain its words.
-            epoch: draws differ from epoch to epoch.
-            sample_index: draws differ from index to index: 0, 1, 2, ... give several texts per sentence and epoch.
+            sentences: any text, which may contain words that are not in the index.
+            epoch: each epoch has its own draws.
+            sample_index: 0, 1, 2, ... give several texts per sentence and epoch.
 
         Raises:
-            InputError: `sentences` is one str, an item is not a str, or `epoch` or `sample_index` is out of its range.
+            InputError: `sentences` is one str, an item is not a str, or `epoch` or `sample_index` is out of range.
         """
         key, source = SampleKey(epoch, sample_index), self._read(sentences)
         return self._texts(source, np.arange(len(source.words)), key)
@@ -95,21 +96,21 @@ class TextAugmentation(ABC):
         *,
         sample_index: int = 0,
     ) -> dict[str, torch.Tensor]:
-        """Make the token ids of `texts(rows, epoch)`, as the tokenizer would encode them, truncated and padded.
+        """Make the token ids of `texts(rows, epoch)`: those of the tokenizer, truncated and padded.
 
         Args:
             rows: integers (B,), documents of the index.
-            epoch: draws differ from epoch to epoch.
-            max_length: tokens per row, L; at least one more than the number of special tokens, which it includes.
-                Truncation can remove every replacement of a long text.
-            out: tensors to fill, as returned by an earlier call; new ones if None.
-            sample_index: draws differ from index to index.
+            epoch: each epoch has its own draws.
+            max_length: tokens per row, L, special tokens included. Truncation can remove every replacement.
+            out: tensors to fill and return, as returned by an earlier call; new ones if None.
+            sample_index: as in `augment`.
 
         Returns:
             {"input_ids", "attention_mask"[, "token_type_ids"]}: torch.int64 (B, L).
 
         Raises:
-            InputError: no tokenizer was given, a row is out of range, or `out` does not fit.
+            InputError: no tokenizer was given, a row is out of range, `max_length` has no room for a sub-word, or `out`
+                does not fit.
         """
         if (tokens := self.tokens) is None:
             raise InputError(f"token_ids needs a tokenizer: {type(self).__name__}(index, tokenizer=AutoTokenizer...)")
@@ -136,7 +137,7 @@ class TextAugmentation(ABC):
         return Edited(source.strings(source.words.values), result)
 
     def keeps_all(self, sentences: Iterable[str]) -> np.ndarray:
-        """Return bool (n,): whether a sentence consists of `kept_words` only, and so has no negative."""
+        """Return whether each sentence contains only `kept_words`, and so has no negative: bool (n,)."""
         source = self._read(sentences)
         return np.array([self.kept_words.among(source.strings(ids)).all() for ids in source.words], dtype=bool)
 
@@ -172,7 +173,7 @@ class KernelAugmentation(TextAugmentation):
 
     Args:
         index: the corpus.
-        make_kernel: makes the kernel that draws rows of the documents or of any text.
+        make_kernel: makes the kernel for the documents of the index, or for any text.
         surface: as in `Augmenter`.
         tokenizer, n_jobs, settings: as in `TextAugmentation`.
     """
@@ -194,8 +195,8 @@ class KernelAugmentation(TextAugmentation):
             self._write_ids = self._surface.id_writer(self._kernel, self.tokens)
 
     def _draw(self, source: Rows, rows: np.ndarray, key: SampleKey) -> RaggedArray:
-        """Draw the rows `rows` of `source`: int32 ids."""
-        kernel = self._kernel if source.keys is None else self._make_kernel(source)
+        """Augment the rows `rows` of `source`, as int32 ids."""
+        kernel = self._kernel if source.hashes is None else self._make_kernel(source)
         return RaggedArray(*kernel.terms(rows, key.epoch, key.sample_index))
 
     def _texts(self, source: Rows, rows: np.ndarray, key: SampleKey) -> list[str]:
@@ -205,7 +206,7 @@ class KernelAugmentation(TextAugmentation):
 class WordAugmentation(TextAugmentation):
     """An augmentation that edits the words of one sentence at a time, in Python.
 
-    A sentence takes about 10 us, or 13 us as token ids. For training on a large corpus, write the augmentation in Numba
+    It takes about 10 us per sentence, or 13 us with token ids. For a large corpus, write the augmentation in Numba
     (`una_fast.numba_augmentation`), which takes about 1 us per sentence.
 
     Args:
@@ -221,16 +222,20 @@ class WordAugmentation(TextAugmentation):
 
     @abstractmethod
     def edit(self, words: list[str], draws: CounterRNG) -> list[str]:
-        """Return the words that replace `words` (at least one). draws: this sentence's random numbers, B = 1."""
+        """Return the words of the new sentence. words: at least one; draws: this sentence's random numbers, B = 1."""
 
     def _texts(self, source: Rows, rows: np.ndarray, key: SampleKey) -> list[str]:
-        numbers = source.numbers(rows)
-        draws = (CounterRNG(self._seed, key.epoch, numbers[i : i + 1], key.sample_index) for i in range(len(rows)))
-        sentences = (source.strings(source.words[row]) for row in rows.tolist())
-        return [self._edited(*pair) for pair in zip(sentences, draws, strict=True)]
+        streams = source.streams(rows)
+        return [
+            self._edited(
+                source.strings(source.words[row]),
+                CounterRNG(self._seed, key.epoch, streams[i : i + 1], key.sample_index),
+            )
+            for i, row in enumerate(rows.tolist())
+        ]
 
     def _edited(self, words: list[str], draws: CounterRNG) -> str:
-        """Edit the words and join them by spaces. NLTK's words for quotation marks, `` and '', become '"'."""
+        """Edit the words and join them with spaces. NLTK's words for quotation marks, `` and '', become '"'."""
         result = self.edit([*words], draws) if words else []
         if not isinstance(result, list) or not all(isinstance(word, str) for word in result):
             raise InputError(f"{type(self).__name__}.edit({words!r}) returned {result!r}: it must return a list of str")
@@ -244,7 +249,7 @@ def check_index(index: Index) -> None:
 
 
 def check_choices(function: Callable[..., Any], values: Mapping[str, Any]) -> None:
-    """Raise InputError if one of `values` does not match the Literal or bool annotation of `function`'s parameter."""
+    """Raise InputError if a value does not match the Literal or bool annotation of the parameter of that name."""
     for name, hint in get_type_hints(function).items():
         if get_origin(hint) is Literal and values[name] not in get_args(hint):
             raise InputError(f"{name}={values[name]!r}: must be {' or '.join(map(repr, get_args(hint)))}")

@@ -1,7 +1,4 @@
-"""Counter-based random numbers of sentences, as numpy arrays.
-
-The generator is the one in una_fast/_kernels/draws/random.pxd.
-"""
+"""Counter-based random numbers for sentences, as numpy arrays: the generator of una_fast/_kernels/draws/random.pxd."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class SampleKey:
-    """Sample `sample_index` of an epoch. Raises InputError unless both are integers from 0 to 2**64 - 1."""
+    """An epoch and a sample index. Raises InputError unless both are integers from 0 to 2**64 - 1."""
 
     epoch: int = 0
     sample_index: int = 0
@@ -36,7 +33,7 @@ class SampleKey:
 
 
 def seed_of(method: str, seed: int) -> int:
-    """Derive a method's own seed from `seed`, any integer, so that methods with equal seeds draw differently."""
+    """Hash `seed`, any integer, with the name of a method, so that methods with equal seeds draw independently."""
     return xxhash.xxh3_64_intdigest(f"{method} {integer('seed', seed) % 2**64}".encode())
 
 
@@ -44,8 +41,8 @@ def seed_of(method: str, seed: int) -> int:
 class CounterRNG:
     """The random numbers of the sentences `rows` for one epoch and sample index.
 
-    rows: int64 (B,), distinct rows of the index, or uint64 (B,), hashes of texts. Every draw is a function of only
-    (seed, epoch, sample index, row, position, number), so it does not depend on the batch or the place in it.
+    rows: int64 (B,), rows of the index, or uint64 (B,), hashes of texts. Every draw is a function of only (seed, epoch,
+    sample index, row, position, number), so it does not depend on the batch.
     """
 
     seed: int

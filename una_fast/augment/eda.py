@@ -19,29 +19,27 @@ from una_fast.index.index import Index
 
 NEEDS_SYNONYMS = ("synonym", "insert")
 Synonyms = Callable[[str], Sequence[str]]
-Bits = list[list[int]]  # draw `number` at position k of the row is bits[number][k]
+Bits = list[list[int]]  # bits[number][k] is draw `number` at position k of the row
 LINES = "lines of word<TAB>synonym<TAB>..."
-FETCH = "python -m nltk.downloader wordnet"
 
 
 class EDA(WordAugmentation):
-    """Applies one of EDA's four operations to each sentence, with n = max(1, int(strength x words)).
+    """Applies one of EDA's four operations to each sentence, with n = max(1, int(strength * words)).
 
-    synonym: replace n distinct words, wherever they occur, by one of their synonyms. insert: n times, insert a synonym
-    of a word of the sentence at a random place. swap: n times, swap the words at two random places. delete: remove each
-    word with probability `strength`. Every operation changes at least one word if possible, and never empties a
-    sentence.
+    synonym: replace all occurrences of n distinct words with a synonym. insert: n times, insert a synonym of a word of
+    the sentence at a random position. swap: n times, swap the words at two random positions. delete: remove each word
+    with probability `strength`. Every operation changes at least one word if possible, and never empties a sentence.
 
-    Every draw is a function of only (seed, epoch, sample index, row, position, number), as in `Augmenter`: step s of an
-    operation uses the draws at position s. The draws of operations are independent of each other and of `Augmenter`.
+    The draws are made as in `Augmenter`, but independently of it and of the other operations. Step s of an operation
+    uses the draws at position s.
 
     Args:
         index: the corpus.
         operation: "synonym", "insert", "swap" or "delete".
         strength: the share of the words, above 0 and up to 1; Wei and Zou use 0.1.
         seed: any integer.
-        synonyms: for "synonym" and "insert": None for WordNet (needs nltk and its data), a file of lines
-            ``word<TAB>synonym<TAB>...``, or a dict of lists. A synonym may be several words.
+        synonyms: only for "synonym" and "insert": a file of lines ``word<TAB>synonym<TAB>...``, a dict of lists, or
+            None for WordNet, which needs nltk and its data. A synonym can be several words.
         tokenizer: a Hugging Face tokenizer; only `token_ids` needs it.
         n_jobs: threads that encode the index with the tokenizer.
 
@@ -97,24 +95,24 @@ class EDA(WordAugmentation):
             i, j = below(bits[0][step], len(words)), below(bits[1][step], len(words) - 1)
             j += j >= i
             words[i], words[j] = words[j], words[i]
-        if words == before and len({*words}) > 1:  # the swaps cancelled out, or swapped equal words
+        if words == before and len({*words}) > 1:  # the swaps cancelled each other, or swapped equal words
             i = below(bits[0][n], len(words))
             j = pick(bits[1][n], [k for k, word in enumerate(words) if word != words[i]])
             words[i], words[j] = words[j], words[i]
         return words
 
     def _delete(self, words: list[str], bits: Bits, n: int) -> list[str]:
-        left = [word for word, drawn in zip(words, bits[0], strict=False) if unit(drawn) >= self._strength]
-        if 0 < len(left) < len(words) or len(words) == 1:
-            return left or words
-        place = below(bits[0][len(words)], len(words))  # the one word to keep, or to delete
-        return words[:place] + words[place + 1 :] if left else [words[place]]
+        kept = [word for word, drawn in zip(words, bits[0], strict=False) if unit(drawn) >= self._strength]
+        if 0 < len(kept) < len(words) or len(words) == 1:
+            return kept or words
+        place = below(bits[0][len(words)], len(words))  # the one word to delete, or to keep if none is left
+        return words[:place] + words[place + 1 :] if kept else [words[place]]
 
 
 def open_synonyms(source: str | Path | Mapping[str, Sequence[str]] | None) -> Synonyms:
-    """Return a function that maps a word to its synonyms, in a fixed order and without the word itself.
+    """Return a function that maps a word to its synonyms, in a fixed order. source: as `synonyms` of `EDA`.
 
-    source: as `synonyms` of `EDA`. Raises InputError if nltk or its WordNet is missing, or the file cannot be read.
+    Raises InputError if nltk or its WordNet is missing, or the file cannot be read.
     """
     if source is None:
         return wordnet_synonyms()
@@ -144,13 +142,14 @@ def read_table(path: Path) -> dict[str, list[str]]:
 
 
 def wordnet_synonyms() -> Synonyms:
-    """Return a function that gives WordNet's synonyms: the lemmas of all senses of a word, none for function words."""
+    """Return a function that returns the lemmas of all of a word's senses in WordNet, none for function words."""
     try:
         from nltk.corpus import wordnet
 
         wordnet.ensure_loaded()
     except (ImportError, LookupError) as error:
-        need = f"run `{FETCH}`" if isinstance(error, LookupError) else "pip install nltk"
+        is_installed = isinstance(error, LookupError)
+        need = "run `python -m nltk.downloader wordnet`" if is_installed else "pip install nltk"
         raise InputError(f"synonyms: nltk's WordNet is not on this machine: {need}, or give a TSV file") from error
 
     function_words = read_word_lists().words[FUNCTION]

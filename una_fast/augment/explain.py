@@ -20,11 +20,12 @@ SHOWN = 5  # candidates per word
 class WordExplanation:
     """One word of the sentence.
 
-    word: as tokenised; seen: whether the index has it; tfidf: its score z in this sentence (equation 2); probability: p
-    (equation 3); reason: why p has this value; window: (start, stop), the ids of its candidates; candidates: some of
-    them, spread evenly over the window, with their scores s, which weight the draw; draw: uniform in [0, 1), the word
-    is replaced if its draw is below p, or if no draw is below p and this one is the smallest; replacement: the word in
-    the negative, None if the word was kept. In the variant "paper" a term has one draw, at its first place.
+    word: as tokenised; seen: whether the index contains it; tfidf: its score z in this sentence (equation 2);
+    probability: p (equation 3); reason: why p has this value; window: (start, stop), the ids of its candidates;
+    candidates: some of them, spread evenly over the window, with the scores s that weight the draw; draw: uniform in
+    [0, 1): the word is replaced if its draw is below p, or if no draw is below p and this one is the smallest;
+    replacement: the word in the negative, None if the word was kept. In the variant "paper", all occurrences of a term
+    share the draw of the first.
     """
 
     word: str
@@ -40,13 +41,13 @@ class WordExplanation:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What happened to each word of a sentence; `str` gives a table, `to_dict` plain data for JSON."""
+    """What happened to each word of a sentence; prints as a table."""
 
     words: list[WordExplanation]
     negative: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain lists, numbers and strings."""
+        """Return plain data for JSON."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -71,11 +72,11 @@ class Explanation:
 def explain_words(
     index: Index, sampler: Sampler, source: Rows, new: np.ndarray, key: SampleKey
 ) -> list[WordExplanation]:
-    """Explain the words of the only row of `source`. new: int32 (T,), the ids of its negative."""
-    config, unseen_groups, (first, z, p) = sampler.config, sampler.unseen_groups(source), sampler.weigh(source)
+    """Explain the words of `source`, a single row. new: int32 (T,), the ids of its negative."""
+    config, unseen_groups, (first, z, p) = sampler.config, sampler.unseen_groups(source), sampler.probabilities(source)
     words, replacements = (source.strings(ids) for ids in (source.words.values, new))
-    rng = CounterRNG(config.seed, key.epoch, source.numbers(np.zeros(1, dtype=int)), key.sample_index)
-    first = np.arange(len(words)) if config.released else first  # the place whose draw decides each word
+    rng = CounterRNG(config.seed, key.epoch, source.streams(np.zeros(1, dtype=int)), key.sample_index)
+    first = np.arange(len(words)) if config.released else first  # the position whose draw decides each word
     draws, reasons = rng.units(len(words))[0][first], _reasons(sampler, first, z, p, words)
     chosen = draws < p
     if not chosen.any():

@@ -43,7 +43,7 @@ class HarmlessEdits(TextAugmentation):
         self._seed, self._lists = seed_of("harmless", seed), read_word_lists()
 
     def _texts(self, source: Rows, rows: np.ndarray, key: SampleKey) -> list[str]:
-        draws = CounterRNG(self._seed, key.epoch, source.numbers(rows), key.sample_index)
+        draws = CounterRNG(self._seed, key.epoch, source.streams(rows), key.sample_index)
         bits = zip(*(draws.bits(len(EDITS) + 2, number).tolist() for number in range(3)), strict=True)
         return [self._edited(text, *of_row) for text, of_row in zip(source.texts(rows), bits, strict=True)]
 

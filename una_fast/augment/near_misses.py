@@ -153,7 +153,7 @@ class NearMisses(TextAugmentation):
         return name, pick(bits[1], edits).drawn(bits[2]) if edits else None
 
     def _bits(self, source: Rows, rows: np.ndarray, key: SampleKey) -> list[list[int]]:
-        return CounterRNG(self._seed, key.epoch, source.numbers(rows), key.sample_index).bits(3).tolist()
+        return CounterRNG(self._seed, key.epoch, source.streams(rows), key.sample_index).bits(3).tolist()
 
     def _texts(self, source: Rows, rows: np.ndarray, key: SampleKey) -> list[str]:
         texts, of_kernels = source.texts(rows), defaultdict(list)

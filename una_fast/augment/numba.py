@@ -1,7 +1,7 @@
-"""A user-defined augmentation: a Numba function that draws rows as fast as the compiled kernels, without the GIL.
+"""User-defined augmentations: Numba functions that draw rows as fast as the compiled kernels, without the GIL.
 
-The draws equal those of una_fast/_kernels/draws/random.pxd. Numba converts a mix of signed and unsigned integers
-to floats, so all constants are 64-bit unsigned integers.
+The random numbers are those of una_fast/_kernels/draws/random.pxd. All constants are 64-bit unsigned integers, because
+Numba converts a mix of signed and unsigned integers to floats.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ROW = types.int64(
 
 @njit
 def draw64(key: np.uint64, position: int, number: int) -> np.uint64:
-    """Return 64 random bits: draw `number`, 0 to 127, at a position of the row with this key."""
+    """Return 64 random bits: draw `number`, from 0 to 127, at a position of the row with this key."""
     x = key + (np.uint64(position) * NUMBERS + np.uint64(number) + ONE) * GAMMA
     x = (x ^ (x >> N30)) * FACTORS[0]
     x = (x ^ (x >> N27)) * FACTORS[1]
@@ -67,9 +67,9 @@ def below(bits: np.uint64, n: int) -> np.int64:
 
 @njit
 def window(term: int, score: float, radius: int, max_tfidf: Any, n_terms: int) -> tuple[int, int]:
-    """Return (start, stop): the candidates of a term, up to `radius` ranks away, have the ids ``start .. stop - 1``.
+    """Return (start, stop): the ids up to `radius` ranks away from a term are ``start .. stop - 1``.
 
-    A word that is not in the index (term >= n_terms) has the rank that its tf-idf, `score`, would have.
+    A word that is not in the index (term >= n_terms) gets the rank that its tf-idf, `score`, would have.
     """
     if term < n_terms:
         return max(0, term - radius), min(n_terms, term + 1 + radius)
@@ -87,9 +87,9 @@ def window(term: int, score: float, radius: int, max_tfidf: Any, n_terms: int) -
 def sample(key: np.uint64, position: int, weights: Any, start: int, stop: int, excluded: int) -> int:
     """Draw one of the ids ``start .. stop - 1`` except `excluded`, with a probability proportional to ``weights[id]``.
 
-    weights: at least 0, never increasing, such as `max_tfidf`; if all are 0, the draw is uniform. Candidates are
-    proposed uniformly and accepted by their weight. After 64 rejections, one is drawn from the cumulative weights. This
-    uses the draws 1 to 65 of the position. Returns -1 if there is no candidate.
+    weights: at least 0, in descending order, such as `max_tfidf`; if all are 0, the draw is uniform. Rejection sampling
+    proposes up to 64 candidates; after that, one is drawn by cumulative weights. This uses draws 1 to 65 of the
+    position. Returns -1 if there is no candidate.
     """
     if start >= stop:
         return -1
@@ -125,22 +125,22 @@ def numba_augmentation(draw_row: CFunc) -> Callable[..., NumbaAugmentation]:
     """Make an augmentation that draws its rows with `draw_row`, in the same blocks as UNA's kernel and on all threads.
 
     Args:
-        draw_row: a function with ``@numba.cfunc(ROW)``. It receives a row and writes the augmented row:
+        draw_row: a function decorated with ``@numba.cfunc(ROW)``. It writes the augmented row of one row:
 
             ids: int32 (n,), the row's words: a term's id is its rank, the highest `max_tfidf` first; an id of `n_terms`
                 or more is an unseen word.
             n: the number of words, at least 1.
-            key: uint64, of the row's random numbers (`draw64`). It depends only on seed, epoch, sample index and row.
-            idf, max_tfidf: float64, document_frequency: int64, each by id. An unseen word has document frequency 1, the
+            key: uint64, for the row's random numbers (`draw64`); it depends only on seed, epoch, sample index and row.
+            idf, max_tfidf: float64, document_frequency: int64, by id. An unseen word has document frequency 1, the
                 corresponding idf, and the median `max_tfidf` of the rarest terms.
             n_terms: V.
-            out: int32, room for 2 n ids; each must be a term's or one of `ids`.
+            out: int32 (2 n,), the output; each id must be that of a term, or one of `ids`.
 
             It returns the number of ids that it wrote: 1 to 2 n, or n with surface="kept".
 
     Returns:
-        A function that makes a `NumbaAugmentation` of an index: ``law(index, seed=42, tokenizer=tokenizer)``. The
-        option `--augment MODULE:NAME` of training accepts it too.
+        A function with the arguments of `NumbaAugmentation`, such as ``augment(index, seed=42, tokenizer=tokenizer)``.
+        The option `--augment MODULE:NAME` of training accepts it too.
 
     Raises:
         InputError: `draw_row` is not such a function.
@@ -154,7 +154,7 @@ def numba_augmentation(draw_row: CFunc) -> Callable[..., NumbaAugmentation]:
 
 
 class NumbaAugmentation(KernelAugmentation):
-    """An augmentation that draws its rows with the user's compiled function; `numba_augmentation` makes it.
+    """An augmentation that draws its rows with a user's compiled function; `numba_augmentation` makes it.
 
     Args:
         index: the corpus.
@@ -165,7 +165,7 @@ class NumbaAugmentation(KernelAugmentation):
         draw_row: as in `numba_augmentation`.
 
     Raises:
-        InputError: a setting is out of range, or, in a call, the function wrote an invalid id or number of ids.
+        InputError: a setting is out of range. Calls raise it if the function writes an invalid id or number of ids.
     """
 
     training_options = ("surface",)
@@ -190,22 +190,20 @@ class NumbaAugmentation(KernelAugmentation):
 
 
 def custom_rows(index: Index, draw_row: CFunc, seed: int, keeps_length: bool, source: Rows) -> CustomRows:
-    """Make the kernel that draws rows of `source`. keeps_length: `draw_row` must write as many ids as it gets."""
-    n_unseen = len(source.unseen)
+    """Make the kernel for rows of `source`. keeps_length: as in `CustomRows`."""
     tables = [index.idf, index.max_tfidf, index.document_frequency]
-    if n_unseen:
+    if n_unseen := len(source.unseen):
         rarest = index.max_tfidf[index.document_frequency == index.document_frequency.min()]
         of_unseen = float(inverse_document_frequency(1, index.n_documents)), np.median(rarest), 1
         tables = [np.append(table, [value] * n_unseen) for table, value in zip(tables, of_unseen, strict=True)]
-    idf, max_tfidf, frequency = tables
-    return CustomRows(source.words, draw_row, keeps_length, idf, max_tfidf, frequency, index.n_terms, seed, source.keys)
+    return CustomRows(source.words, draw_row, keeps_length, *tables, index.n_terms, seed, source.hashes)
 
 
 def _compiled(path: str) -> CFunc:
-    """Import the function after unpickling. The path names it or the augmentation made of it."""
-    law: Any = import_object(path)
-    return law.keywords["draw_row"] if isinstance(law, partial) else law
+    """Import the function that `path` names, or the function of the augmentation that it names."""
+    named: Any = import_object(path)
+    return named.keywords["draw_row"] if isinstance(named, partial) else named
 
 
-# spawned DataLoader workers receive the augmentation pickled
+# The augmentation is pickled for spawned DataLoader workers.
 copyreg.pickle(CFunc, lambda function: (_compiled, (f"{function.__wrapped__.__module__}:{function.__qualname__}",)))

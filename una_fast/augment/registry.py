@@ -1,8 +1,8 @@
 """The text augmentations by name. To add one, add a file to this folder and a row here.
 
-HARD lists the values of training's --augment, POSITIVES those of --positives. WITH_SYNONYMS use --synonyms.
+HARD lists the values of training's --augment, POSITIVES those of --positives. Those in WITH_SYNONYMS use --synonyms.
 
-Training makes its options from these tables, so importing them must be fast: `load_augmentation` imports the classes.
+Training makes its options from these tables, so this import must be fast: only `load_augmentation` imports the classes.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class AugmentationRow:
-    """One augmentation: a class whose constructor takes the index, `seed`, `tokenizer` and `n_jobs`.
+class AugmentationSpec:
+    """An augmentation: a class whose constructor accepts the index, `seed`, `tokenizer` and `n_jobs`.
 
-    meaning: what it does to a sentence, for --help. path: its class, as "module:name". settings: arguments of the class
+    meaning: what it does to a sentence, for --help; path: the class, as "module:name"; settings: arguments of the class
     that the name implies.
     """
 
@@ -37,15 +37,15 @@ class AugmentationRow:
 
 EDA = "una_fast.augment.eda:EDA"
 HARD = {
-    "una": AugmentationRow("important words become words of similar importance", "una_fast.augment.una:Augmenter"),
-    "near-misses": AugmentationRow("one small edit changes the meaning", "una_fast.augment.near_misses:NearMisses"),
+    "una": AugmentationSpec("important words become words of similar importance", "una_fast.augment.una:Augmenter"),
+    "near-misses": AugmentationSpec("one small edit changes the meaning", "una_fast.augment.near_misses:NearMisses"),
 }
 POSITIVES = {
-    "eda-synonym": AugmentationRow("some words become synonyms", EDA, {"operation": "synonym"}),
-    "eda-insert": AugmentationRow("synonyms of some words are put in at random places", EDA, {"operation": "insert"}),
-    "eda-swap": AugmentationRow("some words change places", EDA, {"operation": "swap"}),
-    "eda-delete": AugmentationRow("some words are left out", EDA, {"operation": "delete"}),
-    "harmless": AugmentationRow("small edits keep the meaning", "una_fast.augment.harmless:HarmlessEdits"),
+    "eda-synonym": AugmentationSpec("some words become synonyms", EDA, {"operation": "synonym"}),
+    "eda-insert": AugmentationSpec("synonyms of some words are put in at random places", EDA, {"operation": "insert"}),
+    "eda-swap": AugmentationSpec("some words change places", EDA, {"operation": "swap"}),
+    "eda-delete": AugmentationSpec("some words are left out", EDA, {"operation": "delete"}),
+    "harmless": AugmentationSpec("small edits keep the meaning", "una_fast.augment.harmless:HarmlessEdits"),
 }
 WITH_SYNONYMS = ("eda-synonym", "eda-insert")
 AUGMENTATIONS = HARD | POSITIVES
@@ -56,8 +56,8 @@ def make_augmentation(
 ) -> TextAugmentation:
     """Make the augmentation of this name for `index`; see `load_augmentation`.
 
-    offered: options of training; the constructor gets those listed in the class's `training_options`. settings: further
-    arguments. Raises InputError for one that the constructor does not accept.
+    offered: options of training; only those in the class's `training_options` are used. settings: other arguments.
+    Raises InputError for an argument that the constructor does not accept.
     """
     maker = load_augmentation(name)
     signature = inspect.signature(maker)
@@ -65,25 +65,25 @@ def make_augmentation(
         signature.bind_partial(index, **settings)
     except TypeError as error:
         raise InputError(f"{name}: {error}: its constructor takes {', '.join(signature.parameters)}") from None
-    taken = training_options_of(maker)
-    return maker(index, **{name: offered[name] for name in taken if name in offered} | settings)
+    options = {name: offered[name] for name in training_options_of(maker) if name in offered}
+    return maker(index, **options | settings)
 
 
 def training_options_of(maker: Any) -> tuple[str, ...]:
-    """Return the options of training that an augmentation accepts. maker: a result of `load_augmentation`."""
-    return getattr(maker, "func", maker).training_options  # may be a partial of a class
+    """Return the options of training that an augmentation accepts. maker: a class, or a partial of one."""
+    return getattr(maker, "func", maker).training_options
 
 
 def load_augmentation(name: str) -> Callable[..., TextAugmentation]:
-    """Return the class for a name in `AUGMENTATIONS`, or for an import path "module:name".
+    """Return the class, or a partial of it, for a name in `AUGMENTATIONS` or an import path "module:name".
 
-    The path must name a `TextAugmentation`, or a result of `numba_augmentation`. Otherwise raises InputError.
+    Raises InputError unless the path names a `TextAugmentation` or a result of `numba_augmentation`.
     """
     if row := AUGMENTATIONS.get(name):
         return partial(import_object(row.path), **row.settings)
     if ":" not in name:
         raise InputError(f"there is no augmentation {name!r}: choose from {', '.join(AUGMENTATIONS)}")
     maker = import_object(name)
-    if not hasattr(getattr(maker, "func", maker), "token_ids"):  # numba_augmentation makes a partial of a class
+    if not hasattr(getattr(maker, "func", maker), "token_ids"):  # the second: a partial made by numba_augmentation
         raise InputError(f"{name!r} is not a text augmentation: derive a class from una_fast.WordAugmentation")
     return maker

@@ -1,4 +1,4 @@
-"""Sentences as rows of ids: the documents of an index, or any text. The ids of unseen words start at V."""
+"""Sentences as rows of word ids: the documents of an index, or any text. The ids of unseen words start at V."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ NO_STRINGS = StringTable.from_strings([])
 
 @dataclass(frozen=True)
 class Rows:
-    """Sentences whose words are ids.
+    """Sentences, with ids for their words.
 
-    terms: those of the index; chunks, sentences: `StringTable` and `RaggedArray`, row i consists of the chunks
-    ``sentences[i]``, separated by spaces; words: `RaggedArray` int32, a term's id, or V + k for word k of `unseen`;
-    keys: uint64 (N,), hashes of the rows' words, which seed the draws; None if the row numbers seed them.
+    terms: those of the index; chunks, sentences: `StringTable` and `RaggedArray`, row i is the chunks ``sentences[i]``,
+    separated by spaces; words: `RaggedArray` int32, the ids of terms, or V + k for word k of `unseen`; hashes: uint64
+    (N,), hashes of the rows' words, or None for the documents of the index.
     """
 
     terms: StringTable
@@ -34,7 +34,7 @@ class Rows:
     sentences: RaggedArray
     words: RaggedArray
     unseen: StringTable = NO_STRINGS
-    keys: np.ndarray | None = None
+    hashes: np.ndarray | None = None
 
     def sentence(self, row: int) -> str:
         """Return the text of a row."""
@@ -47,9 +47,9 @@ class Rows:
         tables = self.chunks.utf8, self.chunks.offsets, NO_STRINGS.utf8, NO_STRINGS.offsets
         return [*StringTable(*spell_rows(chunks.values, chunks.indptr, *tables))]
 
-    def numbers(self, rows: np.ndarray) -> np.ndarray:
-        """Return the numbers that seed the draws of `rows`, int64 (B,): int64 or uint64 (B,)."""
-        return rows if self.keys is None else self.keys[rows]
+    def streams(self, rows: np.ndarray) -> np.ndarray:
+        """Return the random streams of `rows`, int64 (B,): int64 row numbers or uint64 hashes."""
+        return rows if self.hashes is None else self.hashes[rows]
 
     def strings(self, ids: np.ndarray) -> list[str]:
         """Return the words of these ids."""
@@ -57,13 +57,13 @@ class Rows:
         return [self.terms[i] if i < n else self.unseen[i - n] for i in ids.tolist()]
 
     def spell(self, ids: RaggedArray) -> StringTable:
-        """Return the words of each row of ids, joined by spaces."""
+        """Return the words of each row of ids, joined with spaces."""
         tables = self.terms.utf8, self.terms.offsets, self.unseen.utf8, self.unseen.offsets
         return StringTable(*spell_rows(ids.values, ids.indptr, *tables))
 
 
 def read_rows(sentences: Iterable[str], index: Index, split: WordTokenizer) -> Rows:
-    """Read any text as rows of one chunk each, split into words by `split`, as the documents of the index are.
+    """Read any text as rows of one chunk each, and split it into words like the documents of the index.
 
     Raises InputError if `sentences` is one str or a table, or if an item is not a str.
     """
@@ -85,5 +85,5 @@ def read_rows(sentences: Iterable[str], index: Index, split: WordTokenizer) -> R
     )
     spelled = rows.spell(rows.words)
     text, bounds = spelled.utf8.data, spelled.offsets.tolist()
-    keys = [xxhash.xxh3_64_intdigest(text[a:b]) for a, b in pairwise(bounds)]
-    return replace(rows, keys=np.array(keys, dtype=np.uint64))
+    hashes = [xxhash.xxh3_64_intdigest(text[a:b]) for a, b in pairwise(bounds)]
+    return replace(rows, hashes=np.array(hashes, dtype=np.uint64))

@@ -18,8 +18,8 @@ from una_fast._kernels.draws.probability import (
     ANY,
     FIXED,
     SamplingConfig,
-    fill_weighted,
     id_bits,
+    pack_words,
     replacement_probabilities,
 )
 from una_fast.arrays import RaggedArray, StringTable
@@ -40,9 +40,9 @@ GROUPS = ["".join(SCRIPTS[name] for name in EAST_ASIAN) + PUNCTUATION]
 GROUPS += [letters for name, letters in SCRIPTS.items() if name not in EAST_ASIAN]
 LETTERS = re.compile("|".join(f"([{letters}])" for letters in GROUPS))
 
-VERSION = 4  # layout of a word with its probability
-MOST_ID_BITS = 24  # leaves 7 bits of the probability, too few to decide a word in a fifth of the sentences
-ROWS_A_TASK = 2**13  # their probabilities, 4 MB, stay in the second-level cache
+VERSION = 4  # of the layout of packed words
+MOST_ID_BITS = 24  # leaves 7 bits for the probability, too few to decide one word in a fifth of the sentences
+ROWS_A_TASK = 2**13  # their probabilities, 4 MB, fit the second-level cache
 WORDS_A_CHECK = 2**20
 LARGE_SHARE = 0.5  # of the free memory: a larger table would evict other arrays from the page cache
 
@@ -50,8 +50,8 @@ LARGE_SHARE = 0.5  # of the free memory: a larger table would evict other arrays
 class Sampler:
     """Checks the settings of an `Augmenter`, and makes its kernels.
 
-    kept: the words that are neither replaced nor drawn; same_script: whether words of a script without spaces are
-    replaced only by words of that script; config: the settings in the form that the kernels read.
+    kept: the words that are neither replaced nor drawn; same_script: whether only words of the same script replace a
+    word of a script without spaces; config: the settings in the form that the kernels read.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Sampler:
         same_script: bool = True,
     ):
         if not is_number(beta) or not 0 <= beta <= 1:  # NaN fails too
-            raise InputError(f"beta={beta!r}: must be a number in [0, 1], a mean probability; the paper takes 0.5")
+            raise InputError(f"beta={beta!r}: must be a number in [0, 1], a mean probability; the paper uses 0.5")
         if kept and variant == "released":
             setting = "keep_punctuation=True" if kept.punctuation else "keep_words"
             raise InputError(f'{setting}: the released code replaces every word: give variant="paper"')
@@ -103,7 +103,7 @@ class Sampler:
         )
 
     def _groups(self, words: Sequence[str], fixed: np.ndarray) -> np.ndarray:
-        """Return the group of each word, uint8 (n,): FIXED where `fixed`, its script if that is drawn, or ANY."""
+        """Return the group of each word: uint8 (n,), FIXED if `fixed`, else its script if that is drawn, else ANY."""
         scripts = scripts_of(words) if len(self._scripts) else np.zeros(len(words), dtype=np.uint8)
         groups = np.where(np.isin(scripts, self._scripts), scripts, np.uint8(ANY))
         groups[fixed] = FIXED
@@ -114,19 +114,19 @@ class Sampler:
         words = [*source.unseen]
         return self._groups(words, self.kept.among(words))
 
-    def kernel(self, source: Rows, weighted: np.ndarray | None = None) -> UnaRows:
-        """Make the kernel that draws rows of `source`. weighted: `kept_probabilities`, only for documents."""
-        return UnaRows(source.words, self.config, weighted, source.keys, self.unseen_groups(source))
+    def kernel(self, source: Rows, packed: np.ndarray | None = None) -> UnaRows:
+        """Make the kernel for rows of `source`. packed: `stored_probabilities`, only for documents of the index."""
+        return UnaRows(source.words, self.config, packed, source.hashes, self.unseen_groups(source))
 
-    def weigh(self, source: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return for each word its term's first place, int32 (T,), its tf-idf and its p, both float64 (T,)."""
+    def probabilities(self, source: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return `replacement_probabilities` of all words of `source`."""
         return replacement_probabilities(self.config, source.words, self.unseen_groups(source))
 
 
 def resolve_radius(radius: float | str | None, n_terms: int) -> int:
-    """Convert the `radius` of `Augmenter` to a number of ranks from 1 to `n_terms`; a share is rounded down.
+    """Convert the `radius` of `Augmenter` to a number of ranks from 1 to `n_terms`; shares are rounded down.
 
-    Raises InputError for any other `radius`.
+    Raises InputError for an invalid `radius`.
     """
     if radius is None:
         return min(PAPER_RADIUS, max(1, n_terms // TERMS_PER_RANK))
@@ -136,7 +136,7 @@ def resolve_radius(radius: float | str | None, n_terms: int) -> int:
     if is_number(radius) and radius >= 1 and radius % 1 == 0:  # excludes infinity and NaN
         return int(min(radius, n_terms))  # ranks must fit an int64
     raise InputError(
-        f"radius={radius!r}: must be an integer of at least 1 (the paper takes 4000 ranks), a share of the vocabulary "
+        f"radius={radius!r}: must be an integer of at least 1 (the paper uses 4000 ranks), a share of the vocabulary "
         'above 0% and up to 100%, such as "1%", or None'
     )
 
@@ -148,9 +148,9 @@ def is_number(value: object) -> TypeGuard[float]:
 
 @dataclass(frozen=True)
 class KeptWords:
-    """The words that are never replaced: punctuation, and a list of words. False if there are none.
+    """The words that are never replaced. False if there are none.
 
-    punctuation: whether words without a letter or digit are kept; words: more words, spelled as in an index.
+    punctuation: whether words without a letter or digit are kept; words: other kept words, spelled as in an index.
     """
 
     punctuation: bool = False
@@ -158,7 +158,7 @@ class KeptWords:
 
     @classmethod
     def of(cls, punctuation: bool, source: str | Path | Iterable[str], lowercase: bool) -> KeptWords:
-        """Read the settings `keep_punctuation` and `keep_words` of `Augmenter`. lowercase: the index's setting."""
+        """Read `keep_punctuation` and `keep_words` of `Augmenter`. lowercase: the index's setting."""
         words = read_words(source)
         return cls(punctuation, frozenset(word.lower() for word in words) if lowercase else words)
 
@@ -166,7 +166,7 @@ class KeptWords:
         return self.punctuation or bool(self.words)
 
     def among(self, words: Sequence[str]) -> np.ndarray:
-        """Return whether each word is kept: bool (n,). Punctuation has no letter or digit of any script."""
+        """Return whether each word is kept: bool (n,)."""
         kept = (word in self.words or (self.punctuation and not any(map(str.isalnum, word))) for word in words)
         return np.fromiter(kept, bool, len(words))
 
@@ -179,14 +179,15 @@ class KeptWords:
         if not self:
             return index.word_ids.empty_rows()
         words = index.word_ids
-        n_others = np.searchsorted(np.flatnonzero(~self.terms(index)[words.values]), words.indptr)  # before each row
+        others = np.flatnonzero(~self.terms(index)[words.values])
+        n_others = np.searchsorted(others, words.indptr)  # before each row
         return np.flatnonzero(n_others[1:] == n_others[:-1])
 
 
 def read_words(source: str | Path | Iterable[str]) -> frozenset[str]:
     """Read words from a UTF-8 file with one word per line, or from an iterable of str; "" means no words.
 
-    Raises InputError for any other `source`, a file that cannot be read, or an item that is not one word.
+    Raises InputError for another `source`, a file that cannot be read, or an item that is not one word.
     """
     what = "a file with one word per line, or a list of words"
     if not isinstance(source, (Path, Iterable)):
@@ -204,7 +205,7 @@ def read_words(source: str | Path | Iterable[str]) -> frozenset[str]:
 def read_lines(setting: str, file: str | Path, what: str) -> list[tuple[int, str]]:
     """Read the lines of a UTF-8 file that are not blank, with their line numbers, from 1.
 
-    If it cannot be read, raises an InputError that names the `setting` and states `what` the file should be.
+    Raises InputError if it cannot be read; the message names the `setting` and states `what` the file should be.
     """
     try:
         lines = Path(file).read_bytes().decode("utf-8-sig").splitlines()
@@ -227,11 +228,11 @@ def scripts_drawn(terms: StringTable, fixed: np.ndarray) -> np.ndarray:
     return np.flatnonzero(np.bincount(scripts_of(terms)[~fixed]) >= 2)
 
 
-def kept_probabilities(index: Index, config: SamplingConfig, n_jobs: int | None) -> np.ndarray | None:
-    """Load each word of the index with its replacement probability, uint32 (T,) (see `fill_weighted`).
+def stored_probabilities(index: Index, config: SamplingConfig, n_jobs: int | None) -> np.ndarray | None:
+    """Load all words of the index with their replacement probabilities: uint32 (T,), see `pack_words`.
 
-    They are memory-mapped from the index's folder. The first call writes them there, which takes 0.2 s of processor
-    time per million sentences. Returns None if memory is short, or if the index has more than 2**24 terms.
+    They are memory-mapped from the index's folder. The first call computes them, which takes 0.2 s of processor time
+    per million sentences. Returns None if they exceed half of the free memory, or for more than 2**24 terms.
     """
     n_words, free = len(index.word_ids.values), free_memory()
     is_large = free is not None and np.dtype(np.uint32).itemsize * n_words > LARGE_SHARE * free
@@ -241,18 +242,18 @@ def kept_probabilities(index: Index, config: SamplingConfig, n_jobs: int | None)
     settings = (config.beta, config.random_select, config.released, fixed)  # everything that changes a probability
     name = f"probabilities-{VERSION}-{xxhash.xxh3_128_hexdigest(repr(settings).encode())}"
 
-    def fits(kept: Arrays) -> bool:
-        """Check that the lower bits are the index's words, by parts that fit the cache: 20 ms for 24 million words."""
-        mask, ids, words = np.uint32((1 << id_bits(index.n_terms)) - 1), index.word_ids.values, kept["words"]
+    def fits(stored: Arrays) -> bool:
+        """Compare the lower bits with the index's words: 20 ms for 24 million words, in parts that fit the cache."""
+        mask, ids, words = np.uint32((1 << id_bits(index.n_terms)) - 1), index.word_ids.values, stored["words"]
         parts = (slice(start, start + WORDS_A_CHECK) for start in range(0, n_words, WORDS_A_CHECK))
         has_type = words.dtype == np.uint32 and len(words) == n_words
         return has_type and all(np.array_equal(words[part] & mask, ids[part]) for part in parts)
 
-    return index.cached(name, VERSION, lambda: {"words": weighted_words(index, config, n_jobs)}, fits)["words"]
+    return index.cached(name, VERSION, lambda: {"words": packed_words(index, config, n_jobs)}, fits)["words"]
 
 
-def weighted_words(index: Index, config: SamplingConfig, n_jobs: int | None) -> np.ndarray:
-    """Compute the probabilities of all words of an index: uint32 (T,)."""
+def packed_words(index: Index, config: SamplingConfig, n_jobs: int | None) -> np.ndarray:
+    """Pack all words of an index with their probabilities: uint32 (T,)."""
     values, indptr = index.word_ids.values, index.word_ids.indptr
     out = np.empty(len(values), dtype=np.uint32)
 
@@ -261,7 +262,7 @@ def weighted_words(index: Index, config: SamplingConfig, n_jobs: int | None) -> 
         part = slice(bounds[0], bounds[-1])
         words = RaggedArray(values[part], bounds - bounds[0])
         first, _, p = replacement_probabilities(config, words)
-        fill_weighted(config, words.values, words.indptr, first, p, out[part])
+        pack_words(config, words.values, words.indptr, first, p, out[part])
 
     list(map_threads(fill, range(0, index.n_documents, ROWS_A_TASK), n_jobs))
     return out

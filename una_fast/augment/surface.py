@@ -1,7 +1,7 @@
 """Writes drawn ids as text and as token ids.
 
-With surface="kept" the text is the sentence as written, except for its replaced words. A new word is capitalised like
-the word that it replaces, and opening marks before it are kept ("¿Cuánto"). A space is added where a new word and its
+With surface="kept", the text is the original sentence, except for its replaced words. A new word gets the case of the
+word that it replaces, and opening marks before it are kept ("¿Cuánto"). A space is added if a new word and its
 neighbour would look like one word: if "album" replaces the comma of "song,", the text is "song album".
 """
 
@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from una_fast._kernels.draws.rows import RowKernel
-from una_fast._kernels.ids import written
+from una_fast._kernels.ids import rewrite
 from una_fast._kernels.ids.emit import TermTokens
 from una_fast.arrays import RaggedArray, StringTable, row_bounds
 from una_fast.augment.counter_rng import SampleKey
@@ -31,29 +31,25 @@ OPENING = "¿¡"  # Spanish marks, which the Treebank tokenizer does not split o
 WITHOUT_SPACES = re.compile(f"[{''.join(SCRIPTS.values())}]")
 ASCII = bytes(range(128))
 KNOWN = 1 << 31
-CHARACTERS = np.zeros(0x110000, dtype=np.uint32)  # properties of each character, for the kernel; 0: not set yet
+CHARACTERS = np.zeros(0x110000, dtype=np.uint32)  # properties of each character, for the kernel; 0 if not set yet
 
-
+# (rows int64 (B,), the key of their draws, ids and mask to fill, int64 (B, L)) -> bool (B,): True for a row whose ids
+# depend on its whole text, so that it must be tokenised. Threads may share the function.
 WriteIds = Callable[[np.ndarray, SampleKey, np.ndarray, np.ndarray], np.ndarray]
 
 
 class PaperSurface:
-    """Writes each word as the index spells it, separated by spaces."""
+    """Writes the words as the index spells them, separated by spaces."""
 
     def __init__(self, index: Index, documents: Rows):
         self._n_terms = index.n_terms
 
     def texts(self, source: Rows, rows: np.ndarray, drawn: RaggedArray) -> list[str]:
-        """Write the texts of `drawn`, the ids of the augmented `rows`, int64 (B,), of `source`."""
+        """Write the texts of the augmented `rows`, int64 (B,), of `source`. drawn: their ids."""
         return [*source.spell(drawn)]
 
     def id_writer(self, kernel: RowKernel, tokens: TokenIds) -> WriteIds:
-        """Make the function that writes the token ids of the documents that the kernel augments.
-
-        Its arguments are rows, int64 (B,), the key of their draws, and the ids and mask to fill, int64 (B, L). It
-        returns bool (B,): whether a row's ids depend on its whole text, which must then be tokenised. Threads may share
-        the function.
-        """
+        """Make the function that draws rows of the index with `kernel` and writes their token ids."""
         terms = TermTokens(tokens.terms, self._n_terms, tokens.frame)
 
         def write(rows: np.ndarray, key: SampleKey, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
@@ -63,41 +59,41 @@ class PaperSurface:
 
 
 class KeptSurface:
-    """Writes each text like its original sentence. documents: those of the index."""
+    """Writes each text like its original sentence. documents: the rows of the index."""
 
     def __init__(self, index: Index, documents: Rows):
         self._index, self._documents = index, documents
 
     @cached_property
-    def strings(self) -> StringTable:
+    def forms(self) -> StringTable:
         """3 V strings: all terms unchanged, then capitalised, then in upper case."""
         quotes = QUOTES if self._index.word_tokenizer == "treebank" else ()
         openings = OPENING if self._index.word_tokenizer in NAMED else ""
         terms, n = self._index.terms, self._index.n_terms
-        strings = forms_of_ascii(terms)
+        forms = forms_of_ascii(terms)
         special = terms.matching(r"[^\x00-\x7F]|^(``|'')$")
         words = ['"' if word in quotes else word.lstrip(openings) or word for word in terms.take(special)]
         capitalised = (word[:1].upper() + word[1:].lower() for word in words)
         table = StringTable.from_strings([*words, *capitalised, *map(str.upper, words)])
         order = np.arange(3 * n)
         order[np.concatenate([special, special + n, special + 2 * n])] = 3 * n + np.arange(len(table))
-        strings = strings.followed_by(table).take(order)
-        learn_characters(strings)
-        return strings
+        forms = forms.followed_by(table).take(order)
+        learn_characters(forms)
+        return forms
 
     @cached_property
-    def _document_writer(self) -> written.RowWriter:
+    def _document_writer(self) -> rewrite.RowWriter:
         return self._row_writer(self._documents)
 
-    def _row_writer(self, source: Rows, subwords: written.Subwords | None = None) -> written.RowWriter:
+    def _row_writer(self, source: Rows, subwords: rewrite.Subwords | None = None) -> rewrite.RowWriter:
         """Make the writer of rows of `source`: it writes texts or, given `subwords`, the ids of documents."""
         learn_characters(source.chunks)
-        tables = source.chunks, source.sentences, source.words, source.unseen, source.terms, self.strings
-        return written.RowWriter(*tables, CHARACTERS, self._index.lowercase, subwords)
+        tables = source.chunks, source.sentences, source.words, source.unseen, source.terms, self.forms
+        return rewrite.RowWriter(*tables, CHARACTERS, self._index.lowercase, subwords)
 
     def texts(self, source: Rows, rows: np.ndarray, drawn: RaggedArray) -> list[str]:
-        """See `PaperSurface`. Raises InputError for a sentence that does not contain its words in order."""
-        writer = self._document_writer if source.keys is None else self._row_writer(source)
+        """See `PaperSurface`. Raises InputError if a sentence does not contain its words in their order."""
+        writer = self._document_writer if source.hashes is None else self._row_writer(source)
         texts = writer.write(rows, drawn.values, drawn.indptr).texts()
         if None in texts:
             raise InputError(
@@ -108,31 +104,31 @@ class KeptSurface:
         return texts
 
     def id_writer(self, kernel: RowKernel, tokens: TokenIds) -> WriteIds:
-        """See `PaperSurface`. A sentence keeps its ids, except where a word is replaced."""
+        """See `PaperSurface`. Only chunks with a replaced word get new ids."""
         subwords, sentences, frame = self._subwords(tokens), tokens.sentences, tokens.frame
         writer = self._row_writer(self._documents, subwords)
-        fill_rows = written.fill_rows[f"{sentences.values.dtype}_t"]
+        fill_rows = rewrite.fill_rows[f"{sentences.values.dtype}_t"]
 
         def write(rows: np.ndarray, key: SampleKey, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
             drawn, bounds = kernel.terms(rows, key.epoch, key.sample_index)
             negatives = writer.write(rows, drawn, bounds, ids.shape[1] - frame.n_special)
-            numbers, unit_ids, unit_bounds, _ = tokens.cache.number(*negatives.units())
-            kept = sentences.values, sentences.indptr
-            return fill_rows(negatives, subwords, numbers, unit_ids, unit_bounds, *kept, rows, frame, ids, mask)
+            fragments = tokens.cache.number(*negatives.fragments())[:3]
+            original = sentences.values, sentences.indptr
+            return fill_rows(negatives, subwords, *fragments, *original, rows, frame, ids, mask)
 
         return write
 
-    def _subwords(self, tokens: TokenIds) -> written.Subwords:
-        """Return the sub-words of the terms and chunks of the index for `RowWriter`."""
-        encoder, strings = tokens.encoder, self.strings
-        cuts = encoder.cuts(learn_characters(self._index.chunks, strings))
+    def _subwords(self, tokens: TokenIds) -> rewrite.Subwords:
+        """Collect the sub-words of the terms and chunks of the index for `RowWriter`."""
+        encoder, forms = tokens.encoder, self.forms
+        cuts = encoder.cuts(learn_characters(self._index.chunks, forms))
         name, terms = f"tokens-forms-{encoder.fingerprint}", self._index.terms
 
-        def fits(kept: Arrays) -> bool:
-            return kept["alike"].dtype == np.uint8 and kept["alike"].shape == (len(strings),)
+        def fits(stored: Arrays) -> bool:
+            return stored["alike"].dtype == np.uint8 and stored["alike"].shape == (len(forms),)
 
-        kept = self._index.cached(name, 1, lambda: {"alike": encoder.alike(strings, terms)}, fits)
-        return written.Subwords(tokens.terms, tokens.chunk_sizes, cuts, kept["alike"])
+        stored = self._index.cached(name, 1, lambda: {"alike": encoder.alike(forms, terms)}, fits)
+        return rewrite.Subwords(tokens.terms, tokens.chunk_sizes, cuts, stored["alike"])
 
 
 SURFACES: dict[str, type[KeptSurface] | type[PaperSurface]] = {"kept": KeptSurface, "paper": PaperSurface}
@@ -141,7 +137,7 @@ SURFACES: dict[str, type[KeptSurface] | type[PaperSurface]] = {"kept": KeptSurfa
 def forms_of_ascii(terms: StringTable) -> StringTable:
     """Return 3 V strings: V terms unchanged, then capitalised, then in upper case. Only ASCII letters change.
 
-    For 168,000 terms this takes 10 ms, instead of 0.2 s one by one.
+    This takes 10 ms for 168,000 terms; one by one takes 0.2 s.
     """
     text, starts = terms.utf8.tobytes(), terms.offsets[:-1]
     upper, title = np.frombuffer(text.upper(), np.uint8), np.frombuffer(bytearray(text.lower()), np.uint8)
@@ -150,7 +146,7 @@ def forms_of_ascii(terms: StringTable) -> StringTable:
 
 
 def learn_characters(*tables: StringTable) -> list[str]:
-    """Set CHARACTERS for all characters in the tables, and return each of them once."""
+    """Set CHARACTERS for all characters in the tables, and return the distinct characters."""
     others = (table.utf8.tobytes().translate(None, ASCII).decode("utf-8") for table in tables)
     of_ascii = (chr(byte) for table in tables for byte in np.flatnonzero(np.bincount(table.utf8, minlength=128)[:128]))
     used = sorted({*of_ascii}.union(*others))
@@ -159,20 +155,20 @@ def learn_characters(*tables: StringTable) -> list[str]:
             CHARACTERS[ord(character)] = (
                 KNOWN
                 | ord(character.lower()[0])
-                | stands_apart(character) * written.APART
-                | (character.lower() != character.upper()) * written.CASED
-                | character.islower() * written.LOWER
-                | character.isupper() * written.UPPER
-                | (unicodedata.category(character) == "Lt") * written.TITLE
+                | stands_apart(character) * rewrite.APART
+                | (character.lower() != character.upper()) * rewrite.CASED
+                | character.islower() * rewrite.LOWER
+                | character.isupper() * rewrite.UPPER
+                | (unicodedata.category(character) == "Lt") * rewrite.TITLE
             )
     return used
 
 
 def stands_apart(character: str) -> bool:
-    """Return whether a word may follow or precede this character without a space.
+    """Return whether a word may be next to this character without a space.
 
-    It may if the character is punctuation as BERT's tokenizer defines it (of Unicode, or a visible ASCII character that
-    is not a letter or digit), or belongs to a script without spaces between words.
+    This is so for punctuation as BERT's tokenizer defines it (Unicode's, and visible ASCII characters other than
+    letters and digits), and for scripts without spaces between words.
     """
     is_mark = unicodedata.category(character).startswith("P") or ("!" <= character <= "~" and not character.isalnum())
     return is_mark or WITHOUT_SPACES.match(character) is not None

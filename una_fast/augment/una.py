@@ -1,4 +1,10 @@
-"""Sentences -> hard negatives (steps 2 and 3 of the paper), as text or as token ids."""
+"""Sentences -> hard negatives (steps 2 and 3 of the paper), as text or as token ids.
+
+The way of `negative_ids`: `TextAugmentation.token_ids` (base.py) gives the rows to the function that `id_writer` of the
+surface made (surface.py). This draws them (`UnaRows` in _kernels/draws/negatives.pyx) and writes their ids: with
+surface="kept" in _kernels/ids/rewrite.pyx, with "paper" in emit.pyx there. It returns the few rows that need the
+tokenizer, which `TokenIds.write_texts` (tokens/ids.py) encodes.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +19,7 @@ from una_fast.augment.base import KernelAugmentation, check_choices, check_index
 from una_fast.augment.counter_rng import SampleKey
 from una_fast.augment.explain import Explanation, explain_words
 from una_fast.augment.rows import Rows
-from una_fast.augment.settings import KeptWords, Sampler, kept_probabilities
+from una_fast.augment.settings import KeptWords, Sampler, stored_probabilities
 from una_fast.errors import InputError, counted, integer, suggests_keywords, warn_user
 from una_fast.index.index import Index
 from una_fast.tokens.ids import RowNumbers
@@ -32,38 +38,36 @@ class Augmenter(KernelAugmentation):
     Args:
         index: the corpus that determines how important each term is.
         beta: mean replacement probability, in [0, 1] (equation 3).
-        radius: how many ranks above and below a term its candidates are: a number, or a share of the V terms of the
-            index such as "1%"; None means 1% of V, at most 4,000 (the paper uses 4,000 of 451,691 terms). The attribute
-            `radius` is the resulting number.
+        radius: how many ranks above and below a term its candidates can be: a number, or a share of the V terms such as
+            "1%". None means 1% of V, at most 4,000; the paper uses 4,000 of 451,691 terms.
         seed: any integer.
-        select: "tfidf" (step 2), or "random" (ablation): every term with probability `beta`, but at least one term.
-            So a negative always differs from its sentence, unless all its words are kept.
+        select: "tfidf" (step 2), or "random" (ablation): every term with probability `beta`, but at least one.
         replace: "tfidf" (step 3), or "random": uniform over the vocabulary (ablation).
         variant: "paper", or "released": the probabilities and draws of the authors' code.
         tokenizer: a Hugging Face tokenizer; only `negative_ids` needs it.
-        surface: "kept": the sentence as written, except that a replacement takes the case of the word that it replaces;
-            or "paper": the words as the index spells them, joined by spaces, with quotation marks as NLTK's `` and '',
-            as in the paper and its code. variant="released" always uses "paper".
-        keep_punctuation: False, as in the paper: punctuation is replaced and drawn like any word. True: words without a
-            letter or digit are neither replaced nor drawn, and equations 3 and 4 are applied to the other words. Scores
-            (equation 2) and windows do not change, but a window without a candidate is widened by one rank on both
-            sides until it has one. A sentence of only punctuation is not changed. Not with variant="released".
-        keep_words: names, product numbers, stop words: a file with one word per line, or an iterable of words, spelled
-            as in the index (in any case if it lower-cases). They are kept like punctuation with `keep_punctuation`.
-        same_script: True: with surface="kept", a word of a script without spaces (Chinese and Japanese, Thai, Lao,
-            Burmese, Khmer) is replaced only by words of that script, which replace no other words; a window without
-            one is widened as above. False: a replacement may be of any script, and both surfaces have the same draws.
-        keep_probabilities: True: with a tokenizer, the replacement probability of each word of the index is stored in
-            the index's folder, 4 bytes per word, and memory-mapped by all processes, so that `negative_ids` need not
-            compute it. Nothing is stored if that takes more than half of the free memory. The draws do not change.
+        surface: "kept": the original sentence with some words replaced; a replacement takes the case of the old word.
+            "paper": the words as the index spells them, joined with spaces, with NLTK's `` and '' for quotation marks.
+            variant="released" always uses "paper".
+        keep_punctuation: whether words without a letter or digit are neither replaced nor drawn. Equations 3 and 4 are
+            then applied to the other words, and a window without a candidate is widened until it contains one. A
+            sentence of only punctuation is not changed. Not with variant="released".
+        keep_words: words that are kept like punctuation, such as names, product numbers or stop words: a file with one
+            word per line, or an iterable of words, spelled as in the index (in any case if it lower-cases).
+        same_script: with surface="kept", whether only words of the same script replace a word of a script without
+            spaces (Chinese and Japanese, Thai, Lao, Burmese, Khmer), and replace no other words. If False, both
+            surfaces have the same draws.
+        keep_probabilities: whether to store the replacement probability of each word, if there is a tokenizer: 4 bytes
+            per word in the index's folder, memory-mapped by all processes. `negative_ids` is faster then, with the same
+            draws. Nothing is stored if that takes more than half of the free memory.
         n_jobs: threads for large batches; all cores that this process may use if None.
 
     Raises:
-        InputError: a setting is out of range, the file of `keep_words` cannot be read, or fewer than two terms may be
-            replaced.
+        InputError: a setting is out of range, the file of `keep_words` cannot be read, or fewer than two terms are
+            replaceable.
 
     Warns:
-        InputWarning: the windows of a given `radius` contain more than a tenth of the terms.
+        InputWarning: a window of the given `radius` contains more than a tenth of the terms, or the index splits some
+            of `keep_words`.
     """
 
     training_options = (
@@ -89,27 +93,27 @@ class Augmenter(KernelAugmentation):
         keep_probabilities: bool = True,
         n_jobs: int | None = None,
     ):
-        law: dict[str, Any] = {"beta": beta, "radius": radius, "seed": seed, "select": select, "replace": replace}
-        law |= {"variant": variant, "same_script": same_script}
-        given: dict[str, Any] = {"surface": surface, "keep_punctuation": keep_punctuation}
-        given |= {"keep_probabilities": keep_probabilities}
+        draws = {"beta": beta, "radius": radius, "seed": seed, "select": select, "replace": replace, "variant": variant}
+        others = {"surface": surface, "keep_punctuation": keep_punctuation, "same_script": same_script}
+        others |= {"keep_probabilities": keep_probabilities}
         check_index(index)
-        check_choices(Augmenter.__init__, law | given)
+        check_choices(Augmenter.__init__, draws | others)
         if variant == "released":
-            given["surface"] = "paper"
+            others["surface"] = "paper"
         kept = KeptWords.of(keep_punctuation, keep_words, index.lowercase)
-        sampler = Sampler(index, kept, **law | {"same_script": same_script and given["surface"] == "kept"})
+        sampler = Sampler(index, kept, **draws, same_script=same_script and others["surface"] == "kept")
 
         def make_kernel(source: Rows) -> UnaRows:
-            is_mapped = keep_probabilities and tokenizer is not None and source.keys is None
-            return sampler.kernel(source, kept_probabilities(index, sampler.config, n_jobs) if is_mapped else None)
+            is_stored = keep_probabilities and tokenizer is not None and source.hashes is None
+            return sampler.kernel(source, stored_probabilities(index, sampler.config, n_jobs) if is_stored else None)
 
-        given |= {"keep_words": kept.words, "tokenizer": tokenizer, "n_jobs": n_jobs}
-        super().__init__(index, make_kernel, **law, **given)
+        settings: dict[str, Any] = draws | others | {"keep_words": kept.words}
+        super().__init__(index, make_kernel, tokenizer=tokenizer, n_jobs=n_jobs, **settings)
         self.kept_words, self._sampler = kept, sampler
         self._warn_of_divided_words()
 
     def _warn_of_divided_words(self) -> None:
+        """Warn if the index splits some of `keep_words`."""
         unknown = (word for word in sorted(self.kept_words.words) if word not in self.index.term_ids)
         divided = [(word, words) for word in unknown if (words := self._split.words(word)) != [word]]
         if divided:
@@ -118,7 +122,7 @@ class Augmenter(KernelAugmentation):
             warn_user(f"keep_words: {found}: list those words instead")
 
     def negatives(self, rows: RowNumbers, epoch: int = 0, *, sample_index: int = 0) -> list[str]:
-        """Make the negative of each document in `rows`, integers (B,): an alias of `texts`."""
+        """Make the negative of each document in `rows`, integers (B,); the same as `texts`."""
         return self.texts(rows, epoch, sample_index=sample_index)
 
     def negative_ids(
@@ -130,18 +134,18 @@ class Augmenter(KernelAugmentation):
         *,
         sample_index: int = 0,
     ) -> dict[str, torch.Tensor]:
-        """Make the token ids of the negatives of `rows`: an alias of `token_ids`."""
+        """Make the token ids of the negatives of `rows`; the same as `token_ids`."""
         return self.token_ids(rows, epoch, max_length, out, sample_index=sample_index)
 
     @property
     def radius(self) -> int:
-        """The resolved `radius`: the number of ranks on either side of a term."""
+        """The number of ranks on either side of a term, whatever form the setting has."""
         return self._sampler.config.radius
 
     def replacement_probabilities(self, sentence: str) -> tuple[list[str], np.ndarray]:
-        """Return the words of `sentence` and the probability that each is replaced: float64 (n,), equations 3 and 4."""
+        """Return the n words of `sentence`, and their replacement probabilities (equations 3 and 4): float64 (n,)."""
         source = self._read([sentence])
-        return source.strings(source.words.values), self._sampler.weigh(source)[2]
+        return source.strings(source.words.values), self._sampler.probabilities(source)[2]
 
     def window(self, term: str | int) -> tuple[int, int]:
         """Return (start, stop): the candidates of `term`, including itself, have the ids ``start .. stop - 1``.

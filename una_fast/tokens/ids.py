@@ -1,4 +1,4 @@
-"""A tokenizer bound to an index: batches of token ids of its sentences, and of any text."""
+"""A tokenizer bound to an index: padded batches of token ids of its sentences, and of any text."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ if TYPE_CHECKING:
     from una_fast.index.index import Index
 
 RowNumbers: TypeAlias = "Sequence[int] | np.ndarray | torch.Tensor"
-ROWS_A_THREAD = 4096  # 0.2 ms; starting another thread costs 50 us
-MOST_BYTES = 2**26  # of a cache of strings and their ids: some 900,000 strings
-BYTES_A_STRING = 48  # overhead of a string in the tables
+ROWS_A_THREAD = 4096  # they take 0.2 ms; starting another thread takes 50 us
+MOST_BYTES = 2**26  # of a `SubwordCache`, about 900,000 strings
+BYTES_A_STRING = 48  # overhead per string
 
 
 class TokenIds:
-    """Sub-word ids of an index's sentences and terms under one Hugging Face tokenizer.
+    """The sub-word ids of an index's sentences and terms under one Hugging Face tokenizer.
 
-    The ids are stored in the index's folder, in `tokens-*`, and memory-mapped from there the next time. If the index is
-    not saved, or its folder cannot be written, they stay in memory.
+    They are stored in the index's folder, in `tokens-*`, and memory-mapped from there the next time. If the index is
+    not saved, or its folder is not writable, they stay in memory.
 
     Attributes:
-        by_word: bool, False if this tokenizer's ids cannot be made word by word (docs/tokenizers.md). Then a warning
-            gives the reason and the cost, the tokenizer encodes whole texts, and no attribute but `frame` exists.
+        by_word: False if this tokenizer's ids cannot be made word by word (docs/tokenizers.md). Then a warning gives
+            the reason and the cost, the tokenizer encodes whole texts, and of the following only `frame` exists.
         frame: the special tokens before and after a text, and the padding.
-        sentences: `RaggedArray` (N rows, uint16 if every id of the tokenizer fits, else int32), each original sentence,
+        sentences: `RaggedArray` (N rows, uint16 if every id of the tokenizer fits, else int32), the original sentences
             without truncation and special tokens.
-        terms: `RaggedArray` (int32). Row t contains the ids of term t after a space and, if the tokenizer distinguishes
-            them, row V + t its ids as the first word of a text. The ids of words joined by spaces are
+        terms: `RaggedArray` (int32). Row t contains the ids of term t after a space. If the tokenizer distinguishes
+            them, row V + t contains its ids at the start of a text. The ids of words joined with spaces are
             ``terms[first + w0] + terms[w1] + ...`` with ``first = len(terms) - V``. A term that breaks this rule has
             an empty row: it contains an added token ("[MASK]"), or the normaliser removes it.
         chunk_sizes: uint16, how many sub-words each chunk has (see `bind`).
@@ -63,7 +63,7 @@ class TokenIds:
         n_jobs: threads; all cores that this process may use if None.
 
     Raises:
-        InputError: not a tokenizer, or one with a setting that cannot be used (the message says what to set).
+        InputError: not a tokenizer, or one with a setting that cannot be used (the message names what to set).
     """
 
     def __init__(self, index: Index, tokenizer: PreTrainedTokenizerBase, n_jobs: int | None = None):
@@ -86,13 +86,15 @@ class TokenIds:
                 f"tokenizer: {error.reason}, so its ids are not made word by word: each text goes through the tokenizer"
                 " itself, which takes 100 us a sentence or more; word by word takes about 1 us"
             )
-            special = np.array(self._tokenizer("")["input_ids"], dtype=TOKEN)  # all are counted as a prefix
+            special = np.array(self._tokenizer("")["input_ids"], dtype=TOKEN)  # only their number matters
             self.frame = frame_of(tokenizer, special, special[:0])
 
     def __repr__(self) -> str:
-        how = "word by word" if self.by_word else "each text by the tokenizer"
-        sides = f"{self.frame.n_special} special tokens around a text, padded with {self.frame.pad_id}"
-        return f"<una_fast.TokenIds of {self._index!r}: ids {how}, {sides}>"
+        how = "made word by word" if self.by_word else "of whole texts"
+        return (
+            f"<una_fast.TokenIds of {self._index!r}: ids {how}, {self.frame.n_special} special tokens around a text, "
+            f"padded with {self.frame.pad_id}>"
+        )
 
     def __reduce__(self) -> Any:
         return TokenIds, self._arguments
@@ -105,16 +107,16 @@ class TokenIds:
         Equals ``tokenizer(texts, truncation=True, padding="max_length", max_length=max_length)``.
 
         Args:
-            rows: (B,) integers from 0 to N - 1, in any order, repeats allowed.
+            rows: (B,) integers from 0 to N - 1, in any order, with or without repeats.
             max_length: L, at least one more than the number of special tokens (3 for BERT).
             out: tensors to fill and return, as returned by an earlier call: int64 (B, L), contiguous, on the CPU
                 (pinned or not).
 
         Returns:
-            "input_ids", "attention_mask" and, where the tokenizer has them, "token_type_ids": int64 (B, L).
+            "input_ids", "attention_mask" and, if the tokenizer has them, "token_type_ids": int64 (B, L).
 
         Raises:
-            InputError: a row out of range, a `max_length` without room for one sub-word, or an `out` that does not fit.
+            InputError: a row out of range, a `max_length` without room for a sub-word, or an `out` that does not fit.
         """
         checked = checked_rows(rows, self.n_documents)
         batch = self.tensors(len(checked), max_length, out)
@@ -146,7 +148,7 @@ class TokenIds:
         if out is None:
             out = {name: self._torch.empty((n_rows, max_length), dtype=int64) for name in self._names}
         elif {*out} != {*self._names}:
-            raise InputError(f"out: has {sorted(out)}, and this tokenizer's batches have {sorted(self._names)}")
+            raise InputError(f"out: has {sorted(out)}, must have {sorted(self._names)}, as this tokenizer's batches do")
         for name, tensor in out.items():
             is_right = tensor.dtype == int64 and tensor.shape == (n_rows, max_length)
             if not is_right or tensor.device.type != "cpu" or not tensor.is_contiguous():
@@ -155,30 +157,30 @@ class TokenIds:
                     f"torch.int64 of {(n_rows, max_length)}, contiguous, on the CPU (pinned or not): or give no `out`"
                 )
         if "token_type_ids" in out:
-            out["token_type_ids"].numpy().fill(0)  # torch's zero_ wakes threads that then compete with the kernel's
+            out["token_type_ids"].numpy().fill(0)  # torch's zero_ would wake threads that compete with the kernel's
         return out
 
     def write_texts(self, texts: Sequence[str], rows: np.ndarray, batch: dict[str, torch.Tensor]) -> None:
         """Write the ids of any texts to the `rows` of a batch of int64 (B, L).
 
-        If `by_word`, each distinct chunk is encoded once. Otherwise, and for texts with a chunk whose ids depend on the
-        whole text, the tokenizer encodes the whole text, which takes 100 us.
+        If `by_word`, each distinct chunk is encoded once. Otherwise, and if a chunk's ids depend on the whole text, the
+        tokenizer encodes the text as a whole, which takes 100 us.
 
         Raises:
             InputError: the tokenizer does not truncate a text to L.
         """
-        left = np.arange(len(texts))
+        whole = np.arange(len(texts))
         if self.by_word and len(texts):
             ids, mask = (np.empty((len(texts), batch["input_ids"].shape[1]), dtype=TOKEN) for _ in range(2))
             known = self._write_chunks(texts, ids, mask)
             for name, values in (("input_ids", ids), ("attention_mask", mask)):
                 batch[name].numpy()[rows[known]] = values[known]
-            left = np.flatnonzero(~known)
-        if len(left):
-            self._write_whole([texts[i] for i in left.tolist()], rows[left], batch)
+            whole = np.flatnonzero(~known)
+        if len(whole):
+            self._write_whole([texts[i] for i in whole.tolist()], rows[whole], batch)
 
     def _write_chunks(self, texts: Sequence[str], ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        """Write the ids of texts, int64 (n, L), chunk by chunk. Return bool (n,): which texts have known ids."""
+        """Write the ids of texts, int64 (n, L), chunk by chunk. Return whether the ids of each are known: bool (n,)."""
         encoded = [f"\n{text}".encode() for text in texts]
         bounds = row_bounds([*map(len, encoded)])
         text = np.frombuffer(b"".join([*encoded, b"\n"]), dtype=np.uint8)
@@ -193,7 +195,7 @@ class TokenIds:
 
     def _write_whole(self, texts: list[str], rows: np.ndarray, batch: dict[str, torch.Tensor]) -> None:
         length = batch["input_ids"].shape[1]
-        with self._lock, as_input_errors():  # a fast tokenizer stores the length of its padding
+        with self._lock, as_input_errors():  # a fast tokenizer stores the padding length as its own state
             encoded = self._tokenizer(texts, truncation=True, padding="max_length", max_length=length, verbose=False)
         for text, ids in zip(texts, encoded["input_ids"], strict=True):
             if len(ids) != length:
@@ -206,10 +208,10 @@ class TokenIds:
 
 
 def _copied(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
-    """Return a copy, because encoding changes a tokenizer's settings; the tokenizer itself if it cannot be copied."""
+    """Copy a tokenizer, because encoding changes its settings; return the tokenizer itself if it cannot be copied."""
     try:
         return copy.deepcopy(tokenizer)
-    except Exception:  # a component written in Python may raise anything
+    except Exception:  # a component written in Python can raise anything
         return tokenizer
 
 
@@ -219,9 +221,9 @@ def checked_rows(rows: RowNumbers, n_documents: int) -> np.ndarray:
         given = np.asarray(rows)
         if given.ndim != 1 or (given.dtype.kind not in "iu" and given.size):
             raise ValueError(f"got {given.dtype} of shape {given.shape}")
-    except ValueError as error:  # of numpy too, for lists of different lengths
+    except ValueError as error:  # numpy raises it too, for lists of different lengths
         raise InputError(f"rows: {error}: must be a list or array of integers; for text call augment([...])") from None
-    array = np.array(given, dtype=np.int64, order="C")  # a copy: the caller may write to `rows` meanwhile
+    array = np.array(given, dtype=np.int64, order="C")  # a copy, because another thread may write to `rows`
     if array.size and array.view(np.uint64).max() >= n_documents:  # as uint64, a negative row exceeds any valid one
         at = int(np.argmax(array.view(np.uint64) >= n_documents))
         raise InputError(
@@ -231,10 +233,7 @@ def checked_rows(rows: RowNumbers, n_documents: int) -> np.ndarray:
 
 
 class SubwordCache:
-    """A cache of the sub-words of strings, which is emptied when it exceeds MOST_BYTES.
-
-    Threads may share one object.
-    """
+    """A cache of the sub-words of strings. It is emptied when it exceeds MOST_BYTES. Threads may share one object."""
 
     def __init__(self, encoder: SubwordEncoder):
         self._encoder, self._lock = encoder, threading.Lock()
@@ -247,9 +246,9 @@ class SubwordCache:
     def number(
         self, text: np.ndarray, starts: np.ndarray, stops: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Number each string ``text[starts[i]:stops[i]]`` of UTF-8.
+        """Number the strings ``text[starts[i]:stops[i]]`` of UTF-8, and encode the new ones.
 
-        Unless the pipeline is `context_free`, each string includes the space before it, or a newline if it starts a
+        Unless the pipeline is `context_free`, each string includes the space before it, or a newline at the start of a
         text.
 
         Returns:
@@ -278,9 +277,9 @@ class SubwordCache:
 
 
 def _with(array: np.ndarray, used: int, more: np.ndarray) -> np.ndarray:
-    """Write `more` after the first `used` items of `array`. If it is full, use a copy at least twice as long.
+    """Write `more` after the first `used` items of `array`, or of a copy at least twice as long if it is full.
 
-    Other threads may be reading the first items.
+    The first items stay valid, because other threads may be reading them.
     """
     if used + len(more) > len(array):
         array = np.concatenate([array, np.empty(used + len(more), dtype=array.dtype)])

@@ -1,19 +1,19 @@
-"""Decides whether a tokenizer can encode a text chunk by chunk, without looking at the neighbours of a chunk.
+"""Decides whether a tokenizer can encode a text chunk by chunk.
 
 A text is chunks separated by one space (see `una_fast.corpus.words`). Let ``later(c)`` be the ids of a chunk after a
 space: what follows the ids of "a" in "a " + c. Encoding chunk by chunk, ``ids(c0) + later(c1) + ...``, equals encoding
-the whole text if
+the whole text under three conditions:
 
-1. the normalised text is the sequence of normalised chunks, each with the space before it. Most steps of a normaliser
-   work on characters or on runs that end at a space (in Unicode normalisation, a space composes with nothing). Some may
-   look further: a SentencePiece character map works on grapheme clusters, stripping and collapsing on runs of white
-   space. These are run on every chunk that is not plain ASCII, to test that its neighbours change nothing;
-2. the pre-tokenizer, or the model's vocabulary, starts a new word at each of these spaces: a row of PIPELINES gives the
-   reason, and the conditions for the ends of a chunk;
-3. the text contains no added token ("[MASK]"): these are matched in the whole text and may remove white space.
+1. The normalised text is the sequence of normalised chunks, each with the space before it. Most steps of a normaliser
+   work on characters or on runs that end at a space (in Unicode normalisation, a space composes with nothing). Some
+   look further: a SentencePiece character map works on grapheme clusters, stripping and collapsing work on runs of
+   white space. These steps are run on every chunk that is not plain ASCII, to test that its neighbours do not matter.
+2. The pre-tokenizer, or the model's vocabulary, starts a new word at each of these spaces. A row of PIPELINES gives the
+   reason, and the conditions for the ends of a chunk.
+3. The text contains no added token ("[MASK]"): these are matched in the whole text and can remove white space.
 
-`Pipeline.regular` tests 1 and 2 for each chunk; 3 is tested on its ids. A text of only regular chunks is encoded chunk
-by chunk. If no row of PIPELINES fits, the tokenizer encodes each text as a whole.
+`Pipeline.regular` tests 1 and 2 for each chunk, and 3 is tested on its ids. A text of only regular chunks is encoded
+chunk by chunk. If no row of PIPELINES fits, the tokenizer encodes each text as a whole.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ Step = dict[str, Any]  # one step of a normaliser or pre-tokenizer, as tokenizer
 SPACE_MARK = "▁"  # what SentencePiece writes for a space
 SPACE_DROPPERS = {"BertPreTokenizer", "Whitespace", "WhitespaceSplit"}
 LOCAL_NORMALIZERS = {"BertNormalizer", "Lowercase", "NFC", "NFD", "NFKC", "NFKD", "Nmt", "StripAccents"}
-TESTED_NORMALIZERS = {"Precompiled", "Prepend", "Replace", "Strip"}  # may look past a chunk's ends
+TESTED_NORMALIZERS = {"Precompiled", "Prepend", "Replace", "Strip"}  # can look beyond the ends of a chunk
 COLLAPSING = {" {2,}", r"\s{2,}|[\n\r\t]"}  # expressions that match a run of white space
 PLAIN = "".join(map(chr, range(0x21, 0x7F)))  # printable ASCII
 
 _CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _WHITE_SPACE = r"\s*[\r\n]+|\s+(?!\S)|\s+"
-# each alternative allows a space only as its first character, or matches only white space
+# Each alternative allows a space only as its first character, or matches only white space.
 _OF_LETTERS = r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}%s| ?[^\s\p{L}\p{N}]+[\r\n]*|"
 _OF_LETTERS_AND_MARKS = r"|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|"
 WORD_EXPRESSIONS = {
@@ -56,12 +56,13 @@ MARK_FIRST = {"type": "Prepend", "prepend": SPACE_MARK}
 
 
 @dataclass(frozen=True)
-class PipelineRow:
-    """A kind of pipeline. name: its name in docs/tokenizers.md; reason: why a word begins at each space.
+class PipelineSpec:
+    """A kind of pipeline.
 
-    fits: whether pre-tokenizer steps, normaliser steps and model (as in tokenizer.json) are of this kind.
-    needs_visible_ends: whether a normalised chunk must begin and end with a visible character other than ▁;
-    checks_normalizers: whether `fits` also checks the steps of the normaliser.
+    name: as in docs/tokenizers.md; reason: why a word begins at each space; fits: whether pre-tokenizer steps,
+    normaliser steps and model, as in tokenizer.json, are of this kind; needs_visible_ends: whether a normalised chunk
+    must begin and end with a visible character other than ▁; checks_normalizers: whether `fits` also checks the steps
+    of the normaliser.
     """
 
     name: str
@@ -81,7 +82,7 @@ def _splits_by_expression(splits: Sequence[Step], normalizers: Sequence[Step], m
 
 
 def _is_one_word(splits: Sequence[Step], normalizers: Sequence[Step], model: Step) -> bool:
-    """Return whether spaces become ▁, the text is not split, and no merge makes a sub-word across a ▁."""
+    """Return whether spaces become ▁, the text is not split, and no merge crosses a ▁."""
     marked = list(normalizers) in ([SPACE_TO_MARK], [MARK_FIRST, SPACE_TO_MARK])
     splits_nothing = not splits or (types_of(splits) == ["Split"] and splits[0]["pattern"] == {"String": " "})
     unsplit_mark = not normalizers and types_of(splits) == ["Metaspace"] and not splits[0].get("split", True)
@@ -105,29 +106,29 @@ def _crosses_marks(model: Step) -> bool:
 
 
 PIPELINES = (
-    PipelineRow(
+    PipelineSpec(
         "BertPreTokenizer, Whitespace or WhitespaceSplit",
         "white space is dropped, and a word ends there",
         lambda splits, *_: bool(splits) and splits[0]["type"] in SPACE_DROPPERS,
         needs_visible_ends=False,
     ),
-    PipelineRow(
+    PipelineSpec(
         "Metaspace",
         "a word begins at every ▁, and every space is one",
         lambda splits, *_: types_of(splits) == ["Metaspace"] and splits[0].get("split", True),
         needs_visible_ends=False,
     ),
-    PipelineRow(
+    PipelineSpec(
         "ByteLevel with its expression",
         "the expression matches a space between visible characters only as the first of a word",
         lambda splits, *_: types_of(splits) == ["ByteLevel"] and splits[0].get("use_regex", True),
     ),
-    PipelineRow(
+    PipelineSpec(
         "Split by a known expression, ByteLevel",
         "the expression matches a space between visible characters only as the first of a word",
         _splits_by_expression,
     ),
-    PipelineRow(
+    PipelineSpec(
         "spaces as ▁ without a split, BPE",
         "no merge of the vocabulary makes a sub-word with ▁ after another character, so none crosses a space",
         _is_one_word,
@@ -145,12 +146,12 @@ class NotByWordError(InputError):
 
 
 class Pipeline:
-    """The parts of a `tokenizers.Tokenizer` that decide what happens at a space.
+    """The parts of a `tokenizers.Tokenizer` that determine what happens at a space.
 
-    kind: a row of PIPELINES; context_free: a chunk has the same sub-words after a space as at the start of a text;
-    marks: ASCII marks at which a chunk may be split and encoded in parts (`SubwordEncoder.cuts` tests them), because
-    BertPreTokenizer makes a separate word of every mark that no added token contains; raw: the UTF-8 of added tokens
-    that are matched before normalising; normalize: the normaliser, a function of a text.
+    kind: a row of PIPELINES; context_free: whether a chunk has the same sub-words after a space as at the start of a
+    text; marks: ASCII marks at which a chunk can be split and encoded in parts, because BertPreTokenizer makes a
+    separate word of every mark that no added token contains (`SubwordEncoder.cuts` tests them); raw: the UTF-8 of added
+    tokens that are matched before normalising; normalize: the normaliser, a function of a text.
 
     Raises NotByWordError unless encoding chunk by chunk is known to equal encoding the whole text. Raises InputError
     for BPE dropout.
@@ -177,16 +178,16 @@ class Pipeline:
         is_bert = types_of(splits) == ["BertPreTokenizer"]
         is_bert &= {*types_of(normalizers)} <= {"BertNormalizer", "Lowercase"}
         in_added = "".join(token["content"] + self.normalize(token["content"]) for token in description["added_tokens"])
-        # "_" is a letter for added tokens that are single words
+        # added tokens that are single words treat "_" as a letter
         self.marks = [mark for mark in string.punctuation if is_bert and mark not in in_added + "_"]
         # `regular` does not test chunks of plain ASCII, because each ASCII character is tested here as a chunk
         if dependent := [c for c in PLAIN if not self._is_regular(c)]:
             raise NotByWordError(f"its normaliser changes {dependent[0]!r} depending on the text around it")
 
     def regular(self, table: StringTable) -> np.ndarray:
-        """Return whether a string's sub-words do not depend on the text around it, bool (n,).
+        """Return whether each string's sub-words are independent of the text around it: bool (n,).
 
-        A string with an added token may be among them: check its ids with `are_added_tokens`.
+        This can be True for a string with an added token: check its ids with `are_added_tokens`.
         """
         regular = np.ones(len(table), dtype=bool)
         if self._tests_chunks or self._needs_visible_ends:
@@ -199,7 +200,7 @@ class Pipeline:
         return regular
 
     def are_added_tokens(self, ids: np.ndarray) -> np.ndarray:
-        """Return which ids are added tokens, as bool: a chunk with such a sub-word is not regular."""
+        """Return which ids are added tokens, as bool. A chunk that contains one is not regular."""
         return np.isin(ids, self._added_ids)
 
     def _is_regular(self, chunk: str) -> bool:
@@ -217,9 +218,8 @@ class Pipeline:
     def _read_added_tokens(self, description: dict[str, Any]) -> None:
         """Set the ids that reveal an added token, and the added tokens that must be searched for in the text instead.
 
-        The model also emits the id of the unknown token for unknown text, so this id does not reveal the token. The
-        text is searched for it, unless it is matched after normalising: then its id is treated like any other.
-        Searching for all added tokens, possibly thousands, would take 0.8 ms per MB for each.
+        The unknown token must be searched for if it is matched before normalising, because the model also emits its id
+        for unknown text. Searching for all added tokens, possibly thousands, would take 0.8 ms per MB for each.
         """
         added = description["added_tokens"]
         self.raw = [token["content"].encode() for token in added if not token["normalized"]]
@@ -241,7 +241,7 @@ class Pipeline:
         content = token["content"]
         if token["normalized"] and token["single_word"] and self.normalize(content).startswith((SPACE_MARK, " ")):
             return True  # whether it is a single word depends on the word before it
-        if token["normalized"] and self.kind.checks_normalizers:  # there spaces become ▁
+        if token["normalized"] and self.kind.checks_normalizers:  # this kind turns spaces into ▁
             content = re.sub(f"(?<=[^{SPACE_MARK}]){SPACE_MARK}", " ", self.normalize(content))
         return " " in content
 
@@ -255,7 +255,7 @@ def steps_of(step: Step | None, key: str) -> list[Step]:
     return [step]
 
 
-def _kind_of(splits: Sequence[Step], normalizers: Sequence[Step], model: Step) -> PipelineRow:
+def _kind_of(splits: Sequence[Step], normalizers: Sequence[Step], model: Step) -> PipelineSpec:
     for kind in PIPELINES:
         if kind.fits(splits, normalizers, model):
             return kind
@@ -273,7 +273,7 @@ def _check_normalizers(steps: Sequence[Step]) -> None:
 
 
 def _keeps_words_apart(replace: Step) -> bool:
-    """Return whether `replace` collapses runs of white space, or replaces only characters other than spaces."""
+    """Return whether `replace` only collapses runs of white space, or only replaces other characters."""
     pattern, content = replace["pattern"], replace["content"]
     if "Regex" in pattern:
         return pattern["Regex"] in COLLAPSING

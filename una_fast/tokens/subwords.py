@@ -1,6 +1,6 @@
 """Encodes chunks with a Hugging Face fast tokenizer, and makes the ids of an index's sentences and terms.
 
-These ids are made once per index. Every bind compares a sample of them with the tokenizer's own ids.
+The ids are made once per index and tokenizer. Every `TokenIds` compares a sample of them with the tokenizer's own ids.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 import xxhash
 
 from una_fast._kernels.ids.emit import Frame
-from una_fast._kernels.ids.written import UNKNOWN
+from una_fast._kernels.ids.rewrite import UNKNOWN
 from una_fast.arrays import ID, POINTER, TOKEN, RaggedArray, StringTable, check_id_range, row_bounds, rows_from
 from una_fast.errors import InputError, first_line
 from una_fast.imports import import_extra
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
     from una_fast.index.index import Index
 
-BLOCK = 2**15  # chunks that each thread turns into Python strings at a time
+BLOCK = 2**15  # chunks that a thread converts to Python strings at a time
 GROUP = 128  # chunks per input of the Rust library: 5 us per chunk, instead of 8 us one by one
 VERSION = 6  # of the layout of the token ids
 ROWS_A_TASK = 2**14  # sentences that a thread assembles at a time
 N_COMPARED = 256  # sentences, and as many texts of random terms: 30 ms
 TERMS_A_TEXT = 8
-LONGEST_COMPARED = 2**14  # characters of a text: one word of 300,000 letters among few terms took 22 s
+LONGEST_COMPARED = 2**14  # characters of a text; a word of 300,000 letters in hundreds of texts took 22 s
 BEFORE = "a"  # the text before the space when a chunk after a space is encoded
 
 
@@ -53,12 +53,10 @@ def as_input_errors() -> Iterator[None]:
 
 
 class SubwordEncoder:
-    """Encodes chunks and whole texts, without special tokens, truncation or padding.
-
-    It works on a copy of the tokenizer, so the user's is not changed.
+    """Encodes chunks and whole texts with a copy of a tokenizer, without special tokens, truncation or padding.
 
     tokenizer: one that `check_settings` accepts. frame: the special tokens before and after a text, and the padding;
-    prefix, suffix: int64, those tokens; fingerprint: a hash of everything that the ids depend on; pipeline: `Pipeline`.
+    prefix, suffix: int64, these tokens; fingerprint: a hash of everything that the ids depend on; pipeline: `Pipeline`.
 
     Raises NotByWordError if the ids of this tokenizer cannot be made word by word.
     """
@@ -81,11 +79,11 @@ class SubwordEncoder:
         return np.uint16 if max(self._backend.get_vocab(with_added_tokens=True).values()) < 2**16 else ID
 
     def encode(self, table: StringTable, is_first: np.ndarray, n_jobs: int = 1) -> tuple[RaggedArray, np.ndarray]:
-        """Encode each string. Return int32 ids, and bool (n,): whether they are known. Unknown ids are left out.
+        """Encode each string. Return int32 ids, and whether they are known: bool (n,). Unknown ids are left out.
 
-        Ids are known if they do not depend on the text around the string. Where `is_first`, bool (n,), the string is
-        encoded as the first word of a text. The others are encoded as words after a space: their ids are those after
-        "a" in the text "a " + string, which excludes what a tokenizer does at the start of a text.
+        Ids are known if they do not depend on the text around the string. If `is_first`, bool (n,), a string is encoded
+        at the start of a text. Otherwise its ids are those after "a" in the text "a " + string, which excludes what a
+        tokenizer does only at the start.
         """
 
         def encode(start: int) -> RaggedArray:
@@ -106,7 +104,7 @@ class SubwordEncoder:
 
     @as_input_errors()
     def _encode_words(self, words: Sequence[str]) -> RaggedArray:
-        """Encode each of `words` separately, as words of a pre-tokenized input: int32 ids."""
+        """Encode each of `words` separately, as words of pre-tokenized inputs: int32 ids."""
         groups = [words[i : i + GROUP] for i in range(0, len(words), GROUP)]
         encodings = self._backend.encode_batch(groups, is_pretokenized=True)
         ids = [np.array(encoding.ids, dtype=ID) for encoding in encodings]
@@ -119,7 +117,8 @@ class SubwordEncoder:
     def alike(self, forms: StringTable, terms: StringTable) -> np.ndarray:
         """Return whether each of 3 V forms (V terms in three cases) has the same ids as its term: uint8 (3 V,).
 
-        It does if it normalises to the term, and contains no added token that is matched before normalising.
+        This is so if both normalise to the same string, and the form contains no added token that is matched before
+        normalising.
         """
         normal = itertools.cycle([*map(self.pipeline.normalize, terms)])
         alike = np.array([*map(operator.eq, map(self.pipeline.normalize, forms), normal)], dtype=np.uint8)
@@ -129,8 +128,8 @@ class SubwordEncoder:
     def cuts(self, characters: Sequence[str]) -> np.ndarray:
         """Return the ASCII marks at which a chunk can be split and encoded in parts: uint8 (128,), 1 for such a mark.
 
-        Next to each of `characters`, such a mark is a separate word, just as between spaces. No added token contains
-        it. Only BertPreTokenizer has such marks: elsewhere sub-words may cross a mark.
+        Such a mark is a separate word next to each of `characters`, just as between spaces, and no added token contains
+        it. Only BertPreTokenizer has such marks: with others, sub-words can cross a mark.
         """
         cuts = np.zeros(128, dtype=np.uint8)
         for mark in self.pipeline.marks:
@@ -160,16 +159,16 @@ class SubwordEncoder:
 
 
 def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[RaggedArray, RaggedArray, np.ndarray]:
-    """Return the ids of sentences and terms, and the number of ids per chunk: stored in the index's folder or made.
+    """Load the ids of sentences and terms, and the number of ids per chunk, or make them and store them.
 
     Returns:
-        sentences: `RaggedArray`, uint16 or int32 (N rows); terms: `RaggedArray` int32, in the order of `encode_placed`;
-        sizes: uint16, per chunk in that order; UNKNOWN for a chunk with unknown or too many ids.
+        sentences: `RaggedArray`, uint16 or int32 (N rows); terms: `RaggedArray` int32, in the order of
+        `encode_first_and_later`; sizes: uint16, per chunk in that order, UNKNOWN if the ids are unknown or too many.
     """
 
     def make() -> Arrays:
         sentences, sizes = encode_sentences(index, encoder, n_jobs)
-        terms, _ = encode_placed(index.terms, np.ones(len(index.terms), dtype=bool), encoder, n_jobs)
+        terms, _ = encode_first_and_later(index.terms, np.ones(len(index.terms), dtype=bool), encoder, n_jobs)
         check_id_range(len(terms.values), "sub-words of its terms")
         return {
             "sentences_values": sentences.values,
@@ -194,13 +193,13 @@ def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[RaggedArra
 
 
 def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[RaggedArray, np.ndarray]:
-    """Encode each sentence by its chunks, or as a whole if the ids of a chunk are not known.
+    """Encode each sentence chunk by chunk, or as a whole if the ids of a chunk are unknown.
 
     Returns the ids, and the number of ids of each chunk, as `bind` does.
     """
     is_first = np.zeros(len(index.chunks), dtype=bool)
     is_first[index.sentences.values[index.sentences.indptr[:-1][index.sentences.lengths() > 0]]] = True
-    by_chunk, known = encode_placed(index.chunks, is_first, encoder, n_jobs)
+    by_chunk, known = encode_first_and_later(index.chunks, is_first, encoder, n_jobs)
     first, dtype = len(by_chunk) - len(index.chunks), encoder.dtype
 
     def encode(start: int) -> RaggedArray:
@@ -222,20 +221,20 @@ def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tupl
     parts = list(map_threads(encode, starts, n_jobs))
     bounds = row_bounds(np.concatenate([part.lengths() for part in parts]))
     values = np.empty(bounds[-1], dtype=dtype)
-    for start in starts:  # free each part after copying it, so that memory never contains the ids twice
+    for start in starts:  # free each part after copying it, so that the ids are never twice in memory
         part = parts.pop(0).values
         values[bounds[start] : bounds[start] + len(part)] = part
     lengths = by_chunk.lengths()
     return RaggedArray(values, bounds), np.where(known & (lengths < UNKNOWN), lengths, UNKNOWN).astype(np.uint16)
 
 
-def encode_placed(
+def encode_first_and_later(
     table: StringTable, is_first: np.ndarray, encoder: SubwordEncoder, n_jobs: int
 ) -> tuple[RaggedArray, np.ndarray]:
-    """Encode n strings after a space and, if the tokenizer distinguishes them, as first words of a text.
+    """Encode n strings after a space and, if the tokenizer distinguishes them, at the start of a text.
 
-    Return int32 ids, and bool: whether each row is known; rows of unknown ids are empty. Row i is string i after a
-    space. Row n + i is string i at the start of a text; it is computed only where `is_first`, bool (n,).
+    Return int32 ids, and whether each row is known, as bool; rows of unknown ids are empty. Row i is string i after a
+    space. Row n + i is string i at the start of a text; it is computed only if `is_first`, bool (n,).
     """
     n = len(table)
     if encoder.pipeline.context_free:
@@ -253,7 +252,7 @@ def compare_with_tokenizer(
 ) -> None:
     """Compare the ids of a fixed sample of sentences, and of texts of random terms, with the tokenizer's own ids.
 
-    Very long texts are skipped. Raises NotByWordError, which quotes the text, if they differ.
+    Skips very long texts. Raises NotByWordError, which quotes the text, if the ids differ.
     """
     samples = [pair for pair in _samples(sentences, terms, index) if len(pair[0]) <= LONGEST_COMPARED]
     expected = tokenizer([text for text, _ in samples], truncation=False, padding=False, verbose=False)
@@ -281,7 +280,7 @@ def check_settings(tokenizer: PreTrainedTokenizerBase) -> None:
         raise InputError(f"tokenizer: is {name}, must be a Hugging Face tokenizer: use AutoTokenizer.from_pretrained")
     if tokenizer.pad_token_id is None:
         raise InputError(
-            f"tokenizer: {name} has no padding token: set one it knows: tokenizer.pad_token = tokenizer.eos_token"
+            f"tokenizer: {name} has no padding token: set one of its tokens: tokenizer.pad_token = tokenizer.eos_token"
         )
     if "attention_mask" not in tokenizer.model_input_names:
         raise InputError(

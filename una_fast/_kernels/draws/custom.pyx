@@ -1,4 +1,4 @@
-"""Rows drawn by a user's function that Numba compiled (see una_fast/augment/numba.py)."""
+"""Draws rows with a user's function, compiled by Numba (see una_fast/augment/numba.py)."""
 
 from libc.stdint cimport int32_t, int64_t, uint64_t, uintptr_t
 
@@ -12,15 +12,15 @@ ctypedef int64_t (*DrawRow)(const int32_t* ids, int64_t n, uint64_t key, const d
                             const int64_t* document_frequency, int64_t n_terms, int32_t* out) noexcept nogil
 
 cdef enum:
-    ROOM = 2  # the most ids per word of the row
+    ROOM = 2  # ids that the function may write per word of the row
 
 
 cdef class CustomRows(RowKernel):
-    """Draws rows by a user's function.
+    """Draws rows with a user's function.
 
-    words, seed, numbers: of `RowKernel`; function: numba's CFunc; keeps_length: whether it must write as many
-    ids as it gets; idf, max_tfidf: float64, document_frequency: int64, of all ids in `words`; n_terms: V, the first id
-    that is none of the index. A call raises InputError if the function returns or writes a number out of its bounds.
+    words, seed, streams: as in `RowKernel`; function: a CFunc of Numba; keeps_length: whether it must write as many ids
+    as it gets; idf, max_tfidf: float64, document_frequency: int64, for every id in `words`; n_terms: V, the first id of
+    an unseen word. A call raises InputError if the function returns or writes a number that is out of range.
     """
 
     cdef object function
@@ -32,15 +32,15 @@ cdef class CustomRows(RowKernel):
     cdef int64_t n_terms
 
     def __init__(self, words, function, bint keeps_length, idf, max_tfidf, document_frequency, int64_t n_terms,
-                 uint64_t seed, numbers=None):
-        RowKernel.__init__(self, words, seed, numbers, growth=ROOM)
+                 uint64_t seed, streams=None):
+        RowKernel.__init__(self, words, seed, streams, growth=ROOM)
         self.function, self.draw = function, <DrawRow><uintptr_t>function.address
         self.keeps_length, self.n_terms = keeps_length, n_terms
         self.idf, self.max_tfidf, self.document_frequency = idf, max_tfidf, document_frequency
 
     cdef int64_t draw_row(self, int64_t row, uint64_t key, int64_t n, int32_t* out, Workspace work) except -1 nogil:
         cdef int64_t k, length
-        n = self.indptr[row + 1] - self.indptr[row]  # all words, whatever is needed of the result
+        n = self.indptr[row + 1] - self.indptr[row]  # the function gets all words, even if the result is truncated
         length = self.draw(&self.values[self.indptr[row]], n, key, &self.idf[0], &self.max_tfidf[0],
                            &self.document_frequency[0], self.n_terms, out)
         if length < (n if self.keeps_length else 1) or length > (n if self.keeps_length else ROOM * n):
@@ -56,7 +56,7 @@ cdef class CustomRows(RowKernel):
         return length
 
     cdef bint has(self, int64_t row, int32_t id) noexcept nogil:
-        """Whether an id, which may be of an unseen word, is one of the row's own."""
+        """Return whether the row contains a word with this id."""
         cdef int64_t k
         for k in range(self.indptr[row], self.indptr[row + 1]):
             if self.values[k] == id:

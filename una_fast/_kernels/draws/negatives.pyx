@@ -1,10 +1,10 @@
-"""Rows -> negatives of UNA: choose the words to replace (step 2 of the paper), then their replacements (step 3).
+"""Draws negatives: chooses which words to replace (step 2 of the paper), and replacements (step 3).
 
 A replacement is drawn by rejection sampling. A candidate j is drawn uniformly from the window and accepted with
 probability s_j / m, where s_j is its score (its highest tf-idf) and m is an upper bound of all scores in the window.
 After a rejection, the next candidate is drawn independently, so the probability of each term is exactly s_j divided by
-the sum of the window's scores. In the paper's variant, the replaced term and fixed terms are no candidates, and the sum
-excludes them. Scores differ little inside a window, so the first candidate is nearly always accepted.
+the sum of the window's scores. In the paper's variant, the replaced term and fixed terms are not candidates, and their
+scores are not in the sum. Scores differ little inside a window, so the first candidate is nearly always accepted.
 
 `SamplingConfig.blocks` contains an upper and a lower bound of each score and stays in cache. The score itself is read
 only if its lower bound does not accept the candidate and its upper bound does not reject it. A binary search in
@@ -25,40 +25,40 @@ from una_fast._kernels.ids.emit cimport RECORD
 from una_fast._kernels.prefetch cimport una_prefetch
 
 cdef enum:
-    # `choose` is not used for longer rows: the time to find the later places of a term grows with the row's length.
+    # `choose` is not used for longer rows: finding the repetitions of a term takes time in proportion to their length.
     LONGEST_CHOICE = 4096
 
 
 cdef class UnaRows(RowKernel):
-    """Draws the negatives of rows of words, with the scores and settings in `config`.
+    """Draws negatives of rows of words, with the scores and settings in `config`.
 
-    words, numbers: of `RowKernel`; an id V + k is unseen word k. weighted: uint32 (T,), all words
-    of an index with their probabilities (see `probability.fill_weighted`); None: the probabilities of each row are
-    computed, with the same draws. unseen_groups: uint8, the group of each unseen word, needed if the config has groups.
+    words, streams: as in `RowKernel`; the id V + k is unseen word k; packed: uint32 (T,), each word with its
+    probability, see `probability.pack_words`; if None, the kernel computes the probabilities of each row, and the draws
+    are the same; unseen_groups: uint8, the group of each unseen word, required if the config has groups.
     """
 
     cdef readonly SamplingConfig config
-    cdef const uint32_t[::1] weighted
+    cdef const uint32_t[::1] packed
     cdef const uint8_t[::1] unseen_groups
     cdef int id_bits
 
-    def __init__(self, words, SamplingConfig config, weighted=None, numbers=None, unseen_groups=None):
-        RowKernel.__init__(self, words, config.seed, numbers)
+    def __init__(self, words, SamplingConfig config, packed=None, streams=None, unseen_groups=None):
+        RowKernel.__init__(self, words, config.seed, streams)
         self.config, self.id_bits = config, id_bits(config.scores.shape[0])
-        self.weighted, self.unseen_groups = weighted, unseen_groups
+        self.packed, self.unseen_groups = packed, unseen_groups
         self.n_ids = config.idf.shape[0]
-        if numbers is not None:  # any text
+        if streams is not None:  # any text
             self.n_ids = max(self.n_ids, np.max(words.values, initial=0) + 1)
-        if weighted is not None:
-            self.prefetch_source = weighted.view(np.int32)
+        if packed is not None:
+            self.prefetch_source = packed.view(np.int32)
 
     cdef int64_t draw_row(self, int64_t row, uint64_t key, int64_t n, int32_t* out, Workspace work) except -1 nogil:
         cdef const int32_t* ids = &self.values[self.indptr[row]]
         cdef int32_t* chosen = &work.chosen[0]
         cdef int64_t k, length, n_chosen = -1
         cdef bint one_at_least = self.config.random_select and not self.config.released
-        if self.weighted is not None and n <= LONGEST_CHOICE:
-            n_chosen = choose(&self.weighted[self.indptr[row]], self.id_bits, key, n, &work.row[0], out, chosen)
+        if self.packed is not None and n <= LONGEST_CHOICE:
+            n_chosen = choose(&self.packed[self.indptr[row]], self.id_bits, key, n, &work.row[0], out, chosen)
             if n_chosen >= one_at_least:
                 replace_chosen(self.config, work.records, key, &work.row[0], n, &work.z[0], chosen, n_chosen, out, None)
                 return n
@@ -77,21 +77,22 @@ cdef class UnaRows(RowKernel):
         return n
 
 
-cdef inline int64_t choose(const uint32_t* weighted, int bits, uint64_t key, int64_t n, int32_t* ids, int32_t* out,
+cdef inline int64_t choose(const uint32_t* packed, int bits, uint64_t key, int64_t n, int32_t* ids, int32_t* out,
                            int32_t* chosen) noexcept nogil:
-    """Choose which of the first n words of a row are replaced: fill `chosen` with their places, return their number.
+    """Choose which of the first n words of a row to replace: fill `chosen` with their positions, return their number.
 
-    weighted, bits: the row's words, and `id_bits` (see `probability.fill_weighted`); key: `row_key` of the row; ids,
-    out: int32 (n,), both filled with the terms of the words; chosen: int32 (n,). An entry is twice the place, plus 1 if
-    the term is also at later places, which get the same replacement. Returns -1 if a draw is so close to a probability
-    that the stored bits cannot decide: at V = 523,000 and p below 1 this happens for one word in 4,096.
+    packed, bits: the row's packed words, and `id_bits` (see `probability.pack_words`); key: `row_key` of the row; ids,
+    out: int32 (n,), both are filled with the row's terms; chosen: int32 (n,), twice the position of each chosen word,
+    plus 1 if the term occurs again later in the row, where it gets the same replacement. Returns -1 if a draw is so
+    close to a probability that the stored bits cannot decide. At V = 523,000 and p below 1 this happens for one word in
+    4,096.
     """
     cdef int64_t k, n_chosen = 0
     cdef uint32_t word, draw, p, id_mask = (<uint32_t>1 << bits) - 1
     cdef bint near = False
     # The loop body has no branch: half of the words are chosen, so a branch would be mispredicted half of the time.
     for k in range(n):
-        word = weighted[k]
+        word = packed[k]
         draw = <uint32_t>(draw64(key, k, 0) >> (33 + bits))
         p = word >> (bits + 1)
         ids[k] = out[k] = <int32_t>(word & id_mask)
@@ -103,9 +104,9 @@ cdef inline int64_t choose(const uint32_t* weighted, int bits, uint64_t key, int
 
 cdef int64_t choose_exactly(bint released, uint64_t key, const int32_t* first, const double* p, int64_t n,
                             int32_t* chosen) noexcept nogil:
-    """Choose like `choose`, by `first` and p of the row (see `fill_probabilities`); entries do not mark later places.
+    """Choose like `choose`, by the row's `first` and p (see `fill_probabilities`), without marking repeated terms.
 
-    In the paper's variant one draw decides for a term at all its places; in the released code's variant, for one word.
+    In the paper's variant one draw decides for all occurrences of a term; in the released code's, for one occurrence.
     """
     cdef int64_t k, n_chosen = 0
     for k in range(n):
@@ -139,8 +140,8 @@ cdef int replace_chosen(SamplingConfig config, const int32_t* records, uint64_t 
                         const uint8_t[::1] unseen_groups) except -1 nogil:
     """Replace the chosen words of the row `ids` of n words in its copy `out`.
 
-    Positions of draws count from the row's first word. records: of `TermTokens`, or NULL; those that will be copied are
-    prefetched; z: tf-idf of each word, which only unseen words need; chosen: as `choose` fills it.
+    Positions of draws count from the row's first word. records: those of `TermTokens`, to prefetch the ones of the new
+    terms, or NULL; z: tf-idf of each word, used only for unseen words; chosen: as `choose` fills it.
     """
     cdef const double* blocks = &config.blocks[0]
     cdef const double* scores = &config.scores[0]
@@ -171,7 +172,7 @@ cdef int replace_chosen(SamplingConfig config, const int32_t* records, uint64_t 
 
 cdef inline int64_t accepted(const double* blocks, const double* scores, uint64_t bits, int64_t start,
                              uint64_t width) noexcept nogil:
-    """Return the candidate that `bits` propose, one of `width` terms from `start` on, or -1 if they reject it."""
+    """Propose one of the `width` terms from `start` on by random bits: return it, or -1 if the bits also reject it."""
     cdef int64_t candidate = start + below(bits, width), block = candidate >> BLOCK_BITS
     # `below` uses the upper 64 bits of the product bits * width. The lower 64 bits are uniform too.
     cdef double height = unit(bits * width) * blocks[start >> BLOCK_BITS]
@@ -184,8 +185,8 @@ cdef int64_t draw_term(SamplingConfig config, uint64_t key, int64_t position, in
                        uint8_t group) except -1 nogil:
     """Draw a replacement for `term` from its window, each candidate with a probability proportional to its score.
 
-    The paper's variant never draws `term` itself; the released code's variant may. position: place of the word in its
-    row; score: tf-idf of the word, from which an unseen word (term >= V) gets its window; group: of the word.
+    The paper's variant never draws `term` itself; the released code's variant can. position: of the word in its row;
+    score: tf-idf of the word, which determines the window of an unseen word (term >= V); group: of the word.
     """
     cdef Window window
     cdef int64_t excluded = -1 if config.released else term, number, candidate
@@ -206,10 +207,10 @@ cdef int64_t draw_term(SamplingConfig config, uint64_t key, int64_t position, in
 
 cdef int64_t invert_weights(SamplingConfig config, Window window, int64_t excluded, uint8_t group,
                             uint64_t bits) except -1 nogil:
-    """Draw from `window` with the same probabilities as `draw_term`, by a search in the cumulative sum of its scores.
+    """Draw from `window` with the same probabilities as `draw_term`, by inverting the cumulative sum of its scores.
 
-    It is called after TRIES rejected candidates: if one score is far above the others, or if nearly all terms are fixed
-    or of other groups.
+    This is the fallback after TRIES rejections, which happen if one score is far above the others, or if nearly all
+    terms are fixed or belong to other groups.
     """
     cdef int64_t j, n_candidates = 0, last = -1
     cdef double total = 0.0, target, weight

@@ -2,12 +2,12 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 
 cdef enum:
-    # A table of 4 KB holds tf for up to 3 occurrences in up to 127 words, because a logarithm costs 100 ns.
+    # A table of 4 KB contains tf for up to 3 occurrences in up to 127 words, because a logarithm takes 100 ns.
     TABLE_COUNTS = 4
     TABLE_LENGTHS = 128
-    # 64 scores share one entry of `blocks`, which has 88 KB at V = 700,000 and stays in the second-level cache.
+    # One entry of `blocks` per 64 scores: at V = 700,000 these are 88 KB, which fit the second-level cache.
     BLOCK_BITS = 6
-    # of `SamplingConfig.groups`
+    # values of `SamplingConfig.groups`
     FIXED_GROUP = 254
     ANY_GROUP = 255
 
@@ -35,7 +35,7 @@ cdef class SamplingConfig:
 
 
 cdef inline uint8_t group_of(SamplingConfig config, int64_t id, const uint8_t[::1] unseen_groups) noexcept nogil:
-    """Return the group of a term of the index, or of an unseen word, whose ids start at V."""
+    """Return the group of a term of the index, or of an unseen word (id >= V)."""
     cdef int64_t n_terms = config.scores.shape[0]
     if not config.has_groups:
         return ANY_GROUP
@@ -43,7 +43,7 @@ cdef inline uint8_t group_of(SamplingConfig config, int64_t id, const uint8_t[::
 
 
 cdef inline bint is_candidate(SamplingConfig config, int64_t term, int64_t excluded, uint8_t group) noexcept nogil:
-    """Return whether a term of the index can replace a word of a group: it is neither `excluded` nor fixed."""
+    """Return whether `term` can replace a word of this group: it fits the group, and is neither fixed nor excluded."""
     return term != excluded and (not config.has_groups or (
         config.groups[term] != FIXED_GROUP and (group >= FIXED_GROUP or config.groups[term] == group)))
 

@@ -9,20 +9,19 @@ from una_fast._kernels.logarithm cimport rounded
 from una_fast._kernels.prefetch cimport una_prefetch
 
 FIXED, ANY = FIXED_GROUP, ANY_GROUP
-cdef double NO_P = -1.0  # marks a fixed word until the row's other words have their p
+cdef double NO_P = -1.0  # marks a fixed word while the p of the other words are computed
 
 
 cdef class SamplingConfig:
-    """Scores of the terms and settings of one augmenter. Kernels read this object and never change it.
+    """The scores of the terms, and the settings of one augmenter. Kernels never change this object.
 
-    idf: float64 (V,), idf of each term (equation 2); scores: float64 (V,), highest tf-idf of each term, never
-    increasing, because a term's id is its rank.
-    unseen_idf: idf of a word that is not in the index; beta: mean replacement probability (equation 3); radius: ranks
-    on both sides of a term; seed: of all draws; released: whether to draw like the released code instead of the paper;
-    random_select: every term is replaced with probability `beta`, and in the paper's variant one term if that chooses
-    none; random_replace: replacements are uniform over the vocabulary.
-    groups: uint8 (V,). A FIXED term is neither replaced nor drawn. A term of group ANY is replaced by any term that is
-    not fixed, any other term only by terms of its group. None: any term replaces any other.
+    idf: float64 (V,), idf of each term (equation 2); scores: float64 (V,), highest tf-idf of each term, in descending
+    order because a term's id is its rank; unseen_idf: idf of a word that is not in the index; beta: mean replacement
+    probability (equation 3); radius: ranks on both sides of a term; seed: of all draws; released: whether to draw like
+    the released code instead of the paper; random_select: whether to replace every term with probability `beta`, and in
+    the paper's variant one term if that chooses none; random_replace: whether replacements are uniform over the
+    vocabulary; groups: uint8 (V,): a FIXED term is neither replaced nor drawn, a term of group ANY is replaced by any
+    term that is not fixed, and any other term only by terms of its group. None means that all groups are ANY.
     """
 
     def __init__(self, const double[::1] idf, const double[::1] scores, *, double unseen_idf, double beta,
@@ -48,10 +47,9 @@ cdef class SamplingConfig:
         return rounded(count / <double>length, 1)
 
     cdef int find_window(self, int64_t term, double score, Window *window) except -1 nogil:
-        """Set `window` to the ids of the candidates for `term`.
+        """Set `window` to the ids around `term`, or around the rank that an unseen word (term >= V) would have.
 
-        The window of an unseen word (term >= V) is around the rank that its tf-idf, `score`, would have: before the
-        first term with a lower score. For other terms, `score` is not used.
+        This rank is just before the first term whose score is below `score`, the word's tf-idf.
         """
         cdef int64_t n_terms = self.scores.shape[0], low = 0, high = n_terms, middle
         if self.random_replace:
@@ -69,7 +67,7 @@ cdef class SamplingConfig:
         return 0
 
     cdef int reach_candidate(self, int64_t excluded, uint8_t group, Window *window) except -1 nogil:
-        """Widen a window without a candidate by one rank on both sides until it has one; some term is a candidate."""
+        """Widen `window` by one rank on both sides until it contains a candidate. At least one term must be one."""
         cdef int64_t j
         for j in range(window.start, window.stop):
             if is_candidate(self, j, excluded, group):
@@ -81,9 +79,9 @@ cdef class SamplingConfig:
                 return 0
 
     def window(self, int64_t term, double score=0.0, const uint8_t[::1] unseen_groups=None):
-        """Return (start, stop): the candidates of `term` are the ids ``start .. stop - 1``.
+        """Return (start, stop): the candidates of `term` have the ids ``start .. stop - 1``.
 
-        For an unseen word `term` is V or more, `score` is its tf-idf, and `unseen_groups` is as in `UnaRows`.
+        For an unseen word, `term` is at least V, `score` is its tf-idf, and `unseen_groups` is as in `UnaRows`.
         """
         cdef Window window
         self.find_window(term, score, &window)
@@ -99,10 +97,10 @@ cdef class SamplingConfig:
 
 
 cdef void find_first(int32_t* latest, const int32_t* ids, int64_t n, int32_t* first) noexcept nogil:
-    """Set first[k] to the first place of the term ids[k] in a row of n words.
+    """Set first[k] to the first position of the term ids[k] in a row of n words.
 
-    latest: for each id its place in the last row that contained it, or any number: it counts only if the word at that
-    place has the id. So nothing is cleared between rows.
+    latest: scratch with an entry for each id. It need not be cleared between rows, because an entry counts only if it
+    is a position of this row that contains the id.
     """
     cdef int64_t k
     cdef int32_t place
@@ -119,7 +117,7 @@ cdef int fill_probabilities(SamplingConfig config, int32_t* latest, int32_t* rep
 
     latest: as in `find_first`; repeats: scratch of n.
 
-    Paper: C is the mean over the distinct terms, and the first term with the highest z gets p = 1 at all its places.
+    Paper: C is the mean over the distinct terms, and all occurrences of the first term with the highest z get p = 1.
     Released code: C is the mean over the words, and the first word with the highest p gets p = 1 if no p reaches 1.
     Fixed words get p = 0, and the equations are applied to the other words.
     """
@@ -161,10 +159,10 @@ cdef int fill_probabilities(SamplingConfig config, int32_t* latest, int32_t* rep
 
 cdef int fill_tfidf(SamplingConfig config, int32_t* repeats, const int32_t* ids, int64_t n, const int32_t* first,
                     double* z, double* count) except -1 nogil:
-    """Fill z with ln(1 + n_t / n) idf (equation 2) at each place of the row. Ids from V on are unseen words.
+    """Fill z with ln(1 + n_t / n) idf (equation 2) for each word of the row. An id of at least V is an unseen word.
 
-    The first loop scores each word as if it occurred once. The other loops correct repeated words. A single loop would
-    have a branch that each repeated word mispredicts. repeats, count: scratch.
+    The first loop scores each word as if it occurred once, and the other loops correct repeated words: in a single
+    loop, each repeated word would be a branch misprediction. repeats, count: scratch.
     """
     cdef int64_t k, i, n_repeats = 0, n_terms = config.idf.shape[0]
     cdef double once = config.tf(1, n)
@@ -185,9 +183,8 @@ cdef int fill_tfidf(SamplingConfig config, int32_t* repeats, const int32_t* ids,
 def replacement_probabilities(SamplingConfig config, words, const uint8_t[::1] unseen_groups=None):
     """Return (first int32, z float64, p float64), all (T,), for the rows of `words`, `RaggedArray` int32.
 
-    An id from V on is an unseen word. first: for each word the first place of its term in its row, counted from 0; z:
-    tf-idf (equation 2); p: replacement probability (equations 3 and 4). unseen_groups: uint8, the group of
-    each unseen word, needed if the config has groups.
+    first: the first position of each word's term in its row; z: tf-idf (equation 2); p: replacement probability
+    (equations 3 and 4). An id of at least V is an unseen word. unseen_groups: as in `UnaRows`.
     """
     cdef const int32_t[::1] ids = words.values
     cdef const int64_t[::1] indptr = words.indptr
@@ -206,18 +203,18 @@ def replacement_probabilities(SamplingConfig config, words, const uint8_t[::1] u
 
 
 def id_bits(int64_t n_terms):
-    """Return how many bits of a weighted word are its term, in an index of `n_terms` terms."""
+    """Return how many bits of a packed word contain its term, in an index of `n_terms` terms."""
     return (n_terms - 1).bit_length()
 
 
-def fill_weighted(SamplingConfig config, const int32_t[::1] ids, const int64_t[::1] indptr, const int32_t[::1] first,
+def pack_words(SamplingConfig config, const int32_t[::1] ids, const int64_t[::1] indptr, const int32_t[::1] first,
                   const double[::1] p, uint32_t[::1] out):
-    """Fill `out`, uint32 (T,), with each word and its probability, by which `negatives.choose` decides without p.
+    """Fill `out`, uint32 (T,), with each word and its rounded probability, so that `negatives.choose` needs no p.
 
     The lowest b = `id_bits` bits are the term. The upper 31 - b bits are q = floor(2**(31 - b) p), at most
-    2**(31 - b) - 1: a draw whose upper bits are below q is below p, and one whose upper bits are above q is not. The
-    bit between is 1 if the term is also at later places of the row. In the paper's variant these later places have
-    q = 0, because the first place decides for them. indptr: int64 (N + 1,), bounds of the rows; first, p: of
+    2**(31 - b) - 1. A draw whose upper bits are below q is below p, and one whose upper bits are above q is not. The
+    bit in between is 1 if the term occurs again later in the row. In the paper's variant these later occurrences have
+    q = 0, because the first one decides for them. indptr: int64 (N + 1,), bounds of the rows; first, p: from
     `replacement_probabilities`.
     """
     cdef int64_t row, k, at

@@ -1,11 +1,9 @@
 """The random generator of all draws: SplitMix64 (Steele, Lea, Flood 2014, https://doi.org/10.1145/2660193.2660195).
 
-Each row has its own stream of random numbers, which starts at a hash of seed, epoch, sample index and row. Within the
-stream, a draw is a pure function of the position of the word and the number of the draw.
-
-Each position has NUMBERS consecutive outputs of the stream. For negatives, number 0 decides whether the word is
-replaced, each of the numbers 1 to TRIES proposes a candidate, and LAST_NUMBER chooses by cumulative weights if all
-candidates were rejected.
+Each row has its own stream, which starts at a hash of seed, epoch, sample index and row. Within the stream, a draw is a
+pure function of the word's position and the draw's number, because each position has NUMBERS consecutive outputs. For
+negatives, draw 0 decides whether the word is replaced. Draws 1 to TRIES each propose a candidate. If all are rejected,
+draw LAST_NUMBER chooses by cumulative weights.
 """
 
 from libc.stdint cimport int64_t, uint64_t

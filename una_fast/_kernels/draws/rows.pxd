@@ -11,7 +11,7 @@ cdef class Workspace:
 cdef class RowKernel:
     cdef const int32_t[::1] values, prefetch_source
     cdef const int64_t[::1] indptr
-    cdef const uint64_t[::1] numbers
+    cdef const uint64_t[::1] streams
     cdef readonly uint64_t seed
     cdef int64_t longest_row, growth, n_ids
     cdef list workspaces

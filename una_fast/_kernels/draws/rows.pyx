@@ -1,9 +1,9 @@
 """Rows of words -> augmented rows, as terms or as token ids.
 
-Each block of BLOCK rows is drawn and written before the next block is read. So the output of one stage is still in the
-first-level cache when the next stage reads it, and the cache misses of the rows of a block overlap.
+A block of BLOCK rows is drawn and written before the next one is read. So each stage finds the output of the previous
+one in the first-level cache, and the cache misses of the rows of a block overlap.
 
-A new augmentation is a class derived from `RowKernel` that defines `draw_row`, which draws one row.
+A new augmentation derives a class from `RowKernel` and defines `draw_row`, which draws one row.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
@@ -21,16 +21,16 @@ from una_fast._kernels.draws.random cimport row_key, stream_key
 cdef int64_t ALL_WORDS = np.iinfo(np.int64).max
 cdef enum:
     BLOCK = 16  # rows of a block; 8 to 64 rows take the same time within 5%, 1 row takes 1.5 times as long
-    MOST_PREFETCHED = 64  # words of a row that are prefetched; the processor prefetches the rest of a longer row itself
+    MOST_PREFETCHED = 64  # words of a row that are prefetched; the processor itself prefetches the rest of a longer row
 
 
 cdef class Workspace:
     """Buffers of one thread for a block of BLOCK rows.
 
-    longest_row: the most words that a row has; growth: the most words that a word can become; n_ids: of `latest`.
+    longest_row: words of the longest row; growth: how many words a word can become; n_ids: the length of `latest`.
 
-    terms, ends: the augmented rows, row i being ``terms[ends[i]:ends[i + 1]]``; line: the sub-words of one row;
-    records: those of the terms, which `draw_row` prefetches, or NULL; the others are scratch of `draw_row` for a row.
+    Row i of the augmented block is ``terms[ends[i]:ends[i + 1]]``; line: the sub-words of one row; records: those of
+    `TermTokens`, which `draw_row` prefetches, or NULL. The other buffers are scratch of `draw_row`.
     """
 
     def __init__(self, int64_t longest_row, int64_t growth, int64_t n_ids):
@@ -47,20 +47,20 @@ cdef class Workspace:
 cdef class RowKernel:
     """Augments rows of words; a subclass defines how. Threads may share one object: each call has its own `Workspace`.
 
-    words: `RaggedArray` int32, the term ids of each row of an index or of any text; seed: of all draws; numbers: uint64
-    (N,), replace the row numbers in the draws, None: the row numbers; growth: the most words that a word can become. A
-    subclass may set prefetch_source, int32 (T,): the array in which `draw_row` reads each word first.
+    words: `RaggedArray` int32, the term ids of each row of an index or of any text; seed: of all draws; streams: uint64
+    (N,), the random stream of each row, or None if it is the row's number; growth: how many words a word can become. A
+    subclass sets prefetch_source, int32 (T,), if `draw_row` first reads another array than the words.
     """
 
-    def __init__(self, words, uint64_t seed, numbers=None, int64_t growth=1):
+    def __init__(self, words, uint64_t seed, streams=None, int64_t growth=1):
         cdef int64_t row
         self.values, self.indptr, self.seed = words.values, words.indptr, seed
-        self.prefetch_source, self.numbers, self.growth, self.workspaces = self.values, numbers, growth, []
+        self.prefetch_source, self.streams, self.growth, self.workspaces = self.values, streams, growth, []
         for row in range(self.indptr.shape[0] - 1):
             self.longest_row = max(self.longest_row, self.indptr[row + 1] - self.indptr[row])
 
     cdef Workspace take_workspace(self):
-        """Take a `Workspace` that no other thread uses: a list's pop and append are atomic."""
+        """Take a `Workspace` that no other thread uses; `pop` and `append` of a list are atomic."""
         try:
             return self.workspaces.pop()
         except IndexError:
@@ -70,7 +70,7 @@ cdef class RowKernel:
                   int64_t[:, ::1] input_ids, int64_t[:, ::1] attention_mask):
         """Fill `input_ids` and `attention_mask`, int64 (B, L), with the augmented rows of `rows`, int64 (B,).
 
-        Returns bool (B,): whether only the tokenizer can encode a row, because it contains a term without sub-words.
+        Returns bool (B,): True for a row with a term without sub-words, which only the tokenizer can encode.
         """
         cdef int64_t begin = 0, stop, k, n_terms, width = input_ids.shape[1]
         cdef uint64_t key = stream_key(self.seed, epoch, sample_index)
@@ -94,9 +94,9 @@ cdef class RowKernel:
         return needs_tokenizer
 
     def terms(self, const int64_t[::1] rows, uint64_t epoch, uint64_t sample_index=0):
-        """Draw the rows `rows`, int64 (B,). Returns their terms, (values int32, indptr int64 (B + 1,)).
+        """Augment the rows `rows`, int64 (B,). Returns (values int32, indptr int64 (B + 1,)).
 
-        The augmented row i is ``values[indptr[i]:indptr[i + 1]]``.
+        The terms of the augmented row i are ``values[indptr[i]:indptr[i + 1]]``.
         """
         cdef int64_t begin = 0, stop, k, end = 0, capacity = 1
         cdef uint64_t key = stream_key(self.seed, epoch, sample_index)
@@ -119,9 +119,9 @@ cdef class RowKernel:
         return values[:end], indptr
 
     cdef int64_t draw_row(self, int64_t row, uint64_t key, int64_t n, int32_t* out, Workspace work) except -1 nogil:
-        """Write the augmented row to `out`; returns its length. Each subclass defines this method.
+        """Write the augmented row to `out` and return its length. Subclasses override this method.
 
-        key: of the row's draws; n: how many of its first words are needed, at least 1.
+        key: `row_key` of the row; n: how many of its first words are needed, at least 1.
         """
         memcpy(out, &self.values[self.indptr[row]], n * sizeof(int32_t))
         return n
@@ -130,7 +130,7 @@ cdef class RowKernel:
                         Workspace work) except -1 nogil:
         """Fill work.terms and work.ends with the augmented rows of ``rows[begin:stop]``, at most BLOCK rows.
 
-        key: `stream_key` of the seed, epoch and sample index; most_words: the words needed of a row.
+        key: `stream_key` of the seed, epoch and sample index; most_words: how many words of each row are needed.
         """
         cdef int64_t k, row, n, end = 0
         self.prefetch_block(rows, stop, most_words)
@@ -138,16 +138,16 @@ cdef class RowKernel:
             row = rows[begin + k]
             n = min(self.indptr[row + 1] - self.indptr[row], most_words)
             if n > 0:
-                n = self.draw_row(row, row_key(key, row if self.numbers is None else self.numbers[row]), n,
+                n = self.draw_row(row, row_key(key, row if self.streams is None else self.streams[row]), n,
                                   &work.terms[end], work)
             end += n
             work.ends[k + 1] = end
         return 0
 
     cdef int prefetch_block(self, const int64_t[::1] rows, int64_t begin, int64_t most_words) except -1 nogil:
-        """Prefetch the words of the block that starts at rows[begin], and the bounds of the block after that one.
+        """Prefetch the words of the block that starts at rows[begin], and the bounds of the next block.
 
-        It prefetches the same number of words for every row: a loop to the end of the row would be mispredicted.
+        It prefetches equally many words of every row, because a loop to the end of each row would be mispredicted.
         """
         cdef int64_t row, k, n = rows.shape[0], n_words = min(most_words, MOST_PREFETCHED)
         if self.values.shape[0] == 0:

@@ -2,7 +2,7 @@ from libc.stdint cimport int32_t, int64_t
 
 
 cdef enum:
-    # A record is 8 int32: the number of sub-words, then up to 7 sub-words; or, for more, their place in `values`.
+    # A record is 8 int32: the number of sub-words, then up to 7 sub-words or, for more, where they start in `values`.
     RECORD = 8
 
 
@@ -19,7 +19,7 @@ cdef class Frame:
 cdef class TermTokens:
     cdef const int32_t[:, ::1] records
     cdef const int32_t[::1] values
-    cdef int64_t first  # the record of term 0 as the first word of a text
+    cdef int64_t first  # the record of term 0 at the start of a text
     cdef bint some_are_empty
     cdef readonly Frame frame
     cdef bint has_empty(self, const int32_t* terms, int64_t n) noexcept nogil

@@ -1,6 +1,6 @@
 """Terms, or sentences of the index -> padded token ids.
 
-The sub-words of a term, if it has at most 7, are in one record of 32 bytes, so such a term costs one cache miss.
+A record of 32 bytes contains up to 7 sub-words of a term, so most terms cost one cache miss.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint16_t
@@ -10,7 +10,7 @@ import numpy as np
 
 from una_fast.arrays import cache_aligned_zeros
 
-ctypedef fused small_id:  # uint16 if all ids of sentences fit: most of the time goes into reading them
+ctypedef fused small_id:  # uint16 if all ids fit, because most of the time is spent on reading them
     uint16_t
     int32_t
 
@@ -18,8 +18,8 @@ ctypedef fused small_id:  # uint16 if all ids of sentences fit: most of the time
 cdef class Frame:
     """The special tokens before and after a text, and the padding on one side of them.
 
-    prefix, suffix: int64, the special tokens before and after the text; pad_id: the token id that fills the rest of the
-    row; pads_left: whether the padding comes before the text instead of after it; n_special: all special tokens.
+    prefix, suffix: int64, the special tokens before and after the text, n_special in all; pad_id: the token id that
+    fills the rest of the row; pads_left: whether the padding comes before the text.
     """
 
     def __init__(self, const int64_t[::1] prefix, const int64_t[::1] suffix, int64_t pad_id, bint pads_left=False):
@@ -27,10 +27,10 @@ cdef class Frame:
         self.n_special = prefix.shape[0] + suffix.shape[0]
 
     cdef void write(self, const int32_t* inner, int64_t n, int64_t* ids, int64_t* mask, int64_t width) noexcept nogil:
-        """Write a row of `width` columns: `n` sub-words, the tokens and the padding around them, and the mask.
+        """Write a row of `width` columns: the `n` sub-words of `inner`, special tokens, padding, and the mask.
 
-        inner: int32, the sub-words; `width` numbers are read, those after the first n may be anything. The loops run
-        over all columns, because an end that differs from row to row would be mispredicted.
+        inner: int32 (width,), of which the numbers after the first n are ignored. The loops run over all columns,
+        because an end that differs from row to row would be mispredicted.
         """
         cdef int64_t n_prefix = self.prefix.shape[0]
         cdef int32_t pad_id = <int32_t>self.pad_id, keep, n_words = <int32_t>n, column
@@ -40,7 +40,7 @@ cdef class Frame:
         self.close(n, ids, mask, width)
 
     cdef void close(self, int64_t n, int64_t* ids, int64_t* mask, int64_t width) noexcept nogil:
-        """Write the special tokens around `n` sub-words, which padding follows already, and the mask."""
+        """Write the special tokens and the mask around `n` sub-words that are already followed by padding."""
         cdef int64_t n_prefix = self.prefix.shape[0], k, n_padding = width - n - self.n_special
         cdef int32_t count = <int32_t>(n + self.n_special), column
         for k in range(n_prefix):
@@ -57,15 +57,15 @@ cdef class Frame:
 
 
 cdef class TermTokens:
-    """The sub-words of each of n terms, in records from which the kernel copies.
+    """The sub-words of n terms, as records that the kernel copies.
 
-    terms: `RaggedArray` (int32), in row t the sub-words of term t after a space, and in row n + t those as the first
-    word of a text, if there are 2n rows. The sub-words of a term with an empty row depend on the words around it: only
-    the tokenizer can encode a text that contains it.
+    terms: `RaggedArray` (int32): row t is the sub-words of term t after a space. If there are 2n rows, row n + t is
+    those at the start of a text. An empty row means that they depend on the words around the term, so only the
+    tokenizer can encode a text that contains it.
     """
 
     def __init__(self, terms, int64_t n, Frame frame):
-        self.records, self.values, self.first, self.frame = pack(terms), terms.values, len(terms) - n, frame
+        self.records, self.values, self.first, self.frame = make_records(terms), terms.values, len(terms) - n, frame
         self.some_are_empty = len(terms.empty_rows()) > 0
 
     cdef bint has_empty(self, const int32_t* terms, int64_t n) noexcept nogil:
@@ -83,7 +83,7 @@ cdef void write_rows(TermTokens tokens, const int32_t* terms, const int64_t* bou
     """Write the token ids of text i, ``terms[bounds[i]:bounds[i + 1]]``, to row i of both outputs (n_rows, width).
 
     The sub-words are truncated to fit between the special tokens, and padded. line: scratch of width + RECORD, because
-    a whole record may be copied to its end.
+    the last copy is a whole record.
     """
     cdef int64_t row, n, room = width - tokens.frame.n_special
     for row in range(n_rows):
@@ -93,7 +93,7 @@ cdef void write_rows(TermTokens tokens, const int32_t* terms, const int64_t* bou
 
 cdef inline int64_t join_terms(TermTokens tokens, const int32_t* terms, int64_t n_terms, int32_t* line,
                                int64_t room) noexcept nogil:
-    """Write the sub-words of the terms to `line`, at most `room`; returns their number.
+    """Write at most `room` sub-words of the terms to `line`; returns their number.
 
     A record of up to 7 sub-words is copied whole, and the next copy overwrites the excess: a branch on their number
     would be mispredicted at every other word.
@@ -112,7 +112,7 @@ cdef inline int64_t join_terms(TermTokens tokens, const int32_t* terms, int64_t 
 
 
 cdef inline int64_t put(const int32_t* record, const int32_t* values, int32_t* line, int64_t room) noexcept nogil:
-    """Write the sub-words of a term to `line`, at most `room` if a record is too small; returns their number."""
+    """Write the sub-words of a term to `line`, at most `room` if they do not fit a record; returns their number."""
     if record[0] < RECORD:
         memcpy(line, record + 1, (RECORD - 1) * sizeof(int32_t))
     else:
@@ -128,30 +128,26 @@ def pad_rows(
     int64_t[:, ::1] input_ids,
     int64_t[:, ::1] attention_mask,
 ):
-    """Fill line i of both outputs, int64 (B, L), with the sentence rows[i], and with the tokens and padding of `frame`.
+    """Fill line i of both outputs, int64 (B, L), with the sentence rows[i], truncated, in the frame `frame`.
 
-    The sentence is truncated to the columns between the special tokens. values: uint16 or int32 (T,), bounds: int64
-    (N + 1,): the sub-words of sentence r are ``values[bounds[r]:bounds[r + 1]]``; rows: int64 (B,). The caller has
-    checked that every one of `rows` is in 0 .. N - 1, and that L is at least the length of prefix and suffix together.
+    values: uint16 or int32 (T,), bounds: int64 (N + 1,): the sub-words of sentence r are
+    ``values[bounds[r]:bounds[r + 1]]``; rows: int64 (B,). The caller checks that `rows` are in 0 .. N - 1, and that L
+    has room for all special tokens.
     """
     cdef int64_t i, k, start, n, n_prefix = frame.prefix.shape[0], width = input_ids.shape[1]
     with nogil:
         for i in range(rows.shape[0]):
             start = bounds[rows[i]]
             n = min(width - frame.n_special, bounds[rows[i] + 1] - start)
-            for k in range(n):  # straight into the row: through a buffer of int32 a row takes 70 ns instead of 45
+            for k in range(n):  # straight into the row, in 45 ns; through a buffer of int32 it takes 70
                 input_ids[i, n_prefix + k] = values[start + k]
             for k in range(n_prefix + n, width):
                 input_ids[i, k] = frame.pad_id
             frame.close(n, &input_ids[i, 0], &attention_mask[i, 0], width)
 
 
-def pack(terms):
-    """Make a record for each of V terms, int32 (V, 8): the number of its sub-words, then the sub-words.
-
-    If a term has 8 or more sub-words, the second number is the index at which they start in `terms.values`. terms:
-    `RaggedArray`, int32 (V rows).
-    """
+def make_records(terms):
+    """Make the record of each row of `terms`, `RaggedArray` int32: int32 (n, RECORD), see emit.pxd."""
     records = cache_aligned_zeros(len(terms) * RECORD, np.int32).reshape(-1, RECORD)
     records[:, 0] = counts = terms.lengths()
     for k in range(RECORD - 1):

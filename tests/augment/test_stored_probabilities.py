@@ -1,4 +1,4 @@
-"""Probabilities kept beside an index: the same draws with and without, one folder for each set of probabilities."""
+"""Probabilities stored with an index: they do not change the draws, and each set has its own folder."""
 
 import itertools
 import pickle
@@ -11,7 +11,7 @@ from support.short_corpus import CORPUS
 from support.tokenizer_families import bert_uncased, roberta
 from una_fast.augment import settings as augmenter_settings
 
-LONG = " ".join(f"w{i % 3000}" for i in range(5000))  # more words than `choose` takes
+LONG = " ".join(f"w{i % 3000}" for i in range(5000))  # more words than LONGEST_CHOICE
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def ids_of(index, tokenizer, max_length=32, **settings):
         {"replace": "random"},
     ],
 )
-def test_the_draws_are_the_same_with_and_without(saved, setting):
+def test_the_draws_are_the_same_with_and_without_stored_probabilities(saved, setting):
     in_memory = una_fast.build_index([*CORPUS, LONG])
     for tokenizer, max_length in itertools.product((bert_uncased(), roberta()), (8, 32, 6000)):
         kept = ids_of(saved, tokenizer, max_length, **setting)
@@ -52,8 +52,8 @@ def test_the_draws_are_the_same_with_and_without(saved, setting):
 
 @pytest.mark.parametrize("surface", ["kept", "paper"])
 @pytest.mark.parametrize("beta", [0.0, 0.05])
-def test_words_at_random_are_never_none(saved, beta, surface):
-    """Where no draw is below beta one word is replaced, and where it stands after the cut none of the ids changes."""
+def test_random_selection_replaces_at_least_one_word(saved, beta, surface):
+    """If no draw is below beta, one word is replaced, which truncation can remove."""
     tokenizer = bert_uncased()
     una = una_fast.Augmenter(saved, beta=beta, select="random", surface=surface, tokenizer=tokenizer)
     rows = np.array([row for row in range(saved.n_documents) if saved.words(row)])
@@ -65,9 +65,9 @@ def test_words_at_random_are_never_none(saved, beta, surface):
         assert [ids[: len(given)] for ids, given in zip(expected, found, strict=True)] == found
 
 
-def test_they_are_made_once_and_mapped(saved, monkeypatch):
+def test_they_are_computed_once_and_memory_mapped(saved, monkeypatch):
     first = ids_of(saved, bert_uncased())
-    monkeypatch.setattr(augmenter_settings, "weighted_words", None)  # fails if they are made again
+    monkeypatch.setattr(augmenter_settings, "packed_words", None)  # fails if they are computed again
     again = una_fast.load_index(saved.path)
     assert ids_of(again, bert_uncased(), seed=42, radius=None) == first
     una = una_fast.Augmenter(again, tokenizer=bert_uncased(), seed=7, radius=3, replace="random")  # the same p
@@ -75,7 +75,7 @@ def test_they_are_made_once_and_mapped(saved, monkeypatch):
     assert len(folders(saved)) == 1
 
 
-def test_other_probabilities_have_a_folder_of_their_own(saved):
+def test_other_settings_have_their_own_folder(saved):
     for setting in ({}, {"beta": 0.4}, {"select": "random"}, {"variant": "released"}):
         una_fast.Augmenter(saved, tokenizer=bert_uncased(), **setting)
     for words in (["the"], ["of"], ["of", "unseen"]):
@@ -83,7 +83,7 @@ def test_other_probabilities_have_a_folder_of_their_own(saved):
     assert len(folders(saved)) == 6
 
 
-def test_no_table_without_a_tokenizer_or_when_it_is_turned_off_or_memory_or_bits_are_short(saved, monkeypatch):
+def test_nothing_is_stored_if_not_needed_or_if_memory_or_bits_are_short(saved, monkeypatch):
     una_fast.Augmenter(saved).negatives([0])
     una_fast.Augmenter(saved, tokenizer=bert_uncased(), keep_probabilities=False)
     for limit, value in (("free_memory", lambda: 8 * len(saved.word_ids.values) - 1), ("MOST_ID_BITS", 4)):
@@ -93,8 +93,8 @@ def test_no_table_without_a_tokenizer_or_when_it_is_turned_off_or_memory_or_bits
     assert folders(saved) == []
 
 
-def test_a_table_of_another_index_is_not_used(saved):
-    """Another index was saved to the folder, by a process that this one knows nothing of."""
+def test_probabilities_of_another_index_are_not_used(saved):
+    """Another process saved another index to the same folder."""
     expected = ids_of(saved, bert_uncased())
     una_fast.build_index(CORPUS[::-1]).save(saved.path)
     other = una_fast.load_index(saved.path)

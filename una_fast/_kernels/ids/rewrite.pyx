@@ -1,8 +1,8 @@
-"""Rows of text with replaced words -> text and token ids, written like the sentences.
+"""Sentences with replaced words -> text and token ids, with the case and spacing of the original sentences.
 
-A row is chunks separated by spaces, and its ids are those of the chunks. A chunk without a replaced word keeps its ids
-in the sentence. A chunk that is one new word has the ids of its term, if normalising makes it equal to the term. Any
-other chunk is a *unit*: a string that the caller has encoded once.
+A sentence is chunks separated by spaces, and its ids are those of the chunks. A chunk without a replaced word keeps the
+ids that it has in the sentence. A chunk that is one new word has the ids of the term, if both normalise to the same
+string. Any other chunk is a *fragment*: the caller encodes each distinct fragment once.
 """
 
 from cpython.unicode cimport PyUnicode_DecodeUTF8
@@ -18,28 +18,28 @@ ctypedef fused small_id:
     int32_t
 
 cdef enum:
-    # what the kernel knows of a character: its lower case in the low bits, and its kind
+    # the properties of a character: its lower case in the low bits, then flags
     LOWER_CASE = 0x1FFFFF
-    IS_APART = 1 << 21    # punctuation, or of a script without spaces: it needs no space between it and a word
+    IS_APART = 1 << 21    # punctuation, or of a script without spaces: next to a word it needs no space
     IS_CASED = 1 << 22    # its lower and upper case differ
     IS_LOWER = 1 << 23
     IS_UPPER = 1 << 24
     IS_TITLE = 1 << 25
-    DOTTED_I = 0x130      # the only character that is two in lower case, "i" and DOT: they may be in two words
+    DOTTED_I = 0x130      # the only character that becomes two in lower case, "i" and DOT, possibly in two words
     DOT = 0x307
-    CAPITAL_SIGMA = 0x3A3  # it has another lower case at the end of a word
+    CAPITAL_SIGMA = 0x3A3  # its lower case is FINAL_SIGMA at the end of a word
     FINAL_SIGMA = 0x3C2
     NO_SIZE = 65535
 
 cdef enum:
-    # kinds of pieces, and what their number is; other pieces are a place in the sentence's sub-words, and how many
-    TERM = -1     # a row of the sub-words of terms
-    UNIT = -2     # the number of a unit
+    # A piece is (kind, number). Other kinds are an index into the sentence's sub-words, and the number is a length.
+    TERM = -1         # number: a row of the sub-words of terms
+    FRAGMENT = -2     # number: of the fragment
 
 APART, CASED, LOWER, UPPER, TITLE = IS_APART, IS_CASED, IS_LOWER, IS_UPPER, IS_TITLE
-UNKNOWN = NO_SIZE  # of a chunk that cannot be encoded alone
+UNKNOWN = NO_SIZE  # the size of a chunk that cannot be encoded separately
 
-cdef enum Case:  # in the order of `KeptSurface._strings`
+cdef enum Case:  # in the order of `KeptSurface.forms`
     AS_IT_IS
     TITLE_CASE
     UPPER_CASE
@@ -48,11 +48,11 @@ cdef enum Case:  # in the order of `KeptSurface._strings`
 cdef class Subwords:
     """The sub-words of an index's terms and chunks under one tokenizer.
 
-    terms: `RaggedArray` int32, in row t the sub-words of term t after a space, none if they depend on the whole text;
-    sizes: uint16, the number of sub-words of each chunk after a space. Unless the tokenizer is `context_free`, both
-    continue with the terms and chunks at the start of a text, from `first_term` and `first_chunk` on. cuts: uint8
-    (128,), 1 for a character that the tokenizer always makes a separate word; alike: uint8 (3 V,), 1 for a string (see
-    `RowWriter`) that has the sub-words of its term.
+    terms: `RaggedArray` int32, row t is the sub-words of term t after a space, empty if they depend on the whole text;
+    sizes: uint16, the number of sub-words of each chunk after a space. Unless the tokenizer is `context_free`, the
+    terms and chunks at the start of a text follow, from `first_term` and `first_chunk` on. cuts: uint8 (128,), 1 for a
+    character that the tokenizer always makes a separate word; alike: uint8 (3 V,), 1 for a form (see `RowWriter`) that
+    has the sub-words of its term.
     """
 
     cdef const int32_t[::1] values
@@ -69,42 +69,42 @@ cdef class Subwords:
         self.first_chunk = 0 if self.context_free else len(sizes) // 2
 
 
-cdef class Written:
-    """Rows that a `RowWriter` wrote: their texts, or the pieces of their ids.
+cdef class WrittenRows:
+    """The output of `RowWriter.write`: the texts of rows, or the pieces from which `fill_rows` makes their ids.
 
-    text: uint8, a newline and the text of each row, without chunks that keep their ids if there are pieces; starts,
-    stops: int64 (B,), where the texts are; stop -1: the row cannot be written; pieces: int32 (P, 2), kind and number;
-    row i has the pieces ``ends[i] .. ends[i + 1] - 1``; unit_starts, unit_stops: int64, where each unit is in `text`,
-    including the character before it if its ids depend on that.
+    text: uint8, a newline and the text of each row; with pieces, chunks that keep their ids are left out; starts,
+    stops: int64 (B,), the bounds of the texts, with stop -1 if a row cannot be written; pieces: int32 (P, 2), kind and
+    number; row i has the pieces ``ends[i] .. ends[i + 1] - 1``; fragment_starts, fragment_stops: int64, the bounds in
+    `text` of each fragment, including the character before it if its ids depend on that character.
     """
 
     cdef uint8_t[::1] text, line  # line: the row that is being written
-    cdef int64_t[::1] starts, stops, ends, unit_starts, unit_stops, word_starts, word_stops
+    cdef int64_t[::1] starts, stops, ends, fragment_starts, fragment_stops, word_starts, word_stops
     cdef int32_t[:, ::1] pieces
-    cdef int64_t end, n_pieces, n_units, size
-    cdef int64_t room, known  # the sub-words needed of a row, -1: no pieces; the sub-words of this row so far
-    cdef int64_t unit, term  # where the open unit starts, -1: none is open; the term that it equals so far, -1: none
+    cdef int64_t end, n_pieces, n_fragments, size
+    cdef int64_t room, known  # how many sub-words of a row are needed, -1 for texts; how many this row has so far
+    cdef int64_t fragment, term  # where the open fragment starts, and the term that it equals so far; -1 if none
 
     def __init__(self, int64_t n_rows, int64_t n_pieces, int64_t room, int64_t longest, int64_t most_words):
         self.text = np.empty(256 + 160 * n_rows, dtype=np.uint8)
         self.starts, self.stops, self.ends = (np.zeros(n_rows + 1, dtype=np.int64) for _ in range(3))
-        self.unit_starts, self.unit_stops = (np.empty(n_pieces, dtype=np.int64) for _ in range(2))
-        self.pieces, self.room, self.unit = np.empty((n_pieces, 2), dtype=np.int32), room, -1
+        self.fragment_starts, self.fragment_stops = (np.empty(n_pieces, dtype=np.int64) for _ in range(2))
+        self.pieces, self.room, self.fragment = np.empty((n_pieces, 2), dtype=np.int32), room, -1
         self.line = np.empty(longest + 1, dtype=np.uint8)
         self.word_starts, self.word_stops = (np.empty(most_words + 1, dtype=np.int64) for _ in range(2))
 
     def texts(self):
-        """Return list[str | None], None for a row that cannot be written."""
+        """Return list[str | None]: None for a row that cannot be written."""
         cdef int64_t i
         cdef const char* utf8 = <const char*>&self.text[0]
         return [None if self.stops[i] < 0 else
                 PyUnicode_DecodeUTF8(utf8 + self.starts[i], self.stops[i] - self.starts[i], NULL)
                 for i in range(self.starts.shape[0] - 1)]
 
-    def units(self):
-        """Return (text, starts, stops) of the units, see above."""
-        n = self.n_units
-        return np.asarray(self.text)[: self.end], np.asarray(self.unit_starts)[:n], np.asarray(self.unit_stops)[:n]
+    def fragments(self):
+        """Return (text, starts, stops) of the fragments."""
+        starts, stops = np.asarray(self.fragment_starts), np.asarray(self.fragment_stops)
+        return np.asarray(self.text)[: self.end], starts[: self.n_fragments], stops[: self.n_fragments]
 
     cdef inline int put(self, const uint8_t* characters, int64_t n) except -1 nogil:
         if self.end + n > self.text.shape[0]:
@@ -127,7 +127,7 @@ cdef class Written:
         return character(&self.text[place])
 
     cdef inline void keep(self, int64_t place, int64_t size) noexcept nogil:
-        """Add `size` sub-words of the sentence, from `place` on, to the row's pieces."""
+        """Add `size` sub-words of the sentence, from index `place` on, to the row's pieces."""
         cdef int64_t p = self.n_pieces - 1
         if self.known > 0 and self.pieces[p, 0] >= 0 and self.pieces[p, 0] + self.pieces[p, 1] == place:
             self.pieces[p, 1] += <int32_t>size
@@ -140,61 +140,61 @@ cdef class Written:
         self.n_pieces += 1
         self.known += size
 
-    cdef inline void extend_unit(self, int64_t term) noexcept nogil:
-        """Continue the open unit, or open one, with what is put next: `term`, or -1 for anything else."""
-        self.term = term if self.unit < 0 else -1
-        if self.unit < 0:
-            self.unit = self.end
+    cdef inline void extend_fragment(self, int64_t term) noexcept nogil:
+        """Continue the open fragment, or open one, with what is put next: `term`, or -1 for any other text."""
+        self.term = term if self.fragment < 0 else -1
+        if self.fragment < 0:
+            self.fragment = self.end
 
-    cdef inline void close_unit(self, Subwords subwords) noexcept nogil:
+    cdef inline void close_fragment(self, Subwords subwords) noexcept nogil:
         cdef int64_t row = self.term, n = 0
-        if self.unit < 0:
+        if self.fragment < 0:
             return
         if row >= 0:
-            row += subwords.first_term if self.text[self.unit - 1] == c'\n' else 0
+            row += subwords.first_term if self.text[self.fragment - 1] == c'\n' else 0
             n = subwords.bounds[row + 1] - subwords.bounds[row]
         if n > 0:
             self.add(TERM, row, n)
         else:
-            self.unit_starts[self.n_units] = self.unit - (not subwords.context_free)
-            self.unit_stops[self.n_units] = self.end
-            self.add(UNIT, self.n_units, 0)
-            self.n_units += 1
-        self.unit = -1
+            self.fragment_starts[self.n_fragments] = self.fragment - (not subwords.context_free)
+            self.fragment_stops[self.n_fragments] = self.end
+            self.add(FRAGMENT, self.n_fragments, 0)
+            self.n_fragments += 1
+        self.fragment = -1
 
 
 cdef class RowWriter:
-    """Writes rows of text with replaced words, with case and spacing. Threads may share one object.
+    """Writes sentences with replaced words, with their original case and spacing. Threads may share one object.
 
     chunks, sentences: `StringTable` and `RaggedArray`, row i is ``" ".join(chunks[k] for k in sentences[i])``; words:
-    `RaggedArray`, the words of each row, a number of `terms` or V + k for word k of `unseen`; strings: 3 V, how each
-    term is written, in three cases; characters: uint32, what the kernel knows of each character; lowered: whether the
-    words are in lower case; subwords: of a tokenizer; None: no ids.
+    `RaggedArray`, the words of each row, the id of a term or V + k for word k of `unseen`; forms: 3 V strings, each
+    term as it is, capitalised and in upper case; characters: uint32, the properties of each character; lowered: whether
+    the words are in lower case; subwords: of a tokenizer, required for ids.
     """
 
     cdef const int32_t[::1] chunks, words
-    cdef const int64_t[::1] chunk_bounds, word_bounds, offsets, term_offsets, unseen_offsets, string_offsets
-    cdef const uint8_t[::1] utf8, term_utf8, unseen_utf8, string_utf8
+    cdef const int64_t[::1] chunk_bounds, word_bounds, offsets, term_offsets, unseen_offsets, form_offsets
+    cdef const uint8_t[::1] utf8, term_utf8, unseen_utf8, form_utf8
     cdef const uint32_t[::1] characters
     cdef int64_t n_terms
     cdef bint lowered
     cdef Subwords subwords
 
-    def __init__(self, chunks, sentences, words, unseen, terms, strings, characters, bint lowered,
+    def __init__(self, chunks, sentences, words, unseen, terms, forms, characters, bint lowered,
                  Subwords subwords=None):
         self.chunks, self.chunk_bounds = sentences.values, sentences.indptr
         self.words, self.word_bounds = words.values, words.indptr
         self.utf8, self.offsets = chunks.utf8, chunks.offsets
         self.term_utf8, self.term_offsets = terms.utf8, terms.offsets
         self.unseen_utf8, self.unseen_offsets = unseen.utf8, unseen.offsets
-        self.string_utf8, self.string_offsets, self.n_terms = strings.utf8, strings.offsets, len(strings) // 3
+        self.form_utf8, self.form_offsets, self.n_terms = forms.utf8, forms.offsets, len(forms) // 3
         self.characters, self.lowered, self.subwords = characters, lowered, subwords
 
     def write(self, const int64_t[::1] rows, const int32_t[::1] drawn, const int64_t[::1] drawn_bounds,
               int64_t room=-1):
-        """Write rows, int64 (B,), with the words ``drawn[drawn_bounds[i]:drawn_bounds[i + 1]]``. Returns `Written`.
+        """Write rows, int64 (B,), with the words ``drawn[drawn_bounds[i]:drawn_bounds[i + 1]]``: `WrittenRows`.
 
-        room: the sub-words that are needed of a row. -1: the texts are written.
+        room: how many sub-words of a row are needed, or -1 to write texts.
         """
         cdef int64_t i, j, size, longest = 0, most_words = 0, n_pieces = drawn.shape[0], n_rows = rows.shape[0]
         cdef bint fits
@@ -207,7 +207,7 @@ cdef class RowWriter:
                 size += self.offsets[self.chunks[j] + 1] - self.offsets[self.chunks[j]]
             longest = max(longest, size)
             most_words = max(most_words, self.word_bounds[rows[i] + 1] - self.word_bounds[rows[i]])
-        cdef Written out = Written(n_rows, n_pieces if room >= 0 else 0, room, longest, most_words)
+        cdef WrittenRows out = WrittenRows(n_rows, n_pieces if room >= 0 else 0, room, longest, most_words)
         with nogil:
             for i in range(n_rows):
                 out.put(b"\n", 1)
@@ -216,14 +216,14 @@ cdef class RowWriter:
                 out.stops[i], out.ends[i + 1] = out.end if fits else -1, out.n_pieces
         return out
 
-    cdef bint write_row(self, Written out, int64_t row, const int32_t* new) except -1 nogil:
+    cdef bint write_row(self, WrittenRows out, int64_t row, const int32_t* new) except -1 nogil:
         """Write a row in which new[w] replaces word w.
 
-        Returns False if the text does not contain the words, or if ids are needed and those of a chunk are not known.
+        Returns False if the text does not contain the words, or if ids are needed and those of a chunk are unknown.
         """
         cdef int64_t n_words = self.word_bounds[row + 1] - self.word_bounds[row], w = 0, first_word
         cdef int64_t first = self.chunk_bounds[row], stop = self.chunk_bounds[row + 1], j = first
-        cdef int64_t begin, end = -1, reach, size, place = 0  # of the chunk's sub-words among those of the sentence
+        cdef int64_t begin, end = -1, reach, size, place = 0  # place: of the chunk's first sub-word in the sentence
         cdef const int32_t* old
         cdef uint16_t of_chunk
         cdef bint changed
@@ -239,7 +239,7 @@ cdef class RowWriter:
         while j < stop and out.known < out.room:
             begin, first_word, size, changed = end + 1, w, 0, False
             reach = begin
-            while j < stop and reach > end:  # several chunks, if a word continues in the next one
+            while j < stop and reach > end:  # several chunks, if a word spans them
                 of_chunk = self.subwords.sizes[self.chunks[j] + (self.subwords.first_chunk if j == first else 0)]
                 if of_chunk == NO_SIZE:
                     return False
@@ -256,12 +256,12 @@ cdef class RowWriter:
                 if begin > 0:
                     out.put(b" ", 1)
                 self.write_words(out, begin, end, old, new, first_word, w)
-                out.close_unit(self.subwords)
+                out.close_fragment(self.subwords)
             place += size
         return True
 
-    cdef int copy(self, Written out, int64_t j, int64_t stop) except -1 nogil:
-        """Set the line to the chunks."""
+    cdef int copy(self, WrittenRows out, int64_t j, int64_t stop) except -1 nogil:
+        """Copy the chunks ``j .. stop - 1`` of a sentence to the line, separated by spaces."""
         cdef int64_t n, at = 0
         for j in range(j, stop):
             n = self.offsets[self.chunks[j] + 1] - self.offsets[self.chunks[j]]
@@ -271,8 +271,8 @@ cdef class RowWriter:
         out.size = at - 1
         return 0
 
-    cdef bint locate(self, Written out, const int32_t* words, int64_t n_words) noexcept nogil:
-        """Find where in the line each word starts and stops. Returns False if they are not there in this order."""
+    cdef bint locate(self, WrittenRows out, const int32_t* words, int64_t n_words) noexcept nogil:
+        """Find where each word starts and stops in the line. Returns False if it lacks the words in this order."""
         cdef const uint8_t* word
         cdef int64_t k, n, end, at = 0
         cdef bint is_mark
@@ -296,11 +296,11 @@ cdef class RowWriter:
         return True
 
     cdef inline const uint8_t* unseen_word(self, int64_t id, int64_t* n) noexcept nogil:
-        """Return the word of an id from V on, and its size in bytes."""
+        """Return the word of an id of at least V, and set `n` to its size in bytes."""
         n[0] = self.unseen_offsets[id - self.n_terms + 1] - self.unseen_offsets[id - self.n_terms]
         return &self.unseen_utf8[0] + self.unseen_offsets[id - self.n_terms]
 
-    cdef inline int64_t match(self, Written out, int64_t at, const uint8_t* word, int64_t n) noexcept nogil:
+    cdef inline int64_t match(self, WrittenRows out, int64_t at, const uint8_t* word, int64_t n) noexcept nogil:
         """Return where a word that starts at `at` of the line ends, or -1 if it does not start there."""
         cdef int64_t k = 0
         cdef uint32_t c, written, last = 0
@@ -325,42 +325,43 @@ cdef class RowWriter:
             at += length(&out.line[at])
         return at
 
-    cdef int write_words(self, Written out, int64_t at, int64_t end, const int32_t* old, const int32_t* new,
+    cdef int write_words(self, WrittenRows out, int64_t at, int64_t end, const int32_t* old, const int32_t* new,
                          int64_t w, int64_t stop) except -1 nogil:
-        """Write the line from `at` to `end`, with its words from `w` to `stop`, and the units of what is written."""
-        cdef int64_t k, n_kept, string = 0, size = 0
-        cdef bint changed, is_glued, last_changed = False
+        """Write the line from `at` to `end`, with its words from `w` to `stop`, and split it into fragments."""
+        cdef int64_t k, n_kept, form = 0, size = 0
+        cdef bint changed, is_glued, is_term, last_changed = False
         cdef uint32_t last, first
         cdef const uint8_t* following
-        cdef const uint8_t* spelled = &self.string_utf8[0]  # an empty word may come before the first new one
+        cdef const uint8_t* spelled = &self.form_utf8[0]  # an empty word can come before the first new word
         for k in range(w, stop):
             n_kept, changed = out.word_stops[k] - out.word_starts[k], new[k] != old[k]
             if changed and new[k] < self.n_terms:
-                string = self.case_of(&out.line[out.word_starts[k]], n_kept) * self.n_terms + new[k]
-                spelled = &self.string_utf8[self.string_offsets[string]]
-                size = self.string_offsets[string + 1] - self.string_offsets[string]
+                form = self.case_of(&out.line[out.word_starts[k]], n_kept) * self.n_terms + new[k]
+                spelled = &self.form_utf8[self.form_offsets[form]]
+                size = self.form_offsets[form + 1] - self.form_offsets[form]
             elif changed:  # a user's function may move an unseen word
                 spelled = self.unseen_word(new[k], &size)
             if changed:
                 n_kept = opening(&out.line[out.word_starts[k]], n_kept)
             if out.word_starts[k] > at:
-                out.extend_unit(-1)
+                out.extend_fragment(-1)
                 out.put(&out.line[at], out.word_starts[k] - at)
             elif k > w:
                 following = spelled if n_kept == 0 else &out.line[at]
                 last, first = out.last(), character(following)
                 is_glued = (changed or last_changed) and not (self.characters[last] | self.characters[first]) & IS_APART
                 if out.room >= 0 and (is_glued or self.cuts(last) or self.cuts(first)):
-                    out.close_unit(self.subwords)
+                    out.close_fragment(self.subwords)
                 if is_glued:  # they would look like one word
                     out.put(b" ", 1)
-            out.extend_unit(new[k] if out.room >= 0 and changed and n_kept == 0 and self.subwords.alike[string] else -1)
+            is_term = out.room >= 0 and changed and n_kept == 0 and self.subwords.alike[form]
+            out.extend_fragment(new[k] if is_term else -1)
             out.put(&out.line[out.word_starts[k]], n_kept)
             if changed:
                 out.put(spelled, size)
             at, last_changed = out.word_stops[k], changed
         if end > at:
-            out.extend_unit(-1)
+            out.extend_fragment(-1)
             out.put(&out.line[at], end - at)
         return 0
 
@@ -368,7 +369,7 @@ cdef class RowWriter:
         return c < 128 and self.subwords.cuts[c]
 
     cdef Case case_of(self, const uint8_t* word, int64_t n) noexcept nogil:
-        """Return TITLE_CASE for a word whose first letter is a capital, UPPER_CASE for a word of several capitals."""
+        """Return UPPER_CASE for a word of several capitals, or TITLE_CASE for a word that starts with a capital."""
         cdef const uint8_t* end = word + n
         cdef uint32_t kind, seen = 0
         cdef int64_t n_cased = 0
@@ -396,37 +397,37 @@ cdef inline uint32_t character(const uint8_t* at) noexcept nogil:
 
 
 cdef inline int64_t length(const uint8_t* at) noexcept nogil:
-    """Return the bytes of the character that starts at `at`."""
+    """Return the size in bytes of the character that starts at `at`."""
     return 1 + (at[0] >= 0xC0) + (at[0] >= 0xE0) + (at[0] >= 0xF0)
 
 
 cdef inline int64_t mark_size(const uint8_t* at, int64_t n) noexcept nogil:
-    """Return the bytes of the quotation mark at the start of n bytes, or 0: NLTK has two words for three marks."""
+    """Return the size of the quotation mark at the start of n bytes, or 0: NLTK has two words for three marks."""
     if n > 0 and at[0] == c'"':
         return 1
     return 2 if n > 1 and at[0] == at[1] and (at[0] == c"'" or at[0] == c'`') else 0
 
 
 cdef inline int64_t opening(const uint8_t* word, int64_t n) noexcept nogil:
-    """The bytes of the marks "\u00bf" and "\u00a1" before a word; 0 if it is nothing else."""
+    """Return the size of the marks "\u00bf" and "\u00a1" before a word, or 0 if the word has no other character."""
     cdef int64_t k = 0
     while k + 1 < n and word[k] == 0xC2 and (word[k + 1] == 0xBF or word[k + 1] == 0xA1):
         k += 2
     return k if k < n else 0
 
 
-def fill_rows(Written written, Subwords subwords, const int32_t[::1] numbers, const int32_t[::1] unit_ids,
-              const int64_t[::1] unit_bounds, const small_id[::1] ids, const int64_t[::1] id_bounds,
+def fill_rows(WrittenRows written, Subwords subwords, const int32_t[::1] numbers, const int32_t[::1] fragment_ids,
+              const int64_t[::1] fragment_bounds, const small_id[::1] ids, const int64_t[::1] id_bounds,
               const int64_t[::1] rows, Frame frame, int64_t[:, ::1] input_ids, int64_t[:, ::1] attention_mask):
-    """Fill line i of both outputs, int64 (B, L), with the negative of rows[i] that `written` contains.
+    """Fill line i of both outputs, int64 (B, L), with row i of `written`, made from the sentence rows[i].
 
-    numbers: int32, of each unit: unit u has the sub-words ``unit_ids[unit_bounds[k]:unit_bounds[k + 1]]`` with
-    k = numbers[u]; none: they depend on the whole text; ids, id_bounds: the sub-words of the sentences of the index.
-    Returns bool (B,): whether only the tokenizer can encode a line.
+    numbers: int32: fragment u has the sub-words ``fragment_ids[fragment_bounds[k]:fragment_bounds[k + 1]]`` with
+    k = numbers[u]; if there are none, they depend on the whole text; ids, id_bounds: the sub-words of the sentences of
+    the index. Returns bool (B,): True for a line that only the tokenizer can encode.
     """
     cdef int64_t i, p, k, n, end, number, width = input_ids.shape[1], room = width - frame.n_special
     cdef const int32_t* source
-    # of at least 2 KB, which malloc takes from an arena of the thread: no other thread writes to its cache lines
+    # At least 2 KB, which malloc takes from an arena of the thread, so that threads share no cache line.
     cdef int32_t[::1] line = np.empty(max(width, 512), dtype=np.int32)
     needs_tokenizer = np.empty(rows.shape[0], dtype=bool)
     cdef uint8_t[::1] flags = needs_tokenizer.view(np.uint8)
@@ -449,8 +450,8 @@ def fill_rows(Written written, Subwords subwords, const int32_t[::1] numbers, co
                     k = subwords.bounds[number]
                     n, source = subwords.bounds[number + 1] - k, &subwords.values[0] + k
                 else:
-                    k = unit_bounds[numbers[number]]
-                    n, source = unit_bounds[numbers[number] + 1] - k, &unit_ids[0] + k
+                    k = fragment_bounds[numbers[number]]
+                    n, source = fragment_bounds[numbers[number] + 1] - k, &fragment_ids[0] + k
                     flags[i] = n == 0
                 n = min(n, room - end)
                 memcpy(&line[end], source, n * sizeof(int32_t))
