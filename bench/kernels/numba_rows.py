@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[2]
 def main() -> None:
     warnings.simplefilter("ignore", una_fast.InputWarning)
     tokenizer = AutoTokenizer.from_pretrained(get_model_path())
-    law = runpy.run_path(str(ROOT / "examples" / "numba_una.py"))["una"]
+    make_una = runpy.run_path(str(ROOT / "examples" / "numba_una.py"))["una"]
     with gzip.open(sys.argv[1], "rt", encoding="utf-8") as file:
         built = una_fast.build_index(line.rstrip("\n") for line in itertools.islice(file, SENTENCES))
     print("| | Cython | Cython, probabilities not kept | Numba |", "|:--|--:|--:|--:|", sep="\n")
@@ -44,7 +44,7 @@ def main() -> None:
             makers = [
                 una_fast.Augmenter(index, **paper),
                 una_fast.Augmenter(index, keep_probabilities=False, **paper),
-                law(index, **given),
+                make_una(index, **given),
             ]
             cells = " | ".join(f"{least:.2f} µs" for least in times(makers, len(index)))
             print(f'| `surface="{surface}"` | {cells} |', flush=True)

@@ -48,10 +48,10 @@ def test_probabilities_of_each_call(note, size: int, index: Any, tokenizer: Any)
 
 
 def test_numba(note, size: int, index: Any, tokenizer: Any) -> None:
-    law = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "numba_una.py"))["una"]
-    una = law(index, tokenizer=tokenizer, n_jobs=1, surface="paper")
+    make_una = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "numba_una.py"))["una"]
+    una = make_una(index, tokenizer=tokenizer, n_jobs=1, surface="paper")
     rows = batches(size, BATCH, CALLS)
-    note(IDS, size, "una_fast, the same law in Numba, 1 thread", CALLS * BATCH, lambda: run_ids(una, rows), rounds=7)
+    note(IDS, size, "una_fast, the same augmentation in Numba, 1 thread", CALLS * BATCH, lambda: run_ids(una, rows), rounds=7)
 
 
 def test_default_surface(note, size: int, index: Any, tokenizer: Any) -> None:
