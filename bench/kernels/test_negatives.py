@@ -51,7 +51,7 @@ def test_numba(note, size: int, index: Any, tokenizer: Any) -> None:
     make_una = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "numba_una.py"))["una"]
     una = make_una(index, tokenizer=tokenizer, n_jobs=1, surface="paper")
     rows = batches(size, BATCH, CALLS)
-    note(IDS, size, "una_fast, the same augmentation in Numba, 1 thread", CALLS * BATCH, lambda: run_ids(una, rows), rounds=7)
+    note(IDS, size, "una_fast, UNA in Numba, 1 thread", CALLS * BATCH, lambda: run_ids(una, rows), rounds=7)
 
 
 def test_default_surface(note, size: int, index: Any, tokenizer: Any) -> None:

@@ -31,7 +31,6 @@ from support.tokenizer_families import (
 from una_fast import InputError
 from una_fast.errors import InputWarning
 from una_fast.tokens.pipelines import NotByWordError
-from una_fast.tokens.subwords import SubwordEncoder
 
 UNSPLIT = pre_tokenizers.Metaspace(split=False)
 TEXTS = [*training_lines()[:150], "", "  two  spaces ", "new york", "[MASK] <mask> 中文 é", "word " * 60]
@@ -162,13 +161,11 @@ def test_a_tokenizer_that_does_not_truncate_is_refused(index):
         tokens.anchor_ids([0], 12)
 
 
-def test_ids_after_a_space_are_right_if_the_normaliser_strips():
+def test_ids_after_a_space_are_right_if_the_normaliser_strips(index):
     """The tokenizer strips the first space of a text, so a chunk after a space is encoded after a word."""
     tokenizer = changed(normalizer=normalizers.Strip())
-    found = SubwordEncoder(tokenizer)
-    index = una_fast.build_index(TEXTS)
     tokens = una_fast.TokenIds(index, tokenizer)
-    assert tokens.by_word and found.pipeline.kind.name == "ByteLevel with its expression"
+    assert tokens.by_word and tokens.encoder.pipeline.kind.name == "ByteLevel with its expression"
     assert_ids(tokens.anchor_ids(range(len(TEXTS)), 20), tokenizer, TEXTS, 20)
 
 
