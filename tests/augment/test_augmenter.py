@@ -255,7 +255,7 @@ def test_settings_out_of_range_are_refused(index, setting, message):
         (lambda una: una_fast.Augmenter(una.index, raduis=1), r"Augmenter has no argument 'raduis': did you mean rad"),
         (lambda una: una_fast.build_index([], x=1), "build_index has no argument 'x': choose from corpus, word_tok"),
         (lambda una: una.negative_ids([0]), "needs a tokenizer"),
-        (lambda una: una.window("zebra"), "'zebra' is not a term"),
+        (lambda una: una.window("zebra"), "term='zebra': must be a term of the index, or an id"),
         (lambda una: una.window(1.5), "term=1.5: give an integer"),
         (lambda una: una_fast.build_index(CORPUS, n_jobs=2.5), "n_jobs=2.5: give an integer"),
         (lambda una: una_fast.build_index(CORPUS, lowercase="no"), "lowercase='no': must be True or False"),

@@ -75,7 +75,7 @@ def test_a_file_of_synonyms(tmp_path):
     assert (look_up("cat"), look_up("dog"), look_up("a")) == (["feline", "tom cat", "puss"], ["hound"], ())
     index = una_fast.build_index(["the cat sat"])
     assert EDA(index, "synonym", synonyms=path).texts([0])[0] in {f"the {s} sat" for s in ("feline", "tom cat", "puss")}
-    for text, message in (("cat\n", "line 1: 'cat' has no synonym"), ("\n", "has no word")):
+    for text, message in (("cat\n", "line 1: 'cat' has no synonym"), ("\n", "contains no word")):
         path.write_text(text, encoding="utf-8")
         with pytest.raises(InputError, match=message):
             EDA(index, "insert", synonyms=path)

@@ -113,7 +113,8 @@ class TextAugmentation(ABC):
                 does not fit.
         """
         if (tokens := self.tokens) is None:
-            raise InputError(f"token_ids needs a tokenizer: {type(self).__name__}(index, tokenizer=AutoTokenizer...)")
+            make = f"{type(self).__name__}(index, tokenizer=AutoTokenizer.from_pretrained(NAME))"
+            raise InputError(f"token_ids needs a tokenizer: give {make}")
         rows = checked_rows(rows, tokens.n_documents)
         out = tokens.tensors(len(rows), max_length, out)
         key, lines = SampleKey(epoch, sample_index), np.arange(len(rows))

@@ -62,7 +62,7 @@ class EDA(WordAugmentation):
     ):
         check_choices(EDA.__init__, {"operation": operation})
         if not is_number(strength) or not 0 < strength <= 1:  # NaN fails too
-            raise InputError(f"strength={strength!r}: must be a share of words, above 0 and up to 1; EDA takes 0.1")
+            raise InputError(f"strength={strength!r}: must be a share above 0 and up to 1; Wei and Zou use 0.1")
         self._synonyms = cache(open_synonyms(synonyms)) if operation in NEEDS_SYNONYMS else lambda word: ()
         super().__init__(index, seed, tokenizer, n_jobs, operation=operation, strength=strength, synonyms=synonyms)
         self._seed = seed_of(f"eda {operation}", seed)
@@ -137,7 +137,7 @@ def read_table(path: Path) -> dict[str, list[str]]:
             raise InputError(f"synonyms: {path}: line {number}: {word!r} has no synonym: give it one, after a tab")
         table.setdefault(word, []).extend(synonyms)
     if not table:
-        raise InputError(f"synonyms: {path}: has no word: give {LINES}")
+        raise InputError(f"synonyms: {path}: contains no word: give {LINES}")
     return table
 
 

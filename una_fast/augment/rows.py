@@ -69,7 +69,7 @@ def read_rows(sentences: Iterable[str], index: Index, split: WordTokenizer) -> R
     """
     if isinstance(sentences, (str, Mapping)) or not isinstance(sentences, Iterable) or hasattr(sentences, "columns"):
         raise InputError(
-            f"sentences: is {type(sentences).__name__}, must be a list of str: [sentence], or TABLE[COLUMN]"
+            f"sentences: is {type(sentences).__name__}, must be a list of str: give [sentence], or TABLE[COLUMN]"
         )
     texts = [encode_sentence(sentence, f"sentences[{i}]") for i, sentence in enumerate(sentences)]
     vocabulary, words = split_texts(texts, split)

@@ -30,8 +30,8 @@ QUOTES = ("``", "''")  # the words of the Treebank tokenizer for quotation marks
 OPENING = "¿¡"  # Spanish marks, which the Treebank tokenizer does not split off
 WITHOUT_SPACES = re.compile(f"[{''.join(SCRIPTS.values())}]")
 ASCII = bytes(range(128))
-KNOWN = 1 << 31
-CHARACTERS = np.zeros(0x110000, dtype=np.uint32)  # properties of each character, for the kernel; 0 if not set yet
+CHARACTERS = np.zeros(0x110000, dtype=np.uint32)  # the properties of each character, for the kernel; 0 until set
+IS_SET = 1 << 31  # a bit of CHARACTERS
 
 # (rows int64 (B,), the key of their draws, ids and mask to fill, int64 (B, L)) -> bool (B,): True for a row whose ids
 # depend on its whole text, so that it must be tokenised. Threads may share the function.
@@ -153,7 +153,7 @@ def learn_characters(*tables: StringTable) -> list[str]:
     for character in used:
         if not CHARACTERS[ord(character)]:
             CHARACTERS[ord(character)] = (
-                KNOWN
+                IS_SET
                 | ord(character.lower()[0])
                 | stands_apart(character) * rewrite.APART
                 | (character.lower() != character.upper()) * rewrite.CASED

@@ -1,9 +1,9 @@
 """Sentences -> hard negatives (steps 2 and 3 of the paper), as text or as token ids.
 
-The way of `negative_ids`: `TextAugmentation.token_ids` (base.py) gives the rows to the function that `id_writer` of the
-surface made (surface.py). This draws them (`UnaRows` in _kernels/draws/negatives.pyx) and writes their ids: with
-surface="kept" in _kernels/ids/rewrite.pyx, with "paper" in emit.pyx there. It returns the few rows that need the
-tokenizer, which `TokenIds.write_texts` (tokens/ids.py) encodes.
+`Augmenter.negative_ids` calls `TextAugmentation.token_ids` (base.py), which passes the rows to the function that the
+surface's `id_writer` made (surface.py). This function draws the rows with `UnaRows` (_kernels/draws/negatives.pyx) and
+writes their ids: in _kernels/ids/rewrite.pyx with surface="kept", in _kernels/ids/emit.pyx with "paper". The few rows
+that need the tokenizer go through `TokenIds.write_texts` (tokens/ids.py).
 """
 
 from __future__ import annotations
@@ -93,22 +93,23 @@ class Augmenter(KernelAugmentation):
         keep_probabilities: bool = True,
         n_jobs: int | None = None,
     ):
-        draws = {"beta": beta, "radius": radius, "seed": seed, "select": select, "replace": replace, "variant": variant}
-        others = {"surface": surface, "keep_punctuation": keep_punctuation, "same_script": same_script}
+        sampling: dict[str, Any] = {"beta": beta, "radius": radius, "seed": seed}
+        sampling |= {"select": select, "replace": replace, "variant": variant}
+        others: dict[str, Any] = {"surface": surface, "keep_punctuation": keep_punctuation, "same_script": same_script}
         others |= {"keep_probabilities": keep_probabilities}
         check_index(index)
-        check_choices(Augmenter.__init__, draws | others)
+        check_choices(Augmenter.__init__, sampling | others)
         if variant == "released":
             others["surface"] = "paper"
         kept = KeptWords.of(keep_punctuation, keep_words, index.lowercase)
-        sampler = Sampler(index, kept, **draws, same_script=same_script and others["surface"] == "kept")
+        sampler = Sampler(index, kept, **sampling, same_script=same_script and others["surface"] == "kept")
 
         def make_kernel(source: Rows) -> UnaRows:
             is_stored = keep_probabilities and tokenizer is not None and source.hashes is None
             return sampler.kernel(source, stored_probabilities(index, sampler.config, n_jobs) if is_stored else None)
 
-        settings: dict[str, Any] = draws | others | {"keep_words": kept.words}
-        super().__init__(index, make_kernel, tokenizer=tokenizer, n_jobs=n_jobs, **settings)
+        others |= {"keep_words": kept.words, "tokenizer": tokenizer, "n_jobs": n_jobs}
+        super().__init__(index, make_kernel, **sampling, **others)
         self.kept_words, self._sampler = kept, sampler
         self._warn_of_divided_words()
 
@@ -155,7 +156,9 @@ class Augmenter(KernelAugmentation):
         """
         term_id = self.index.term_ids.get(term, -1) if isinstance(term, str) else integer("term", term)
         if not 0 <= term_id < self.index.n_terms:
-            raise InputError(f"{term!r} is not a term of the index, which has {self.index.n_terms:,}")
+            raise InputError(
+                f"term={term!r}: must be a term of the index, or an id from 0 to {self.index.n_terms - 1:,}"
+            )
         return self._sampler.config.window(term_id)
 
     def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> Explanation:

@@ -83,8 +83,8 @@ class TokenIds:
             self.frame, self.by_word = self.encoder.frame, True
         except NotByWordError as error:
             warn_user(
-                f"tokenizer: {error.reason}, so its ids are not made word by word: each text goes through the tokenizer"
-                " itself, which takes 100 us a sentence or more; word by word takes about 1 us"
+                f"tokenizer: {error.reason}, so it must encode whole texts, which takes 100 us or more per sentence; "
+                "word by word takes about 1 us"
             )
             special = np.array(self._tokenizer("")["input_ids"], dtype=TOKEN)  # only their number matters
             self.frame = frame_of(tokenizer, special, special[:0])
@@ -154,7 +154,7 @@ class TokenIds:
             if not is_right or tensor.device.type != "cpu" or not tensor.is_contiguous():
                 raise InputError(
                     f"out[{name!r}]: is {tensor.dtype} of shape {tuple(tensor.shape)} on {tensor.device}, must be "
-                    f"torch.int64 of {(n_rows, max_length)}, contiguous, on the CPU (pinned or not): or give no `out`"
+                    f"torch.int64 of {(n_rows, max_length)}, contiguous, on the CPU (pinned or not), or None"
                 )
         if "token_type_ids" in out:
             out["token_type_ids"].numpy().fill(0)  # torch's zero_ would wake threads that compete with the kernel's
