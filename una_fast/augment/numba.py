@@ -196,7 +196,10 @@ def custom_rows(index: Index, draw_row: CFunc, seed: int, keeps_length: bool, so
         rarest = index.max_tfidf[index.document_frequency == index.document_frequency.min()]
         of_unseen = float(inverse_document_frequency(1, index.n_documents)), np.median(rarest), 1
         tables = [np.append(table, [value] * n_unseen) for table, value in zip(tables, of_unseen, strict=True)]
-    return CustomRows(source.words, draw_row, keeps_length, *tables, index.n_terms, seed, source.hashes)
+    idf, max_tfidf, frequency = tables
+    return CustomRows(
+        source.words, draw_row, keeps_length, idf, max_tfidf, frequency, index.n_terms, seed, source.hashes
+    )
 
 
 def _compiled(path: str) -> CFunc:
