@@ -100,7 +100,7 @@ class TextAugmentation(ABC):
 
         Args:
             rows: integers (B,), documents of the index.
-            epoch: each epoch has its own draws.
+            epoch: as in `augment`.
             max_length: tokens per row, L, special tokens included. Truncation can remove every replacement.
             out: tensors to fill and return, as returned by an earlier call; new ones if None.
             sample_index: as in `augment`.
@@ -109,8 +109,7 @@ class TextAugmentation(ABC):
             {"input_ids", "attention_mask"[, "token_type_ids"]}: torch.int64 (B, L).
 
         Raises:
-            InputError: no tokenizer was given, a row is out of range, `max_length` has no room for a sub-word, or `out`
-                does not fit.
+            InputError: no tokenizer was given, or `rows`, `max_length` or `out` is invalid.
         """
         if (tokens := self.tokens) is None:
             make = f"{type(self).__name__}(index, tokenizer=AutoTokenizer.from_pretrained(NAME))"
@@ -226,13 +225,10 @@ class WordAugmentation(TextAugmentation):
         """Return the words of the new sentence. words: at least one; draws: this sentence's random numbers, B = 1."""
 
     def _texts(self, source: Rows, rows: np.ndarray, key: SampleKey) -> list[str]:
-        streams = source.streams(rows)
+        sentences = (source.strings(source.words[row]) for row in rows.tolist())
         return [
-            self._edited(
-                source.strings(source.words[row]),
-                CounterRNG(self._seed, key.epoch, streams[i : i + 1], key.sample_index),
-            )
-            for i, row in enumerate(rows.tolist())
+            self._edited(words, CounterRNG(self._seed, key.epoch, stream, key.sample_index))
+            for words, stream in zip(sentences, source.streams(rows)[:, np.newaxis], strict=True)
         ]
 
     def _edited(self, words: list[str], draws: CounterRNG) -> str:

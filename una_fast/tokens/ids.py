@@ -91,10 +91,7 @@ class TokenIds:
 
     def __repr__(self) -> str:
         how = "made word by word" if self.by_word else "of whole texts"
-        return (
-            f"<una_fast.TokenIds of {self._index!r}: ids {how}, {self.frame.n_special} special tokens around a text, "
-            f"padded with {self.frame.pad_id}>"
-        )
+        return f"<una_fast.TokenIds of {self._index!r}: ids {how}, padded with {self.frame.pad_id}>"
 
     def __reduce__(self) -> Any:
         return TokenIds, self._arguments
