@@ -146,13 +146,13 @@ def test_thousands_of_added_tokens_are_not_searched_one_by_one(monkeypatch):
     tokenizer = FAMILIES["gemma"]()
     texts = ["a <unused17> b", "x<unused2999>y", "<table>", "<unk> a<unk>", "plain words", "\n"]
     searched = []
-    search = StringTable.rows_with
+    search = StringTable.containing
 
     def spy(table, *contents):
         searched.extend(contents)
         return search(table, *contents)
 
-    monkeypatch.setattr(StringTable, "rows_with", spy)
+    monkeypatch.setattr(StringTable, "containing", spy)
     sentences = encode_sentences(una_fast.build_index(texts), SubwordEncoder(tokenizer), 1)[0]
     assert rows_of(sentences) == ids_of(tokenizer, texts)
     assert len(tokenizer.added_tokens_decoder) > 3000 and {*searched} == {b"<unk>"}
@@ -160,7 +160,7 @@ def test_thousands_of_added_tokens_are_not_searched_one_by_one(monkeypatch):
 
 @given(st.lists(st.text("ab", max_size=6), min_size=1, max_size=8), st.sampled_from(["a", "ab", "bab", "bb"]))
 def test_rows_that_contain_a_text(strings: list[str], content: str) -> None:
-    rows = StringTable.from_strings(strings).rows_with(content.encode(), b"b")
+    rows = StringTable.from_strings(strings).containing(content.encode(), b"b")
     assert rows.tolist() == [i for i, string in enumerate(strings) if content in string or "b" in string]
 
 
