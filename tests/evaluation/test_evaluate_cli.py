@@ -46,7 +46,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, st
     return code, *capsys.readouterr()
 
 
-def test_scores_with_their_protocol_are_printed_and_kept(data, tiny_model, tmp_path, capsys):
+def test_scores_and_their_protocol_are_printed_and_saved(data, tiny_model, tmp_path, capsys):
     kept = tmp_path / "out" / "scores.json"
     code, out, _ = run(capsys, "--model", tiny_model, "--data", data, "--tasks", "STS13,STSBenchmark", "--json", kept)
     assert code == 0
@@ -77,7 +77,7 @@ def test_dev_mode_scores_dev_splits_and_transfer_is_quick(data, tiny_model, tmp_
     assert task_names("sts", "dev") == ["STSBenchmark", "SICKRelatedness"]
 
 
-def test_tasks_that_cannot_be_scored_are_said_and_left_out_of_the_average(data, tiny_model, tmp_path, capsys):
+def test_tasks_that_cannot_be_scored_become_notes_and_do_not_count_in_the_average(data, tiny_model, tmp_path, capsys):
     write(data / "senteval/downstream/STS/STS13-en-test/STS.gs.OnWN.txt", ["1.0"] * 7 + ["high"])
     rows = [f"g\tf\ty\t0\t3.0\t{text}" for text in ("a\tb", "a c\td", "a dog runs\t ")]
     write(data / "senteval/downstream/STS/STSBenchmark/sts-test.csv", rows)
@@ -105,7 +105,7 @@ def test_cls_needs_the_checkpoints_pooler(data, tiny_model, tmp_path, capsys):
     assert code == 0 and "pooling: cls" in out
 
 
-def test_damaged_models_get_one_sentence(data, tiny_model, tmp_path, capsys):
+def test_a_damaged_model_gets_a_one_line_error(data, tiny_model, tmp_path, capsys):
     folder = Path(shutil.copytree(tiny_model, tmp_path / "damaged"))
     weights, config = folder / "model.safetensors", folder / "config.json"
     whole = weights.read_bytes(), config.read_text()
@@ -116,7 +116,7 @@ def test_damaged_models_get_one_sentence(data, tiny_model, tmp_path, capsys):
         assert code == 2 and err.startswith(f"error: model {folder}: ") and err.count("\n") == 1, err
 
 
-def test_scores_of_a_runs_best_are_written_anew_however_it_is_called(data, tiny_model, tmp_path, capsys, monkeypatch):
+def test_scores_of_best_are_overwritten_for_any_spelling_of_its_path(data, tiny_model, tmp_path, capsys, monkeypatch):
     shutil.copytree(tiny_model, tmp_path / "moved" / "best")
     for name in ("evaluation", "others"):
         write_json(tmp_path / "moved" / f"{name}.json", {"model": "run/best"})
@@ -149,7 +149,7 @@ def test_bad_options_are_refused(data, tiny_model, tmp_path, capsys):
     assert code == 2 and err.startswith("error: --held-out leaves out the images that --mode dev scores")
 
 
-def test_a_device_is_one_that_is_there(monkeypatch):
+def test_a_device_must_exist(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
     names = {"auto": "cuda", "cuda": "cuda", "cuda:3": "cuda:3", "cpu": "cpu"}
@@ -158,14 +158,14 @@ def test_a_device_is_one_that_is_there(monkeypatch):
         pick_device("cuda:4")
 
 
-def test_task_names_are_sets_or_lists():
+def test_tasks_are_named_by_suite_or_by_name():
     assert len(task_names("full", "test")) == 14
     assert task_names("mr, sts12,MR", "test") == ["MR", "STS12"]
     assert task_names("sts-b,stsb, STS_B,sick-r", "test") == ["STSBenchmark", "SICKRelatedness"]
     assert len(task_names("near-miss,stsb")) == 13 and task_names("sts,replace-obj", "dev")[2:] == ["replace_obj"]
 
 
-def test_the_folder_of_a_run_stands_for_its_best(data, tiny_model, tmp_path, capsys):
+def test_the_folder_of_a_run_means_its_best(data, tiny_model, tmp_path, capsys):
     shutil.copytree(tiny_model, tmp_path / "run" / "best")
     code, out, err = run(capsys, "--model", tmp_path / "run", "--data", data, "--tasks", "sts-b")
     assert code == 0 and f"model: {tmp_path / 'run' / 'best'}" in out
@@ -182,7 +182,7 @@ def read(folder, name, split):
 """
 
 
-def test_a_file_and_a_row_are_a_task_of_the_command(data, tiny_model, tmp_path, monkeypatch, capsys):
+def test_a_new_task_needs_only_a_file_and_a_row(data, tiny_model, tmp_path, monkeypatch, capsys):
     (tmp_path / "pairs_of_a_test.py").write_text(NEW_TASK)
     monkeypatch.syspath_prepend(tmp_path)
     row = TaskSpec("NEWPAIRS", "sts", {"test": 24}, short="NEW", module="pairs_of_a_test")
@@ -208,7 +208,7 @@ class OwnModel(BertModel):
 """
 
 
-def test_code_of_a_model_runs_only_if_trusted(data, tiny_model, tmp_path, monkeypatch, capsys):
+def test_python_code_of_a_model_runs_only_with_the_option(data, tiny_model, tmp_path, monkeypatch, capsys):
     """Even if standard input answers "y" to every question."""
     folder, marker = tmp_path / "own", tmp_path / "marker"
     shutil.copytree(tiny_model, folder)

@@ -51,7 +51,7 @@ def test_three_columns_and_stsb_columns_give_the_same_task(tmp_path: Path) -> No
         (None, "missing"),
     ],
 )
-def test_bad_pairs_are_named_by_file_and_line(tmp_path: Path, content: bytes | None, message: str) -> None:
+def test_errors_about_pairs_name_file_and_line(tmp_path: Path, content: bytes | None, message: str) -> None:
     path = tmp_path / "dev.tsv"
     if content is not None:
         path.write_bytes(content)
@@ -67,7 +67,7 @@ def write_year(downstream: Path, subset: str, pairs: list[str], golds: list[str]
     write_pairs(folder / f"STS.gs.{subset}.txt", golds)
 
 
-def test_a_year_joins_its_subsets_and_skips_pairs_without_a_score(tmp_path: Path) -> None:
+def test_a_year_of_sts_joins_its_subsets_and_skips_unscored_pairs(tmp_path: Path) -> None:
     write_year(tmp_path, "FNWN", ["a\tb", "c\td"], ["1", "2"])
     write_year(tmp_path, "headlines", ["e\tf", "g\th"], ["", "5"])
     write_year(tmp_path, "OnWN", ["i\tj"], ["0"])
@@ -81,7 +81,7 @@ def test_a_year_joins_its_subsets_and_skips_pairs_without_a_score(tmp_path: Path
         sts.read(tmp_path, "STS12", "dev")
 
 
-def test_the_data_folder_may_be_named_at_three_depths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_may_name_any_of_three_nested_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="contains no senteval/downstream"):
         downstream_folder(tmp_path)
     downstream = tmp_path / "senteval" / "downstream"
@@ -101,7 +101,7 @@ values = st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.5, 2.5000001, -3.0, 1e6]), m
 
 
 @given(st.data())
-def test_correlations_equal_scipys(data: st.DataObject) -> None:
+def test_correlations_equal_those_of_scipy(data: st.DataObject) -> None:
     x = np.array(data.draw(values))
     y = np.array(data.draw(st.lists(st.floats(-5, 5, width=16), min_size=len(x), max_size=len(x))))
     if np.ptp(x) == 0 or np.ptp(y) == 0:
@@ -123,7 +123,7 @@ def test_correlations_are_over_all_pairs() -> None:
 # --- geometry ---
 
 
-def test_whitened_embeddings_have_mean_0_and_covariance_1() -> None:
+def test_whitened_embeddings_have_mean_0_and_identity_covariance() -> None:
     x = np.random.default_rng(0).normal(size=(200, 5)) @ np.diag([1, 2, 3, 4, 0]) + 7
     whitened = whiten(x, np.arange(200))
     assert whitened.mean(axis=0) == pytest.approx(np.zeros(5), abs=1e-9)

@@ -18,7 +18,7 @@ BRISK = FitSettings(folds=3, optimiser="rmsprop", batch_size=16, tenacity=3, pas
 
 
 def separable(n: int, n_classes: int = 2, width: int = 6, seed: int = 0) -> Labelled:
-    """Points of classes along the axes, with so much noise that no classifier is perfect."""
+    """Points whose classes lie along the axes, with enough noise that no classifier is perfect."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, n_classes, n)
     features = rng.normal(size=(n, width)) + 1.2 * np.eye(n_classes, width)[labels]
@@ -71,7 +71,7 @@ def test_batched_fits_equal_fits_one_at_a_time(settings: FitSettings, n_classes:
             torch.testing.assert_close(fits.biases[fold, 0, i], model.bias.detach(), atol=1e-4, rtol=1e-3)
 
 
-def test_fits_neither_read_nor_move_the_global_generators() -> None:
+def test_fits_neither_use_nor_advance_the_global_generators() -> None:
     data = separable(60)
     rows = np.arange(60)[None]
     torch.manual_seed(5)
@@ -83,7 +83,7 @@ def test_fits_neither_read_nor_move_the_global_generators() -> None:
     assert torch.equal(first.weights, second.weights)
 
 
-def test_all_three_ways_of_validating_beat_chance_and_report_percent() -> None:
+def test_all_three_validation_protocols_beat_chance_and_report_percent() -> None:
     train, dev, test = (separable(n, 3, seed=i) for i, n in enumerate((150, 60, 90)))
     nested = nested_folds(train, 3, BRISK)
     for on_dev, on_test in (nested, validated(train, test, 3, BRISK)[:2], validated(train, test, 3, BRISK, dev)[:2]):
@@ -124,7 +124,7 @@ def test_trec_drops_the_fine_class_and_reads_latin_1(tmp_path: Path) -> None:
     assert task.labels["test"].tolist() == [5]
 
 
-def test_unknown_classes_and_empty_files_are_named(tmp_path: Path) -> None:
+def test_errors_name_unknown_classes_and_empty_files(tmp_path: Path) -> None:
     folder = tmp_path / "SST" / "binary"
     folder.mkdir(parents=True)
     (folder / "sentiment-train").write_text("fine\t1\nbad\t2\n")
@@ -135,7 +135,7 @@ def test_unknown_classes_and_empty_files_are_named(tmp_path: Path) -> None:
         transfer.read(tmp_path, "SST2")
 
 
-def test_protocols_are_simcses() -> None:
+def test_fit_settings_are_those_of_simcse() -> None:
     full, fast = (EvaluationProtocol(mode=mode).fit for mode in ("test", "fasttest"))
     assert full._asdict() == {"folds": 10, "optimiser": "adam", "batch_size": 64, "tenacity": 5, "passes": 4}
     assert fast._asdict() == {"folds": 5, "optimiser": "rmsprop", "batch_size": 128, "tenacity": 3, "passes": 2}

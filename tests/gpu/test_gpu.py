@@ -72,7 +72,7 @@ def losses_and_weights(trainer, batches):
 
 @pytest.mark.parametrize("n_parts", [1, 2])
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
-def test_graphs_change_no_bit(tiny_model, precision, n_parts):
+def test_graphs_are_bit_identical_to_eager_steps(tiny_model, precision, n_parts):
     """A replay runs the same kernels with the same dropout masks."""
     runs = []
     for compile in ("off", "graphs"):
@@ -128,7 +128,7 @@ def test_half_precision_is_finite_and_near(tiny_model, precision, compile):
         pytest.param("on", "bf16", 0, marks=pytest.mark.slow),
     ],
 )
-def test_resume_is_bit_equal(shared, tiny_model, compile, precision, grad_cache):
+def test_a_resumed_run_is_bit_identical(shared, tiny_model, compile, precision, grad_cache):
     name = f"{compile}-{precision}-{grad_cache}"
     values = values_on_gpu(shared, tiny_model, compile=compile, precision=precision, grad_cache=grad_cache)
     whole, cut = ({**values, "output": str(shared / f"{name}-{kind}")} for kind in ("whole", "cut"))

@@ -80,7 +80,7 @@ def test_one_program_serves_all_layers_and_shapes_of_a_family(family, monkeypatc
 
 
 @pytest.mark.slow
-def test_a_compiled_run_repeats_its_bits_after_a_stop(tmp_path, tiny_model):
+def test_a_resumed_compiled_run_is_bit_identical(tmp_path, tiny_model):
     values = options(tmp_path, tiny_model, compile="on", grad_cache=5)
     whole, cut = ({**values, "output": str(tmp_path / name)} for name in ("whole", "cut"))
     assert train_here(whole).status == "finished"

@@ -1,4 +1,4 @@
-"""Layers of a CPU: linear ones have the values, gradients and weights of the plain layers; dropout its distribution."""
+"""Layers for a CPU: linear layers equal PyTorch's, and dropout masks have the right distribution."""
 
 import math
 from types import SimpleNamespace
@@ -44,7 +44,7 @@ def test_equals_the_plain_layer(monkeypatch, bias, shape):
 
 
 @needs_onednn
-def test_autocast_and_processors_of_intel_keep_their_own_product(monkeypatch):
+def test_autocast_and_intel_processors_do_not_use_onednn(monkeypatch):
     assert type(fast_linear(monkeypatch, "GenuineIntel", 8, 8)) is nn.Linear
     layer = fast_linear(monkeypatch, "AuthenticAMD", 8, 8)
     with torch.autocast("cpu", torch.bfloat16):
@@ -55,7 +55,7 @@ ROWS = 250_000
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
-def test_drops_with_its_probability_in_every_position_of_a_draw(p):
+def test_all_four_elements_of_a_draw_are_dropped_independently_with_the_same_probability(p):
     """The columns are the four elements that get their bits from one 64-bit draw."""
     torch.manual_seed(0)
     kept = (keep_mask(torch.ones(ROWS, 4), p) > 0).double()
@@ -68,7 +68,7 @@ def test_drops_with_its_probability_in_every_position_of_a_draw(p):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("shape", [(0,), (1,), (3, 5), (2, 3, 7)])
-def test_values_and_gradients(dtype, shape):
+def test_values_and_gradients_of_dropout(dtype, shape):
     torch.manual_seed(0)
     x = torch.randn(shape, dtype=dtype).requires_grad_()
     torch.manual_seed(1)
@@ -84,7 +84,7 @@ def test_values_and_gradients(dtype, shape):
     assert torch.equal(dropout.eval()(x), x) and torch.equal(CpuDropout(0.0)(x), x)
 
 
-def test_rounds_to_16_bits_without_a_bias():
+def test_probabilities_are_rounded_to_16_bits_and_dropout_stays_unbiased():
     """0.1 becomes 6554 / 65536; the mean stays 1, and a probability just below 1 keeps some elements."""
     torch.manual_seed(0)
     mask = keep_mask(torch.ones(4 * ROWS), 0.1)

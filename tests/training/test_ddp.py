@@ -119,7 +119,7 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("world", [2, pytest.param(4, marks=pytest.mark.slow)])
-def test_any_world_size_gives_the_same_losses_and_weights(trained, world, kind):
+def test_losses_and_weights_are_equal_for_any_world_size(trained, world, kind):
     one, many = trained(1, **KINDS[kind]), trained(world, **KINDS[kind])
     assert len(one["losses"]) == STEPS
     assert many["losses"] == pytest.approx(one["losses"], abs=1e-5)
@@ -138,7 +138,7 @@ def test_gradient_caching_gives_the_gradients_of_one_rank(trained, world, kind):
     assert difference(one["weights"], many["weights"]) < 1e-5
 
 
-def test_a_process_started_alone_is_one_rank_with_all_cores_and_no_group(monkeypatch):
+def test_a_single_process_is_one_rank_with_all_cores_and_no_group(monkeypatch):
     monkeypatch.delenv("LOCAL_WORLD_SIZE")
     threads = torch.get_num_threads()
     try:
@@ -149,7 +149,7 @@ def test_a_process_started_alone_is_one_rank_with_all_cores_and_no_group(monkeyp
 
 
 @pytest.mark.parametrize("deterministic", [True, False])
-def test_gpus_are_told_how_to_round(monkeypatch, deterministic):
+def test_numerics_of_a_gpu_are_set(monkeypatch, deterministic):
     """The settings that PyTorch's page on reproducibility asks for; a value that the user set is kept."""
     monkeypatch.setattr(os, "environ", {})
     monkeypatch.setattr(torch.utils.deterministic, "fill_uninitialized_memory", True)

@@ -1,4 +1,4 @@
-"""Whole steps as CUDA graphs, on a stand-in that records and replays kernels: equal bits, and planted faults."""
+"""Whole steps as CUDA graphs, on a stand-in that records and replays kernels: bit-identical results, planted faults."""
 
 import copy
 import warnings
@@ -64,7 +64,7 @@ KINDS = [
 
 
 @pytest.mark.parametrize("settings", KINDS, ids=lambda settings: "-".join(map(str, settings.values())))
-def test_replays_change_no_bit(encoder_of, made, settings):
+def test_replays_are_bit_identical_to_eager_steps(encoder_of, made, settings):
     numbers, state = train(encoder_of, "off", **settings)
     same, replayed = train(encoder_of, "graphs", **settings)
     assert same == numbers and torch.equal(weights(replayed), weights(state))
@@ -72,7 +72,7 @@ def test_replays_change_no_bit(encoder_of, made, settings):
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_a_resumed_run_has_the_same_bits(encoder_of, made, precision):
+def test_a_resumed_run_is_bit_identical(encoder_of, made, precision):
     numbers, state = train(encoder_of, "graphs", precision=precision)
     _, stopped = train(encoder_of, "graphs", precision=precision, stop=STOP)
     rest, resumed = train(encoder_of, "graphs", state=stopped, precision=precision)
@@ -120,8 +120,8 @@ FAULTS = {  # what is replaced, in both ways of running a step or by None in gra
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_planted_faults_are_noticed(encoder_of, made, monkeypatch, fault):
-    """A fault of the step itself is in the eager run too: what differs is what a replay makes of it."""
+def test_planted_faults_are_detected(encoder_of, made, monkeypatch, fault):
+    """A fault of the step itself is also in the eager run, and only a replay changes its results."""
     where, name, faulty = FAULTS[fault]
     if where is Trainer:
         monkeypatch.setattr(where, name, faulty)
@@ -147,7 +147,7 @@ def test_a_step_that_waits_stays_eager(encoder_of, made, monkeypatch, capsys):
     assert same == numbers and not made and said and all(f"{__file__}:" in line for line in said)
 
 
-def test_what_cannot_be_captured_runs_eagerly(encoder_of, made, capsys):
+def test_steps_that_cannot_be_captured_run_eagerly(encoder_of, made, capsys):
     numbers, _ = train(encoder_of, "off", grad_cache=4)
     same, _ = train(encoder_of, "graphs", grad_cache=4)
     assert same == numbers and not made
@@ -155,8 +155,8 @@ def test_what_cannot_be_captured_runs_eagerly(encoder_of, made, capsys):
 
 
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory"), RuntimeError("not permitted\nmore")])
-def test_a_capture_that_fails(encoder_of, made, monkeypatch, capsys, error):
-    """With a full memory the run goes on eagerly; after any other error the process cannot go on."""
+def test_a_failed_capture(encoder_of, made, monkeypatch, capsys, error):
+    """If memory runs out, the run continues with eager steps; any other error ends it."""
     numbers, state = train(encoder_of, "off")
     plain = torch.amp.GradScaler.step
 
@@ -176,7 +176,7 @@ def test_a_capture_that_fails(encoder_of, made, monkeypatch, capsys, error):
     assert capsys.readouterr().err.count("continues without them") == 1
 
 
-def test_graphs_are_few_and_are_freed(encoder_of, made, monkeypatch):
+def test_the_number_of_graphs_is_limited(encoder_of, made, monkeypatch):
     monkeypatch.setattr(graphs, "MOST", 1)
     numbers, _ = train(encoder_of, "off")
     same, _ = train(encoder_of, "graphs")

@@ -1,4 +1,4 @@
-"""The loop alone, with stand-ins that record their calls: how it ends, and its messages."""
+"""Only the loop, with stand-ins that record calls: how it ends, and its messages."""
 
 import contextlib
 import json
@@ -79,7 +79,7 @@ def stop():
     return StopConsensus(RANKS)
 
 
-def test_a_loss_that_is_no_number_ends_the_run_with_the_save_before_it(stop):
+def test_a_nan_loss_ends_the_run_without_another_save(stop):
     calls = []
 
     def refuse(batch, step):
@@ -91,7 +91,7 @@ def test_a_loss_that_is_no_number_ends_the_run_with_the_save_before_it(stop):
     assert calls[-2:] == ["telemetry.close", "saves.wait"]
 
 
-def test_without_a_score_the_encoder_after_the_last_step_is_best(stop):
+def test_without_a_finite_score_best_is_the_last_encoder(stop):
     calls = []
     assert loop_of(calls, stop, scores=[math.nan] * 8).run() and "best of 3" in calls
 
@@ -111,7 +111,7 @@ def test_a_rank_whose_last_write_fails_tells_the_others(stop, monkeypatch):
     assert asked[:3] == [None] * 3 and len(asked) == 4  # after each of three steps, and at the end
 
 
-def test_the_first_error_is_the_one_that_is_told(stop):
+def test_the_first_of_several_errors_is_raised(stop):
     for message in ("first", "second"):
         with stop.guard():
             raise OSError(message)
@@ -140,7 +140,7 @@ def telemetry(tmp_path):
     return Telemetry(SimpleNamespace(run=run, **parts), Progress(), StopConsensus(RANKS), {})
 
 
-def test_cosines_come_with_the_loss_and_one_that_is_no_number_is_an_error():
+def test_records_contain_loss_and_cosines_and_a_nan_loss_is_an_error():
     losses = AsyncLossReader(torch.device("cpu"))
     losses.push(torch.tensor(2.0), {"step": 0}, torch.tensor([[0.5, 1.0]]), losses.now())
     losses.push(torch.tensor(3.0), {"step": 1}, torch.tensor([[0.5, 1.0], [0.25, -0.25]]), losses.now())
@@ -153,7 +153,7 @@ def test_cosines_come_with_the_loss_and_one_that_is_no_number_is_an_error():
         next(losses.due())
 
 
-def test_the_first_step_tells_of_negatives_beyond_the_margin(telemetry, capsys):
+def test_negatives_beyond_the_margin_in_the_first_step_get_a_warning(telemetry, capsys):
     telemetry._warn_of_far_negatives(torch.ones(4), torch.tensor([0.6, 0.4, -1.0, 0.5]))
     said = capsys.readouterr().err
     assert "--margin-most 0.5: 2 of 4 negatives of the first step are already farther" in said
@@ -174,7 +174,7 @@ def test_metrics_are_readable_while_the_run_goes_on(tmp_path, telemetry):
     telemetry.close()
 
 
-def test_the_time_left_does_not_count_the_first_evaluation(telemetry, monkeypatch):
+def test_the_remaining_time_ignores_the_first_evaluation(telemetry, monkeypatch):
     begun = telemetry._bar.start_t
     monkeypatch.setattr(telemetry._bar, "_time", lambda: begun + 1000)  # the evaluation before the first step
     record(telemetry, 0)

@@ -1,4 +1,4 @@
-"""The losses against plain loops written from the paper; their gradients; and the roles of their rows."""
+"""The losses and their gradients, compared with plain loops written from the paper."""
 
 import math
 import runpy
@@ -31,7 +31,7 @@ def cross_entropy(target, candidates):
 
 
 def plain_pairs(views, tau, left_out=0):
-    """Equation 1, which leaves out k = i alone in the released code, and k = j too as it is printed."""
+    """Equation 1: the released code leaves out only k = i, and the paper as printed also k = j."""
     rows = rows_of(views)
     losses = []
     for i, row in enumerate(rows):
@@ -103,7 +103,7 @@ def embeddings(n_views, n_sentences, width=9, seed=0):
 
 
 def near(views, amount):
-    """The same with negatives that are near-copies of the anchors."""
+    """Replace the negatives by near-copies of the anchors."""
     return torch.cat([views[:2], views[:1] + amount * views[2:]])
 
 
@@ -119,7 +119,7 @@ def test_equals_the_plain_reference(name, n_views, n_sentences):
 
 
 @pytest.mark.parametrize(("name", "n_views"), CASES)
-def test_gradient_equals_differences(name, n_views):
+def test_gradients_equal_finite_differences(name, n_views):
     """With negatives near their anchors, where the margin's bounds act."""
     views = near(embeddings(n_views, 4), 0.4).requires_grad_()
     assert torch.autograd.gradcheck(lambda v: loss(name, v, 0.3), [views])
@@ -141,7 +141,7 @@ def test_one_sentence_is_finite(name, n_views):
     ("simcse", 3, 0.05, "simcse accepts 2 views"),
     *[(name, 2, temperature, r"temperature=.*: must be above 0") for name in LOSSES for temperature in (0, -1.0)],
 ])  # fmt: skip
-def test_a_loss_says_what_it_takes(name, n_views, temperature, message):
+def test_errors_of_a_loss_name_the_valid_arguments(name, n_views, temperature, message):
     with pytest.raises(InputError, match=message):
         loss(name, embeddings(n_views, 2), temperature)
 

@@ -1,4 +1,4 @@
-"""A GPU, without one: where a step's tensors lie, that it waits for none, what ranks exchange, and a full memory."""
+"""What a GPU would do, tested without one: devices of tensors, waits of the host, collectives, and full memory."""
 
 import copy
 import os
@@ -55,7 +55,7 @@ class Autocast(TorchFunctionMode):
 
 
 class HostData(TorchFunctionMode):
-    """Refuses numbers of the host that PyTorch would copy to the GPU, which waits for the copy."""
+    """Refuses Python numbers that PyTorch would copy to the GPU, because the host waits for such a copy."""
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         result, name = function(*args, **(kwargs or {})), getattr(function, "__name__", "")
@@ -68,7 +68,7 @@ class HostData(TorchFunctionMode):
 
 
 class Copies(TorchDispatchMode):
-    """Refuses what the device "meta" allows and a GPU waits for, and counts copies to the host that nothing awaits."""
+    """Refuses operations that make the host wait for a GPU, and counts asynchronous copies to the host."""
 
     def __init__(self):
         super().__init__()
@@ -139,7 +139,7 @@ KINDS = [
 
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("settings", KINDS, ids=lambda settings: "-".join(map(str, settings.values())))
-def test_a_step_lies_on_the_gpu_and_waits_for_nothing(encoders, settings):
+def test_a_step_stays_on_the_gpu_and_never_waits(encoders, settings):
     trainer, steps = train(encoders, **settings)
     moments = [value for state in trainer.optimizer.state.values() for value in state.values()]
     results = [tensor for step in steps for tensor in (step.loss, step.cosines)]
@@ -149,7 +149,7 @@ def test_a_step_lies_on_the_gpu_and_waits_for_nothing(encoders, settings):
 
 
 @pytest.mark.usefixtures("gpu")
-def test_the_loss_is_read_late_by_one_copy_a_step(encoders):
+def test_losses_are_read_late_with_one_copy_per_step(encoders):
     _, steps = train(encoders)
     reader = AsyncLossReader(torch.device("cuda"))
     with HostData(), Copies() as copies:
@@ -175,7 +175,7 @@ FAULTS = {
 
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("message", FAULTS)
-def test_planted_faults_are_noticed(encoders, monkeypatch, message):
+def test_planted_faults_are_detected(encoders, monkeypatch, message):
     compare = Trainer._compare
 
     def faulty(trainer, encoded, batch):
@@ -188,7 +188,7 @@ def test_planted_faults_are_noticed(encoders, monkeypatch, message):
 
 
 class Exchanges(TorchDispatchMode):
-    """Notes each collective, by name and shapes, in its order: of DDP, of the trainer, and of the loop."""
+    """Records the collectives of DDP, the trainer and the loop, in order, by name and shapes."""
 
     def __init__(self):
         super().__init__()
@@ -201,7 +201,7 @@ class Exchanges(TorchDispatchMode):
         return kernel(*args, **(kwargs or {}))
 
     def averaging_gradients(self, encoder, ranks):
-        """DDP whose buckets of gradients are noted, and stay as they are."""
+        """Make DDP record its buckets of gradients without averaging them."""
         model = averaging_gradients(encoder, ranks)
 
         def averaged(state, bucket):
@@ -231,14 +231,14 @@ def exchanges_of(encoders, rank, world, **settings):
 
 @pytest.mark.parametrize("settings", [{"grad_cache": 4, "precision": "bf16"}, {}], ids=str)
 @pytest.mark.parametrize(("world", "ranks"), [(4, (0, 1, 3)), (256, (0, 255))])
-def test_every_rank_takes_part_in_the_same_exchanges(encoders, world, ranks, settings):
+def test_all_ranks_make_the_same_collective_calls(encoders, world, ranks, settings):
     first, *others = [exchanges_of(encoders, rank, world, **settings) for rank in ranks]
     names = [name for name, _ in first]
     assert names.count("c10d::allgather_") >= 3 and names.count("gradients") == 3 and names[-1] == "c10d::allreduce_"
     assert all(other == first for other in others)
 
 
-def test_a_rank_takes_its_gpu_before_it_allocates_anything(monkeypatch):
+def test_a_rank_chooses_its_gpu_before_it_allocates_memory(monkeypatch):
     calls = []
     for name, value in {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "CUDA_VISIBLE_DEVICES": "6,7"}.items():
         monkeypatch.setenv(name, value)
@@ -253,7 +253,7 @@ def test_a_rank_takes_its_gpu_before_it_allocates_anything(monkeypatch):
 BERT = BertConfig(hidden_size=256, num_hidden_layers=2, num_attention_heads=4, intermediate_size=1024)
 
 
-def test_a_run_that_will_not_fit_is_told_before_it_starts(capsys, monkeypatch):
+def test_a_run_that_exceeds_the_memory_is_warned_before_it_starts(capsys, monkeypatch):
     with fake_trainer(BERT, 256, precision="fp32") as (trainer, counted):
         trainer.try_memory()
         assert not capsys.readouterr().err
@@ -278,7 +278,7 @@ def full(*args, **named):
 
 
 @pytest.mark.parametrize("world", [1, 2])
-def test_a_full_memory_ends_the_run_with_a_sentence(tmp_path, tiny_model, monkeypatch, capsys, world):
+def test_running_out_of_memory_ends_the_run_with_a_clear_error(tmp_path, tiny_model, monkeypatch, capsys, world):
     """A rank of several ends its process, because the others wait for it in an exchange: the launcher ends them."""
     plain = Trainer.step
     monkeypatch.setattr(Trainer, "step", lambda trainer, batch: full() if batch.step else plain(trainer, batch))

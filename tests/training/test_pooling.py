@@ -1,4 +1,4 @@
-"""Pooling is read from the model's folder, and is the same in training, in scores and in best/; masks of attention."""
+"""Pooling is read from the model's folder, and is the same in training, scores and best/; attention masks."""
 
 import json
 import shutil
@@ -64,7 +64,7 @@ def ours(folder, pooling="auto"):
         return model.encode(dict(model.tokenizer(TEXTS, padding=True, return_tensors="pt")))
 
 
-def test_a_mean_pooled_model_is_trained_scored_and_saved_as_one(tmp_path, mean_model):
+def test_a_mean_pooled_model_stays_one_in_training_scores_and_best(tmp_path, mean_model):
     values = options(tmp_path, mean_model, max_steps=4)
     train_here(values)
     best, run = Path(values["output"]) / "best", json.loads((Path(values["output"]) / "run.json").read_text())
@@ -83,7 +83,7 @@ def test_a_mean_pooled_model_is_trained_scored_and_saved_as_one(tmp_path, mean_m
         assert line["dev/dev"] == pytest.approx(score, abs=2e-3)
 
 
-def test_the_length_that_the_folder_gives_counts_and_not_the_tokenizers(mean_model):
+def test_the_maximum_length_of_the_folder_overrides_the_tokenizers(mean_model):
     layout, tokenizer, seen = read_modules(str(mean_model)), load_tokenizer(str(mean_model)), []
     tokenizer.model_max_length = 8
     encoder = load_encoder(str(mean_model), 0.0, 1)
@@ -93,8 +93,8 @@ def test_the_length_that_the_folder_gives_counts_and_not_the_tokenizers(mean_mod
     assert seen[0]["input_ids"].shape == (1, 64)
 
 
-def test_types_of_tokens_are_the_tokenizers(tiny_model):
-    """A GPT-2 adds them as embeddings of words, an XLNet marks [CLS] by them."""
+def test_token_type_ids_are_the_tokenizers(tiny_model):
+    """GPT-2 adds their token embeddings, and XLNet marks [CLS] with them."""
     tokenizer, seen = load_tokenizer(str(tiny_model)), []
     tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
         single="[CLS]:2 $A:1 [SEP]:0", special_tokens=[("[CLS]", 101), ("[SEP]", 102)]
@@ -103,14 +103,14 @@ def test_types_of_tokens_are_the_tokenizers(tiny_model):
     assert seen[0]["token_type_ids"].tolist() == [[2, 1, 0]]
 
 
-def test_a_model_without_types_of_tokens_gets_none(tiny_model, monkeypatch):
+def test_a_model_without_token_type_ids_gets_none(tiny_model, monkeypatch):
     def forward(self, input_ids, attention_mask, output_hidden_states=None): ...
 
     monkeypatch.setattr(BertModel, "forward", forward)
     assert load_model(str(tiny_model), device="cpu").tokenizer.model_input_names == ["input_ids", "attention_mask"]
 
 
-def test_a_pooler_that_the_checkpoint_lacks_is_not_made_up(tmp_path, tiny_model):
+def test_best_has_no_random_pooler(tmp_path, tiny_model):
     folder = Path(shutil.copytree(tiny_model, tmp_path / "without"))
     weights = load_file(folder / "model.safetensors")
     save_file({name: value for name, value in weights.items() if "pooler" not in name}, folder / "model.safetensors")
@@ -168,7 +168,7 @@ def test_poolings_of_all_versions_of_the_library_are_read(mean_model, config, po
     assert read_modules(str(mean_model)).pooling == pooling
 
 
-def test_a_named_pooling_wins_and_the_rest_is_kept(tmp_path, tiny_model, mean_model):
+def test_a_named_pooling_overrides_only_the_pooling(tmp_path, tiny_model, mean_model):
     run = PreparedRun(make_run({**options(tmp_path, mean_model), "pooling": "cls"})).run
     assert (run.pooling, run.head) == ("cls", "mlp")
     layout = load_encoder(str(mean_model), 0.1, 1, "cls").layout
@@ -192,7 +192,7 @@ def test_a_named_pooling_wins_and_the_rest_is_kept(tmp_path, tiny_model, mean_mo
         ),
     ],
 )
-def test_what_is_not_supported_is_said(tmp_path, mean_model, files, said):
+def test_unsupported_settings_are_refused_with_their_name(tmp_path, mean_model, files, said):
     for file, content in files.items():
         (mean_model / file).write_text(content)
     values = options(tmp_path, mean_model)
@@ -204,7 +204,7 @@ def test_what_is_not_supported_is_said(tmp_path, mean_model, files, said):
 
 
 @pytest.mark.parametrize("head", ["mlp", "none"])
-def test_the_head_is_a_choice(tiny_model, head):
+def test_head_chooses_whether_training_has_a_head(tiny_model, head):
     encoder = load_encoder(str(tiny_model), 0.0, 1, "mean", head).eval()
     batch = {"input_ids": torch.tensor([[101, 2003, 102]]), "attention_mask": torch.ones(1, 3, dtype=torch.int64)}
     assert ("head.weight" in encoder.state_dict()) == (head == "mlp")
@@ -229,7 +229,7 @@ def test_an_evaluation_encodes_as_sentence_transformers_does(tmp_path, mean_mode
 
 
 def keep_case(folder):
-    """Take the lower-casing out of a BERT tokenizer's folder."""
+    """Make the BERT tokenizer in a folder keep the case of texts."""
     pipeline, settings = folder / "tokenizer.json", folder / "tokenizer_config.json"
     content = read_json(pipeline)
     content["normalizer"]["lowercase"] = False
@@ -237,7 +237,7 @@ def keep_case(folder):
     write_json(settings, {**read_json(settings), "do_lower_case": False})
 
 
-def test_a_default_prompt_is_in_dev_scores_and_said_to_be_left_out_of_training(tmp_path, mean_model):
+def test_a_default_prompt_applies_to_dev_scores_and_a_warning_says_not_to_training(tmp_path, mean_model):
     write_json(mean_model / SETTINGS, PROMPTED)
     values = options(tmp_path, mean_model, max_steps=1)
     with pytest.warns(InputWarning, match="default prompt 'query: ' is applied in dev scores .*but not in training"):
@@ -247,7 +247,7 @@ def test_a_default_prompt_is_in_dev_scores_and_said_to_be_left_out_of_training(t
     assert metrics(values["output"])[0]["dev/dev"] == pytest.approx(score(model.encode), abs=2e-3)
 
 
-def test_a_model_that_takes_no_ready_mask_gets_its_own(tiny_model):
+def test_a_model_that_rejects_an_attention_bias_gets_the_mask(tiny_model):
     backbone = load_encoder(str(tiny_model), 0.0, 1).backbone
     plain = backbone.forward
 

@@ -1,4 +1,4 @@
-"""Every stop is quick and quiet, and --resume ends with the weights of a run without a stop, bit for bit."""
+"""Every stop is quick and quiet, and a resumed run is bit-identical to an uninterrupted one."""
 
 import json
 import os
@@ -40,7 +40,7 @@ STEPS = 10
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The folder of all runs, whose corpus has 5 steps an epoch, the last one uneven."""
+    """The folder of all runs; an epoch of its corpus has 5 steps, and the last one has fewer sentences."""
     folder = tmp_path_factory.mktemp("resume")
     training.write_corpus(folder / "corpus.txt", sentences=38)
     return folder
@@ -54,8 +54,8 @@ def whole(folder, tiny_model):
     return Path(values["output"])
 
 
-def test_steps_and_evaluations_wait_for_no_disk(folder, tiny_model, whole, monkeypatch):
-    """The disk takes the first write in only when step 9 of 10 begins, after four evaluations and as many saves."""
+def test_steps_and_evaluations_do_not_wait_for_the_disk(folder, tiny_model, whole, monkeypatch):
+    """The first write to the disk ends only when step 9 of 10 begins, after four evaluations and four saves."""
     sync, ready, late = os.fsync, threading.Event(), []
 
     def slow(file):
@@ -71,7 +71,7 @@ def test_steps_and_evaluations_wait_for_no_disk(folder, tiny_model, whole, monke
     assert_same_run(values["output"], whole)
 
 
-def test_a_run_leaves_what_it_promises(whole):
+def test_a_run_writes_run_json_metrics_and_tensorboard(whole):
     run = json.loads((whole / "run.json").read_text())
     assert run["status"] == "finished" and run["progress"]["step"] == STEPS
     assert run["corpus"]["blank"] == 2 and run["corpus"]["trained_on"] == 36
@@ -90,7 +90,7 @@ def slow(*case):
 
 
 @pytest.mark.parametrize("at", [0, 3, 9, slow(4), slow(5)])
-def test_a_signal_saves_and_leaves(folder, tiny_model, whole, at):
+def test_a_signal_saves_and_stops_the_run(folder, tiny_model, whole, at):
     number = signal.SIGINT if at == 3 else signal.SIGTERM
     values = options(folder, tiny_model, output=str(folder / f"signal{at}"))
     with at_step(at, lambda trainer: os.kill(os.getpid(), number)):
@@ -101,8 +101,8 @@ def test_a_signal_saves_and_leaves(folder, tiny_model, whole, at):
 
 
 @pytest.mark.parametrize(("number", "step", "evaluated"), [(2, 8, 4), slow(0, 0, None), slow(3, 10, 8)])
-def test_a_signal_cuts_an_evaluation_short(folder, tiny_model, whole, monkeypatch, number, step, evaluated):
-    """It is made up for before the next step, and scores, weights and lines are those of a run without a stop."""
+def test_a_signal_interrupts_an_evaluation(folder, tiny_model, whole, monkeypatch, number, step, evaluated):
+    """The resumed run repeats it before the next step, and is bit-identical to an uninterrupted run."""
     values = options(folder, tiny_model, output=str(folder / f"evaluation{number}"))
     plain, calls = PairScorer.__call__, []
 
@@ -135,10 +135,8 @@ SCHEDULE = {"warmup_steps": 5, "weight_decay": 0.1, "max_grad_norm": 0.5, "sched
         {"neighbours": True, "neighbours_pool": 30, "positives": "eda-delete", "positives_share": 0.5},
     ],
 )  # fmt: skip
-def test_what_is_drawn_or_scheduled_is_the_same_after_a_stop(
-    folder, tiny_model, tmp_path, whole, settings, monkeypatch
-):
-    """In the second epoch, which has other draws; best/ holds the encoder alone."""
+def test_draws_and_schedules_are_the_same_after_a_resume(folder, tiny_model, tmp_path, whole, settings, monkeypatch):
+    """The stop is in the second epoch, which has other draws. best/ contains only the encoder."""
     monkeypatch.setattr("train.neighbours.HIGHEST", 1.0)  # all sentences are near under random weights
     undisturbed, stopped = (options(folder, tiny_model, output=str(tmp_path / name), **settings) for name in "ab")
     assert train_here(undisturbed).status == "finished"
@@ -152,7 +150,7 @@ def test_what_is_drawn_or_scheduled_is_the_same_after_a_stop(
 
 
 class TestRefusals:
-    """--resume goes on with the same corpus and model only, and says what differs; settings: see test_folder.py."""
+    """--resume accepts only the same corpus and model, and says what differs. Settings: see test_folder.py."""
 
     def test_another_corpus(self, whole, folder, tiny_model, tmp_path):
         other = str(training.write_corpus(tmp_path / "other.txt", seed=1))
@@ -176,7 +174,7 @@ def values(folder, tiny_model):
 
 @pytest.fixture(scope="module")
 def whole2(values, folder):
-    """The output of a run on two ranks that nothing stopped."""
+    """The output of an uninterrupted run on two ranks."""
     code, said = finish(start({**values, "output": str(folder / "whole2")}))
     assert code == 0, said
     return folder / "whole2"
@@ -184,14 +182,14 @@ def whole2(values, folder):
 
 @pytest.mark.slow
 class TestTwoRanks:
-    """The same tests by the command line, with two ranks that the launcher starts."""
+    """The same as a command, with two ranks that the launcher starts."""
 
     def test_kills_at_random_moments(self, values, folder, whole2):
         values = {**values, "output": str(folder / "killed")}
         assert run_with_kills(values, random.Random(0), kills=3)
         assert_same_run(values["output"], whole2)
 
-    def test_a_dead_rank_ends_the_run_and_resume_goes_on(self, values, folder, whole2):
+    def test_a_dead_rank_ends_the_run_and_it_can_be_resumed(self, values, folder, whole2):
         values = {**values, "output": str(folder / "dead")}
         process = start(values)
         training.wait_for_step(process, Path(values["output"]), 4)
@@ -221,7 +219,7 @@ def test_ranks_end_with_their_launcher(folder, tiny_model):
 
 
 class TestSeveralMachines:
-    """Each has its own index folder and --output: rank 0 says where all begin."""
+    """Each machine has its own index folder and --output, and all continue from the checkpoint of rank 0."""
 
     fingerprint: ClassVar = {"--learning-rate": "a", "corpus": "a", "model": "a"}
     other = Ranks(2, 3, 0, torch.device("cpu"))
@@ -247,7 +245,7 @@ LONGEST = 20  # seconds for a stop on a busy machine; a quiet one takes less tha
 
 
 def sent(process, number, to_group=False):
-    """Send a signal to a run, or to its process group; returns the seconds until it ended, its exit code and output."""
+    """Send a signal to a run or its process group. Return the seconds until it ended, its exit code and output."""
     begun = time.monotonic()
     os.killpg(process.pid, number) if to_group else process.send_signal(number)
     code, said = finish(process)
@@ -281,7 +279,7 @@ def test_a_signal_saves_and_ends_within_seconds(tmp_path, tiny_model, nproc, nam
 
 @pytest.mark.slow
 @pytest.mark.parametrize("after", [0.3, 4.0])
-def test_a_signal_in_the_first_seconds_is_one_sentence(tmp_path, tiny_model, after):
+def test_a_signal_in_the_first_seconds_gives_one_message(tmp_path, tiny_model, after):
     process = start(options(tmp_path, tiny_model, nproc=2, epochs=100_000))
     while b"SigCgt" not in (status := Path(f"/proc/{process.pid}/status").read_bytes()) or not caught(status):
         time.sleep(0.01)  # Python needs a moment to start
@@ -299,7 +297,7 @@ def caught(status):
 
 
 @pytest.mark.slow
-def test_nohup_keeps_a_run_alive(monkeypatch):
+def test_a_run_under_nohup_ignores_sighup(monkeypatch):
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with handled(raise_stopped):
@@ -325,7 +323,7 @@ def test_blocked_signals_arrive_where_they_are_handled():
 
 
 class TestProcesses:
-    """The processes themselves, with other work than a training."""
+    """The processes of ranks, with simple functions instead of a training."""
 
     @pytest.mark.parametrize(
         ("work", "code", "said"),
@@ -337,12 +335,12 @@ class TestProcesses:
             ("saves_for_long", 130, "stopped by SIGINT: no checkpoint"),  # at the second
         ],
     )
-    def test_the_end_of_a_rank_is_the_end_of_all(self, work, code, said, tmp_path, capfd):
+    def test_all_ranks_end_when_one_ends(self, work, code, said, tmp_path, capfd):
         assert launch(Run(nproc=2, output=str(tmp_path)), getattr(rank_processes, work)) == code
         assert said in capfd.readouterr().err
 
     @pytest.mark.parametrize(("restarts", "code"), [(0, 0), (1, 7)])
-    def test_ranks_that_torchrun_starts_again_go_on_with_the_run(self, tmp_path, monkeypatch, restarts, code):
+    def test_ranks_that_torchrun_restarts_resume_the_run(self, tmp_path, monkeypatch, restarts, code):
         with output_folder(tmp_path, RUN, False):
             pass
         monkeypatch.setattr("train.launch.ranks.end_with_launcher", lambda: None)
@@ -356,7 +354,7 @@ class TestProcesses:
 
 
 @pytest.mark.slow
-def test_a_gone_terminal_stops_nothing(monkeypatch):
+def test_a_closed_terminal_does_not_stop_a_run(monkeypatch):
     read, write = os.pipe()
     os.close(read)
     code = "from train.signals import tell_user; tell_user('a line'); print('went on')"

@@ -1,4 +1,4 @@
-"""Rows, views, batches, learning rates and decay of a step; whole steps beside a loop that shares no code with them."""
+"""Rows, views, batches, learning rates and weight decay of a step; whole steps compared with a plain training loop."""
 
 import threading
 from dataclasses import replace
@@ -21,7 +21,7 @@ from una_fast.losses import pairs
 
 
 class TestPlan:
-    def test_every_row_once_an_epoch_in_an_order_of_its_own(self):
+    def test_every_epoch_has_every_row_once_in_its_own_order(self):
         rows = np.arange(100, 123)
         steps = list(Plan(rows, 5, seed=3, epochs=2).batches())
         assert [step for step, _, _ in steps] == list(range(10))
@@ -33,20 +33,20 @@ class TestPlan:
         other = Plan(rows, 5, seed=4).order(0)
         assert not np.array_equal(orders[0], other)
 
-    def test_the_order_of_earlier_versions(self):
+    def test_the_order_is_that_of_earlier_versions(self):
         order_of_epoch_2 = Plan(np.arange(100, 112), 4, seed=7).order(2)
         assert order_of_epoch_2.tolist() == [106, 100, 102, 104, 103, 109, 101, 105, 107, 111, 108, 110]
         assert Plan(np.delete(np.arange(13), 5), 4, seed=7).order(2)[:5].tolist() == [7, 0, 2, 4, 3]
 
     @pytest.mark.parametrize("start", [1, 4, 5, 7, 10])
-    def test_a_start_in_the_middle_goes_on_with_the_same_rows(self, start):
+    def test_a_plan_that_starts_later_yields_the_same_rows(self, start):
         plan = Plan(np.arange(23), 5, seed=3, epochs=2)
         whole, rest = list(plan.batches()), list(plan.batches(start))
         assert len(rest) == 10 - start
         for one, other in zip(whole[start:], rest, strict=True):
             assert one[:2] == other[:2] and np.array_equal(one[2], other[2])
 
-    def test_max_steps_cuts_and_never_adds(self):
+    def test_max_steps_only_shortens_a_run(self):
         assert Plan(np.arange(23), 5, 0, epochs=2, max_steps=7).n_steps == 7
         assert Plan(np.arange(23), 5, 0, epochs=2, max_steps=70).n_steps == 10
 
@@ -70,7 +70,7 @@ class TestViews:
     def ids(self, views):
         return [view["input_ids"] for view in views]
 
-    def test_the_positive_is_the_paraphrase_as_far_behind_as_there_are_sentences_or_else_the_sentence(self):
+    def test_the_positive_is_the_paraphrase_or_the_sentence_itself(self):
         tokens = FakeTokens(0)
         views = Views(original_text(tokens), original_text(tokens, 100), None, 16, 5, 2)
         anchors, positives = self.ids(views.of(0, 0, self.rows))
@@ -79,13 +79,13 @@ class TestViews:
         assert torch.equal(*self.ids(replace(views, positive=None).of(0, 0, self.rows)))
 
     @pytest.mark.parametrize("negative_views", [0, 1, 2])
-    def test_negatives_on_the_steps_that_alpha_divides(self, negative_views):
+    def test_every_alpha_th_step_has_negatives(self, negative_views):
         views = Views(original_text(FakeTokens(0)), None, ByEpoch(1).token_ids, 16, 3, negative_views)
         counts = [len(views.of(step, 0, self.rows)) for step in range(7)]
         assert counts == [2 + negative_views, 2, 2] * 2 + [2 + negative_views]
         assert len(replace(views, alpha=0).of(0, 0, self.rows)) == 2
 
-    def test_negatives_are_drawn_by_epoch_and_row(self):
+    def test_negatives_depend_only_on_epoch_and_row(self):
         views = Views(original_text(FakeTokens(0)), None, ByEpoch(1).token_ids, 16, 1, 2)
         first, again, later = (self.ids(views.of(step, epoch, self.rows)) for step, epoch in ((0, 0), (7, 0), (7, 1)))
         assert torch.equal(first[2], again[2]) and torch.equal(first[2], first[3])
@@ -94,8 +94,8 @@ class TestViews:
 
 @pytest.mark.parametrize("world", [1, 3, 8])
 @pytest.mark.parametrize("settings", [{"n_parts": 1}, {"n_parts": 4}, {"rows_of_part": 3}, {"multiple": 8}])
-def test_batches_hold_every_view_of_every_row_once(world, settings):
-    """For any parts, the rows that `positions` names are the views of the rank's sentences."""
+def test_batches_contain_every_view_of_every_row_once(world, settings):
+    """However a batch is cut into parts, `positions` finds the views of the rank's sentences in them."""
     rows, views = np.array([7, 3, 11, 5, 2]), fake_views(1, 2)
     whole = [view["input_ids"] for view in views.of(0, 0, rows)]
     for rank in range(world):
@@ -119,11 +119,11 @@ def test_batches_hold_every_view_of_every_row_once(world, settings):
 class TestPrefetched:
     plan = Plan(np.arange(9), 2, seed=3, epochs=2)
 
-    def test_batches_are_those_of_the_plan_from_a_step_on(self):
+    def test_prefetched_batches_follow_the_plan(self):
         ahead = prefetched(self.plan.batches(2), lambda step, epoch, rows: (step, epoch, rows.tolist()))
         assert [*ahead] == [(step, epoch, rows.tolist()) for step, epoch, rows in self.plan.batches(2)]
 
-    def test_an_error_of_the_thread_comes_after_the_batches_before_it(self):
+    def test_an_error_in_the_thread_follows_the_batches_before_it(self):
         def make(step, epoch, rows):
             if step == 3:
                 raise InputError("a file is gone")
@@ -135,18 +135,18 @@ class TestPrefetched:
                 taken.append(step)
         assert taken == [0, 1, 2]
 
-    def test_it_ends_while_nobody_takes_its_batches(self):
+    def test_closing_ends_the_thread(self):
         ahead = prefetched(self.plan.batches(), lambda step, epoch, rows: step)
         assert next(ahead) == 0
         ahead.close()
         assert not [thread for thread in threading.enumerate() if thread.name.startswith("batches")]
 
 
-def test_a_batch_moves_by_one_copy_from_pinned_memory_that_is_not_waited_for(monkeypatch):
+def test_a_batch_moves_to_the_gpu_in_one_asynchronous_copy(monkeypatch):
     copies = []
 
     class Pinned:
-        """Stands in for a tensor in pinned memory, which needs a GPU."""
+        """Replaces a tensor in pinned memory, which needs a GPU."""
 
         def __init__(self, tensor):
             self.tensor = tensor
@@ -165,7 +165,7 @@ def test_a_batch_moves_by_one_copy_from_pinned_memory_that_is_not_waited_for(mon
     assert all(torch.equal(*pair) for pair in zip(tensors(moved), tensors(batch), strict=True))
 
 
-def test_steps_are_those_of_a_few_plain_lines(tiny_model):
+def test_steps_equal_those_of_a_plain_training_loop(tiny_model):
     """Whole steps, with negatives and an uneven last batch, against a plain forward and torch's AdamW."""
     run = Run(model=str(tiny_model), augment="una", epochs=2, **SETTINGS)
     trainer, maker = make_trainer(run, sentences=19)
@@ -208,7 +208,7 @@ def test_cosines_are_of_anchor_with_positive_and_with_negative(tiny_model):
 
 
 class PaddedLeft(FakeTokens):
-    """The same ids, after their padding instead of before it."""
+    """The same token ids, padded on the left."""
 
     def anchor_ids(self, rows, max_length=32):
         batch = super().anchor_ids(rows, max_length)
@@ -216,7 +216,7 @@ class PaddedLeft(FakeTokens):
         return {name: ids.gather(1, order) for name, ids in batch.items()}
 
 
-def test_parts_hold_the_same_sub_words_on_either_side():
+def test_parts_contain_the_same_tokens_for_either_padding_side():
     rows = np.arange(16)
     for multiple in (1, 12):  # 12 makes the columns wider than the batch
         right, left = (
@@ -231,8 +231,8 @@ def test_parts_hold_the_same_sub_words_on_either_side():
             assert masks[1][:, -1].all() and torch.equal(masks[0].sum(1), masks[1].sum(1))
 
 
-def test_rows_of_one_token_are_cut_on_their_side():
-    """A decoder's tokenizer adds no special tokens, so a word can be a whole row."""
+def test_left_padding_of_one_token_rows_is_cut_on_the_left():
+    """A decoder's tokenizer adds no special tokens, so a row can be a single token."""
     mask = torch.tensor([[0, 0, 1], [0, 0, 1]])
     parts, _ = cut_by_length({"input_ids": 7 * mask, "attention_mask": mask}, len(mask))
     assert [part["input_ids"].tolist() for part in parts] == [[[7], [7]]]
@@ -264,7 +264,7 @@ def padded(rows, side="right"):
 @pytest.mark.parametrize(
     ("encoder", "side"), [("bert", "right"), ("roberta", "right"), ("roberta", "left")], indirect=["encoder"]
 )
-def test_parts_are_one_batch(encoder, side):
+def test_a_batch_in_parts_has_the_embeddings_and_gradients_of_the_whole(encoder, side):
     generator = torch.Generator().manual_seed(0)
     rows = [torch.randint(5, 50, (length,), generator=generator).tolist() for length in (3, 4, 4, 6, 9)]
     weight = torch.randn(len(rows), SIZES["hidden_size"], generator=generator)
@@ -286,7 +286,7 @@ NAMES = {"linear": "linear", "cosine": "cosine", "constant": "constant_with_warm
 
 @pytest.mark.parametrize("schedule", NAMES)
 @pytest.mark.parametrize(("warmup_steps", "n_warmup"), [(0, 0), (3, 3), (0.25, 5), (0.01, 1)])
-def test_rates_are_those_of_transformers(schedule, warmup_steps, n_warmup):
+def test_learning_rates_equal_those_of_transformers(schedule, warmup_steps, n_warmup):
     run = make_run({**VALUES, "schedule": schedule, "warmup_steps": warmup_steps})
     optimizer = torch.optim.AdamW([nn.Parameter(torch.zeros(1))], lr=1e-3)
     theirs = get_scheduler(NAMES[schedule], optimizer, n_warmup, 20)
@@ -297,7 +297,7 @@ def test_rates_are_those_of_transformers(schedule, warmup_steps, n_warmup):
 
 
 class Scale(nn.Module):
-    """A normalisation that is no LayerNorm, with a bias for each of three heads."""
+    """A normalisation that is not a LayerNorm, with a bias for each of three heads."""
 
     def __init__(self):
         super().__init__()
