@@ -103,10 +103,6 @@ class Run(Files, Words, Draws):
         "Hard negatives",
         choices=HARD | {"none": "train without them", "MODULE:CLASS": OWN},
     )
-    edits: str = option("edits of --augment near-misses and their weights: polarity, number, name, swap, word",
-                        "polarity:1,number:4", metavar="NAME:WEIGHT,...")  # fmt: skip
-    polarity: str = option("opposites and negations of another language for --augment near-misses, in a file like "
-                           "una_fast/augment/english.txt", "", metavar="FILE")  # fmt: skip
     alpha: int = option("add negatives on every ALPHA-th step, counted from 0; 0: never", 1, least=0)
 
     loss: str = option("what the loss compares", "triplet", "Objective", choices=LOSSES | {"MODULE:FUNCTION": OWN})

@@ -59,11 +59,11 @@ def is_of(file: Path, model: str) -> bool:
 
 def model_folder(name: str) -> str:
     """`name`, or its best/ if it is the folder of a training run, with a note on stderr."""
-    folder = Path(name)
-    if (folder / "best" / "config.json").is_file() and not (folder / "config.json").exists():
+    from train.encoder.pretrained import best_of_run  # here, so that --help does not wait for torch
+
+    if best := best_of_run(name):
         print(f"note: {name} is the folder of a training run: its best/ is evaluated", file=sys.stderr)
-        return str(folder / "best")
-    return name
+    return best or name
 
 
 ABOUT = "Score a model on SentEval's tasks, with their protocol."

@@ -54,3 +54,7 @@ class Draws:
     keep_punctuation: bool = option("never replace or draw words without a letter or digit", False)
     keep_words: str = option("file of words, one per line, that are never replaced or drawn", "", metavar="FILE")
     same_script: bool = option("--surface kept: replace Chinese by Chinese words, Thai by Thai words and so on", True)
+    edits: str = option("edits of --augment near-misses and their weights: polarity, number, name, swap, word",
+                        "polarity:1,number:4", metavar="NAME:WEIGHT,...")  # fmt: skip
+    polarity: str = option("opposites and negations of another language for --augment near-misses, in a file like "
+                           "una_fast/augment/english.txt", "", metavar="FILE")  # fmt: skip

@@ -16,7 +16,7 @@ from una_fast.augment.near_misses import NearMisses, parse_edits
 from una_fast.augment.una import Augmenter
 from una_fast.errors import InputError, InputWarning, counted, suggests_keywords, warn_user
 from una_fast.index.index import Index
-from una_fast.pair_scores import Encode, Floats, unit_embeddings
+from una_fast.pair_scores import Z95, Encode, Floats, unit_embeddings
 from una_fast.text_table import aligned
 
 Fits = Callable[[NDArray[np.int64]], NDArray[np.bool_]]  # rows of an index -> which of them an edit fits
@@ -66,6 +66,14 @@ class Probe:
     def distance(self) -> float:
         """Mean 1 - cosine of near-misses, divided by that mean for usual pairs: 0 is no difference, 1 a usual one."""
         return float((1 - self.near_misses.mean()) / (1 - self.usual.mean()))
+
+    def interval(self, before: Probe) -> tuple[float, float]:
+        """Return the 95% interval of the change of `distance` since `before`, another encoder on the same sentences."""
+        now, then = (  # the error of a ratio of means is the mean of these, to first order
+            ((1 - one.near_misses) - one.distance * (1 - one.usual)) / (1 - one.usual.mean()) for one in (self, before)
+        )
+        middle, reach = self.distance - before.distance, Z95 * float(np.std(now - then)) / math.sqrt(len(now))
+        return middle - reach, middle + reach
 
     def to_dict(self) -> dict[str, Any]:
         """Return all figures, of JSON types; those of other edits by name."""

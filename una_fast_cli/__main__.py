@@ -27,7 +27,7 @@ COMMANDS = {  # the function of each, which is imported when it is called, and w
     "probe": ("una_fast_cli.probe:main", "show how near an encoder puts near-misses of your text"),
     "index": ("una_fast_cli.index:main", "build the index of a corpus"),
     "negatives": ("una_fast_cli.negatives:main", "write hard negatives to a file"),
-    "explain": ("una_fast_cli.negatives:explain", "show why each word of a sentence is replaced or kept"),
+    "explain": ("una_fast_cli.negatives:explain", "show how the negative of a sentence is made"),
 }
 
 

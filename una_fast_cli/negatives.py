@@ -9,17 +9,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
+from una_fast.augment.registry import HARD, make_augmentation
 from una_fast.command import Command, option, options_of
 from una_fast.errors import InputError
 from una_fast.options import FILES, Draws, Files
 from una_fast.storage.files import new_file, unwritable
 
 if TYPE_CHECKING:
-    from una_fast import Augmenter
+    from una_fast.augment.base import TextAugmentation
 
 STANDARD_OUTPUT = "-"
 BATCH_ROWS = 8192  # sentences at a time: some megabytes, and enough for all threads
@@ -33,6 +34,7 @@ class Input:
     word_tokenizer: str = option("import path of the function that split the index's words, if any", "", metavar="NAME")
     seed: int = option("seed of the draws", 42, least=0)
     epoch: int = option("number of the epoch: negatives differ from epoch to epoch", 0, least=0)
+    augment: str = option("what makes the negatives", "una", choices=HARD)
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ def _negatives(values: dict[str, Any]) -> None:
     sys.stdout.write(f"{name}: written\n")
 
 
-def _lines(augmenter: Augmenter, values: dict[str, Any], bar: Any) -> Iterator[bytes]:
+def _lines(augmenter: TextAugmentation, values: dict[str, Any], bar: Any) -> Iterator[bytes]:
     """Yield a line for each sentence of the file or of the index, in order, up to --rows; the bar moves by batches."""
     from una_fast.corpus.documents import Reading
     from una_fast.corpus.sources import open_sources
@@ -99,7 +101,7 @@ def _lines(augmenter: Augmenter, values: dict[str, Any], bar: Any) -> Iterator[b
         columns: dict[str, Sequence[Any]] = {"row": rows, "text": batch}
         for number, name in enumerate(negative_names(values["n"])):
             draws = {"epoch": values["epoch"], "sample_index": number}
-            made = augmenter.augment(batch, **draws) if values["corpus"] else augmenter.negatives(rows, **draws)
+            made = augmenter.augment(batch, **draws) if values["corpus"] else augmenter.texts(rows, **draws)
             columns[name] = made
         for record in zip(*columns.values(), strict=True):
             yield json.dumps(dict(zip(columns, record, strict=True)), ensure_ascii=False).encode() + b"\n"
@@ -114,13 +116,12 @@ def _explain(values: dict[str, Any]) -> None:
         sys.stdout.buffer.write(f"{text}\n".encode())  # UTF-8 whatever the terminal's locale, as `negatives` writes
 
 
-def _augmenter(values: dict[str, Any]) -> Augmenter:
-    """Make the augmenter of the index in values["index"], with the options that are its arguments."""
+def _augmenter(values: dict[str, Any]) -> TextAugmentation:
+    """Make the augmentation --augment of the index in --index, with the options that are its arguments."""
     import una_fast  # here, so that --help and errors of the command line do not wait for it
-    from una_fast.augment.registry import make_augmentation
 
     index = una_fast.load_index(Path(values["index"]), word_tokenizer=values["word_tokenizer"] or None)
-    return cast("Augmenter", make_augmentation("una", index, values, seed=values["seed"]))
+    return make_augmentation(values["augment"], index, values, seed=values["seed"])
 
 
 main = Command(
@@ -132,7 +133,7 @@ main = Command(
 )
 explain = Command(
     "una-fast explain",
-    "Show why each word of a sentence is replaced or kept, and the negative that comes of it.",
+    "Show how the negative of a sentence is made: which words are replaced, and why.",
     options_of(ExplainOptions) | options_of(Input) | options_of(Draws),
     _explain,
     page="how-una-works",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from html import escape
@@ -18,8 +18,14 @@ from una_fast.text_table import aligned
 
 if TYPE_CHECKING:
     from una_fast.pair_scores import PairScores
+    from una_fast.probing import Probe
 
 COLOURS = ("#0072b2", "#d55e00")  # of the curves: Okabe and Ito's, which readers with any colour vision can distinguish
+CHANGE = ("change", "95% interval")  # columns of a comparison
+FEW = 10  # pairs of a group, below which no interval is printed
+DISTANCE = (
+    "Distance of near-misses: their mean 1 - cosine, divided by that of two sentences. A higher one separates better."
+)
 PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>una-fast probe</title>
 <style>body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem }} text {{ font-size: 2.8px }}</style>
 <h1>una-fast probe</h1>
@@ -75,30 +81,32 @@ def _probe(values: dict[str, Any]) -> None:
     if values["corpus"]:
         settings = {name: values[name] for name in ("word_tokenizer", "lowercase", *FILES)}
         index = una_fast.build_index(Path(values["corpus"]), **settings)
-    encoders = {name: load_encode(name) for name in values["model"]}
-    scores: dict[str, PairScores] = {}
+    names = [*dict.fromkeys(values["model"])]
+    encoders, labels = [load_encode(name) for name in names], shortened(names)
     printed: list[str] = []
+    figure = ""
 
     def show(text: str) -> None:
         printed.append(text)
         sys.stdout.write(text)
 
     if pairs is not None:
-        scores |= {name: una_fast.score_pairs(encode, pairs, values["share"]) for name, encode in encoders.items()}
-        show(_describe(values["pairs"], scores))
-        figures["pairs_scores"] = {name: one.to_dict() for name, one in scores.items()}
+        scores = [una_fast.score_pairs(encode, pairs, values["share"]) for encode in encoders]
+        show(_pairs_text(values["pairs"], labels, scores))
+        figure = _figure(labels, scores)
+        figures["pairs_scores"] = {name: one.to_dict() for name, one in zip(names, scores, strict=True)}
         if len(scores) == 2:
-            first, second = scores.values()
-            low, high = second.interval(first)
-            figures["pairs_change"] = {"auc": second.auc - first.auc, "auc_low": low, "auc_high": high}
+            figures["pairs_change"] = _change("auc", *scores)
     if index:
         settings = {name: values[name] for name in ("n", "share", "seed", "edits")}
-        probes = {name: una_fast.probe(encode, index, **settings) for name, encode in encoders.items()}
-        for name, probe in probes.items():
-            show(f"{name}, {counted(len(probe.usual), 'sentence')} of {values['corpus']}\n{probe}\n")
-        figures["probes"] = {name: probe.to_dict() for name, probe in probes.items()}
+        probes = [una_fast.probe(encode, index, **settings) for encode in encoders]
+        show(_probes_text(values["corpus"], labels, probes))
+        figures["probes"] = {name: probe.to_dict() for name, probe in zip(names, probes, strict=True)}
+        if len(probes) == 2:
+            figures["probes_change"] = {
+                after.name: _change("distance", before, after) for before, after in _by_edit(probes)
+            }
     if values["html"]:
-        figure = _figure(scores) if scores else ""
         write_file(Path(values["html"]), PAGE.format(figure=figure, text=escape("\n".join(printed))))
     if values["json"]:
         write_json(Path(values["json"]), figures)
@@ -121,24 +129,23 @@ def _checked(values: dict[str, Any]) -> dict[str, Any]:
     return measured
 
 
-def _describe(path: str, scores: Mapping[str, PairScores]) -> str:
+def _pairs_text(path: str, labels: Sequence[str], scores: Sequence[PairScores]) -> str:
     """The figures of one encoder, or of two and their difference, in lines of text."""
-    first, *others = scores.values()
-    groups = [{"all": one, **one.by_group()} for one in scores.values()]
-    rows = [["group", "same", "near-misses", *(f"AUC of model {i + 1}" for i in range(len(scores)))]]
-    rows[0] += ["change", "95% interval"] * len(others)
+    first, groups = scores[0], [{"all": one, **one.by_group()} for one in scores]
+    rows = [["group", "same", "near-misses", *(f"AUC of {label}" for label in labels), *CHANGE * (len(scores) == 2)]]
     for name in groups[0]:
         own = first.same if name == "all" else first.same[first.groups == name]
         of = [group[name] for group in groups]
-        row = [name, f"{own.sum():,}", f"{(~own).sum():,}", *(f"{one.auc:.1%}" for one in of)]
-        if others:
-            low, high = of[1].interval(of[0])
-            row += [f"{100 * (of[1].auc - of[0].auc):+.1f}", f"{100 * low:+.1f} to {100 * high:+.1f}"]
-        rows.append(row)
+        if name != "all" and len(of[0].same) == len(first.same):
+            continue  # it contains all pairs of one label, so its figures are those of all pairs
+        rows.append([name, f"{own.sum():,}", f"{(~own).sum():,}", *(f"{one.auc:.1%}" for one in of)])
+        if len(of) == 2:
+            change, low, high = (100 * share for share in _change("auc", *of).values())
+            rows[-1] += [f"{change:+.1f}", f"{low:+.1f} to {high:+.1f}" if len(own) >= FEW else "too few"]
     return "\n".join(
         [
             f"{counted(len(first.same), 'pair')} of {path}, {first.same.sum():,} with the same meaning",
-            *(f"{name}: {one}" for name, one in scores.items()),
+            *(f"{label}: {one}" for label, one in zip(labels, scores, strict=True)),
             "",
             *aligned(rows, left=(0,)),
             *["A group with one label only is compared with all pairs of the other label."] * (len(groups[0]) > 1),
@@ -147,11 +154,46 @@ def _describe(path: str, scores: Mapping[str, PairScores]) -> str:
     )
 
 
-def _figure(scores: Mapping[str, PairScores]) -> str:
+def _probes_text(path: str, labels: Sequence[str], probes: Sequence[Probe]) -> str:
+    """The figures of one encoder, or of two and their difference, in lines of text."""
+    texts = [
+        f"{label}, {counted(len(probe.usual), 'sentence')} of {path}\n{probe}\n"
+        for label, probe in zip(labels, probes, strict=True)
+    ]
+    if len(probes) == 2:
+        rows = [["edit", *(f"distance of {label}" for label in labels), *CHANGE]]
+        for before, after in _by_edit(probes):
+            change, low, high = _change("distance", before, after).values()
+            row = [f"{before.distance:.3f}", f"{after.distance:.3f}", f"{change:+.3f}", f"{low:+.3f} to {high:+.3f}"]
+            rows.append([after.name, *row])
+        texts.append("\n".join([DISTANCE, "", *aligned(rows, left=(0,)), ""]))
+    return "\n".join(texts)
+
+
+def _by_edit(probes: Sequence[Probe]) -> list[tuple[Probe, ...]]:
+    """The figures of all encoders for each edit. All encoders have the same edits, of the same sentences."""
+    return [*zip(*((probe, *probe.edits) for probe in probes), strict=True)]
+
+
+def _change(figure: str, before: Any, after: Any) -> dict[str, float]:
+    """The change of a figure, "auc" or "distance", and its 95% interval, as --json names them."""
+    low, high = after.interval(before)
+    return {figure: getattr(after, figure) - getattr(before, figure), f"{figure}_low": low, f"{figure}_high": high}
+
+
+def shortened(names: Sequence[str]) -> list[str]:
+    """Shorten paths to their last two parts, or to as many as distinguish them."""
+    paths = [*map(Path, names)]
+    lengths = range(2, max(len(path.parts) for path in paths) + 1)
+    candidates = ([str(Path(*path.parts[-n:])) for path in paths] for n in lengths)
+    return next((labels for labels in candidates if len({*labels}) == len(paths)), [*map(str, paths)])
+
+
+def _figure(labels: Sequence[str], scores: Sequence[PairScores]) -> str:
     """The curves of the encoders as SVG, in a square of 100 x 100 units."""
     names, curves = "", ""
-    for (name, one), colour in zip(scores.items(), COLOURS, strict=False):
-        names += f'<li style="color: {colour}">{escape(name)}</li>'
+    for label, one, colour in zip(labels, scores, COLOURS, strict=False):
+        names += f'<li style="color: {colour}">{escape(label)}</li>'
         points = " ".join(f"{100 * x:.2f},{100 - 100 * y:.2f}" for x, y in zip(*one.curve(), strict=True))
         curves += f'<polyline fill="none" stroke="{colour}" stroke-width="0.4" points="0,100 {points}"/>'
     ticks = [
@@ -167,9 +209,10 @@ def load_encode(name: str) -> Callable[[list[str]], Any]:
     kind = import_extra("sentence_transformers").SentenceTransformer
     from transformers import PreTrainedModel
 
-    from train.encoder.pretrained import load_pretrained, quiet
+    from train.encoder.pretrained import load_pretrained, quiet, refuse_run
 
     quiet()
+    refuse_run(name)
     try:
         model = kind(name)
         network = next((module for module in model.modules() if isinstance(module, PreTrainedModel)), None)

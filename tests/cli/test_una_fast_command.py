@@ -122,6 +122,16 @@ def test_explain_prints_a_table_or_json(folder, capsys):
     assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(una.explain("the river castle").to_dict()))
 
 
+def test_near_misses_can_be_seen_before_training(folder, tmp_path, capsys):
+    options = ["--augment", "near-misses", "--edits", "swap,word:2"]
+    near_misses = una_fast.NearMisses(una_fast.load_index(folder), edits="swap,word:2", seed=7)
+    lines = written(folder, tmp_path / "n.jsonl", *options)
+    assert [line["negative"] for line in lines] == near_misses.texts(range(len(lines)), epoch=2)
+    capsys.readouterr()
+    assert main(["explain", "--index", str(folder), *options, "--seed", "7", "the river and a castle"]) == 0
+    assert capsys.readouterr().out == f"{near_misses.explain('the river and a castle')}\n\n"
+
+
 def test_explain_writes_utf_8_in_any_locale(folder, monkeypatch):
     shown = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
     monkeypatch.setattr("sys.stdout", shown)

@@ -79,11 +79,15 @@ def test_the_cache_guard_refuses_near_misses(tmp_path: Path, tiny_model: Path, m
     assert all(contradicts(*pair) for pair in near_misses) and not any(contradicts(*pair) for pair in same)
     rows = [f"{a}\t{b}\t{label}" for label, pairs in enumerate([near_misses, same]) for a, b in pairs]
     (tmp_path / "pairs.tsv").write_text("\n".join(["sentence1\tsentence2\tlabel", *rows]), encoding="utf-8")
-    run(script, str(tmp_path / "pairs.tsv"), "--model", str(tiny_model), "--threshold=-2", monkeypatch=monkeypatch)
-    plain, guarded = capsys.readouterr().out.splitlines()[-2:]
-    assert plain.endswith("100.0% of paraphrases 100.0% of near-misses") and guarded.startswith(
-        "encoder and check: AUC 100.0%"
-    )
+    words = [str(tmp_path / "pairs.tsv"), "--model", str(tiny_model), "--threshold=-2"]
+    with pytest.raises(SystemExit, match="^0$"):
+        run(script, *words, monkeypatch=monkeypatch)
+    plain, guarded = capsys.readouterr().out.split("encoder and check: ")
+    assert "-2.000               100.0%                100.0%" in plain and guarded.startswith("AUC 100.0%")
+    (tmp_path / "pairs.tsv").write_text("first\tsecond\tlabel\n", encoding="utf-8")
+    with pytest.raises(SystemExit, match="^2$"):
+        run(script, *words, monkeypatch=monkeypatch)
+    assert "pairs.tsv: its first line has no column 'sentence1'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)

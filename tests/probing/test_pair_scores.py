@@ -121,7 +121,8 @@ def test_files_with_tabs_or_commas(tmp_path):
 
 def test_the_command_compares_two_encoders(tiny_model, tmp_path, capsys):
     pairs, kept, page = (tmp_path / name for name in ("pairs.tsv", "scores.json", "page.html"))
-    rows = [f"the old dog {i}\ta dog of {i}\t{i % 2}\t{'yz'[i % 3 > 0]}" for i in range(30)]
+    groups = ["same" if i % 2 else "few" if i == 2 else "y" for i in range(30)]
+    rows = [f"the old dog {i}\ta dog of {i}\t{i % 2}\t{group}" for i, group in enumerate(groups)]
     pairs.write_text("\n".join(["sentence1\tsentence2\tlabel\tgroup", *rows]))
     other = tmp_path / "other"
     other.symlink_to(tiny_model)
@@ -129,6 +130,9 @@ def test_the_command_compares_two_encoders(tiny_model, tmp_path, capsys):
     assert main([*map(str, words)]) == 0
     said, scores = capsys.readouterr().out, json.loads(kept.read_text())["pairs_scores"]
     assert f"30 pairs of {pairs}, 15 with the same meaning" in said and "+0.0  +0.0 to +0.0" in said
-    assert scores[str(other)] == scores[str(tiny_model)] and {*scores[str(other)]["groups"]} == {"y", "z"}
+    few, y = sorted(line.split() for line in said.splitlines() if line.startswith(("few", "y")))
+    assert few[-2:] == ["too", "few"] and y[-3:] == ["+0.0", "to", "+0.0"]
+    assert "\nsame " not in said.partition("AUC of")[2]  # its figures are those of all pairs
+    assert scores[str(other)] == scores[str(tiny_model)] and {*scores[str(other)]["groups"]} == {*groups}
     assert page.read_text().count("<polyline") == 2
     assert main([*map(str, words[:3]), "--pairs", str(tmp_path / "x.tsv")]) == 2

@@ -16,6 +16,7 @@ import una_fast
 from support.small_runs import write_corpus
 from una_fast.probing import THRESHOLDS, Probe
 from una_fast_cli.__main__ import main
+from una_fast_cli.probe import shortened
 
 COSINES = st.lists(st.floats(-1, 1), min_size=2, max_size=60).map(np.array)
 NO_DIGITS = dict.fromkeys(map(ord, "0123456789"))
@@ -78,6 +79,18 @@ def test_cosines_are_those_of_sentences_and_their_near_misses(index):
     assert found.usual == pytest.approx([plain_cosine(*pair) for pair in zip(sentences, others, strict=True)])
 
 
+def test_the_interval_of_a_change_contains_the_true_change_as_often_as_it_says():
+    """Distances of 0.2 / 0.8 and 0.3 / 0.8, from cosines with errors that both encoders share in part."""
+    rng, n_contained, n = np.random.default_rng(0), 0, 300
+    for _ in range(400):
+        shared, usual = rng.normal(scale=0.1, size=n), 0.2 + rng.normal(scale=0.1, size=n)
+        before = Probe(0.8 + shared, usual, 0.05)
+        after = Probe(0.7 + shared + rng.normal(scale=0.1, size=n), usual + rng.normal(scale=0.05, size=n), 0.05)
+        low, high = after.interval(before)
+        n_contained += low < 0.125 < high
+    assert 370 <= n_contained <= 391
+
+
 TEXTS = ["Is it safe?", "Is it unsafe?", "I have 3 dogs", "We see 40 cats", "Tea for Anna", "Cake by Bert", "is it"]
 
 
@@ -131,7 +144,8 @@ def test_the_command_prints_and_keeps_the_figures(corpus, tiny_model, tmp_path, 
 
     code, said = call()
     figures = json.loads(kept.read_text())
-    assert code == 0 and f"{tiny_model}, 15 sentences of {corpus}" in said.out
+    label = "/".join(tiny_model.parts[-2:])
+    assert code == 0 and f"\n{label}, 15 sentences of {corpus}" in f"\n{said.out}"
     assert "too few" in said.out and figures["probes"][str(tiny_model)]["threshold"] is None
     assert figures["probes"][str(tiny_model)]["n"] == 15 and figures["model"] == [str(tiny_model)]
     page = tmp_path / "probe.html"
@@ -151,6 +165,29 @@ def test_the_command_refuses_what_it_cannot_read(corpus, tmp_path, capsys):
         assert main([*map(str, ["probe", "--model", model, "--corpus", text])]) == 2
         said = capsys.readouterr().err
         assert message in said and said.startswith("error: ") and said.count("\n") == 1, said
+
+
+def test_the_command_compares_two_encoders_and_knows_a_run(corpus, tiny_model, tmp_path, capsys):
+    best, kept = tmp_path / "run/best", tmp_path / "probe.json"
+    best.parent.mkdir()
+    best.symlink_to(tiny_model)
+    words = ["probe", "--corpus", corpus, "--n", "15", "--edits", "swap", "--json", kept, "--model", tiny_model]
+    assert main([*map(str, [*words, best])]) == 0
+    out, changes = capsys.readouterr().out, json.loads(kept.read_text())["probes_change"]
+    assert f"distance of {'/'.join(tiny_model.parts[-2:])}  distance of run/best  change" in out
+    assert changes["swap"] == {"distance": 0, "distance_low": 0, "distance_high": 0} and [*changes] == ["word", "swap"]
+    assert main([*map(str, ["probe", "--corpus", corpus, "--model", best.parent])]) == 2
+    assert f"run: the folder of a run, not of an encoder: give {best}\n" in capsys.readouterr().err
+
+
+def test_paths_are_shortened_to_what_distinguishes_them():
+    for names, labels in (
+        (["model"], ["model"]),
+        (["/home/somebody/runs/near/best"], ["near/best"]),
+        (["google/bert", "runs/a/best"], ["google/bert", "a/best"]),
+        (["/x/a/near/best", "/x/b/near/best"], ["a/near/best", "b/near/best"]),
+    ):
+        assert shortened(names) == labels
 
 
 def test_tensors_of_any_type_are_taken(index):

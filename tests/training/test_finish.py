@@ -87,6 +87,20 @@ def test_no_path_of_the_machine_is_in_it_and_its_command_is_the_run(card: Any) -
     assert make_run(given) == make_run(SETTINGS)
 
 
+def test_the_initial_encoder_is_named_as_given_without_the_users_name(card: Any) -> None:
+    for given, shown in (("my models/model", "my models/model"), ("/home/somebody/x/bert/model", "bert/model")):
+        assert f"- started from: `{shown}`" in card(settings={"model": given})
+
+
+def test_a_run_against_near_misses_ends_with_the_command_that_measures_it(card: Any, tmp_path: Path, capsys) -> None:
+    card()
+    assert "una-fast" not in capsys.readouterr().err
+    card(settings={"augment": "near-misses", "model": "my model"})
+    *_, last = capsys.readouterr().err.splitlines()
+    best = tmp_path / "my-run" / "best"
+    assert last.endswith(f": una-fast probe --model 'my model' {best} --pairs pairs.tsv")
+
+
 def test_tasks_that_cannot_be_read_are_not_scored_at_each_resume(tmp_path: Path) -> None:
     output = write_run(tmp_path / "run", 0.75)
     data = write_senteval(tmp_path / "data")  # only STSBenchmark

@@ -19,7 +19,7 @@ from train.demo import demo_settings, free_folder, prepare_demo
 from train.encoder.encoder import load_encoder
 from train.encoder.pretrained import load_tokenizer
 from train.record.checkpoint import Progress, load_checkpoint, save_encoder, saved_options, write_checkpoint
-from train.record.folder import MARK, POINTER, RUN, output_folder, read_json, saved_step, write_json
+from train.record.folder import MARK, POINTER, RUN, next_start, output_folder, read_json, saved_step, write_json
 from train.record.metrics import cut_metrics
 from una_fast.errors import InputError
 
@@ -307,3 +307,13 @@ class TestBest:
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
         assert not [*(tmp_path / "best").iterdir()]
+
+
+def test_a_stopped_run_says_how_to_continue_and_where_its_encoder_is(tmp_path):
+    assert next_start(tmp_path) == "no checkpoint was saved yet"
+    write_json(tmp_path / POINTER, {"progress": {"step": 7}})
+    assert next_start(tmp_path) == "continue from step 7 with --resume"
+    write_json(tmp_path / "best/config.json", {})
+    assert (
+        next_start(tmp_path) == f"continue from step 7 with --resume; {tmp_path / 'best'} contains the encoder so far"
+    )

@@ -78,6 +78,19 @@ def from_pretrained(what: str, kind: Any, name: str, trust: bool = False, **kwar
         raise InputError(f"model {name}: {said}") from error
 
 
+def best_of_run(name: str) -> str:
+    """Return the path of best/ if `name` is the folder of a run, else ""."""
+    folder = Path(name)
+    is_run = (folder / "best/config.json").is_file() and not (folder / "config.json").exists()
+    return str(folder / "best") if is_run else ""
+
+
+def refuse_run(name: str) -> None:
+    """Raise InputError if `name` is the folder of a run."""
+    if best := best_of_run(name):
+        raise InputError(f"model {name}: the folder of a run, not of an encoder: give {best}")
+
+
 def load_pretrained(name: str, config: Any = None, trust: bool = False) -> tuple[Any, bool]:
     """Load a model, and return it with whether its checkpoint has a pooler. If not, remove the model's random one.
 
@@ -121,6 +134,7 @@ def load_config(name: str, dropout: float | None, trust: bool = False) -> Any:
 
     Raises InputError if there is no configuration, or if the model has an encoder and a decoder, as T5 does.
     """
+    refuse_run(name)
     config = from_pretrained("configuration", AutoConfig, name, trust)
     if config.is_encoder_decoder:
         raise InputError(f"model {name}: {config.model_type} is an encoder with a decoder: give an encoder only")

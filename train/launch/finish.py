@@ -51,7 +51,10 @@ def tell_end(output: Path) -> None:
     shown = ", ".join(f"{name} {100 * score:.2f}" for name, score in scores.items() if score is not None)
     dev = shown and f"dev Spearman x 100: {shown} (best/ is of step {progress.best_step})"
     end = f"finished after {counted(progress.step, 'step')}: {output / BEST}"
-    tell_user("\n".join(filter(None, [unimproved_note([run]), dev, end])))
+    words = ["una-fast", "probe", "--model", run.settings["model"], str(output / BEST), "--pairs", "pairs.tsv"]
+    probe = f"to measure the change on your labelled pairs: {shlex.join(words)}"
+    of_near_misses = run.settings.get("augment") == "near-misses"
+    tell_user("\n".join(filter(None, [unimproved_note([run]), dev, end, probe if of_near_misses else ""])))
 
 
 def is_scored(run: Run) -> bool:
@@ -103,7 +106,7 @@ def write_card(output: Path) -> None:
         ),
         template_path=str(TEMPLATE),
         name=name,
-        base=base or Path(settings["model"]).name,
+        base=base or _without_user(Path(settings["model"])),
         files=[Path(file).name for file in settings["corpus"]],
         negatives=augment,
         draws=draws,
@@ -114,6 +117,12 @@ def write_card(output: Path) -> None:
         citation=CITATION,
     )
     write_file(output / BEST / "README.md", f"{card}\n")
+
+
+def _without_user(path: Path) -> str:
+    """Return a relative path as it is; of an absolute one the last two parts, without /home/NAME."""
+    shown = path.parts[3:][-2:] or path.parts[-1:]
+    return str(Path(*shown)) if path.is_absolute() else str(path)
 
 
 def _command(settings: Mapping[str, Any]) -> str:

@@ -111,8 +111,10 @@ def saved_step(output: Path) -> int:
 
 def next_start(output: Path) -> str:
     """How to continue the run in `output`, which ended before its last step."""
-    step = saved_step(output)
-    return f"continue from step {step} with --resume" if step else "no checkpoint was saved yet"
+    if not (step := saved_step(output)):
+        return "no checkpoint was saved yet"
+    best = f"; {output / BEST} contains the encoder so far" if (output / BEST / "config.json").is_file() else ""
+    return f"continue from step {step} with --resume{best}"
 
 
 def is_finished(output: Path) -> bool:

@@ -28,7 +28,7 @@ class Page:
     """The page."""
 
     runs: tuple[str, ...] = option("folders of runs", (), required=True, positional=True, metavar="RUN")
-    output: str = option("file of the page", "report.html", metavar="FILE")
+    output: str = option("file of the page, by default in the working folder", "report.html", metavar="FILE")
     baseline: str | None = option("run, or folder of seeds, to compare the others with", None, metavar="RUN")
 
 
@@ -44,7 +44,7 @@ def _run(values: dict[str, Any]) -> None:
         raise InputError(f"--output {output}: exists, and is not a page of this command: choose another name")
     page = make_page(groups, groups[0] if first else None)
     write_file(output, page)
-    sys.stdout.write(f"{output}: {len(page) / 1024:,.0f} KiB\n")
+    sys.stdout.write(f"{output.absolute()}: written, {len(page) / 1024:,.0f} KiB\n")
 
 
 main = Command(
