@@ -1,7 +1,7 @@
 """--neighbours: half of a step's sentences are random, the others are their nearest sentences before training.
 
-A loss on near-misses only changes most what a search returns for a sentence. So steps contain those pairs, and
-`una_fast.losses.neighbour_distillation` keeps their cosines.
+Training on near-misses changes the cosines of a sentence with its nearest sentences, which a search returns. So steps
+contain these pairs, and `una_fast.losses.neighbour_distillation` keeps their cosines.
 
 Letters: P sentences of the pool, D width.
 """

@@ -1,4 +1,4 @@
-"""How near an encoder puts near-misses of your own text: no training, no labels."""
+"""Measures how similar an encoder finds near-misses of your own text, without training or labels."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from una_fast.text_table import aligned
 
 Fits = Callable[[NDArray[np.int64]], NDArray[np.bool_]]  # rows of an index -> which of them an edit fits
 THRESHOLDS = (0.70, 0.80, 0.85, 0.90, 0.95)  # cosines that caches and searches usually choose
-SAME = 1e-6  # mean 1 - cosine of usual pairs, below which all embeddings are one vector except for rounding in float32
-LOOKED_AT = 20  # times n: sentences among which n are looked for that an edit fits
+SAME = 1e-6  # if the mean 1 - cosine of usual pairs is lower, all embeddings are equal up to rounding in float32
+LOOKED_AT = 20  # LOOKED_AT * n sentences are searched for n that an edit fits
 ABOUT_POLARITY = (
     "Opposites usually have higher cosines than paraphrases, so no threshold separates the two: score labelled pairs "
     "of your own with --pairs."
@@ -31,14 +31,14 @@ ABOUT_POLARITY = (
 
 @dataclass(frozen=True)
 class Probe:
-    """Cosines that an encoder gives sentences of a text.
+    """An encoder's cosines of sentences with their near-misses, and with other sentences.
 
     Attributes:
-        near_misses: float64 (n,), of a sentence with its near-miss.
-        usual: float64 (n,), of a sentence with another one of the text.
-        share: The share of the near-misses that `threshold` may let pass.
-        name: What made the near-misses.
-        edits: Other kinds of near-misses, each of the sentences that the edit fits.
+        near_misses: float64 (n,), cosine of each sentence with its near-miss.
+        usual: float64 (n,), cosine of each sentence with another one of the text.
+        share: The share of near-misses that `threshold` may let pass.
+        name: The edit, or the augmentation's class, that made the near-misses.
+        edits: The same for each further edit, measured on the sentences that it fits.
     """
 
     near_misses: Floats
@@ -51,8 +51,8 @@ class Probe:
     def threshold(self) -> float | None:
         """The ceil((n + 1) * (1 - share))-th smallest cosine of near-misses; None if n is too small for the share.
 
-        A near-miss made in the same way from another sentence of the text lies above it with a chance of at most
-        `share` (split conformal prediction). For near-misses that people write it is an estimate.
+        A near-miss made in the same way from another sentence of the text exceeds it with probability at most `share`
+        (split conformal prediction). For near-misses that people write it is an estimate.
         """
         n = len(self.near_misses)
         place = math.ceil(round((n + 1) * (1 - self.share), 9))  # 10 (1 - 0.7) is 3.0000000000000004
@@ -64,7 +64,7 @@ class Probe:
 
     @property
     def distance(self) -> float:
-        """Mean 1 - cosine of near-misses, divided by that mean for usual pairs: 0 is no difference, 1 a usual one."""
+        """Mean 1 - cosine of near-misses divided by that of usual pairs: 0 if equal, 1 if as far apart as those."""
         return float((1 - self.near_misses.mean()) / (1 - self.usual.mean()))
 
     def interval(self, before: Probe) -> tuple[float, float]:
@@ -98,7 +98,7 @@ class Probe:
         usual = f"mean cosine of two sentences {self.usual.mean():.3f}; distance of near-misses {self.distance:.3f}"
         notes = [f"At most {self.share:.0%} of near-misses that are made in the same way pass the threshold."]
         polarity = [one.near_misses.mean() for one in self.edits if one.name == "polarity"]
-        notes += [ABOUT_POLARITY for cosine in polarity if cosine > THRESHOLDS[1]]  # training may have parted them
+        notes += [ABOUT_POLARITY for cosine in polarity if cosine > THRESHOLDS[1]]  # training may have lowered them
         return "\n".join([usual, "", *aligned(rows, left=(0,)), "", *notes])
 
 
@@ -112,7 +112,7 @@ def probe(
     augmenter: TextAugmentation | None = None,
     edits: str | None = None,
 ) -> Probe:
-    """Measure the cosines that an encoder gives near-misses of sentences of the index, and usual pairs of them.
+    """Measure an encoder's cosines of sentences with their near-misses, and of usual pairs of sentences.
 
     A near-miss is the sentence with its most important word replaced by a word of similar importance (`Augmenter` with
     ``beta=0``, the sentence's case, spacing and punctuation kept). A usual pair is two sentences of the sample.
@@ -120,11 +120,11 @@ def probe(
     Args:
         encode: list[str] -> embeddings (n, D), such as ``SentenceTransformer(NAME).encode``. It is called with the
             sentences and with their near-misses, once for each kind of near-misses.
-        index: of the text.
-        n: sentences of the sample, drawn by the seed; all that have a near-miss if the text has fewer.
-        share: of near-misses that `Probe.threshold` may let pass, above 0 and below 1.
+        index: the index of the text.
+        n: size of the sample. If the text has fewer sentences with a near-miss, all of them are used.
+        share: share of near-misses that `Probe.threshold` may let pass, above 0 and below 1.
         seed: any integer.
-        augmenter: makes the near-misses in another way.
+        augmenter: makes the near-misses instead.
         edits: edits of `NearMisses`, such as "polarity,number,name,swap", that `Probe.edits` reports one by one.
 
     Raises:

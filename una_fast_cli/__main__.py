@@ -1,4 +1,4 @@
-"""`una-fast COMMAND`: every command of the project, whatever the working folder holds.
+"""`una-fast COMMAND`: every command of the project, whatever the working folder contains.
 
 `python -m train.ddp` looks for `train` in the working folder first, where a user's own train.py hides ours. The script
 `una-fast` does not look there. Its entry is in this package and not in `train`, so that it can name a file that hides
@@ -24,7 +24,7 @@ COMMANDS = {  # the function of each, which is imported when it is called, and w
     "download": ("train.download:main", "fetch the corpus and the evaluation data of the paper"),
     "generate": ("train.generate:main", "write paraphrases or back-translations of a corpus"),
     "compare": ("train.compare:main", "train with and without hard negatives on your text, and compare"),
-    "probe": ("una_fast_cli.probe:main", "show how near an encoder puts near-misses of your text"),
+    "probe": ("una_fast_cli.probe:main", "show how similar an encoder finds near-misses of your text"),
     "index": ("una_fast_cli.index:main", "build the index of a corpus"),
     "negatives": ("una_fast_cli.negatives:main", "write hard negatives to a file"),
     "explain": ("una_fast_cli.negatives:explain", "show how the negative of a sentence is made"),

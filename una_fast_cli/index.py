@@ -58,10 +58,10 @@ def _build(values: dict[str, Any]) -> None:
 
 
 def connected(address: str) -> Any:
-    """A client of the scheduler at `address` ("tcp://host:8786", "host:8786"), which closes at the end of a `with`.
+    """Connect to the scheduler at `address` ("tcp://host:8786", "host:8786"). The client closes after a with block.
 
     Raises:
-        InputError: no scheduler answers there, or it is of another version of Dask that does not understand this one.
+        InputError: no scheduler answers there, or its version of Dask is incompatible.
     """
     with naming_extras("cluster"):
         from distributed import Client

@@ -228,7 +228,7 @@ def load_encode(name: str) -> Callable[[list[str]], Any]:
 
 main = Command(
     "una-fast probe",
-    "Show how near an encoder puts near-misses: your sentences with one important word replaced, or your own pairs.",
+    "Show how similar an encoder finds near-misses: edited sentences of your text, or your own labelled pairs.",
     options_of(ProbeOptions) | options_of(Files) | options_of(Words),
     _probe,
     page="near-misses",
