@@ -1,11 +1,11 @@
-"""Does it help on your own text? ``una-fast compare --model M --corpus FILE --output FOLDER``.
+"""Compare training with and without negatives: ``una-fast compare --model M --corpus FILE --output FOLDER``.
 
 Trains the model under each of CONDITIONS on the same sentences in the same order, once per seed, scores every encoder,
-and pairs the differences to "none" by seed. The same command continues a stopped one.
+and pairs the differences to "none" by seed. A stopped comparison continues if the command is repeated.
 
 OUTPUT/compare.json   scores by condition and seed, and the differences with their intervals
 OUTPUT/compare.html   the same with charts, and the answer
-OUTPUT/CONDITION/     the runs of a condition, a folder per seed, as `train.ddp --seeds` writes them
+OUTPUT/CONDITION/     the runs of a condition, one folder per seed, as `train.ddp --seeds` writes them
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from una_fast.imports import import_extra
 from una_fast.options import Files, Words
 from una_fast.text_table import aligned
 
-REFERENCE, YOURS = "none", "yours"
+REFERENCE, CUSTOM = "none", "yours"  # names of conditions
 CONDITIONS: dict[str, dict[str, Any]] = {  # options of train.ddp
     REFERENCE: {"augment": "none"},
     "paper": {"augment": "una", **PAPER_SETTINGS},
     "defaults": {"augment": "una"},
     "captions": {"augment": "una", **CAPTION_SETTINGS},
 }
-OF_YOURS = ("surface", "beta", "radius", "keep_words", "loss")  # one that is given makes a fifth condition
+CUSTOM_OPTIONS = ("surface", "beta", "radius", "keep_words", "loss")  # given ones make the condition CUSTOM
 TUNED = (
     "Tuned by this project, with MiniLM: loss, alpha and beta of defaults on the STS tasks, captions on a part of "
     "SugarCrepe++; scores on these are too high. none and paper were not tuned: a better --temperature and "
@@ -49,11 +49,11 @@ UNSCORED = (
 )
 PROBE = "probe_distance"
 TITLES = {STS_AVERAGE: "the STS average", DEV: "the dev score", PROBE: "the probe's distance of near-misses"}
-N_PROBED = 1000  # sentences of the index
+N_PROBED = 1000  # sentences of the index that the probe uses
 
 
 @dataclass(frozen=True)
-class Comparing:
+class CompareOptions:
     """Comparison."""
 
     output: str = option("folder of the runs and the page, to continue or new", "", required=True, metavar="FOLDER")
@@ -63,55 +63,56 @@ class Comparing:
 DEFAULTS = {"seeds": (42, 0, 1), "max_steps": 320, "precision": "fp32"}  # where they differ from train.ddp
 MODEL = ("model", "pooling", "head", "trust_remote_code", "max_length", "dropout")
 TRAINING = ("corpus", "paraphrases", "dev", "temperature", "batch_size", "learning_rate", "device", "resume", *DEFAULTS)
-TAKEN = {*MODEL, *TRAINING, *OF_YOURS, *options_of(Files), *options_of(Words)}
-OPTIONS = options_of(Comparing) | {
-    name: replace(row, default=DEFAULTS.get(name, row.default)) for name, row in RUN.items() if name in TAKEN
+SHARED = {*MODEL, *TRAINING, *CUSTOM_OPTIONS, *options_of(Files), *options_of(Words)}
+OPTIONS = options_of(CompareOptions) | {
+    name: replace(row, default=DEFAULTS.get(name, row.default)) for name, row in RUN.items() if name in SHARED
 }
 
 
-def conditions(asked: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The options of train.ddp for each condition, by its name."""
-    given = {name: asked[name] for name in OF_YOURS if asked[name] != OPTIONS[name].default}
-    return CONDITIONS | ({YOURS: {"augment": "una", **given}} if given else {})
+def conditions(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the options of train.ddp for each condition, by name. values: the options of this command."""
+    given = {name: values[name] for name in CUSTOM_OPTIONS if values[name] != OPTIONS[name].default}
+    return CONDITIONS | ({CUSTOM: {"augment": "una", **given}} if given else {})
 
 
-def _run(asked: dict[str, Any]) -> int:
-    asked["data"] = asked["data"] or os.environ.get("UNA_FAST_DATA", "")
+def _run(values: dict[str, Any]) -> int:
+    values["data"] = values["data"] or os.environ.get("UNA_FAST_DATA", "")
     import_extra("train.report.page")  # so that a missing package is noticed before the training
     # imported late: --help and errors of the command line should not wait for torch
     from train.launch.prepare import PreparedRun
     from train.launch.seeds import train_seeds
 
-    output = Path(asked["output"])
+    output = Path(values["output"])
     with output_folder(output, COMPARISON, resume=is_own(output, COMPARISON)):
-        runs = {name: _run_of(asked, output / name, added) for name, added in conditions(asked).items()}
+        runs = {name: _run_of(values, output / name, added) for name, added in conditions(values).items()}
         for run in runs.values():
-            PreparedRun(run)
+            PreparedRun(run)  # checks all options before the first training
         for name, run in runs.items():
             sys.stderr.write(f"--- {name} ---\n")
             if code := train_seeds(run):
                 return code
-        _conclude(asked)
+        _conclude(values)
     return 0
 
 
-def _run_of(asked: Mapping[str, Any], folder: Path, added: Mapping[str, Any]) -> Run:
-    """The run of all seeds of a condition in `folder`, which continues what is there."""
-    values = {name: value for name, value in asked.items() if name in RUN and name not in OF_YOURS} | dict(added)
-    values |= {"output": str(folder), "index": str(folder.parent / INDEX), "schedule": "linear"}
-    return make_run({**values, "evaluate": asked["data"], "tasks": "sts,near-miss", "resume": is_own(folder, RUNS)})
+def _run_of(values: Mapping[str, Any], folder: Path, condition: Mapping[str, Any]) -> Run:
+    """Make the run of all seeds of a condition, which continues an earlier one in `folder`."""
+    options = {name: value for name, value in values.items() if name in RUN and name not in CUSTOM_OPTIONS}
+    options |= {"output": str(folder), "index": str(folder.parent / INDEX), "schedule": "linear"}
+    options |= {"evaluate": values["data"], "tasks": "sts,near-miss", "resume": is_own(folder, RUNS)}
+    return make_run({**options, **condition})
 
 
-def _conclude(asked: Mapping[str, Any]) -> None:
+def _conclude(values: Mapping[str, Any]) -> None:
     """Pair the scores by seed, write compare.json and compare.html, and print the answer."""
     from train.report.page import make_page
 
-    output = Path(asked["output"])
-    index = una_fast.load_index(output / INDEX, word_tokenizer=asked["word_tokenizer"])
+    output = Path(values["output"])
+    index = una_fast.load_index(output / INDEX, word_tokenizer=values["word_tokenizer"])
     groups = []
-    for name in conditions(asked):
-        found = find_runs(output / name / f"seed-{seed}" for seed in asked["seeds"])
-        groups.append(Group(name, [_probed(replace(run, name=f"{name}/{run.name}"), index, asked) for run in found]))
+    for name in conditions(values):
+        runs = find_runs(output / name / f"seed-{seed}" for seed in values["seeds"])
+        groups.append(Group(name, [_probed(replace(run, name=f"{name}/{run.name}"), index, values) for run in runs]))
     paired = {group.label: group.compared(groups[0]) for group in groups[1:]}
     lines = [answer(name, pairs) for name, pairs in paired.items()]
     scored = any(score != PROBE for pairs in paired.values() for score in pairs)
@@ -120,8 +121,8 @@ def _conclude(asked: Mapping[str, Any]) -> None:
         TUNED if scored else UNSCORED,
     ]
     content = {
-        "settings": {name: value for name, value in asked.items() if name != "output"},
-        "conditions": conditions(asked),
+        "settings": {name: value for name, value in values.items() if name != "output"},
+        "conditions": conditions(values),
         "scores": {group.label: {str(run.seed): run.scores for run in group.runs} for group in groups},
         "differences": {name: {score: pair._asdict() for score, pair in of.items()} for name, of in paired.items()},
         "answer": lines,
@@ -130,15 +131,15 @@ def _conclude(asked: Mapping[str, Any]) -> None:
     write_file(output / "compare.html", make_page(groups, groups[0], lines))
     head, rows = score_table(groups, groups[0])
     table = aligned([*zip(head, *(row.cells for row in rows if row.kind != "run"), strict=True)], left=(0,))
-    end = f"{output / 'compare.html'} has charts, {output / 'compare.json'} all figures"
+    end = f"{output / 'compare.html'} shows charts, {output / 'compare.json'} contains all scores"
     sys.stdout.write("\n".join([*table, "", *lines, end, ""]))
 
 
-def _probed(run: RunRecord, index: una_fast.Index, asked: Mapping[str, Any]) -> RunRecord:
+def _probed(run: RunRecord, index: una_fast.Index, values: Mapping[str, Any]) -> RunRecord:
     """Add the probe's distance of best/ on the corpus to the scores of a run, if it is defined."""
     from train.evaluation.model import load_model
 
-    model = load_model(str(run.folder / BEST), AUTO, device=asked["device"], trust=asked["trust_remote_code"])
+    model = load_model(str(run.folder / BEST), AUTO, device=values["device"], trust=values["trust_remote_code"])
     try:
         return replace(run, scores=run.scores | {PROBE: una_fast.probe(model.embed, index, N_PROBED).distance})
     except InputError as error:  # all texts have the same vector: the training has failed
@@ -147,13 +148,13 @@ def _probed(run: RunRecord, index: una_fast.Index, asked: Mapping[str, Any]) -> 
 
 
 def answer(name: str, pairs: Mapping[str, Comparison]) -> str:
-    """Compare a condition with the reference in one sentence."""
-    found = [(begin, score) for begin in TITLES for score in pairs if score.startswith(begin)]
-    if not found:
+    """Compare a condition with the reference in one sentence, by the first of TITLES that was scored."""
+    scored = [(prefix, score) for prefix in TITLES for score in pairs if score.startswith(prefix)]
+    if not scored:
         return f"{name}: no score can be compared."
-    begin, score = found[0]
+    prefix, score = scored[0]
     pair = pairs[score]
-    change = f"{TITLES[begin]} changes by {100 * pair.difference:+.2f} points"
+    change = f"{TITLES[prefix]} changes by {100 * pair.difference:+.2f} points"
     if pair.n < 2:
         return f"{name}: {change} with one seed, which shows nothing: give --seeds 42,0,1"
     interval = f"95% interval {100 * pair.low:+.2f} to {100 * pair.high:+.2f}, {pair.n} seeds"
@@ -161,9 +162,9 @@ def answer(name: str, pairs: Mapping[str, Comparison]) -> str:
     return f"{name}: with hard negatives {change} ({interval}){'' if score == PROBE else verdict}."
 
 
-ABOUT = "Train with and without hard negatives on your text, and say whether they help."
-FLAGS = ", ".join(OPTIONS[name].flag for name in OF_YOURS)
-EPILOG = f"{FLAGS}: if given, they make a further condition named {YOURS}. {TUNED}"
+ABOUT = "Train with and without hard negatives on your text, and report whether they help."
+FLAGS = ", ".join(OPTIONS[name].flag for name in CUSTOM_OPTIONS)
+EPILOG = f"{FLAGS}: if given, they make another condition named {CUSTOM}. {TUNED}"
 main = Command("python -m train.compare", ABOUT, OPTIONS, _run, "train", EPILOG, "will-it-help")
 
 if __name__ == "__main__":

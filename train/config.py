@@ -1,7 +1,7 @@
-"""A training run: its options as one frozen dataclass, read from a command line and a YAML file, and checked.
+"""The options of a training run, as one frozen dataclass, and the checks of their values.
 
-A value comes from the command line, else from --config, else from the field's default. If learning rate, schedule or
-augmentation is not given, `train.launch.resolve` chooses it.
+A value comes from the command line, else from --config, else from the field's default. `train.launch.resolve` chooses
+values that depend on the model or the machine.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from una_fast.command import Command, fill_defaults, option, options_of
 from una_fast.errors import InputError
 from una_fast.options import Draws, Files, Words
 
-SAME = "same"  # positives that no augmentation makes
+SAME = "same"  # value of --positives for positives that no augmentation makes
 OWN = "your own, by its import path"
 # how the paper's code uses negatives; docs/will-it-help.md compares them with the defaults
 PAPER_SETTINGS: dict[str, Any] = {"loss": "pairs", "alpha": 5, "beta": 0.5, "surface": "paper"}
-# against near-misses among captions (docs/near-misses.md#captions): about one word of a sentence is replaced
+# against near-misses among captions (docs/near-misses.md#captions): about one word per sentence is replaced
 CAPTION_SETTINGS: dict[str, Any] = {"loss": "margin", "similarity_distillation": 10.0, "alpha": 1, "beta": 0.12}
 CAPTION_SETTINGS |= {"select": "random", "surface": "kept", "keep_punctuation": True}
 PRESETS: dict[str, dict[str, Any]] = {  # options that stand for several others, by field name
@@ -46,10 +46,10 @@ PRESETS: dict[str, dict[str, Any]] = {  # options that stand for several others,
 }
 
 
-def _words(preset: str) -> str:
-    """A preset as it is written on a command line."""
-    words = ((f"--{name.replace('_', '-')}", value) for name, value in PRESETS[preset].items())
-    return " ".join(flag if value is True else f"{flag} {value}" for flag, value in words)
+def _written(preset: str) -> str:
+    """Return the command-line arguments that a preset stands for."""
+    options = ((f"--{name.replace('_', '-')}", value) for name, value in PRESETS[preset].items())
+    return " ".join(flag if value is True else f"{flag} {value}" for flag, value in options)
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,9 @@ class Run(Files, Words, Draws):
 
     config: str = option("options in a YAML file; the command line wins", "", "Many options at once",
                          metavar="FILE.yaml", role="call")  # fmt: skip
-    paper: bool = option(f"settings of the paper: {_words('paper')}", False, role="call")
+    paper: bool = option(f"settings of the paper: {_written('paper')}", False, role="call")
     near_misses: bool = option(
-        f"recipe against near-misses, for an encoder trained for similarity: {_words('near_misses')}",
+        f"recipe against near-misses, for an encoder trained for similarity: {_written('near_misses')}",
         False, role="call",
     )  # fmt: skip
 
@@ -93,7 +93,7 @@ class Run(Files, Words, Draws):
         choices={SAME: "the sentence itself, or its line of --paraphrases"} | POSITIVES | {"MODULE:CLASS": OWN},
     )
     positives_strength: float = option("share of a sentence's words that --positives changes", 0.1, above=0, most=1)
-    positives_share: float = option("share of sentences with a positive made by --positives; the others are their own",
+    positives_share: float = option("share of sentences that get a positive by --positives; the others are their own",
                                     1.0, above=0, most=1)  # fmt: skip
     synonyms: str = option("TSV of a word and its synonyms per line, for eda-*; default: WordNet", "", metavar="FILE")
 
@@ -113,7 +113,7 @@ class Run(Files, Words, Draws):
     similarity_distillation: float = option("weight of the mean squared change of a step's cosines", 0.0, least=0)
     neighbours: bool = option("fill half of each step with the nearest neighbours of the other half", False)
     neighbours_pool: int = option("sentences to sample for --neighbours", 8000, least=2)
-    neighbour_distillation: float = option("the same weight for the cosines of --neighbours", 10.0, least=0)
+    neighbour_distillation: float = option("the same weight, for the cosines of --neighbours", 10.0, least=0)
 
     batch_size: int = option("sentences per step, over all ranks together", 64, "Optimisation", least=2)
     learning_rate: float | None = option("of AdamW; default 3e-5, RoBERTa family 5e-6", None, above=0, most=1)
@@ -127,7 +127,7 @@ class Run(Files, Words, Draws):
     epochs: int = option("passes over the corpus", 1, least=1)
     max_steps: int | None = option("stop after this many steps", None, least=1)
     seed: int = option("seed of data order, head, dropout and negatives", 42, least=0)
-    seeds: tuple[int, ...] = option("one run per seed, in OUTPUT/seed-N, and mean and deviation of their scores", (),
+    seeds: tuple[int, ...] = option("train once per seed, in OUTPUT/seed-N; show mean and deviation of the scores", (),
                                     least=0, role="running", metavar="N,N,...")  # fmt: skip
     precision: Literal["auto", "fp32", "bf16", "fp16"] = option(
         "autocast of the encoder; weights stay in fp32; auto: bf16 if the device supports it", "auto"
@@ -153,44 +153,44 @@ class Run(Files, Words, Draws):
     )
     device: Literal["auto", "cpu", "cuda"] = option("auto: GPUs if there are any", "auto", role="running")
     compile: Literal["off", "on", "graphs"] | None = option(
-        "graphs: whole steps as CUDA graphs, the default on one GPU without --grad-cache and custom losses; "
-        "on: the same with layers that torch.compile compiles in half a minute; off: the default elsewhere",
+        "graphs: whole steps as CUDA graphs, the default on one GPU without --grad-cache or a custom loss; "
+        "on: the same, with layers that torch.compile compiles in half a minute; off: the default elsewhere",
         None, role="running",
     )  # fmt: skip
-    deterministic: bool = option("add in the same order on a GPU, for a bit-identical --resume", True, role="running")
-    save_every: int | None = option("steps between checkpoints; default: at each dev score, on a GPU at each tenth",
+    deterministic: bool = option("deterministic kernels on a GPU, for a bit-identical --resume", True, role="running")
+    save_every: int | None = option("steps between checkpoints; default: at every dev score, on a GPU at every tenth",
                                     None, least=1, role="running")  # fmt: skip
     report_to: str = option(
-        "trackers, with commas between: tensorboard (default if installed), wandb, trackio, mlflow, none, or your own "
+        "comma-separated trackers: tensorboard (default if installed), wandb, trackio, mlflow, none, or your own "
         "MODULE:CLASS",
         "tensorboard" if find_spec("tensorboard") else "none", metavar="NAMES", role="running",
     )  # fmt: skip
     resume: bool = option(
-        "continue from the checkpoint in OUTPUT/last; with --seeds, finish what is left", False, role="call"
+        "continue from the checkpoint in OUTPUT/last; with --seeds, train the remaining seeds too", False, role="call"
     )
     demo: bool = option("train offline on a packaged encoder and Python's documentation", False, role="call")
 
     def identity(self) -> dict[str, Any]:
-        """The settings that --resume must find unchanged, by option."""
+        """Return the settings that must not change before --resume, by flag."""
         return {option.flag: getattr(self, name) for name, option in OPTIONS.items() if option.role == "result"}
 
     def why_eager(self, world: int) -> str:
-        """Why the steps of `world` ranks cannot be captured as CUDA graphs, to follow "with"; "" if they can."""
+        """Return what prevents CUDA graphs on `world` ranks, worded to follow "with"; "" if nothing does."""
         return "more than one rank" if world > 1 else "--grad-cache" if self.grad_cache else ""
 
 
 OPTIONS = options_of(Run)
-DEFAULTS = {name: option.default for name, option in OPTIONS.items()}  # also of runs from before an option existed
+DEFAULTS = {name: option.default for name, option in OPTIONS.items()}  # a run older than an option used its default
 
 
 def compared(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that distinguish runs in a report: all except the seed and those of roles "running" and "call"."""
+    """Select the settings that distinguish runs in a report: all except the seed and roles "running" and "call"."""
     left_out = {name for name, option in OPTIONS.items() if option.role in ("running", "call")} | {"seed"}
     return {name: value for name, value in settings.items() if name not in left_out}
 
 
 def make_parser(prog: str = "python -m train.ddp") -> Command:
-    """Make the parser of the command, whose result lacks options that were not given."""
+    """Make the parser of the command."""
     about = "Train a sentence encoder with UNA's hard negatives, on one rank or many."
     may_change = ", ".join(option.flag for option in OPTIONS.values() if option.role not in ("result", "call"))
     epilog = f"With --resume these may differ from the values of the first call: {may_change}."
@@ -198,7 +198,7 @@ def make_parser(prog: str = "python -m train.ddp") -> Command:
 
 
 def parse(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") -> dict[str, Any]:
-    """Read a command line, its --config file and a preset, by field name. Raises InputError for what cannot be read."""
+    """Return the values of a command line, its --config file and its preset, by field name. Raises InputError."""
     given = make_parser(prog).given(argv)
     chosen = [name for name in PRESETS if given.pop(name, False)]
     if len(chosen) > 1:
@@ -207,21 +207,21 @@ def parse(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") 
 
 
 def make_run(values: Mapping[str, Any]) -> Run:
-    """Make a checked Run of option values by field name. Raises InputError for values that are missing or wrong."""
+    """Make a Run from values by field name. Raises InputError for values that are missing, wrong or in conflict."""
     if values.get("seeds") and "seed" in values:
         raise InputError("--seed and --seeds together: give only --seeds, with all seeds")
     run = Run(**fill_defaults(OPTIONS, values))
     from una_fast.augment.settings import resolve_radius  # imports pyarrow, which --help does not need
 
     resolve_radius(run.radius, 1)
-    for message, is_so in conflicts(run).items():
-        if is_so:
+    for message, applies in conflicts(run).items():
+        if applies:
             raise InputError(message)
     return run
 
 
 def conflicts(run: Run) -> dict[str, Any]:
-    """Map each message about values that contradict each other to whether this run has the conflict."""
+    """Map the message about each possible conflict between options to whether this run has it (truthy)."""
     return {
         "--seeds: give each seed once": len({*run.seeds}) < len(run.seeds),
         f"--batch-size {run.batch_size} is smaller than --nproc {run.nproc}": run.batch_size < run.nproc,
@@ -233,7 +233,7 @@ def conflicts(run: Run) -> dict[str, Any]:
             (run.keep_punctuation or run.keep_words) and run.variant == "released"
         ),
         f"--margin-least {run.margin_least:g} is above --margin-most": run.margin_least > run.margin_most,
-        f"--neighbours: --batch-size {run.batch_size} is odd: half of a step are neighbours, so give an even number": (
+        f"--neighbours: --batch-size {run.batch_size} is odd: give an even number, as half are neighbours": (
             run.neighbours and run.batch_size % 2
         ),
         "--positives-share: choose --positives too": run.positives_share < 1 and run.positives == SAME,

@@ -1,6 +1,6 @@
 """Train a sentence encoder: ``python -m train.ddp --nproc 4 --corpus FILE --model NAME_OR_FOLDER --output FOLDER``.
 
-The command starts its ranks itself. On several machines, let torchrun start them:
+The command starts its own ranks. On several machines, let torchrun start them:
 ``torchrun --nnodes 2 --nproc-per-node 8 --rdzv-backend c10d --rdzv-endpoint HOST -m train.ddp --corpus FILE ...``
 Each machine may have its own --index; only rank 0 writes --output and scores. torchrun with --seeds is refused, because
 each run of --seeds starts its own ranks.
@@ -19,7 +19,7 @@ from una_fast.command import run_command
 
 def main(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") -> int:
     """Run the command line and return the exit code. prog: the command's name in --help."""
-    with handled(leave_at_once):  # from the start, because the imports below take seconds
+    with handled(leave_at_once):  # now, because the imports below take seconds
         return run_command(lambda: _run(argv, prog), "train")
 
 

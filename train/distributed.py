@@ -1,4 +1,4 @@
-"""The ranks of a training: how a process joins them, gathers embeddings, and stops after the same step as the others.
+"""The ranks of a training: joining the group, gathering embeddings, and stopping all ranks after the same step.
 
 Every rank computes the loss of the whole step, and propagates it back to its own rows only. The sum of the ranks'
 gradients is what one process would compute. DistributedDataParallel averages instead, so the trainer multiplies the
@@ -27,8 +27,8 @@ from una_fast.errors import InputError
 from una_fast.parallel import n_cores
 
 FAILED = 1000  # code of a rank that failed; smaller codes are signal numbers
-# The longest waits are for rank 0: it saves (4 GB of BERT-large at 100 MB/s take 40 s), and under torchrun it indexes
-# the corpus (35 minutes for 1,200 million sentences).
+# The other ranks wait longest while rank 0 saves (40 s for the 4 GB of BERT-large at 100 MB/s) and, under torchrun,
+# while it indexes the corpus (35 minutes for 1,200 million sentences).
 TIMEOUT = timedelta(hours=2)
 
 T = TypeVar("T")
@@ -45,14 +45,16 @@ class Ranks:
 
     @property
     def first(self) -> bool:
-        """True on the one rank that writes files and shows progress."""
+        """Whether this is rank 0, which writes files and shows progress."""
         return self.rank == 0
 
 
 def join_group(device: str) -> Ranks:
-    """Join the group of the launcher's environment variables: NCCL on GPUs, gloo on the CPU; one rank needs no group.
+    """Join the process group that the environment variables describe, with NCCL on GPUs and gloo on the CPU.
 
-    device: "cuda" or "cpu". LOCAL_RANK numbers the visible GPUs; a rank chooses its own before it allocates anything.
+    A single rank needs no group. On GPUs, a rank selects GPU number LOCAL_RANK before it allocates anything.
+
+    device: "cuda" or "cpu".
     """
     rank, local = int(os.environ.get("RANK", 0)), int(os.environ.get("LOCAL_RANK", 0))
     world, local_world = int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("LOCAL_WORLD_SIZE", 1))
@@ -70,25 +72,25 @@ def join_group(device: str) -> Ranks:
 def set_numerics(run: Run, device: torch.device) -> None:
     """Set how a GPU rounds in this process.
 
-    With --deterministic it adds in the same order every time, so that --resume is bit-identical. Products that
-    --precision bf16 or fp16 leaves in fp32 are TF32.
+    With --deterministic it adds in the same order every time, so that --resume is bit-identical. Matrix products that
+    --precision bf16 or fp16 leaves in fp32 use TF32.
     """
     if device.type != "cuda":
         return
     if run.deterministic:
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # PyTorch asks for it; read at the first product
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # PyTorch requires it before the first product
     torch.use_deterministic_algorithms(run.deterministic)
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # not needed, and slow
     torch.set_float32_matmul_precision("highest" if run.precision == "fp32" else "high")  # high: TF32
 
 
 def rank_share(n: int, rank: int, world: int) -> slice:
-    """A rank's consecutive share of n rows; shares differ by one row at most, and may be empty."""
+    """Return the slice of n rows that a rank works on. Slices differ by at most one row, and may be empty."""
     return slice(n * rank // world, n * (rank + 1) // world)
 
 
 def of_all_ranks(ranks: Ranks, value: T) -> list[T]:
-    """The values of all ranks, by rank."""
+    """Return the value of each rank, in the order of ranks."""
     values: list[Any] = [value] * ranks.world
     if ranks.world > 1:
         dist.all_gather_object(values, value)
@@ -96,7 +98,7 @@ def of_all_ranks(ranks: Ranks, value: T) -> list[T]:
 
 
 def gather(own: Tensor, n: int, ranks: Ranks) -> Tensor:
-    """All n rows (n, ...) from the `rank_share` of each rank; gradients propagate into `own` only."""
+    """Gather n rows (n, ...) from the `rank_share` of each rank. Gradients propagate only into `own`, this rank's."""
     if ranks.world == 1:
         return own
     shares = [rank_share(n, rank, ranks.world) for rank in range(ranks.world)]
@@ -111,7 +113,7 @@ def gather(own: Tensor, n: int, ranks: Ranks) -> Tensor:
 
 
 def averaging_gradients(model: nn.Module, ranks: Ranks) -> nn.Module:
-    """`model`, with gradients averaged over the ranks if there are several."""
+    """Wrap `model` so that several ranks average its gradients. Return it unchanged for a single rank."""
     if ranks.world == 1:
         return model
     device_ids = [ranks.local_rank] if ranks.device.type == "cuda" else None
@@ -125,8 +127,10 @@ def averaging_gradients(model: nn.Module, ranks: Ranks) -> nn.Module:
 class StopConsensus:
     """Lets all ranks stop after the same step when one of them gets a signal or fails.
 
-    After each step the ranks exchange their codes over gloo, and the highest counts.
-    error: the first error of this rank inside `guard`, or None.
+    After each step the ranks exchange codes over gloo, and all act on the highest.
+
+    Attributes:
+        error: the first error of this rank inside `guard`, or None.
     """
 
     def __init__(self, ranks: Ranks) -> None:
@@ -135,13 +139,13 @@ class StopConsensus:
 
     def note(self, number: int, frame: Any = None) -> None:
         """Handle a signal: stop all ranks with its number as code."""
-        if self._ranks.first and not self._code:  # a signal to the process group comes twice
+        if self._ranks.first and not self._code:  # a signal to the process group arrives twice
             tell_user(f"{signal.Signals(number).name}: the run stops after this step; Ctrl-C ends it at once")
         self._code = self._code or number
 
     @contextlib.contextmanager
     def guard(self) -> Iterator[None]:
-        """For work of only one rank, in any thread: store an error of the with block, and stop all ranks."""
+        """Store an error of the with block, which one rank executes in any thread, and stop all ranks."""
         try:
             yield
         except (InputError, OSError) as error:
@@ -149,7 +153,7 @@ class StopConsensus:
             self._code = FAILED
 
     def check(self) -> None:
-        """Raise the same on all ranks: InputError if one of them failed, Stopped if one got a signal."""
+        """Raise the same error on all ranks: InputError if one of them failed, Stopped if one got a signal."""
         code = torch.tensor(self._code)
         if self._ranks.world > 1:
             dist.all_reduce(code, dist.ReduceOp.MAX)

@@ -1,7 +1,7 @@
-"""`python -m train.download --to FOLDER`: SimCSE's Wikipedia sentences, SentEval's files and SugarCrepe++, checked.
+"""Download and check SimCSE's Wikipedia sentences, SentEval's files and SugarCrepe++.
 
-FOLDER then contains corpora/wiki1m_for_simcse.txt, senteval/downstream/ and near_miss/, the layout that UNA_FAST_DATA
-names.
+`python -m train.download --to FOLDER` fills FOLDER with corpora/wiki1m_for_simcse.txt, senteval/downstream/ and
+near_miss/, the layout of the folder that UNA_FAST_DATA names.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ REPOSITORY = "princeton-nlp/datasets-for-simcse"
 WIKI = "wiki1m_for_simcse.txt"
 WIKI_LINES = 1_000_000
 NEAR_MISS_ADDRESS = "https://raw.githubusercontent.com/Sri-Harsha/scpp/c083bbf039a5ca215acaf25e7ee736d2ea6f3864/data"
-SUBSETS = ("replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att")  # of SugarCrepe++, tasks by name
-FILES = {  # by part: paths in FOLDER, and their source in REPOSITORY or below NEAR_MISS_ADDRESS
+SUBSETS = ("replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att")  # of SugarCrepe++, each also a task
+FILES = {  # by value of --only: paths in FOLDER, and their origin in REPOSITORY or below NEAR_MISS_ADDRESS
     "wiki": {f"corpora/{WIKI}": WIKI},
     "senteval": {"senteval/downstream": "senteval.tar"},
     "near-miss": {f"{NEAR_MISSES}/{name}.json": f"{name}.json" for name in SUBSETS},
 }
-TIMEOUT = 60  # seconds without an answer
+TIMEOUT = 60  # seconds without a response
 
 
 @dataclass(frozen=True)
 class Download:
-    """What is fetched, and where to."""
+    """Data."""
 
     to: str = option("folder for the data", "", required=True, metavar="FOLDER")
     only: str | None = option("fetch one of the three; default: all", None, choices=tuple(FILES))
 
 
 def _run(values: dict[str, Any]) -> int:
-    """Fetch and check; return the exit code, 2 if something is missing or differs from what was expected."""
+    """Fetch and check; return the exit code, 2 if something is missing or has an unexpected size."""
     folder, parts = Path(values["to"]), [values["only"]] if values["only"] else list(FILES)
     for part in parts:
         fetch(part, folder)
@@ -53,7 +53,10 @@ def _run(values: dict[str, Any]) -> int:
 
 
 def fetch(part: str, folder: Path) -> None:
-    """Fetch a part of FILES into `folder`, each file whole or not at all; existing files stay. Raises InputError."""
+    """Fetch a part of FILES into `folder`, except existing files. A file is complete when it appears.
+
+    Raises InputError if a file cannot be fetched.
+    """
     for target, source in ((folder / name, source) for name, source in FILES[part].items()):
         if target.exists():
             continue
@@ -79,7 +82,7 @@ def _file(part: str, name: str, folder: Path) -> Path:
 
 
 def unpack(archive: Path) -> Path:
-    """Unpack SentEval's archive next to it; return the folder that contains STS. Raises TarError for others."""
+    """Unpack SentEval's archive next to it; return the folder that contains STS. Raises TarError without such a one."""
     unpacked = archive.with_name("unpacked")
     with tarfile.open(archive) as tar:
         tar.extractall(unpacked, filter="data")  # nothing outside the folder; since Python 3.10.12 and 3.11.4
@@ -90,12 +93,11 @@ def unpack(archive: Path) -> Path:
 
 
 def check(part: str, folder: Path) -> list[str]:
-    """A sentence per problem of a part in `folder`: a missing task, or another size than published."""
+    """Return a message for each problem of a part in `folder`: a missing task, or an unexpected size."""
     if part == "wiki":
         with (folder / "corpora" / WIKI).open("rb") as file:
             n_lines = sum(1 for _ in file)
-        said = f"{WIKI}: has {counted(n_lines, 'line')}, and {WIKI_LINES:,} were expected"
-        return [said] if n_lines != WIKI_LINES else []
+        return [] if n_lines == WIKI_LINES else [f"{WIKI}: {counted(n_lines, 'line')}, {WIKI_LINES:,} expected"]
     problems = []
     for name in SUBSETS if part == "near-miss" else suite("full"):
         try:

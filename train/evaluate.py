@@ -1,4 +1,4 @@
-"""`python -m train.evaluate`: the scores of a model on SentEval's tasks, with their protocol."""
+"""Score a model on SentEval's tasks, with their protocol: ``python -m train.evaluate --model M --data FOLDER``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _run(values: dict[str, Any]) -> None:
         raise InputError("--held-out leaves out the images that --mode dev scores: give only one of the two")
     names, downstream = task_names(values["tasks"], protocol.mode), downstream_folder(values["data"])
     model, file = model_folder(values["model"]), values["json"] and Path(values["json"])
-    if file and file.exists() and not is_of(file, model):
+    if file and file.exists() and not has_scores_of(file, model):
         raise InputError(f"--json {file}: contains no scores of {model}: choose another name")
     # imported late: --help and errors of the command line should not wait for torch
     import torch
@@ -49,16 +49,16 @@ def _run(values: dict[str, Any]) -> None:
         write_json(file, results)
 
 
-def is_of(file: Path, model: str) -> bool:
-    """Whether a file has the scores of a model: by name or folder, or as the file next to best/ of a run."""
-    kept, folder = read_object(file).get("model"), Path(model).resolve()
-    if not isinstance(kept, str):
+def has_scores_of(file: Path, model: str) -> bool:
+    """Return whether a file contains the scores of a model, or is next to the model as best/ of a run."""
+    saved, folder = read_object(file).get("model"), Path(model).resolve()
+    if not isinstance(saved, str):
         return False
-    return folder == Path(kept).resolve() or (file.name == EVALUATION and folder == file.with_name(BEST).resolve())
+    return folder == Path(saved).resolve() or (file.name == EVALUATION and folder == file.with_name(BEST).resolve())
 
 
 def model_folder(name: str) -> str:
-    """`name`, or its best/ if it is the folder of a training run, with a note on stderr."""
+    """Return `name`, or its best/, with a note on stderr, if it is the folder of a training run."""
     from train.encoder.pretrained import best_of_run  # here, so that --help does not wait for torch
 
     if best := best_of_run(name):

@@ -15,9 +15,9 @@ from una_fast.command import Command, fill_defaults, option, options_of, run_com
 from una_fast.errors import InputError
 from una_fast.options import Files
 
-# The models whose texts the paper trains with (appendix, "Paraphrasing" and "Back-translation"), with their authors'
-# settings where these are not the defaults. The paper does not give its search settings: PEGASUS has those of its page
-# on the hub, and T5, whose page samples, searches with PEGASUS's beams.
+# The models that write the paper's paraphrases and back-translations (appendix), with their authors' settings where
+# these are not the defaults. The paper does not give its search settings. PEGASUS's come from its page on the hub; T5's
+# page samples instead, so T5 gets PEGASUS's beams.
 PRESETS: dict[str, dict[str, Any]] = {
     "pegasus": {"model": ("tuner007/pegasus_paraphrase",), "beams": 10, "max_length": 60},
     "t5": {"model": ("Vamsi/T5_Paraphrase_Paws",), "prefix": "paraphrase: ", "beams": 10},
@@ -29,7 +29,7 @@ N_MODELS = {"paraphrase": 1, "back-translation": 2}
 
 @dataclass(frozen=True)
 class Job(Files):
-    """What is written."""
+    """Text to write."""
 
     kind: str = option(
         "kind of text to write for every sentence", None,
@@ -37,12 +37,12 @@ class Job(Files):
         required=True, positional=True, metavar="KIND",
     )  # fmt: skip
     corpus: tuple[str, ...] = option("files of sentences, as training reads them", (), required=True, metavar="FILE")
-    output: str = option("file to write, a .txt with a line per sentence", "", required=True, metavar="FILE")
+    output: str = option("file to write, a .txt with one line per sentence", "", required=True, metavar="FILE")
     model: tuple[str, ...] = option(
-        "pegasus, t5 or opus-mt-fr, the paper's models; or a seq2seq model by hub name or folder, for "
-        "back-translations two, there and back", (), metavar="NAME_OR_FOLDER",
+        "one of the paper's models, pegasus, t5 or opus-mt-fr; or a seq2seq model by hub name or folder, and for "
+        "back-translations a second one for the way back", (), metavar="NAME_OR_FOLDER",
     )  # fmt: skip
-    prefix: str = option("text before each sentence, as T5 needs it; t5 has its own", "")
+    prefix: str = option("text before each sentence, which T5 models need; t5 sets it", "")
     beams: int = option("beams of the search; pegasus and t5: 10", 4, least=1, most=100)
     max_length: int = option("tokens of a sentence and its text; pegasus: 60", 128, least=3)
     precision: Literal["fp32", "bf16"] = option("number format of the weights", "fp32")
@@ -54,7 +54,7 @@ OPTIONS = options_of(Job)
 
 
 def read_job(given: Mapping[str, Any]) -> Job:
-    """Make a job of the given values, a preset and the defaults. Raises InputError for values that do not fit."""
+    """Make a job from the given values, a preset and the defaults. Raises InputError for wrong values."""
     names = given.get("model", ())
     preset = PRESETS.get(" ".join(names), {"model": names})
     job = Job(**fill_defaults(OPTIONS, {**preset, **given, "model": preset["model"]}))
@@ -63,13 +63,13 @@ def read_job(given: Mapping[str, Any]) -> Job:
         wrong = f"--model {' '.join(names)}" if names else "--model is missing"
         raise InputError(f"{wrong}: a {job.kind} takes {known}, or {MODELS[job.kind]} by name or folder")
     if not job.output.endswith(".txt"):
-        raise InputError(f"--output {job.output}: plain lines are written: give it a name that ends in .txt")
+        raise InputError(f"--output {job.output}: give it a name that ends in .txt, because the file has plain lines")
     return job
 
 
 def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.generate") -> int:
     """Run the command line and return the exit code. prog: the command's name in --help."""
-    about = "Write a paraphrase or a back-translation of every sentence of a corpus, line by line."
+    about = "Write a paraphrase or a back-translation of every sentence of a corpus, one per line."
     command = Command(prog, about, OPTIONS, page="augmentations")
     return run_command(lambda: _run(read_job(command.given(arguments))), "generate")
 

@@ -1,8 +1,8 @@
-"""Seq2seq models write a line for each sentence of a corpus, by the `generate` of transformers.
+"""Writes one line for each sentence of a corpus with seq2seq models, through `generate` of transformers.
 
-OUTPUT.jsonl has the settings in its first line, and a line for each sentence that is done; a later call continues it.
-The text of a sentence does not depend on its batch except by rounding: in fp32 that matters only if the scores of two
-beams agree to about 1e-6, in bf16 to about 1e-2.
+OUTPUT.jsonl contains the settings in its first line, and a line for each finished sentence; a later call continues it.
+The text of a sentence depends on its batch only by rounding. In fp32 that matters only if the scores of two beams agree
+to about 1e-6, in bf16 to about 1e-2.
 """
 
 from __future__ import annotations
@@ -28,22 +28,21 @@ from una_fast.corpus.sources import open_sources
 from una_fast.errors import InputError, counted
 from una_fast.storage.files import lock, one_line
 
-SETTINGS = ("kind", "prefix", "beams", "max_length", "precision")  # that change the text
+SETTINGS = ("kind", "prefix", "beams", "max_length", "precision")  # options that change the text
 CPU_BATCH, GPU_BATCH = 32, 256  # sentences
 
 
 def write_output(job: Any) -> int:
-    """Write the output of a `train.generate.Job`, or a part of it if a signal comes; return the exit code.
+    """Write the output of a `train.generate.Job`, and return the exit code. After a signal, a later call continues.
 
-    Raises InputError for bad input, and for files of another job. Finished sentences are kept.
+    Raises InputError for bad input, and for files of another job.
     """
     quiet()
     output, record, device = Path(job.output), Path(f"{job.output}.jsonl"), pick_device(job.device)
     if output.exists() and not record.exists():
         raise InputError(f"--output {output}: exists: choose another name")
-    sources = open_sources(
-        [Path(name) for name in job.corpus], Reading(job.column, job.quoting, job.max_document_bytes)
-    )
+    reading = Reading(job.column, job.quoting, job.max_document_bytes)
+    sources = open_sources([*map(Path, job.corpus)], reading)
     texts = [text for source in sources for block in source.blocks() for text in block]
     if not texts:
         raise InputError(f"{', '.join(job.corpus)}: contains no sentence")
@@ -52,14 +51,15 @@ def write_output(job: Any) -> int:
     settings = {name: getattr(job, name) for name in SETTINGS}
     settings |= {"corpus": digest, "models": [model.digest for model in models]}
     size = job.batch_size or (GPU_BATCH if device.type == "cuda" else CPU_BATCH)
-    with opened(record, settings) as (file, lines):
-        left = sorted(
-            (row for row, text in enumerate(texts) if text.strip() and row not in lines),
-            key=lambda row: len(texts[row]),
-        )
+    with open_record(record, settings) as (file, lines):
+        missing = [row for row, text in enumerate(texts) if text.strip() and row not in lines]
+        missing.sort(key=lambda row: len(texts[row]))
         try:
-            with closing(Bar(len(lines), len(lines) + len(left), "line", smoothing=0)) as bar, handled(raise_stopped):
-                for rows in (left[start : start + size] for start in range(0, len(left), size)):
+            with (
+                closing(Bar(len(lines), len(lines) + len(missing), "line", smoothing=0)) as bar,
+                handled(raise_stopped),
+            ):
+                for rows in (missing[start : start + size] for start in range(0, len(missing), size)):
                     batch = [texts[row] for row in rows]
                     for model in models:
                         batch = model.write(batch)
@@ -68,47 +68,54 @@ def write_output(job: Any) -> int:
                     file.flush()
                     bar.update(len(rows))
         except Stopped as stopped:
-            tell_user(f"stopped by {stopped}: {counted(len(lines), 'line')} kept: the same command continues")
+            tell_user(f"stopped by {stopped}: {counted(len(lines), 'line')} saved: repeat the command to continue")
             return 128 + stopped.number
     write_file(output, "".join(f"{lines.get(row) or one_line(text)}\n" for row, text in enumerate(texts)))
     blank, empty = len(texts) - len(lines), [*lines.values()].count("")
-    note = f", {empty:,} copies of their sentence because the model wrote nothing" if empty else ""
+    note = f", {empty:,} copied from the corpus because the model wrote nothing" if empty else ""
     tell_user(f"{output}: {counted(len(texts), 'line')}, {blank:,} of them blank as in the corpus{note}")
     return 0
 
 
 @contextmanager
-def opened(path: Path, settings: dict[str, Any]) -> Iterator[tuple[IO[bytes], dict[int, str]]]:
-    """The record of a job and its lines by row, locked. Raises InputError if it is in use or has other settings."""
+def open_record(path: Path, settings: dict[str, Any]) -> Iterator[tuple[IO[bytes], dict[int, str]]]:
+    """Open and lock the record of a job; yield it with its lines by row.
+
+    Raises InputError if another command uses it, or it has other settings.
+    """
     with path.open("a+b") as file:
         if not lock(file.fileno()):
             raise InputError(f"{path}: another command writes it: wait for it, or choose another --output")
         file.seek(0)
         content = file.read()
-        whole, _, cut = content.rpartition(b"\n")  # a kill may have cut the last line short
+        complete, _, truncated = content.rpartition(b"\n")  # a kill may have truncated the last line
         try:
-            begun, *rows = [json.loads(line) for line in whole.split(b"\n")] if content else [settings]
+            saved, *rows = [json.loads(line) for line in complete.split(b"\n")] if content else [settings]
             lines = {int(row): str(line) for row, line in rows}
-            different = [name for name in settings if begun[name] != settings[name]]
+            different = [name for name in settings if saved[name] != settings[name]]
         except (ValueError, TypeError, KeyError) as error:
             raise InputError(f"{path}: was not written by this command: choose another --output") from error
         if different:
             name = different[0]
             raise InputError(
-                f"{path}: {name} was {begun[name]} when it was begun and is {settings[name]} now: give what was given "
-                "then, or choose another --output"
+                f"{path}: {name} was {saved[name]} when it was started and is {settings[name]} now: give the earlier "
+                "value, or choose another --output"
             )
-        file.truncate(len(content) - len(cut))
+        file.truncate(len(content) - len(truncated))
         if not content:
             file.write(f"{json.dumps(settings)}\n".encode())
         yield file, lines
 
 
 class Seq2Seq:
-    """A seq2seq model with its tokenizer, on its device. digest: of its weights."""
+    """A seq2seq model with its tokenizer, on a device.
+
+    Attributes:
+        digest: of the weights.
+    """
 
     def __init__(self, name: str, job: Any, device: torch.device) -> None:
-        """Raises InputError: there is no such model, or it has fewer positions than --max-length."""
+        """Load the model. Raises InputError if there is none, or it has fewer positions than --max-length."""
         self._name, self._device, self._job = name, device, job
         self._tokenizer = from_pretrained("tokenizer", AutoTokenizer, name)
         self._tokenizer.padding_side = "right"  # positions count from the left
@@ -120,12 +127,12 @@ class Seq2Seq:
         self._network = network.to(device, DTYPES[job.precision]).eval()
 
     def write(self, texts: list[str]) -> list[str]:
-        """The line that the model writes for each text, "" for an empty text. Raises InputError if memory runs out."""
+        """Return the model's line for each text, "" for an empty text. Raises InputError if memory runs out."""
         job, prefixed = self._job, [self._job.prefix + text for text in texts]
         batch = self._tokenizer(prefixed, truncation=True, max_length=job.max_length, padding=True, return_tensors="pt")
         inputs = {name: batch[name].to(self._device) for name in ("input_ids", "attention_mask")}  # (B, L)
         search = {"num_beams": job.beams, "max_new_tokens": job.max_length}
-        # instead of the model's own settings of these names; its start token, forbidden words and penalties stay
+        # these override the model's own settings; its start token, forbidden words and penalties stay
         search |= {"do_sample": False, "num_beam_groups": 1, "num_return_sequences": 1}
         search |= {"return_dict_in_generate": False, "penalty_alpha": None, "max_time": None}
         try:

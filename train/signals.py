@@ -1,8 +1,9 @@
-"""The signals that ask a run to stop, and how the parts of the program handle them.
+"""The signals that ask a run to stop, and their handlers.
 
 Ctrl-C (SIGINT), SIGTERM and SIGHUP come from people and systems, SIGUSR1 and SIGUSR2 from schedulers that announce
-the end of a job's time. In training a rank notes a signal, ends its step and saves; at any other time the signal ends
-it. The launcher passes signals on to its ranks. This module is imported first, so it imports nothing slow.
+the end of a job's time. During training, a rank that receives a signal finishes its step and saves; at any other time
+the signal ends it. The launcher forwards signals to its ranks. This module is imported first, so it imports nothing
+slow.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
-Handler = Callable[[int, Any], object] | signal.Handlers  # of a signal's number and the frame that it interrupts
+Handler = Callable[[int, Any], object] | signal.Handlers  # arguments: signal number, interrupted frame
 
 STOP_SIGNALS = tuple(
     getattr(signal, name)
@@ -25,7 +26,7 @@ STOP_SIGNALS = tuple(
 
 EXIT_DIED, EXIT_BAD_INPUT = 1, 2  # exit codes of a run, besides 0, and 128 + n after signal n
 
-ONE_PRESS = 0.2  # signals within so many seconds count as one, because `timeout` sends its signal twice
+ONE_PRESS = 0.2  # seconds within which signals count as one, because `timeout` sends its signal twice
 
 NEEDS_POSIX = (
     "this command needs Linux or macOS: on Windows run it under WSL; indexes, negatives and the integrations work there"
@@ -33,7 +34,7 @@ NEEDS_POSIX = (
 
 
 class Stopped(BaseException):
-    """A stop signal came. It does not derive from Exception, so that error handlers let it pass."""
+    """A stop signal came. Not an Exception, so that error handlers let it pass."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -42,10 +43,10 @@ class Stopped(BaseException):
 
 @contextmanager
 def handled(handler: Handler) -> Iterator[None]:
-    """Inside the with block `handler` answers every stop signal; afterwards the old handlers are back.
+    """Handle every stop signal with `handler` inside the with block, and restore the old handlers afterwards.
 
-    Signals that this process has blocked are delivered inside the block. SIGHUP stays ignored if it is (nohup). On
-    Windows, where signals cannot be blocked, the program ends with a message.
+    Signals that this process has blocked are unblocked inside the block. SIGHUP stays ignored under nohup. On Windows,
+    where signals cannot be blocked, the program ends with a message.
     """
     if not hasattr(signal, "pthread_sigmask"):
         tell_user(f"error: {NEEDS_POSIX}")
@@ -63,7 +64,7 @@ def handled(handler: Handler) -> Iterator[None]:
 
 @contextmanager
 def held_back() -> Iterator[None]:
-    """Inside the with block, stop signals are blocked, also in a process that starts there, until it unblocks them."""
+    """Block stop signals inside the with block. A process that starts there inherits this until it unblocks them."""
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
         yield
@@ -72,35 +73,35 @@ def held_back() -> Iterator[None]:
 
 
 def raise_stopped(number: int, frame: Any = None) -> NoReturn:
-    """A handler: raise Stopped."""
+    """Raise Stopped; a signal handler."""
     raise Stopped(number)
 
 
 def leave_at_once(number: int, frame: Any = None) -> NoReturn:
-    """A handler: print one sentence and exit with the signal's code.
+    """Print one line and exit with the signal's code; a signal handler.
 
-    It raises nothing: an exception during an import may be swallowed, or leave a module half initialised.
+    It raises nothing, because an exception during an import may be swallowed, or leave a module half initialised.
     """
     tell_user(f"stopped by {signal.Signals(number).name}")
     os._exit(128 + number)
 
 
 def stop_then_end(stop: Callable[[int], object], end: Callable[[int, Any], object]) -> Callable[[int, Any], None]:
-    """A handler: `stop` for the first signal, and `end` for Ctrl-C pressed after it."""
-    at: list[float] = []
+    """Return a signal handler that calls `stop` for the first signal, and `end` for a Ctrl-C after it."""
+    times: list[float] = []
 
     def handle(number: int, frame: Any) -> None:
-        at.append(time.monotonic())
-        if len(at) == 1:
+        times.append(time.monotonic())
+        if len(times) == 1:
             stop(number)
-        elif number == signal.SIGINT and at[-1] > at[0] + ONE_PRESS:
+        elif number == signal.SIGINT and times[-1] > times[0] + ONE_PRESS:
             end(number, frame)
 
     return handle
 
 
 class _StandardError:
-    """Standard error. A terminal that is gone, as after SIGHUP, or a `tee` that Ctrl-C ended, raises nothing."""
+    """Standard error without write errors, when the terminal is gone (SIGHUP) or Ctrl-C has ended a `tee`."""
 
     def write(self, text: str) -> None:
         with suppress(OSError, ValueError):
@@ -118,12 +119,12 @@ STDERR: Any = _StandardError()
 
 
 def is_first_rank() -> bool:
-    """True in the one process of a run that tells the user how it goes."""
+    """Return whether this process is rank 0 or the only one; only this one writes to the terminal."""
     return os.environ.get("RANK", "0") == "0"
 
 
 def tell_user(message: str) -> None:
-    """Write a line to standard error, of several ranks on the first."""
+    """Write a line to standard error, on rank 0 only."""
     if is_first_rank():
         STDERR.write(f"{message}\n")
         STDERR.flush()

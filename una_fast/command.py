@@ -1,6 +1,7 @@
-"""A command line: options as dataclass fields, their values from words and a YAML file, errors, and the exit code.
+"""Commands: options are dataclass fields, and their values come from the command line and a YAML file.
 
-The metadata of a field state the text in --help, heading, bounds and role of its option.
+`option` declares a field, with its help, heading, bounds and role. `Command` makes the parser of a dataclass, and
+`run_command` turns errors into one-line messages and exit codes.
 """
 
 from __future__ import annotations
@@ -27,57 +28,60 @@ from una_fast.errors import InputError, InputWarning, nearest
 from una_fast.imports import missing_package
 
 BOUNDS = {"least": (ge, "at least"), "above": (gt, "above"), "most": (le, "at most"), "below": (lt, "below")}
-LARGEST = 2.0**64  # every number that an option accepts is below it
-# what a value of a type is called, and its placeholder in --help
+LARGEST = 2.0**64  # exclusive upper bound of every number
+# by type: its name in messages, and its placeholder in --help
 TYPES = {str: ("text", "TEXT"), int: ("a whole number", "N"), float: ("a number", "X"), bool: ("true or false", "")}
 PATHS = ("FILE", "FILE.yaml", "FOLDER", "NAME_OR_FOLDER", "ADDRESS", "RUN")  # placeholders of paths, where ~ is read
 Role = Literal["result", "source", "running", "call"]
-"""What a change of an option means to --resume and to a report.
+"""How --resume and a report treat an option.
 
-result: the run computes something else, so --resume refuses it.
-source: a corpus, model or dev set has another name; --resume recognises them by content, and a report compares them.
-running: where and how the run is executed; --resume accepts it, and a report ignores it.
-call: for one call of the command only, so a --config file must not contain it; else as running.
+result: it changes what the run computes. --resume refuses another value, and a report compares the values.
+source: it names a corpus, model or dev set. --resume compares the content, not the name; a report compares the names.
+running: it says where and how the run is executed. --resume accepts another value, and a report ignores it.
+call: as running, but for one call of the command only, so a --config file must not contain it.
 """
 
 
-def option(text: str, default: Any, heading: str = "", **stated: Any) -> Any:
-    """A dataclass field that is an option.
+def option(text: str, default: Any, heading: str = "", **attributes: Any) -> Any:
+    """Declare a dataclass field as an option.
 
-    text: in --help; it begins with what a user has to give. heading: of its group in --help, up to the next heading; by
-    default the first line of the class' docstring. stated: other attributes of `Option`, and bounds as ``least=0``.
+    Args:
+        text: the help; it begins with what a user has to give.
+        default: the value of an option that is not given.
+        heading: title of the group that begins here in --help; the first group's is the class' docstring.
+        attributes: other attributes of `Option`, and bounds such as ``least=0``.
     """
-    return dataclasses.field(default=default, metadata={"text": text, "heading": heading, **stated})
+    return dataclasses.field(default=default, metadata={"text": text, "heading": heading, **attributes})
 
 
 @dataclass(frozen=True)
 class Option:
-    """An option as its dataclass field states it."""
+    """An option, made from its dataclass field."""
 
     name: str
     default: Any
-    kinds: tuple[type, ...]  # types of the field; a text becomes the first one that accepts it
+    kinds: tuple[type, ...]  # types of the field; a text is converted to the first one that accepts it
     many: bool  # the field is a tuple
     help: str  # the text, and after a colon the meanings of the choices
     heading: str
-    bounds: Mapping[str, float]  # of a number, or of each of several
-    # Allowed values, () for any: stated as a list, as a mapping to meanings or to objects with a `meaning`, or by a
-    # Literal type. One with a colon, such as "MODULE:CLASS", stands for every import path.
+    bounds: Mapping[str, float]  # of each number
+    # Allowed values, () for any. A field declares them as a list, as a mapping to meanings or to objects with a
+    # `meaning`, or by a Literal type. A choice with a colon, such as "MODULE:CLASS", allows every import path.
     choices: tuple[str, ...]
     role: Role = "result"
-    metavar: str = ""  # placeholder of the value in --help; by default a word for the type
-    required: bool = False  # it must not be empty
-    positional: bool = False  # it has no flag on the command line
+    metavar: str = ""  # placeholder of the value in --help; by default that of its type
+    required: bool = False  # an empty value is refused
+    positional: bool = False  # an argument without a flag
 
     @property
     def flag(self) -> str:
-        """The name on the command line."""
+        """The name on the command line, with its dashes."""
         return self.metavar if self.positional else "--" + self.name.replace("_", "-")
 
     def read(self, value: Any) -> Any:
-        """Convert a text, an entry of a YAML file or a Python value to the option's type; None means not given.
+        """Convert a text, a YAML value or a Python value to the option's type. None, for not given, stays None.
 
-        Raises InputError, which says what is allowed, for another type, a broken bound or an unknown choice.
+        Raises InputError for a value of another type, out of bounds, or not among the choices.
         """
         if value is None or not self.many:
             return value if value is None else self._read(value)
@@ -98,15 +102,15 @@ class Option:
                 continue
             return self._checked_text(read) if kind is str else self._within_bounds(read)
         several = ": write them as 42,0,1" if self.many else ""
-        raise InputError(f"{self.flag} is {value!r}, and must be {TYPES[self.kinds[-1]][0]}{several}")
+        raise InputError(f"{self.flag} is {value!r} but must be {TYPES[self.kinds[-1]][0]}{several}")
 
     def _checked_text(self, text: str) -> str:
         if not self.choices:
             return expanduser(text) if self.metavar in PATHS else text  # noqa: PTH111  Path makes "" a "."
         if text in self.choices or (":" in text and ":" in "".join(self.choices)):
             return text
-        answer = answers().get(f"{self.flag.lstrip('-')}-{text}") or f"choose from {', '.join(self.choices)}"
-        raise InputError(f"{self.flag} is {text!r}: {answer}")
+        advice = foreign_names().get(f"{self.flag.lstrip('-')}-{text}") or f"choose from {', '.join(self.choices)}"
+        raise InputError(f"{self.flag} is {text!r}: {advice}")
 
     def _within_bounds(self, number: float) -> float:
         for name, bound in [*self.bounds.items(), ("below", LARGEST)]:
@@ -115,14 +119,14 @@ class Option:
                 raise InputError(f"{self.flag} is {number}: it must be {word} {bound:g}")
         return number
 
-    def words(self, value: Any) -> list[str]:
-        """Return the command-line arguments that set this option to `value`; an empty list for None."""
+    def arguments(self, value: Any) -> list[str]:
+        """Return the command-line arguments that set this option to `value`; none for None."""
         if value is None or isinstance(value, bool):
             return [] if value is None else [self.flag if value else self.flag.replace("--", "--no-", 1)]
         return [self.flag, *map(str, value)] if self.many else [f"{self.flag}={value}"]
 
     def add_to(self, parser: Any) -> None:
-        """Add the option to a parser, which leaves values as texts; its help ends with default and bounds."""
+        """Add the option to a parser, which does not convert its value. The help ends with default and bounds."""
         default = " ".join(map(str, self.default)) if self.many else self.default
         notes = [] if default in (None, "") or bool in self.kinds else [f"default {default}"]
         notes += filter(None, [" and ".join(f"{BOUNDS[name][1]} {bound:g}" for name, bound in self.bounds.items())])
@@ -131,22 +135,23 @@ class Option:
             parser.add_argument(self.flag, action=argparse.BooleanOptionalAction, help=about)
             return
         metavar = f"{{{','.join(self.choices)}}}" if self.choices else self.metavar or TYPES[self.kinds[0]][1]
-        name, one, many = (self.name, "?", "*") if self.positional else (self.flag, None, "+")  # `fill_defaults` counts
-        # repeated, an option adds values: --model A --model B is --model A B
+        # a positional one may be missing here, for which `fill_defaults` has a clear message
+        name, one, many = (self.name, "?", "*") if self.positional else (self.flag, None, "+")
+        # a repeated option adds values: --model A --model B is --model A B
         action = "extend" if self.many and not self.positional else "store"
         parser.add_argument(name, action=action, nargs=many if self.many else one, metavar=metavar, help=about)
 
 
 def options_of(kind: type) -> dict[str, Option]:
-    """The options of a dataclass by field name: its own in their order, then those of its base classes."""
+    """Return the options of a dataclass by field name: its own, then those of its base classes."""
     hints, fields = typing.get_type_hints(kind), {field.name: field for field in dataclasses.fields(kind)}
     options = {}
-    for place in filter(dataclasses.is_dataclass, kind.__mro__):
-        heading = (place.__doc__ or "").partition("\n")[0].rstrip(".")
-        for name in inspect.get_annotations(place):
-            stated, leaves = dict(fields[name].metadata), _leaves(hints[name])
-            heading = stated.pop("heading") or heading
-            choices = stated.pop("choices", ()) or [leaf for leaf in leaves if isinstance(leaf, str)]
+    for owner in filter(dataclasses.is_dataclass, kind.__mro__):
+        heading = (owner.__doc__ or "").partition("\n")[0].rstrip(".")
+        for name in inspect.get_annotations(owner):
+            declared, leaves = dict(fields[name].metadata), _leaves(hints[name])
+            heading = declared.pop("heading") or heading
+            choices = declared.pop("choices", ()) or [leaf for leaf in leaves if isinstance(leaf, str)]
             meanings = choices.items() if isinstance(choices, Mapping) else ()
             about = "; ".join(f"{choice}: {getattr(meaning, 'meaning', meaning)}" for choice, meaning in meanings)
             options[name] = Option(
@@ -154,11 +159,11 @@ def options_of(kind: type) -> dict[str, Option]:
                 fields[name].default,
                 kinds=tuple(leaf for leaf in leaves if isinstance(leaf, type) and leaf is not types.NoneType) or (str,),
                 many=typing.get_origin(hints[name]) is tuple,
-                help=": ".join(filter(None, [stated.pop("text"), about])),
+                help=": ".join(filter(None, [declared.pop("text"), about])),
                 heading=heading,
-                bounds={bound: stated.pop(bound) for bound in BOUNDS if bound in stated},
+                bounds={bound: declared.pop(bound) for bound in BOUNDS if bound in declared},
                 choices=tuple(choices),
-                **stated,
+                **declared,
             )
     return options
 
@@ -177,43 +182,43 @@ def fill_defaults(options: Mapping[str, Option], given: Mapping[str, Any]) -> di
     return values
 
 
-def words_of(options: Iterable[Option], values: Mapping[str, Any]) -> list[str]:
-    """The words of a command line for the options, by field name, that differ from their default."""
+def arguments_of(options: Iterable[Option], values: Mapping[str, Any]) -> list[str]:
+    """Return the command-line arguments for all values, by field name, that differ from their option's default."""
     changed = [option for option in options if option.read(values[option.name]) != option.default]
-    return [word for option in changed for word in option.words(values[option.name])]
+    return [argument for option in changed for argument in option.arguments(values[option.name])]
 
 
-def answers() -> dict[str, str]:
-    """What to write for a name of another trainer, by that name without dashes before it; for a value, by flag-value.
+def foreign_names() -> dict[str, str]:
+    """Map the names that other trainers use for options, without dashes, and for values, as flag-value, to our advice.
 
-    foreign.tsv has a line per answer: what to write, a tab, and the names of SimCSE, transformers,
-    sentence-transformers, Accelerate and Lightning that it answers, except those that `nearest` answers alike.
+    A line of foreign.tsv has the advice, a tab, and the names from SimCSE, transformers, sentence-transformers,
+    Accelerate and Lightning. Names for which `nearest` finds the right option are not listed.
     """
     lines = Path(__file__).with_name("foreign.tsv").read_text(encoding="utf-8").splitlines()
-    return {name: answer for answer, names in (line.split("\t") for line in lines) for name in names.split()}
+    return {name: advice for advice, names in (line.split("\t") for line in lines) for name in names.split()}
 
 
 def check_known(flag: str, known: Collection[str]) -> None:
     """Raise InputError, with a suggestion, if `flag` is not in `known`. All flags include their dashes."""
     if flag in known:
         return
-    answer = answers().get(flag.lstrip("-").replace("_", "-").lower(), "")
-    if answer.split(" ")[0].rstrip(",") in known:
-        answer = f"did you mean {answer}?"
-    elif not answer or answer.startswith("--"):
-        answer = nearest(flag, known) or "see --help for all options"
-    raise InputError(f"unknown option {flag}: {answer}")
+    advice = foreign_names().get(flag.lstrip("-").replace("_", "-").lower(), "")
+    if advice.split(" ")[0].rstrip(",") in known:
+        advice = f"did you mean {advice}?"
+    elif not advice or advice.startswith("--"):  # of another command's option
+        advice = nearest(flag, known) or "see --help for all options"
+    raise InputError(f"unknown option {flag}: {advice}")
 
 
-_usual_format = warnings.formatwarning
+_python_format = warnings.formatwarning
 
-# Spins of an OpenMP thread that waits for another one before it sleeps. With the default, 300,000, a step takes 15 s
-# instead of 2.7 if other processes keep the cores busy.
+# How often a waiting OpenMP thread spins before it sleeps. With the default of 300,000, a step takes 15 s instead of
+# 2.7 s while other processes keep the cores busy.
 SPINS = "10000"
 
 
 class _Help(argparse.HelpFormatter):
-    """Keeps flags and paths whole, which argparse breaks at their hyphens."""
+    """Breaks lines only at spaces; argparse also breaks flags and paths at their hyphens."""
 
     def _split_lines(self, text: str, width: int) -> list[str]:
         return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
@@ -223,7 +228,7 @@ class _Help(argparse.HelpFormatter):
 
 
 class Command(argparse.ArgumentParser):
-    """A command with its options, which cannot be abbreviated, under headings. Call it to run a command line."""
+    """A command with its options, grouped under headings. Call it to run a command line."""
 
     def __init__(
         self,
@@ -235,10 +240,16 @@ class Command(argparse.ArgumentParser):
         epilog: str = "",
         page: str = "",
     ) -> None:
-        """A command named `prog`, which does `about` by calling `run` with a value for every option by field name.
+        """Make the parser. If there is an option --config, its file may contain the other options.
 
-        `run` returns the exit code, or None for 0. extra: what `pip install '.[EXTRA]'` must name. epilog: sentences at
-        the end of --help. page: of docs/, named in the last of them. An option --config names a file of options.
+        Args:
+            prog: the command's name in --help.
+            about: what the command does, for --help.
+            options: by field name.
+            run: called with a value for every option by field name; returns the exit code, or None for 0.
+            extra: the extra of this package that the command needs, for the message about a missing package.
+            epilog: sentences at the end of --help.
+            page: name of the page in docs/ that --help refers to.
         """
         epilog = f"{epilog} Read docs/{page}.md.".strip() if page else epilog
         super().__init__(
@@ -246,36 +257,36 @@ class Command(argparse.ArgumentParser):
             argument_default=argparse.SUPPRESS, allow_abbrev=False,
         )  # fmt: skip
         self.options, self.run, self.extra = options, run, extra
-        places = [f"{option.metavar}{' ...' * option.many}" for option in options.values() if option.positional]
-        self.usage = " ".join(["%(prog)s", *places, "[options]"])
+        positional = [f"{option.metavar}{' ...' * option.many}" for option in options.values() if option.positional]
+        self.usage = " ".join(["%(prog)s", *positional, "[options]"])
         for heading, members in groupby(options.values(), key=lambda option: option.heading):
             section = self.add_argument_group(heading)
             for option in members:
                 option.add_to(section)
 
     def __call__(self, arguments: Sequence[str] | None = None, prog: str = "") -> int:
-        """Run a command line, by default that of the process, and return the exit code. prog: see `Command`."""
+        """Run a command line, by default that of this process, and return the exit code. prog: see `__init__`."""
         self.prog = prog or self.prog
         return run_command(lambda: self.run(fill_defaults(self.options, self.given(arguments))), self.extra)
 
     def given(self, arguments: Sequence[str] | None) -> dict[str, Any]:
-        """Read a command line and its --config file; values by field name, in which the command line wins.
+        """Read a command line and its --config file, and return the given values by field name; the command line wins.
 
-        Raises InputError. An unknown option is reported before a missing one, because it may be that one, misspelt.
+        Raises InputError. Unknown options are reported first, because a misspelt option also counts as missing.
         """
-        words = sys.argv[1:] if arguments is None else arguments
-        for word in takewhile(lambda word: word != "--", words):
-            if word.startswith("--"):
-                check_known(word.partition("=")[0], self._option_string_actions)
-        parsed = vars(self.parse_args(words))
+        arguments = sys.argv[1:] if arguments is None else arguments
+        for argument in takewhile(lambda argument: argument != "--", arguments):
+            if argument.startswith("--"):
+                check_known(argument.partition("=")[0], self._option_string_actions)
+        parsed = vars(self.parse_args(arguments))
         values = {name: self.options[name].read(value) for name, value in parsed.items() if value not in (None, [])}
         if "://" in (output := values.get("output") or ""):
-            raise InputError(f"--output {output}: is an address: give a folder of this machine")
+            raise InputError(f"--output {output}: is an address: give a folder on this machine")
         file = values.pop("config", "")
         return self._in_file(file) | values if file else values
 
     def _in_file(self, name: str) -> dict[str, Any]:
-        """Read a YAML file; values by field name. Keys may be written with - or _, and null means not given."""
+        """Read a YAML file, and return values by field name. Keys contain - or _, and null means not given."""
         import yaml  # takes 30 ms, and only --config needs it
 
         known, values = {option.flag: option for option in self.options.values() if option.role != "call"}, {}
@@ -300,8 +311,8 @@ class Command(argparse.ArgumentParser):
 def run_command(action: Callable[[], int | None], extra: str | None = None) -> int:
     """Run `action` and return its exit code, 0 for None. extra: see `Command`.
 
-    Bad input, an unusable file or a missing package prints one line on stderr and returns 2. Ctrl-C, or a closed pipe
-    such as `| head`, returns 128 + the signal's number.
+    Bad input, an unusable file or a missing package prints a one-line message on stderr and returns 2. Ctrl-C, or a
+    closed pipe such as `| head`, returns 128 + the signal's number.
     """
     warnings.formatwarning = _one_line  # type: ignore[assignment]
     if "OMP_WAIT_POLICY" not in os.environ:
@@ -328,6 +339,8 @@ def run_command(action: Callable[[], int | None], extra: str | None = None) -> i
     return 2
 
 
-def _one_line(message: Warning | str, category: type[Warning], *place: Any) -> str:
-    """Format an InputWarning as one line, without file and line number, and other warnings as usual."""
-    return f"warning: {message}\n" if issubclass(category, InputWarning) else _usual_format(message, category, *place)
+def _one_line(message: Warning | str, category: type[Warning], *location: Any) -> str:
+    """Format an InputWarning as one line, without file and line number, and other warnings as Python does."""
+    if issubclass(category, InputWarning):
+        return f"warning: {message}\n"
+    return _python_format(message, category, *location)

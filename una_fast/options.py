@@ -14,13 +14,13 @@ class Files:
     """How files are read."""
 
     column: str = option("column of the sentences in all files except .txt", "text", metavar="NAME")
-    quoting: bool | None = option("quoted cells may contain line ends and delimiters; default: yes in .csv only", None)
+    quoting: bool | None = option("quoted cells may contain line ends and delimiters; default: only in .csv", None)
     max_document_bytes: int = option("longest document, in bytes of UTF-8; 0: any length", MAX_DOCUMENT_BYTES,
                                      least=0, role="running")  # fmt: skip
 
 
 FILES = tuple(field.name for field in fields(Files))
-"""Options that are arguments of `Reading` and of `build_index`."""
+"""Names of the options that are also arguments of `Reading` and of `build_index`."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,11 @@ class Draws:
 
     beta: float = option("mean probability that a word is replaced", 0.3, least=0, most=1)
     radius: int | float | str | None = option(
-        "how far around a word its replacements are, as ranks or a share such as 1%; default: 1%, at most 4000 ranks",
+        "distance from a word to its replacements, in ranks or as a share such as 1%; default: 1%, at most 4000 ranks",
         None, above=0, metavar="N_OR_SHARE",
     )  # fmt: skip
-    select: Literal["tfidf", "random"] = option("replace important words more often (tfidf), or any (random)", "tfidf")
-    replace: Literal["tfidf", "random"] = option("replace by words of similar importance (tfidf), or any", "tfidf")
+    select: Literal["tfidf", "random"] = option("replace important words more often (tfidf), or all alike", "tfidf")
+    replace: Literal["tfidf", "random"] = option("replace by words of similar importance (tfidf), or by any", "tfidf")
     variant: Literal["paper", "released"] = option("method of the paper, or of its authors' code", "paper")
     surface: Literal["kept", "paper"] = option(
         "text of a negative: kept: case, spacing and quotes of its sentence; paper: lower-case words joined by spaces",

@@ -113,7 +113,7 @@ class Workplace:
             **condition.settings(),
         }
         resume = ["--resume"] if is_own(output, RUN) else []
-        return "train.ddp", resume + [word for name, value in values.items() for word in OPTIONS[name].words(value)]
+        return "train.ddp", resume + [word for name, value in values.items() for word in OPTIONS[name].arguments(value)]
 
     def evaluate(self, base: str, model: Path, scores: Path, pooling: str = "auto") -> Command:
         """Return the command that scores an encoder, without the images on which settings were chosen."""

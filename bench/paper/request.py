@@ -14,7 +14,7 @@ from bench.paper.tables import RUN, Cell, Source, cells_of, contents
 from train.config import DEFAULTS, OPTIONS, PAPER_SETTINGS, Run, make_run
 from train.evaluation.tasks.registry import downstream_folder
 from una_fast.augment.registry import WITH_SYNONYMS
-from una_fast.command import Command, option, options_of, words_of
+from una_fast.command import Command, arguments_of, option, options_of
 from una_fast.errors import InputError
 
 # kinds of text of train.generate: the option that gives their file, and the paper's model
@@ -162,7 +162,7 @@ class Request:
     def about(self, cells: Sequence[Cell]) -> dict[str, Any]:
         """Return the entries of table.json besides its rows."""
         table = contents()[self.table]
-        changed = words_of([OPTIONS[name] for name in NOT_THE_PAPER_S if name in self.given], self.given)
+        changed = arguments_of([OPTIONS[name] for name in NOT_THE_PAPER_S if name in self.given], self.given)
         return {
             "table": self.table,
             **{name: table.get(name, "") for name in ("number", "title", "curve")},

@@ -24,7 +24,7 @@ from train.record.folder import DEV as DEV_PREFIX
 from train.record.folder import RUNS, SUMMARY, is_finished, is_own, read_json, read_object
 from train.report.runs import read_evaluation, read_run
 from una_fast.augment.registry import make_augmentation
-from una_fast.command import words_of
+from una_fast.command import arguments_of
 from una_fast.options import FILES
 
 
@@ -81,7 +81,7 @@ def training(request: Request, source: Source, cells: Sequence[Cell]) -> Work:
 
     return Work(
         name=str(Path(run.output).relative_to(request.output)),
-        command=f"python -m train.ddp {shlex.join(words_of(OPTIONS.values(), vars(run)))}",
+        command=f"python -m train.ddp {shlex.join(arguments_of(OPTIONS.values(), vars(run)))}",
         done=lambda: all(map(is_done, runs)),
         scores=lambda: {one.seed: scores_of(folder) for folder, one in runs.items() if is_finished(folder)},
         do=lambda: train_seeds(dataclasses.replace(run, resume=is_own(Path(run.output), RUNS))),
@@ -101,7 +101,7 @@ def scoring(request: Request, source: Source, _: Sequence[Cell]) -> Work:
     path = request.output / "checkpoints" / f"{short}.json"
     values |= {name: request.given[name] for name in ("tasks", "device", "trust_remote_code") if name in request.given}
     values |= {"model": source.name, "data": str(request.downstream), "json": str(path)}
-    words = words_of(evaluate.OPTIONS.values(), values)
+    words = arguments_of(evaluate.OPTIONS.values(), values)
     return Work(
         name=source.name,
         command=f"python -m train.evaluate {shlex.join(words)}",

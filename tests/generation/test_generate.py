@@ -16,7 +16,7 @@ from support.seq2seq_models import FAMILIES, POSITIONS, save, save_marian
 from support.small_runs import WORDS, write_corpus
 from support.tokenizer_families import training_lines
 from train.generate import Job, main
-from train.generation import Seq2Seq, opened
+from train.generation import Seq2Seq, open_record
 from una_fast.errors import InputError
 from una_fast.storage.files import one_line
 
@@ -77,17 +77,17 @@ def test_a_stopped_job_is_continued(models, corpus, written, tmp_path, monkeypat
 
     monkeypatch.setattr(Seq2Seq, "write", counted)
     assert generate(*command) == 128 + signal.SIGTERM
-    assert "14 lines kept: the same command continues" in capsys.readouterr().err and not output.exists()
+    assert "14 lines saved: repeat the command to continue" in capsys.readouterr().err and not output.exists()
     with record.open("ab") as file:
         file.write(b'[39, "cut sh')  # as a kill leaves it
     assert generate(*command, "--batch-size", 5) == 0
     assert sum(calls[3:]) == LINES - 2 - 14 and output.read_bytes() == written.read_bytes()
     calls.clear()
     assert generate(*command) == 0 and not calls
-    assert "beams was 2 when it was begun and is 5 now" in refusal(capsys, *command, "--beams", 5)
+    assert "beams was 2 when it was started and is 5 now" in refusal(capsys, *command, "--beams", 5)
     other = write_corpus(tmp_path / "other.txt", LINES, seed=1)
     assert "corpus was" in refusal(capsys, other, *command[1:])
-    with opened(record, json.loads(record.read_text().splitlines()[0])):
+    with open_record(record, json.loads(record.read_text().splitlines()[0])):
         assert "another command writes it" in refusal(capsys, *command)
 
 
@@ -104,7 +104,7 @@ def test_a_model_that_writes_nothing_leaves_the_sentence(corpus, tmp_path, capsy
     silent = save(tmp_path / "silent", "t5", ["\n"])
     assert generate(corpus, tmp_path / "same.txt", "--model", silent) == 0
     assert (tmp_path / "same.txt").read_bytes() == corpus.read_bytes()
-    assert f"{LINES - 2} copies of their sentence" in capsys.readouterr().err
+    assert f"{LINES - 2} copied from the corpus" in capsys.readouterr().err
 
 
 @given(st.lists(st.sampled_from([*"aé \t\xa0\u200b", *BREAKS]) | st.characters(codec="utf-8")).map("".join))

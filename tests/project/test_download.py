@@ -66,7 +66,7 @@ def test_all_files_are_fetched_checked_and_laid_out(hub, tmp_path, monkeypatch, 
 def test_missing_and_short_files_are_reported(hub, tmp_path, capsys):
     assert main(["--to", str(tmp_path)]) == 2
     said = capsys.readouterr().err
-    assert f"{WIKI}: has 4,000 lines, and 1,000,000 were expected" in said
+    assert f"{WIKI}: 4,000 lines, 1,000,000 expected" in said
     assert "STSBenchmark test: 1 examples, 1,379 expected" in said
     assert "STS12: " in said and "MRPC: " in said and "missing" in said
     assert "replace_obj test: 1 examples, 1,652 expected" in said

@@ -248,7 +248,7 @@ def test_the_score_of_what_was_trained_stands_beside_the_start(tmp_path: Path) -
     page = page_of(tmp_path)
     assert "<td>62.00</td><td>61.00</td><td>64.71</td>" in page and "dev, start" in page
     text = text_of(page)
-    assert "No step beat the dev score before training in none, una: best/ is the model that was given" in text
+    assert "No step beat the dev score before training in none, una: best/ is the model before training" in text
     assert "unscored" in text and "nan" not in text
 
 

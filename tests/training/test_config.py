@@ -12,7 +12,7 @@ import pytest
 from train.config import OPTIONS, PRESETS, compared, make_parser, make_run
 from train.config import parse as option_values
 from train.record.checkpoint import check_resumed
-from una_fast.command import Command, answers, option, options_of, run_command, words_of
+from una_fast.command import Command, arguments_of, foreign_names, option, options_of, run_command
 from una_fast.errors import InputError, InputWarning
 
 NEEDED = ["--corpus", "text.txt", "--model", "encoder", "--output", "run"]
@@ -97,7 +97,7 @@ def test_an_option_is_what_stands_beside_its_field():
 
 def test_words_of_a_run_are_its_command_line():
     given = "--corpus a.txt b.txt --model=m --output=o --seeds 1 2 --no-lowercase --dev=d".split()
-    words = words_of(OPTIONS.values(), vars(parse(given)))
+    words = arguments_of(OPTIONS.values(), vars(parse(given)))
     assert sorted(words) == sorted(given) and parse(words) == parse(given)
 
 
@@ -138,9 +138,9 @@ def test_names_of_other_software_are_answered_with_ours(tmp_path, elsewhere, her
 
 def test_what_is_suggested_is_there():
     known = make_parser()._option_string_actions
-    for answer in answers().values():
-        assert answer.split()[0].rstrip(",") in known or not answer.startswith("--")
-    assert not {f"--{name}" for name in answers()} & {*known}
+    for advice in foreign_names().values():
+        assert advice.split()[0].rstrip(",") in known or not advice.startswith("--")
+    assert not {f"--{name}" for name in foreign_names()} & {*known}
 
 
 def test_a_shell_may_leave_the_folder_of_the_user_to_the_program(tmp_path, monkeypatch):
@@ -165,10 +165,10 @@ def test_a_file_gives_options_and_the_command_line_wins(tmp_path):
     ("content", "message"),
     [
         ("resume: true", "unknown option --resume"),
-        ("alpha: 2.5", "--alpha is 2.5, and must be a whole number"),
-        ("keep_punctuation: 1", "--keep-punctuation is 1, and must be true or false"),
-        ("model: true", "--model is True, and must be text"),
-        ("loss: {pairs: 1}", "--loss is {'pairs': 1}, and must be text"),
+        ("alpha: 2.5", "--alpha is 2.5 but must be a whole number"),
+        ("keep_punctuation: 1", "--keep-punctuation is 1 but must be true or false"),
+        ("model: true", "--model is True but must be text"),
+        ("loss: {pairs: 1}", "--loss is {'pairs': 1} but must be text"),
         ("- beta", "contains a list: write one 'option: value' per line"),
         ("a: [", "while parsing a flow node"),
         ("synonyms: 2001-06-31", "day is out of range"),
@@ -185,14 +185,14 @@ def test_a_file_that_cannot_be_used(tmp_path, content, message):
         (["text.txt"], "text.txt"),
         (["--config", "none.yaml"], "--config none.yaml: [Errno 2] No such file"),
         (["--loss", "triple"], "--loss is 'triple': choose from pairs, "),
-        (["--alpha", "five"], "--alpha is 'five', and must be a whole number"),
+        (["--alpha", "five"], "--alpha is 'five' but must be a whole number"),
         (["--beta", "1.5"], "--beta is 1.5: it must be at most 1"),
         (["--seed", "9" * 400], "9999: it must be below 1.84467e+19"),
         (["--dropout", "1"], "--dropout is 1.0: it must be below 1"),
         (["--device", "mps"], "--device is 'mps': training runs on NVIDIA GPUs and on the CPU: give --device cpu"),
         (["--nproc", "4", "--batch-size", "3"], "--batch-size 3 is smaller than --nproc 4"),
         (["--seeds", "42,0,42"], "--seeds: give each seed once"),
-        (["--seeds", "42,x"], "--seeds is 'x', and must be a whole number: write them as 42,0,1"),
+        (["--seeds", "42,x"], "--seeds is 'x' but must be a whole number: write them as 42,0,1"),
         (["--seeds", "42,0", "--seed", "1"], "--seed and --seeds together"),
         (["--radius", "0"], "--radius is 0: it must be above 0"),
         (["--radius", "0.5"], "radius=0.5: must be an integer of at least 1"),

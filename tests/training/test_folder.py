@@ -138,7 +138,7 @@ class TestResumeAlone:
     @pytest.mark.parametrize(
         ("content", "said"),
         [
-            ('{"version": 1, "state": "x"}', "another version of the program"),
+            ('{"version": 1, "state": "x"}', "written by another version of una_fast"),
             ("{", "cannot be read"),
             ('{"version": 9}', "checkpoint.json: the checkpoint is gone, cut short or altered"),
             ('{"version": 9, "state": 3}', "altered"),

@@ -67,7 +67,7 @@ def finished(values, folder, stopped):
 
 def test_a_stop_ends_all_seeds_and_says_how_to_go_on(stopped):
     assert "stopped by SIGTERM: continue from step 6 with --resume" in stopped
-    assert "1 of 2 seeds are trained: the same command with --resume trains the others" in stopped
+    assert "1 of 2 seeds are trained: repeat the command with --resume to train the others" in stopped
 
 
 def test_each_seed_is_the_run_that_it_would_be_alone(values, finished, folder):
@@ -120,7 +120,7 @@ class TestRefusals:
 
     def test_torchrun(self, values, capsys, monkeypatch):
         monkeypatch.setenv("TORCHELASTIC_RUN_ID", "x")
-        assert "--seeds starts the ranks of each seed itself" in refusal(capsys, values)
+        assert "--seeds does not work under torchrun" in refusal(capsys, values)
 
 
 def test_a_signal_while_scoring_says_how_to_go_on(values, finished, capsys, monkeypatch):

@@ -105,7 +105,7 @@ def test_names_are_checked_before_training(monkeypatch):
     assert [*make_trackers(f"tensorboard, {OWN},tensorboard")] == ["tensorboard", OWN]
     monkeypatch.setitem(TRACKERS, "no_such_package", Recorded)
     for names, said in (
-        ("tensorbord", "there is no 'tensorbord': choose from tensorboard, wandb"),
+        ("tensorbord", "--report-to tensorbord: unknown tracker: choose from tensorboard, wandb"),
         ("no_such_package", "the package no_such_package is not installed: pip install no_such_package"),
         ("no_such_module:Tracker", "'no_such_module:Tracker': there is no module"),
     ):
@@ -114,7 +114,7 @@ def test_names_are_checked_before_training(monkeypatch):
 
 
 def test_a_tracker_that_cannot_be_made_or_start_is_said(tmp_path, monkeypatch):
-    with pytest.raises(InputError, match="--report-to codecs:lookup: it cannot be made: TypeError"):
+    with pytest.raises(InputError, match="--report-to codecs:lookup: cannot be created: TypeError"):
         make_trackers("codecs:lookup")
     monkeypatch.setattr(Recorded, "start", lambda *_: 1 / 0)
     with pytest.raises(InputError, match=f"--report-to {OWN}: cannot start: division by zero"):

@@ -20,7 +20,7 @@ from train.report.__main__ import main as write_report
 from train.report.runs import read_evaluation, read_run, title, unimproved_note
 from train.signals import tell_user
 from una_fast.augment.registry import load_augmentation, training_options_of
-from una_fast.command import words_of
+from una_fast.command import arguments_of
 from una_fast.errors import InputError, counted
 from una_fast.version import CITATION
 
@@ -128,6 +128,6 @@ def _without_user(path: Path) -> str:
 def _command(settings: Mapping[str, Any]) -> str:
     """Return the command that repeats the run, without "running" options; absolute paths become file names."""
     stated = [option for option in OPTIONS.values() if option.role in ("result", "source")]
-    words = (word.rpartition("=") for word in words_of(stated, settings))
+    words = (word.rpartition("=") for word in arguments_of(stated, settings))
     kept = (flag + equals + (Path(value).name if Path(value).is_absolute() else value) for flag, equals, value in words)
     return shlex.join(["python", "-m", "train.ddp", *kept])

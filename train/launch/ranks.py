@@ -1,6 +1,6 @@
-"""Starts a run in this process, or on the ranks of --nproc: processes with the same environment as torchrun's.
+"""Starts a run in this process or, with --nproc, in one process per rank, with torchrun's environment variables.
 
-torch's elastic agent is not used: after a signal, it and its ranks wait for each other, so that a stop takes 31 s.
+It does not use torch's elastic agent, which takes 31 s to stop after a signal: agent and ranks wait for each other.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from train.signals import (
 from una_fast.command import run_command
 from una_fast.errors import InputError
 
-Work = Callable[[Run], int]  # a rank's work: run -> exit code
+Work = Callable[[Run], int]  # what a rank executes; returns its exit code
 HOST = "127.0.0.1"
 LAUNCHER = "UNA_FAST_LAUNCHER"  # environment variable: the process id of the launcher of --nproc
-WATCH_SECONDS = 0.1  # interval of the checks that the ranks and the launcher still run
-# A rank's program. "" is removed from the path, because the working directory may contain the user's own train.py.
-BEGIN = "import sys; sys.path[:] = filter(None, sys.path); from train.launch.ranks import be_rank; be_rank()"
+WATCH_SECONDS = 0.1  # between checks that the ranks and the launcher are still running
+# "" is removed from the path, because the working directory may contain the user's own train.py
+RANK_PROGRAM = "import sys; sys.path[:] = filter(None, sys.path); from train.launch.ranks import be_rank; be_rank()"
 
 
 def launch(run: Run, work: Work | None = None) -> int:
     """Train as one rank, or start the ranks. If the run ends early, tell the user why. Return the exit code.
 
-    work: what each rank does instead of `train.launch.run.run_rank`.
+    work: executed by each rank instead of `train.launch.run.run_rank`.
     """
     try:
         if run.nproc > 1 and not is_rank():
@@ -53,9 +53,9 @@ def launch(run: Run, work: Work | None = None) -> int:
             from train.launch.run import run_rank  # imported here: a launcher needs neither models nor training code
 
             work = run_rank
-        # one of several ranks may be waiting in C++, where Python handlers do not run: let the signal kill it
+        # one of several ranks may be waiting in C++, where no Python handler runs, so the signal kills it
         with handled(raise_stopped if os.environ.get("WORLD_SIZE", "1") == "1" else signal.SIG_DFL):
-            return work(_of_rank(run) if is_rank() else run)
+            return work(_for_rank(run) if is_rank() else run)
     except Stopped as stopped:
         code, reason = 128 + stopped.number, f"stopped by {stopped}: {next_start(Path(run.output))}"
     except InputError as error:
@@ -69,22 +69,22 @@ def is_rank() -> bool:
     return "TORCHELASTIC_RUN_ID" in os.environ
 
 
-def _of_rank(run: Run) -> Run:
-    """Return the run with this rank's settings; from now on this process ends with its launcher."""
+def _for_rank(run: Run) -> Run:
+    """Return the run with the settings of this rank, and let this process end when its launcher ends."""
     end_with_launcher()
-    again = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0  # torchrun starts all ranks again if one dies
-    resume = run.resume or (again and is_own(Path(run.output), RUN))
+    restarted = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0  # torchrun restarts all ranks if one dies
+    resume = run.resume or (restarted and is_own(Path(run.output), RUN))
     return dataclasses.replace(run, nproc=int(os.environ["LOCAL_WORLD_SIZE"]), resume=resume)
 
 
 def start_ranks(run: Run, work: Work | None) -> int:
-    """Start run.nproc ranks and return their highest exit code. Raises Stopped if a signal ended them.
+    """Start run.nproc ranks, wait for them, and return their highest exit code.
 
-    If a rank dies, kill the others, tell the user, and return EXIT_DIED.
+    If a rank dies, kill the others, tell the user, and return EXIT_DIED. Raises Stopped if a signal ended the ranks.
     """
     from torch.distributed import TCPStore  # imported here, because a rank must handle signals before it imports torch
 
-    store = TCPStore(HOST, 0, is_master=True, wait_for_workers=False)  # in this process, because it outlives the ranks
+    store = TCPStore(HOST, 0, is_master=True, wait_for_workers=False)  # this process outlives the ranks
     ranks: list[subprocess.Popen[bytes]] = []
     signals: list[int] = []
 
@@ -95,7 +95,7 @@ def start_ranks(run: Run, work: Work | None) -> int:
 
     try:
         with handled(stop_then_end(pass_on, raise_stopped)):
-            with held_back():  # a rank starts with signals blocked, until it can handle them
+            with held_back():  # a rank starts with signals blocked, and unblocks them when it can handle them
                 ranks += [_start(rank, store.port, run, work) for rank in range(run.nproc)]
             died = _wait(ranks)
     finally:
@@ -117,14 +117,14 @@ def _start(rank: int, port: int, run: Run, work: Work | None) -> subprocess.Pope
     variables |= {"TORCHELASTIC_USE_AGENT_STORE": True, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     threads = {"OMP_NUM_THREADS": "1"}  # unless the user sets it; `join_group` sets torch's own threads
     environment = threads | os.environ | {name: str(value) for name, value in variables.items()}
-    process = subprocess.Popen([sys.executable, "-c", BEGIN], env=environment, stdin=subprocess.PIPE)
-    with suppress(BrokenPipeError), cast(IO[bytes], process.stdin) as pipe:  # if it has died
+    process = subprocess.Popen([sys.executable, "-c", RANK_PROGRAM], env=environment, stdin=subprocess.PIPE)
+    with suppress(BrokenPipeError), cast(IO[bytes], process.stdin) as pipe:  # the rank may have died
         pickle.dump((run, work), pipe)
     return process
 
 
 def _wait(ranks: Sequence[subprocess.Popen[bytes]]) -> str:
-    """Wait until all ranks have ended or one has died; return which rank died and how, or ""."""
+    """Wait until all ranks have ended or one has died. Return which rank died and its exit code, or ""."""
     codes: list[int | None] = [None]
     while None in codes:
         time.sleep(WATCH_SECONDS)
@@ -136,15 +136,16 @@ def _wait(ranks: Sequence[subprocess.Popen[bytes]]) -> str:
 
 
 def be_rank() -> NoReturn:
-    """Run the work that `start_ranks` sent to this process."""
+    """Execute the work that `start_ranks` sent to this process, and exit."""
     with handled(signal.SIG_DFL):
         run, work = pickle.load(sys.stdin.buffer)
         os._exit(run_command(lambda: launch(run, work), "train"))  # a normal exit unloads torch, which takes a second
 
 
 def end_with_launcher() -> None:
-    """End this process when its launcher is gone. After kill -9 of the launcher, nothing else would end it."""
-    launcher = int(os.environ.get(LAUNCHER, os.getppid()))  # --nproc's may be gone already; torchrun is the parent
+    """Watch the launcher in a thread, and end this process when it is gone, for example after kill -9."""
+    # the launcher of --nproc may be gone already, so the environment names it; torchrun is the parent process
+    launcher = int(os.environ.get(LAUNCHER, os.getppid()))
 
     def watch() -> None:
         while os.getppid() == launcher:

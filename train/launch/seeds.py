@@ -1,6 +1,6 @@
 """`--seeds 42,0,1`: trains one run per seed, and makes a table of their scores like the paper's.
 
-OUTPUT/seed-N is the folder of one run, all runs share OUTPUT/index, and OUTPUT/seeds.json has the table.
+OUTPUT/seed-N is the folder of one run, all runs share OUTPUT/index, and OUTPUT/seeds.json contains the table.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from una_fast.text_table import aligned
 
 
 def train_seeds(run: Run) -> int:
-    """Train (and with --evaluate, score) one seed after another, print and save the table, and return the exit code.
+    """Train the seeds one after another, print and save the table of scores, and return the exit code.
 
-    If a seed stops or fails, the command ends. With --resume, finished seeds are skipped, a stopped one continues from
-    its last/, and the others start.
+    If the run of a seed stops or fails, the command ends. With --resume, finished seeds are skipped, a stopped one
+    continues from its checkpoint, and the others start.
 
     Raises:
-        InputError: OUTPUT contains another kind of run, or these seeds without --resume; or torchrun started this.
+        InputError: OUTPUT is not empty, and not a folder of --seeds to resume; or torchrun started this process.
     """
     if is_rank():
         raise InputError(
-            "--seeds starts the ranks of each seed itself, which torchrun forbids: use --nproc instead of torchrun, or "
+            "--seeds does not work under torchrun, because it starts the ranks of each seed itself: use --nproc, or "
             "call torchrun once per seed, with --seed and another --output"
         )
-    output, runs, code = Path(run.output), [of_seed(run, seed) for seed in run.seeds], 0
+    output, runs = Path(run.output), [of_seed(run, seed) for seed in run.seeds]
     folders = [Path(seed_run.output) for seed_run in runs]
     with output_folder(output, RUNS, run.resume, vars(run)):
-        # started seeds first: they detect a changed corpus, model or setting before a new seed is trained
+        # seeds with a checkpoint first: they detect a changed corpus, model or setting before a new seed is trained
         for seed_run in sorted(runs, key=lambda run: not has_checkpoint(Path(run.output))):
             tell_user(f"seed {seed_run.seed} of {', '.join(map(str, run.seeds))}")
             if code := launch(seed_run):
@@ -46,12 +46,12 @@ def train_seeds(run: Run) -> int:
             return code
     if any(map(has_checkpoint, folders)):
         done = sum(map(is_finished, folders))
-        tell_user(f"{done} of {len(runs)} seeds are trained: the same command with --resume trains the others")
+        tell_user(f"{done} of {len(runs)} seeds are trained: repeat the command with --resume to train the others")
     return code
 
 
 def _write_table(output: Path, folders: Sequence[Path]) -> None:
-    """Write the scores of finished runs to seeds.json, and print them."""
+    """Write the scores of the finished runs to seeds.json, and print them."""
     group = Group(output.name, [*map(read_run, folders)])
     means = group.compared()
     content = {  # scores are fractions; the deviation is the sample's (n - 1), None for a single seed
@@ -63,12 +63,12 @@ def _write_table(output: Path, folders: Sequence[Path]) -> None:
     write_json(output / SEEDS, content)
     head, rows = score_table([group])
     table = "\n".join(aligned([head, *(row.cells for row in rows)], left=(0,))) if means else "no run has a score"
-    note = f"\n{kept}\n" if (kept := unimproved_note(group.runs)) else ""
+    note = f"\n{unimproved}\n" if (unimproved := unimproved_note(group.runs)) else ""
     tell_user(f"\n{table}\n{note}\n{output / SEEDS}; python -m train.report {output} shows the runs on a page")
 
 
 def of_seed(run: Run, seed: int) -> Run:
-    """Return the options of the run of one seed."""
+    """Return the options of the run with this seed."""
     output = Path(run.output)
     folder = output / f"seed-{seed}"
     return dataclasses.replace(

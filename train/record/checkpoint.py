@@ -1,11 +1,11 @@
-"""last/: everything that --resume needs, written in the background as best/ is.
+"""Writes and reads last/, which contains what --resume needs, and writes encoders into best/ and last/.
 
-The pointer, last/checkpoint.json, has the progress of the run and the name and checksum of the newest state file. It is
-replaced after the state file is on the disk, so it always names a complete one. What --resume must find unchanged is in
-run.json. The state contains no random generator: dropout is seeded from (seed, step, rank) and the data order from
-(seed, epoch), so both can start at any step.
+The pointer, last/checkpoint.json, contains the progress of the run and the name and checksum of the newest state file.
+It is replaced after the state file is on the disk, so it always names a complete one. run.json contains what must not
+change before --resume. The state contains no random generator: dropout is seeded from (seed, step, rank) and the data
+order from (seed, epoch), so both can start at any step.
 
-best/, and last/ of a finished run, are encoders for use too, in the layout of transformers and sentence-transformers.
+best/, and last/ of a finished run, can be loaded by transformers and sentence-transformers.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from una_fast.errors import InputError
 from una_fast.storage.files import file_checksum, new_file, remove_partial, sync_file, sync_folder, unwritable
 
 VERSION = 9
-AGAIN = "start again without --resume in a new --output"
-STATES = ("state-0.pt", "state-1.pt")  # in last/, in turn: the previous one stays until the pointer names the next
+START_AGAIN = "start again without --resume in a new --output"
+STATES = ("state-0.pt", "state-1.pt")  # used in turn: one stays until the pointer names the other
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ class Progress:
 
 
 def snapshot(state: Any) -> Any:
-    """A copy of nested state on the CPU, which later steps do not change."""
-    # from a GPU into pinned memory, at full speed
+    """Copy nested state to the CPU, where later steps do not change it."""
+    # from a GPU the copy goes into pinned memory, at full speed
     copy = tree_map_only(torch.Tensor, lambda tensor: tensor.detach().to("cpu", non_blocking=True, copy=True), state)
     if torch.cuda.is_initialized():
         torch.cuda.synchronize()  # waits for the copies, which are asynchronous
@@ -73,7 +73,7 @@ def write_checkpoint(output: Path, progress: Progress, state: dict[str, Any]) ->
     name, other = STATES[::-1] if before == STATES[0] else STATES
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        remove_partial(folder)  # of a killed process
+        remove_partial(folder)  # files of a killed process
         with new_file(folder / name) as file:
             torch.save(state, file)
         with suppress(FileNotFoundError), (output / METRICS).open("r+b") as file:
@@ -87,98 +87,107 @@ def write_checkpoint(output: Path, progress: Progress, state: dict[str, Any]) ->
 
 
 def _checksum(pointer: Mapping[str, Any]) -> str:
-    """The checksum of the pointer's other fields, by which a flipped bit is noticed."""
+    """Compute the checksum of the pointer's other fields, which detects a flipped bit."""
     return xxhash.xxh3_64_hexdigest(json.dumps(pointer, sort_keys=True).encode())
 
 
 def load_checkpoint(output: Path) -> tuple[Progress, dict[str, Any]]:
-    """The newest checkpoint. Raises InputError if there is none, or it is damaged or of another version."""
+    """Read the newest checkpoint. Raises InputError if there is none, or it is damaged or of another version."""
     path = output / POINTER
     if not path.is_file():
-        raise InputError(f"--resume: {output} has no checkpoint ({POINTER}): {AGAIN}")
+        raise InputError(f"--resume: {output} has no checkpoint ({POINTER}): {START_AGAIN}")
     pointer = read_json(path)
     if pointer.get("version") != VERSION:
-        raise InputError(f"{path}: another version of the program wrote it: continue with that version, or {AGAIN}")
+        raise InputError(f"{path}: written by another version of una_fast: use that version, or {START_AGAIN}")
     checksum = pointer.pop("checksum", None)  # pointers had none up to version 0.3
     state, what = output / LAST / str(pointer.get("state")), "the checkpoint is gone, cut short or altered"
     if checksum not in (None, _checksum(pointer)) or state.name not in STATES:
-        raise InputError(f"{path}: {what}: {AGAIN}")
+        raise InputError(f"{path}: {what}: {START_AGAIN}")
     try:
         if file_checksum(state) != pointer["xxh3_64"]:
-            raise InputError(f"{state}: {what}: {AGAIN}")
+            raise InputError(f"{state}: {what}: {START_AGAIN}")
         return Progress(**pointer["progress"]), torch.load(state, map_location="cpu", weights_only=True)
     except (OSError, KeyError, TypeError) as error:
-        raise InputError(f"{state}: {what} ({error}): {AGAIN}") from error
+        raise InputError(f"{state}: {what} ({error}): {START_AGAIN}") from error
 
 
 def has_checkpoint(output: Path) -> bool:
-    """Whether `output` has a checkpoint, or had one: a step had been taken when best/ was written."""
+    """Return whether `output` has a checkpoint, or once had one, because best/ was written after a step."""
     return (output / POINTER).is_file() or bool(read_object(output / BEST / f"{BEST}.json").get("step"))
 
 
 def flags_of(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings by the names of their options, as in a resume fingerprint."""
+    """Return settings by flag instead of field name, as in a resume fingerprint."""
     return {f"--{name.replace('_', '-')}": value for name, value in settings.items()}
 
 
 def first_difference(saved: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[str, Any, Any] | None:
-    """The name, the saved and the given value of the first entry of `given` that differs; None if none does.
+    """Return the name, the saved and the given value of the first difference between two fingerprints, or None.
 
-    An option that `saved` lacks was added later: the run used its default.
+    An option that `saved` lacks was added later, so the saved run used its default.
     """
     earlier, now = (json.loads(json.dumps(side)) for side in ({**flags_of(DEFAULTS), **saved}, dict(given)))
     return next(((name, earlier.get(name), given[name]) for name in now if earlier.get(name) != now[name]), None)
 
 
 def check_resumed(output: Path, saved: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """Raise InputError that names the first difference between two resume fingerprints, if they differ."""
-    if different := first_difference(saved, given):
-        what, before, value = different
+    """Raise InputError, which names the first difference, if two resume fingerprints differ."""
+    if difference := first_difference(saved, given):
+        what, before, now = difference
         raise InputError(
-            f"--resume: {what} was {before} when {output} was started and is {value} now: "
-            "give what was given then, or start a new --output"
+            f"--resume: {what} was {before} when {output} was started and is {now} now: "
+            "give the earlier value, or start a new --output"
         )
 
 
 def saved_options(output: Path) -> dict[str, Any]:
-    """The option values that the run or runs in `output` were started with; {} if none are saved.
+    """Return the option values with which the run or runs in `output` were started; {} if none are saved.
 
-    --output and --trust-remote-code are not among them.
+    They do not include --output and --trust-remote-code.
     """
     settings = read_mark(output).get("settings", {})
-    kept = {name for name, option in OPTIONS.items() if option.role != "call"} & settings.keys()
-    kept -= {"output", "trust_remote_code"}  # a folder, perhaps of somebody else, must not ask to run a model's code
+    names = {name for name, option in OPTIONS.items() if option.role != "call"} & settings.keys()
+    names -= {"output", "trust_remote_code"}  # a folder of somebody else must not decide that a model's code is run
     if settings.get("index") == str(Path(settings.get("output", "")) / INDEX):
-        kept -= {"index"}  # it moves with the folder
-    values = {name: settings[name] for name in kept}
-    if settings.get("seeds"):  # and those that were added later
+        names -= {"index"}  # it moves with the folder
+    values = {name: settings[name] for name in names}
+    if settings.get("seeds"):  # also seeds that were added later
         added = map(int, read_object(output / SEEDS).get("seeds", ()))
         values["seeds"] = list(dict.fromkeys([*settings["seeds"], *added]))
         values.pop("seed", None)
     return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
-PARTIAL = ".encoder.partial"  # a folder in best/ or last/ for the files that are not complete
+PARTIAL = ".encoder.partial"  # folder in best/ or last/ for incomplete files
 
 
 def save_encoder(
     output: Path, name: str, encoder: SentenceEncoder, tokenizer: Any, note: dict[str, Any], weights: dict[str, Any]
 ) -> None:
-    """Write the encoder with these weights of its backbone and the tokenizer into OUTPUT/NAME, each file by a rename.
+    """Write the encoder and the tokenizer into OUTPUT/NAME. Each file is complete when it appears.
 
-    name: BEST or LAST. note: content of OUTPUT/NAME/NAME.json, written last. Raises InputError if writing fails.
+    Args:
+        output: the folder of the run.
+        name: BEST or LAST.
+        encoder: what to save, except for the weights of its backbone.
+        tokenizer: saved with it.
+        note: content of OUTPUT/NAME/NAME.json, which is written last.
+        weights: of the backbone.
+
+    Raises:
+        InputError: writing failed.
     """
     folder = output / name
     partial = folder / PARTIAL  # inside, because best/ may be a link to another disk
     try:
-        shutil.rmtree(partial, ignore_errors=True)  # of a killed process
+        shutil.rmtree(partial, ignore_errors=True)  # files of a killed process
         partial.mkdir(parents=True)
         encoder.backbone.save_pretrained(partial, state_dict=weights)
         tokenizer.save_pretrained(partial)
         encoder.layout.write(partial, encoder.backbone.config, tokenizer)
         mode = (partial / "config.json").stat().st_mode
         for path in sorted(path for path in partial.rglob("*") if path.is_file()):
-            path.chmod(mode)  # safetensors hides its files from other users, such as that of a server
+            path.chmod(mode)  # safetensors makes its files unreadable for other users, such as a server's
             with path.open("rb") as content:
                 os.fsync(content.fileno())
             target = folder / path.relative_to(partial)

@@ -1,8 +1,8 @@
-"""The output folder of a command: who owns it, its lock, and its small files.
+"""The output folder of a command: its owner, its lock, and its small files.
 
-A command starts in a folder that is missing or empty, and continues only in its own. The mark, `.una_fast.json`, names
-the command that owns a folder and the settings with which it started; it is locked while a command writes there. Every
-other file appears whole or not at all. docs/files.md lists the files of a run.
+A command starts in a folder that is missing or empty, and continues only in a folder that it owns. The mark,
+`.una_fast.json`, names the owner and the settings with which it started. It is locked while a command writes there. All
+other files are complete when they appear. docs/files.md lists the files of a run.
 """
 
 from __future__ import annotations
@@ -21,20 +21,25 @@ MARK = ".una_fast.json"
 SUMMARY, METRICS, EVALUATION, SEEDS = "run.json", "metrics.jsonl", "evaluation.json", "seeds.json"
 BEST, LAST, TENSORBOARD, INDEX = "best", "last", "tensorboard", "index"
 POINTER = f"{LAST}/checkpoint.json"
-RUN, RUNS, COMPARISON = "train.ddp", "train.ddp --seeds", "train.compare"  # as marks name them
-DEV, DEV_LAST = "dev/", "dev_last/"  # before the name of the dev file: the score of best/, and after the last step
+RUN, RUNS, COMPARISON = "train.ddp", "train.ddp --seeds", "train.compare"  # owners
+DEV, DEV_LAST = "dev/", "dev_last/"  # prefixes of the dev scores of best/ and after the last step
 
 
 @contextmanager
 def output_folder(path: Path, command: str, resume: bool, settings: Mapping[str, Any] | None = None) -> Iterator[None]:
-    """Make `path` the output folder of `command`, such as RUN, and lock it for the with block.
+    """Make `path` the output folder of `command`, and lock it for the with block.
 
-    If nothing is written in the block, the folder still counts as empty. resume: continue in the command's own folder
-    instead of starting in a new one. settings: stored in the mark of a command that starts.
+    If nothing is written in the block, the folder still counts as empty.
+
+    Args:
+        path: the folder.
+        command: the owner, such as RUN.
+        resume: continue in a folder that the command owns, instead of starting in a new one.
+        settings: stored in the mark of a command that starts.
 
     Raises:
-        InputError: without `resume` the folder is not empty; with it, it is not the command's; another process writes
-            there; or it cannot be made or written.
+        InputError: without `resume` the folder is not empty; with it, the command does not own it; another process
+            writes there; or it cannot be made or written.
     """
     check = check_owner if resume else check_new
     try:
@@ -58,21 +63,21 @@ def output_folder(path: Path, command: str, resume: bool, settings: Mapping[str,
 
 
 def read_mark(path: Path) -> dict[str, Any]:
-    """The "command" that owns a folder, and its "settings" when it began; {} for a folder of something else.
+    """Read the "command" that owns a folder and the "settings" with which it started; {} if no command owns it.
 
-    A run that was copied without its hidden files is known by its run.json.
+    If a run was copied without its hidden files, its run.json replaces the mark.
     """
     mark = read_object(path / MARK) or {"command": RUN, **read_object(path / SUMMARY)}
     return mark if isinstance(mark.get("settings"), dict) else {}
 
 
 def is_own(path: Path, command: str) -> bool:
-    """True if the folder is the command's."""
+    """Return whether the command owns the folder."""
     return read_mark(path).get("command") == command
 
 
 def check_owner(path: Path, command: str) -> None:
-    """Raise InputError unless the folder is the command's."""
+    """Raise InputError unless the command owns the folder."""
     if (owner := read_mark(path).get("command")) != command:
         what = f"contains a run of {owner}" if owner else f"contains no run of {command}"
         raise InputError(f"--resume: {path} {what}: start without --resume in a new --output")
@@ -104,13 +109,13 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def saved_step(output: Path) -> int:
-    """The step of the checkpoint in `output`; 0 if there is none."""
+    """Return the step of the checkpoint in `output`, or 0 without a checkpoint."""
     progress = read_object(output / POINTER).get("progress")
     return int(progress.get("step") or 0) if isinstance(progress, dict) else 0
 
 
 def next_start(output: Path) -> str:
-    """How to continue the run in `output`, which ended before its last step."""
+    """Say how to continue the run in `output`, which ended before its last step."""
     if not (step := saved_step(output)):
         return "no checkpoint was saved yet"
     best = f"; {output / BEST} contains the encoder so far" if (output / BEST / "config.json").is_file() else ""
@@ -118,17 +123,17 @@ def next_start(output: Path) -> str:
 
 
 def is_finished(output: Path) -> bool:
-    """True if the run in `output` has taken its last step."""
+    """Return whether the run in `output` has taken its last step."""
     return read_object(output / SUMMARY).get("status") == "finished"
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write indented JSON, whole or not at all. Raises InputError as `write_file` does."""
+    """Write indented JSON as `write_file` does."""
     write_file(path, _encoded(content))
 
 
 def write_file(path: Path, content: bytes | str) -> None:
-    """Write a file, whole or not at all. Raises InputError if it cannot be written."""
+    """Write a file so that it is complete when it appears. Raises InputError if it cannot be written."""
     if isinstance(content, str):
         content = content.encode("utf-8", "xmlcharrefreplace")  # JSON may contain surrogates, which are not UTF-8
     try:
@@ -147,7 +152,7 @@ def partial_folder(path: Path) -> Iterator[Path]:
 
 
 def dev_name(file: str | None) -> str:
-    """What the scores on a dev file are called, after their prefix: the file's name without its endings."""
+    """Return how score names call a dev file: by its file name without endings."""
     return Path(file or "dev").name.split(".")[0]
 
 

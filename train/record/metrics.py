@@ -1,4 +1,4 @@
-"""What a run reports: metrics.jsonl, the progress bar, the losses of steps, and its machine, memory and time."""
+"""Parts of a run's report: metrics.jsonl, the progress bar, losses and speed of steps, versions, machine and memory."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from una_fast.errors import InputError
 from una_fast.parallel import n_cores
 
 LINE_SECONDS = 60.0  # between two lines of the bar without a terminal
-LATE_STEPS = 8  # steps after which a GPU's loss is read: by then it is computed, so reading does not wait
+LATE_STEPS = 8  # a GPU's loss is read this many steps later: by then it is computed, so reading does not wait
 
 
 def cut_metrics(output: Path, start: Progress) -> None:
-    """Remove from metrics.jsonl the steps and scores after `start`, which the run will write again.
+    """Remove from metrics.jsonl the steps and scores after `start`, because the run will write them again.
 
-    Lines that a user wrote stay. Raises InputError as `write_file` does.
+    Lines in another format stay. Raises InputError as `write_file` does.
     """
     path = output / METRICS
     if path.exists():
@@ -40,7 +40,7 @@ def cut_metrics(output: Path, start: Progress) -> None:
 
 
 def _is_later(line: bytes, start: Progress) -> bool:
-    """Whether a line of metrics.jsonl belongs to a step or a score after `start`."""
+    """Return whether a line of metrics.jsonl belongs to a step or a score after `start`."""
     try:
         record = json.loads(line)
         scored = -1 if start.evaluated_step is None else start.evaluated_step
@@ -61,14 +61,14 @@ class Bar(tqdm):
 
 
 class AsyncLossReader:
-    """Losses of the latest steps: on a GPU read LATE_STEPS steps late, so that no step waits; on a CPU at once."""
+    """Reads the losses of steps: on a CPU at once, on a GPU LATE_STEPS steps later, so that no step waits."""
 
     def __init__(self, device: torch.device) -> None:
         self._late = LATE_STEPS if device.type == "cuda" else 0
         self._pending: deque[tuple[Tensor, Any, Any, dict[str, Any]]] = deque()
 
     def now(self) -> Any:
-        """The time in seconds; on a GPU an event, because the GPU computes a step after the CPU has launched it."""
+        """Return the time in seconds; on a GPU, an event, because the GPU computes a step after its launch."""
         if not self._late:
             return time.perf_counter()
         event = torch.cuda.Event(enable_timing=True)
@@ -76,9 +76,13 @@ class AsyncLossReader:
         return event
 
     def push(self, loss: Tensor, about: dict[str, Any], cosines: Tensor, begun: Any) -> None:
-        """Add a step's loss, its `cosines` (1 or 2, B), and the other entries of its line of metrics.
+        """Add a step that has just been launched.
 
-        begun: `now` at the beginning of the step.
+        Args:
+            loss: a scalar.
+            about: the other entries of the step's line in metrics.jsonl.
+            cosines: (1 or 2, B), of the anchors with their positives and negatives.
+            begun: `now` at the beginning of the step.
         """
         read = torch.cat([loss.detach()[None], cosines.mean(1)])  # one copy to the host for all
         if self._late:
@@ -86,9 +90,9 @@ class AsyncLossReader:
         self._pending.append((read, begun, self.now(), {"n": cosines.shape[1], **about}))
 
     def due(self, all_of_them: bool = False) -> Iterator[dict[str, Any]]:
-        """Records of the steps whose loss is due, each with its "loss" and its "sentences_per_second".
+        """Yield the line in metrics.jsonl of each step whose loss is due, with "loss" and "sentences_per_second".
 
-        Raises InputError for a loss that is NaN or infinite, on all ranks at once: the same steps are due on each.
+        Raises InputError if a loss is NaN or infinite. All ranks raise it, because the same steps are due on each.
         """
         while len(self._pending) > (0 if all_of_them else self._late):
             loss, begun, ended, about = self._pending.popleft()
@@ -110,13 +114,13 @@ PACKAGES = ("torch", "transformers", "tokenizers", "numpy")
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that decide a result."""
+    """Return the versions of Python and of the packages that a result depends on."""
     packages = {name: importlib.metadata.version(name) for name in PACKAGES}
     return {"python": platform.python_version(), "una_fast": una_fast.__version__, **packages}
 
 
 def machine() -> dict[str, Any]:
-    """The system, processor, number of cores and GPUs of this machine."""
+    """Return the system, processor, number of cores and GPUs of this machine."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.is_file() else []
     names = [line.split(":", 1)[1].strip() for line in lines if "model name" in line]
@@ -126,7 +130,7 @@ def machine() -> dict[str, Any]:
 
 
 def peak_memory() -> dict[str, int]:
-    """Peak memory in bytes: resident memory of this process and, of the GPU, allocated and reserved memory."""
+    """Return the peaks in bytes of this process's resident memory, and of allocated and reserved GPU memory."""
     import resource
 
     unit = 1 if sys.platform == "darwin" else 1024

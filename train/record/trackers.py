@@ -1,13 +1,13 @@
-"""--report-to: programs that show the metrics of a run while it trains.
+"""--report-to: experiment trackers, which show the metrics of a run while it trains.
 
 A tracker is a class without constructor arguments; MODULE:CLASS names a user-defined one. Only rank 0 calls it:
 
-start(settings, step, run_id)   before a run starts or continues: every option by name, the first step that will be
-    logged, and the run's id from an earlier `start`, or None for a new run; returns the run's id or None
+start(settings, step, run_id)   before a run starts or continues. settings: every option by name; step: the first one
+    that will be logged; run_id: what an earlier `start` returned, or None for a new run. Returns the run's id or None.
 log(values, step)   metrics of a step, by name: "loss/plain" or "loss/negatives", "lr", "dev/FILE" and others
-finish()   the run has ended or is stopped
+finish()   the run has ended or was stopped
 
-Packages are imported only if --report-to names them. The id is stored in OUTPUT/trackers.json.
+Packages are imported only if --report-to names them. OUTPUT/trackers.json stores the ids.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from una_fast.imports import import_object
 IDS = "trackers.json"
 PROJECT = "una_fast"
 NONE = "none"
-FLUSH_SECONDS = 3  # between two flushes of TensorBoard's figures: a killed process loses those after the last one
+FLUSH_SECONDS = 3  # between two flushes of TensorBoard's figures; a killed process loses what it has not flushed
 
 
 class _TensorBoard:
-    """Event files in OUTPUT/tensorboard; figures from `step` on that an earlier start wrote are left out."""
+    """Event files in OUTPUT/tensorboard. Figures from `step` on that an earlier process wrote are hidden."""
 
     def start(self, settings: dict[str, Any], step: int, run_id: str | None) -> None:
         from torch.utils.tensorboard import SummaryWriter
@@ -44,7 +44,7 @@ class _TensorBoard:
 
 
 class _WandB:
-    """Weights & Biases: project "una_fast", or WANDB_PROJECT; with WANDB_MODE=offline files in OUTPUT/wandb."""
+    """Weights & Biases: project "una_fast", or WANDB_PROJECT. WANDB_MODE=offline writes files to OUTPUT/wandb."""
 
     def start(self, settings: dict[str, Any], step: int, run_id: str | None) -> str:
         import wandb
@@ -52,7 +52,7 @@ class _WandB:
         output, project = Path(settings["output"]), os.environ.get("WANDB_PROJECT", PROJECT)
         resume: Literal["allow"] | None = "allow" if run_id else None
         run = wandb.init(project=project, name=output.name, dir=str(output), config=settings, id=run_id, resume=resume)
-        run.define_metric("*", step_metric="step")  # its own count of steps refuses one that comes again
+        run.define_metric("*", step_metric="step")  # wandb's own step counter refuses a repeated step
         self._run, self.finish = run, run.finish
         return run.id
 
@@ -61,7 +61,7 @@ class _WandB:
 
 
 class _Trackio:
-    """Trackio: project "una_fast", or TRACKIO_PROJECT, on this machine or where TRACKIO_SPACE_ID says."""
+    """Trackio: project "una_fast", or TRACKIO_PROJECT, on this machine or in the Space TRACKIO_SPACE_ID."""
 
     def start(self, settings: dict[str, Any], step: int, run_id: str | None) -> str:
         import trackio
@@ -73,7 +73,7 @@ class _Trackio:
 
 
 class _MLflow:
-    """MLflow: experiment "una_fast", or MLFLOW_EXPERIMENT_NAME, at MLFLOW_TRACKING_URI, which may be a file store."""
+    """MLflow: experiment "una_fast", or MLFLOW_EXPERIMENT_NAME, at MLFLOW_TRACKING_URI."""
 
     def start(self, settings: dict[str, Any], step: int, run_id: str | None) -> str:
         import mlflow
@@ -91,9 +91,9 @@ TRACKERS = {"tensorboard": _TensorBoard, "wandb": _WandB, "trackio": _Trackio, "
 
 
 def make_trackers(names: str) -> dict[str, Any]:
-    """Make the trackers that --report-to names, by name, without starting them.
+    """Make the trackers of --report-to by name, without starting them.
 
-    Raises InputError if there is no such tracker, or its package is not installed.
+    Raises InputError if a tracker is unknown, or its package is not installed.
     """
     listed = dict.fromkeys(map(str.strip, names.split(",")))
     return {name: _make(name) for name in listed if name not in ("", NONE)}
@@ -101,20 +101,20 @@ def make_trackers(names: str) -> dict[str, Any]:
 
 def _make(name: str) -> Any:
     if ":" in name:
-        made = import_object(name)
+        user_class = import_object(name)
         try:
-            return made()
-        except Exception as error:  # of whatever type its author chose
-            raise InputError(f"--report-to {name}: it cannot be made: {type(error).__name__}: {error}") from error
+            return user_class()
+        except Exception as error:  # user code raises anything
+            raise InputError(f"--report-to {name}: cannot be created: {type(error).__name__}: {error}") from error
     if name not in TRACKERS:
-        raise InputError(f"--report-to: there is no {name!r}: choose from {', '.join(TRACKERS)}, none, MODULE:CLASS")
+        raise InputError(f"--report-to {name}: unknown tracker: choose from {', '.join(TRACKERS)}, none, MODULE:CLASS")
     if find_spec(name) is None:
         raise InputError(f"--report-to {name}: the package {name} is not installed: pip install {name}")
     return TRACKERS[name]()
 
 
 def start_trackers(trackers: Mapping[str, Any], settings: Mapping[str, Any], step: int) -> None:
-    """Start the trackers for a run that starts or continues with `step`. Raises InputError if one refuses."""
+    """Start the trackers for a run that starts or continues with `step`. Raises InputError if one cannot start."""
     path = Path(settings["output"]) / IDS
     ids = read_object(path)
     for name, tracker in trackers.items():
@@ -122,5 +122,5 @@ def start_trackers(trackers: Mapping[str, Any], settings: Mapping[str, Any], ste
             ids[name] = tracker.start(dict(settings), step, ids.get(name))
         except Exception as error:  # trackers raise exceptions of different types
             raise InputError(f"--report-to {name}: cannot start: {error}") from error
-    if kept_ids := {name: run_id for name, run_id in ids.items() if run_id}:
-        write_json(path, kept_ids)
+    if ids := {name: run_id for name, run_id in ids.items() if run_id}:
+        write_json(path, ids)

@@ -1,7 +1,6 @@
 """Show runs as one HTML page: ``python -m train.report RUN... [--output report.html]``.
 
-`runs` reads the files of runs, groups them over seeds and compares their scores; `page` fills page.html, which needs no
-other file and no network.
+`runs` reads the files of runs, groups runs over seeds and compares their scores; `page` makes the page from them.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from train.report.runs import find_runs, group_runs
 from una_fast.command import Command, option, options_of
 from una_fast.errors import InputError
 
-MARK = b'<meta name="generator" content="una_fast">'  # at the start of a page
+GENERATOR = b'<meta name="generator" content="una_fast">'  # at the start of a page
 EPILOG = (
     "Test scores are read from RUN/evaluation.json: `train.ddp --evaluate FOLDER` writes it, and so does "
     "`train.evaluate --model RUN/best --json RUN/evaluation.json`."
@@ -36,13 +35,13 @@ def _run(values: dict[str, Any]) -> None:
     # imported late: --help and errors of the command line should not wait for plotly
     from train.report.page import make_page
 
-    output, first = Path(values["output"]), [Path(values["baseline"])] if values["baseline"] else []
-    groups = group_runs(find_runs([*first, *map(Path, values["runs"])]))  # the baseline's group is the first
-    if first and len(group_runs(find_runs(first))) > 1:
-        raise InputError(f"--baseline {first[0]}: contains runs of several settings: name one of them")
-    if output.is_file() and MARK not in output.read_bytes()[:1000]:
-        raise InputError(f"--output {output}: exists, and is not a page of this command: choose another name")
-    page = make_page(groups, groups[0] if first else None)
+    output, baseline = Path(values["output"]), [Path(values["baseline"])] if values["baseline"] else []
+    groups = group_runs(find_runs([*baseline, *map(Path, values["runs"])]))  # the baseline's group is the first
+    if baseline and len(group_runs(find_runs(baseline))) > 1:
+        raise InputError(f"--baseline {baseline[0]}: contains runs of several settings: name one of them")
+    if output.is_file() and GENERATOR not in output.read_bytes()[:1000]:
+        raise InputError(f"--output {output}: exists, and this command did not write it: choose another name")
+    page = make_page(groups, groups[0] if baseline else None)
     write_file(output, page)
     sys.stdout.write(f"{output.absolute()}: written, {len(page) / 1024:,.0f} KiB\n")
 

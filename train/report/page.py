@@ -1,6 +1,6 @@
-"""Groups of runs -> one HTML page without other files or network access, by the template page.html.
+"""Makes one HTML page about groups of runs, which needs neither other files nor the network.
 
-Its figures are data, dev score, cosines and loss over the steps, which page.js draws.
+It fills the template page.html; page.js draws the figures: dev score, cosines and loss over the steps.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from plotly.offline import get_plotlyjs
 from train.report.runs import LOSSES, Group, differing_settings, score_table, short, unimproved_note
 
 MAIN_SETTINGS = ("model", "corpus", "batch_size", "max_length", "max_steps", "epochs", "learning_rate", "loss")
-MOST_POINTS = 100  # of a line, at most: the means of so many equal parts of the steps
+MOST_POINTS = 100  # per line; a longer curve is averaged over this many equal parts
 COSINES = ("cosine_positive", "cosine_negative")
 FIGURES = {  # name -> curves of `RunRecord.curves`, title of the y axis, caption
     "Dev score": (("dev",), "Spearman correlation × 100", ""),
@@ -26,7 +26,13 @@ FIGURES = {  # name -> curves of `RunRecord.curves`, title of the y axis, captio
 
 
 def make_page(groups: Sequence[Group], baseline: Group | None = None, notes: Sequence[str] = ()) -> str:
-    """Make the page, as HTML. baseline: the group that the others are compared with; notes: shown above the figures."""
+    """Return the page as HTML.
+
+    Args:
+        groups: the runs to show.
+        baseline: one of `groups`, with which the others are compared.
+        notes: sentences to show above the figures.
+    """
     runs, first = [run for group in groups for run in group.runs], groups[0].runs[0]
     templates = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined)
     differing, versions = differing_settings(groups), first.summary.get("versions", {})
@@ -46,9 +52,9 @@ def make_page(groups: Sequence[Group], baseline: Group | None = None, notes: Seq
 
 
 def figures(groups: Sequence[Group]) -> list[dict[str, Any]]:
-    """The figures with recorded values: "name", "label" of y, "caption" and "lines".
+    """Return the figures that have values, each with "name", "label" of the y axis, "caption" and "lines".
 
-    A line has "name", "group" (its number), "dashed", "x" (steps) and "y".
+    A line has "name", "group" (a number), "dashed", "x" (steps) and "y".
     """
     drawn = []
     for heading, (curves, label, caption) in FIGURES.items():
@@ -69,7 +75,7 @@ def figures(groups: Sequence[Group]) -> list[dict[str, Any]]:
 
 
 def points(curve: Mapping[int, float], factor: int = 1) -> dict[str, list[float]]:
-    """Reduce a curve, values by step, to MOST_POINTS points: means of consecutive parts, times `factor`."""
+    """Reduce a curve, values by step, to at most MOST_POINTS means of consecutive values, times `factor`."""
     parts = np.array_split(np.array(sorted(curve.items())), min(len(curve), MOST_POINTS))
     x, y = zip(*(part.mean(axis=0) for part in parts), strict=True)
     return {"x": [float(f"{value:.6g}") for value in x], "y": [float(f"{factor * value:.6g}") for value in y]}

@@ -1,5 +1,7 @@
-"""Folders of runs -> their settings, curves and scores -> groups over seeds -> differences paired by seed, with 95%
-intervals by Student's t -> the table of scores that the report, `--seeds` and `una-fast compare` show.
+"""Reads the folders of runs, groups runs over seeds, and compares groups.
+
+Differences are paired by seed, with 95% intervals by Student's t. The report, `--seeds` and `una-fast compare` show
+the table of scores.
 """
 
 from __future__ import annotations
@@ -22,24 +24,24 @@ from train.record.folder import DEV, DEV_LAST, EVALUATION, METRICS, SUMMARY, dev
 from una_fast.errors import InputError
 
 STS_AVERAGE = KINDS["sts"].average
-DEV_START = "dev_start/"  # before the name of the dev file: the score before training
-BELOW = ("", "*/", "*/*/", "runs/*/*/")  # where a folder has runs: itself, seeds, a comparison, tables of the paper
-LOSSES = ("loss without negatives", "loss with negatives")  # curves: a step with negatives has twice the candidates
-UNREADABLE = (OSError, ValueError, TypeError, KeyError, AttributeError)  # from a file of another program
+DEV_START = "dev_start/"  # prefix of the dev score before training
+# where runs are in a folder: the folder itself, seeds, conditions of a comparison, tables of the paper
+PATTERNS = ("", "*/", "*/*/", "runs/*/*/")
+LOSSES = ("loss without negatives", "loss with negatives")  # two curves: negatives double the candidates of a step
+UNREADABLE = (OSError, ValueError, TypeError, KeyError, AttributeError)  # errors about a file of another program
 LEVEL = 0.95
 
 
 @dataclass(frozen=True)
 class RunRecord:
-    """The results of a run."""
+    """What the files of a run contain."""
 
     name: str
     folder: Path
     settings: dict[str, Any]  # its options, as in run.json
     summary: dict[str, Any]  # all of run.json
-    # value by step of what metrics.jsonl records, the loss by LOSSES, and "dev" (a fraction)
-    curves: dict[str, dict[int, float]]
-    scores: dict[str, float]  # by name, as fractions; an undefined one is absent
+    curves: dict[str, dict[int, float]]  # values of metrics.jsonl by step; losses by LOSSES; "dev" as a fraction
+    scores: dict[str, float]  # by name, as fractions, without undefined ones
 
     @property
     def seed(self) -> Any:
@@ -48,7 +50,7 @@ class RunRecord:
 
 
 def read_run(folder: Path, name: str | None = None) -> RunRecord:
-    """Read one run's folder. Raises InputError if run.json is missing, or a file has the wrong format."""
+    """Read the folder of one run. Raises InputError if run.json is missing, or a file has the wrong format."""
     summary, evaluation = read_json(folder / SUMMARY), folder / EVALUATION
     try:
         settings = dict(summary["settings"])
@@ -62,7 +64,7 @@ def read_run(folder: Path, name: str | None = None) -> RunRecord:
 
 
 def _read_curves(path: Path, dev: str) -> dict[str, dict[int, float]]:
-    """Read the curves of metrics.jsonl, except lines that a kill has cut short. dev: the name of the dev file."""
+    """Read the curves in metrics.jsonl, and skip lines that a kill has truncated. dev: the name of the dev file."""
     curves: dict[str, dict[int, float]] = {}
     for line in path.read_bytes().splitlines() if path.is_file() else ():
         with suppress(*UNREADABLE):
@@ -74,12 +76,12 @@ def _read_curves(path: Path, dev: str) -> dict[str, dict[int, float]]:
 
 
 def _defined(scores: Mapping[str, float | None]) -> dict[str, float]:
-    """The scores that are numbers; an undefined one is null."""
+    """Select the scores that are numbers; undefined ones are null or NaN."""
     return {name: float(score) for name, score in scores.items() if score is not None and not math.isnan(score)}
 
 
 def read_evaluation(path: Path) -> dict[str, float]:
-    """Read the scores of evaluation.json, as fractions by name, and the average of each complete suite."""
+    """Read the scores in evaluation.json, as fractions by name, and add the average of each complete suite."""
     content = read_json(path)
     scores: dict[str, float] = {}
     for kind, row in KINDS.items():
@@ -91,7 +93,7 @@ def read_evaluation(path: Path) -> dict[str, float]:
 
 
 def title(score: str) -> str:
-    """The name of a score at the head of a table."""
+    """Return the column title of a score."""
     for prefix, when in ((DEV, "best"), (DEV_LAST, "last"), (DEV_START, "start")):
         if score.startswith(prefix):
             return f"{score.removeprefix(prefix)}, {when}"
@@ -99,20 +101,20 @@ def title(score: str) -> str:
 
 
 def unimproved_note(runs: Iterable[RunRecord]) -> str:
-    """A sentence about the runs whose dev score never exceeded that of the initial encoder, or ""."""
+    """Return a note about the runs whose dev score never exceeded the initial encoder's, or ""."""
     ended = ((run.name, run.summary.get("progress", {})) for run in runs)
     names = ", ".join(name for name, progress in ended if progress.get("best_step") == 0 and progress["step"])
     return names and (
-        f"No step beat the dev score before training in {names}: best/ is the model that was given, and its scores on "
-        "test tasks are that model's. Compare the dev score after the last step; last/ is the trained encoder."
+        f"No step beat the dev score before training in {names}: best/ is the model before training, and so are its "
+        "scores on test tasks. Compare the dev score after the last step; last/ is the trained encoder."
     )
 
 
 def find_runs(folders: Iterable[Path]) -> list[RunRecord]:
-    """Find the runs in `folders` and, by BELOW, in folders inside. Raises InputError for a folder without a run."""
+    """Find the runs in `folders`, by PATTERNS. Raises InputError for a folder without a run."""
     paths: dict[Path, None] = {}
     for folder in folders:
-        inside = [path.parent.resolve() for below in BELOW for path in sorted(folder.glob(f"{below}{SUMMARY}"))]
+        inside = [path.parent.resolve() for pattern in PATTERNS for path in sorted(folder.glob(f"{pattern}{SUMMARY}"))]
         if not inside:
             what = f"contains no run (no {SUMMARY} in it or in its folders)" if folder.is_dir() else "no such folder"
             raise InputError(f"{folder}: {what}")
@@ -122,20 +124,20 @@ def find_runs(folders: Iterable[Path]) -> list[RunRecord]:
 
 
 class Comparison(NamedTuple):
-    """A score of n seeds under two conditions, in the unit of the scores."""
+    """A score under two conditions with the same n seeds, in the unit of the score."""
 
     n: int
     without: float  # mean of the reference
     with_it: float  # mean of the other condition
-    difference: float  # mean over seeds of with_it - without; all below are about it, and NaN for one seed
-    deviation: float = math.nan  # standard deviation of the sample (n - 1)
-    low: float = math.nan  # ends of the 95 % interval by Student's t
+    difference: float  # mean over seeds of with_it - without; the other fields are about it, and NaN for one seed
+    deviation: float = math.nan  # sample standard deviation (n - 1)
+    low: float = math.nan  # ends of the 95% interval by Student's t
     high: float = math.nan
     p: float = math.nan  # of the two-sided paired t-test
 
 
 def compare(without: Mapping[Any, float], with_it: Mapping[Any, float]) -> Comparison | None:
-    """Compare the scores of two conditions by seed, over the seeds that both have; None if there are none."""
+    """Compare the scores, by seed, of two conditions over their common seeds; None if there are none."""
     seeds = [seed for seed in with_it if seed in without]
     if not seeds:
         return None
@@ -154,13 +156,13 @@ def compare(without: Mapping[Any, float], with_it: Mapping[Any, float]) -> Compa
 
 @dataclass(frozen=True)
 class Group:
-    """One or more runs with equal settings except the seed. label: a unique name."""
+    """One or more runs whose settings differ only in the seed. label: a unique name."""
 
     label: str
     runs: list[RunRecord]
 
     def by_seed(self, name: str) -> dict[str, float]:
-        """A score by seed, of the runs that have it; runs with the same seed are averaged."""
+        """Return a score by seed, for the runs that have it. Runs with the same seed are averaged."""
         scores: dict[str, list[float]] = {}
         for run in self.runs:
             if name in run.scores:
@@ -168,7 +170,7 @@ class Group:
         return {seed: fmean(of_seed) for seed, of_seed in scores.items()}
 
     def compared(self, reference: Group | None = None) -> dict[str, Comparison]:
-        """Compare every score with the reference's, paired by seed; without a reference, with 0."""
+        """Compare every score with the reference's, paired by seed. Without a reference, compare with 0."""
         pairs = {}
         for name in dict.fromkeys(name for run in self.runs for name in run.scores):
             scores = self.by_seed(name)
@@ -185,34 +187,34 @@ def group_runs(runs: Sequence[RunRecord]) -> list[Group]:
     members: dict[str, list[RunRecord]] = {}
     for run in runs:
         members.setdefault(json.dumps(compared(run.settings), sort_keys=True, default=str), []).append(run)
-    places = [Path(os.path.commonpath([run.folder for run in group])) for group in members.values()]
-    root = os.path.commonpath([place.parent for place in places])
+    folders = [Path(os.path.commonpath([run.folder for run in group])) for group in members.values()]
+    root = os.path.commonpath([folder.parent for folder in folders])
     return [
-        Group(os.path.relpath(place, root) if places.count(place) == 1 else ", ".join(run.name for run in group), group)
-        for place, group in zip(places, members.values(), strict=True)
+        Group(os.path.relpath(at, root) if folders.count(at) == 1 else ", ".join(run.name for run in group), group)
+        for at, group in zip(folders, members.values(), strict=True)
     ]
 
 
 def differing_settings(groups: Sequence[Group]) -> list[str]:
-    """Names of the `compared` settings that differ between groups."""
+    """Return the names of the `compared` settings that differ between groups."""
     settings = [group.runs[0].settings for group in groups]
     names = dict.fromkeys(name for of in settings for name in compared(of))
     return [name for name in names if len({json.dumps(of.get(name), default=str) for of in settings}) > 1]
 
 
-class Row(NamedTuple):
-    """A row of the table: the number of its group, "run", "mean" (of the runs) or "difference", and its cells."""
+class TableRow(NamedTuple):
+    """A row of the table of scores."""
 
     group: int
-    kind: str
+    kind: str  # "run", "mean" of the group's runs, or "difference" to the baseline
     cells: list[str]
 
 
-def score_table(groups: Sequence[Group], baseline: Group | None = None) -> tuple[list[str], list[Row]]:
-    """The head and the rows of the table; scores × 100.
+def score_table(groups: Sequence[Group], baseline: Group | None = None) -> tuple[list[str], list[TableRow]]:
+    """Return the column titles and the rows of the table, with scores × 100.
 
-    Columns are a name, the seed or the number of runs, all scores, and the settings in which groups differ. Rows are a
-    group's runs, their mean ± deviation, and the differences to the baseline, with 95 % intervals.
+    Columns are a name, the seed or the number of runs, all scores, and the settings that differ between groups. Rows
+    are a group's runs, their mean ± deviation, and the differences to the baseline with 95% intervals.
     """
     settings = differing_settings(groups)
     names = list(dict.fromkeys(name for group in groups for run in group.runs for name in run.scores))
@@ -226,7 +228,7 @@ def score_table(groups: Sequence[Group], baseline: Group | None = None) -> tuple
         shown = [short(group.runs[0].settings.get(name, "-")) for name in settings]
         for kind, name, about, pairs in lines:
             cells = [_cell(kind, pairs[score]) if score in pairs else "-" for score in names]
-            rows.append(Row(i, kind, [name, about, *cells, *(shown if kind == "mean" else [""] * len(shown))]))
+            rows.append(TableRow(i, kind, [name, about, *cells, *(shown if kind == "mean" else [""] * len(shown))]))
     return ["", "runs", *map(title, names), *settings], rows
 
 
@@ -238,6 +240,6 @@ def _cell(kind: str, pair: Comparison) -> str:
 
 
 def short(setting: Any) -> str:
-    """A setting in short form: the file name of a path."""
+    """Return a setting as short text: of a path, only the file name."""
     values = setting if isinstance(setting, list) else [setting]
     return ", ".join(Path(value).name if isinstance(value, str) else str(value) for value in values)
