@@ -19,7 +19,7 @@ from train.evaluation.tasks.registry import read_task, task_names
 from train.launch.finish import is_scored
 from train.launch.prepare import PreparedRun
 from train.launch.seeds import of_seed, train_seeds
-from train.record.checkpoint import check_resumed, flags_of
+from train.record.checkpoint import check_resumed
 from train.record.folder import DEV as DEV_PREFIX
 from train.record.folder import RUNS, SUMMARY, is_finished, is_own, read_json, read_object
 from train.report.runs import read_evaluation, read_run
@@ -76,7 +76,8 @@ def training(request: Request, source: Source, cells: Sequence[Cell]) -> Work:
         if not is_finished(folder) or (scored and not is_scored(runs[folder])):
             return False
         identity = PreparedRun(dataclasses.replace(runs[folder], dev="", evaluate="")).run.identity()
-        check_resumed(folder, flags_of(read_json(folder / SUMMARY)["settings"]), identity)
+        settings = read_json(folder / SUMMARY)["settings"]
+        check_resumed(folder, {f"--{name.replace('_', '-')}": value for name, value in settings.items()}, identity)
         return True
 
     return Work(

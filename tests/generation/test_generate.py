@@ -58,7 +58,7 @@ def written(models, corpus, tmp_path_factory):
     return output
 
 
-def test_a_line_for_each_line_and_blank_ones_stay_blank(corpus, written):
+def test_each_line_has_one_line_and_blank_lines_stay_blank(corpus, written):
     sentences, texts = (path.read_text().split("\n") for path in (corpus, written))
     assert len(texts) == len(sentences) and len(set(texts)) > LINES // 2
     assert [not text for text in texts] == [not sentence for sentence in sentences]
@@ -91,7 +91,7 @@ def test_a_stopped_job_is_continued(models, corpus, written, tmp_path, monkeypat
         assert "another command writes it" in refusal(capsys, *command)
 
 
-def test_back_translation_is_one_model_after_the_other(models, tmp_path):
+def test_back_translation_runs_one_model_after_the_other(models, tmp_path):
     corpus = write_corpus(tmp_path / "corpus.txt", LINES // 2)
     there, back, both = (tmp_path / f"{name}.txt" for name in ("there", "back", "both"))
     assert generate(corpus, there, "--model", models["marian"]) == 0
@@ -100,7 +100,7 @@ def test_back_translation_is_one_model_after_the_other(models, tmp_path):
     assert both.read_bytes() == back.read_bytes() != there.read_bytes()
 
 
-def test_a_model_that_writes_nothing_leaves_the_sentence(corpus, tmp_path, capsys):
+def test_where_the_model_writes_nothing_the_sentence_is_copied(corpus, tmp_path, capsys):
     silent = save(tmp_path / "silent", "t5", ["\n"])
     assert generate(corpus, tmp_path / "same.txt", "--model", silent) == 0
     assert (tmp_path / "same.txt").read_bytes() == corpus.read_bytes()
@@ -131,7 +131,7 @@ def test_bad_input_is_refused_before_anything_is_written(capsys, models, corpus,
 
 
 @pytest.mark.parametrize(("ending", "said"), [("", "exists: choose"), (".jsonl", "not written by this command")])
-def test_files_of_others_are_not_touched(capsys, models, corpus, tmp_path, ending, said):
+def test_files_of_other_programs_are_not_touched(capsys, models, corpus, tmp_path, ending, said):
     path = tmp_path / f"out.txt{ending}"
     path.write_text("mine")
     assert said in refusal(capsys, corpus, tmp_path / "out.txt", "--model", models["t5"])
@@ -158,7 +158,7 @@ def test_a_marian_with_its_own_tokenizer_reads_and_writes(tmp_path):
     assert len(set(lines)) > 5 and not any("<pad>" in line or "▁" in line for line in lines)
 
 
-def test_a_batch_too_large_for_the_gpu_says_what_to_change(models, texts, monkeypatch):
+def test_a_batch_too_large_for_the_gpu_names_the_remedy(models, texts, monkeypatch):
     model = Seq2Seq(str(models["bart"]), JOB, CPU)
 
     def small_gpu(**_):
@@ -169,7 +169,7 @@ def test_a_batch_too_large_for_the_gpu_says_what_to_change(models, texts, monkey
         model.write(texts)
 
 
-def test_settings_of_the_model_that_sample_are_not_taken(tmp_path, texts):
+def test_sampling_settings_of_the_model_are_ignored(tmp_path, texts):
     folder = save(tmp_path, "bart")
     plain = Seq2Seq(str(folder), JOB, CPU).write(texts)
     path = folder / "generation_config.json"
@@ -178,7 +178,7 @@ def test_settings_of_the_model_that_sample_are_not_taken(tmp_path, texts):
     assert Seq2Seq(str(folder), JOB, CPU).write(texts) == plain
 
 
-def test_a_digest_tells_models_apart_wherever_they_lie(tmp_path):
+def test_a_digest_depends_on_the_weights_and_not_on_the_folder(tmp_path):
     first, second = (save(tmp_path / f"{seed}", "t5", seed=seed) for seed in (0, 1))
     moved = shutil.copytree(first, tmp_path / "moved")
     digests = [Seq2Seq(str(folder), JOB, CPU).digest for folder in (first, moved, second)]

@@ -48,7 +48,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatc
     return hub
 
 
-def test_all_files_are_fetched_checked_and_laid_out(hub, tmp_path, monkeypatch, capsys):
+def test_all_files_are_fetched_and_checked(hub, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(download, "WIKI_LINES", 4000)
     monkeypatch.setattr(download, "suite", lambda name: ["STSBenchmark"])
     rows = [TaskSpec(name, "", {"test": 1}) for name in ("STSBenchmark", *SUBSETS)]

@@ -58,10 +58,10 @@ def test_another_file_is_not_overwritten(two_settings: Path, capsys: pytest.Capt
     assert main([str(two_settings / "none"), "--output", str(page)]) == 0
     notes.write_text("my notes")
     assert main([str(two_settings / "una"), "--output", str(notes)]) == 2
-    assert "not a page of this command" in capsys.readouterr().err and notes.read_text() == "my notes"
+    assert "this command did not write it" in capsys.readouterr().err and notes.read_text() == "my notes"
 
 
-def test_runs_of_one_setting_are_one_group_called_by_its_folder(two_settings: Path) -> None:
+def test_runs_with_the_same_settings_are_one_group_named_after_its_folder(two_settings: Path) -> None:
     write_run(two_settings / "alone", 0.5)
     runs = find_runs([two_settings / "una", two_settings / "none", two_settings / "alone", two_settings / "una"])
     assert [run.name for run in runs] == ["una/seed-0", "una/seed-42", "none/seed-0", "none/seed-42", "alone"]
@@ -73,7 +73,7 @@ def test_runs_of_one_setting_are_one_group_called_by_its_folder(two_settings: Pa
     assert labels == ["una", "mixed/other", "mixed"]
 
 
-def test_the_scores_of_a_run_are_those_of_its_files(tmp_path: Path) -> None:
+def test_scores_are_read_from_the_files_of_a_run(tmp_path: Path) -> None:
     """A score that is not defined is absent, and a mean of fewer than seven tasks is not called the average."""
     for name, tasks in (("all", STS_TASKS), ("some", ("STS13", "STS14", "STSBenchmark"))):
         write_evaluation(write_run(tmp_path / name, 0.8, beta=name, dev="data/sts-dev.csv"), 0.7, tasks)
@@ -94,7 +94,7 @@ def test_runs_of_a_comparison_are_found_in_its_folder(tmp_path: Path) -> None:
     assert [run.name for run in find_runs([tmp_path])] == ["none/seed-1", "una/seed-1"]
 
 
-def test_a_run_of_which_no_step_beat_the_start_is_known(tmp_path: Path) -> None:
+def test_runs_that_never_beat_the_initial_encoder_are_named(tmp_path: Path) -> None:
     starts = {"better": 0.79, "equal": 0.8, "unknown": None, "worse": 0.9}
     for name, start in starts.items():
         write_run(tmp_path / name, 0.8, start=start)
@@ -124,7 +124,7 @@ def test_the_table_has_runs_means_and_paired_differences(two_settings: Path) -> 
     assert una.compared(Group("", none.runs[:1]))["dev/pairs"].n == 1  # one common seed
 
 
-def test_a_score_of_some_runs_is_a_dash_elsewhere() -> None:
+def test_a_missing_score_is_a_dash() -> None:
     scores = ({"dev": 0.8, "STS12": 0.5}, {"dev": 0.7})
     runs = [RunRecord(f"seed-{seed}", Path(), {"seed": seed}, {}, {}, of) for seed, of in enumerate(scores, 1)]
     assert [row.cells[1:] for row in score_table([Group("all", runs)])[1]] == [
@@ -138,7 +138,7 @@ def test_a_baseline_of_several_settings_is_refused(two_settings: Path, capsys: p
     assert "none: contains runs of several settings" in capsys.readouterr().err
 
 
-def test_damaged_lines_of_metrics_are_left_out(tmp_path: Path) -> None:
+def test_damaged_lines_of_metrics_are_skipped(tmp_path: Path) -> None:
     metrics = write_run(tmp_path / "run", 0.8) / "metrics.jsonl"
     whole = metrics.read_text()
     metrics.write_text('{"step": 1}\nnot json\n{"step": 3, "loss": "high"}\n[]\n' + whole + '{"step": 21, "lo')
@@ -155,7 +155,7 @@ def test_damaged_lines_of_metrics_are_left_out(tmp_path: Path) -> None:
         ("evaluation.json", '{"protocol": {"aggregate": "all", "split": "test"}, "sts": {"STS12": 7}}'),
     ],
 )
-def test_a_run_with_a_file_that_no_run_writes_is_refused(tmp_path: Path, name: str, content: str) -> None:
+def test_a_run_with_an_invalid_file_is_refused(tmp_path: Path, name: str, content: str) -> None:
     folder = write_run(tmp_path / "run", 0.8)
     (folder / name).write_text(content)
     with pytest.raises(InputError, match=f"{name}.* cannot be read"):
@@ -175,7 +175,7 @@ def test_differences_are_paired_by_seed(n: int) -> None:
     assert (pair.p, pair.low, pair.high) == pytest.approx((test.pvalue, *test.confidence_interval(0.95)))
 
 
-def test_one_seed_has_no_interval_and_equal_differences_one_of_no_length() -> None:
+def test_one_seed_has_no_interval_and_equal_differences_an_empty_one() -> None:
     assert compare({"1": 0.5}, {"2": 0.5}) is None
     one = compare({"42": 70.0}, {"42": 70.5})
     assert one is not None and one.difference == 0.5 and math.isnan(one.p) and math.isnan(one.low)
@@ -199,7 +199,7 @@ def page_of(*folders: Path) -> str:
     return make_page(group_runs(find_runs(folders)))
 
 
-def test_the_page_is_whole_and_fetches_nothing(two_settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_is_complete_and_fetches_nothing(two_settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output, una, none = (two_settings / name for name in ("out/report.html", "una", "none"))
     for _ in range(2):  # a page is written again
         assert main([str(una), "--baseline", str(none), "--output", str(output)]) == 0
@@ -228,7 +228,7 @@ def test_charts_show_what_the_runs_recorded(two_settings: Path) -> None:
     assert lines[2]["y"] == [0.5] * 4 and lines[2]["x"] == [0, 5, 10, 15]
 
 
-def test_long_lines_are_thinned_by_means() -> None:
+def test_long_lines_are_reduced_to_means() -> None:
     line = points({i: float(i % 2) for i in range(10_000)})
     assert len(line["x"]) == MOST_POINTS and all(0.4 < y < 0.6 for y in line["y"])
     assert sum(line["x"]) / MOST_POINTS == pytest.approx(4999.5, rel=1e-3)
@@ -240,7 +240,7 @@ def test_names_and_texts_are_escaped(tmp_path: Path) -> None:
     assert charts_of(source)["Dev score"]["lines"][0]["name"] == "a<b>&c"
 
 
-def test_the_score_of_what_was_trained_stands_beside_the_start(tmp_path: Path) -> None:
+def test_the_page_shows_the_scores_of_the_trained_and_the_initial_encoder(tmp_path: Path) -> None:
     """Scores of best/ are equal by construction where no step beat the start, whatever the runs were trained with."""
     for name, score in (("una", 0.62), ("none", 0.6)):
         write_evaluation(write_run(tmp_path / name, score, start=0.6471, augment=name), 0.75)
@@ -258,7 +258,7 @@ def test_folders_without_runs_are_refused(tmp_path: Path, capsys: pytest.Capture
         assert f"error: {tmp_path / name}: {message}" in capsys.readouterr().err and not [*tmp_path.iterdir()]
 
 
-def test_without_a_package_a_sentence_names_the_extra(
+def test_without_a_package_the_message_names_the_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delitem(sys.modules, "train.report.page", raising=False)

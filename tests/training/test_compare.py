@@ -49,7 +49,7 @@ def output_of(words):
     return Path(words["--output"])
 
 
-def test_every_condition_has_every_seed_with_its_settings(finished):
+def test_every_condition_is_trained_with_every_seed_and_its_settings(finished):
     output = output_of(finished)
     assert read_mark(output)["command"] == COMPARISON
     for name, settings in CONDITIONS.items():
@@ -59,7 +59,7 @@ def test_every_condition_has_every_seed_with_its_settings(finished):
             assert run.summary["status"] == "finished"
 
 
-def test_differences_are_those_of_the_runs_by_seed(finished):
+def test_differences_are_paired_by_seed(finished):
     content = json.loads((output_of(finished) / "compare.json").read_text())
     for name in ("paper", "defaults", "captions"):
         differences = content["differences"][name]
@@ -72,7 +72,7 @@ def test_differences_are_those_of_the_runs_by_seed(finished):
     assert "plotly" in page and all(line.split("(")[0] in page for line in content["answer"][:3])
 
 
-def test_the_same_command_does_nothing_twice_wherever_its_folder_is(finished, tmp_path, monkeypatch):
+def test_a_repeated_command_trains_nothing_even_in_a_moved_folder(finished, tmp_path, monkeypatch):
     monkeypatch.setattr("train.launch.run.Trainer", None)  # no run begins
     monkeypatch.chdir(tmp_path)
     shutil.copytree(output_of(finished), "moved")
@@ -80,7 +80,7 @@ def test_the_same_command_does_nothing_twice_wherever_its_folder_is(finished, tm
     assert Path("moved", "compare.json").read_bytes() == (output_of(finished) / "compare.json").read_bytes()
 
 
-def test_another_command_is_refused(finished, capsys):
+def test_changed_settings_are_refused(finished, capsys):
     assert call(finished, temperature="0.1") == 2
     assert "--temperature was 0.05 when" in capsys.readouterr().err
 
@@ -101,12 +101,12 @@ def test_the_answer_follows_the_interval(low, high, said):
     ("changes", "said"),
     [({"loss": "simcse"}, "--loss simcse uses no negatives"), ({"keep-words": "missing.txt"}, "missing.txt")],
 )
-def test_a_condition_that_cannot_be_trained_is_refused_before_the_first(words, tmp_path, capsys, changes, said):
+def test_all_conditions_are_checked_before_the_first_is_trained(words, tmp_path, capsys, changes, said):
     assert call(words, output=tmp_path / "out", **changes) == 2
     assert said in capsys.readouterr().err and not [*tmp_path.glob("out/none/*")]
 
 
-def test_an_encoder_without_a_probe_costs_its_own_score_alone(finished, tmp_path, monkeypatch):
+def test_an_encoder_that_cannot_be_probed_lacks_only_that_score(finished, tmp_path, monkeypatch):
     shutil.copytree(output_of(finished), tmp_path / "out")
     probe = una_fast.probe
 
@@ -123,7 +123,7 @@ def test_an_encoder_without_a_probe_costs_its_own_score_alone(finished, tmp_path
     assert PROBE not in scores["none"]["3"] and PROBE in scores["paper"]["3"] and "dev/dev" in scores["none"]["3"]
 
 
-def test_seeds_that_are_not_asked_for_do_not_count_and_an_untrained_best_is_named(finished, tmp_path):
+def test_other_seeds_are_ignored_and_an_untrained_best_is_named(finished, tmp_path):
     output = Path(shutil.copytree(output_of(finished), tmp_path / "out"))
     summary = json.loads((output / "none" / "seed-3" / "run.json").read_text())
     summary["progress"]["best_step"] = 0
@@ -135,7 +135,7 @@ def test_seeds_that_are_not_asked_for_do_not_count_and_an_untrained_best_is_name
     assert "in none/seed-3" in said and "No step beat" in (output / "compare.html").read_text()
 
 
-def test_paraphrases_are_the_positives_of_all_conditions(finished, tmp_path, monkeypatch):
+def test_paraphrases_are_the_positives_in_all_conditions(finished, tmp_path, monkeypatch):
     for name in ("paper", "captions"):
         monkeypatch.delitem(CONDITIONS, name)
     paraphrases = write_corpus(tmp_path / "paraphrases.txt", seed=1)

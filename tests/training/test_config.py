@@ -56,7 +56,7 @@ def test_the_recipe_against_near_misses_is_one_option():
         parse([*NEEDED, "--near-misses", "--paper"])
 
 
-def test_several_numbers_stand_between_commas_or_blanks_or_in_a_list(tmp_path):
+def test_several_numbers_are_separated_by_commas_or_spaces_or_are_a_list(tmp_path):
     for words in (["42,0,1"], ["42", "0", "1"]):
         assert parse([*NEEDED, "--seeds", *words]).seeds == (42, 0, 1)
     for written in ("seeds: [42, 0, 1]", "seeds: 42,0,1"):
@@ -76,7 +76,7 @@ def test_help_shows_every_option_under_its_heading_with_default_and_limits():
     assert "[default 64, at least 2]" in shown and "[default 0.1, at least 0 and below 1]" in shown
 
 
-def test_an_option_is_what_stands_beside_its_field():
+def test_an_option_is_made_from_its_field():
     @dataclasses.dataclass(frozen=True)
     class Small:
         """Small things."""
@@ -95,13 +95,13 @@ def test_an_option_is_what_stands_beside_its_field():
             share.read(value)
 
 
-def test_words_of_a_run_are_its_command_line():
+def test_arguments_of_a_run_are_its_command_line():
     given = "--corpus a.txt b.txt --model=m --output=o --seeds 1 2 --no-lowercase --dev=d".split()
     words = arguments_of(OPTIONS.values(), vars(parse(given)))
     assert sorted(words) == sorted(given) and parse(words) == parse(given)
 
 
-def test_a_run_goes_on_with_and_a_report_compares_the_settings_that_make_its_result(tmp_path):
+def test_resume_and_report_compare_the_settings_that_change_the_result(tmp_path):
     settings = parse(NEEDED).identity()
     assert {"--beta", "--seed", "--variant", "--column", "--batch-size"} <= settings.keys()
     free = {"corpus", "model", "output", "index", "nproc", "device", "dev", "save_every", "resume", "demo", "compile"}
@@ -129,21 +129,21 @@ def test_a_run_goes_on_with_and_a_report_compares_the_settings_that_make_its_res
         ("--zzz", "see --help"),
     ],
 )
-def test_names_of_other_software_are_answered_with_ours(tmp_path, elsewhere, here):
+def test_option_names_of_other_trainers_are_answered_with_ours(tmp_path, elsewhere, here):
     with pytest.raises(InputError, match=f"^unknown option --.*{re.escape(here)}"):
         parse([*NEEDED, elsewhere])
     with pytest.raises(InputError, match=f"^--config .*: unknown option --.*: .*{re.escape(here)}"):
         parse(in_file(tmp_path, f"{elsewhere.lstrip('-').split('=')[0]}: 1"))
 
 
-def test_what_is_suggested_is_there():
+def test_suggested_options_exist():
     known = make_parser()._option_string_actions
     for advice in foreign_names().values():
         assert advice.split()[0].rstrip(",") in known or not advice.startswith("--")
     assert not {f"--{name}" for name in foreign_names()} & {*known}
 
 
-def test_a_shell_may_leave_the_folder_of_the_user_to_the_program(tmp_path, monkeypatch):
+def test_a_tilde_is_expanded_in_paths_only(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", "/home/me")
     words = [*in_file(tmp_path, "model: ~/model")[-2:], "--output=~/run", "--corpus", "~/a.txt", "b~.txt"]
     assert option_values([*words, "--column", "~/x"]) == {
@@ -151,7 +151,7 @@ def test_a_shell_may_leave_the_folder_of_the_user_to_the_program(tmp_path, monke
     }  # fmt: skip
 
 
-def test_a_file_gives_options_and_the_command_line_wins(tmp_path):
+def test_options_come_from_a_file_and_the_command_line_wins(tmp_path):
     content = "corpus: [a.txt, b.txt]\nbatch-size: 32\nlearning_rate: 1e-4\nkeep_punctuation: true\nmax_steps: null\n"
     words = ["--model=m", "--output=o", *in_file(tmp_path, content)[-2:], "--batch-size", "16"]
     run = parse(words)
@@ -174,7 +174,7 @@ def test_a_file_gives_options_and_the_command_line_wins(tmp_path):
         ("synonyms: 2001-06-31", "day is out of range"),
     ],
 )
-def test_a_file_that_cannot_be_used(tmp_path, content, message):
+def test_unusable_option_files(tmp_path, content, message):
     with pytest.raises(InputError, match=f"^--config {tmp_path}/run.yaml: {re.escape(message)}"):
         parse(in_file(tmp_path, content))
 
@@ -203,12 +203,12 @@ def test_a_file_that_cannot_be_used(tmp_path, content, message):
         *[([NEEDED[at], ""], f"{NEEDED[at]} is missing") for at in (2, 4)],
     ],
 )
-def test_values_that_cannot_be(arguments, message):
+def test_impossible_values(arguments, message):
     with pytest.raises(InputError, match=re.escape(message)):
         parse([*NEEDED, *arguments])
 
 
-def test_a_command_warns_in_one_line_and_its_threads_do_not_spin_for_long_on_busy_cores(monkeypatch):
+def test_a_command_warns_in_one_line_and_limits_the_spinning_of_threads(monkeypatch):
     monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)
     monkeypatch.setattr(os, "environ", {})
     assert run_command(lambda: None) == 0

@@ -85,7 +85,7 @@ def test_the_longest_document_is_an_option(tmp_path, tiny_model):
 
 
 @pytest.mark.parametrize("paraphrases", [(), ("copy.txt",)])
-def test_further_sources_of_an_index_give_words_alone(tmp_path, tiny_model, paraphrases):
+def test_further_sources_of_an_index_only_provide_words(tmp_path, tiny_model, paraphrases):
     values = options(tmp_path, tiny_model)
     sources = [Path(values["corpus"][0]), *(tmp_path / name for name in paraphrases)]
     for path in sources[1:]:
@@ -136,7 +136,7 @@ def fingerprinted(tmp_path, tiny_model):
         ("dev.tsv", ("5\t", "4\t"), "dev pairs"),
     ],
 )
-def test_what_makes_the_result_is_in_the_fingerprint(fingerprinted, name, change, what):
+def test_the_fingerprint_contains_what_changes_the_result(fingerprinted, name, change, what):
     folder, fingerprint = fingerprinted
     before = fingerprint()
     assert first_difference(before, fingerprint()) is None
@@ -153,7 +153,7 @@ def test_what_makes_the_result_is_in_the_fingerprint(fingerprinted, name, change
         ({"word_tokenizer": "whitespace"}, {}, "its words were made by 'whitespace'"),
     ],
 )
-def test_an_index_is_opened_by_a_run_of_the_same_words(tmp_path, made, asked, message):
+def test_a_run_refuses_an_index_with_other_word_options(tmp_path, made, asked, message):
     una_fast.build_index(["The cat sits", "on the Mat"], **made).save(tmp_path / "index")
     with pytest.raises(InputError, match=message) if message else contextlib.nullcontext():
         assert open_index(Run(index=str(tmp_path / "index"), **asked)).n_documents == 2
@@ -174,7 +174,7 @@ def index():
 
 
 @pytest.mark.parametrize("name", sorted(POSITIVES))
-def test_positives_are_the_augmentation_of_that_name(index, tiny_model, synonyms, name):
+def test_positives_come_from_the_augmentation_of_that_name(index, tiny_model, synonyms, name):
     with_synonyms = {"synonyms": synonyms} if name in ("eda-synonym", "eda-insert") else {}
     settings = {"positives": name, "positives_strength": 0.3, "seed": 7, "augment": "none", "max_length": 16}
     values = {"corpus": "c.txt", "model": str(tiny_model), "output": "o", "device": "cpu"}
@@ -197,7 +197,7 @@ def test_positives_are_the_augmentation_of_that_name(index, tiny_model, synonyms
         ({"augment": "near-misses", "edits": "numbr:2"}, "did you mean number"),
     ],
 )
-def test_bad_words_and_edits_are_said_before_an_index_is_built(tmp_path, tiny_model, given, message):
+def test_bad_words_and_edits_are_refused_before_an_index_is_built(tmp_path, tiny_model, given, message):
     values = options(tmp_path, tiny_model, **given)
     with pytest.raises(InputError, match=message):
         train_here(values)

@@ -65,7 +65,7 @@ class TestTheRule:
                 enter(tmp_path / "mine", RUN, resume)
         assert [path.name for path in (tmp_path / "mine").rglob("*")] == ["best", "model.bin"]
 
-    def test_of_two_commands_one_begins(self, tmp_path):
+    def test_of_two_commands_only_one_starts(self, tmp_path):
         output = tmp_path / "run"
         with output_folder(output, RUN, False), pytest.raises(InputError, match="in use by another run: wait for it"):
             enter(output, RUN, True)
@@ -76,7 +76,7 @@ class TestTheRule:
             enter(output, "bench.paper", True)
         enter(output, RUN, True)
 
-    def test_what_a_killed_process_left_is_deleted_by_the_next(self, tmp_path):
+    def test_partial_files_of_a_killed_process_are_deleted_by_the_next(self, tmp_path):
         enter(tmp_path, RUN, False)
         names = [".run.json.0123456789abcdef.partial", "best/.best.json.0123456789abcdef.partial", "last/.partial"]
         for name in names:
@@ -85,7 +85,7 @@ class TestTheRule:
         enter(tmp_path, RUN, True)
         assert [name for name in names if (tmp_path / name).exists()] == ["last/.partial"]
 
-    def test_a_refused_or_killed_start_blocks_no_other(self, tmp_path):
+    def test_a_refused_or_killed_start_does_not_block_the_next(self, tmp_path):
         (tmp_path / MARK).touch()  # a kill before the mark was written
         for name in ("", "notes.txt"):
             with pytest.raises(ZeroDivisionError), output_folder(tmp_path, RUN, False):
@@ -96,7 +96,7 @@ class TestTheRule:
             enter(tmp_path, RUN, False)
         assert (tmp_path / "notes.txt").read_text() == "mine"
 
-    def test_a_demo_takes_a_new_folder(self, tmp_path, monkeypatch):
+    def test_a_demo_uses_a_new_folder(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         for name in ("runs/demo", "runs/demo-2"):
             settings = demo_settings(free_folder())
@@ -110,7 +110,7 @@ class TestTheRule:
 class TestResumeAlone:
     """`--resume --output FOLDER`: all other options are the run's."""
 
-    def test_every_option_is_the_one_of_the_run(self, finished):
+    def test_every_option_is_read_from_the_run(self, finished):
         values = _with_saved({"resume": True, "output": finished["output"]})
         run, first = (training.make_run(each) for each in (values, finished))
         names = {field.name for field in dataclasses.fields(run)} - {"resume"}
@@ -119,18 +119,18 @@ class TestResumeAlone:
         assert {name for name in names if getattr(run, name) != getattr(first, name)} <= resolved
         assert _with_saved({"resume": True, "output": finished["output"], "beta": 0.1})["beta"] == 0.1
 
-    def test_a_run_that_was_killed_before_its_first_save_begins_anew(self, finished, tmp_path):
+    def test_a_run_killed_before_its_first_save_starts_again(self, finished, tmp_path):
         output = str(tmp_path / "run")
         enter(Path(output), RUN, False, {**finished, "output": output})
         values = _with_saved({"resume": True, "output": output})
         assert train_here(values).status == "finished" and metrics(output) == metrics(finished["output"])
 
-    def test_the_index_moves_with_the_folder_and_no_folder_asks_to_run_a_model_s_code(self, tmp_path):
+    def test_the_index_moves_with_the_folder_and_trust_remote_code_is_not_saved(self, tmp_path):
         settings = {"temperature": 0.05, "corpus": ["a.txt"], "trust_remote_code": True, "later": 1}
         write_json(tmp_path / MARK, {"settings": {**settings, "output": "runs/a", "index": "runs/a/index"}})
         assert saved_options(tmp_path) == {"temperature": 0.05, "corpus": ("a.txt",)}
 
-    def test_a_finished_run_has_its_settings(self, finished, capsys):
+    def test_a_finished_run_refuses_other_settings(self, finished, capsys):
         assert main(["--resume", "--output", finished["output"], "--beta", "0.3"]) == 2
         said = capsys.readouterr().err
         assert "--resume: --beta was 0.5 when" in said and "already finished" not in said
@@ -146,13 +146,13 @@ class TestResumeAlone:
             ('{"version": 9, "state": "state-0.pt"}', "altered"),
         ],
     )
-    def test_a_checkpoint_of_another_layout_is_refused(self, copy, content, said):
+    def test_a_checkpoint_in_another_format_is_refused(self, copy, content, said):
         (copy / POINTER).write_text(content)
         with pytest.raises(InputError, match=said):
             load_checkpoint(copy)
         assert saved_step(copy) == 0
 
-    def test_every_flipped_bit_of_the_pointer_is_noticed(self, tmp_path):
+    def test_every_flipped_bit_of_the_pointer_is_detected(self, tmp_path):
         write_checkpoint(tmp_path, Progress(12, 0.5), {"weights": torch.zeros(9)})
         path, expected = tmp_path / POINTER, load_checkpoint(tmp_path)[0]
         content = path.read_bytes()
@@ -210,12 +210,12 @@ class TestCheckpoint:
         assert list(state) == ["model", "scaler"] and flat(state)
         assert len([*(Path(finished["output"]) / "last").glob("*.pt")]) == 1
 
-    def test_a_run_killed_before_it_said_finished_ends_with_resume(self, finished, copy):
+    def test_resume_ends_a_run_killed_before_its_status_was_finished(self, finished, copy):
         write_json(copy / "run.json", {**read_json(copy / "run.json"), "status": "running"})
         assert train_here({**finished, "output": str(copy), "resume": True}).status == "finished"
         assert metrics(copy) == metrics(finished["output"])
 
-    def test_the_state_before_stays_until_the_pointer_names_the_next(self, tmp_path, monkeypatch):
+    def test_the_old_state_stays_until_the_pointer_names_the_new_one(self, tmp_path, monkeypatch):
         def write(step):
             write_checkpoint(tmp_path, Progress(step), {"weights": torch.full((2,), step)})
 
@@ -273,7 +273,7 @@ class TestBest:
         return run
 
     @pytest.mark.slow
-    def test_a_kill_between_two_files_leaves_whole_ones(self, save, tmp_path, monkeypatch):
+    def test_a_kill_between_two_files_leaves_complete_files(self, save, tmp_path, monkeypatch):
         save(1, 1.0)
         old = {path: path.read_bytes() for path in (tmp_path / "best").rglob("*") if path.is_file()}
         save(2, 2.0)
@@ -288,7 +288,7 @@ class TestBest:
         save(3, 3.0)
         assert not [*(tmp_path / "best").glob(".*")]
 
-    def test_a_tokenizer_that_does_not_fit_on_the_disk(self, save, tmp_path, monkeypatch):
+    def test_a_full_disk_while_the_tokenizer_is_saved(self, save, tmp_path, monkeypatch):
         """The tokenizers library raises a bare Exception."""
         save(1, 1.0)
         full = Exception("No space left on device (os error 28)")
@@ -297,7 +297,7 @@ class TestBest:
             save(2, 2.0)
         assert json.loads((tmp_path / "best" / "best.json").read_text())["step"] == 1
 
-    def test_weights_that_do_not_fit_on_the_disk(self, save, tmp_path):
+    def test_a_full_disk_while_the_weights_are_saved(self, save, tmp_path):
         """safetensors has an error of its own for it."""
         before = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))

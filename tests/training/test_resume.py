@@ -231,7 +231,7 @@ class TestSeveralMachines:
         monkeypatch.setattr(torch.distributed, "broadcast_object_list", lambda to: to.__setitem__(slice(None), sent))
         monkeypatch.setattr(torch.distributed, "all_gather_object", lambda to, mine: to.__setitem__(2, mine))
 
-    def test_a_machine_without_a_checkpoint_begins_where_rank_0_does(self, tmp_path):
+    def test_a_machine_without_a_checkpoint_starts_where_rank_0_does(self, tmp_path):
         run = Run(output=str(tmp_path / "none"), resume=True)
         assert beginning(run, self.other, self.fingerprint) == (Progress(step=5), {"weights": 1})
 
@@ -309,7 +309,7 @@ def test_a_run_under_nohup_ignores_sighup(monkeypatch):
         signal.signal(signal.SIGHUP, before)
 
 
-def test_blocked_signals_arrive_where_they_are_handled():
+def test_blocked_signals_are_delivered_when_they_are_handled():
     noted = []
     handlers = signal.getsignal(signal.SIGUSR1)
     with held_back():

@@ -65,12 +65,12 @@ def finished(values, folder, stopped):
     return folder / "runs", said
 
 
-def test_a_stop_ends_all_seeds_and_says_how_to_go_on(stopped):
+def test_a_stop_ends_all_seeds_and_tells_how_to_continue(stopped):
     assert "stopped by SIGTERM: continue from step 6 with --resume" in stopped
     assert "1 of 2 seeds are trained: repeat the command with --resume to train the others" in stopped
 
 
-def test_each_seed_is_the_run_that_it_would_be_alone(values, finished, folder):
+def test_the_run_of_a_seed_equals_a_run_without_seeds(values, finished, folder):
     output, said = finished
     assert "seed-3: already finished" in said
     plain = {name: value for name, value in values.items() if name not in ("seeds", "evaluate", "tasks")}
@@ -78,7 +78,7 @@ def test_each_seed_is_the_run_that_it_would_be_alone(values, finished, folder):
     assert_same_run(folder / "alone", output / "seed-1")
 
 
-def test_the_table_has_mean_and_deviation(finished):
+def test_the_table_contains_mean_and_deviation(finished):
     output, said = finished
     table = json.loads((output / "seeds.json").read_text())
     assert list(table["seeds"]) == ["3", "1", "0"]
@@ -90,7 +90,7 @@ def test_the_table_has_mean_and_deviation(finished):
         assert f"{100 * table['mean'][name]:.2f}" in said and f"{100 * table['deviation'][name]:.2f}" in said
 
 
-def test_scores_that_are_there_are_kept_and_missing_ones_made(values, finished, capsys):
+def test_existing_scores_are_kept_and_missing_ones_computed(values, finished, capsys):
     output, _ = finished
     kept, gone = (output / f"seed-{seed}" / "evaluation.json" for seed in (3, 1))
     before = kept.stat().st_mtime_ns, gone.read_text()
@@ -103,7 +103,7 @@ def test_scores_that_are_there_are_kept_and_missing_ones_made(values, finished, 
 
 
 class TestRefusals:
-    def test_seeds_that_are_there(self, values, finished, capsys):
+    def test_a_second_start_without_resume(self, values, finished, capsys):
         assert "contains a run of train.ddp --seeds: give --resume to continue it" in refusal(capsys, values)
 
     def test_another_corpus_before_a_missing_seed_is_trained(self, values, finished, capsys, tmp_path):
@@ -112,7 +112,7 @@ class TestRefusals:
         assert "--resume: corpus was" in refusal(capsys, {**values, **changed})
         assert not (finished[0] / "seed-2").exists()
 
-    def test_no_data_to_evaluate_on(self, values, capsys, tmp_path):
+    def test_missing_evaluation_data(self, values, capsys, tmp_path):
         output = tmp_path / "new"
         said = refusal(capsys, {**values, "output": str(output), "evaluate": str(tmp_path)})
         assert "contains no senteval/downstream" in said and not has_checkpoint(output / "seed-3")
@@ -123,7 +123,7 @@ class TestRefusals:
         assert "--seeds does not work under torchrun" in refusal(capsys, values)
 
 
-def test_a_signal_while_scoring_says_how_to_go_on(values, finished, capsys, monkeypatch):
+def test_a_signal_while_scoring_tells_how_to_continue(values, finished, capsys, monkeypatch):
     handlers = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
     output = finished[0] / "seed-0"
     monkeypatch.setattr(scoring, "is_scored", lambda run: False)

@@ -43,7 +43,7 @@ def calls():
     return Recorded.calls
 
 
-def test_a_stopped_run_goes_on_in_the_same_place(tmp_path, tiny_model, calls, monkeypatch):
+def test_a_resumed_run_continues_in_the_same_trackers(tmp_path, tiny_model, calls, monkeypatch):
     # files are read by name: of one second and one process, the tenth would be read before the ninth
     monkeypatch.setattr(event_file_writer, "_global_uid", event_file_writer.AtomicCounter(0))
     values = options(tmp_path, tiny_model, max_steps=6, eval_every=2, report_to=f"tensorboard,{OWN}")
@@ -67,7 +67,7 @@ def test_a_stopped_run_goes_on_in_the_same_place(tmp_path, tiny_model, calls, mo
     )
 
 
-def test_a_tracker_that_fails_at_once_after_a_resume_is_left_out(tmp_path, tiny_model, calls, monkeypatch, capsys):
+def test_a_tracker_that_fails_first_after_a_resume_is_dropped(tmp_path, tiny_model, calls, monkeypatch, capsys):
     values = options(tmp_path, tiny_model, max_steps=4, eval_every=2, report_to=OWN)
     with at_step(3, lambda trainer: 1 / 0), pytest.raises(ZeroDivisionError):
         train_here(values)
@@ -76,7 +76,7 @@ def test_a_tracker_that_fails_at_once_after_a_resume_is_left_out(tmp_path, tiny_
     assert "the run continues without it" in capsys.readouterr().err and calls[-1] == ("start", 42, 2, "the id")
 
 
-def test_a_tracker_that_fails_is_left_out_and_the_run_goes_on(tmp_path, tiny_model, calls, monkeypatch, capsys):
+def test_a_tracker_that_fails_is_dropped_and_the_run_continues(tmp_path, tiny_model, calls, monkeypatch, capsys):
     monkeypatch.setattr(Recorded, "fails", (1,))
     values = options(tmp_path, tiny_model, max_steps=3, report_to=OWN)
     assert train_here(values).status == "finished"
@@ -86,7 +86,7 @@ def test_a_tracker_that_fails_is_left_out_and_the_run_goes_on(tmp_path, tiny_mod
 
 
 @pytest.mark.slow
-def test_weights_and_biases_offline_goes_on_under_the_same_id(tmp_path):
+def test_offline_weights_and_biases_continues_with_the_same_id(tmp_path):
     settings, shown = {"output": str(tmp_path), "seed": 1}, {"lr": 0.5, "loss/plain": 0.25}
     for step in (0, 2):
         trackers = make_trackers("wandb")
@@ -113,7 +113,7 @@ def test_names_are_checked_before_training(monkeypatch):
             make_trackers(names)
 
 
-def test_a_tracker_that_cannot_be_made_or_start_is_said(tmp_path, monkeypatch):
+def test_a_tracker_that_cannot_be_created_or_started_is_refused(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="--report-to codecs:lookup: cannot be created: TypeError"):
         make_trackers("codecs:lookup")
     monkeypatch.setattr(Recorded, "start", lambda *_: 1 / 0)

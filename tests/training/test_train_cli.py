@@ -66,7 +66,7 @@ class TestBadInput:
             ("padless", "its tokenizer has no padding token or attention mask, or a model_max_length of "),
         ],
     )
-    def test_a_model_that_cannot_be_used(self, capsys, values, models, model, said):
+    def test_unusable_models(self, capsys, values, models, model, said):
         assert said in refusal(capsys, {**values, "model": str(models / model)})
 
     @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ class TestBadInput:
             *[({name: "x" * 300}, "x" * 300) for name in ("output", "dev", "evaluate")],
         ],
     )
-    def test_a_value_that_cannot_be_used(self, capsys, values, change, said):
+    def test_unusable_values(self, capsys, values, change, said):
         text = refusal(capsys, {**values, **change})
         assert said in text and text.splitlines()[-1].startswith("error: ")
 
@@ -92,7 +92,7 @@ class TestBadInput:
         with pytest.raises(InputError, match="--nproc 2 is above the 1 GPU of this machine"):
             device_of(Run(device="cuda", nproc=2))
 
-    def test_an_index_whose_save_was_killed_is_built_anew(self, values, monkeypatch):
+    def test_an_index_whose_save_was_killed_is_built_again(self, values, monkeypatch):
         """The folder contains arrays but no manifest."""
         with monkeypatch.context() as patch, pytest.raises(Killed):
             patch.setattr("una_fast.storage.array_folder.write_bytes", kill)
@@ -101,7 +101,7 @@ class TestBadInput:
         assert [*Path(values["index"]).glob("*.npy")] and not Path(values["index"], "manifest.json").exists()
         assert train_here({**values, "max_steps": 1}).status == "finished"
 
-    def test_dev_sentences_longer_than_the_positions_are_cut(self, values, tmp_path):
+    def test_dev_sentences_longer_than_the_positions_are_truncated(self, values, tmp_path):
         dev = write_dev(tmp_path / "dev.tsv")
         dev.write_text(f"\ufeff{dev.read_text()}3.0\t{'river ' * 300}\tcastle\n", encoding="utf-8")
         assert train_here({**values, "dev": str(dev), "max_steps": 1}).status == "finished"
@@ -224,7 +224,7 @@ def test_best_loads_everywhere_and_reads_raw_cls(tmp_path, tiny_model):
 
 
 @pytest.mark.slow
-def test_torchrun_on_two_machines_is_the_job_of_one_and_its_first_rank_scores(tmp_path, tiny_model):
+def test_torchrun_on_two_machines_equals_one_machine_and_rank_0_scores(tmp_path, tiny_model):
     """Each machine has its own index and --output."""
     scored = {"evaluate": training.write_senteval(tmp_path / "data"), "tasks": "STSBenchmark"}
     values = options(tmp_path, tiny_model, max_steps=3)

@@ -20,11 +20,9 @@ import torch.distributed as dist
 from train.config import Run
 from train.distributed import Ranks, StopConsensus, join_group, of_all_ranks, set_numerics
 from train.encoder.pretrained import quiet
-from train.evaluation.model import PairScorer
 from train.launch.finish import finish
 from train.launch.prepare import PreparedRun
 from train.launch.resolve import device_of
-from train.loop.data import BatchMaker
 from train.loop.loop import CheckpointWriter, Loop
 from train.loop.telemetry import Telemetry
 from train.loop.trainer import Trainer, remedy
@@ -81,16 +79,12 @@ def train(run: Run, lock: ExitStack) -> Run:
             neighbours = prepared.find_neighbours(ranks.device) if ranks.first and run.neighbours else None
         prepared.neighbours = of_all_ranks(ranks, neighbours)[0]
         with errors_of_all(ranks):
-            fingerprint, maker, scorer = (
-                prepared.fingerprint,
-                prepared.batch_maker(ranks),
-                prepared.scorer(ranks.device),
-            )
+            fingerprint = prepared.fingerprint
         progress, state = beginning(prepared.run, ranks, fingerprint)
         if progress.step and state is None:
             tell_user(f"{run.output}: already finished")
         else:
-            _take_steps(prepared, ranks, maker, scorer, progress, state)
+            _take_steps(prepared, ranks, progress, state)
         return prepared.run
 
 
@@ -123,20 +117,11 @@ def errors_of_all(ranks: Ranks) -> Iterator[None]:
         raise InputError(first)
 
 
-def _take_steps(
-    prepared: PreparedRun,
-    ranks: Ranks,
-    maker: BatchMaker,
-    scorer: PairScorer | None,
-    progress: Progress,
-    state: dict[str, Any] | None,
-) -> None:
-    """Train from `progress` to the end of the run, and keep run.json up to date.
-
-    scorer: of the dev pairs, if there are some. state: the checkpoint's, None for a new run.
-    """
-    run, output = prepared.run, Path(prepared.run.output)
-    summary = prepared.summary(ranks)
+def _take_steps(prepared: PreparedRun, ranks: Ranks, progress: Progress, state: dict[str, Any] | None) -> None:
+    """Train from `progress` to the end of the run, and keep run.json up to date. state: see `beginning`."""
+    run, output, summary = prepared.run, Path(prepared.run.output), prepared.summary(ranks)
+    with errors_of_all(ranks):
+        maker, scorer = prepared.batch_maker(ranks), prepared.scorer(ranks.device)
     trainer, stop = Trainer(run, ranks, prepared.encoder, prepared.plan(), state), StopConsensus(ranks)
     if ranks.device.type == "cuda":
         trainer.try_memory()

@@ -23,7 +23,7 @@ import torch
 import xxhash
 from torch.utils._pytree import tree_map_only
 
-from train.config import DEFAULTS, OPTIONS
+from train.config import OPTIONS
 from train.encoder.encoder import SentenceEncoder
 from train.record.folder import (
     BEST,
@@ -116,17 +116,13 @@ def has_checkpoint(output: Path) -> bool:
     return (output / POINTER).is_file() or bool(read_object(output / BEST / f"{BEST}.json").get("step"))
 
 
-def flags_of(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings by flag instead of field name, as in a resume fingerprint."""
-    return {f"--{name.replace('_', '-')}": value for name, value in settings.items()}
-
-
 def first_difference(saved: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[str, Any, Any] | None:
     """Return the name, the saved and the given value of the first difference between two fingerprints, or None.
 
     An option that `saved` lacks was added later, so the saved run used its default.
     """
-    earlier, now = (json.loads(json.dumps(side)) for side in ({**flags_of(DEFAULTS), **saved}, dict(given)))
+    defaults = {option.flag: option.default for option in OPTIONS.values()}
+    earlier, now = (json.loads(json.dumps(side)) for side in ({**defaults, **saved}, dict(given)))
     return next(((name, earlier.get(name), given[name]) for name in now if earlier.get(name) != now[name]), None)
 
 
@@ -169,10 +165,10 @@ def save_encoder(
     Args:
         output: the folder of the run.
         name: BEST or LAST.
-        encoder: what to save, except for the weights of its backbone.
+        encoder: saved with `weights` as those of its backbone.
         tokenizer: saved with it.
         note: content of OUTPUT/NAME/NAME.json, which is written last.
-        weights: of the backbone.
+        weights: by name.
 
     Raises:
         InputError: writing failed.
