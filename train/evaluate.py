@@ -15,7 +15,7 @@ from una_fast.errors import InputError
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What is scored, and where."""
+    """Model and tasks."""
 
     model: str = option("encoder to score: hub name or folder", "", required=True, metavar="NAME")
     data: str | None = option("folder that contains or is senteval/; default UNA_FAST_DATA", None, metavar="FOLDER")

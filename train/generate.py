@@ -61,7 +61,7 @@ def read_job(given: Mapping[str, Any]) -> Job:
     if len(job.model) != N_MODELS[job.kind]:
         known = ", ".join(name for name, row in PRESETS.items() if len(row["model"]) == N_MODELS[job.kind])
         wrong = f"--model {' '.join(names)}" if names else "--model is missing"
-        raise InputError(f"{wrong}: a {job.kind} takes {known}, or {MODELS[job.kind]} by name or folder")
+        raise InputError(f"{wrong}: a {job.kind} needs {known}, or {MODELS[job.kind]} by name or folder")
     if not job.output.endswith(".txt"):
         raise InputError(f"--output {job.output}: give it a name that ends in .txt, because the file has plain lines")
     return job

@@ -48,12 +48,12 @@ MISTAKES = {  # by module: the arguments of a wrong call, and its message
     "train.generate": {
         "": "KIND is missing: give the kind of text",
         "parafrase": "KIND is 'parafrase': choose from paraphrase, back-translation",
-        f"paraphrase {TO_TEXT}": "--model is missing: a paraphrase takes pegasus, t5, or a seq2seq model by name",
+        f"paraphrase {TO_TEXT}": "--model is missing: a paraphrase needs pegasus, t5, or a seq2seq model by name",
         "paraphrase --model t5": "--corpus is missing",
         "paraphrase --model t5 --corpus c.txt --output o.tsv": "ends in .txt",
         f"paraphrase {TO_TEXT} --beams 101": "--beams is 101",
-        f"back-translation {TO_TEXT} --model t5": "--model t5: a back-translation takes opus-mt-fr, or two",
-        f"paraphrase {TO_TEXT} --model a b": "--model a b: a paraphrase takes",
+        f"back-translation {TO_TEXT} --model t5": "--model t5: a back-translation needs opus-mt-fr, or two",
+        f"paraphrase {TO_TEXT} --model a b": "--model a b: a paraphrase needs",
     },
     "una_fast_cli.__main__": {
         "idnex": "unknown command 'idnex': did you mean index?",

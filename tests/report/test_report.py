@@ -1,4 +1,4 @@
-"""`python -m train.report`: which files of runs are read, which runs are compared, and a page that fetches nothing."""
+"""`python -m train.report`: reading the files of runs, comparing groups, and a page that fetches nothing."""
 
 import json
 import math
@@ -74,7 +74,7 @@ def test_runs_with_the_same_settings_are_one_group_named_after_its_folder(two_se
 
 
 def test_scores_are_read_from_the_files_of_a_run(tmp_path: Path) -> None:
-    """A score that is not defined is absent, and a mean of fewer than seven tasks is not called the average."""
+    """Undefined scores are absent, and there is no average without all seven tasks."""
     for name, tasks in (("all", STS_TASKS), ("some", ("STS13", "STS14", "STSBenchmark"))):
         write_evaluation(write_run(tmp_path / name, 0.8, beta=name, dev="data/sts-dev.csv"), 0.7, tasks)
     whole, some = find_runs([tmp_path])
@@ -241,7 +241,7 @@ def test_names_and_texts_are_escaped(tmp_path: Path) -> None:
 
 
 def test_the_page_shows_the_scores_of_the_trained_and_the_initial_encoder(tmp_path: Path) -> None:
-    """Scores of best/ are equal by construction where no step beat the start, whatever the runs were trained with."""
+    """If no step beat the initial encoder, the scores of best/ are equal whatever the training was."""
     for name, score in (("una", 0.62), ("none", 0.6)):
         write_evaluation(write_run(tmp_path / name, score, start=0.6471, augment=name), 0.75)
     (write_run(tmp_path / "unscored", 0.5, beta=0.1) / "run.json").write_text('{"settings": {"beta": 0.1}}')

@@ -1,4 +1,4 @@
-"""`una-fast compare`: two seeds of three conditions on a small text, their differences, and the same command again."""
+"""`una-fast compare`: two seeds per condition on a small text, their differences, and a repeated command."""
 
 import itertools
 import json
@@ -17,7 +17,7 @@ from una_fast.errors import InputError, InputWarning
 
 @pytest.fixture(scope="module")
 def words(tmp_path_factory, tiny_model):
-    """The words of a command."""
+    """The arguments of a command, by flag."""
     folder = tmp_path_factory.mktemp("compare")
     values = {
         "model": tiny_model, "corpus": write_corpus(folder / "corpus.txt"), "dev": write_dev(folder / "dev.tsv"),

@@ -1,4 +1,4 @@
-"""The options: one dataclass, a parser made from it, a file, and a message for every impossible value."""
+"""The options of training: the dataclass, its parser, the option file, and a message for every impossible value."""
 
 import dataclasses
 import itertools
@@ -29,7 +29,7 @@ def parse(arguments):
 
 
 def in_file(tmp_path, content):
-    """The words of a command line that read a file of options."""
+    """The arguments that read a file with this content."""
     (tmp_path / "run.yaml").write_text(content)
     return [*NEEDED, "--config", str(tmp_path / "run.yaml")]
 

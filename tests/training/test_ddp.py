@@ -51,7 +51,7 @@ def train_rank(group, folder, model, settings):
 
 
 class Group:
-    """Processes that have joined one group: they train many runs, because their start takes longer than a run."""
+    """Processes in one group, which train many runs, because a start takes longer than a run."""
 
     def __init__(self, world):
         context, port = multiprocessing.get_context("forkserver"), free_port()

@@ -1,4 +1,4 @@
-"""The folder of a run: whose it is, what appears whole, what --resume reads and refuses, and what a user may change."""
+"""The folder of a run: its owner, complete files, what --resume reads and refuses, and what a user may change."""
 
 import dataclasses
 import json
@@ -34,13 +34,13 @@ def finished(tmp_path_factory, tiny_model):
 
 @pytest.fixture
 def copy(finished, tmp_path):
-    """A copy of the finished run in another place."""
+    """A copy of the finished run in another folder."""
     return Path(shutil.copytree(finished["output"], tmp_path / "copy"))
 
 
 @pytest.fixture
 def stopped(tmp_path, tiny_model):
-    """The option values of the same run, broken off after step 3; its checkpoint is of step 2."""
+    """The option values of the same run, interrupted after step 3; its checkpoint is of step 2."""
     values = options(tmp_path, tiny_model, max_steps=6)
     with at_step(3, lambda trainer: 1 / 0), pytest.raises(ZeroDivisionError):
         train_here(values)
@@ -53,8 +53,8 @@ def enter(*arguments):
         pass
 
 
-class TestTheRule:
-    """A command starts in a new or empty folder and continues in its own; two never write into one folder."""
+class TestOwnership:
+    """A command starts in a new or empty folder and continues only in its own. Two never write into one folder."""
 
     def test_a_folder_with_other_content_is_refused_before_a_byte_is_written(self, tmp_path):
         (tmp_path / "mine" / "best").mkdir(parents=True)
@@ -107,8 +107,8 @@ class TestTheRule:
             assert Path(run.corpus[0]).stat().st_size > 100_000
 
 
-class TestResumeAlone:
-    """`--resume --output FOLDER`: all other options are the run's."""
+class TestResumeWithoutOptions:
+    """`--resume --output FOLDER`: all other options are read from the run."""
 
     def test_every_option_is_read_from_the_run(self, finished):
         values = _with_saved({"resume": True, "output": finished["output"]})
@@ -185,7 +185,7 @@ class TestWhatAUserChanges:
         assert_same_run(output, finished["output"])
 
     def test_a_folder_on_another_machine(self, stopped, finished, tmp_path):
-        """Also without its hidden files, which `cp -r run/* there` leaves behind."""
+        """Also without its hidden files, which `cp -r run/* there` does not copy."""
         there = tmp_path / "there"
         shutil.copytree(stopped["output"], there, ignore=shutil.ignore_patterns(".*"))
         shutil.rmtree(stopped["output"])
@@ -203,7 +203,7 @@ class TestWhatAUserChanges:
 
 
 class TestCheckpoint:
-    """last/ always contains one complete state, which the pointer names."""
+    """last/ always contains one complete state, named by the pointer."""
 
     def test_a_finished_run_keeps_its_weights_and_no_optimiser(self, finished):
         state = final_state(finished["output"])
@@ -260,7 +260,7 @@ class TestCheckpoint:
 
 
 class TestBest:
-    """best/ gets its files one by one, each whole, and its note last."""
+    """best/ receives complete files one by one, its note last."""
 
     @pytest.fixture
     def save(self, tmp_path, tiny_model):
@@ -298,7 +298,7 @@ class TestBest:
         assert json.loads((tmp_path / "best" / "best.json").read_text())["step"] == 1
 
     def test_a_full_disk_while_the_weights_are_saved(self, save, tmp_path):
-        """safetensors has an error of its own for it."""
+        """safetensors raises its own type of error."""
         before = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
         try:

@@ -1,4 +1,4 @@
-"""`--seeds`: one run for each seed, equal to a run of its own; their table; and --resume after a stop."""
+"""`--seeds`: one run per seed, equal to a run with --seed; the table of scores; and --resume after a stop."""
 
 import io
 import json
@@ -25,7 +25,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def values(folder, tiny_model):
-    """Option values of three seeds, scored on STS-B, without an index of their own yet."""
+    """Option values of a command with several seeds, scored on STS-B, which builds its own index."""
     values = options(folder, tiny_model, output=str(folder / "runs"), eval_every=6, epochs=1)
     del values["index"]
     return {
@@ -45,7 +45,7 @@ def trained_here(values):
 
 @pytest.fixture(scope="module")
 def stopped(values):
-    """The messages of a command that got a SIGTERM in the second of two seeds, whose number is 1."""
+    """The messages of a command that got a SIGTERM during the second of two seeds, which is seed 1."""
     with at_step(5, lambda trainer: trainer.run.seed == 1 and os.kill(os.getpid(), signal.SIGTERM)):
         code, said = trained_here(values)
     assert code == 128 + signal.SIGTERM, said

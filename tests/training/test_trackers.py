@@ -15,7 +15,7 @@ from una_fast.errors import InputError
 
 
 class Recorded:
-    """A tracker that keeps its calls; `fails` names steps whose figures it refuses."""
+    """A tracker that records its calls, and fails in the steps of `fails`."""
 
     calls: ClassVar[list] = []
     fails: ClassVar[tuple] = ()
@@ -38,13 +38,13 @@ OWN = f"{__name__}:Recorded"
 
 @pytest.fixture
 def calls():
-    """The calls of Recorded, which begin with none."""
+    """The calls of Recorded, initially none."""
     Recorded.calls.clear()
     return Recorded.calls
 
 
 def test_a_resumed_run_continues_in_the_same_trackers(tmp_path, tiny_model, calls, monkeypatch):
-    # files are read by name: of one second and one process, the tenth would be read before the ninth
+    # files are read in the order of their names, in which number 10 of one second would come before number 9
     monkeypatch.setattr(event_file_writer, "_global_uid", event_file_writer.AtomicCounter(0))
     values = options(tmp_path, tiny_model, max_steps=6, eval_every=2, report_to=f"tensorboard,{OWN}")
     with at_step(3, lambda trainer: 1 / 0), pytest.raises(ZeroDivisionError):
@@ -59,7 +59,7 @@ def test_a_resumed_run_continues_in_the_same_trackers(tmp_path, tiny_model, call
     assert {*logged[0]} == {"loss/negatives", "lr", "cosine_positive", "cosine_negative", "sentences_per_second"}
     board = EventAccumulator(str(tmp_path / "run" / "tensorboard"), size_guidance={"scalars": 0}).Reload()
     assert {*board.Tags()["scalars"]} == {*logged[0], *logged[1], "dev/dev"}
-    assert [event.step for event in board.Scalars("lr")] == [*range(6)]  # those after the checkpoint once
+    assert [event.step for event in board.Scalars("lr")] == [*range(6)]  # none twice
     scored = {line["step"]: line["dev/dev"] for line in lines if "dev/dev" in line}
     assert {event.step: event.value for event in board.Scalars("dev/dev")} == pytest.approx(scored)
     assert [event.value for event in board.Scalars("loss/plain")] == pytest.approx(

@@ -239,7 +239,7 @@ def test_torchrun_on_two_machines_equals_one_machine_and_rank_0_scores(tmp_path,
     said = [node.communicate(timeout=240)[1] for node in nodes]
     assert [node.returncode for node in nodes] == [0, 0] and training.finish(whole)[0] == 0, said
     losses = [[line["loss"] for line in metrics(tmp_path / name) if "loss" in line] for name in ("run-0", "whole")]
-    assert losses[0] == pytest.approx(losses[1], abs=1e-4)  # a rank on a machine of its own has more threads
+    assert losses[0] == pytest.approx(losses[1], abs=1e-4)  # a rank that is alone on its machine has more threads
     output = tmp_path / "run-0"
     assert json.loads((output / "run.json").read_text())["ranks"] == 2 and not (tmp_path / "run-1").exists()
     assert json.loads((output / "evaluation.json").read_text())["sts"]["STSBenchmark"]["pairs"] == 24

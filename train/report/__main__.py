@@ -24,7 +24,7 @@ EPILOG = (
 
 @dataclass(frozen=True)
 class Page:
-    """The page."""
+    """Runs and page."""
 
     runs: tuple[str, ...] = option("folders of runs", (), required=True, positional=True, metavar="RUN")
     output: str = option("file of the page, by default in the working folder", "report.html", metavar="FILE")
