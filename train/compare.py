@@ -56,7 +56,7 @@ N_PROBED = 1000  # sentences of the index that the probe uses
 class CompareOptions:
     """Comparison."""
 
-    output: str = option("folder of the runs and the page, to continue or new", "", required=True, metavar="FOLDER")
+    output: str = option("folder of the runs and the page, new or to continue", "", required=True, metavar="FOLDER")
     data: str = option("folder with senteval/ and near_miss/ to score on; default UNA_FAST_DATA", "", metavar="FOLDER")
 
 

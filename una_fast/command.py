@@ -10,6 +10,7 @@ import argparse
 import dataclasses
 import inspect
 import os
+import re
 import signal
 import sys
 import textwrap
@@ -62,7 +63,7 @@ class Option:
     default: Any
     kinds: tuple[type, ...]  # types of the field; a text is converted to the first one that accepts it
     many: bool  # the field is a tuple
-    help: str  # the text, and after a colon the meanings of the choices
+    help: str  # the text, then the meanings of the choices
     heading: str
     bounds: Mapping[str, float]  # of each number
     # Allowed values, () for any. A field declares them as a list, as a mapping to meanings or to objects with a
@@ -159,7 +160,7 @@ def options_of(kind: type) -> dict[str, Option]:
                 fields[name].default,
                 kinds=tuple(leaf for leaf in leaves if isinstance(leaf, type) and leaf is not types.NoneType) or (str,),
                 many=typing.get_origin(hints[name]) is tuple,
-                help=": ".join(filter(None, [declared.pop("text"), about])),
+                help=". ".join(filter(None, [declared.pop("text"), about])),
                 heading=heading,
                 bounds={bound: declared.pop(bound) for bound in BOUNDS if bound in declared},
                 choices=tuple(choices),
@@ -178,7 +179,7 @@ def fill_defaults(options: Mapping[str, Option], given: Mapping[str, Any]) -> di
     values = {name: option.read(given.get(name, option.default)) for name, option in options.items()}
     for name, option in options.items():
         if option.required and not values[name]:
-            raise InputError(f"{option.flag} is missing: give the {option.help.split(':')[0]}")
+            raise InputError(f"{option.flag} is missing: give the {re.split('[:.] ', option.help)[0]}")
     return values
 
 
