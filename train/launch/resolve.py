@@ -40,13 +40,7 @@ def device_of(run: Run) -> Literal["cpu", "cuda"]:
 def resolve_options(run: Run, config: Any, pooling: str) -> Run:
     """Return `run` with a value for every option that is missing or "auto".
 
-    Args:
-        run: the options that the user gave.
-        config: the encoder's transformers configuration.
-        pooling: a name of POOLINGS.
-
-    Raises:
-        InputError: the model or the device cannot run with these options.
+    config: the encoder's. pooling: a name of POOLINGS. Raises InputError for options that model or device rule out.
     """
     device, roberta = device_of(run), "roberta" in config.model_type  # its defaults differ from BERT's
     positions = positions_of(config)

@@ -160,18 +160,10 @@ PARTIAL = ".encoder.partial"  # folder in best/ or last/ for incomplete files
 def save_encoder(
     output: Path, name: str, encoder: SentenceEncoder, tokenizer: Any, note: dict[str, Any], weights: dict[str, Any]
 ) -> None:
-    """Write the encoder and the tokenizer into OUTPUT/NAME. Each file is complete when it appears.
+    """Write the encoder, with these weights of its backbone, and the tokenizer into OUTPUT/NAME.
 
-    Args:
-        output: the folder of the run.
-        name: BEST or LAST.
-        encoder: saved with `weights` as those of its backbone.
-        tokenizer: saved with it.
-        note: content of OUTPUT/NAME/NAME.json, which is written last.
-        weights: by name.
-
-    Raises:
-        InputError: writing failed.
+    Each file is complete when it appears. name: BEST or LAST. note: content of OUTPUT/NAME/NAME.json, which is written
+    last. Raises InputError if writing fails.
     """
     folder = output / name
     partial = folder / PARTIAL  # inside, because best/ may be a link to another disk

@@ -29,13 +29,8 @@ DEV, DEV_LAST = "dev/", "dev_last/"  # prefixes of the dev scores of best/ and a
 def output_folder(path: Path, command: str, resume: bool, settings: Mapping[str, Any] | None = None) -> Iterator[None]:
     """Make `path` the output folder of `command`, and lock it for the with block.
 
-    If nothing is written in the block, the folder still counts as empty.
-
-    Args:
-        path: the folder.
-        command: the owner, such as RUN.
-        resume: continue in a folder that the command owns, instead of starting in a new one.
-        settings: stored in the mark of a command that starts.
+    If nothing is written in the block, the folder still counts as empty. With `resume`, a command such as RUN continues
+    in a folder that it owns; otherwise it starts in a new one, whose mark stores `settings`.
 
     Raises:
         InputError: without `resume` the folder is not empty; with it, the command does not own it; another process

@@ -76,13 +76,9 @@ class AsyncLossReader:
         return event
 
     def push(self, loss: Tensor, about: dict[str, Any], cosines: Tensor, begun: Any) -> None:
-        """Add a step that has just been launched.
+        """Add a step's loss, the other entries of its line in metrics.jsonl, and its `cosines` (1 or 2, B).
 
-        Args:
-            loss: a scalar.
-            about: the other entries of the step's line in metrics.jsonl.
-            cosines: (1 or 2, B), of the anchors with their positives and negatives.
-            begun: `now` at the beginning of the step.
+        begun: `now` at the beginning of the step.
         """
         read = torch.cat([loss.detach()[None], cosines.mean(1)])  # one copy to the host for all
         if self._late:

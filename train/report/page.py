@@ -26,13 +26,7 @@ FIGURES = {  # name -> curves of `RunRecord.curves`, title of the y axis, captio
 
 
 def make_page(groups: Sequence[Group], baseline: Group | None = None, notes: Sequence[str] = ()) -> str:
-    """Return the page as HTML.
-
-    Args:
-        groups: the runs to show.
-        baseline: one of `groups`, with which the others are compared.
-        notes: sentences to show above the figures.
-    """
+    """Return the page as HTML. baseline: the group to compare the others with; notes: shown above the figures."""
     runs, first = [run for group in groups for run in group.runs], groups[0].runs[0]
     templates = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined)
     differing, versions = differing_settings(groups), first.summary.get("versions", {})
