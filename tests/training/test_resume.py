@@ -47,9 +47,9 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def reference(folder, tiny_model):
+def whole(folder, tiny_model):
     """The output of an uninterrupted run on one rank."""
-    values = options(folder, tiny_model, output=str(folder / "reference"))
+    values = options(folder, tiny_model, output=str(folder / "whole"))
     assert train_here(values).status == "finished"
     return Path(values["output"])
 
@@ -68,7 +68,7 @@ def test_steps_and_evaluations_do_not_wait_for_the_disk(folder, tiny_model, whol
     with at_step(9, lambda trainer: ready.set()):
         assert train_here(values).status == "finished"
     assert not late
-    assert_same_run(values["output"], reference)
+    assert_same_run(values["output"], whole)
 
 
 def test_a_run_writes_run_json_metrics_and_tensorboard(whole):
@@ -76,13 +76,13 @@ def test_a_run_writes_run_json_metrics_and_tensorboard(whole):
     assert run["status"] == "finished" and run["progress"]["step"] == STEPS
     assert run["corpus"]["blank"] == 2 and run["corpus"]["trained_on"] == 36
     assert run["settings"]["seed"] == 42 and run["versions"]["torch"]
-    lines = metrics(reference)
+    lines = metrics(whole)
     steps = [line for line in lines if "loss" in line]
     assert [line["step"] for line in steps] == list(range(STEPS))
     assert [line["negatives"] for line in steps] == [step % 5 == 0 for step in range(STEPS)]
     assert steps[0]["lr"] == 1e-3 and steps[5]["lr"] == pytest.approx(0.5e-3)
     assert [line["step"] for line in lines if "dev/dev" in line] == [0, 4, 8, 10]
-    assert list((reference / "tensorboard").glob("events*"))
+    assert list((whole / "tensorboard").glob("events*"))
 
 
 def slow(*case):
@@ -97,7 +97,7 @@ def test_a_signal_saves_and_stops_the_run(folder, tiny_model, whole, at):
         outcome = train_here(values)
     assert (outcome.status, outcome.code, outcome.progress.step) == ("stopped", number, at + 1)
     assert train_here({**values, "resume": True}).status == "finished"
-    assert_same_run(values["output"], reference)
+    assert_same_run(values["output"], whole)
 
 
 @pytest.mark.parametrize(("number", "step", "evaluated"), [(2, 8, 4), slow(0, 0, None), slow(3, 10, 8)])
@@ -120,7 +120,7 @@ def test_a_signal_interrupts_an_evaluation(folder, tiny_model, whole, monkeypatc
     progress = outcome.progress
     assert (outcome.status, progress.step, progress.evaluated_step) == ("stopped", step, evaluated)
     assert train_here({**values, "resume": True}).status == "finished"
-    assert_same_run(values["output"], reference)
+    assert_same_run(values["output"], whole)
 
 
 SCHEDULE = {"warmup_steps": 5, "weight_decay": 0.1, "max_grad_norm": 0.5, "schedule": "cosine"}
@@ -144,7 +144,7 @@ def test_draws_and_schedules_are_the_same_after_a_resume(folder, tiny_model, tmp
         assert train_here(stopped).status == "stopped"
     assert train_here({**stopped, "resume": True}).status == "finished"
     assert_same_run(tmp_path / "a", tmp_path / "b")
-    assert metrics(tmp_path / "a") != metrics(reference) and len(metrics(tmp_path / "a")) < 200  # it stops early
+    assert metrics(tmp_path / "a") != metrics(whole) and len(metrics(tmp_path / "a")) < 200  # it stops early
     weights = load_file(tmp_path / "a" / "best" / "model.safetensors")
     assert {*load_file(tiny_model / "model.safetensors")} <= {*weights}
 
@@ -152,18 +152,18 @@ def test_draws_and_schedules_are_the_same_after_a_resume(folder, tiny_model, tmp
 class TestRefusals:
     """--resume accepts only the same corpus and model, and says what differs. Settings: see test_folder.py."""
 
-    def test_another_corpus(self, reference, folder, tiny_model, tmp_path):
+    def test_another_corpus(self, whole, folder, tiny_model, tmp_path):
         other = str(training.write_corpus(tmp_path / "other.txt", seed=1))
         changes = {"corpus": (other,), "index": str(tmp_path / "index")}
-        said = refused(options(folder, tiny_model, output=str(reference), resume=True, **changes))
+        said = refused(options(folder, tiny_model, output=str(whole), resume=True, **changes))
         assert "--resume: corpus was" in said
 
-    def test_another_model(self, reference, folder, tiny_model, tmp_path):
+    def test_another_model(self, whole, folder, tiny_model, tmp_path):
         other = shutil.copytree(tiny_model, tmp_path / "other")
         model = AutoModel.from_pretrained(other)
         model.embeddings.word_embeddings.weight.data[7, 3] += 1
         model.save_pretrained(other)
-        values = options(folder, other, output=str(reference), resume=True)
+        values = options(folder, other, output=str(whole), resume=True)
         assert re.search(r"--resume: model .* was", refused(values))
 
 
@@ -177,17 +177,17 @@ def whole2(values, folder):
     """The output of an uninterrupted run on two ranks."""
     code, said = finish(start({**values, "output": str(folder / "whole2")}))
     assert code == 0, said
-    return folder / "reference2"
+    return folder / "whole2"
 
 
 @pytest.mark.slow
 class TestTwoRanks:
     """The same as a command, with two ranks that the launcher starts."""
 
-    def test_kills_at_random_moments(self, values, folder, reference2):
+    def test_kills_at_random_moments(self, values, folder, whole2):
         values = {**values, "output": str(folder / "killed")}
         assert run_with_kills(values, random.Random(0), kills=3)
-        assert_same_run(values["output"], reference2)
+        assert_same_run(values["output"], whole2)
 
     def test_a_dead_rank_ends_the_run_and_it_can_be_resumed(self, values, folder, whole2):
         values = {**values, "output": str(folder / "dead")}
@@ -197,7 +197,7 @@ class TestTwoRanks:
         code, said = finish(process)
         assert code == 1 and re.search(r"error: rank \d died: exit code -9: continue from step", said), said
         assert finish(start({**values, "resume": True}))[0] == 0
-        assert_same_run(values["output"], reference2)
+        assert_same_run(values["output"], whole2)
 
 
 @pytest.mark.slow
@@ -231,7 +231,7 @@ class TestSeveralMachines:
         monkeypatch.setattr(torch.distributed, "broadcast_object_list", lambda to: to.__setitem__(slice(None), sent))
         monkeypatch.setattr(torch.distributed, "all_gather_object", lambda to, mine: to.__setitem__(2, mine))
 
-    def test_a_machine_without_a_checkpoint_starts_where_rank_0_does(self, tmp_path):
+    def test_a_machine_without_a_checkpoint_begins_where_rank_0_does(self, tmp_path):
         run = Run(output=str(tmp_path / "none"), resume=True)
         assert beginning(run, self.other, self.fingerprint) == (Progress(step=5), {"weights": 1})
 
@@ -309,7 +309,7 @@ def test_a_run_under_nohup_ignores_sighup(monkeypatch):
         signal.signal(signal.SIGHUP, before)
 
 
-def test_blocked_signals_are_delivered_when_they_are_handled():
+def test_blocked_signals_arrive_where_they_are_handled():
     noted = []
     handlers = signal.getsignal(signal.SIGUSR1)
     with held_back():
