@@ -60,7 +60,7 @@ class TestBadInput:
             ("wordless", "the folder has no tokenizer"),
             ("empty", "no configuration in this folder"),
             ("broken", "some of its weights are NaN or infinite"),
-            ("grown", "has 4,002 entries, and the model embeddings of 4,000 tokens"),
+            ("grown", "has 4,002 entries, but the model has embeddings for only 4,000"),
             ("endless", "its tokenizer has no padding token or attention mask, or a model_max_length of "),
             *((kind, "or a model_max_length of ") for kind in ("negative", "half", "maskless")),
             ("padless", "its tokenizer has no padding token or attention mask, or a model_max_length of "),
