@@ -151,7 +151,8 @@ def machine_line(machine: dict[str, Any]) -> str:
     return (
         f"Measured on {machine['cores']} cores of {machine['processor']}, {machine['memory_gib']} GiB, "
         f"{machine['system']}, Python {machine['python']}, {versions}; corpus: {machine['corpus']}. "
-        "Best rounds of one run; the last column divides by the first row's time at the largest size they share."
+        "Each time is the fastest round of one run. The last column is the ratio to the first row at the largest "
+        "common size."
     )
 
 

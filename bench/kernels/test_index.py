@@ -27,7 +27,7 @@ def test_build(note, size: int, corpus: Path, tmp_path: Path) -> None:
 
 def test_build_reference(note, size: int, lines: list[str]) -> None:
     words = peers.nltk_words(lines[:PEER_SENTENCES])
-    note(BUILD, size, "plain Python, its words ready", len(words), lambda: reference.ranking(words))
+    note(BUILD, size, "plain Python, given the words", len(words), lambda: reference.ranking(words))
 
 
 def test_load(note, size: int, index: una_fast.Index) -> None:

@@ -44,7 +44,7 @@ def test_negative_ids(note, size: int, index: Any, tokenizer: Any, batch: int, n
 def test_probabilities_of_each_call(note, size: int, index: Any, tokenizer: Any) -> None:
     una = una_fast.Augmenter(index, tokenizer=tokenizer, n_jobs=1, radius=4000, keep_probabilities=False, **PAPER)
     rows = batches(size, BATCH, CALLS)
-    note(IDS, size, "una_fast, probabilities not kept, 1 thread", CALLS * BATCH, lambda: run_ids(una, rows), rounds=7)
+    note(IDS, size, "una_fast, keep_probabilities=False, 1 thread", CALLS * BATCH, lambda: run_ids(una, rows), rounds=7)
 
 
 def test_numba(note, size: int, index: Any, tokenizer: Any) -> None:
@@ -82,7 +82,7 @@ def test_radius(note, size: int, index: Any, tokenizer: Any, radius: int) -> Non
 
 def test_tokenizer_of_the_text(note, size: int, index: Any, tokenizer: Any) -> None:
     texts = una_fast.Augmenter(index, **PAPER).negatives(batches(size, TOKENIZER_SENTENCES, 1)[0])
-    label = "fast tokenizer alone, text ready"
+    label = "fast tokenizer only, given the text"
     note(IDS, size, label, len(texts), lambda: peers.tokenizer_batch(tokenizer, texts))
 
 

@@ -172,8 +172,8 @@ def as_table(rows: list[dict], options: argparse.Namespace) -> dict:
         "columns": ["", *tasks, "seconds"],
         "rows": lines,
         "machine": described(),
-        "note": f"SimCSE's copy of SentEval on the same model, files and {options.threads} threads: "
-        f"{', '.join(ratios)} its speed.",
+        "note": f"Both use the same model, files and {options.threads} threads. Speed of una_fast relative to SimCSE's "
+        f"copy of SentEval: {', '.join(ratios)}.",
     }
 
 

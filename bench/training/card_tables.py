@@ -18,7 +18,7 @@ KINDS = {  # of kernels, by parts of their names; the first match counts
     "GELU and dropout": ("Gelu", "dropout", "masked_scale"),
 }
 REST = "others"
-SETTING = "BERT-base of random weights in bf16, two views of 32 tokens at most, dropout 0.1"
+SETTING = "BERT-base with random weights, bf16, dropout 0.1, two views of up to 32 tokens"
 
 
 def tables(found: dict[str, Any]) -> list[dict[str, Any]]:
@@ -35,14 +35,14 @@ def tables(found: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def step_table(timed: list[tuple[int, str, dict[str, Any]]]) -> dict[str, Any]:
-    """Return the table of milliseconds per step by batch and contender, the best of the rounds."""
+    """Return the table of milliseconds per step by batch and contender, in the fastest round."""
     rows = []
     for batch, name, one in timed:
         plain, negatives = min(one["plain_ms"]), min(one["negatives_ms"], default=None)
         memory = shown(one.get("reserved_gib"), 1)
         rows.append([name, batch, shown(plain, 1), shown(negatives, 1), shown(1000 * batch / plain, 0), memory])
     columns = ["contender", "batch", "plain step, ms", "with negatives, ms", "sentences/s, plain", "GPU GiB"]
-    note = f"{SETTING}; best round. Negatives make four views."
+    note = f"{SETTING} (four with negatives). Each time is the fastest round."
     return {"title": "A training step on a GPU", "columns": columns, "rows": rows, "note": note}
 
 
@@ -51,10 +51,10 @@ def kernel_table(timed: list[tuple[int, str, dict[str, Any]]]) -> dict[str, Any]
     profiles = [one["profile"] for *_, one in timed]
     times = [kernel_times(profile) for profile in profiles]
     rows = [[kind, *(shown(of[kind], 1) for of in times)] for kind in (*KINDS, REST) if any(of[kind] for of in times)]
-    rows.append(["all", *(shown(profile["busy_us"] / 1000, 1) for profile in profiles)])
-    rows.append(["kernels", *(f"{profile['kernels']:,.0f}" for profile in profiles)])
-    columns = ["kernels of a plain step, ms", *(f"{batch}, {name}" for batch, name, _ in timed)]
-    note = f"{SETTING}; `{REST}` has all but the 25 longest kernels too."
+    rows.append(["all kernels", *(shown(profile["busy_us"] / 1000, 1) for profile in profiles)])
+    rows.append(["number of kernels", *(f"{profile['kernels']:,.0f}" for profile in profiles)])
+    columns = ["kernels of a plain step, ms", *(f"batch {batch}, {name}" for batch, name, _ in timed)]
+    note = f"{SETTING}. `{REST}` also includes all kernels except the 25 longest."
     table = {"title": "Where a step's time on a GPU goes", "columns": columns, "note": note}
     return {**table, "rows": rows if times else []}
 

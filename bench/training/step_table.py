@@ -22,11 +22,11 @@ COLUMNS = [
     "contender",
     "plain step, ms",
     "with negatives, ms",
-    f"mean at alpha {ALPHA}, ms",
+    f"mean, negatives on every {ALPHA}th step, ms",
     "sentences/s, plain",
     "utilisation, plain",
-    "released / it, plain",
-    "released / it, mean",
+    "plain speed relative to the released code",
+    "mean speed relative to the released code",
 ]
 BASE = "released code, fp32"
 
@@ -110,7 +110,7 @@ def show(tables: Iterable[dict[str, Any]]) -> None:
 def sizes(model: str) -> str:
     """Describe an encoder by its sizes, because the name of its folder may be arbitrary."""
     config = load_config(model, 0.1)
-    return f"{config.model_type}, {config.num_hidden_layers} layers of {config.hidden_size}"
+    return f"{config.model_type.upper()} with {config.num_hidden_layers} layers of width {config.hidden_size}"
 
 
 def save(path: Path, tables: list[dict[str, Any]], measured: dict[str, Any]) -> None:

@@ -3,7 +3,8 @@
 ``python -m bench.training.train_cpu --corpus FILE --model FOLDER --released FOLDER`` uses the released settings (batch
 64, two views, 32 tokens, dropout 0.1). Contenders take turns on the same sentences and threads; each figure is the
 median of the turns. --released names a checkout of the authors' code, from which its model, tokenisation and loss are
-imported. --compiled compares `--compile on` with the eager step and sentence-transformers, and times the first compile.
+imported. --compiled compares `--compile on` with the eager step and sentence-transformers, and times the first
+compilation.
 """
 
 from __future__ import annotations
@@ -58,28 +59,28 @@ def run(options: argparse.Namespace, folder: str) -> None:
         bench.sentence_transformers("bf16"),
     ]
     kept = summarise(measure(contenders, options.rounds, plain=2, negatives=1), bench, contenders)
-    how = "processor time of one thread" if options.processor_time else f"{n_cores(None)} threads"
+    how = "the processor time of one thread" if options.processor_time else f"the time with {n_cores(None)} threads"
     note = (
-        f"{sizes(options.model)}, batch {options.batch_size}, two views of {MAX_LENGTH} tokens at most, "
-        f"dropout 0.1; {how}; medians."
+        f"{sizes(options.model)}, batches of {options.batch_size}, dropout 0.1, two views of up to {MAX_LENGTH} tokens "
+        f"(four with negatives). Times are medians of {how}."
     )
     table = step_table("A training step on the CPU", kept, note)
     if options.compiled:  # only ratios, which are also meaningful on a busy machine
         kept = {name: {part: row[part] for part in ("plain", "negatives", "sentences")} for name, row in kept.items()}
         base = kept["sentence-transformers, fp32"]["plain"]
-        seconds = ", ".join(f"{contender.precision} {taken:.0f} s" for contender, taken in compiled)
+        first = " and ".join(f"{taken:.0f} s in {contender.precision}" for contender, taken in compiled)
         table |= {
             "title": "torch.compile of a training step on the CPU",
-            "columns": [*COLUMNS[:5], "sentence-transformers, fp32 / it, plain"],
+            "columns": [*COLUMNS[:5], "plain speed relative to sentence-transformers, fp32"],
             "rows": [[*row[:5], shown(base / kept[row[0]]["plain"], 2)] for row in table["rows"]],
-            "note": f"{note} A first compile takes {seconds} of processor time.",
+            "note": f"{note} The first compilation takes {first}.",
         }
     save(Path(options.json), [table], kept)
     show([table])
 
 
 def compiled_step(bench: Bench, precision: str, folder: str) -> tuple[Contender, float]:
-    """Return the compiled step, and the processor seconds of its first compile, with an empty cache of kernels."""
+    """Return the compiled step, and the processor seconds of its first compilation, with an empty kernel cache."""
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{folder}/kernels-{precision}"
     torch._inductor.config.compile_threads = 1  # in this process, whose time is measured
     begun = sum(os.times()[:4])  # of this process and of the C++ compiler

@@ -268,7 +268,7 @@ def test_a_run_that_exceeds_the_memory_is_warned_before_it_starts(capsys, monkey
         trainer.try_memory()
         assert not allocated  # AdamW has its moments, as after --resume
     assert capsys.readouterr().err == (
-        "memory: the GPU cannot hold a step if all of its texts have --max-length 32 tokens: give --grad-cache 128, "
+        "GPU memory: too small for a step in which all texts have --max-length 32 tokens: give --grad-cache 128, "
         "--precision bf16, a lower --batch-size or a lower --max-length\n"
     )
 

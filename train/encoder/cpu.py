@@ -70,7 +70,7 @@ class OneDnnLinear(nn.Linear):
 
 
 class CpuDropout(nn.Dropout):
-    """An nn.Dropout whose probability is rounded to a multiple of 2**-16 (0.1 becomes 0.100006), still unbiased.
+    """An unbiased nn.Dropout that rounds its probability to a multiple of 2**-16 (0.1 becomes 0.100006).
 
     It draws from PyTorch's default generator. In compiled code and on other devices, PyTorch's own dropout runs.
     """
@@ -84,7 +84,7 @@ class CpuDropout(nn.Dropout):
 
 def keep_mask(input: Tensor, p: float) -> Tensor:
     """Draw a dropout mask with the shape and dtype of `input`: 0 with probability p (rounded), else 1 / (1 - p)."""
-    dropped = min(round(p * 2**BITS), 2**BITS - 1)  # of the 2**16 possible values, those that drop an element
+    dropped = min(round(p * 2**BITS), 2**BITS - 1)  # how many of the 2**16 possible values drop an element
     draws = torch.empty(-(-input.numel() * BITS // 64), dtype=torch.int64).random_(-(2**63), None)
     bits = draws.view(torch.int16)[: input.numel()].view(input.shape)  # -2**15 to 2**15 - 1, uniform
     return (bits >= dropped - 2 ** (BITS - 1)).to(input.dtype).mul_(2**BITS / (2**BITS - dropped))

@@ -28,7 +28,7 @@ class SentenceEncoder(nn.Module):
         self.backbone = backbone
         self.layout = layout or Modules()  # the pooling and the other embedding settings that best/ stores
         self.pooling = POOLINGS[self.layout.pooling]
-        self.bias_as_mask = bias_as_mask  # pass the backbone `attention_bias` instead of the mask
+        self.bias_as_mask = bias_as_mask  # pass `attention_bias(mask)` to the backbone instead of the mask
         self.compiled = False
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -36,7 +36,7 @@ class SentenceEncoder(nn.Module):
             self.head = nn.Linear(width, width) if head else None
 
     def forward(self, parts: list[dict[str, Tensor]]) -> Tensor:
-        """Compute the embeddings for the loss, (B, D), of all parts in their order; a part is (B', L) token ids."""
+        """Compute the embeddings (B, D) for the loss, part after part. Each part contains token ids (B', L)."""
         embeddings = torch.cat([*map(self.embed, self._looked_up(parts))])  # (B, D)
         return torch.tanh(self.head(embeddings)) if self.head else embeddings
 
@@ -55,8 +55,8 @@ class SentenceEncoder(nn.Module):
     def _looked_up(self, parts: list[dict[str, Tensor]]) -> list[dict[str, Any]]:
         """Replace the token ids of all parts by token embeddings, with a single look-up.
 
-        Each look-up has a gradient as large as the vocabulary. One look-up per step instead of one per part saves 9% of
-        MiniLM's step on one core. Left-padded parts keep their ids, because RoBERTa recognises padding by its id.
+        Each look-up has a gradient as large as the embedding matrix. One look-up per step instead of one per part saves
+        9% of MiniLM's step on one core. Left-padded parts keep their ids, because RoBERTa recognises padding by its id.
         """
         # on a GPU a step has one part, and checking the padding would make the host wait
         starts = [part["attention_mask"][:, 0] for part in parts]
@@ -154,8 +154,8 @@ def attention_bias(mask: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
 def accepts_bias(backbone: Any) -> bool:
     """Test whether a model gives the same output for `attention_bias` as for the mask; leave it in training mode.
 
-    A model checks whether a mask (B, L) contains a zero, which makes the host wait for the GPU. Models with
-    sliding-window attention need the mask (B, L), because they build the masks of their layers from it.
+    A model that gets the mask (B, L) checks it for zeros, which makes the host wait for the GPU. The bias avoids this.
+    Models with sliding-window attention need the mask, because they build the masks of their layers from it.
     """
     if any(getattr(backbone.config, name, None) for name in ("sliding_window", "local_attention")):
         return False

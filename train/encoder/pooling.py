@@ -26,7 +26,7 @@ class PoolingSpec(NamedTuple):
 
     @property
     def needs_hidden_states(self) -> bool:
-        """True if the model must be called with output_hidden_states=True, because not only the last layer is read."""
+        """True if the pooling reads other layers too, so that the model needs output_hidden_states=True."""
         return self.layers != (-1,)
 
     def pool(self, output: Any, mask: Tensor) -> Tensor:

@@ -24,13 +24,13 @@ from train.encoder.pooling import AUTO, DEFAULT_POOLING, OF_MODULES, POOLINGS
 from una_fast.errors import InputError, first_line, warn_user
 
 WRAPPED = re.compile(r"(?:(?:module|_orig_mod)\.)+")  # prefixes that DDP and torch.compile add to the names of weights
-# attributes of configurations that set a dropout: of BERT, DistilBERT, ModernBERT, GPT-2 and others
+# attributes that set dropouts in the configurations of BERT, DistilBERT, ModernBERT, GPT-2 and others
 HIDDEN_DROPOUTS = ("hidden_dropout_prob", "dropout", "embedding_dropout", "mlp_dropout", "resid_pdrop", "embd_pdrop")
 DROPOUTS = (*HIDDEN_DROPOUTS, "attention_probs_dropout_prob", "attention_dropout", "attn_pdrop")
-AFTER_PADDING = ("roberta", "camembert", "mpnet", "longformer")  # types whose positions start after the padding's id
+AFTER_PADDING = ("roberta", "camembert", "mpnet", "longformer")  # types whose positions start after the id of padding
 TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model")
 LEAST = 3  # the smallest valid token limit: one token and two special ones
-LONGEST = 8192  # most tokens of a text, because a tokenizer without a limit reports 10^30
+LONGEST = 8192  # the largest token limit, because a tokenizer without a limit reports 10^30
 ABSENT = ("gated_repo", "missing_entries", "connection_errors")  # reasons for which a file counts as absent
 LIST = "modules.json"
 LENGTH = "sentence_bert_config.json"
@@ -41,7 +41,7 @@ TYPES: dict[str, Any] = {  # valid types of the values in these files
     "type": str, "path": str, "max_seq_length": int, "do_lower_case": (bool, int), "prompts": dict,
     "default_prompt_name": str, "truncate_dim": int, "include_prompt": (bool, int),
 }  # fmt: skip
-FLAGS = {  # keys of 1_Pooling/config.json, which version 6 of the library still reads, and its new names of the modes
+FLAGS = {  # keys of 1_Pooling/config.json, which version 6 of the library still reads, and the new name of each
     "pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean", "pooling_mode_max_tokens": "max",
     "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens", "pooling_mode_lasttoken": "lasttoken",
     "pooling_mode_weightedmean_tokens": "weightedmean",
@@ -55,25 +55,25 @@ def quiet() -> None:
 
 
 def from_pretrained(what: str, kind: Any, name: str, trust: bool = False, **kwargs: Any) -> Any:
-    """Call kind.from_pretrained(name). Raises InputError if its files are missing or damaged.
+    """Call kind.from_pretrained(name). Raises InputError if the model's files are missing or damaged.
 
-    what: name of the files in the message. trust: run Python code that comes with the model; if it is False, a model
-    that needs such code raises InputError.
+    what: what the error message calls these files. trust: run Python code that comes with the model. If it is False, a
+    model that needs such code raises InputError.
     """
     try:
         return kind.from_pretrained(None if "state_dict" in kwargs else name, trust_remote_code=trust, **kwargs)
     except Exception as error:  # transformers raises a dozen types for files that are missing, truncated or wrong
         if "trust_remote_code" in str(error):
             said = (
-                f"its {what} can be read only by Python code that comes with the model: read that code, "
-                "and if it may run here, give --trust-remote-code where the command takes it (in Python: trust=True)"
+                f"its {what} can be read only by Python code that comes with the model: read that code, and if it may "
+                "run here, give --trust-remote-code if the command has this option (in Python: trust=True)"
             )
         elif Path(name).is_dir():
-            said = f"no {what} in this folder that can be read: {first_line(error)}"
+            said = f"this folder contains no readable {what}: {first_line(error)}"
         else:
             said = (
-                f"no {what} of this name on the Hugging Face hub (is there a network?) that can be read, and there is "
-                f"no such folder (`hf download {name}` fetches a model): {first_line(error)}"
+                f"no readable {what} of this name on the Hugging Face hub (is there a network connection?), and there "
+                f"is no such folder (`hf download {name}` fetches a model): {first_line(error)}"
             )
         raise InputError(f"model {name}: {said}") from error
 
@@ -92,7 +92,7 @@ def refuse_run(name: str) -> None:
 
 
 def load_pretrained(name: str, config: Any = None, trust: bool = False) -> tuple[Any, bool]:
-    """Load a model, and return it with whether its checkpoint has a pooler. If not, remove the model's random one.
+    """Load a model. Return it, and whether its checkpoint has a pooler; without one, remove the random pooler.
 
     Prefixes that torch.compile and DDP add to the names of weights are removed, with an InputWarning.
     config: a result of `load_config`; by default one with the checkpoint's own dropout.
@@ -130,14 +130,14 @@ def load_pretrained(name: str, config: Any = None, trust: bool = False) -> tuple
 
 
 def load_config(name: str, dropout: float | None, trust: bool = False) -> Any:
-    """Load an encoder's configuration and, unless `dropout` is None, set all its dropout probabilities to it.
+    """Load an encoder's configuration. Set all its dropout probabilities to `dropout`, unless that is None.
 
     Raises InputError if there is no configuration, or if the model has an encoder and a decoder, as T5 does.
     """
     refuse_run(name)
     config = from_pretrained("configuration", AutoConfig, name, trust)
     if config.is_encoder_decoder:
-        raise InputError(f"model {name}: {config.model_type} is an encoder with a decoder: give an encoder only")
+        raise InputError(f"model {name}: {config.model_type} is an encoder with a decoder: give an encoder-only model")
     config.return_dict, config.chunk_size_feed_forward = True, 0  # read outputs by name; accept texts of any length
     for attribute in DROPOUTS:
         if dropout is not None and hasattr(config, attribute):
@@ -163,7 +163,7 @@ def positions_of(config: Any) -> int | None:
 def load_tokenizer(name: str, trust: bool = False, config: Any = None) -> Any:
     """Load the tokenizer of an encoder. config: the encoder's configuration, if the caller has it.
 
-    Raises InputError if it is missing, cannot pad, or has more entries than the encoder has token embeddings.
+    Raises InputError if the tokenizer is missing, cannot pad, or has more entries than the encoder has embeddings.
     """
     if Path(name).is_dir() and not any((Path(name) / file).is_file() for file in TOKENIZERS):
         raise InputError(f"model {name}: the folder has no tokenizer: copy tokenizer.json of the model into it")
@@ -208,11 +208,17 @@ class Modules:
         return [text.lower() for text in prompted] if self.lower_case else prompted
 
     def longest(self, tokenizer: Any, config: Any) -> int:
-        """Return the most tokens of a text: the limit of these settings or the tokenizer, and of the positions."""
+        """Return the maximum number of tokens of a text.
+
+        It is the limit of these settings or, if they have none, of the tokenizer, but at most the number of positions.
+        """
         return int(min(self.max_length or tokenizer.model_max_length, positions_of(config) or LONGEST, LONGEST))
 
     def write(self, folder: Path, config: Any, tokenizer: Any) -> None:
-        """Write the files with which SentenceTransformer(folder) gives the same embeddings. config: the encoder's."""
+        """Write the files with which SentenceTransformer(folder) gives the same embeddings.
+
+        config: the encoder's configuration.
+        """
         paths = {kind: path for kind, path in FOLDERS.items() if self.normalize or kind != "Normalize"}
         listed = [
             {"idx": i, "name": str(i), "path": path, "type": f"{PACKAGE}.{kind}"}
@@ -268,7 +274,7 @@ def read_modules(name: str, pooling: str = AUTO) -> Modules:
 
 
 def _read(name: str, file: str, kind: Any = dict) -> Any:
-    """Read a JSON object, or a list of objects, and check it by TYPES. Without the file, return an empty one."""
+    """Read a JSON object or a list of objects, and check the types of values. Return it empty if there is no file."""
     absent = {f"_raise_exceptions_for_{reason}": False for reason in ABSENT}
 
     if (path := cached_file(name, file, **absent)) is None:

@@ -1,6 +1,6 @@
 """Loads a model for evaluation and embeds texts: each distinct sentence once, in batches of similar length.
 
-Letters of shapes: B sentences of a batch, L tokens of its longest, D width of an embedding, n distinct sentences.
+Letters of shapes: B sentences of a batch, L tokens of the longest one, D width of an embedding, n distinct sentences.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from una_fast.errors import InputError, counted
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}  # by --precision
 Encode = Callable[[dict[str, Tensor]], Tensor]
-CPU_BATCH_TOKENS = 1024  # most tokens of a batch, padding included: its activations fit into the cache
+CPU_BATCH_TOKENS = 1024  # maximum tokens of a batch, with padding, so that its activations fit into the cache
 GPU_BATCH_TOKENS = 65_536  # enough to keep a GPU busy
 
 
@@ -111,7 +111,7 @@ def load_model(
 class Batches:
     """The distinct sentences of several lists of texts, tokenized once, which can be embedded repeatedly.
 
-    rows: for each list, the row of the embeddings that belongs to each of its texts, int64 (number of texts,).
+    rows: one array for each list, with the row of each of its texts in the embeddings, int64 (number of texts,).
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Batches:
         device: str | torch.device = "cpu",
         prepare: Callable[[Sequence[str]], Sequence[str]] = list,
     ) -> None:
-        """prepare: maps texts to those that are tokenized, for example `Modules.prepare`."""
+        """Tokenize the texts. prepare: maps texts to the strings to tokenize, for example `Modules.prepare`."""
         distinct: dict[str, int] = {}
         self.rows = [np.array([distinct.setdefault(text, len(distinct)) for text in of], np.int64) for of in lists]
         self._device = torch.device(device)
@@ -158,7 +158,7 @@ class Batches:
 
 
 class PairScorer(Batches):
-    """Scores an encoder on pairs of sentences, for the dev scores of training, in which its weights change."""
+    """Computes dev scores: tokenizes the dev pairs once, and embeds them again whenever the encoder is scored."""
 
     def __init__(self, pairs: StsTask, *args: Any, **options: Any) -> None:
         """Further arguments are those of `Batches`."""
@@ -172,7 +172,7 @@ class PairScorer(Batches):
 
 
 def in_threads(function: Callable[[Any], Any], items: Sequence[Any], threads: int | None = None) -> list[Any]:
-    """Apply `function` to `threads` items at a time (None: as many as PyTorch has threads).
+    """Apply `function` to `threads` items at a time (None: PyTorch's number of threads).
 
     PyTorch computes each item on a single core. Encoding 2,909 sentences with MiniLM on 2 cores takes 2.7 s this way,
     and 3.3 s with both cores on each batch: operations between matrix products are too small to divide among threads.
@@ -189,9 +189,10 @@ def in_threads(function: Callable[[Any], Any], items: Sequence[Any], threads: in
 
 
 def batches_by_length(lengths: Sequence[int], budget: int) -> list[NDArray[np.int64]]:
-    """Group the indices of the lengths (n,), shortest first, into batches of at most `budget` padded tokens.
+    """Group texts, shortest first, into batches of at most `budget` tokens with padding. Return their indices.
 
-    A batch also ends where the length changes, once it has a quarter of the budget. This trades calls for less padding.
+    lengths: the number of tokens of each text, (n,). A batch with at least a quarter of the budget also ends where the
+    length changes, which makes more batches but less padding.
     """
     order, ends = np.argsort(np.array(lengths, np.int64), kind="stable"), [0]
     for stop, (before, length) in enumerate(pairwise(lengths[i] for i in order), start=1):

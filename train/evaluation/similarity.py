@@ -17,7 +17,7 @@ Floats = NDArray[np.floating]
 def cosine(first: Floats, second: Floats) -> NDArray[np.float64]:
     """Compute the cosine of each pair of rows of two (n, D) arrays, float64 (n,).
 
-    As in SentEval, NaN and infinite values count as 0 and large numbers, and the cosine of a zero row is 0.
+    As in SentEval, NaN counts as 0, infinity as a large number, and the cosine of a zero row is 0.
     """
     first, second = np.nan_to_num(first), np.nan_to_num(second)
     dots = np.einsum("nd,nd->n", first, second, dtype=np.float64)

@@ -1,5 +1,7 @@
-"""Makes the batches of training: the rows of a step (`Plan`), the token ids of the texts that it compares (`Views`),
-and a rank's share of them (`BatchMaker`), prepared in a background thread (`prefetched`).
+"""Makes the batches of training.
+
+`Plan` chooses the rows of each step, `Views` makes the token ids of the texts that a step compares, and `BatchMaker`
+makes one rank's share of them. `prefetched` prepares batches in a background thread.
 
 A step has the same rows with any number of ranks and after a resume. Token ids depend only on (row, epoch).
 
@@ -43,7 +45,7 @@ class Plan:
     seed: int
     epochs: int = 1
     max_steps: int | None = None
-    nearest: Rows | None = None  # (n,), the neighbour of each of `rows`; half of each batch are then neighbours
+    nearest: Rows | None = None  # (n,), the neighbour of each of `rows`; if given, half of each batch are neighbours
 
     @property
     def rows_per_step(self) -> int:
@@ -78,7 +80,7 @@ class Plan:
 
 
 def original_text(tokens: TokenIds, offset: int = 0) -> ViewMaker:
-    """Make the view of the sentences without edits or, `offset` rows further in the index, of their paraphrases."""
+    """Make a view of unedited text: the sentences or, if `offset` is not 0, their paraphrases `offset` rows later."""
     return lambda rows, epoch, max_length: tokens.anchor_ids(rows + offset, max_length)
 
 
@@ -103,7 +105,7 @@ class Views:
     positive: ViewMaker | None  # None if a sentence is its own positive, under another dropout mask
     negative: ViewMaker | None
     max_length: int
-    alpha: int  # every alpha-th step has negatives, from step 0 on; 0: none has
+    alpha: int  # every alpha-th step has negatives, beginning with step 0; if alpha is 0, no step has negatives
     negative_views: int  # the number of views of the negative that the loss needs: 0, 1 or 2
 
     def of(self, step: int, epoch: int, rows: Rows) -> list[Ids]:
@@ -117,15 +119,15 @@ class Views:
 
 @dataclass(frozen=True)
 class Batch:
-    """One rank's share of a step, b sentences, as the encoder receives them.
+    """One rank's share of a step: b sentences, in the form that the encoder receives.
 
-    A rank without sentences encodes one that the loss ignores, because all ranks must exchange gradients.
+    A rank without sentences encodes a sentence that the loss ignores, because all ranks must exchange gradients.
     """
 
     step: int
     rows: Rows  # (B,), those of the whole step
     n_views: int
-    parts: list[Ids]  # each (rows of the part, its L), shortest texts first
+    parts: list[Ids]  # each (rows of the part, L), with its own L; the shortest texts come first
     positions: Tensor  # int64 (V b,); entry v * b + i is the row, counted over all parts, of view v of sentence i
 
     def to(self, device: torch.device) -> Batch:
@@ -149,7 +151,7 @@ class BatchMaker:
     rank: int
     world: int
     rows_of_part: int = 0  # rows of a part; 0: use n_parts
-    n_parts: int = CPU_PARTS  # number of parts, of equal numbers of rows
+    n_parts: int = CPU_PARTS  # number of parts, each with the same number of rows
     multiple: int = 1  # the number of columns of each part is a multiple of this
 
     def make(self, step: int, epoch: int, rows: Rows) -> Batch:
@@ -164,7 +166,7 @@ class BatchMaker:
 
 
 def cut_by_length(texts: Ids, n_rows: int, multiple: int = 1) -> tuple[list[Ids], Tensor]:
-    """Sort texts by length and cut them into parts of `n_rows` rows without superfluous padding.
+    """Sort texts by length, cut them into parts of `n_rows` rows, and remove superfluous padding.
 
     Return the parts, and the position of each text among the rows of all parts, int64 (rows,).
     multiple: the number of columns of each part is a multiple of this.

@@ -23,7 +23,7 @@ from train.signals import tell_user
 from una_fast.errors import InputError, first_line
 
 DEVICE = "cuda"  # the type of device that can capture steps; tests replace it
-MOST = 16  # most graphs: one with and one without negatives for each width of a batch; further shapes run eagerly
+MOST = 16  # maximum number of graphs, two per batch width (with and without negatives); other shapes run eagerly
 
 
 class Graph(NamedTuple):
@@ -37,11 +37,12 @@ class Graph(NamedTuple):
 class Graphs:
     """Takes optimiser steps: eagerly for the first batch of each shape, then by replaying a graph of that shape.
 
-    The first, eager step allocates what a capture must not: optimiser moments, library handles and caches, kernels. If
-    two steps of a shape make the host wait for the GPU, the shape stays eager; a process's first step may wait.
+    The eager step allocates what must not be allocated during a capture: optimiser moments, library handles and caches,
+    kernels. If two steps of a shape make the host wait for the GPU, the shape stays eager. A single wait is tolerated,
+    because the first step of a process may wait.
 
-    step: takes one optimiser step on a batch on the GPU, and returns a tuple of tensors. It must not read numbers such
-    as `batch.step`, because a replay would repeat the captured values. captured: the graphs, by the shape of a batch.
+    step: takes one optimiser step on a batch on the GPU, and returns a tuple of tensors. It must not read Python
+    numbers such as `batch.step`, because a replay would reuse their values at capture. captured: the graphs by shape.
     """
 
     def __init__(self, step: Callable[[Batch], Any], optimizer: torch.optim.Optimizer) -> None:
@@ -79,7 +80,7 @@ class Graphs:
         if not waits:
             self._ready.add(shape)
         elif self._waits[shape]:
-            tell_user(f"--compile: such steps run eagerly, because the model or the loss waits for the GPU: {waits[0]}")
+            tell_user(f"--compile: some steps run eagerly, because the model or the loss waits for the GPU: {waits[0]}")
         self._waits[shape] += bool(waits)
         return results
 
@@ -106,7 +107,10 @@ class Graphs:
             self._set_capturable(False)
 
     def _set_capturable(self, capturable: bool) -> None:
-        """Set the flag that AdamW requires during a capture, and warns about otherwise. Its fused kernel ignores it."""
+        """Set AdamW's flag `capturable`. AdamW requires it during a capture, and warns about it at other times.
+
+        The fused kernel ignores the flag.
+        """
         for group in self._optimizer.param_groups:
             group["capturable"] = capturable
 

@@ -86,7 +86,7 @@ class Loop:
         self._evaluate()
 
     def _is_patience_over(self) -> bool:
-        """Test whether none of the last --early-stopping-patience dev scores was a new best; the same on all ranks."""
+        """Test whether none of the last --early-stopping-patience dev scores was a new best. All ranks agree."""
         run, best_step = self.trainer.run, self.progress.best_step
         patience = run.early_stopping_patience * run.eval_every
         if not patience or best_step is None or self.progress.step - best_step < patience:
@@ -153,7 +153,7 @@ class CheckpointWriter:
         self._begin(f"encoder in {name}", encoder.backbone.state_dict, write)
 
     def last(self, progress: Progress, finished: bool = False) -> None:
-        """Write the checkpoint in last/. That of a finished run lacks the optimiser's state, two thirds of its size."""
+        """Write the checkpoint in last/. If the run is finished, omit the optimiser's state, two thirds of the size."""
         write = partial(write_checkpoint, self._output, progress)
         self._begin(CHECKPOINT, partial(self._trainer.state, with_optimizer=not finished), write)
 

@@ -65,7 +65,7 @@ class Telemetry:
         self.say(f"training on {about}: steps {start.step:,} to {self._n_steps:,}")
 
     def timed(self, batches: Iterator[Batch]) -> Iterator[Batch]:
-        """Yield the batches, and measure how long each one is waited for. A step's time includes this wait."""
+        """Yield the batches, and measure the wait for each one. A step's time includes this wait."""
         while True:
             self._step_begun, begun = self._losses.now(), time.perf_counter()
             batch = next(batches, None)
@@ -75,7 +75,7 @@ class Telemetry:
             yield batch
 
     def step(self, batch: Batch, step: Step) -> None:
-        """Record one optimiser step. Raises InputError if a loss that can be read by now is NaN or infinite."""
+        """Record one optimiser step. Raises InputError if a loss that is ready by now is NaN or infinite."""
         self._steps += 1
         rate = learning_rate(self._run, batch.step, self._n_steps)
         about = {"step": batch.step, "negatives": batch.n_views > 2, "lr": rate}
@@ -85,26 +85,29 @@ class Telemetry:
         self.catch_up(all_of_them=False)
 
     def _warn_of_far_negatives(self, positive: Tensor, negative: Tensor) -> None:
-        """Warn if negatives of the first step are farther than --margin-most. Arguments: cosines with anchors, (B,)."""
+        """Warn if the cosines of negatives are more than --margin-most below those of their positives.
+
+        Arguments: the cosines of positives and negatives with their anchors in the first step, (B,).
+        """
         most = self._run.margin_most
         if n := int((positive - negative > most).sum()):  # synchronises a GPU, but only after the first step
             about = f"{n} of {len(negative)} negatives of the first step are already farther away than this"
             self.say(f"--margin-most {most:g}: {about}, and the loss pulls them closer: give a higher value, up to 2")
 
     def catch_up(self, all_of_them: bool = True) -> None:
-        """Record the losses of all steps so far, or only those that can be read without waiting for the GPU."""
+        """Record the losses of all steps so far, or only those that are ready without waiting for the GPU."""
         for record in self._losses.due(all_of_them):
             self._record(**record)
 
     @rank_zero_only
     def _record(self, step: int, loss: float, negatives: bool, **curves: float) -> None:
-        """Record the loss and other figures of a step, counted from 0."""
+        """Record the loss and other figures of a step. step: its number, counted from 0."""
         self._write({"step": step, "loss": loss, "negatives": negatives, **curves})
         self._track("log", {"loss/negatives" if negatives else "loss/plain": loss, **curves}, step)
         speed = curves["sentences_per_second"]
         self._bar.set_postfix({"loss": f"{loss:.4g}", "sentences/s": f"{speed:.0f}"}, refresh=False)
         if self._bar.n == self._bar.initial:
-            self._bar.unpause()  # its speed excludes the evaluation before the first step
+            self._bar.unpause()  # so that the speed on the bar excludes the evaluation before the first step
         self._bar.update(step + 1 - self._bar.n)
 
     @rank_zero_only

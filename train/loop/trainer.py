@@ -35,7 +35,7 @@ class Step(NamedTuple):
 
 
 class Trainer:
-    """One rank's encoder, loss and optimiser. state: that of a checkpoint, or None for a new run."""
+    """One rank's encoder, loss and optimiser. state: the state in a checkpoint, or None for a new run."""
 
     def __init__(
         self, run: Run, ranks: Ranks, encoder: SentenceEncoder, plan: Plan, state: dict[str, Any] | None = None
@@ -80,15 +80,15 @@ class Trainer:
     def close(self) -> None:
         """Free the graphs' memory, and free DDP before the process group is destroyed.
 
-        Otherwise the process can deadlock: DDP's reducer, the last owner of the group, waits for gloo's thread while
-        holding the GIL, and that thread waits for the GIL to free the tensor of the last exchange.
+        In the other order, the process can deadlock. DDP's reducer, the last owner of the group, waits for gloo's
+        thread while it holds the GIL, and that thread waits for the GIL to free the tensor of the last exchange.
         """
         del self.model
         if self.graphs:
             self.graphs.close()
 
     def part_of_ones(self, views: int) -> dict[str, Tensor]:
-        """Make dummy token ids of a rank's largest size, which is the same on all ranks and after a resume."""
+        """Make dummy token ids with the shape of the largest part, the same on all ranks and after a resume."""
         rows = views * -(-self.run.batch_size // self.ranks.world)
         return part_of_ones(min(rows, self.run.grad_cache or rows), self.run.max_length, self.ranks.device)
 
@@ -114,7 +114,7 @@ class Trainer:
             del moments
         except torch.OutOfMemoryError:
             length = f"--max-length {run.max_length}"
-            tell_user(f"memory: the GPU cannot hold a step if all of its texts have {length} tokens: {remedy(run)}")
+            tell_user(f"GPU memory: too small for a step in which all texts have {length} tokens: {remedy(run)}")
         self.optimizer.zero_grad()
 
     def autocast(self) -> torch.autocast:
@@ -178,7 +178,7 @@ class Trainer:
         return step
 
     def _encode(self, parts: list[dict[str, Tensor]]) -> Tensor:
-        """Encode parts: float32 (rows of all parts, D)."""
+        """Encode parts as float32 embeddings (rows of all parts, D)."""
         with self.autocast():
             encoded = self.model(parts)
         return encoded.float()
@@ -214,7 +214,7 @@ class Trainer:
             self.encoder.train()
 
     def embed(self, batch: dict[str, Tensor]) -> Tensor:
-        """Embed a batch (B, D) without the head, for dev scores. Each rank encodes its share of the rows."""
+        """Embed a batch without the head, (B, D), for dev scores. Each rank encodes its share of the rows."""
         n = len(batch["input_ids"])
         share = rank_share(n, self.ranks.rank, self.ranks.world)
         n_own = share.stop - share.start
@@ -244,10 +244,11 @@ def adamw(run: Run, model: nn.Module) -> torch.optim.AdamW:
 
 
 def learning_rate(run: Run, step: int, n_steps: int) -> float:
-    """Compute the learning rate of a step, counted from 0, as transformers' `get_*_schedule_with_warmup` do.
+    """Compute the learning rate of a step, counted from 0, as transformers' `get_*_schedule_with_warmup` does.
 
-    It rises linearly from 0 over the first w = --warmup-steps. Then it is multiplied by 1 (constant), 1 - f (linear) or
-    (1 + cos(pi f)) / 2 (cosine) with f = (step - w) / (n_steps - w). A w below 1 is a share of all steps, rounded up.
+    It rises linearly from 0 to --learning-rate over the first w = --warmup-steps. After that it is --learning-rate
+    times 1 (constant), 1 - f (linear) or (1 + cos(pi f)) / 2 (cosine), where f = (step - w) / (n_steps - w). If w is
+    below 1, it is a share of all steps, rounded up.
     """
     assert run.learning_rate is not None
     warmup = math.ceil(run.warmup_steps * n_steps) if run.warmup_steps < 1 else int(run.warmup_steps)

@@ -22,8 +22,8 @@ class LossSpec:
         meaning: text for --help.
         path: the function, as "module:name".
         negative_views: how many of its views are the negative: 0, 1 or 2.
-        options: its further parameters, each with the field of `Run` whose value it gets.
-        takes_start: it has a parameter `start`, for embeddings by the initial encoder.
+        options: its further parameters; for each, the name of the field of `Run` that contains its value.
+        takes_start: whether it has a parameter `start`, for embeddings by the initial encoder.
     """
 
     meaning: str
@@ -52,7 +52,7 @@ LOSSES = {
         "una_fast.losses:soft",
         options={"weight": "margin_weight", **BOUNDS},
     ),
-    "margin": LossSpec("that margin only", "una_fast.losses:margin", options=BOUNDS),
+    "margin": LossSpec("only that margin", "una_fast.losses:margin", options=BOUNDS),
 }
 
 

@@ -1,12 +1,15 @@
-"""Near-misses: texts that look alike and mean something else, by people, compared with texts that mean the same.
+"""The near-miss tasks: do texts with the same meaning have higher cosines than texts that only look alike?
+
+All data is labelled by people:
 
 - SugarCrepe++ (Dumpala et al. 2024, arXiv:2406.11171), `near_miss/NAME.json`: five subsets of entries with a `caption`
   of an image, a paraphrase of it (`caption2`) and a near-miss (`negative_caption`).
-- SICK (Marelli et al. 2014): its pairs judged an entailment or a contradiction.
+- SICK (Marelli et al. 2014): the pairs that are labelled entailment or contradiction.
+- Labelled pairs, `near_miss/pairs/NAME_SPLIT.tsv`.
 
-docs/near-misses.md defines each score; all are fractions. Split "dev" is for tuning: a fifth of SugarCrepe++'s images,
-chosen by the names of their files, and SICK's trial pairs. Split "test" is all images and SICK's test pairs; with
-`held_out` of the protocol it is the images that "dev" lacks.
+docs/near-misses.md defines each score; all are fractions. Split "dev" is for tuning. It contains a fifth of
+SugarCrepe++'s images, chosen by their file names, and SICK's trial pairs. Split "test" contains all images and SICK's
+test pairs. The protocol's `held_out` excludes the images of "dev" from it.
 """
 
 from __future__ import annotations
@@ -33,32 +36,35 @@ SUBSETS = (*REPLACED, "swap_obj", "swap_att")
 PAIR_SETS = ("qqp_near", "qqp_close", "paws_wiki", "checklist")
 COLUMNS = ("caption", "caption2", "negative_caption")
 FALSE_HITS = 0.05  # share of near-misses above the threshold of recall_at_5
-DEV_PART = 5  # one of so many images is for tuning
+DEV_PART = 5  # one image in five is for tuning
 
 
 @dataclass(frozen=True)
 class PairTask(Task):
-    """Labelled pairs of `near_miss/pairs`."""
+    """A set of labelled pairs in `near_miss/pairs`."""
 
     kind = "near-miss"
     same: NDArray[np.bool_]  # (n,), True for a pair with the same meaning
-    groups: NDArray[np.str_]  # (n,)
+    groups: NDArray[np.str_]  # (n,), the group of each pair
 
     def score(self, embeddings: Sequence[NDArray], protocol: EvaluationProtocol) -> Scores:
-        """The figures of `PairScores`: "auc", "recall" at 5% false positives, and those of each group."""
+        """Return `PairScores.to_dict`: "auc", "recall" at 5% false positives and other scores, also for each group."""
         first, second = embeddings
         return PairScores(cosine(first, second), self.same, self.groups, FALSE_HITS).to_dict()
 
 
 @dataclass(frozen=True)
 class NearMissTask(Task):
-    """Captions, paraphrases and near-misses; or both sides of entailments, then both sides of contradictions."""
+    """Texts with the same meaning, and near-misses.
+
+    texts: captions, paraphrases and near-misses; or for SICK both sides of entailments, then those of contradictions.
+    """
 
     kind = "near-miss"
-    dev: NDArray[np.bool_] | None = None  # (n,), entries whose image is for tuning; None where entries have no image
+    dev: NDArray[np.bool_] | None = None  # (n,), True if the image is for tuning; None for SICK
 
     def score(self, embeddings: Sequence[NDArray], protocol: EvaluationProtocol) -> Scores:
-        """The fraction that the measure of the task gives."""
+        """Compute the score of the task, a fraction."""
         if protocol.held_out and self.dev is not None:
             embeddings = [part[~self.dev] for part in embeddings]
         first, second, *others = embeddings
@@ -68,13 +74,13 @@ class NearMissTask(Task):
         (near_miss,) = others
         if self.name == "recall_at_5":
             return PairScores.of(same, cosine(first, near_miss), FALSE_HITS).recall
-        # a hit is an entry whose near-miss is farther from both texts
+        # a hit: both texts are nearer to each other than to the near-miss
         hits = (same > cosine(first, near_miss)) & (same > cosine(second, near_miss))
         return float(np.mean(hits)) if len(hits) else math.nan
 
 
 def read(downstream: Path, name: str, split: str = "test") -> Task:
-    """Read a task. downstream: SentEval's folder, which contains SICK; near_miss/ is next to senteval/."""
+    """Read a task. downstream: SentEval's `downstream` folder. It contains SICK; near_miss/ is next to senteval/."""
     if name == "sick_auc":
         rows = read_rows(downstream / "SICK" / SICK_FILES[split], (4, 1, 2), str.strip, skip=1)
         judged = [[row for row in rows if row[0] == judgement] for judgement in ("ENTAILMENT", "CONTRADICTION")]
@@ -96,7 +102,7 @@ def read(downstream: Path, name: str, split: str = "test") -> Task:
 
 
 def _read_pairs(folder: Path, name: str, split: str) -> PairTask:
-    """Read labelled pairs; of a set without such a split, its dev part."""
+    """Read a set of labelled pairs. If it lacks the split, read its dev split."""
     part = split if (folder / f"{name}_{split}.tsv").is_file() else "dev"
     first, second, labels, groups = zip(*read_pairs(folder / f"{name}_{part}.tsv"), strict=True)
     texts = [normalise_spaces(side) for side in (first, second)]

@@ -28,7 +28,7 @@ def read_rows(
 ) -> list[tuple[Any, ...]]:
     """Read some columns of each line of a tab-separated file, after `skip` header lines.
 
-    first: converts the text of the first of these columns, and raises ValueError if it is invalid.
+    first: converts the text of the first column of `columns`, and raises ValueError if the text is invalid.
     Raises InputError, with file and line, for invalid text or too few columns.
     """
     rows, needed = [], max(columns) + 1

@@ -42,7 +42,7 @@ NEAR_MISSES = "near_miss"  # the folder of the near-miss data, next to senteval/
 
 
 class TaskSpec(NamedTuple):
-    """One task."""
+    """An evaluation task."""
 
     name: str
     kind: str
@@ -88,11 +88,14 @@ TASKS = {
         TaskSpec("checklist", "near-miss", {"dev": 813}),
     )
 }
-CHOICES = f"{', '.join(KINDS)}, full ({' and '.join(FULL)}), or these and names with commas between: {', '.join(TASKS)}"
+CHOICES = (
+    f"{', '.join(KINDS)}, full ({' and '.join(FULL)}), or a comma-separated list of these and of tasks: "
+    f"{', '.join(TASKS)}"
+)
 
 
 def suite(name: str) -> list[str]:
-    """List the tasks that "sts", "transfer", "near-miss" or "full" means in --tasks; none for any other name."""
+    """List the tasks that "sts", "transfer", "near-miss" or "full" means in --tasks; an empty list for other names."""
     kinds = FULL if name == "full" else (name,)
     return [row.name for row in TASKS.values() if row.kind in kinds and not row.module]
 
@@ -100,7 +103,7 @@ def suite(name: str) -> list[str]:
 def read_task(folder: Path, name: str, split: str = "test") -> Task:
     """Read a task from SentEval's `downstream` folder.
 
-    Raises InputError if its files are missing or damaged, or it lacks the split.
+    Raises InputError if its files are missing or damaged, or if it has no such split.
     """
     row = TASKS[name]
     return import_module(row.module or KINDS[row.kind].module).read(folder, name, split)
@@ -127,7 +130,7 @@ def task_names(tasks: str, mode: str = "test") -> list[str]:
 
 
 def _plain(name: str) -> str:
-    """Remove what a user may write differently in the name of a task: STS-B, sts_b and stsb become equal."""
+    """Normalise the name of a task, so that STS-B, sts_b and stsb are equal."""
     return re.sub(r"[-_\s]", "", name).lower()
 
 
@@ -156,8 +159,8 @@ class EvaluationProtocol:
     """The settings that decide how scores are computed; each is an option of `train.evaluate`."""
 
     mode: str = option("as in SimCSE", "test", choices=MODES)
-    pooling: str = option("how token vectors become an embedding, in SimCSE's names; auto: by the model's "
-                          "modules.json, else cls_before_pooler", AUTO, choices=(AUTO, *POOLINGS, "mean"))  # fmt: skip
+    pooling: str = option("how token vectors become an embedding, in SimCSE's names; auto: as in the model's "
+                          "modules.json, or cls_before_pooler", AUTO, choices=(AUTO, *POOLINGS, "mean"))  # fmt: skip
     max_length: int | None = option("truncate sentences to this many tokens; default: the model's", None, least=3)
     held_out: bool = option("near-miss: leave out the images that --mode dev scores", False)
     whiten: bool = option("whiten embeddings on each task's own sentences", False)
@@ -170,7 +173,7 @@ class EvaluationProtocol:
 
     @property
     def fit(self) -> FitSettings:
-        """How the classifiers of transfer tasks are fitted."""
+        """The settings for fitting the classifiers of transfer tasks."""
         return FULL_FIT if self.mode == "test" else FAST_FIT
 
 

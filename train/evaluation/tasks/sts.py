@@ -55,7 +55,7 @@ def read(downstream: Path, name: str, split: str = "test") -> StsTask:
         path = downstream / files[split]
         return _task(name, path, read_rows(path, columns, parse_score, skip), split)
     if split != "test":
-        raise InputError(f"{name} has no {split} split: only {', '.join(TABLES)} have")
+        raise InputError(f"{name} has no {split} split: only {', '.join(TABLES)} have one")
     folder = downstream / "STS" / f"{name}-en-test"
     return _task(name, folder, [row for subset in SUBSETS[name] for row in _read_subset(folder, subset)])
 

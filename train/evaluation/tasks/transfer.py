@@ -28,7 +28,7 @@ from una_fast.errors import InputError
 REGULARISATIONS = (1e-5, 1e-4, 1e-3, 1e-2)  # weight decay of Adam or RMSprop
 SEED = 1111
 MAX_PASSES = 200
-HELD_OUT = 0.05  # share of the training rows on whose accuracy the final fit stops early
+HELD_OUT = 0.05  # share of the training rows that the final fit uses only for early stopping
 OPTIMISERS = {"adam": torch.optim.Adam, "rmsprop": torch.optim.RMSprop}
 
 
@@ -109,7 +109,7 @@ def _set_gradients(data: Labelled, rows: Tensor, weights: Tensor, biases: Tensor
 
 
 def nested_folds(data: Labelled, n_classes: int, settings: FitSettings) -> tuple[float, float]:
-    """Measure accuracy by nested cross-validation: dev and test in percent, means over the outer folds.
+    """Measure accuracy by nested cross-validation. Return means over the outer folds: dev and test, in percent.
 
     In each outer fold, cross-validation on the training rows chooses the regularisation.
     """
@@ -125,9 +125,10 @@ def nested_folds(data: Labelled, n_classes: int, settings: FitSettings) -> tuple
 def validated(
     train: Labelled, test: Labelled, n_classes: int, settings: FitSettings, dev: Labelled | None = None
 ) -> tuple[float, float, NDArray[np.int64]]:
-    """Choose the regularisation by the accuracy on dev, on which the fits also stop early, and measure it on test.
+    """Choose the regularisation by the accuracy on dev, and measure the accuracy of that fit on test.
 
-    Without dev, cross-validation on train chooses the regularisation, and a new fit on all of train is measured.
+    The fits also stop early by their accuracy on dev. Without dev, cross-validation on train chooses the
+    regularisation, and a new fit on all of train is measured.
     Returns the accuracies on dev and on test in percent, and the predicted classes of the test set.
     """
     if dev is None:
@@ -141,7 +142,7 @@ def validated(
         fits.append(fit_folds(data, rows, held_out, n_classes, settings))
     scores = [round(100 * float(mean), 2) for mean in torch.cat([fit.accuracy for fit in fits]).mean(0)]  # R
     chosen, best = fits[0], int(np.argmax(scores))
-    if dev is None:  # the fit on all of train stops early on a random share of it, drawn before the order of the rest
+    if dev is None:  # the final fit stops early by a random share of train, drawn before the order of the other rows
         shuffle = np.random.RandomState(SEED)
         drawn = shuffle.permutation(len(train.labels))[None]
         held = int(HELD_OUT * len(train.labels))
