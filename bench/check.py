@@ -4,8 +4,8 @@
     python -m bench.check --save    # writes bench/results/check.json, with this commit, on a quiet machine
 
 Both are processor times on synthetic sentences, the best of several rounds in which kernels and references alternate.
-Two threads must take no more processor time than one; otherwise they wait for each other's cache lines. Another kind of
-processor has other ratios: widen the tolerance with --factor.
+Two threads must take no more processor time than one. If they do, they wait for each other's cache lines. Another kind
+of processor has other ratios: widen the tolerance with --factor.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ROUNDS, RUNS = 7, 5  # rounds per run; runs of --save, whose spread sets the tol
 LEAST_TOLERANCE, SPREADS = 0.15, 3.0  # a kernel may take 15% longer, or three times the spread of the runs
 
 Works = dict[str, Callable[[], Any]]
-REFERENCES = {  # kernel: the reference by whose time its time is divided
+REFERENCES = {  # for each kernel, the reference that its time is divided by
     "index": "nltk",
     "augment": "nltk",
     "negatives": "nltk",

@@ -23,7 +23,7 @@ def prepare(params: Any, samples: Sequence[Sequence[str]]) -> None:
 
 
 class Batcher:
-    """SentEval's batcher: a list of sentences as lists of words -> embeddings float32 (B, D)."""
+    """SentEval's batcher: maps sentences, each a list of words, to embeddings, float32 (B, D)."""
 
     def __init__(self, model: EvaluatedModel) -> None:
         self.model = model

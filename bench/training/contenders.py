@@ -94,7 +94,7 @@ class Bench:
 
     @contextmanager
     def numerics(self, trainer: Trainer) -> Iterator[None]:
-        """Inside, use the numerical settings of a training; other contenders use PyTorch's defaults."""
+        """Use the numerical settings of a training in the with block; other contenders use PyTorch's defaults."""
         set_numerics(trainer.run, trainer.ranks.device)
         try:
             yield
@@ -125,7 +125,7 @@ class Bench:
         return Contender(f"una_fast, {precision}{how}{f', {n_parts} parts' if n_parts else ''}", precision, take)
 
     def batches_alone(self) -> Contender:
-        """Return the making of batches without training, which the background thread does during a step."""
+        """Return a contender that only makes batches, as the background thread does during a step."""
         make = self.maker().make
 
         def take(steps: Sequence[int]) -> float:

@@ -101,7 +101,7 @@ def _dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool
 
 @contextmanager
 def as_on_a_gpu() -> Iterator[None]:
-    """Inside, CPU tensors take as much memory as on a GPU: its attention, its dropout masks, autocast's fp32 norms."""
+    """Use a GPU's attention, dropout masks and autocast in the with block, so that CPU tensors take as much memory."""
     norm = functional.layer_norm
 
     def layer_norm(input: Tensor, *args: Any, **named: Any) -> Tensor:

@@ -158,7 +158,7 @@ MODES = {
 class EvaluationProtocol:
     """The settings that decide how scores are computed; each is an option of `train.evaluate`."""
 
-    mode: str = option("as in SimCSE", "test", choices=MODES)
+    mode: str = option("evaluation mode, as in SimCSE", "test", choices=MODES)
     pooling: str = option("how token vectors become an embedding, in SimCSE's names; auto: as in the model's "
                           "modules.json, or cls_before_pooler", AUTO, choices=(AUTO, *POOLINGS, "mean"))  # fmt: skip
     max_length: int | None = option("truncate sentences to this many tokens; default: the model's", None, least=3)

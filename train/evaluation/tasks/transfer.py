@@ -203,7 +203,7 @@ TABLES = {  # the file of a split, the columns of the class and the sentences, h
     "SST2": ("SST/binary/sentiment-{}", (1, 0), 0),
     "MRPC": ("MRPC/msr_paraphrase_{}.txt", (0, 3, 4), 1),
 }
-TREC = {"train": "TREC/train_5500.label", "test": "TREC/TREC_10.label"}  # "CLASS:finer question"
+TREC = {"train": "TREC/train_5500.label", "test": "TREC/TREC_10.label"}  # lines are "CLASS:SUBCLASS QUESTION"
 TREC_CLASSES = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
 
 
