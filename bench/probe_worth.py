@@ -1,8 +1,8 @@
 """Does `una_fast.probe` rank encoders as SugarCrepe++ does? ``python -m bench.probe_worth --data FOLDER``.
 
-Encoders: every layer of the packaged MiniLM with mean, [CLS] and max pooling. Each is probed on sentences of Wikipedia
-with UNA's near-misses and, as a control, with random words replaced by random words. Its score on SugarCrepe++ is its
-hits over replace_*. results/probe.json has all figures, docs/near-misses.md the rank correlations.
+The encoders are the layers of the packaged MiniLM, each with mean, [CLS] and max pooling. They are probed on sentences
+of Wikipedia with UNA's near-misses and, as a control, with random words replaced by random words. They are scored on
+the subsets replace_* of SugarCrepe++. results/probe.json has all figures, docs/near-misses.md the rank correlations.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "near-misses.md"
 SENTENCES = 10_000  # the first lines of the corpus, from which the probe's sentences are drawn
 N = 1000
 TASKS = ("replace", "recall_at_5")
-MEASURES = {  # of a probe; for each, higher should be better
+MEASURES = {  # of a probe; a higher value should mean a better encoder
     "distance": lambda found: found.distance,
     "1 - mean cosine of near-misses": lambda found: 1 - float(found.near_misses.mean()),
     "1 - threshold": lambda found: 1 - found.threshold,
@@ -132,8 +132,9 @@ def write_file(content: dict[str, Any]) -> None:
     least, most = (f"{100 * of(scores):.0f}" for of in (min, max))
     una, random = (content["correlations"][f"{title}, distance"]["replace"] for title in ("UNA", "random words"))
     said = (
-        f"Over {len(scores)} layers and poolings of MiniLM, which score {least} to {most} on SugarCrepe++ `replace`, "
-        f"the rank correlation of distance and score is {una:+.2f}. With random words instead it is {random:+.2f}."
+        f"Over {len(scores)} layers and poolings of MiniLM, the rank correlation between the probe's distance and the "
+        f"score on SugarCrepe++ `replace` ({least} to {most}) is {una:+.2f}. With randomly replaced words, it is "
+        f"{random:+.2f}."
     )
     write_between_marks(PAGE, [textwrap.fill(said, WIDTH)])
 

@@ -1,9 +1,9 @@
 """Write saved results into docs/benchmarks.md and the table of the README: ``python -m bench.report``.
 
-Text outside the markers of both pages does not change. Reads ``results/benchmarks.json``, saved by pytest-benchmark,
-and every other ``results/*.json`` except the evidence: {"tables": [{"title", "columns", "rows"[, "machine", "note"]},
-...]}, one such table, or benchmarks that pytest-benchmark saved in a separate run. Every ratio compares times of the
-same file.
+Text outside the markers of both pages does not change. The command reads ``results/benchmarks.json``, which
+pytest-benchmark saved, and every other ``results/*.json`` except evidence.json. Such a file contains {"tables":
+[{"title", "columns", "rows"[, "machine", "note"]}, ...]}, a single table, or the benchmarks of a separate run. Every
+ratio compares times of the same file.
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ HEADLINES = (  # name of the row, operation of a benchmark, our contender, the p
     ("a sentence as token ids, all cores", "anchors: encode", "una_fast, terms included", "fast tokenizer"),
 )
 PEERS = (
-    "Negatives use one thread, peers one core. The released code's time is computed from NLTK's: "
-    f"{RELEASED_NEGATIVE_IDS:g} times as long for a negative, {RELEASED_STATISTICS:g} times for the index."
+    "Negatives use one thread, the fast tokenizer all cores, the other peers one. The released code's time is "
+    "estimated: NLTK's `word_tokenize` is timed in the same run and multiplied by "
+    f"{RELEASED_NEGATIVE_IDS:g} for a negative, by {RELEASED_STATISTICS:g} for the index."
 )
 WIDTH = 120  # of README's lines
 Cells = dict[str, dict[int, float]]  # contender -> size of the corpus -> microseconds per sentence

@@ -2,17 +2,17 @@
 
     python -m bench.style ../shared/data/corpora/wiki_large.txt.gz
 
-For each setting of `Augmenter`, a logistic regression distinguishes the negatives of 10,000 sentences from the
-sentences. It is trained on one half of the sentences and scored on the other; chance is 0.5. A word bigram model
-(Witten-Bell) of 40,000 other sentences gives the ratio of the perplexities. Texts are compared as written, and as an
-uncased BERT sees them: lower-cased, with spaces around punctuation. Writes bench/results/style.json and the tables of
-docs/style.md; takes about 5 minutes of one core.
+For each setting of `Augmenter`, a logistic regression separates 10,000 sentences from their negatives. It is trained on
+one half of the sentences and scored on the other; chance is 0.5. A word bigram model (Witten-Bell) of 40,000 other
+sentences gives the ratio of the perplexities. Texts are compared as written, and as an uncased BERT sees them:
+lower-cased, with spaces around punctuation. Writes bench/results/style.json and the tables of docs/style.md; takes
+about 5 minutes of one core.
 
     python -m bench.style ../shared/data/corpora/wiki_large.txt.gz --german UD_German-GSD --chinese UD_Chinese-GSDSimp
 
-measures only German and Chinese, each compared with as many English sentences of the first file, and does not change
-the English table. The folders are checkouts of Universal Dependencies' treebanks, of which the dev and test files are
-used.
+measures only German and Chinese, each compared with the same number of English sentences of the first file, and does
+not change the English table. The folders are checkouts of Universal Dependencies' treebanks; their dev and test files
+are used.
 """
 
 from __future__ import annotations

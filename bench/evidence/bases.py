@@ -78,7 +78,7 @@ def copy_encoder(source: Path, target: Path, *dtypes: torch.dtype) -> Path:
 
 
 def is_from_scratch(folder: Path) -> bool:
-    """Whether `bench.evidence.pretrain` made this language model."""
+    """Return whether `bench.evidence.pretrain` made this language model."""
     return (folder / PRETRAINING).is_file()
 
 

@@ -316,7 +316,7 @@ def dev_score(result: Mapping[str, Any]) -> float | None:
 def find_conditions(names: str, results: Mapping[str, Any] | None = None, whole: bool = True) -> list[Condition]:
     """Return the conditions of "BASE: VARIATION[, OPTION VALUE]; ...", in that order.
 
-    results: by condition, for "tuned"; whole: as in `tuned`.
+    results: the results of each condition, which "tuned" needs; whole: as in `tuned`.
 
     Raises:
         InputError: an unknown base or variation, or a grid without dev scores.
@@ -344,7 +344,7 @@ def find_conditions(names: str, results: Mapping[str, Any] | None = None, whole:
 
 @dataclass(frozen=True)
 class Stage:
-    """Conditions that are run together, seed by seed. scored: on the tasks; otherwise only on STS-B dev."""
+    """Conditions that are run together, seed by seed. scored: False if only STS-B dev is scored, not the tasks."""
 
     names: Sequence[str]
     seeds: Sequence[int] = FRESH

@@ -29,7 +29,7 @@ from train.report.runs import Comparison, compare, title
 from una_fast.errors import InputError
 
 Evidence = Mapping[str, Any]  # evidence.json
-Pair = tuple[str, Condition, Condition]  # what is compared, with, without
+Pair = tuple[str, Condition, Condition]  # label, condition with hard negatives, condition to compare with
 FIGURES = ("sentences", "seeds", "before", "without", "with", "difference", "95% interval")
 NONE, UNA = TUNED_ARMS
 OF_8192 = "UNA, settings tuned on 8,192"
@@ -37,7 +37,7 @@ PAPER = ", ".join(f"{name} {value}" for name, value in AS_PAPER.items())
 SCRATCH_NONE, SCRATCH_UNA, SCRATCH_MINED, SCRATCH_LARGER, PAPER_NONE, PAPER_UNA = (
     f"{base}: {arm}, {TUNED_THERE}" for base, arm in FROM_SCRATCH_ARMS
 )
-PAIRS = (  # rows of the page, which shows those that were run: what is compared, with, without
+PAIRS = (  # rows of the page, if both conditions have runs: label, condition, condition to compare with
     ("UNA, both tuned", SCRATCH_UNA, SCRATCH_NONE),
     ("UNA as in the paper, both tuned", PAPER_UNA, PAPER_NONE),
     ("mined negatives, both tuned", SCRATCH_MINED, SCRATCH_NONE),
@@ -62,7 +62,7 @@ PAIRS = (  # rows of the page, which shows those that were run: what is compared
     ("UNA with the margin loss, against no training", "minilm-near: una", "minilm-near: none"),
 )
 
-NEAR_ROWS = {  # of the page about near-misses: data, and task
+NEAR_ROWS = {  # rows of docs/near-misses.md: label -> task
     "QQP, near-duplicates: AUC": "qqp_near",
     "... in a number": "qqp_near number",
     "... in polarity": "qqp_near polarity",
@@ -75,7 +75,7 @@ NEAR_ROWS = {  # of the page about near-misses: data, and task
     "SugarCrepe++: objects": "replace_obj",
     "STS average": "average",
 }
-NEAR_COLUMNS = {  # trainings on questions
+NEAR_COLUMNS = {  # its columns: label -> variation that is trained on questions
     "captions' recipe": "captions",
     "one word": "one word",
     "`--near-misses`": NEAR_PRESET,
@@ -113,7 +113,7 @@ def difference(
 
 
 def pair_table(content: Evidence, pairs: Sequence[Pair], brief: bool = False) -> str:
-    """Return one row per pair: STS average before, without and with, and the difference. brief: no deviation and p."""
+    """Return one row per pair: STS average before, without and with, and the difference. brief: without deviation and p."""
     found = [(pair, one) for pair in pairs if (one := difference(content, *pair[1:]))]
     adjusted = holm([one.p for _, one in found])
     columns = ["base", "compared", *FIGURES, *([] if brief else ["p", "p, Holm"])]
@@ -137,7 +137,7 @@ def every_pair(content: Evidence) -> list[Pair]:
 
 
 def step_pairs(content: Evidence) -> list[Pair]:
-    """Return UNA paired with the replacements of each of its steps, with the same settings and surface."""
+    """Pair UNA with each variation that replaces one of its steps, with the same settings and surface."""
     names = []
     for spelling, arm in itertools.product((f", {TUNED}", "", ", surface paper"), STEPS):
         with_it, without = (f"{GRID_BASE}: {one}{spelling}" for one in ("una", arm))

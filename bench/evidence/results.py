@@ -36,7 +36,7 @@ def write_evidence(content: Mapping[str, Any]) -> None:
 
 
 def is_kept(content: Mapping[str, Any], condition: Condition, digest: str, seed: int, scored: bool) -> bool:
-    """Whether evidence.json has this run with the current settings and from the same weights."""
+    """Return whether evidence.json has this run with the current settings and from the same weights."""
     earlier = content["conditions"].get(condition.name, {})
     same = (earlier.get("settings"), earlier.get("digest")) == (condition.settings(), digest)
     return same and ("scores" if scored else "dev") in earlier["runs"].get(str(seed), {})
