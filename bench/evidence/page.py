@@ -113,7 +113,7 @@ def difference(
 
 
 def pair_table(content: Evidence, pairs: Sequence[Pair], brief: bool = False) -> str:
-    """Return one row per pair: STS average before, without and with, and the difference. brief: without deviation and p."""
+    """Return one row per pair: STS average before, without and with, difference. brief: without deviation and p."""
     found = [(pair, one) for pair in pairs if (one := difference(content, *pair[1:]))]
     adjusted = holm([one.p for _, one in found])
     columns = ["base", "compared", *FIGURES, *([] if brief else ["p", "p, Holm"])]
