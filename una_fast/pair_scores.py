@@ -1,6 +1,6 @@
-"""How well the cosines of an encoder separate pairs with the same meaning from near-misses, both labelled by people.
+"""Measures how well an encoder's cosines separate pairs with the same meaning from near-misses, labelled by people.
 
-Shapes: n pairs, D width of an embedding; s pairs with the same meaning, m near-misses.
+Shapes: n pairs; s of them have the same meaning, and m are near-misses. D is the width of an embedding.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from una_fast.errors import InputError, failed, suggests_keywords
 
 Encode = Callable[[list[str]], Any]  # texts -> embeddings (n, D), an array or a tensor on the CPU
 Pair = tuple[str, str, int] | tuple[str, str, int, str]  # two sentences, the label, and the group if there are groups
-Floats = NDArray[np.floating]  # float64 as made here
+Floats = NDArray[np.floating]  # float64 in this module
 
 COLUMNS = ("sentence1", "sentence2", "label")
-Z95 = 1.959964  # standard deviations of a normal distribution within which 95% of it lies
+Z95 = 1.959964  # 95% of a normal distribution is within this many standard deviations of its mean
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,10 @@ class PairScores:
     """Cosines of labelled pairs, and how well they separate the labels.
 
     Attributes:
-        cosines: float64 (n,).
+        cosines: float64 (n,), the cosine of each pair.
         same: bool (n,), True for a pair with the same meaning, False for a near-miss.
         groups: str (n,), the group of each pair, "" for a pair without one.
-        share: The share of near-misses that `threshold` lets pass.
+        share: share of near-misses that `threshold` lets pass.
     """
 
     cosines: Floats
@@ -58,7 +58,7 @@ class PairScores:
 
     @property
     def threshold(self) -> float:
-        """The lowest threshold that at most `share` of m near-misses exceed: the (floor(share m) + 1)-th highest."""
+        """The lowest threshold that at most `share` of near-misses exceed: the (floor(share * m) + 1)-th highest."""
         near_misses = np.sort(self.cosines[~self.same])
         return float(near_misses[-(math.floor(round(self.share * len(near_misses), 9)) + 1)])
 
@@ -78,7 +78,7 @@ class PairScores:
         return middle - reach, middle + reach
 
     def by_group(self) -> dict[str, PairScores]:
-        """Return the scores of each group; one with a single label is completed by all pairs of the other label."""
+        """Return the scores of each group. A group with only one label gets all pairs of the other label too."""
         found = {}
         for group in dict.fromkeys(filter(None, self.groups.tolist())):
             own = self.groups == group
@@ -88,13 +88,13 @@ class PairScores:
         return found
 
     def curve(self) -> tuple[Floats, Floats]:
-        """Return the shares of near-misses and of the others above each possible threshold, highest first."""
+        """Return the shares of near-misses and of other pairs above each threshold, highest first."""
         same, near_misses = map(np.sort, self._split())
         cuts = np.unique(self.cosines)[::-1]
         return tuple(1 - np.searchsorted(side, cuts, "right") / len(side) for side in (near_misses, same))  # type: ignore
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all figures, of JSON types."""
+        """Return all figures as plain data for JSON."""
         return {**self._figures(), "share": self.share, "threshold": self.threshold} | {
             "groups": {name: group._figures() for name, group in self.by_group().items()}
         }
@@ -108,7 +108,10 @@ class PairScores:
         return self.cosines[self.same], self.cosines[~self.same]
 
     def _placements(self) -> tuple[Floats, Floats]:
-        """Return the share of near-misses below each true pair, and of true pairs above each near-miss; ties: half."""
+        """Return the share of near-misses below each pair with the same meaning (s,), and the reverse (m,).
+
+        The reverse is the share of pairs with the same meaning above each near-miss. Ties count half.
+        """
         same, near_misses = self._split()
         ranks = rankdata(self.cosines)
         above = (ranks[self.same] - rankdata(same)) / len(near_misses)
@@ -132,7 +135,7 @@ def score_pairs(encode: Encode, pairs: Iterable[Pair], share: float = 0.05) -> P
             the distinct sentences.
         pairs: (sentence1, sentence2, label) or (sentence1, sentence2, label, group). The label is 1 for the same
             meaning and 0 for a near-miss.
-        share: of the near-misses that the threshold lets pass, at least 0 and below 1.
+        share: share of near-misses that the threshold lets pass, at least 0 and below 1.
 
     Raises:
         InputError: share is out of range, a label is neither 0 nor 1, one of the two labels is missing, or the
@@ -155,7 +158,7 @@ def score_pairs(encode: Encode, pairs: Iterable[Pair], share: float = 0.05) -> P
 
 
 def unit_embeddings(encode: Encode, texts: list[str]) -> Floats:
-    """Return the embeddings (n, D) of texts, scaled to length 1. Raises InputError for anything but finite rows."""
+    """Return the embeddings (n, D) of texts, scaled to length 1. Raises InputError unless all are finite."""
     embeddings = encode(texts)
     if hasattr(embeddings, "detach"):  # a tensor, whose type numpy may lack
         embeddings = embeddings.detach().double()
@@ -179,7 +182,7 @@ def read_pairs(path: str | Path) -> list[tuple[str, str, int, str]]:
     The first line names the columns: `sentence1`, `sentence2`, `label` and, if there are groups, `group`.
 
     Raises:
-        InputError: the file cannot be read, a column is missing, or a label is neither 0 nor 1; with the line.
+        InputError: the file cannot be read, a column is missing, or a label is neither 0 nor 1. It names the line.
     """
     path = Path(path)
     kind: dict[str, Any] = {} if path.suffix.lower() == ".csv" else {"delimiter": "\t", "quoting": csv.QUOTE_NONE}

@@ -35,10 +35,10 @@ class Probe:
 
     Attributes:
         near_misses: float64 (n,), cosine of each sentence with its near-miss.
-        usual: float64 (n,), cosine of each sentence with another one of the text.
-        share: The share of near-misses that `threshold` may let pass.
-        name: The edit, or the augmentation's class, that made the near-misses.
-        edits: The same for each further edit, measured on the sentences that it fits.
+        usual: float64 (n,), cosine of each sentence with another sentence of the text.
+        share: share of near-misses that `threshold` may let pass.
+        name: the edit, or the class of the augmentation, that made the near-misses.
+        edits: a `Probe` for each further edit, measured on the sentences that the edit fits.
     """
 
     near_misses: Floats
@@ -59,12 +59,15 @@ class Probe:
         return float(np.sort(self.near_misses)[place - 1]) if place <= n else None
 
     def passing(self, threshold: float) -> float:
-        """Share of the near-misses with a cosine above `threshold`."""
+        """Return the share of near-misses with a cosine above `threshold`."""
         return float(np.mean(self.near_misses > threshold))
 
     @property
     def distance(self) -> float:
-        """Mean 1 - cosine of near-misses divided by that of usual pairs: 0 if equal, 1 if as far apart as those."""
+        """Mean 1 - cosine of near-misses, divided by the mean 1 - cosine of usual pairs.
+
+        0 means that near-misses have equal embeddings, 1 that they are as far apart as usual pairs.
+        """
         return float((1 - self.near_misses.mean()) / (1 - self.usual.mean()))
 
     def interval(self, before: Probe) -> tuple[float, float]:
@@ -76,7 +79,7 @@ class Probe:
         return middle - reach, middle + reach
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all figures, of JSON types; those of other edits by name."""
+        """Return all figures as plain data for JSON; `edits` contains those of further edits by name."""
         return {
             "n": len(self.near_misses),
             "share": self.share,
@@ -124,11 +127,11 @@ def probe(
         n: size of the sample. If the text has fewer sentences with a near-miss, all of them are used.
         share: share of near-misses that `Probe.threshold` may let pass, above 0 and below 1.
         seed: any integer.
-        augmenter: makes the near-misses instead.
-        edits: edits of `NearMisses`, such as "polarity,number,name,swap", that `Probe.edits` reports one by one.
+        augmenter: an augmentation that makes the near-misses instead of `Augmenter`.
+        edits: edits of `NearMisses`, such as "polarity,number,name,swap", to measure one by one in `Probe.edits`.
 
     Raises:
-        InputError: n or share out of its range, an unknown edit, fewer than two sentences that have a near-miss,
+        InputError: n or share out of range, an unknown edit, fewer than two sentences that have a near-miss,
             embeddings that are not n rows of finite numbers, or one embedding for all texts.
 
     Warns:
@@ -160,7 +163,7 @@ def probe(
 
 
 def _cosines(encode: Encode, pairs: dict[str, str]) -> tuple[Floats, Floats]:
-    """Return the cosines (n,) of sentences with their near-misses, and with the sentence before."""
+    """Return the cosines of each sentence with its near-miss (n,), and with the previous sentence (n,)."""
     here, there = (unit_embeddings(encode, [*texts]) for texts in (pairs, pairs.values()))
     near, usual = (np.einsum("nd,nd->n", here, other) for other in (there, np.roll(here, 1, axis=0)))
     if 1 - usual.mean() < SAME:
@@ -172,9 +175,9 @@ def _cosines(encode: Encode, pairs: dict[str, str]) -> tuple[Floats, Floats]:
 
 
 def _sample(index: Index, augmenter: TextAugmentation, n: int, seed: int, fits: Fits | None) -> dict[str, str]:
-    """Draw up to n sentences that have a near-miss, each with its near-miss.
+    """Draw up to n sentences that have a near-miss. Return a dict from each sentence to its near-miss.
 
-    fits: which rows may be in the sample, among the first LOOKED_AT * n; None: all rows of the index.
+    fits: returns which rows may be in the sample; then at most LOOKED_AT * n rows are tried. None allows all rows.
     """
     order = np.random.default_rng(np.random.SeedSequence(seed % 2**64)).permutation(len(index))
     pairs: dict[str, str] = {}

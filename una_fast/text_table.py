@@ -1,4 +1,4 @@
-"""Rows of cells -> lines of text with aligned columns."""
+"""Aligns the columns of a table of text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from collections.abc import Container, Sequence
 
 
 def aligned(rows: Sequence[Sequence[str]], left: Container[int] = ()) -> list[str]:
-    """Return the rows as lines of equal columns, right-aligned except for the columns numbered in `left`."""
+    """Return the rows as lines with aligned columns.
+
+    left: the numbers of the columns with left-aligned cells. All other cells are right-aligned.
+    """
     columns = []
     for i, column in enumerate(zip(*rows, strict=True)):
         width = max(map(_width, column))
@@ -18,6 +21,6 @@ def aligned(rows: Sequence[Sequence[str]], left: Container[int] = ()) -> list[st
 
 
 def _width(cell: str) -> int:
-    """Return its columns on a terminal: two for a character of East Asia, none for a mark above another."""
+    """Return the cell's width on a terminal: two for an East Asian character, none for a combining mark."""
     wide = sum(unicodedata.east_asian_width(character) in "WF" for character in cell)
     return len(cell) + wide - sum(unicodedata.category(character) in ("Mn", "Me", "Cf") for character in cell)

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 COLOURS = ("#0072b2", "#d55e00")  # of the curves: Okabe and Ito's, which readers with any colour vision can distinguish
 CHANGE = ("change", "95% interval")  # columns of a comparison
-FEW = 10  # pairs of a group, below which no interval is printed
+FEW = 10  # pairs: no interval is printed for a smaller group
 DISTANCE = (
-    "Distance of near-misses: their mean 1 - cosine, divided by that of two sentences. A higher one separates better."
+    "Distance of near-misses: their mean 1 - cosine, divided by that of two sentences. A higher distance is better."
 )
 PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>una-fast probe</title>
 <style>body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem }} text {{ font-size: 2.8px }}</style>
@@ -49,13 +49,13 @@ class ProbeOptions:
     """Encoder and text."""
 
     model: tuple[str, ...] = option(
-        "encoder that sentence-transformers loads; two: before and after a training",
+        "encoder that sentence-transformers loads; give two to compare them, such as before and after training",
         (), required=True, metavar="NAME_OR_FOLDER",
     )  # fmt: skip
     corpus: str = option("file of your text, from which near-misses are made", "", metavar="FILE")
     pairs: str = option(
         "file of your labelled pairs, .csv or .tsv, with the columns sentence1, sentence2, label (1: same "
-        "meaning, 0: near-miss) and, if you like, group",
+        "meaning, 0: near-miss) and, optionally, group",
         "", metavar="FILE",
     )  # fmt: skip
     n: int = option("number of sentences of --corpus to sample", 2000, least=2)
@@ -66,11 +66,11 @@ class ProbeOptions:
     )  # fmt: skip
     seed: int = option("seed of the sample and of the near-misses", 42, least=0)
     json: str = option("file for all figures", "", metavar="FILE")
-    html: str = option("file for a page with what is printed, and the curve of --pairs", "", metavar="FILE")
+    html: str = option("HTML file for the printed figures and the curve of --pairs", "", metavar="FILE")
 
 
 def _probe(values: dict[str, Any]) -> None:
-    import una_fast  # these here, so that --help and errors of the command line do not wait for torch
+    import una_fast  # imported here, so that --help and errors of the command line do not wait for torch
     from train.record.folder import write_file, write_json
     from una_fast.pair_scores import read_pairs
 
@@ -113,7 +113,7 @@ def _probe(values: dict[str, Any]) -> None:
 
 
 def _checked(values: dict[str, Any]) -> dict[str, Any]:
-    """Return what is measured, as --json names it. Raises InputError for options that do not fit each other."""
+    """Return the encoders and files for --json. Raises InputError for options that do not fit each other."""
     from train.record.folder import read_object
     from una_fast.augment.near_misses import parse_edits
 
@@ -125,12 +125,12 @@ def _checked(values: dict[str, Any]) -> dict[str, Any]:
     measured = {"model": list(values["model"]), **{name: values[name] for name in ("corpus", "pairs") if values[name]}}
     file = values["json"] and Path(values["json"])
     if file and file.exists() and not measured.items() <= read_object(file).items():
-        raise InputError(f"--json {file}: contains something else than figures of this text: choose another name")
+        raise InputError(f"--json {file}: contains something other than figures of this text: choose another name")
     return measured
 
 
 def _pairs_text(path: str, labels: Sequence[str], scores: Sequence[PairScores]) -> str:
-    """The figures of one encoder, or of two and their difference, in lines of text."""
+    """Return the scores of pairs as text, for one encoder, or for two with their difference."""
     first, groups = scores[0], [{"all": one, **one.by_group()} for one in scores]
     rows = [["group", "same", "near-misses", *(f"AUC of {label}" for label in labels), *CHANGE * (len(scores) == 2)]]
     for name in groups[0]:
@@ -148,14 +148,14 @@ def _pairs_text(path: str, labels: Sequence[str], scores: Sequence[PairScores]) 
             *(f"{label}: {one}" for label, one in zip(labels, scores, strict=True)),
             "",
             *aligned(rows, left=(0,)),
-            *["A group with one label only is compared with all pairs of the other label."] * (len(groups[0]) > 1),
+            *["A group with only one label is compared with all pairs of the other label."] * (len(groups[0]) > 1),
             "",
         ]
     )
 
 
 def _probes_text(path: str, labels: Sequence[str], probes: Sequence[Probe]) -> str:
-    """The figures of one encoder, or of two and their difference, in lines of text."""
+    """Return the probes of a text as text, for one encoder, or for two with their difference."""
     texts = [
         f"{label}, {counted(len(probe.usual), 'sentence')} of {path}\n{probe}\n"
         for label, probe in zip(labels, probes, strict=True)
@@ -171,12 +171,12 @@ def _probes_text(path: str, labels: Sequence[str], probes: Sequence[Probe]) -> s
 
 
 def _by_edit(probes: Sequence[Probe]) -> list[tuple[Probe, ...]]:
-    """The figures of all encoders for each edit. All encoders have the same edits, of the same sentences."""
+    """Return the probes of all encoders for each edit. All encoders have the same edits of the same sentences."""
     return [*zip(*((probe, *probe.edits) for probe in probes), strict=True)]
 
 
 def _change(figure: str, before: Any, after: Any) -> dict[str, float]:
-    """The change of a figure, "auc" or "distance", and its 95% interval, as --json names them."""
+    """Return the change of a figure, "auc" or "distance", and its 95% interval, by their names in --json."""
     low, high = after.interval(before)
     return {figure: getattr(after, figure) - getattr(before, figure), f"{figure}_low": low, f"{figure}_high": high}
 
@@ -190,7 +190,7 @@ def shortened(names: Sequence[str]) -> list[str]:
 
 
 def _figure(labels: Sequence[str], scores: Sequence[PairScores]) -> str:
-    """The curves of the encoders as SVG, in a square of 100 x 100 units."""
+    """Return the curves of the encoders as SVG, in a square of 100 x 100 units."""
     names, curves = "", ""
     for label, one, colour in zip(labels, scores, COLOURS, strict=False):
         names += f'<li style="color: {colour}">{escape(label)}</li>'
@@ -205,7 +205,7 @@ def _figure(labels: Sequence[str], scores: Sequence[PairScores]) -> str:
 
 
 def load_encode(name: str) -> Callable[[list[str]], Any]:
-    """Load an encoder by sentence-transformers: a function from texts to embeddings, which shows a progress bar."""
+    """Load an encoder with sentence-transformers. Return its function from texts to embeddings."""
     kind = import_extra("sentence_transformers").SentenceTransformer
     from transformers import PreTrainedModel
 

@@ -99,7 +99,7 @@ def test_explain_gives_the_reason_for_each_probability(index):
     by_reason = {w.reason: w for w in words}  # "," and "zebra" have the same tf-idf
     assert by_reason["highest tf-idf"].probability == 1.0
     assert by_reason["highest tf-idf"].tfidf == max(w.tfidf for w in words)
-    assert by_reason["equation 3, cut at 1"].probability == 1.0
+    assert by_reason["equation 3, capped at 1"].probability == 1.0
     assert by_reason["lowest tf-idf"].probability == 0.0
     assert "equation 3" in reasons("the cat sat , zebra", beta=0.1)
     assert reasons("zebra yak") == ["highest tf-idf", "all tf-idf equal: beta"]

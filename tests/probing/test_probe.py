@@ -154,7 +154,7 @@ def test_the_command_prints_and_keeps_the_figures(corpus, tiny_model, tmp_path, 
     assert f"<pre>{html.escape(out)}</pre>" in page.read_text() and "\nswap " in out
     before = kept.read_bytes()
     code, said = call(other)
-    assert code == 2 and "probe.json: contains something else than figures" in said.err and kept.read_bytes() == before
+    assert code == 2 and "probe.json: contains something other than figures" in said.err and kept.read_bytes() == before
 
 
 def test_the_command_refuses_what_it_cannot_read(corpus, tmp_path, capsys):

@@ -120,7 +120,7 @@ def test_a_class_gets_the_options_that_it_declares_and_no_other(own) -> None:
     offered = {"strength": 0.5, "model": "of the run", "beta": 0.1}
     made = make_augmentation("own_parts:Keywords", index, offered, seed=3)
     assert (made.strength, made.model) == (0.5, "mine")
-    for name in AUGMENTATIONS:  # what a class declares, its constructor takes
+    for name in AUGMENTATIONS:  # the constructor accepts what its class declares
         maker = load_augmentation(name)
         declared = getattr(maker, "func", maker).training_options
         assert {*declared} <= inspect.signature(maker).parameters.keys()

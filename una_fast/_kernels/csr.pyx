@@ -5,10 +5,11 @@ from libc.stdint cimport int32_t, int64_t
 
 def document_statistics(const int32_t[::1] values, const int64_t[::1] indptr, int32_t[::1] counts,
                         int64_t[::1] document_frequency, double[::1] highest_ratio):
-    """Count the documents that contain each term, and find the highest n_t / n of each term.
+    """Count the documents that contain each term, and find each term's highest n_t / n (as in equation 2).
 
-    values: int32 (T,); indptr: int64 (N + 1,); counts: int32 (V,), scratch, all zeros before and after;
-    document_frequency: int64 (V,), incremented; highest_ratio: float64 (V,), raised where a ratio is higher. O(T) time.
+    Inputs: values, int32 (T,); indptr, int64 (N + 1,); counts, int32 (V,), scratch that must contain zeros and contains
+    zeros again at the end. Outputs: document_frequency, int64 (V,), is incremented; highest_ratio, float64 (V,), is
+    raised to each higher n_t / n. This takes O(T) time.
     """
     cdef Py_ssize_t row, k
     cdef int64_t start, stop

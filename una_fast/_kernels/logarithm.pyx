@@ -31,7 +31,7 @@ cdef enum:
 
 
 def exact_log(numerator: int, denominator: int) -> float:
-    """Return the double nearest to ln(numerator / denominator), both positive integers, with decimals, in 15 us.
+    """Return the double nearest to ln(numerator / denominator), for positive integers. It takes 15 us.
 
     The logarithm of a rational number other than 1 is irrational, so it is never halfway between two doubles. With
     enough digits, both ends of the error interval round to the same double, and the loop ends.
@@ -73,8 +73,8 @@ def fill_log(const double[::1] values, double[::1] out, int plus=0):
     values: float64 (n,), finite, above 0 if `plus` is 0, at least 0 if it is 1; out: float64 (n,), may be `values`.
     Raises ValueError for a value out of this range.
 
-    A corpus has only a few thousand distinct ratios, so a cache has one entry, the latest, for each hash of KEPT_BITS
-    bits.
+    A corpus has only a few thousand distinct ratios, so results are cached: one entry, the latest, for each hash of
+    KEPT_BITS bits.
     """
     cdef double[KEPT] known, result
     cdef double value

@@ -1,4 +1,4 @@
-"""The base classes of text augmentations: rows of an index, or any text -> augmented text or token ids.
+"""The base classes of text augmentations, which change rows of an index or any text, as text or as token ids.
 
 A `KernelAugmentation` draws rows in a compiled kernel, and a `WordAugmentation` edits them in a Python method.
 """
@@ -37,8 +37,8 @@ class TextAugmentation(ABC):
     The draws depend only on the seed, the epoch, the sample index and the row (see `Augmenter`).
 
     Attributes:
-        kept_words: the words that are never replaced. A sentence of only such words has no negative.
-        tokens: the sub-words of the index; None without a tokenizer.
+        kept_words: the words that are never replaced. A sentence that contains only such words has no negative.
+        tokens: the sub-words of the index; None if no tokenizer was given.
         training_options: the options of `train.ddp` that the constructor accepts, such as ("beta", "radius").
     """
 
@@ -49,7 +49,7 @@ class TextAugmentation(ABC):
         """Bind the tokenizer to the index.
 
         tokenizer: a Hugging Face tokenizer, or its `TokenIds` for this index. settings: the other arguments of the
-        subclass's constructor; unpickling calls it with them.
+        subclass's constructor. They are stored, so that unpickling can call the constructor with them.
         """
         check_index(index)
         self._settings = {**settings, "tokenizer": tokenizer, "n_jobs": n_jobs}
@@ -63,7 +63,7 @@ class TextAugmentation(ABC):
 
     @abstractmethod
     def _texts(self, source: Rows, rows: np.ndarray, key: SampleKey) -> list[str]:
-        """Augment the rows `rows`, int64 (B,), of `source`: the documents of the index, or any text."""
+        """Return the augmented texts of `rows`, int64 (B,). source: the documents of the index, or any text."""
 
     def _read(self, sentences: Iterable[str]) -> Rows:
         return read_rows(sentences, self.index, self._split)
@@ -96,10 +96,10 @@ class TextAugmentation(ABC):
         *,
         sample_index: int = 0,
     ) -> dict[str, torch.Tensor]:
-        """Make the token ids of `texts(rows, epoch)`: those of the tokenizer, truncated and padded.
+        """Return the token ids of `texts(rows, epoch)`, equal to the tokenizer's, truncated and padded.
 
         Args:
-            rows: integers (B,), documents of the index.
+            rows: integers (B,), row numbers of the index.
             epoch: as in `augment`.
             max_length: tokens per row, L, special tokens included. Truncation can remove every replacement.
             out: tensors to fill and return, as returned by an earlier call; new ones if None.
@@ -131,7 +131,7 @@ class TextAugmentation(ABC):
         return out
 
     def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> Any:
-        """Return the words of `sentence` and `augment([sentence], epoch)`; prints as two lines."""
+        """Return the words of `sentence` and its augmented text. The result prints as two lines."""
         source = self._read([sentence])
         (result,) = self._texts(source, np.zeros(1, dtype=np.int64), SampleKey(epoch, sample_index))
         return Edited(source.strings(source.words.values), result)
@@ -173,7 +173,7 @@ class KernelAugmentation(TextAugmentation):
 
     Args:
         index: the corpus.
-        make_kernel: makes the kernel for the documents of the index, or for any text.
+        make_kernel: a function that makes the kernel for `Rows`: the documents of the index, or any text.
         surface: as in `Augmenter`.
         tokenizer, n_jobs, settings: as in `TextAugmentation`.
     """
@@ -195,7 +195,7 @@ class KernelAugmentation(TextAugmentation):
             self._write_ids = self._surface.id_writer(self._kernel, self.tokens)
 
     def _draw(self, source: Rows, rows: np.ndarray, key: SampleKey) -> RaggedArray:
-        """Augment the rows `rows` of `source`, as int32 ids."""
+        """Augment `rows` of `source`. Return their new words as int32 ids."""
         kernel = self._kernel if source.hashes is None else self._make_kernel(source)
         return RaggedArray(*kernel.terms(rows, key.epoch, key.sample_index))
 
@@ -211,7 +211,7 @@ class WordAugmentation(TextAugmentation):
 
     Args:
         index: the corpus.
-        seed: any integer; each class has its own draws.
+        seed: any integer. Classes with equal seeds draw independently.
         tokenizer, n_jobs, settings: as in `TextAugmentation`.
     """
 
@@ -222,7 +222,7 @@ class WordAugmentation(TextAugmentation):
 
     @abstractmethod
     def edit(self, words: list[str], draws: CounterRNG) -> list[str]:
-        """Return the words of the new sentence. words: at least one; draws: this sentence's random numbers, B = 1."""
+        """Return the words of the new sentence. words: at least one; draws: random numbers of this one row (B = 1)."""
 
     def _texts(self, source: Rows, rows: np.ndarray, key: SampleKey) -> list[str]:
         sentences = (source.strings(source.words[row]) for row in rows.tolist())
@@ -246,7 +246,7 @@ def check_index(index: Index) -> None:
 
 
 def check_choices(function: Callable[..., Any], values: Mapping[str, Any]) -> None:
-    """Raise InputError if a value does not match the Literal or bool annotation of the parameter of that name."""
+    """Raise InputError if one of `values`, by name, does not match its parameter's Literal or bool annotation."""
     for name, hint in get_type_hints(function).items():
         if get_origin(hint) is Literal and values[name] not in get_args(hint):
             raise InputError(f"{name}={values[name]!r}: must be {' or '.join(map(repr, get_args(hint)))}")

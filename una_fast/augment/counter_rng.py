@@ -1,4 +1,4 @@
-"""Counter-based random numbers for sentences, as numpy arrays: the generator of una_fast/_kernels/draws/random.pxd."""
+"""Counter-based random numbers for sentences, as numpy arrays. una_fast/_kernels/draws/random.pxd generates them."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def seed_of(method: str, seed: int) -> int:
 class CounterRNG:
     """The random numbers of the sentences `rows` for one epoch and sample index.
 
-    rows: int64 (B,), rows of the index, or uint64 (B,), hashes of texts. Every draw is a function of only (seed, epoch,
-    sample index, row, position, number), so it does not depend on the batch.
+    rows: row numbers of the index, int64 (B,), or hashes of texts, uint64 (B,). Every draw is a function of only (seed,
+    epoch, sample index, row, position, number), so it does not depend on the batch.
     """
 
     seed: int

@@ -24,11 +24,14 @@ LINES = "lines of word<TAB>synonym<TAB>..."
 
 
 class EDA(WordAugmentation):
-    """Applies one of EDA's four operations to each sentence, with n = max(1, int(strength * words)).
+    """Applies one of EDA's four operations to each sentence, with n = max(1, int(strength * number of words)).
 
-    synonym: replace all occurrences of n distinct words with a synonym. insert: n times, insert a synonym of a word of
-    the sentence at a random position. swap: n times, swap the words at two random positions. delete: remove each word
-    with probability `strength`. Every operation changes at least one word if possible, and never empties a sentence.
+    - synonym: replace all occurrences of n distinct words with synonyms.
+    - insert: insert a synonym of one of the sentence's words at a random position, n times.
+    - swap: swap the words at two random positions, n times.
+    - delete: remove each word with probability `strength`.
+
+    Every operation changes at least one word if possible, and never empties a sentence.
 
     The draws are made as in `Augmenter`, but independently of it and of the other operations. Step s of an operation
     uses the draws at position s.
@@ -142,7 +145,7 @@ def read_table(path: Path) -> dict[str, list[str]]:
 
 
 def wordnet_synonyms() -> Synonyms:
-    """Return a function that returns the lemmas of all of a word's senses in WordNet, none for function words."""
+    """Return a function that maps a word to the lemmas of all its WordNet senses, or a function word to none."""
     try:
         from nltk.corpus import wordnet
 

@@ -11,21 +11,22 @@ from typing import NamedTuple
 from una_fast.augment.counter_rng import pick
 from una_fast.augment.word_lists import WordLists
 
-# A number with its separators, or a word: letters of any script and their marks, with at most one apostrophe inside.
+# TOKENS matches a number with its separators, or a word: letters of any script with their accents, and at most one
+# apostrophe inside.
 MARKS = r"!-/:-@\[-`{-~\u00a1-\u00bf\u2010-\u205e\u0964\u3000-\u303f\uff00-\uff0f\uff1a-\uff20"
 WORD = rf"[^\s\d{MARKS}]+"
 TOKENS = re.compile(rf"(\d+(?:[.,]\d+)*|{WORD}(?:['\u2019]{WORD})?)")
 DIGIT = re.compile(r"\d")
 HOUR = re.compile(r"\s?[ap]\.?m\b", re.IGNORECASE)
 ADDRESS = re.compile(r"@|://|www\.")
-ENDINGS = {1: "st", 2: "nd", 3: "rd"}  # of ordinals; all others have "th"
+ENDINGS = {1: "st", 2: "nd", 3: "rd"}  # of ordinals; all others end in "th"
 YEARS = range(1800, 2100)
 NEAR_YEARS, SMALL, FEW, MANY = 9, 20, 5, 50  # see `near_numbers`
 LONGEST_NUMBER = 15  # digits
 
 
 class Edit(NamedTuple):
-    """Replaces ``text[start:stop]`` by one of `options`, which all differ from it. why: the reason, for `explain`."""
+    """Replaces ``text[start:stop]`` with one of `options`, which all differ from it. why: the reason, for `explain`."""
 
     start: int
     stop: int
@@ -42,14 +43,18 @@ class Edit(NamedTuple):
 
 
 class Sentence:
-    """A text. words: its words and numbers, in lower case; parts: the text between words and the words, alternating."""
+    """A text, split into words.
+
+    words: its words and numbers, in lower case; parts: the text before the first word, the first word as written, the
+    text before the second word, and so on.
+    """
 
     def __init__(self, text: str):
         self.text, self.parts = text, TOKENS.split(text)
         self.words = [word.lower().replace("\u2019", "'") for word in self.parts[1::2]]
 
     def word(self, i: int) -> str:
-        """Word i as written."""
+        """Return word i as written."""
         return self.parts[2 * i + 1]
 
     def start(self, i: int) -> int:
@@ -61,18 +66,21 @@ class Sentence:
         return 0 < i < len(self.words) and self.parts[2 * i].isspace()
 
     def is_name(self, i: int) -> bool:
-        """Return whether word i is a capitalised word inside a sentence that is not in title case."""
+        """Return whether word i is probably a name: capitalised after another word, in a text without title case."""
         return self.follows(i) and self.word(i).istitle() and not self.text.istitle()
 
     def replaced(self, i: int, options: Iterable[str], why: str, n: int = 1) -> list[Edit]:
-        """Return the edit that replaces n words by one of the options, in their case; [] if no option differs."""
+        """Return a list with the edit that replaces n words, from word i on; [] if no option differs from them.
+
+        The options get the case of the words that they replace (see `like`).
+        """
         start = self.start(i)
         old = "".join(self.parts[2 * i + 1 : 2 * (i + n)])
         new = tuple(text for text in dict.fromkeys(like(old, option) for option in options) if text != old)
         return [Edit(start, start + len(old), new, why)] if new else []
 
     def removed(self, i: int, n: int = 1) -> list[Edit]:
-        """Return the edit that removes n words and the space before them; [] if no space precedes them."""
+        """Return a list with the edit that removes n words and the space before them; [] if there is no space."""
         if not self.follows(i):
             return []
         old = "".join(self.parts[2 * i : 2 * (i + n)])
@@ -119,7 +127,7 @@ def _without_negation(sentence: Sentence, i: int, lists: WordLists) -> list[Edit
 
 
 def _auxiliary(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
-    """Negate an auxiliary: a negation after it or after its subject, or its negative form."""
+    """Negate an auxiliary: use its negative form, or insert a negation after it or after its subject."""
     words, word = sentence.words, sentence.words[i]
     following = words[i + 1 : i + 3]
     if not sentence.follows(i + 1) or _is_negated(words[max(0, i - 1) : i + 4], lists):
@@ -128,7 +136,7 @@ def _auxiliary(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
         verb = following[-1] if following[0] in lists.words["subjects"] else following[0]
         if not verb.endswith(("ed", "en")) and verb not in lists.words["participles"]:
             return []
-    form, why = lists.negated[word], f"a negation at {word!r}"
+    form, why = lists.negated[word], f"a negation of {word!r}"
     if following[0] in lists.words["subjects"]:
         subject = sentence.word(i + 1)
         return sentence.replaced(i, [f"{word} {subject} {lists.negation}", f"{form} {subject}"], why, 2)
@@ -191,7 +199,7 @@ def number_edits(sentence: Sentence, lists: WordLists) -> list[Edit]:
 
 
 def _digits(sentence: Sentence, i: int) -> list[Edit]:
-    """Find other values of number i, or of each part if it has several, such as a date."""
+    """Find other values for word i, a number. If it has several parts, like a date, find values for each part."""
     text, number, start = sentence.text, sentence.word(i), sentence.start(i)
     before, after = text[start - 1 : start], text[start + len(number) : start + len(number) + 1]
     if (before.isalpha() and after.isalpha()) or _in_address(text, start):  # as in "b2b"
@@ -207,12 +215,12 @@ def _digits(sentence: Sentence, i: int) -> list[Edit]:
         if ending in ("th", *ENDINGS.values()):
             end, options = end + 2, tuple(like(text[end : end + 2], ordinal(other)) for other in options)
         if options:
-            found.append(Edit(begin, end, options, f"another number than {text[begin:end]!r}"))
+            found.append(Edit(begin, end, options, f"a number other than {text[begin:end]!r}"))
     return found
 
 
 def _in_address(text: str, place: int) -> bool:
-    """Return whether the text has an e-mail or web address at a place."""
+    """Return whether position `place` is inside an e-mail or web address."""
     end = text.find(" ", place)
     return ADDRESS.search(text[text.rfind(" ", 0, place) + 1 : end if end >= 0 else None]) is not None
 
@@ -227,9 +235,9 @@ def ordinal(number: str) -> str:
 def near_numbers(number: str, most: int | None = None) -> tuple[str, ...]:
     """Return other values near a number, in its notation.
 
-    For a year, these are the years up to NEAR_YEARS away. Any other number is m times a unit. Up to SMALL the unit is
-    1, above it the highest power of ten that divides the number and leaves m > 1. The values are up to m / 2 units
-    away; this distance is at least FEW and at most MANY units.
+    For a year, these are the years up to NEAR_YEARS away. Any other number is m times a unit. The unit is 1 for numbers
+    up to SMALL. For larger ones it is the highest power of ten that divides the number and leaves m > 1. The values
+    are up to m / 2 units away, but this limit is at least FEW and at most MANY units.
 
     number: digits of any script, with separators; most: the highest value that makes sense.
     """
@@ -243,7 +251,7 @@ def near_numbers(number: str, most: int | None = None) -> tuple[str, ...]:
             unit *= 10
         steps = max(FEW, min(n // unit // 2, MANY))
     if not is_plain and all(len(group) == 3 for group in re.split("[.,]", number)[1:]):
-        least = min(n, 10 ** (len(digits) - 1))  # "1,000" has no value with fewer digits
+        least = min(n, 10 ** (len(digits) - 1))  # a value near "1,000" has no fewer digits
     highest = n + steps * unit if most is None else min(n + steps * unit, max(n, most))
     values = [value for value in range(n - steps * unit, highest + 1, unit) if value >= least and value != n]
     width = len(digits) if not is_plain or digits[0] == chr(zero) else 0
@@ -260,10 +268,12 @@ def _written_like(digits: str, number: str, zero: int) -> str:
 
 
 def swap_edits(sentence: Sentence, importance: Mapping[str, float], function_words: Collection[str]) -> list[Edit]:
-    """Swap two important words that are not adjacent: of these pairs, the half with the most similar importance.
+    """Swap two important words that are not adjacent.
 
-    importance: that of each known word. A word is important if its importance is at least the sentence's mean, and it
-    is not one of `function_words`.
+    A word is important if it is not one of `function_words`, and its importance is at least the mean of the sentence's
+    known words. Among all such pairs, only the half with the most similar importance is used.
+
+    importance: the importance of each known word.
     """
     places = [i for i, word in enumerate(sentence.words) if word in importance]
     scores = {i: importance[sentence.words[i]] for i in places}

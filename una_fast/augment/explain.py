@@ -1,4 +1,4 @@
-"""Why each word of a sentence was replaced or kept."""
+"""Explains why each word of a sentence was replaced or kept."""
 
 from __future__ import annotations
 
@@ -18,14 +18,21 @@ SHOWN = 5  # candidates per word
 
 @dataclass(frozen=True)
 class WordExplanation:
-    """One word of the sentence.
+    """Why one word of the sentence was replaced or kept.
 
-    word: as tokenised; seen: whether the index contains it; tfidf: its score z in this sentence (equation 2);
-    probability: p (equation 3); reason: why p has this value; window: (start, stop), the ids of its candidates;
-    candidates: some of them, spread evenly over the window, with the scores s that weight the draw; draw: uniform in
-    [0, 1): the word is replaced if its draw is below p, or if no draw is below p and this one is the smallest;
-    replacement: the word in the negative, None if the word was kept. In the variant "paper", all occurrences of a term
-    share the draw of the first.
+    Attributes:
+        word: the word as tokenised.
+        seen: whether the index contains it.
+        tfidf: its score z in this sentence (equation 2).
+        probability: its replacement probability p (equation 3).
+        reason: why p has this value.
+        window: (start, stop): its candidates have the ids ``start .. stop - 1``.
+        candidates: some of the candidates, spread evenly over the window, with the scores s that weight the draw.
+        draw: uniform in [0, 1). The word is replaced if its draw is below p. If no draw of the sentence is below its p,
+            the word with the smallest draw is replaced.
+        replacement: the word in the negative; None if the word was kept.
+
+    In the variant "paper", all occurrences of a term share the draw of the first one.
     """
 
     word: str
@@ -105,7 +112,7 @@ def _reasons(sampler: Sampler, first: np.ndarray, z: np.ndarray, p: np.ndarray, 
         "select is random: beta": sampler.config.random_select,
         "highest tf-idf": np.isin(first, first_highest),
         "all tf-idf equal: beta": lowest == highest,
-        "equation 3, cut at 1": p == 1,
+        "equation 3, capped at 1": p == 1,
         "lowest tf-idf": z == lowest,
     }
     return np.select([np.array(holds, dtype=bool) for holds in conditions.values()], [*conditions], "equation 3")

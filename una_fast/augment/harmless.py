@@ -23,10 +23,10 @@ FINAL = re.compile(r"(?<=\w)\s*[.?!。？！]$")
 class HarmlessEdits(TextAugmentation):
     """Makes small edits to each sentence that preserve its meaning.
 
-    Each edit that fits is made with probability 1/2, and always at least one. The edits change the case (of the first
-    letter, or of all), the final mark, a contraction ("what is", "what's") or the opening of a question ("How do I",
-    "How can I"), remove an article, and insert or remove a filler ("really"). If none fits, the sentence is kept.
-    The word lists are English; the edits of case and final marks work in any language.
+    Each edit that fits is made with probability 1/2, and at least one is always made. An edit changes the case (of the
+    first letter, or of all letters), the final mark, a contraction ("what is", "what's") or the opening of a question
+    ("How do I", "How can I"). Other edits remove an article, or insert or remove a filler ("really"). If no edit fits,
+    the sentence is kept. The word lists are English; the edits of case and final marks work in any language.
 
     The draws are a function of only (seed, epoch, sample index, row), as in `Augmenter`.
 
@@ -50,7 +50,8 @@ class HarmlessEdits(TextAugmentation):
     def _edited(self, text: str, coins: list[int], places: list[int], options: list[int]) -> str:
         """Edit a text. If two edits overlap, only the first is made.
 
-        Each list has 64 random bits for each of EDITS, then for lower case, then to choose one if no coin did.
+        coins, places, options: 64 random bits for each of EDITS, for lower case, and once more. They decide whether an
+        edit is made, where, and with which option. If the coins choose no edit, the last one chooses one that fits.
         """
         sentence = Sentence(text)
         if not sentence.words:
@@ -102,7 +103,7 @@ def articles(sentence: Sentence, lists: WordLists) -> list[Edit]:
 
 
 def fillers(sentence: Sentence, lists: WordLists) -> list[Edit]:
-    """Remove a filler, or insert one between auxiliary + subject and the verb."""
+    """Remove a filler, or insert one between a subject that follows an auxiliary and its verb ("do you really")."""
     words, known, found = sentence.words, lists.words["fillers"], []
     for i, word in enumerate(words[:-1]):
         if word in known and sentence.follows(i + 1):
@@ -115,7 +116,7 @@ def fillers(sentence: Sentence, lists: WordLists) -> list[Edit]:
 
 
 def final_marks(sentence: Sentence, lists: WordLists) -> list[Edit]:
-    """Remove the final mark, or add one after a letter or digit: "?" if the sentence begins like a question, or "."."""
+    """Remove the final mark, or add one after a letter or digit: "?" if the text begins like a question, else "."."""
     text = sentence.text.rstrip()
     if mark := FINAL.search(text):
         return [Edit(mark.start(), mark.end(), ("",), "no final mark")]
@@ -126,7 +127,7 @@ def final_marks(sentence: Sentence, lists: WordLists) -> list[Edit]:
 
 
 def first_letter(sentence: Sentence, lists: WordLists) -> list[Edit]:
-    """Swap the case of the first letter, unless a capital follows it."""
+    """Swap the case of the first letter, unless the first two characters are in upper case."""
     text = sentence.text
     new = text[:1].swapcase()
     return [Edit(0, 1, (new,), "another case")] if new != text[:1] and not text[:2].isupper() else []

@@ -26,16 +26,23 @@ from una_fast.index.index import Index
 BY_LISTS: dict[str, Callable[[Sentence, WordLists], list[Edit]]] = {"polarity": polarity_edits, "number": number_edits}
 EDITS = (*BY_LISTS, "name", "swap", "word")
 FIRST_WORD = re.compile(WORD)
-SAMPLE = 200  # sentences that test whether the word lists are in the corpus' language
-LEAST_SHARE = 0.02  # share of them that an edit must fit, or a warning is given
+SAMPLE = 200  # sentences that are checked for the language of the word lists
+LEAST_SHARE = 0.02  # an edit that fits a smaller share of them gives a warning
 
 
 @dataclass(frozen=True)
 class NearMiss:
-    """The edit of a sentence. `str` gives two lines, `to_dict` plain data for JSON.
+    """The edit of a sentence. It prints as two lines.
 
-    result: the new text; edit: the edit's name, "" if none fits; old, new: the replaced text and its replacement;
-    place: where `old` starts, in characters; why: the rule; fitting: the names of all edits that fit the sentence.
+    Attributes:
+        sentence: the original text.
+        result: the new text.
+        edit: the name of the edit, "" if the text was not changed.
+        old: the text that was replaced.
+        new: its replacement.
+        place: the position in `sentence` where `old` starts, in characters.
+        why: the rule that was applied.
+        fitting: the names of all edits that fit the sentence.
     """
 
     sentence: str
@@ -53,24 +60,27 @@ class NearMiss:
 
     def __str__(self) -> str:
         what = f"{self.edit}: {self.why}: {self.old!r} -> {self.new!r}" if self.edit else "no edit"
-        return f"{self.result}\n{what} (what fits: {', '.join(self.fitting)})"
+        return f"{self.result}\n{what} (edits that fit: {', '.join(self.fitting)})"
 
 
 class NearMisses(TextAugmentation):
     """Makes one small edit to each sentence that changes what it means.
 
-    One of the chosen edits that fit the sentence is drawn by weight, then its place and its replacement. If none fits,
-    "word" is used. The draws are a function of (seed, epoch, sample index, row), as in `Augmenter`.
+    Among the chosen edits that fit the sentence, one is drawn by weight. Its place and its replacement are drawn next.
+    If none fits, "word" is used. The draws are a function of (seed, epoch, sample index, row), as in `Augmenter`.
 
     Args:
         index: the corpus.
-        edits: names with their weights, such as "polarity:1,number:4"; a name without a weight has 1. polarity: the
-            opposite of a word, or a negation that is inserted or removed; number: another number, ordinal, month, day
-            or unit; name: another name (a word that is mostly capitalised inside sentences); swap: two important words
-            change places; word: another word instead of the most important one (UNA with beta 0).
-        polarity: a file of words that replaces the English lists, for another language or with your own words. Each
+        edits: names and weights, such as "polarity:1,number:4"; the default weight is 1.
+
+            - polarity: replace a word with its opposite, or insert or remove a negation.
+            - number: replace a number, ordinal, month, day or unit with another one.
+            - name: replace a name (a word that is mostly capitalised inside sentences) with another name.
+            - swap: swap two important words.
+            - word: replace the most important word with another one (UNA with beta 0).
+        polarity: a file of words that replaces the English lists, for another language or to use your own words. Each
             line contains two opposites, separated by a tab or a comma, or one negation. `english.txt` in
-            una_fast/augment shows what else it may contain.
+            una_fast/augment shows the other sections that a file may contain.
         seed: any integer.
         tokenizer: a Hugging Face tokenizer; only `token_ids` needs it.
         n_jobs: threads that encode the index with the tokenizer.
@@ -112,11 +122,11 @@ class NearMisses(TextAugmentation):
         for name in BY_LISTS.keys() & self._weights.keys():
             n = sum(bool(BY_LISTS[name](sentence, self._lists)) for sentence in sentences)
             if n < LEAST_SHARE * len(sentences):
-                advice = "" if self._settings["polarity"] else "; the word lists are English: give polarity=FILE"
-                warn_user(f"edits: {name} fits {n} of {len(sentences)} sentences, the others get another edit{advice}")
+                advice = "" if self._settings["polarity"] else ". The word lists are English: give polarity=FILE"
+                warn_user(f"edits: {name} fits {n} of {len(sentences)} sentences; the others get another edit{advice}")
 
     def _find(self, name: str, ids: np.ndarray, sentence: Sentence) -> list[Edit] | None:
-        """Return the edits called `name` that fit a sentence; None if a kernel draws it. ids: the sentence's words."""
+        """Return the edits `name` that fit a sentence, or None if a kernel draws them. ids: the sentence's words."""
         if name in BY_LISTS:
             return BY_LISTS[name](sentence, self._lists)
         if name == "word":
@@ -134,7 +144,7 @@ class NearMisses(TextAugmentation):
         return {name: edits for name, edits in found.items() if edits != []} or {"word": None}
 
     def fits(self, rows: np.ndarray) -> np.ndarray:
-        """Return bool (R,): whether any chosen edit fits each row of the index. The other rows get "word"."""
+        """Return whether any chosen edit fits each of `rows`, int64 (R,), as bool (R,). The others get "word"."""
         texts, words = self._documents.texts(rows), self._documents.words
         sentences = zip(rows.tolist(), map(Sentence, texts), strict=True)
         return np.array(
@@ -142,9 +152,9 @@ class NearMisses(TextAugmentation):
         )
 
     def _draw_edit(self, ids: np.ndarray, text: str, bits: Sequence[int]) -> tuple[str, Edit | None]:
-        """Draw the name of an edit for a text and, unless a kernel draws it, the edit itself, with one option.
+        """Draw the name of an edit for a text, and the edit with one option. The edit is None if a kernel draws it.
 
-        bits: three times 64 random bits, for the name, the edit and the option.
+        ids: the ids of the text's words; bits: 64 random bits each for the name, the edit and the option.
         """
         fitting = self._fitting(ids, Sentence(text))
         ends = [*accumulate(self._weights.get(name, 1.0) for name in fitting)]
@@ -169,7 +179,7 @@ class NearMisses(TextAugmentation):
         return texts
 
     def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> NearMiss:
-        """Return which edit `sentence` gets, where and why; prints as two lines."""
+        """Return which edit `sentence` gets, where and why. The result prints as two lines."""
         source, row, key = self._read([sentence]), np.zeros(1, dtype=np.int64), SampleKey(epoch, sample_index)
         (text,), (result,), ids = source.texts(row), self._texts(source, row, key), source.words[0]
         name, edit = self._draw_edit(ids, text, *self._bits(source, row, key))
@@ -227,7 +237,7 @@ def parse_edits(edits: str) -> dict[str, float]:
 
 
 def find_names(index: Index) -> np.ndarray:
-    """Return bool (V,): which terms are names, that is mostly capitalised inside sentences.
+    """Return whether each term is a name, a word that is mostly capitalised inside sentences: bool (V,).
 
     The first chunk of a sentence does not count, and words of one letter are not names.
     """

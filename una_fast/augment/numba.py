@@ -125,15 +125,15 @@ def numba_augmentation(draw_row: CFunc) -> Callable[..., NumbaAugmentation]:
     """Make an augmentation that draws its rows with `draw_row`, in the same blocks as UNA's kernel and on all threads.
 
     Args:
-        draw_row: a function decorated with ``@numba.cfunc(ROW)``. It writes the augmented row of one row:
+        draw_row: a function decorated with ``@numba.cfunc(ROW)``. It augments one row, with these arguments:
 
-            ids: int32 (n,), the row's words: a term's id is its rank, the highest `max_tfidf` first; an id of `n_terms`
+            ids: int32 (n,), the row's words. A term's id is its rank by `max_tfidf`, highest first. An id of `n_terms`
                 or more is an unseen word.
             n: the number of words, at least 1.
             key: uint64, for the row's random numbers (`draw64`); it depends only on seed, epoch, sample index and row.
-            idf, max_tfidf: float64, document_frequency: int64, by id. An unseen word has document frequency 1, the
-                corresponding idf, and the median `max_tfidf` of the rarest terms.
-            n_terms: V.
+            idf, max_tfidf: float64, and document_frequency: int64, all indexed by id. An unseen word has document
+                frequency 1, the corresponding idf, and the median `max_tfidf` of the rarest terms.
+            n_terms: V, the number of terms.
             out: int32 (2 n,), the output; each id must be that of a term, or one of `ids`.
 
             It returns the number of ids that it wrote: 1 to 2 n, or n with surface="kept".
@@ -143,7 +143,7 @@ def numba_augmentation(draw_row: CFunc) -> Callable[..., NumbaAugmentation]:
         The option `--augment MODULE:NAME` of training accepts it too.
 
     Raises:
-        InputError: `draw_row` is not such a function.
+        InputError: `draw_row` is not decorated with ``@numba.cfunc(ROW)``.
     """
     if not isinstance(draw_row, CFunc) or draw_row._sig != ROW:  # type: ignore[attr-defined]
         raise InputError(
@@ -203,7 +203,7 @@ def custom_rows(index: Index, draw_row: CFunc, seed: int, keeps_length: bool, so
 
 
 def _compiled(path: str) -> CFunc:
-    """Import the function that `path` names, or the function of the augmentation that it names."""
+    """Import the function at `path`. If an augmentation is at `path`, return the function of the augmentation."""
     named: Any = import_object(path)
     return named.keywords["draw_row"] if isinstance(named, partial) else named
 

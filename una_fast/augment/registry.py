@@ -64,7 +64,7 @@ def make_augmentation(
     try:
         signature.bind_partial(index, **settings)
     except TypeError as error:
-        raise InputError(f"{name}: {error}: its constructor takes {', '.join(signature.parameters)}") from None
+        raise InputError(f"{name}: {error}: its constructor accepts {', '.join(signature.parameters)}") from None
     options = {name: offered[name] for name in training_options_of(maker) if name in offered}
     return maker(index, **options | settings)
 
@@ -84,6 +84,6 @@ def load_augmentation(name: str) -> Callable[..., TextAugmentation]:
     if ":" not in name:
         raise InputError(f"there is no augmentation {name!r}: choose from {', '.join(AUGMENTATIONS)}")
     maker = import_object(name)
-    if not hasattr(getattr(maker, "func", maker), "token_ids"):  # the second: a partial made by numba_augmentation
+    if not hasattr(getattr(maker, "func", maker), "token_ids"):  # numba_augmentation returns a partial of a class
         raise InputError(f"{name!r} is not a text augmentation: derive a class from una_fast.WordAugmentation")
     return maker

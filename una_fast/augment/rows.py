@@ -24,9 +24,12 @@ NO_STRINGS = StringTable.from_strings([])
 class Rows:
     """Sentences, with ids for their words.
 
-    terms: those of the index; chunks, sentences: `StringTable` and `RaggedArray`, row i is the chunks ``sentences[i]``,
-    separated by spaces; words: `RaggedArray` int32, the ids of terms, or V + k for word k of `unseen`; hashes: uint64
-    (N,), hashes of the rows' words, or None for the documents of the index.
+    Attributes:
+        terms: the terms of the index.
+        chunks, sentences: `StringTable` and `RaggedArray`; row i is the chunks ``sentences[i]``, joined with spaces.
+        words: `RaggedArray` int32, the id of each word: a term's id, or V + k for word k of `unseen`.
+        unseen: the words that are not in the index.
+        hashes: uint64 (N,), a hash of each row's words; None for the documents of the index.
     """
 
     terms: StringTable
@@ -48,7 +51,10 @@ class Rows:
         return [*StringTable(*spell_rows(chunks.values, chunks.indptr, *tables))]
 
     def streams(self, rows: np.ndarray) -> np.ndarray:
-        """Return the random streams of `rows`, int64 (B,): int64 row numbers or uint64 hashes."""
+        """Return the numbers of the random streams of `rows`, int64 (B,).
+
+        For documents of the index, these are the row numbers themselves; for any other text the hashes, uint64 (B,).
+        """
         return rows if self.hashes is None else self.hashes[rows]
 
     def strings(self, ids: np.ndarray) -> list[str]:

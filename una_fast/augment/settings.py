@@ -33,7 +33,7 @@ from una_fast.storage.array_folder import Arrays
 
 PAPER_RADIUS = 4000  # of 451,691 terms, 0.9%
 TERMS_PER_RANK = 100  # the default radius is one rank per TERMS_PER_RANK terms, at most PAPER_RADIUS
-WIDE = 10  # a window of more than one term in WIDE contains words of different importance
+WIDE = 10  # a window of more than 1 / WIDE of the terms contains words of different importance
 
 EAST_ASIAN = ("Chinese", "Japanese")  # a Japanese word may have Chinese characters
 GROUPS = ["".join(SCRIPTS[name] for name in EAST_ASIAN) + PUNCTUATION]
@@ -41,7 +41,7 @@ GROUPS += [letters for name, letters in SCRIPTS.items() if name not in EAST_ASIA
 LETTERS = re.compile("|".join(f"([{letters}])" for letters in GROUPS))
 
 VERSION = 4  # of the layout of packed words
-MOST_ID_BITS = 24  # leaves 7 bits for the probability, too few to decide one word in a fifth of the sentences
+MOST_ID_BITS = 24  # leaves 7 bits for the probability, which leave a word undecided in a fifth of the sentences
 ROWS_A_TASK = 2**13  # their probabilities, 4 MB, fit the second-level cache
 WORDS_A_CHECK = 2**20
 LARGE_SHARE = 0.5  # of the free memory: a larger table would evict other arrays from the page cache
@@ -50,8 +50,8 @@ LARGE_SHARE = 0.5  # of the free memory: a larger table would evict other arrays
 class Sampler:
     """Checks the settings of an `Augmenter`, and makes its kernels.
 
-    kept: the words that are neither replaced nor drawn; same_script: whether only words of the same script replace a
-    word of a script without spaces; config: the settings in the form that the kernels read.
+    kept: the words that are neither replaced nor drawn; same_script: whether words of a script without spaces are
+    replaced only by words of the same script; config: the settings in the form that the kernels read.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Sampler:
         )
 
     def _groups(self, words: Sequence[str], fixed: np.ndarray) -> np.ndarray:
-        """Return the group of each word: uint8 (n,), FIXED if `fixed`, else its script if that is drawn, else ANY."""
+        """Return the group of each word, uint8 (n,): FIXED if `fixed`, else its script if in `_scripts`, else ANY."""
         scripts = scripts_of(words) if len(self._scripts) else np.zeros(len(words), dtype=np.uint8)
         groups = np.where(np.isin(scripts, self._scripts), scripts, np.uint8(ANY))
         groups[fixed] = FIXED
@@ -146,7 +146,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 @dataclass(frozen=True)
 class KeptWords:
-    """The words that are never replaced. False if there are none.
+    """The words that are never replaced. Its truth value is False if there are none.
 
     punctuation: whether words without a letter or digit are kept; words: other kept words, spelled as in an index.
     """
@@ -156,7 +156,7 @@ class KeptWords:
 
     @classmethod
     def of(cls, punctuation: bool, source: str | Path | Iterable[str], lowercase: bool) -> KeptWords:
-        """Read `keep_punctuation` and `keep_words` of `Augmenter`. lowercase: the index's setting."""
+        """Make the kept words from `keep_punctuation` and `keep_words` of `Augmenter`. lowercase: as in the index."""
         words = read_words(source)
         return cls(punctuation, frozenset(word.lower() for word in words) if lowercase else words)
 
@@ -185,7 +185,7 @@ class KeptWords:
 def read_words(source: str | Path | Iterable[str]) -> frozenset[str]:
     """Read words from a UTF-8 file with one word per line, or from an iterable of str; "" means no words.
 
-    Raises InputError for another `source`, a file that cannot be read, or an item that is not one word.
+    Raises InputError for any other `source`, a file that cannot be read, or an item that is not one word.
     """
     what = "a file with one word per line, or a list of words"
     if not isinstance(source, (Path, Iterable)):

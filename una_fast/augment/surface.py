@@ -33,8 +33,9 @@ ASCII = bytes(range(128))
 CHARACTERS = np.zeros(0x110000, dtype=np.uint32)  # the properties of each character, for the kernel; 0 until set
 IS_SET = 1 << 31  # a bit of CHARACTERS
 
-# (rows int64 (B,), the key of their draws, ids and mask to fill, int64 (B, L)) -> bool (B,): True for a row whose ids
-# depend on its whole text, so that it must be tokenised. Threads may share the function.
+# A function (rows, key, ids, mask) that draws `rows`, int64 (B,), and fills `ids` and `mask`, int64 (B, L). It returns
+# bool (B,): True for a row that the tokenizer must encode, because its ids depend on its whole text. Threads may share
+# the function.
 WriteIds = Callable[[np.ndarray, SampleKey, np.ndarray, np.ndarray], np.ndarray]
 
 
@@ -45,7 +46,7 @@ class PaperSurface:
         self._n_terms = index.n_terms
 
     def texts(self, source: Rows, rows: np.ndarray, drawn: RaggedArray) -> list[str]:
-        """Write the texts of the augmented `rows`, int64 (B,), of `source`. drawn: their ids."""
+        """Return the augmented texts of `rows`, int64 (B,), of `source`. drawn: the ids of their new words."""
         return [*source.spell(drawn)]
 
     def id_writer(self, kernel: RowKernel, tokens: TokenIds) -> WriteIds:
@@ -59,7 +60,7 @@ class PaperSurface:
 
 
 class KeptSurface:
-    """Writes each text like its original sentence. documents: the rows of the index."""
+    """Writes each original sentence with its new words, in its case and spacing. documents: the rows of the index."""
 
     def __init__(self, index: Index, documents: Rows):
         self._index, self._documents = index, documents
@@ -86,7 +87,7 @@ class KeptSurface:
         return self._row_writer(self._documents)
 
     def _row_writer(self, source: Rows, subwords: rewrite.Subwords | None = None) -> rewrite.RowWriter:
-        """Make the writer of rows of `source`: it writes texts or, given `subwords`, the ids of documents."""
+        """Make a writer of rows of `source`. It writes texts or, if `subwords` is given, the ids of documents."""
         learn_characters(source.chunks)
         tables = source.chunks, source.sentences, source.words, source.unseen, source.terms, self.forms
         return rewrite.RowWriter(*tables, CHARACTERS, self._index.lowercase, subwords)
@@ -137,7 +138,7 @@ SURFACES: dict[str, type[KeptSurface] | type[PaperSurface]] = {"kept": KeptSurfa
 def forms_of_ascii(terms: StringTable) -> StringTable:
     """Return 3 V strings: V terms unchanged, then capitalised, then in upper case. Only ASCII letters change.
 
-    This takes 10 ms for 168,000 terms; one by one takes 0.2 s.
+    This takes 10 ms for 168,000 terms; converting them one by one takes 0.2 s.
     """
     text, starts = terms.utf8.tobytes(), terms.offsets[:-1]
     upper, title = np.frombuffer(text.upper(), np.uint8), np.frombuffer(bytearray(text.lower()), np.uint8)
@@ -167,8 +168,8 @@ def learn_characters(*tables: StringTable) -> list[str]:
 def stands_apart(character: str) -> bool:
     """Return whether a word may be next to this character without a space.
 
-    This is so for punctuation as BERT's tokenizer defines it (Unicode's, and visible ASCII characters other than
-    letters and digits), and for scripts without spaces between words.
+    It may be next to punctuation as BERT's tokenizer defines it (Unicode's, and visible ASCII characters other than
+    letters and digits), and next to scripts without spaces between words.
     """
     is_mark = unicodedata.category(character).startswith("P") or ("!" <= character <= "~" and not character.isalnum())
     return is_mark or WITHOUT_SPACES.match(character) is not None

@@ -1,4 +1,4 @@
-"""Sentences -> hard negatives (steps 2 and 3 of the paper), as text or as token ids.
+"""Makes hard negatives of sentences (steps 2 and 3 of the paper), as text or as token ids.
 
 `Augmenter.negative_ids` calls `TextAugmentation.token_ids` (base.py), which passes the rows to the function that the
 surface's `id_writer` made (surface.py). This function draws the rows with `UnaRows` (_kernels/draws/negatives.pyx) and
@@ -33,7 +33,7 @@ class Augmenter(KernelAugmentation):
 
     Every draw is a function of only (seed, epoch, sample index, row, position, number). So the negatives of a row are
     the same in any batch and order, and with any number of threads, processes or ranks. For text that is not in the
-    index, the hash of its words replaces the row, so equal sentences have equal negatives within an epoch.
+    index, a hash of its words replaces the row number, so equal sentences have equal negatives within an epoch.
 
     Args:
         index: the corpus that determines how important each term is.
@@ -41,24 +41,24 @@ class Augmenter(KernelAugmentation):
         radius: how many ranks above and below a term its candidates can be: a number, or a share of the V terms such as
             "1%". None means 1% of V, at most 4,000; the paper uses 4,000 of 451,691 terms.
         seed: any integer.
-        select: "tfidf" (step 2), or "random" (ablation): every term with probability `beta`, but at least one.
-        replace: "tfidf" (step 3), or "random": uniform over the vocabulary (ablation).
+        select: "tfidf" (step 2), or "random" (ablation): replace every term with probability `beta`, and at least one.
+        replace: "tfidf" (step 3), or "random" (ablation): draw uniformly from the vocabulary.
         variant: "paper", or "released": the probabilities and draws of the authors' code.
         tokenizer: a Hugging Face tokenizer; only `negative_ids` needs it.
-        surface: "kept": the original sentence with some words replaced; a replacement takes the case of the old word.
+        surface: "kept": the original sentence with some words replaced; a replacement gets the case of the old word.
             "paper": the words as the index spells them, joined with spaces, with NLTK's `` and '' for quotation marks.
             variant="released" always uses "paper".
         keep_punctuation: whether words without a letter or digit are neither replaced nor drawn. Equations 3 and 4 are
             then applied to the other words, and a window without a candidate is widened until it contains one. A
-            sentence of only punctuation is not changed. Not with variant="released".
+            sentence that is only punctuation is not changed. Not possible with variant="released".
         keep_words: words that are kept like punctuation, such as names, product numbers or stop words: a file with one
-            word per line, or an iterable of words, spelled as in the index (in any case if it lower-cases).
-        same_script: with surface="kept", whether only words of the same script replace a word of a script without
-            spaces (Chinese and Japanese, Thai, Lao, Burmese, Khmer), and replace no other words. If False, both
+            word per line, or an iterable of words, spelled as in the index (in any case if the index lower-cases).
+        same_script: with surface="kept", whether words of a script without spaces (Chinese and Japanese, Thai, Lao,
+            Burmese, Khmer) are replaced only by words of the same script, and replace only such words. If False, both
             surfaces have the same draws.
-        keep_probabilities: whether to store the replacement probability of each word, if there is a tokenizer: 4 bytes
-            per word in the index's folder, memory-mapped by all processes. `negative_ids` is faster then, with the same
-            draws. Nothing is stored if that takes more than half of the free memory.
+        keep_probabilities: whether to store the replacement probability of each word, if there is a tokenizer. This
+            makes `negative_ids` faster and does not change the draws. It takes 4 bytes per word in the index's folder,
+            which all processes memory-map. Nothing is stored if that is more than half of the free memory.
         n_jobs: threads for large batches; all cores that this process may use if None.
 
     Raises:
@@ -140,7 +140,7 @@ class Augmenter(KernelAugmentation):
 
     @property
     def radius(self) -> int:
-        """The number of ranks on either side of a term, whatever form the setting has."""
+        """The number of ranks on either side of a term, even if `radius` was given as a share."""
         return self._sampler.config.radius
 
     def replacement_probabilities(self, sentence: str) -> tuple[list[str], np.ndarray]:

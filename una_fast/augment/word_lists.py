@@ -1,4 +1,4 @@
-"""Word lists of a language, which the edits need. english.txt in this folder describes the format of their file."""
+"""Reads the word lists that the edits need, for one language. english.txt in this folder describes the format."""
 
 from __future__ import annotations
 
@@ -36,10 +36,15 @@ class WordLists:
 
     lines: the lines of each section, as `read_word_lists` reads them.
 
-    opposites, classes, openings: a word or phrase -> its replacements; negations: phrases, longest first; negation: the
-    one that is inserted; negated: an auxiliary -> its negative form; affirmed: the reverse; contracted: two words ->
-    their contraction, and the reverse; words: a section of `WORDS` -> its words; roles: a word -> the name of the edit
-    in `edits.POLARITY` that fits it.
+    Attributes:
+        opposites, classes, openings: map a word or phrase to its replacements.
+        negations: phrases that can be removed, longest first.
+        negation: the phrase that is inserted.
+        negated: maps an auxiliary to its negative form.
+        affirmed: maps a negative form to its auxiliary.
+        contracted: maps two words to their contraction, and a contraction to its two words.
+        words: maps each section in `WORDS` to its words.
+        roles: maps a word to the name of the edit in `edits.POLARITY` that fits it.
     """
 
     def __init__(self, lines: dict[str, list[Line]]):
@@ -96,7 +101,7 @@ def read_word_lists(file: str | Path | None = None) -> WordLists:
     """
     lines: dict[str, list[Line]] = {name: [] for name in (*DIVIDERS, *WORDS)}
     file, section = file or ENGLISH, "opposites"
-    for number, line in read_lines("polarity", file, "a file with two words on a line, a tab or comma between them"):
+    for number, line in read_lines("polarity", file, "a file with two words per line, separated by a tab or comma"):
         text, where = line.strip(), f"polarity: {file}: line {number}"
         if text.startswith("["):
             section = text.strip("[]")
@@ -108,11 +113,11 @@ def read_word_lists(file: str | Path | None = None) -> WordLists:
 
 
 def _items(section: str, text: str, where: str) -> Line:
-    """Split a line into items with single spaces, in lower case if they are compared with words."""
+    """Split a line into items with single spaces, in lower case except in [openings] and [contractions]."""
     text = text if section in ("openings", "contractions") else text.lower()
     items = [" ".join(item.split()) for item in re.split(DIVIDERS.get(section, NEVER), text)]
     n_items = {2} if section in IN_PAIRS else {1, 2} if section == "opposites" else {len(items)}
     if not all(items) or len(items) not in n_items or len({*items}) < len(items):
-        needed = "two different words, with a tab or a comma between, or one negation"
-        raise InputError(f"{where}: {text!r} is not a line of [{section}]: as english.txt of una_fast, give {needed}")
+        needed = "two different words, separated by a tab or a comma, or one negation"
+        raise InputError(f"{where}: {text!r} is not a line of [{section}]: give {needed}, as in una_fast's english.txt")
     return tuple(items)

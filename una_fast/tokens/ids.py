@@ -44,13 +44,13 @@ class TokenIds:
     not saved, or its folder is not writable, they stay in memory.
 
     Attributes:
-        by_word: False if this tokenizer's ids cannot be made word by word (docs/tokenizers.md). Then a warning gives
-            the reason and the cost, the tokenizer encodes whole texts, and of the following only `frame` exists.
+        by_word: False if this tokenizer's ids cannot be made word by word (docs/tokenizers.md). In this case, a warning
+            states the reason and the cost, the tokenizer encodes whole texts, and only the attribute `frame` exists.
         frame: the special tokens before and after a text, and the padding.
-        sentences: `RaggedArray` (N rows, uint16 if every id of the tokenizer fits, else int32), the original sentences
-            without truncation and special tokens.
-        terms: `RaggedArray` (int32). Row t contains the ids of term t after a space. If the tokenizer distinguishes
-            them, row V + t contains its ids at the start of a text. The ids of words joined with spaces are
+        sentences: `RaggedArray`, the ids of the N original sentences, without truncation and special tokens: uint16 if
+            every id of the tokenizer fits, else int32.
+        terms: `RaggedArray` int32. Row t contains the ids of term t after a space. If the ids at the start of a text
+            can differ, row V + t contains those. The ids of words joined with spaces are
             ``terms[first + w0] + terms[w1] + ...`` with ``first = len(terms) - V``. A term that breaks this rule has
             an empty row: it contains an added token ("[MASK]"), or the normaliser removes it.
         chunk_sizes: uint16, how many sub-words each chunk has (see `bind`).
@@ -63,7 +63,7 @@ class TokenIds:
         n_jobs: threads; all cores that this process may use if None.
 
     Raises:
-        InputError: not a tokenizer, or one with a setting that cannot be used (the message names what to set).
+        InputError: `tokenizer` is not a Hugging Face tokenizer, or has an unusable setting, which the message names.
     """
 
     def __init__(self, index: Index, tokenizer: PreTrainedTokenizerBase, n_jobs: int | None = None):
@@ -158,10 +158,10 @@ class TokenIds:
         return out
 
     def write_texts(self, texts: Sequence[str], rows: np.ndarray, batch: dict[str, torch.Tensor]) -> None:
-        """Write the ids of any texts to the `rows` of a batch of int64 (B, L).
+        """Write the ids of any texts to the rows `rows` of `batch`, int64 (B, L).
 
-        If `by_word`, each distinct chunk is encoded once. Otherwise, and if a chunk's ids depend on the whole text, the
-        tokenizer encodes the text as a whole, which takes 100 us.
+        If `by_word`, each distinct chunk is encoded once. If not, or if a chunk's ids depend on the whole text, the
+        tokenizer encodes the whole text, which takes 100 us.
 
         Raises:
             InputError: the tokenizer does not truncate a text to L.
@@ -177,7 +177,7 @@ class TokenIds:
             self._write_whole([texts[i] for i in whole.tolist()], rows[whole], batch)
 
     def _write_chunks(self, texts: Sequence[str], ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        """Write the ids of texts, int64 (n, L), chunk by chunk. Return whether the ids of each are known: bool (n,)."""
+        """Fill `ids` and `mask`, int64 (n, L), chunk by chunk. Return whether each text's ids are known: bool (n,)."""
         encoded = [f"\n{text}".encode() for text in texts]
         bounds = row_bounds([*map(len, encoded)])
         text = np.frombuffer(b"".join([*encoded, b"\n"]), dtype=np.uint8)
@@ -197,7 +197,7 @@ class TokenIds:
         for text, ids in zip(texts, encoded["input_ids"], strict=True):
             if len(ids) != length:
                 raise InputError(
-                    f"tokenizer: makes {len(ids)} ids of the text {text[:80]!r}, truncated and padded to {length}: "
+                    f"tokenizer: with truncation and padding to {length} ids it makes {len(ids)} of {text[:80]!r}: "
                     "correct its post-processor, or use another tokenizer"
                 )
         for name, tensor in batch.items():
@@ -243,17 +243,18 @@ class SubwordCache:
     def number(
         self, text: np.ndarray, starts: np.ndarray, stops: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Number the strings ``text[starts[i]:stops[i]]`` of UTF-8, and encode the new ones.
+        """Number the UTF-8 strings ``text[starts[i]:stops[i]]``, and encode the new ones.
 
         Unless the pipeline is `context_free`, each string includes the space before it, or a newline at the start of a
         text.
 
         Returns:
-            numbers: int32 (n,), the number k of each string; values: int32, and bounds: int64: string k has the ids
-            ``values[bounds[k]:bounds[k + 1]]``; known: bool, False for a string k whose ids depend on the whole text.
+            numbers: int32 (n,), the number k of each string.
+            values, bounds: int32 and int64. String k has the ids ``values[bounds[k]:bounds[k + 1]]``.
+            known: bool, False for string k if its ids depend on the whole text.
         """
         with self._lock:
-            if self.n_bytes > MOST_BYTES or len(self._strings) > self._n_encoded:  # a call was interrupted
+            if self.n_bytes > MOST_BYTES or len(self._strings) > self._n_encoded:  # full, or a call was interrupted
                 self._forget()
             n_known = len(self._strings)
             numbers = self._strings.add(text, starts, stops)
@@ -276,7 +277,7 @@ class SubwordCache:
 def _with(array: np.ndarray, used: int, more: np.ndarray) -> np.ndarray:
     """Write `more` after the first `used` items of `array`, or of a copy at least twice as long if it is full.
 
-    The first items stay valid, because other threads may be reading them.
+    The first items are not changed, because other threads may be reading them.
     """
     if used + len(more) > len(array):
         array = np.concatenate([array, np.empty(used + len(more), dtype=array.dtype)])

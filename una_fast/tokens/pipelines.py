@@ -6,14 +6,15 @@ the whole text under three conditions:
 
 1. The normalised text is the sequence of normalised chunks, each with the space before it. Most steps of a normaliser
    work on characters or on runs that end at a space (in Unicode normalisation, a space composes with nothing). Some
-   look further: a SentencePiece character map works on grapheme clusters, stripping and collapsing work on runs of
-   white space. These steps are run on every chunk that is not plain ASCII, to test that its neighbours do not matter.
+   look further: a SentencePiece character map works on grapheme clusters, and stripping and collapsing work on runs
+   of white space. These steps are run on every chunk that is not plain ASCII, to test that its neighbours have no
+   effect.
 2. The pre-tokenizer, or the model's vocabulary, starts a new word at each of these spaces. A row of PIPELINES gives the
    reason, and the conditions for the ends of a chunk.
 3. The text contains no added token ("[MASK]"): these are matched in the whole text and can remove white space.
 
-`Pipeline.regular` tests 1 and 2 for each chunk, and 3 is tested on its ids. A text of only regular chunks is encoded
-chunk by chunk. If no row of PIPELINES fits, the tokenizer encodes each text as a whole.
+`Pipeline.regular` tests 1 and 2 for each chunk, and 3 is tested on the chunk's ids. A text that contains only regular
+chunks is encoded chunk by chunk. If no row of PIPELINES fits, the tokenizer encodes each text as a whole.
 """
 
 from __future__ import annotations
@@ -59,10 +60,12 @@ MARK_FIRST = {"type": "Prepend", "prepend": SPACE_MARK}
 class PipelineSpec:
     """A kind of pipeline.
 
-    name: as in docs/tokenizers.md; reason: why a word begins at each space; fits: whether pre-tokenizer steps,
-    normaliser steps and model, as in tokenizer.json, are of this kind; needs_visible_ends: whether a normalised chunk
-    must begin and end with a visible character other than ▁; checks_normalizers: whether `fits` also checks the steps
-    of the normaliser.
+    Attributes:
+        name: as in docs/tokenizers.md.
+        reason: why a word begins at each space.
+        fits: returns whether pre-tokenizer steps, normaliser steps and model, as in tokenizer.json, are of this kind.
+        needs_visible_ends: whether a normalised chunk must begin and end with a visible character other than ▁.
+        checks_normalizers: whether `fits` also checks the steps of the normaliser.
     """
 
     name: str
@@ -114,18 +117,18 @@ PIPELINES = (
     ),
     PipelineSpec(
         "Metaspace",
-        "a word begins at every ▁, and every space is one",
+        "every space becomes ▁, and a word begins at every ▁",
         lambda splits, *_: types_of(splits) == ["Metaspace"] and splits[0].get("split", True),
         needs_visible_ends=False,
     ),
     PipelineSpec(
         "ByteLevel with its expression",
-        "the expression matches a space between visible characters only as the first of a word",
+        "the expression matches a space between visible characters only as the first character of a word",
         lambda splits, *_: types_of(splits) == ["ByteLevel"] and splits[0].get("use_regex", True),
     ),
     PipelineSpec(
         "Split by a known expression, ByteLevel",
-        "the expression matches a space between visible characters only as the first of a word",
+        "the expression matches a space between visible characters only as the first character of a word",
         _splits_by_expression,
     ),
     PipelineSpec(
@@ -138,7 +141,7 @@ PIPELINES = (
 
 
 class NotByWordError(InputError):
-    """A tokenizer's ids cannot be made word by word, so it must encode whole texts. `reason` says why."""
+    """A tokenizer's ids cannot be made word by word, so it must encode whole texts. `reason` states why."""
 
     def __init__(self, reason: str):
         super().__init__(f"tokenizer: {reason}, so its ids cannot be made word by word")
@@ -148,10 +151,13 @@ class NotByWordError(InputError):
 class Pipeline:
     """The parts of a `tokenizers.Tokenizer` that determine what happens at a space.
 
-    kind: a row of PIPELINES; context_free: whether a chunk has the same sub-words after a space as at the start of a
-    text; marks: ASCII marks at which a chunk can be split and encoded in parts, because BertPreTokenizer makes a
-    separate word of every mark that no added token contains (`SubwordEncoder.cuts` tests them); raw: the UTF-8 of added
-    tokens that are matched before normalising; normalize: the normaliser, a function of a text.
+    Attributes:
+        kind: a row of PIPELINES.
+        context_free: whether a chunk has the same sub-words after a space as at the start of a text.
+        marks: ASCII marks at which a chunk can be split and encoded in parts. BertPreTokenizer makes each of them a
+            separate word, and no added token contains them. `SubwordEncoder.cuts` tests them.
+        raw: the UTF-8 of added tokens that are matched before normalising.
+        normalize: the normaliser, a function of a text.
 
     Raises NotByWordError unless encoding chunk by chunk is known to equal encoding the whole text. Raises InputError
     for BPE dropout.
@@ -200,7 +206,7 @@ class Pipeline:
         return regular
 
     def are_added_tokens(self, ids: np.ndarray) -> np.ndarray:
-        """Return which ids are added tokens, as bool. A chunk that contains one is not regular."""
+        """Return whether each id is an added token, as bool. A chunk that contains one is not regular."""
         return np.isin(ids, self._added_ids)
 
     def _is_regular(self, chunk: str) -> bool:

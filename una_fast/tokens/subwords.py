@@ -35,10 +35,10 @@ BLOCK = 2**15  # chunks that a thread converts to Python strings at a time
 GROUP = 128  # chunks per input of the Rust library: 5 us per chunk, instead of 8 us one by one
 VERSION = 6  # of the layout of the token ids
 ROWS_A_TASK = 2**14  # sentences that a thread assembles at a time
-N_COMPARED = 256  # sentences, and as many texts of random terms: 30 ms
+N_COMPARED = 256  # sentences, and as many texts of random terms; comparing them takes 30 ms
 TERMS_A_TEXT = 8
 LONGEST_COMPARED = 2**14  # characters of a text; a word of 300,000 letters in hundreds of texts took 22 s
-BEFORE = "a"  # the text before the space when a chunk after a space is encoded
+BEFORE = "a"  # a chunk after a space is encoded as this text, a space and the chunk
 
 
 @contextmanager
@@ -55,8 +55,13 @@ def as_input_errors() -> Iterator[None]:
 class SubwordEncoder:
     """Encodes chunks and whole texts with a copy of a tokenizer, without special tokens, truncation or padding.
 
-    tokenizer: one that `check_settings` accepts. frame: the special tokens before and after a text, and the padding;
-    prefix, suffix: int64, these tokens; fingerprint: a hash of everything that the ids depend on; pipeline: `Pipeline`.
+    tokenizer: one that `check_settings` accepts.
+
+    Attributes:
+        prefix, suffix: the special tokens before and after a text, int64.
+        frame: these special tokens, and the padding.
+        fingerprint: a hash of everything that the ids depend on.
+        pipeline: the tokenizer's `Pipeline`.
 
     Raises NotByWordError if the ids of this tokenizer cannot be made word by word.
     """
@@ -75,15 +80,15 @@ class SubwordEncoder:
 
     @cached_property
     def dtype(self) -> type[np.generic]:
-        """The dtype of sentence ids: uint16 if every id of the tokenizer fits, otherwise int32."""
+        """The dtype of sentence ids: uint16 if every id of the tokenizer fits, else int32."""
         return np.uint16 if max(self._backend.get_vocab(with_added_tokens=True).values()) < 2**16 else ID
 
     def encode(self, table: StringTable, is_first: np.ndarray, n_jobs: int = 1) -> tuple[RaggedArray, np.ndarray]:
-        """Encode each string. Return int32 ids, and whether they are known: bool (n,). Unknown ids are left out.
+        """Encode each string. Return int32 ids, and whether they are known: bool (n,). Rows of unknown ids are empty.
 
-        Ids are known if they do not depend on the text around the string. If `is_first`, bool (n,), a string is encoded
-        at the start of a text. Otherwise its ids are those after "a" in the text "a " + string, which excludes what a
-        tokenizer does only at the start.
+        A string's ids are known if they do not depend on the text around it. is_first: bool (n,), True for a string to
+        encode as the start of a text. Any other string is encoded as "a " + string, without the ids of "a", because a
+        tokenizer may treat the start of a text differently.
         """
 
         def encode(start: int) -> RaggedArray:
@@ -117,8 +122,8 @@ class SubwordEncoder:
     def alike(self, forms: StringTable, terms: StringTable) -> np.ndarray:
         """Return whether each of 3 V forms (V terms in three cases) has the same ids as its term: uint8 (3 V,).
 
-        This is so if both normalise to the same string, and the form contains no added token that is matched before
-        normalising.
+        The ids are the same if both normalise to the same string, and the form contains no added token that is matched
+        before normalising.
         """
         normal = itertools.cycle([*map(self.pipeline.normalize, terms)])
         alike = np.array([*map(operator.eq, map(self.pipeline.normalize, forms), normal)], dtype=np.uint8)
@@ -128,8 +133,8 @@ class SubwordEncoder:
     def cuts(self, characters: Sequence[str]) -> np.ndarray:
         """Return the ASCII marks at which a chunk can be split and encoded in parts: uint8 (128,), 1 for such a mark.
 
-        Such a mark is a separate word next to each of `characters`, just as between spaces, and no added token contains
-        it. Only BertPreTokenizer has such marks: with others, sub-words can cross a mark.
+        Next to each of `characters`, such a mark is a separate word, as it is between spaces. No added token contains
+        it. Only BertPreTokenizer has such marks: with other pre-tokenizers, sub-words can cross a mark.
         """
         cuts = np.zeros(128, dtype=np.uint8)
         for mark in self.pipeline.marks:
@@ -145,7 +150,7 @@ class SubwordEncoder:
         return RaggedArray(np.concatenate(ids), row_bounds([*map(len, ids)]))
 
     def _special_tokens(self) -> tuple[np.ndarray, np.ndarray]:
-        """Read the tokens before and after a text from an encoding of "a", and stop the backend adding them."""
+        """Read the tokens before and after a text from an encoding of "a", and stop the backend from adding them."""
         whole, self._backend.post_processor = self._backend.encode("a"), None
         text = self._backend.encode("a").ids
         n_prefix = [*whole.special_tokens_mask, 0].index(0)
@@ -153,7 +158,7 @@ class SubwordEncoder:
         is_plain = text and whole.ids[n_prefix:end] == text and all(whole.special_tokens_mask[end:])
         if not is_plain or any(whole.type_ids):
             raise NotByWordError(
-                f"it encodes the text 'a' as {whole.tokens}: more than special tokens of type 0 before and after it"
+                f"it encodes the text 'a' as {whole.tokens}, with more than special tokens of type 0 before and after"
             )
         return ids[:n_prefix], ids[end:]
 
@@ -162,8 +167,9 @@ def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[RaggedArra
     """Load the ids of sentences and terms, and the number of ids per chunk, or make them and store them.
 
     Returns:
-        sentences: `RaggedArray`, uint16 or int32 (N rows); terms: `RaggedArray` int32, in the order of
-        `encode_first_and_later`; sizes: uint16, per chunk in that order, UNKNOWN if the ids are unknown or too many.
+        sentences: `RaggedArray`, uint16 or int32, N rows.
+        terms: `RaggedArray` int32, in the order of `encode_first_and_later`.
+        sizes: uint16, the number of ids of each chunk in the same order, UNKNOWN if they are unknown or too many.
     """
 
     def make() -> Arrays:
@@ -231,7 +237,7 @@ def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tupl
 def encode_first_and_later(
     table: StringTable, is_first: np.ndarray, encoder: SubwordEncoder, n_jobs: int
 ) -> tuple[RaggedArray, np.ndarray]:
-    """Encode n strings after a space and, if the tokenizer distinguishes them, at the start of a text.
+    """Encode n strings after a space and, if the ids can differ there, at the start of a text.
 
     Return int32 ids, and whether each row is known, as bool; rows of unknown ids are empty. Row i is string i after a
     space. Row n + i is string i at the start of a text; it is computed only if `is_first`, bool (n,).
@@ -260,7 +266,7 @@ def compare_with_tokenizer(
     for i, (text, ids) in enumerate(samples):
         wrong_types = "token_type_ids" in expected and any(expected["token_type_ids"][i])
         if expected["input_ids"][i] != prefix + ids.tolist() + suffix or wrong_types:
-            raise NotByWordError(f"the ids of the text {text[:80]!r} are not those of its words one by one")
+            raise NotByWordError(f"the ids of the text {text[:80]!r} differ from those of its words one by one")
 
 
 def _samples(sentences: RaggedArray, terms: RaggedArray, index: Index) -> Iterator[tuple[str, np.ndarray]]:
@@ -297,7 +303,7 @@ def frame_of(tokenizer: PreTrainedTokenizerBase, prefix: np.ndarray, suffix: np.
 def _check_by_word(tokenizer: PreTrainedTokenizerBase) -> None:
     name = type(tokenizer).__name__
     if not tokenizer.is_fast:
-        raise NotByWordError(f"{name} is a slow (Python) one")
+        raise NotByWordError(f"{name} is a slow (Python) tokenizer")
     if tokenizer.truncation_side != "right":
         raise NotByWordError(f"truncation_side is {tokenizer.truncation_side!r}, not 'right'")
     if "token_type_ids" in tokenizer.model_input_names and tokenizer.pad_token_type_id != 0:

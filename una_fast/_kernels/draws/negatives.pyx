@@ -32,9 +32,9 @@ cdef enum:
 cdef class UnaRows(RowKernel):
     """Draws negatives of rows of words, with the scores and settings in `config`.
 
-    words, streams: as in `RowKernel`; the id V + k is unseen word k; packed: uint32 (T,), each word with its
-    probability, see `probability.pack_words`; if None, the kernel computes the probabilities of each row, and the draws
-    are the same; unseen_groups: uint8, the group of each unseen word, required if the config has groups.
+    words, streams: as in `RowKernel`; the id V + k is unseen word k; unseen_groups: uint8, the group of each unseen
+    word, required if the config has groups; packed: uint32 (T,), each word with its probability, from
+    `probability.pack_words`. If `packed` is None, the kernel computes the probabilities, and the draws are the same.
     """
 
     cdef readonly SamplingConfig config
@@ -79,7 +79,7 @@ cdef class UnaRows(RowKernel):
 
 cdef inline int64_t choose(const uint32_t* packed, int bits, uint64_t key, int64_t n, int32_t* ids, int32_t* out,
                            int32_t* chosen) noexcept nogil:
-    """Choose which of the first n words of a row to replace: fill `chosen` with their positions, return their number.
+    """Choose which of the first n words of a row to replace. Fill `chosen`, and return how many are chosen.
 
     packed, bits: the row's packed words, and `id_bits` (see `probability.pack_words`); key: `row_key` of the row; ids,
     out: int32 (n,), both are filled with the row's terms; chosen: int32 (n,), twice the position of each chosen word,
@@ -104,9 +104,10 @@ cdef inline int64_t choose(const uint32_t* packed, int bits, uint64_t key, int64
 
 cdef int64_t choose_exactly(bint released, uint64_t key, const int32_t* first, const double* p, int64_t n,
                             int32_t* chosen) noexcept nogil:
-    """Choose like `choose`, by the row's `first` and p (see `fill_probabilities`), without marking repeated terms.
+    """Choose like `choose`, but from the exact probabilities, and without marking repeated terms.
 
-    In the paper's variant one draw decides for all occurrences of a term; in the released code's, for one occurrence.
+    first, p: from `fill_probabilities`. In the paper's variant, one draw decides for all occurrences of a term. In the
+    released code's variant, each occurrence has a separate draw.
     """
     cdef int64_t k, n_chosen = 0
     for k in range(n):
@@ -118,7 +119,7 @@ cdef int64_t choose_exactly(bint released, uint64_t key, const int32_t* first, c
 cdef int64_t choose_one(SamplingConfig config, uint64_t key, const int32_t* ids, const int32_t* first,
                         const double* p, int64_t length, int64_t n, int32_t* chosen,
                         const uint8_t[::1] unseen_groups) noexcept nogil:
-    """Choose the term with the smallest draw, in a row of `length` words with no draw below p.
+    """Choose the term with the smallest draw if no draw in the row of `length` words is below its p.
 
     All terms are equally likely. None is chosen if all words are fixed, or if the term comes after the first n words.
     """
@@ -138,10 +139,10 @@ cdef int64_t choose_one(SamplingConfig config, uint64_t key, const int32_t* ids,
 cdef int replace_chosen(SamplingConfig config, const int32_t* records, uint64_t key, const int32_t* ids, int64_t n,
                         const double* z, const int32_t* chosen, int64_t n_chosen, int32_t* out,
                         const uint8_t[::1] unseen_groups) except -1 nogil:
-    """Replace the chosen words of the row `ids` of n words in its copy `out`.
+    """Replace the chosen words in `out`, a copy of the row `ids` of n words.
 
-    Positions of draws count from the row's first word. records: those of `TermTokens`, to prefetch the ones of the new
-    terms, or NULL; z: tf-idf of each word, used only for unseen words; chosen: as `choose` fills it.
+    Positions of draws count from the row's first word. records: the records of `TermTokens`, from which those of the
+    new terms are prefetched, or NULL; z: tf-idf of each word, used only for unseen words; chosen: as `choose` fills it.
     """
     cdef const double* blocks = &config.blocks[0]
     cdef const double* scores = &config.scores[0]
@@ -172,7 +173,7 @@ cdef int replace_chosen(SamplingConfig config, const int32_t* records, uint64_t 
 
 cdef inline int64_t accepted(const double* blocks, const double* scores, uint64_t bits, int64_t start,
                              uint64_t width) noexcept nogil:
-    """Propose one of the `width` terms from `start` on by random bits: return it, or -1 if the bits also reject it."""
+    """Propose one of the `width` terms from `start` on. Return it, or -1 if it is rejected. `bits` decides both."""
     cdef int64_t candidate = start + below(bits, width), block = candidate >> BLOCK_BITS
     # `below` uses the upper 64 bits of the product bits * width. The lower 64 bits are uniform too.
     cdef double height = unit(bits * width) * blocks[start >> BLOCK_BITS]
@@ -185,8 +186,8 @@ cdef int64_t draw_term(SamplingConfig config, uint64_t key, int64_t position, in
                        uint8_t group) except -1 nogil:
     """Draw a replacement for `term` from its window, each candidate with a probability proportional to its score.
 
-    The paper's variant never draws `term` itself; the released code's variant can. position: of the word in its row;
-    score: tf-idf of the word, which determines the window of an unseen word (term >= V); group: of the word.
+    The paper's variant never draws `term` itself; the released code's variant can. position: the word's position in its
+    row; score: its tf-idf, which determines the window of an unseen word (term >= V); group: its group.
     """
     cdef Window window
     cdef int64_t excluded = -1 if config.released else term, number, candidate

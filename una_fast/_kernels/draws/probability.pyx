@@ -1,4 +1,4 @@
-"""The settings of an augmenter, and rows of terms -> replacement probabilities: equations 3 and 4 of the paper."""
+"""Stores the settings of an augmenter, and computes replacement probabilities (equations 3 and 4 of the paper)."""
 
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -15,13 +15,18 @@ cdef double NO_P = -1.0  # marks a fixed word while the p of the other words are
 cdef class SamplingConfig:
     """The scores of the terms, and the settings of one augmenter. Kernels never change this object.
 
-    idf: float64 (V,), idf of each term (equation 2); scores: float64 (V,), highest tf-idf of each term, in descending
-    order because a term's id is its rank; unseen_idf: idf of a word that is not in the index; beta: mean replacement
-    probability (equation 3); radius: ranks on both sides of a term; seed: of all draws; released: whether to draw like
-    the released code instead of the paper; random_select: whether to replace every term with probability `beta`, and in
-    the paper's variant one term if that chooses none; random_replace: whether replacements are uniform over the
-    vocabulary; groups: uint8 (V,): a FIXED term is neither replaced nor drawn, a term of group ANY is replaced by any
-    term that is not fixed, and any other term only by terms of its group. None means that all groups are ANY.
+    idf: float64 (V,), idf of each term (equation 2).
+    scores: float64 (V,), highest tf-idf of each term, in descending order because a term's id is its rank.
+    unseen_idf: idf of a word that is not in the index.
+    beta: mean replacement probability (equation 3).
+    radius: how many ranks a window contains on each side of a term.
+    seed: the seed of all draws.
+    released: whether to draw like the released code instead of the paper.
+    random_select: whether to replace every term with probability `beta`. If this chooses no term, the paper's variant
+        replaces one.
+    random_replace: whether replacements are uniform over the vocabulary.
+    groups: uint8 (V,). A FIXED term is neither replaced nor drawn. A term of group ANY is replaced by any term that is
+        not fixed. Any other term is replaced only by terms of its group. None means that all groups are ANY.
     """
 
     def __init__(self, const double[::1] idf, const double[::1] scores, *, double unseen_idf, double beta,
@@ -67,7 +72,7 @@ cdef class SamplingConfig:
         return 0
 
     cdef int reach_candidate(self, int64_t excluded, uint8_t group, Window *window) except -1 nogil:
-        """Widen `window` by one rank on both sides until it contains a candidate. At least one term must be one."""
+        """Widen `window` by one rank on both sides until it contains a candidate. At least one must exist."""
         cdef int64_t j
         for j in range(window.start, window.stop):
             if is_candidate(self, j, excluded, group):
@@ -113,13 +118,13 @@ cdef void find_first(int32_t* latest, const int32_t* ids, int64_t n, int32_t* fi
 cdef int fill_probabilities(SamplingConfig config, int32_t* latest, int32_t* repeats, const int32_t* ids, int64_t n,
                             int32_t* first, double* z, double* p,
                             const uint8_t[::1] unseen_groups) except -1 nogil:
-    """Fill `first`, `z` and `p` (see `replacement_probabilities`) for one row of n words, at least 1.
+    """Fill `first`, `z` and `p` (see `replacement_probabilities`) for one row of n >= 1 words.
 
-    latest: as in `find_first`; repeats: scratch of n.
+    latest: as in `find_first`; repeats: int32 (n,), scratch.
 
-    Paper: C is the mean over the distinct terms, and all occurrences of the first term with the highest z get p = 1.
-    Released code: C is the mean over the words, and the first word with the highest p gets p = 1 if no p reaches 1.
-    Fixed words get p = 0, and the equations are applied to the other words.
+    In the paper's variant, C in equation 3 is a mean over the distinct terms, and all occurrences of the first term
+    with the highest z get p = 1. In the released code's variant, C is a mean over the words, and the first word with
+    the highest p gets p = 1 if no p reaches 1. Fixed words get p = 0, and the equations are applied to the other words.
     """
     cdef int64_t k, counts, n_averaged = 0, highest = -1
     cdef double lowest = INFINITY, top = -1.0, total = 0.0, scale

@@ -40,5 +40,5 @@ cdef inline double unit(uint64_t bits) noexcept nogil:
 
 
 cdef inline int64_t below(uint64_t bits, uint64_t n) noexcept nogil:
-    """floor(bits * n / 2**64), for n < 2**32: uniform over the integers 0 .. n - 1, with a bias below n / 2**64."""
+    """Return floor(bits * n / 2**64), for n < 2**32: uniform over 0 .. n - 1, with a bias below n / 2**64."""
     return <int64_t>(((bits >> 32) * n + (((bits & 0xFFFFFFFFULL) * n) >> 32)) >> 32)

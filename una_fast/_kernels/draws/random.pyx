@@ -1,4 +1,4 @@
-"""The draws of random.pxd as an array."""
+"""Fills arrays with the draws of random.pxd."""
 
 from libc.stdint cimport int64_t, uint64_t
 

@@ -1,4 +1,4 @@
-"""Rows of words -> augmented rows, as terms or as token ids.
+"""Augments rows of words, as terms or as token ids.
 
 A block of BLOCK rows is drawn and written before the next one is read. So each stage finds the output of the previous
 one in the first-level cache, and the cache misses of the rows of a block overlap.
@@ -49,7 +49,7 @@ cdef class RowKernel:
 
     words: `RaggedArray` int32, the term ids of each row of an index or of any text; seed: of all draws; streams: uint64
     (N,), the random stream of each row, or None if it is the row's number; growth: how many words a word can become. A
-    subclass sets prefetch_source, int32 (T,), if `draw_row` first reads another array than the words.
+    subclass sets prefetch_source, int32 (T,), if `draw_row` first reads an array other than the words.
     """
 
     def __init__(self, words, uint64_t seed, streams=None, int64_t growth=1):
@@ -70,7 +70,7 @@ cdef class RowKernel:
                   int64_t[:, ::1] input_ids, int64_t[:, ::1] attention_mask):
         """Fill `input_ids` and `attention_mask`, int64 (B, L), with the augmented rows of `rows`, int64 (B,).
 
-        Returns bool (B,): True for a row with a term without sub-words, which only the tokenizer can encode.
+        Returns bool (B,): True for a row that only the tokenizer can encode, because a term has no sub-words.
         """
         cdef int64_t begin = 0, stop, k, n_terms, width = input_ids.shape[1]
         cdef uint64_t key = stream_key(self.seed, epoch, sample_index)

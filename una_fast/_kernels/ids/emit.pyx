@@ -1,4 +1,4 @@
-"""Terms, or sentences of the index -> padded token ids.
+"""Writes terms or sentences of the index as padded token ids.
 
 A record of 32 bytes contains up to 7 sub-words of a term, so most terms cost one cache miss.
 """
@@ -29,8 +29,8 @@ cdef class Frame:
     cdef void write(self, const int32_t* inner, int64_t n, int64_t* ids, int64_t* mask, int64_t width) noexcept nogil:
         """Write a row of `width` columns: the `n` sub-words of `inner`, special tokens, padding, and the mask.
 
-        inner: int32 (width,), of which the numbers after the first n are ignored. The loops run over all columns,
-        because an end that differs from row to row would be mispredicted.
+        inner: int32 (width,); values after the first n are ignored. The loops run over all columns, because an end that
+        differs from row to row would be mispredicted.
         """
         cdef int64_t n_prefix = self.prefix.shape[0]
         cdef int32_t pad_id = <int32_t>self.pad_id, keep, n_words = <int32_t>n, column
@@ -59,9 +59,9 @@ cdef class Frame:
 cdef class TermTokens:
     """The sub-words of n terms, as records that the kernel copies.
 
-    terms: `RaggedArray` (int32): row t is the sub-words of term t after a space. If there are 2n rows, row n + t is
-    those at the start of a text. An empty row means that they depend on the words around the term, so only the
-    tokenizer can encode a text that contains it.
+    terms: `RaggedArray` int32. Row t contains the sub-words of term t after a space. If there are 2n rows, row n + t
+    contains its sub-words at the start of a text. An empty row means that the sub-words depend on the words around the
+    term, so only the tokenizer can encode a text with this term.
     """
 
     def __init__(self, terms, int64_t n, Frame frame):
@@ -128,7 +128,7 @@ def pad_rows(
     int64_t[:, ::1] input_ids,
     int64_t[:, ::1] attention_mask,
 ):
-    """Fill line i of both outputs, int64 (B, L), with the sentence rows[i], truncated, in the frame `frame`.
+    """Fill row i of both outputs, int64 (B, L), with the truncated sentence rows[i], framed by `frame`.
 
     values: uint16 or int32 (T,), bounds: int64 (N + 1,): the sub-words of sentence r are
     ``values[bounds[r]:bounds[r + 1]]``; rows: int64 (B,). The caller checks that `rows` are in 0 .. N - 1, and that L
@@ -139,7 +139,7 @@ def pad_rows(
         for i in range(rows.shape[0]):
             start = bounds[rows[i]]
             n = min(width - frame.n_special, bounds[rows[i] + 1] - start)
-            for k in range(n):  # straight into the row, in 45 ns; through a buffer of int32 it takes 70
+            for k in range(n):  # directly into the row takes 45 ns, through a buffer of int32 70 ns
                 input_ids[i, n_prefix + k] = values[start + k]
             for k in range(n_prefix + n, width):
                 input_ids[i, k] = frame.pad_id

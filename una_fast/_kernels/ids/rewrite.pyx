@@ -1,4 +1,4 @@
-"""Sentences with replaced words -> text and token ids, with the case and spacing of the original sentences.
+"""Writes sentences with replaced words as text and as token ids, with the original case and spacing.
 
 A sentence is chunks separated by spaces, and its ids are those of the chunks. A chunk without a replaced word keeps the
 ids that it has in the sentence. A chunk that is one new word has the ids of the term, if both normalise to the same
@@ -32,9 +32,9 @@ cdef enum:
     NO_SIZE = 65535
 
 cdef enum:
-    # A piece is (kind, number). Other kinds are an index into the sentence's sub-words, and the number is a length.
+    # A piece is (kind, number). A kind of 0 or more is an index into the sentence's sub-words: copy `number` of them.
     TERM = -1         # number: a row of the sub-words of terms
-    FRAGMENT = -2     # number: of the fragment
+    FRAGMENT = -2     # number: the fragment's
 
 APART, CASED, LOWER, UPPER, TITLE = IS_APART, IS_CASED, IS_LOWER, IS_UPPER, IS_TITLE
 UNKNOWN = NO_SIZE  # the size of a chunk that cannot be encoded separately
@@ -72,10 +72,11 @@ cdef class Subwords:
 cdef class WrittenRows:
     """The output of `RowWriter.write`: the texts of rows, or the pieces from which `fill_rows` makes their ids.
 
-    text: uint8, a newline and the text of each row; with pieces, chunks that keep their ids are left out; starts,
-    stops: int64 (B,), the bounds of the texts, with stop -1 if a row cannot be written; pieces: int32 (P, 2), kind and
-    number; row i has the pieces ``ends[i] .. ends[i + 1] - 1``; fragment_starts, fragment_stops: int64, the bounds in
-    `text` of each fragment, including the character before it if its ids depend on that character.
+    text: uint8, a newline and the text of each row. With pieces, chunks that keep their ids are left out.
+    starts, stops: int64 (B,), the bounds of the texts. The stop is -1 if a row cannot be written.
+    pieces: int32 (P, 2), kind and number. Row i has the pieces ``ends[i] .. ends[i + 1] - 1``.
+    fragment_starts, fragment_stops: int64, the bounds in `text` of each fragment, including the character before it if
+        its ids depend on that character.
     """
 
     cdef uint8_t[::1] text, line  # line: the row that is being written
@@ -94,7 +95,7 @@ cdef class WrittenRows:
         self.word_starts, self.word_stops = (np.empty(most_words + 1, dtype=np.int64) for _ in range(2))
 
     def texts(self):
-        """Return list[str | None]: None for a row that cannot be written."""
+        """Return the text of each row, None if it cannot be written: list[str | None]."""
         cdef int64_t i
         cdef const char* utf8 = <const char*>&self.text[0]
         return [None if self.stops[i] < 0 else
@@ -141,7 +142,7 @@ cdef class WrittenRows:
         self.known += size
 
     cdef inline void extend_fragment(self, int64_t term) noexcept nogil:
-        """Continue the open fragment, or open one, with what is put next: `term`, or -1 for any other text."""
+        """Continue or open a fragment with the text that is put next. term: -1 unless this text is a term."""
         self.term = term if self.fragment < 0 else -1
         if self.fragment < 0:
             self.fragment = self.end
@@ -166,10 +167,12 @@ cdef class WrittenRows:
 cdef class RowWriter:
     """Writes sentences with replaced words, with their original case and spacing. Threads may share one object.
 
-    chunks, sentences: `StringTable` and `RaggedArray`, row i is ``" ".join(chunks[k] for k in sentences[i])``; words:
-    `RaggedArray`, the words of each row, the id of a term or V + k for word k of `unseen`; forms: 3 V strings, each
-    term as it is, capitalised and in upper case; characters: uint32, the properties of each character; lowered: whether
-    the words are in lower case; subwords: of a tokenizer, required for ids.
+    chunks, sentences: `StringTable` and `RaggedArray`. Row i is ``" ".join(chunks[k] for k in sentences[i])``.
+    words: `RaggedArray`, the ids of each row's words: the id of a term, or V + k for word k of `unseen`.
+    forms: 3 V strings, the terms as they are, then capitalised, then in upper case.
+    characters: uint32, the properties of each character.
+    lowered: whether the words are in lower case.
+    subwords: the `Subwords` under a tokenizer, required to write ids.
     """
 
     cdef const int32_t[::1] chunks, words
@@ -192,9 +195,10 @@ cdef class RowWriter:
 
     def write(self, const int64_t[::1] rows, const int32_t[::1] drawn, const int64_t[::1] drawn_bounds,
               int64_t room=-1):
-        """Write rows, int64 (B,), with the words ``drawn[drawn_bounds[i]:drawn_bounds[i + 1]]``: `WrittenRows`.
+        """Write `rows`, int64 (B,), with new words. Return `WrittenRows`.
 
-        room: how many sub-words of a row are needed, or -1 to write texts.
+        Row i gets the words ``drawn[drawn_bounds[i]:drawn_bounds[i + 1]]``. room: how many sub-words of a row are
+        needed, or -1 to write texts.
         """
         cdef int64_t i, j, size, longest = 0, most_words = 0, n_pieces = drawn.shape[0], n_rows = rows.shape[0]
         cdef bint fits
@@ -272,7 +276,7 @@ cdef class RowWriter:
         return 0
 
     cdef bint locate(self, WrittenRows out, const int32_t* words, int64_t n_words) noexcept nogil:
-        """Find where each word starts and stops in the line. Returns False if it lacks the words in this order."""
+        """Find where each word starts and stops in the line. Returns False if they are not all in it in this order."""
         cdef const uint8_t* word
         cdef int64_t k, n, end, at = 0
         cdef bint is_mark
@@ -327,7 +331,7 @@ cdef class RowWriter:
 
     cdef int write_words(self, WrittenRows out, int64_t at, int64_t end, const int32_t* old, const int32_t* new,
                          int64_t w, int64_t stop) except -1 nogil:
-        """Write the line from `at` to `end`, with its words from `w` to `stop`, and split it into fragments."""
+        """Write the line from `at` to `end`, which has the words ``w .. stop - 1``, and split it into fragments."""
         cdef int64_t k, n_kept, form = 0, size = 0
         cdef bint changed, is_glued, is_term, last_changed = False
         cdef uint32_t last, first
@@ -402,7 +406,7 @@ cdef inline int64_t length(const uint8_t* at) noexcept nogil:
 
 
 cdef inline int64_t mark_size(const uint8_t* at, int64_t n) noexcept nogil:
-    """Return the size of the quotation mark at the start of n bytes, or 0: NLTK has two words for three marks."""
+    """Return the size of the quotation mark (", '' or ``) at the start of n bytes, or 0 if there is none."""
     if n > 0 and at[0] == c'"':
         return 1
     return 2 if n > 1 and at[0] == at[1] and (at[0] == c"'" or at[0] == c'`') else 0
@@ -419,11 +423,11 @@ cdef inline int64_t opening(const uint8_t* word, int64_t n) noexcept nogil:
 def fill_rows(WrittenRows written, Subwords subwords, const int32_t[::1] numbers, const int32_t[::1] fragment_ids,
               const int64_t[::1] fragment_bounds, const small_id[::1] ids, const int64_t[::1] id_bounds,
               const int64_t[::1] rows, Frame frame, int64_t[:, ::1] input_ids, int64_t[:, ::1] attention_mask):
-    """Fill line i of both outputs, int64 (B, L), with row i of `written`, made from the sentence rows[i].
+    """Fill row i of both outputs, int64 (B, L), with row i of `written`, made from the sentence rows[i].
 
     numbers: int32: fragment u has the sub-words ``fragment_ids[fragment_bounds[k]:fragment_bounds[k + 1]]`` with
     k = numbers[u]; if there are none, they depend on the whole text; ids, id_bounds: the sub-words of the sentences of
-    the index. Returns bool (B,): True for a line that only the tokenizer can encode.
+    the index. Returns bool (B,): True for a row that only the tokenizer can encode.
     """
     cdef int64_t i, p, k, n, end, number, width = input_ids.shape[1], room = width - frame.n_special
     cdef const int32_t* source

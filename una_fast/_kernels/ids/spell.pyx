@@ -1,4 +1,4 @@
-"""Rows of ids -> their text as UTF-8, words joined by a space."""
+"""Writes rows of ids as UTF-8 text, with the words joined by spaces."""
 
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcpy

@@ -1,8 +1,9 @@
-"""Chunks -> entries -> words of entries -> words of documents.
+"""Splits documents into words by way of entries.
 
-An *entry* is a run of consecutive chunks of a document, nearly always a single chunk, with its edges: whether it starts
-and whether it ends the document. Its words depend on nothing else; una_fast/corpus/words.py gives the reasons. Each
-distinct entry is tokenised once, as a line in which an "x" stands for each neighbour of the entry.
+An *entry* is a run of consecutive chunks of a document, nearly always a single chunk, together with its edges: whether
+it starts the document, and whether it ends it. Nothing else affects the words of an entry; una_fast/corpus/words.py
+gives the reasons. So each distinct entry is tokenised only once, as a line in which an "x" replaces each neighbour of
+the entry. A document's words are the words of its entries.
 """
 
 import numpy as np
@@ -114,8 +115,8 @@ cdef class WordWriter:
 cdef Py_ssize_t plain_word(const unsigned char[::1] utf8, Py_ssize_t start, Py_ssize_t stop, int edges) noexcept nogil:
     """Return where the first word of a chunk ends if the chunk needs no rule, or -1. The rest, if any, is a word too.
 
-    Such a chunk consists of ASCII letters and digits, perhaps followed by one punctuation mark that is always a word of
-    its own. (A period is one only at the end of the document.) Contractions such as "gonna" and "cannot" need a rule.
+    Such a chunk consists of ASCII letters and digits, perhaps followed by one punctuation mark that is always a word by
+    itself. (A period is one only at the end of the document.) Contractions such as "gonna" and "cannot" need a rule.
     They have 5 or 6 letters, and the first one is c, g, l or w.
     """
     cdef Py_ssize_t i = start

@@ -1,4 +1,4 @@
-"""Numbers distinct strings by first appearance."""
+"""Numbers distinct strings by first appearance, and hashes strings."""
 
 import numpy as np
 
@@ -54,7 +54,7 @@ cdef inline uint64 mixed(uint64 h) noexcept nogil:
 
 
 cdef inline uint64 key_of(const unsigned char* at, Py_ssize_t n, const unsigned char* end) noexcept nogil:
-    """Return a string of n <= 8 bytes as a number, which is unique with n, or a hash of a longer string."""
+    """Return a string of n <= 8 bytes as a number, unique for each n, or a hash of a longer string."""
     cdef uint64 h = 0
     if n <= 8:
         return first_bytes(at, n, end)
@@ -65,7 +65,7 @@ cdef inline uint64 key_of(const unsigned char* at, Py_ssize_t n, const unsigned 
     return mixed(h ^ first_bytes(at, n, end))
 
 
-cdef inline uint64 shown(Py_ssize_t n) noexcept nogil:
+cdef inline uint64 stored_length(Py_ssize_t n) noexcept nogil:
     """Return the length as a slot stores it: at most 32 bits."""
     return <uint64>min(n, <Py_ssize_t>0xffffffff)
 
@@ -139,7 +139,7 @@ cdef class StringSet:
         cdef uint64 mask = self.slots.shape[0] - 1
         cdef Py_ssize_t i, k, n_found = 0
         for i in range(n):
-            codes[i] = code_of(group[i].key, shown(group[i].n))
+            codes[i] = code_of(group[i].key, stored_length(group[i].n))
             una_prefetch(&self.slots[codes[i] & mask, 0])
         for i in range(n):  # prefetch the strings with which those longer than 8 bytes will be compared
             if group[i].n > 8 and self.slots[codes[i] & mask, 0] == group[i].key and self.slots[codes[i] & mask, 1]:
@@ -153,10 +153,10 @@ cdef class StringSet:
         return 0
 
     cdef int number(self, String string, unsigned int code, bint adds) except -2 nogil:
-        """Return the number of a string. A new string is added if `adds`; otherwise its number is -1."""
+        """Return the number of a string. A new string is added if `adds`; if not, its number is -1."""
         cdef uint64* slots = &self.slots[0, 0]
         cdef uint64 mask = self.slots.shape[0] - 1, at = code & mask
-        cdef uint64 length = shown(string.n) << 32
+        cdef uint64 length = stored_length(string.n) << 32
         cdef int64 start
         cdef int found
         while slots[2 * at + 1]:
@@ -191,7 +191,7 @@ cdef class StringSet:
         if self.count + 1 == self.offsets.shape[0]:
             longer = _longer(self.offsets, self.count + 1, 2 * self.count + 1)
             self.rehash(cache_aligned_zeros(8 * self.count, np.uint64).reshape(-1, 2))
-            self.offsets = longer  # last: without the larger table it would let `number` fill the old one
+            self.offsets = longer  # last: if `rehash` raised, `number` would overfill the old table
         return 0
 
     cdef int rehash(self, uint64[:, ::1] slots) except -1:
@@ -227,5 +227,5 @@ def hash_strings(const unsigned char[::1] utf8, const int64[::1] offsets):
     with nogil:
         for i in range(n):
             length = offsets[i + 1] - offsets[i]
-            out[i] = code_of(key_of(start + offsets[i], length, end), shown(length))
+            out[i] = code_of(key_of(start + offsets[i], length, end), stored_length(length))
     return hashes

@@ -54,7 +54,7 @@ cdef inline unsigned int kind(Rewriter text, Py_ssize_t i) except? 0xffffffff no
 
 
 cdef inline bint holds(Rewriter text, Py_ssize_t i, unsigned int c) except? -1 nogil:
-    """Return whether the text has a character `i`, and it is `c`."""
+    """Return whether character `i` of the text exists and is `c`."""
     return i < text.length and at(text, i) == c
 
 

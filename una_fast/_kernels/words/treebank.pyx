@@ -326,13 +326,13 @@ cdef Py_ssize_t contraction(Rewriter text, Py_ssize_t i, int _) except -1 nogil:
 
 
 cdef Py_ssize_t contraction_of_it(Rewriter text, Py_ssize_t i, int k) except -1 nogil:
-    # (?i) ('t)(tail)\b -> " \1 \2 "; the space before it stays too
+    # (?i) ('t)(tail)\b -> " \1 \2 "; the space before it is kept
     cdef Py_ssize_t middle = after(text, i, HEADS[k]), stop = after(text, middle, TAILS[k]) if middle else 0
     return put_halves(text, i, middle, stop) if stop and at(text, i - 1) == c' ' and not word_at(text, stop) else 0
 
 
 cdef bint word_at(Rewriter text, Py_ssize_t i) except? -1 nogil:
-    """Return whether the text has a character `i`, and it matches \\w of Python's `re`."""
+    """Return whether character `i` of the text exists and matches \\w of Python's `re`."""
     return 0 <= i < text.length and (Py_UNICODE_ISALNUM(at(text, i)) or at(text, i) == c'_')
 
 
