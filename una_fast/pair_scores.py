@@ -78,7 +78,7 @@ class PairScores:
         return middle - reach, middle + reach
 
     def by_group(self) -> dict[str, PairScores]:
-        """Return the scores of each group. A group with only one label gets all pairs of the other label too."""
+        """Return the scores of each group. A group with only one label is scored with all pairs of the other label."""
         found = {}
         for group in dict.fromkeys(filter(None, self.groups.tolist())):
             own = self.groups == group

@@ -1,4 +1,4 @@
-"""The base classes of text augmentations, which change rows of an index or any text, as text or as token ids.
+"""The base classes of text augmentations, which change rows of an index or any text and return text or token ids.
 
 A `KernelAugmentation` draws rows in a compiled kernel, and a `WordAugmentation` edits them in a Python method.
 """

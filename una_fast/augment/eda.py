@@ -145,7 +145,7 @@ def read_table(path: Path) -> dict[str, list[str]]:
 
 
 def wordnet_synonyms() -> Synonyms:
-    """Return a function that maps a word to the lemmas of all its WordNet senses, or a function word to none."""
+    """Return a function that maps a word to the lemmas of its senses in WordNet. Function words have none."""
     try:
         from nltk.corpus import wordnet
 

@@ -66,7 +66,10 @@ class Sentence:
         return 0 < i < len(self.words) and self.parts[2 * i].isspace()
 
     def is_name(self, i: int) -> bool:
-        """Return whether word i is probably a name: capitalised after another word, in a text without title case."""
+        """Return whether word i is probably a name.
+
+        A name is capitalised and follows another word, and the whole text is not in title case.
+        """
         return self.follows(i) and self.word(i).istitle() and not self.text.istitle()
 
     def replaced(self, i: int, options: Iterable[str], why: str, n: int = 1) -> list[Edit]:
@@ -271,7 +274,7 @@ def swap_edits(sentence: Sentence, importance: Mapping[str, float], function_wor
     """Swap two important words that are not adjacent.
 
     A word is important if it is not one of `function_words`, and its importance is at least the mean of the sentence's
-    known words. Among all such pairs, only the half with the most similar importance is used.
+    known words. The pairs are sorted by how similar their importance is, and the first half is used.
 
     importance: the importance of each known word.
     """

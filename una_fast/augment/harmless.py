@@ -50,8 +50,8 @@ class HarmlessEdits(TextAugmentation):
     def _edited(self, text: str, coins: list[int], places: list[int], options: list[int]) -> str:
         """Edit a text. If two edits overlap, only the first is made.
 
-        coins, places, options: 64 random bits for each of EDITS, for lower case, and once more. They decide whether an
-        edit is made, where, and with which option. If the coins choose no edit, the last one chooses one that fits.
+        Each list contains 64 random bits for each of EDITS, then for lower case, and one item more. They decide whether
+        an edit is made, where, and with which option. If the coins choose no edit, the last coin chooses one that fits.
         """
         sentence = Sentence(text)
         if not sentence.words:
@@ -103,7 +103,7 @@ def articles(sentence: Sentence, lists: WordLists) -> list[Edit]:
 
 
 def fillers(sentence: Sentence, lists: WordLists) -> list[Edit]:
-    """Remove a filler, or insert one between a subject that follows an auxiliary and its verb ("do you really")."""
+    """Remove a filler, or insert one before a verb that follows an auxiliary and a subject ("do you really know")."""
     words, known, found = sentence.words, lists.words["fillers"], []
     for i, word in enumerate(words[:-1]):
         if word in known and sentence.follows(i + 1):

@@ -26,7 +26,7 @@ from una_fast.index.index import Index
 BY_LISTS: dict[str, Callable[[Sentence, WordLists], list[Edit]]] = {"polarity": polarity_edits, "number": number_edits}
 EDITS = (*BY_LISTS, "name", "swap", "word")
 FIRST_WORD = re.compile(WORD)
-SAMPLE = 200  # sentences that are checked for the language of the word lists
+SAMPLE = 200  # sentences in which edits are counted, to detect a corpus in another language
 LEAST_SHARE = 0.02  # an edit that fits a smaller share of them gives a warning
 
 

@@ -53,7 +53,7 @@ class Rows:
     def streams(self, rows: np.ndarray) -> np.ndarray:
         """Return the numbers of the random streams of `rows`, int64 (B,).
 
-        For documents of the index, these are the row numbers themselves; for any other text the hashes, uint64 (B,).
+        For documents of the index, these are the row numbers. For any other text, they are the hashes, uint64 (B,).
         """
         return rows if self.hashes is None else self.hashes[rows]
 

@@ -60,7 +60,7 @@ class PaperSurface:
 
 
 class KeptSurface:
-    """Writes each original sentence with its new words, in its case and spacing. documents: the rows of the index."""
+    """Writes the new words into the original sentence, with its case and spacing. documents: the rows of the index."""
 
     def __init__(self, index: Index, documents: Rows):
         self._index, self._documents = index, documents

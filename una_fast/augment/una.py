@@ -52,7 +52,7 @@ class Augmenter(KernelAugmentation):
             then applied to the other words, and a window without a candidate is widened until it contains one. A
             sentence that is only punctuation is not changed. Not possible with variant="released".
         keep_words: words that are kept like punctuation, such as names, product numbers or stop words: a file with one
-            word per line, or an iterable of words, spelled as in the index (in any case if the index lower-cases).
+            word per line, or an iterable of words, spelled as in the index (case is ignored if the index lower-cases).
         same_script: with surface="kept", whether words of a script without spaces (Chinese and Japanese, Thai, Lao,
             Burmese, Khmer) are replaced only by words of the same script, and replace only such words. If False, both
             surfaces have the same draws.

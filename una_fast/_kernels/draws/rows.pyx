@@ -1,4 +1,4 @@
-"""Augments rows of words, as terms or as token ids.
+"""Augments rows of words, and returns terms or token ids.
 
 A block of BLOCK rows is drawn and written before the next one is read. So each stage finds the output of the previous
 one in the first-level cache, and the cache misses of the rows of a block overlap.
