@@ -45,7 +45,8 @@ class TokenIds:
 
     Attributes:
         by_word: False if this tokenizer's ids cannot be made word by word (docs/tokenizers.md). In this case, a warning
-            states the reason and the cost, the tokenizer encodes whole texts, and only `frame` exists of the other attributes.
+            states the reason and the cost, the tokenizer encodes whole texts, and of the attributes below only `frame`
+            exists.
         frame: the special tokens before and after a text, and the padding.
         sentences: `RaggedArray`, the ids of the N original sentences, without truncation and special tokens: uint16 if
             every id of the tokenizer fits, else int32.
