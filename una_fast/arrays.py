@@ -25,13 +25,13 @@ CACHE_LINES = 128  # bytes: two cache lines, because some processors load them i
 
 
 def check_id_range(n: int, what: str) -> None:
-    """Raise InputError if n distinct `what` are more than int32 ids can number (2**31 - 1)."""
+    """Raise InputError if n is above 2**31 - 1, the number of int32 ids. what: a plural noun for the message."""
     if n > MAX_IDS:
         raise InputError(f"the corpus has {n:,} distinct {what}, but an index can have at most {MAX_IDS:,}: split it")
 
 
 def row_bounds(lengths: np.ndarray | Sequence[int]) -> np.ndarray:
-    """Return where n rows of these lengths begin and end, int64 (n + 1,): row i is ``bounds[i]:bounds[i + 1]``."""
+    """Return the bounds of n rows with these lengths, int64 (n + 1,): row i is ``bounds[i]:bounds[i + 1]``."""
     bounds = np.zeros(len(lengths) + 1, dtype=POINTER)
     np.cumsum(lengths, out=bounds[1:])
     return bounds
@@ -76,7 +76,10 @@ class RaggedArray:
 
 
 def rows_from(values: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> RaggedArray:
-    """Copy n rows out of `values`: row i is ``values[starts[i]:starts[i] + lengths[i]]``; both are integers (n,)."""
+    """Copy n rows out of `values`: row i is ``values[starts[i]:starts[i] + lengths[i]]``.
+
+    starts, lengths: integers (n,).
+    """
     bounds = row_bounds(lengths)
     indices = np.repeat(starts - bounds[:-1], lengths)
     indices += np.arange(bounds[-1])
@@ -101,7 +104,7 @@ class StringTable(Sequence[str]):
 
     @classmethod
     def from_arrow(cls, strings: pa.LargeStringArray) -> StringTable:
-        """Make a table of an Arrow array without nulls. The table shares the array's memory."""
+        """Make a table from an Arrow array without nulls. The table shares the array's memory."""
         _, offsets, utf8 = strings.buffers()
         bounds = np.frombuffer(offsets, dtype=POINTER)[strings.offset : strings.offset + len(strings) + 1]
         return cls(np.frombuffer(utf8 or b"", dtype=np.uint8)[bounds[0] : bounds[-1]], bounds - bounds[0])
@@ -133,7 +136,7 @@ class StringTable(Sequence[str]):
         return np.frombuffer(numbers.buffers()[1], np.uint64, len(numbers)).astype(np.int64)
 
     def is_utf8(self) -> bool:
-        """Return whether each string is valid UTF-8. If so, no offset points into a character."""
+        """Return whether each string is valid UTF-8. If so, no offset points into the middle of a character."""
         try:
             self._arrow().validate(full=True)
         except pa.ArrowInvalid:

@@ -1,7 +1,7 @@
-"""Commands: options are dataclass fields, and their values come from the command line and a YAML file.
+"""Makes commands. Their options are dataclass fields, with values from the command line and a YAML file.
 
-`option` declares a field, with its help, heading, bounds and role. `Command` makes the parser of a dataclass, and
-`run_command` turns errors into one-line messages and exit codes.
+`option` declares a field, with its help, heading, bounds and role. `options_of` reads the fields of a dataclass,
+`Command` makes a parser of them, and `run_command` turns errors into one-line messages and exit codes.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from una_fast.imports import missing_package
 
 BOUNDS = {"least": (ge, "at least"), "above": (gt, "above"), "most": (le, "at most"), "below": (lt, "below")}
 LARGEST = 2.0**64  # exclusive upper bound of every number
-# by type: its name in messages, and its placeholder in --help
+# type -> its name in messages, and its placeholder in --help
 TYPES = {str: ("text", "TEXT"), int: ("a whole number", "N"), float: ("a number", "X"), bool: ("true or false", "")}
-PATHS = ("FILE", "FILE.yaml", "FOLDER", "NAME_OR_FOLDER", "ADDRESS", "RUN")  # placeholders of paths, where ~ is read
+PATHS = ("FILE", "FILE.yaml", "FOLDER", "NAME_OR_FOLDER", "ADDRESS", "RUN")  # placeholders of paths; ~ is expanded
 Role = Literal["result", "source", "running", "call"]
 """How --resume and a report treat an option.
 
 result: it changes what the run computes. --resume refuses another value, and a report compares the values.
 source: it names a corpus, model or dev set. --resume compares the content, not the name; a report compares the names.
-running: it says where and how the run is executed. --resume accepts another value, and a report ignores it.
-call: as running, but for one call of the command only, so a --config file must not contain it.
+running: it sets where and how the run is executed. --resume accepts another value, and a report ignores it.
+call: like running, but it applies only to one call of the command, so a --config file must not contain it.
 """
 
 
@@ -47,9 +47,10 @@ def option(text: str, default: Any, heading: str = "", **attributes: Any) -> Any
     """Declare a dataclass field as an option.
 
     Args:
-        text: the help; it begins with what a user has to give.
-        default: the value of an option that is not given.
-        heading: title of the group that begins here in --help; the first group's is the class' docstring.
+        text: the help. It begins with what the user must give, because `fill_defaults` quotes its beginning.
+        default: the value if the option is not given.
+        heading: the title of the group in --help that begins with this option. If it is empty, the option joins the
+            group of the previous field. The docstring of the class is the title of the first group.
         attributes: other attributes of `Option`, and bounds such as ``least=0``.
     """
     return dataclasses.field(default=default, metadata={"text": text, "heading": heading, **attributes})
@@ -80,7 +81,7 @@ class Option:
         return self.metavar if self.positional else "--" + self.name.replace("_", "-")
 
     def read(self, value: Any) -> Any:
-        """Convert a text, a YAML value or a Python value to the option's type. None, for not given, stays None.
+        """Convert a text, a YAML value or a Python value to the option's type. None means not given, and stays None.
 
         Raises InputError for a value of another type, out of bounds, or not among the choices.
         """
@@ -127,7 +128,7 @@ class Option:
         return [self.flag, *map(str, value)] if self.many else [f"{self.flag}={value}"]
 
     def add_to(self, parser: Any) -> None:
-        """Add the option to a parser, which does not convert its value. The help ends with default and bounds."""
+        """Add the option to a parser, which does not convert its value. The help ends with the default and bounds."""
         default = " ".join(map(str, self.default)) if self.many else self.default
         notes = [] if default in (None, "") or bool in self.kinds else [f"default {default}"]
         notes += filter(None, [" and ".join(f"{BOUNDS[name][1]} {bound:g}" for name, bound in self.bounds.items())])
@@ -136,7 +137,7 @@ class Option:
             parser.add_argument(self.flag, action=argparse.BooleanOptionalAction, help=about)
             return
         metavar = f"{{{','.join(self.choices)}}}" if self.choices else self.metavar or TYPES[self.kinds[0]][1]
-        # a positional one may be missing here, for which `fill_defaults` has a clear message
+        # argparse accepts a missing positional argument, because the message of `fill_defaults` is clearer
         name, one, many = (self.name, "?", "*") if self.positional else (self.flag, None, "+")
         # a repeated option adds values: --model A --model B is --model A B
         action = "extend" if self.many and not self.positional else "store"
@@ -190,10 +191,11 @@ def arguments_of(options: Iterable[Option], values: Mapping[str, Any]) -> list[s
 
 
 def foreign_names() -> dict[str, str]:
-    """Map the names that other trainers use for options, without dashes, and for values, as flag-value, to our advice.
+    """Return our advice for names that other trainers use for options and values, by name.
 
-    A line of foreign.tsv has the advice, a tab, and the names from SimCSE, transformers, sentence-transformers,
-    Accelerate and Lightning. Names for which `nearest` finds the right option are not listed.
+    An option's name is without dashes, such as "lr". A value's name is OPTION-VALUE, such as "device-mps". A line of
+    foreign.tsv has the advice, a tab, and the names from SimCSE, transformers, sentence-transformers, Accelerate and
+    Lightning. Names for which `nearest` finds the right option are not listed.
     """
     lines = Path(__file__).with_name("foreign.tsv").read_text(encoding="utf-8").splitlines()
     return {name: advice for advice, names in (line.split("\t") for line in lines) for name in names.split()}
@@ -206,7 +208,7 @@ def check_known(flag: str, known: Collection[str]) -> None:
     advice = foreign_names().get(flag.lstrip("-").replace("_", "-").lower(), "")
     if advice.split(" ")[0].rstrip(",") in known:
         advice = f"did you mean {advice}?"
-    elif not advice or advice.startswith("--"):  # of another command's option
+    elif not advice or advice.startswith("--"):  # the advice names an option of another command
         advice = nearest(flag, known) or "see --help for all options"
     raise InputError(f"unknown option {flag}: {advice}")
 
@@ -300,7 +302,7 @@ class Command(argparse.ArgumentParser):
                 if value is not None:
                     values[known[flag].name] = known[flag].read(value)
             return values
-        # ValueError: not UTF-8, or the 31st of June
+        # ValueError: the file is not UTF-8, or contains an impossible date such as 2024-06-31
         except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
             raise InputError(f"--config {name}: {' '.join(str(error).split())}") from error
 

@@ -80,7 +80,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 def check_keywords(function: str, given: Iterable[str], known: Iterable[str]) -> None:
-    """Raise InputError for the first `given` keyword that is not a `known` argument. function: its name, for errors."""
+    """Raise InputError for the first `given` keyword that is not a `known` argument. function: the function's name."""
     known = [name for name in known if name != "self"]
     for name in given:
         if name not in known:

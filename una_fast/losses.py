@@ -6,10 +6,11 @@ under another dropout mask. s(x, y) is the cosine of two embeddings divided by t
 scalar tensor: the mean over all rows (`pairs`, `decoupled`) or over the anchors (all others). It raises InputError for
 a wrong number of views, or for a temperature that is not above 0.
 
-The two distillations accept `start` instead of a temperature, float (1 or 2, B, D): embeddings by the encoder before
-training, without dropout and without gradients, of the same anchors and, on steps with negatives, the same negatives.
+The two distillations accept `start`, float (1 or 2, B, D), instead of a temperature. It contains embeddings of the same
+anchors and, on steps with negatives, of the same negatives. The encoder computed them before training, without dropout
+and without gradients.
 
-Letters: V views, B sentences, D width, R = V * B rows.
+Letters: V views, B sentences, D width, R = V * B rows. A row is the embedding of one sentence in one view.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from una_fast.errors import InputError
 
 
 def pairs(views: Tensor, temperature: float) -> Tensor:
-    """Mean over all rows r of -ln(exp(s(r, partner)) / sum of exp(s(r, k)) over all rows k other than r).
+    """Return the mean over all rows r of -ln(exp(s(r, partner)) / sum of exp(s(r, k)) over all rows k other than r).
 
-    The partner of a is p, and the partner of n is n'. So negatives are candidates for the anchors, and each is also a
-    row with a partner. This is the loss of the UNA authors' code. V = 2 or 4.
+    The partner of a is p, and the partner of n is n'. So negatives are candidates for the anchors, and each negative is
+    also a row with a partner. This is the loss of the UNA authors' code. V = 2 or 4.
     """
     _check("pairs", views, (2, 4), temperature)
     similarity = _all_against_all(views, temperature)  # (R, R)
@@ -33,7 +34,7 @@ def pairs(views: Tensor, temperature: float) -> Tensor:
 
 
 def decoupled(views: Tensor, temperature: float) -> Tensor:
-    """Equation 1 of the UNA paper as printed: `pairs` without the partner in the sum over k. V = 2 or 4.
+    """Return equation 1 of the UNA paper as printed: `pairs` without the partner in the sum over k. V = 2 or 4.
 
     A batch of one pair has no other rows, so its loss is 0.
     """
@@ -47,12 +48,15 @@ def decoupled(views: Tensor, temperature: float) -> Tensor:
     return (candidates.logsumexp(1) - positive[:, 0]).mean()
 
 
-# how often a step encodes each negative for a loss; a loss without this attribute needs it once
+# how often a step encodes each negative for this loss; once for a loss without this attribute
 pairs.negative_views = decoupled.negative_views = 2  # type: ignore[attr-defined]
 
 
 def triplet(views: Tensor, temperature: float) -> Tensor:
-    """Mean over the anchors of -ln(exp(s(a, p)) / sum of exp(s(a, k)) over all p and n of the batch). V = 2 or 3."""
+    """Return the mean over the anchors a of -ln(exp(s(a, p)) / sum of exp(s(a, k)) over all p and n of the batch).
+
+    V = 2 or 3.
+    """
     _check("triplet", views, (2, 3), temperature)
     unit = functional.normalize(views, dim=-1)  # (V, B, D)
     similarity = unit[0] @ unit[1:].flatten(0, 1).T / temperature  # (B, (V - 1) B)
@@ -60,7 +64,7 @@ def triplet(views: Tensor, temperature: float) -> Tensor:
 
 
 def simcse(views: Tensor, temperature: float) -> Tensor:
-    """`triplet` without negatives: equation 1 of SimCSE (Gao et al. 2021). V = 2."""
+    """Return `triplet` without negatives, which is equation 1 of SimCSE (Gao et al. 2021). V = 2."""
     _check("simcse", views, (2,), temperature)
     return triplet(views, temperature)
 
@@ -69,11 +73,11 @@ simcse.negative_views = 0  # type: ignore[attr-defined]
 
 
 def margin(views: Tensor, temperature: float, least: float = 0.1, most: float = 0.3) -> Tensor:
-    """Mean over the anchors of max(0, d + least) + max(0, -d - most), where d = cos(a, n) - cos(a, p). V = 2 or 3.
+    """Return the mean over the anchors a of max(0, d + least) + max(0, -d - most), where d = cos(a, n) - cos(a, p).
 
-    It is 0 while the cosine of the anchor and its negative is `least` to `most` below that of the anchor and its
-    positive. So it pushes a near-copy away, but not far. It is the bidirectional margin of SNCSE (Wang et al. 2022,
-    arXiv:2201.05979) with the bounds of that paper. It ignores the temperature, and is 0 without negatives.
+    It is 0 while cos(a, n) is `least` to `most` below cos(a, p). So it pushes a near-copy away, but not far. It is the
+    bidirectional margin of SNCSE (Wang et al. 2022, arXiv:2201.05979) with the bounds of that paper. It ignores the
+    temperature, and is 0 without negatives. V = 2 or 3.
     """
     _check("margin", views, (2, 3), temperature)
     if len(views) == 2:
@@ -84,7 +88,7 @@ def margin(views: Tensor, temperature: float, least: float = 0.1, most: float = 
 
 
 def soft(views: Tensor, temperature: float, weight: float = 1e-3, least: float = 0.1, most: float = 0.3) -> Tensor:
-    """`simcse` + weight * `margin`: negatives enter the margin only, not the softmax. V = 2 or 3.
+    """Return `simcse` + weight * `margin`. Negatives enter only the margin, not the softmax. V = 2 or 3.
 
     This is the loss of SNCSE (Wang et al. 2022) with the weight and bounds of that paper.
     """
@@ -92,9 +96,9 @@ def soft(views: Tensor, temperature: float, weight: float = 1e-3, least: float =
 
 
 def similarity_distillation(views: Tensor, start: Tensor) -> Tensor:
-    """Mean squared difference of the cosines between the anchors of a step from those in `start`.
+    """Return the mean squared change, relative to `start`, of the cosines between all anchors of a step.
 
-    It preserves the encoder's similarities of texts that are not near-copies. It is 0 for a single anchor.
+    As a loss it preserves the similarities of texts that are not near-copies. It is 0 for a single anchor.
     """
     now, before = (functional.normalize(part[0], dim=-1) for part in (views, start))  # (B, D)
     n = len(now)
@@ -106,7 +110,7 @@ def similarity_distillation(views: Tensor, start: Tensor) -> Tensor:
 
 
 def neighbour_distillation(views: Tensor, start: Tensor) -> Tensor:
-    """Mean squared difference of the cosines of anchors i and i + B / 2 from those in `start`."""
+    """Return the mean squared change, relative to `start`, of the cosines between anchors i and i + B / 2."""
     now, before = (functional.cosine_similarity(*part[0].unflatten(0, (2, -1))) for part in (views, start))  # (B / 2,)
     return (now - before).square().mean()
 

@@ -41,20 +41,26 @@ class Draws:
 
     beta: float = option("mean probability that a word is replaced", 0.3, least=0, most=1)
     radius: int | float | str | None = option(
-        "distance from a word to its replacements, in ranks or as a share such as 1%; default: 1%, at most 4000 ranks",
+        "largest distance in ranks from a word to its replacements, or a share such as 1%; default: 1%, at most 4000",
         None, above=0, metavar="N_OR_SHARE",
     )  # fmt: skip
-    select: Literal["tfidf", "random"] = option("replace important words more often (tfidf), or all alike", "tfidf")
-    replace: Literal["tfidf", "random"] = option("replace by words of similar importance (tfidf), or by any", "tfidf")
+    select: Literal["tfidf", "random"] = option(
+        "replace important words more often (tfidf), or all words equally often (random)", "tfidf"
+    )
+    replace: Literal["tfidf", "random"] = option(
+        "replace by words of similar importance (tfidf), or by any word (random)", "tfidf"
+    )
     variant: Literal["paper", "released"] = option("method of the paper, or of its authors' code", "paper")
     surface: Literal["kept", "paper"] = option(
-        "text of a negative: kept: case, spacing and quotes of its sentence; paper: lower-case words joined by spaces",
+        "form of a negative. kept: case, spacing and quotes of its sentence; paper: lower-case words joined by spaces",
         "kept",
     )
     keep_punctuation: bool = option("never replace or draw words without a letter or digit", False)
     keep_words: str = option("file of words, one per line, that are never replaced or drawn", "", metavar="FILE")
-    same_script: bool = option("--surface kept: replace Chinese by Chinese words, Thai by Thai words and so on", True)
+    same_script: bool = option(
+        "with --surface kept, replace Chinese words by Chinese words, Thai words by Thai words, and so on", True
+    )
     edits: str = option("edits of --augment near-misses and their weights: polarity, number, name, swap, word",
                         "polarity:1,number:4", metavar="NAME:WEIGHT,...")  # fmt: skip
-    polarity: str = option("opposites and negations of another language for --augment near-misses, in a file like "
-                           "una_fast/augment/english.txt", "", metavar="FILE")  # fmt: skip
+    polarity: str = option("file with the opposites and negations of another language for --augment near-misses; its "
+                           "format is that of una_fast/augment/english.txt", "", metavar="FILE")  # fmt: skip

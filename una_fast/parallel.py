@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 
 
 def n_cores(n_jobs: int | None) -> int:
-    """Return `n_jobs`, or the number of cores that this process may use if it is None.
+    """Return `n_jobs` or, if it is None, the number of cores that this process may use.
 
     Raises:
         InputError: `n_jobs` is not an integer of at least 1.
@@ -31,7 +31,7 @@ def n_cores(n_jobs: int | None) -> int:
 
 
 def free_memory() -> int | None:
-    """Return the bytes of memory that programs can use without swapping. None on systems other than Linux."""
+    """Return how many bytes of memory programs can use without swapping. Return None on systems other than Linux."""
     file = Path("/proc/meminfo")
     available = re.search(r"^MemAvailable:\s+(\d+) kB$", file.read_text() if file.exists() else "", re.MULTILINE)
     return int(available[1]) * 1024 if available else None
@@ -62,7 +62,7 @@ def map_ahead(
 def map_threads(
     function: Callable[[Item], Result], items: Iterable[Item], n_jobs: int | None
 ) -> Generator[Result, None, None]:
-    """Call `function` on each item in `n_jobs` threads, and yield the results in order. One job starts no thread."""
+    """Call `function` on each item in `n_jobs` threads, and yield the results in order. n_jobs=1 starts no thread."""
     if (n_threads := n_cores(n_jobs)) == 1:
         yield from map(function, items)
         return
@@ -91,7 +91,8 @@ class RowThreads:
     def run(self, fill: Callable[[slice], None], n_rows: int, least: int) -> None:
         """Divide the rows 0 to n_rows - 1 among the threads, and call `fill` for each part.
 
-        least: rows per part. There are fewer parts than threads if parts would have fewer rows.
+        least: the smallest number of rows in a part, unless the batch is smaller. A small batch has fewer parts than
+        there are threads.
         """
         n_parts = max(1, min(self._n_jobs, n_rows // least))
         bounds = [n_rows * i // n_parts for i in range(n_parts + 1)]

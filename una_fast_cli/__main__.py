@@ -1,8 +1,8 @@
-"""`una-fast COMMAND`: every command of the project, whatever the working folder contains.
+"""`una-fast COMMAND`: runs every command of the project, in any working folder.
 
-`python -m train.ddp` looks for `train` in the working folder first, where a user's own train.py hides ours. The script
-`una-fast` does not look there. Its entry is in this package and not in `train`, so that it can name a file that hides
-`train` (see `main`).
+`python -m train.ddp` searches the working folder first, so a user's own train.py there hides our package `train`. The
+script `una-fast` does not search the working folder. If a `train` in a folder of PYTHONPATH hides ours, `main` prints
+an error that names this file. This works because `main` is not in the package `train`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from una_fast.command import run_command
 from una_fast.errors import InputError, nearest
 from una_fast.imports import import_object
 
-COMMANDS = {  # the function of each, which is imported when it is called, and what it does
+COMMANDS = {  # name -> the function, which is imported only when the command runs, and what the command does
     "train": ("train.ddp:main", "train a sentence encoder with hard negatives"),
     "evaluate": ("train.evaluate:main", "score an encoder on the tasks of SentEval"),
     "report": ("train.report.__main__:main", "show runs as one HTML page"),
@@ -32,9 +32,9 @@ COMMANDS = {  # the function of each, which is imported when it is called, and w
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; the exit code is that of `una_fast.command.run_command`."""
+    """Run a command and return its exit code, as `una_fast.command.run_command` does."""
     words = sys.argv[1:] if arguments is None else arguments
-    spec = importlib.util.find_spec("train")  # which imports no module
+    spec = importlib.util.find_spec("train")  # this imports no module
     origin = Path(spec.origin).resolve() if spec and spec.origin else None
     if origin != Path(__file__).resolve().parents[1] / "train" / "__init__.py":
         sys.stderr.write(

@@ -1,4 +1,4 @@
-"""`una-fast index FILE ... --output FOLDER`: the index of a corpus."""
+"""`una-fast index FILE ... --output FOLDER`: builds the index of a corpus."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ class IndexOptions:
     )  # fmt: skip
     output: str = option("folder to build the index in; it must not exist", "", required=True, metavar="FOLDER")
     memory: str = option(
-        "memory that a build may take, as 2GB; on a cluster, that a worker may take; by default half of the machine's",
+        "memory limit of the build, such as 2GB; on a cluster, of each worker; default: half of the machine's memory",
         "", metavar="SIZE",
     )  # fmt: skip
     cluster: str = option(
-        "address of the scheduler of a Dask cluster whose workers build the index; they must see the corpus and "
-        "--output under the same names",
+        "address of the scheduler of a Dask cluster; its workers build the index, and must see the corpus and --output "
+        "under the same paths",
         "", metavar="ADDRESS",
     )  # fmt: skip
 
 
 def _build(values: dict[str, Any]) -> None:
-    import una_fast  # these here, so that --help and errors of the command line do not wait for them
+    import una_fast  # imported here, so that --help and command-line errors do not wait for it
     from una_fast.index.index import KIND
     from una_fast.storage.array_folder import check_array_folder, resolved
 
@@ -58,7 +58,9 @@ def _build(values: dict[str, Any]) -> None:
 
 
 def connected(address: str) -> Any:
-    """Connect to the scheduler at `address` ("tcp://host:8786", "host:8786"). The client closes after a with block.
+    """Connect to the scheduler at `address` ("tcp://host:8786" or "host:8786").
+
+    Returns a client, which closes at the end of a with block.
 
     Raises:
         InputError: no scheduler answers there, or its version of Dask is incompatible.
@@ -76,7 +78,7 @@ def connected(address: str) -> Any:
 
 main = Command(
     "una-fast index",
-    "Build the index of a corpus: its words, counted, scored and ranked.",
+    "Build the index of a corpus: count its words, then score and rank them.",
     options_of(IndexOptions) | options_of(Files) | options_of(Words),
     _build,
     page="cluster",

@@ -1,4 +1,4 @@
-"""`una-fast negatives --index FOLDER`: sentences -> hard negatives in a file; `una-fast explain` shows some of them."""
+"""`una-fast negatives` writes hard negatives to a file. `una-fast explain` shows how they are made."""
 
 from __future__ import annotations
 
@@ -31,24 +31,26 @@ class Input:
     """Input."""
 
     index: str = option("folder of an index that `una-fast index` built", "", required=True, metavar="FOLDER")
-    word_tokenizer: str = option("import path of the function that split the index's words, if any", "", metavar="NAME")
+    word_tokenizer: str = option(
+        "import path of the word tokenizer, if the index was built with a function", "", metavar="NAME"
+    )
     seed: int = option("seed of the draws", 42, least=0)
     epoch: int = option("number of the epoch: negatives differ from epoch to epoch", 0, least=0)
-    augment: str = option("what makes the negatives", "una", choices=HARD)
+    augment: str = option("method that makes the negatives", "una", choices=HARD)
 
 
 @dataclass(frozen=True)
 class NegativesOptions:
-    """The options of `una-fast negatives`, besides those of `Input`."""
+    """The options of `una-fast negatives` that `una-fast explain` does not have."""
 
     corpus: str = option("file of sentences; by default the sentences of the index", "", "Text", metavar="FILE")
     rows: int | None = option("only the first N sentences; by default all", None, least=1)
 
     output: str = option(
-        "file to write, NAME.jsonl: each line an object with row, text and negative; -: standard output",
+        "NAME.jsonl to write; each line is an object with the keys row, text and negative; -: standard output",
         STANDARD_OUTPUT, "Output", metavar="FILE",
     )  # fmt: skip
-    n: int = option("negatives per sentence; above 1 their names are negative_1 to negative_N", 1, least=1)
+    n: int = option("negatives per sentence; if above 1, their keys are negative_1 to negative_N", 1, least=1)
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ def _negatives(values: dict[str, Any]) -> None:
 
 
 def _lines(augmenter: TextAugmentation, values: dict[str, Any], bar: Any) -> Iterator[bytes]:
-    """Yield a line for each sentence of the file or of the index, in order, up to --rows; the bar moves by batches."""
+    """Yield one JSON line for each sentence of the file or of the index, in order, up to --rows. Updates the bar."""
     from una_fast.corpus.documents import Reading
     from una_fast.corpus.sources import open_sources
     from una_fast.integrations.datasets import negative_names
@@ -117,8 +119,8 @@ def _explain(values: dict[str, Any]) -> None:
 
 
 def _augmenter(values: dict[str, Any]) -> TextAugmentation:
-    """Make the augmentation --augment of the index in --index, with the options that are its arguments."""
-    import una_fast  # here, so that --help and errors of the command line do not wait for it
+    """Make the augmentation that --augment names for the index in --index. Passes on the options that it accepts."""
+    import una_fast  # imported here, so that --help and command-line errors do not wait for it
 
     index = una_fast.load_index(Path(values["index"]), word_tokenizer=values["word_tokenizer"] or None)
     return make_augmentation(values["augment"], index, values, seed=values["seed"])
@@ -126,7 +128,7 @@ def _augmenter(values: dict[str, Any]) -> TextAugmentation:
 
 main = Command(
     "una-fast negatives",
-    "Make hard negatives of every sentence of an index, or of a file. A blank sentence has an empty one.",
+    "Make hard negatives of every sentence of an index, or of a file. A blank sentence gets an empty negative.",
     options_of(NegativesOptions) | options_of(Input) | options_of(Files) | options_of(Draws),
     _negatives,
     page="how-una-works",

@@ -271,7 +271,7 @@ def test_the_memory_of_all_tasks_is_within_the_limit():
     assert 3 * alone + executors.BASE <= 4 << 30
     assert 9 * eight + 8 * executors.BASE <= 4 << 30
     with pytest.raises(
-        InputError, match="16 concurrent tasks take at least .* MiB: give more memory, or fewer workers"
+        InputError, match="16 concurrent tasks need at least .* MiB: give more memory, or fewer workers"
     ):
         executors.task_memory(1 << 30, 16, 1)
 

@@ -149,7 +149,7 @@ def test_the_fingerprint_contains_what_changes_the_result(fingerprinted, name, c
     [
         ({}, {"lowercase": False}, "was made with --lowercase: give it here too, or name a new folder"),
         ({"word_tokenizer": "shlex:split"}, {"word_tokenizer": "shlex:split"}, ""),
-        ({"word_tokenizer": "shlex:split"}, {"word_tokenizer": "builtins:list"}, "made by another word tokenizer"),
+        ({"word_tokenizer": "shlex:split"}, {"word_tokenizer": "builtins:list"}, "made by a word tokenizer other than"),
         ({"word_tokenizer": "whitespace"}, {}, "its words were made by 'whitespace'"),
     ],
 )

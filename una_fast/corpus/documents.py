@@ -1,4 +1,4 @@
-"""Reads documents from objects in memory. A block is a `StringTable` of documents, about BLOCK_BYTES of text."""
+"""Reads documents from objects in memory. A block is a `StringTable` of documents with about BLOCK_BYTES of text."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ class Reading:
 
 
 def encode_row(row: Any, column: str, where: str) -> bytes:
-    """Encode a row's document in UTF-8. row: a text, or a mapping with the text under `column`; where: for errors."""
+    """Encode a row's document in UTF-8.
+
+    row: a text, or a mapping with the text under `column`; where: the row's name in error messages.
+    """
     if not isinstance(row, Mapping):
         return encode_sentence(row, where)
     if column not in row:
@@ -55,7 +58,7 @@ def encode_row(row: Any, column: str, where: str) -> bytes:
 
 
 def encode_sentence(sentence: Any, name: str) -> bytes:
-    """Encode a sentence in UTF-8. name: for errors.
+    """Encode a sentence in UTF-8. name: the sentence's name in error messages.
 
     Raises InputError if the sentence is not a str or contains a lone surrogate.
     """
@@ -101,7 +104,7 @@ def joined(blocks: Iterable[StringTable], n_bytes: int) -> Iterator[StringTable]
 
 
 def arrow_blocks(arrays: Iterable[pa.Array], where: str) -> Iterator[StringTable]:
-    """Make a block of each Arrow array of text, without copying the text. where: for errors."""
+    """Make a block of each Arrow array of text, without copying the text. where: the arrays' name in error messages."""
     row = 0
     for values in arrays:
         if pa.types.is_dictionary(values.type):
@@ -123,7 +126,7 @@ def arrow_blocks(arrays: Iterable[pa.Array], where: str) -> Iterator[StringTable
 def object_blocks(corpus: Any, reading: Reading) -> tuple[str, Iterator[StringTable]] | None:
     """Read a Hugging Face dataset, an Arrow table, a frame or series of pandas or polars, or an iterable.
 
-    Returns its name for messages, and its blocks. Returns None for anything else.
+    Returns a name for error messages and the blocks, or None for any other object.
     """
     column, kind = reading.column, type(corpus).__name__
     is_frame = hasattr(corpus, "iloc") or hasattr(corpus, "to_arrow")  # a frame or series of pandas, or of polars
@@ -153,7 +156,10 @@ def _column(table: Any, kind: str, names: list[Any], column: str) -> Any:
 
 
 def _slices(name: str, values: Any) -> Iterator[pa.Array]:
-    """Convert the column `values` of a frame or table to Arrow arrays of at most BATCH_ROWS. name: for errors."""
+    """Convert a column to Arrow arrays of at most BATCH_ROWS rows.
+
+    name: the column's name in error messages; values: the column of a frame or table.
+    """
     for row in range(0, len(values), BATCH_ROWS):
         part = getattr(values, "iloc", values)[row : row + BATCH_ROWS]
         try:
@@ -161,13 +167,13 @@ def _slices(name: str, values: Any) -> Iterator[pa.Array]:
                 part = part.to_arrow() if hasattr(part, "to_arrow") else pa.array(part, from_pandas=True)
         except (pa.ArrowException, TypeError, UnicodeEncodeError) as error:
             raise InputError(
-                f"the {name}, rows from {row:,} (from 0): not all text ({error}): convert it, as with astype(str)"
+                f"the {name}, rows from {row:,} (from 0): not all text ({error}): convert it, e.g. with astype(str)"
             ) from error
         yield from part.chunks if isinstance(part, pa.ChunkedArray) else [part]
 
 
 def missing_column(where: str, column: str, names: Sequence[Any], argument: str = "`column` (--column)") -> InputError:
-    """Make the error for a missing column. names: the existing columns; argument: how the user names another one."""
+    """Make the error for a missing column. names: the existing columns; argument: how the user can name one of them."""
     existing = ", ".join(map(repr, names)) or "no column at all"
     return InputError(f"{where}: no column {column!r}, only {existing}; name one with {argument}")
 

@@ -1,7 +1,7 @@
 """Reads the documents of files. Each format has a reader, which accepts a file and a `Reading` and yields blocks.
 
-Remote files (s3, gs, hdfs, http, ...) are read through fsspec. Its packages find credentials and endpoints in the
-environment and in their configuration files.
+Remote files (s3, gs, hdfs, http, ...) are read through fsspec. The fsspec package for each file system finds
+credentials and endpoints in the environment and in its own configuration files.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from una_fast.imports import naming_extras
 class RemoteFile:
     """A file on a remote file system, with the methods of `pathlib.Path` that reading a corpus needs."""
 
-    system: Any  # of fsspec
+    system: Any  # a file system of fsspec
     path: str
 
     def __str__(self) -> str:
@@ -57,7 +57,7 @@ class RemoteFile:
         return PurePosixPath(self.path.partition("?")[0]).name
 
     def identity(self) -> list[str | int]:
-        """Return its address, its size in bytes, and a hash of the server's metadata. Raises OSError."""
+        """Return the file's address, its size in bytes, and a hash of the server's metadata. Raises OSError."""
         return [str(self), self.system.size(self.path) or 0, self.system.ukey(self.path)]
 
     def open(self, mode: str = "rb") -> IO[bytes]:
@@ -193,7 +193,7 @@ def _json_lines(path: File, reading: Reading, number: int, lines: bytes) -> Iter
 
 
 def _json_value(path: File, number: int, text: bytes, what: str) -> Any:
-    """Parse a JSON value that starts in line `number`. what: the expected value, for errors."""
+    """Parse a JSON value that starts in line `number`. what: the expected value, for error messages."""
     value = decoded(path, number, text).removeprefix("\ufeff")
     try:
         return json.loads(value)
@@ -230,7 +230,7 @@ def csv_rows(path: File, reading: Reading) -> Iterator[StringTable]:
             raise missing_column(str(path), column, batches.schema.names) from None
     if n_line_ends:
         line_ends, documents = counted(n_line_ends, "line end"), counted(n_documents, "document")
-        warn_user(f"{path}: {line_ends} in quotation marks, inside {documents}; {NO_QUOTING}")
+        warn_user(f"{path}: quoted cells contain {line_ends} ({documents} read); {NO_QUOTING}")
 
 
 @contextmanager

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-# a sentence without code and markup; the end of a sentence
-_PROSE = re.compile(r"[A-Z][\w ,;:()’'-]{25,300}[.!?]")
-_END = re.compile(r"(?<=[a-z\d)][.!?]) (?=[A-Z])")
+_PROSE = re.compile(r"[A-Z][\w ,;:()’'-]{25,300}[.!?]")  # a sentence without code or markup
+_END = re.compile(r"(?<=[a-z\d)][.!?]) (?=[A-Z])")  # the space between two sentences
 
 
 def sample_corpus() -> list[str]:

@@ -1,6 +1,6 @@
-"""Opens the sources of a corpus: files, tables, datasets and iterables. `una_fast.build_index` lists what is accepted.
+"""Opens the sources of a corpus: files, tables, datasets and iterables. `una_fast.build_index` lists all types.
 
-A list or tuple is several sources if it is not empty, and each item is a path, a str with one of the extensions below,
+A list or tuple is several sources if it is not empty and each item is a path, a str with one of the extensions below,
 a table, or an iterable other than a str or a mapping. Any other list is one source: an iterable of sentences.
 """
 
@@ -84,7 +84,10 @@ class Source:
             yield block
 
     def digest(self) -> str:
-        """Return the xxh3_128 of the file's bytes and `key` or, without a file, of the texts that `blocks` yielded."""
+        """Return an xxh3_128 that identifies the documents.
+
+        It covers the file's bytes and `key` or, if there is no file, the texts that `blocks` yielded.
+        """
         if self.file is None:
             return xxhash.xxh3_128_hexdigest(self._text.digest() + self._lengths.digest())
         state = xxhash.xxh3_128()
@@ -95,8 +98,8 @@ class Source:
         return raw if self.key is None else xxhash.xxh3_128_hexdigest(f"{raw} {self.key}".encode())
 
     def identity(self) -> list[Any]:
-        """Return values that differ if the file changed: its size in bytes, mtime and ctime (no user can set this)."""
-        if self.file is None:  # it is read only once
+        """Return values that change with the file: size in bytes, mtime, and ctime, which no user can set."""
+        if self.file is None:  # an object in memory is read only once
             return []
         with as_input_errors(self.file, "read"):
             if not isinstance(self.file, Path):
@@ -146,7 +149,7 @@ def all_blank(n_documents: int) -> InputError:
 
 
 def check_sources(folder: Path, indexed: list[dict[str, Any]], sources: Sequence[Source]) -> None:
-    """Raise InputError unless the index in `folder` was built from these sources. indexed: `Index.sources`."""
+    """Raise InputError unless the index in `folder` was built from `sources`. indexed: the index's own `sources`."""
     if len(indexed) != len(sources):
         raise InputError(
             f"{folder}: made from {counted(len(indexed), 'source')}, but the corpus has {len(sources)}: build it again"
@@ -175,7 +178,7 @@ def _open_source(corpus: Any, reading: Reading) -> Sequence[Source]:
     if isinstance(corpus, Source):
         return [corpus]
     if isinstance(corpus, Mapping):
-        raise InputError(f"the corpus is a mapping of {', '.join(map(repr, corpus))}: name one, as corpus['train']")
+        raise InputError(f"the corpus is a mapping of {', '.join(map(repr, corpus))}: give one, e.g. corpus['train']")
     if found := object_blocks(corpus, reading):
         name, blocks = found
         return [Source(name, reading.max_document_bytes, blocks)]
@@ -196,7 +199,7 @@ def _file_sources(path: str, reading: Reading) -> list[Source]:
             files = remote_files(address)
         elif Path(path).is_dir():
             files = _files_in(path)
-        else:  # Path.glob takes no absolute pattern
+        else:  # Path.glob does not accept absolute patterns
             names = [path] if Path(path).exists() else sorted(glob.glob(path, recursive=True))  # noqa: PTH207
             files = [file for file in map(Path, names) if not file.is_dir()]
     known = [(file, reader) for file in files if (reader := _reader_of(file.name))]
@@ -204,7 +207,7 @@ def _file_sources(path: str, reading: Reading) -> list[Source]:
         missing = "no file matches" if GLOB.search(path) else "no such file, or an empty folder"
         raise InputError(f"{shown}: {f'unknown kind of file; known are {KNOWN}' if files else missing}")
     if others := [file for file in files if not _reader_of(file.name)]:
-        warn_user(f"{path}: {counted(len(others), 'file')} of an unknown kind left out, the first is {others[0]}")
+        warn_user(f"{path}: ignored {counted(len(others), 'file')} of an unknown kind; the first is {others[0]}")
     for file, _ in known:
         if isinstance(file, Path) and not file.is_file():
             raise InputError(f"{file} is not a regular file")
@@ -228,7 +231,10 @@ def _file_source(file: File, reader: Reader, reading: Reading) -> Source:
 
 
 def _files_in(folder: str) -> list[Path]:
-    """List the files in a folder and its subfolders, sorted. Skips linked folders, hidden names and saved indexes."""
+    """List the files in a folder and its subfolders, sorted.
+
+    Skips symbolic links to folders, hidden files and folders, and saved indexes.
+    """
 
     def refuse(error: OSError) -> None:
         raise failed(error.filename, "read", error) from error

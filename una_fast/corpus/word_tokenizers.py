@@ -24,7 +24,7 @@ def _fugashi() -> SplitWords:
     return lambda text: tagger.parse(text.replace("\0", " ")).split()  # fugashi stops at \0
 
 
-# name -> its language, a function that makes it, the packages to install with pip
+# name -> language, a function that returns the segmenter, the packages to install with pip
 SEGMENTERS: dict[str, tuple[str, Callable[[], SplitWords], str]] = {
     "rjieba": ("Chinese", lambda: import_module("rjieba").cut, "rjieba"),
     "fugashi": ("Japanese", _fugashi, "fugashi unidic-lite"),
@@ -42,9 +42,10 @@ SCRIPTS = {  # scripts without spaces between words
 PUNCTUATION = "\u3000-\u303f\uff00-\uffef"  # East Asian; English word tokenizers do not split at it
 # In these scripts few words are longer than 12 characters, but nearly all clauses are.
 LONG_RUN = re.compile(f"[{''.join(SCRIPTS.values())}{PUNCTUATION}]{{13,}}")
-LEAST_SHARE = 0.1  # of the characters: a larger share in long runs gives a warning
-SAMPLE = 100  # documents in a sample; or positions in a sample of chunks, and consecutive chunks at each
-SAMPLED = 1000  # characters of a sampled document
+LEAST_SHARE = 0.1  # `unsplit_script` warns if long runs contain a larger share of the characters
+# `words_of_sample` reads up to 100 documents. `unsplit_script` reads 100 consecutive chunks at each of 100 positions.
+SAMPLE = 100
+SAMPLED = 1000  # the first characters of a document that `words_of_sample` reads
 
 # Sentences that tokenizers split differently: clitics, quotes, final periods, numbers, addresses, symbols, case, white
 # space, and scripts without spaces. A tokenizer's words for them are its signature (`word_probe` in a manifest).
@@ -68,8 +69,8 @@ class WordTokenizer:
     """Splits a sentence into words.
 
     Attributes:
-        tokenizer: a name in NAMED or SEGMENTERS, or a function. Any other name raises InputError. It is not imported,
-            because it may come from somebody else's index (see `resolve_tokenizer`).
+        tokenizer: a name in NAMED or SEGMENTERS, or a function. Any other name raises InputError. An import path is
+            not imported, because it may come from somebody else's index (see `resolve_tokenizer`).
         lowercase: whether a sentence is lower-cased before it is split.
     """
 
@@ -107,24 +108,24 @@ class WordTokenizer:
         return _checked_words(words, text)
 
     def signature(self) -> Signature | None:
-        """Return the words of SIGNATURE_SENTENCES, as written; None if it `is_named`."""
+        """Return the words of SIGNATURE_SENTENCES without lower-casing, or None if the tokenizer `is_named`."""
         if self.is_named:
             return None
         split = self._function
-        # empty words too: text.split(" ") makes them of two spaces, which the corpus may not have
+        # Empty words are allowed here: text.split(" ") returns them for two spaces, which the corpus may not contain.
         return _words_or_none(lambda text: _checked_words(split(text), text, or_empty=True), SIGNATURE_SENTENCES)
 
     def check_signature(self, where: str, expected: Signature) -> None:
-        """Raise InputError if the signature is not `expected`. where: the index that expects it, for errors."""
+        """Raise InputError if the signature is not `expected`. where: the index's name in error messages."""
         for text, old, new in zip(SIGNATURE_SENTENCES, expected, self.signature() or [], strict=True):
             if old != new:
                 raise InputError(
-                    f"{where}: its words were made by another word tokenizer than {self.name}, which splits {text!r} "
+                    f"{where}: its words were made by a word tokenizer other than {self.name}, which splits {text!r} "
                     f"into {new}, not {old}: give the word tokenizer that built the index, or build it again"
                 )
 
     def words_of_sample(self, documents: StringTable) -> bytes:
-        """Return the words of up to SAMPLE documents as bytes, to detect a changed function. b"" if `is_named`."""
+        """Return the words of up to SAMPLE documents as bytes, to detect a changed function, or b"" if `is_named`."""
         if self.is_named:
             return b""
         rows = range(0, len(documents), len(documents) // SAMPLE + 1)
@@ -132,9 +133,9 @@ class WordTokenizer:
 
 
 def resolve_tokenizer(tokenizer: str | SplitWords) -> str | SplitWords:
-    """Import the function at a path "module:function". Return any other name, and a function, unchanged.
+    """Import the function at a path "module:function". Return a function, or any other name, unchanged.
 
-    It imports code, so call it only with an argument that the user gave. Raises InputError if the import fails.
+    An import runs code, so call this only with an argument that the user gave. Raises InputError if the import fails.
     """
     return import_object(tokenizer) if isinstance(tokenizer, str) and ":" in tokenizer else tokenizer
 

@@ -1,25 +1,28 @@
 r"""Parses a corpus into the ids of its distinct chunks and of its distinct words.
 
 A chunk is text between two spaces. A corpus has far fewer distinct chunks than chunks, so each distinct chunk is split
-into words only once. This is exact, because the rules of the Treebank tokenizer (nltk.tokenize.destructive) look only
-inside a chunk, with the following exceptions. `_` is a space here.
+into words only once. The words are the same as if each whole line were split, because a rule of the Treebank tokenizer
+(nltk.tokenize.destructive) sees little of the text around a chunk. The rules see the following (`_` is a space):
 
-- `^"` and `([_([{<])("|'')`: the rule for a chunk's first quote depends on whether a space or the start of the line
-  precedes it. The same is true of the character before the match in `([^.])(\.)` and `([^'])'_`.
-- `([:,])([^\d])`, `([^'])'_` and the clitics match the space after a chunk, or the end of the line, as their last
-  character. Only `([^'])'_` can also start with a space, which the previous match may have consumed. But such a match
-  would only double that space.
-- `([:,])$` looks for the end of the line.
+- `^"` and `([_([{<])("|'')` treat a chunk's first quote differently after a space and at the start of the line.
+- `([^.])(\.)` and `([^'])'_` start with a character before the period or quote. If the period or quote is the first
+  character of its chunk, this is a space, or nothing at the start of the line.
+- `([:,])([^\d])`, `([^'])'_` and the clitics can end with the space after a chunk. `([:,])$` needs the end of the line.
+- Only `([^'])'_` can both start and end with a space. In a line with `a'_'_`, the first match consumes the space that
+  the second one needs. In separate chunks both match, but the second match only adds a space, which changes no word.
 - `\b`, `(?<!\w)` and `(?=\w)` look one character back or ahead, and treat the ends of the line like spaces.
-- `(?=\s)` and `_('t)(is)` need a space. Earlier rules have put one at both ends of the line.
-- `\s+` and str.split only remove spaces.
-- The two final-period rules match `.`, then closers (brackets, quotes, white space) up to the end of the line. So they
-  match across spaces if the last chunk contains only closers. Then the *entry* to tokenise is not the last chunk, but
-  everything from the start of the last chunk with another character. If the rules match, it contains the period.
+- `(?=\s)` and `_('t)(is)` need a space. An earlier step has put one at both ends of the line.
+- `\s+` and str.split replace or remove only white space.
+- The two final-period rules match a period, then only closers (brackets, quotes, white space) up to the end of the
+  line. Such a match can contain spaces if the last chunks consist of closers.
 
-So an entry's words depend only on its text and on whether it starts or ends its line. The kernel tokenises an entry as
-a line in which an `x` stands for each neighbour. A chunk can also be lower-cased separately: the lower case of a
-character depends on other characters only for the capital sigma, and only up to the next space.
+So without the final-period rules, a chunk's words would depend only on its text and on whether it starts or ends the
+line. With these rules, the same is true of an *entry*: a single chunk or, if the last chunks of the line consist of
+closers, these chunks and the one before them. The kernel tokenises each entry separately, with an `x` in place of the
+text before it and another in place of the text after it, if any.
+
+A chunk can also be lower-cased separately: the lower case of a character depends on other characters only for the
+capital sigma, and only up to the next space.
 """
 
 from __future__ import annotations
@@ -48,15 +51,17 @@ ROWS_PER_TASK = 1 << 16
 # matches it, that is without \x1c to \x1f
 CLOSING = r"""^[\])}>"'»”’\t-\r \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]*$"""
 TREEBANK = WordTokenizer("treebank")
-FEW = 32  # fewer texts are split one by one, because setting up the tables of `parse` takes as long
+FEW = 32  # fewer texts are split one by one, because setting up the tables of `parse` would take longer
 
 
 class Parsed(NamedTuple):
     """N documents as the ids of C distinct chunks and of V distinct words, both numbered by first appearance.
 
-    chunks: the C chunks, as written; sentences: int32, the chunk ids of each document, so that a document is
-    ``" ".join(chunks[i] for i in sentences[row])``; vocabulary: the V words; words: int32, the word ids of each
-    document in order. A blank document has none.
+    Attributes:
+        chunks: the C chunks, not lower-cased.
+        sentences: the int32 chunk ids of each document. A document is ``" ".join(chunks[i] for i in sentences[row])``.
+        vocabulary: the V words.
+        words: the int32 word ids of each document, in order. A blank document has none.
     """
 
     chunks: StringTable
@@ -108,7 +113,10 @@ def parse(
 
 
 class NumberedStrings:
-    """Numbers distinct strings by first appearance, and stores rows of strings as their numbers. what: for errors."""
+    """Numbers distinct strings by first appearance, and stores rows of strings as their numbers.
+
+    what: the plural noun for the strings in error messages, such as "words".
+    """
 
     def __init__(self, what: str) -> None:
         self._what, self._set = what, StringSet()
@@ -138,7 +146,7 @@ class NumberedStrings:
 
 
 def add_sentence_words(rows: NumberedStrings, block: StringTable, tokenizer: WordTokenizer) -> None:
-    """Split each document of a block into words as a whole, and add the words to `rows`."""
+    """Split each document of a block into words, without dividing it into chunks, and add its words to `rows`."""
     lists = [tokenizer.words(text) for text in block]
     try:
         table = StringTable.from_strings([*chain.from_iterable(lists)])

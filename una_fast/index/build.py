@@ -1,8 +1,8 @@
 """Builds the index of a corpus: counts its words, scores and ranks its terms (step 1 of the paper).
 
 In memory, `parse_corpus` (corpus/words.py) numbers the distinct chunks of all documents by first appearance, splits
-each into words once, and numbers the words. `score_terms` and `rank` (scores.py) compute the ranks of the terms, which
-become the ids of the words. A build in a folder does the same in stages (stages.py).
+each into words once, and numbers the words. `score_terms` and `rank` (scores.py) compute the ranks of the terms. These
+ranks become the term ids. A build in a folder does the same in stages (stages.py).
 """
 
 from __future__ import annotations
@@ -61,11 +61,12 @@ def build_index(
             in files that are damaged, hostile or without line ends, and take 5 bytes of memory per byte. A row of a
             table may have eight times as many bytes. 0 or None accepts any length; a .csv is then read in parts of
             2 GiB.
-        folder: build the index in this folder, in stages that store temporary files next to it, and open it. Memory
+        folder: build the index in this folder, in stages that store temporary files next to it, and open it. Memory use
             does not grow with the corpus, and a stopped build continues when it is started again. By default the index
             is built in memory, and `Index.save` saves it.
-        memory: the memory limit of a build in a folder, as "2GB" or in bytes. It applies to all processes of this
-            machine together, or to each worker process of a cluster. Half of the machine's memory if None.
+        memory: the memory limit of a build in a folder, such as "2GB", or a number of bytes. It applies to all
+            processes of this machine together, or to each worker process of a cluster. Half of the machine's memory if
+            None.
         executor: runs the stages of a build in a folder: an executor of concurrent.futures, or a
             `dask.distributed.Client` (``pip install '.[cluster]'``); threads of this process if None.
 
@@ -81,7 +82,7 @@ def build_index(
     tokenizer = WordTokenizer(resolve_tokenizer(word_tokenizer), lowercase)
     reading = Reading(column, quoting, max_document_bytes)
     if folder is None and (memory is not None or executor is not None):
-        raise InputError("memory, executor: only for a build in a folder: give the folder of the index too")
+        raise InputError("memory, executor: only for a build in a folder: give `folder` too")
     if folder is not None:
         from una_fast.index.stages import build_in_stages  # imported here: training builds in memory
 

@@ -21,7 +21,7 @@ from una_fast.version import VERSION
 logger = logging.getLogger(__name__)
 RETRIES = 3  # how often Dask reruns a task whose worker died
 SIZE = re.compile(r"\s*(\d{1,15}(?:\.\d+)?)\s*([KMGT]?)(I?)B?\s*", re.IGNORECASE)
-BASE = 300 << 20  # bytes of a process: numpy, pyarrow and, in the building process, its own tables
+BASE = 300 << 20  # bytes of a process in addition to its tasks: numpy, pyarrow and the building process's tables
 LEAST = 512 << 20  # bytes: the smallest accepted limit
 TEXT_FACTOR = 10  # scanning a split takes this many bytes of memory per byte of text (measured by bench.scale.staged)
 SMALLEST, LARGEST = 1 << 20, 16 << 20  # bytes of text per split; larger splits save no time
@@ -54,11 +54,11 @@ def task_memory(memory: int, processes: int, threads: int) -> int:
     Raises InputError if a task would have too little memory for the smallest split.
     """
     slots = processes * threads
-    task = (memory - processes * BASE) // (slots + 1)  # the building process holds a split too
+    task = (memory - processes * BASE) // (slots + 1)  # the building process also has a split in memory
     if task < TEXT_FACTOR * SMALLEST:
         least = processes * BASE + (slots + 1) * TEXT_FACTOR * SMALLEST
         raise InputError(
-            f"memory: {slots} concurrent tasks take at least {least >> 20:,} MiB: give more memory, or fewer workers"
+            f"memory: {slots} concurrent tasks need at least {least >> 20:,} MiB: give more memory, or fewer workers"
         )
     return task
 
@@ -69,7 +69,7 @@ class Runner:
 
     Attributes:
         executor: an executor of concurrent.futures.
-        slots: the number of tasks that it runs at the same time.
+        slots: the number of tasks that the executor runs at the same time.
         task_bytes: the memory limit of a task.
         progress: whether to show a progress bar.
     """
@@ -84,7 +84,7 @@ class Runner:
         """Make a runner for an executor of concurrent.futures or for a Dask client.
 
         Args:
-            executor: the executor, or an object with `get_executor`, as a Dask client has.
+            executor: the executor, or an object with a method `get_executor`, such as a Dask client.
             work: the folder of the tasks' files, which all workers must see.
             memory: the limit for all workers of an executor together, or for each worker process of a cluster.
             progress: whether to show a progress bar.
@@ -108,7 +108,7 @@ class Runner:
         return min(max(self.task_bytes // TEXT_FACTOR, SMALLEST), LARGEST)
 
     def n_partitions(self, text_bytes: int) -> int:
-        """Return the number of hash ranges, and of rank ranges. A task processes one range."""
+        """Return the number of hash ranges, which is also the number of rank ranges. A task processes one range."""
         return min(max(-(-text_bytes // (self.task_bytes // 2)), self.slots), N_BUCKETS)
 
     def run(self, stage: str, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> list[Any]:
@@ -127,7 +127,7 @@ class Runner:
                 raise
             raise InputError(
                 f"stage {stage}: a worker process was lost ({error or type(error).__name__}), perhaps because memory "
-                "ran out; finished files are kept: run the same again, then with a smaller `memory`"
+                "ran out; finished files are kept: run the same again; if this recurs, use a smaller `memory`"
             ) from None
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 KIND, VERSION = "index", 1
-SCORE_VERSION = 2  # of the rounding of scores; since version 2 it is correct, so scores are equal on all processors
+SCORE_VERSION = 2  # how scores are rounded: since version 2 correctly, so that they are equal on all processors
 
 # the arrays in the folder, all one-dimensional
 DTYPES: dict[str, type[np.generic]] = {
@@ -70,14 +70,14 @@ class Index:
         chunks: Sequence[str], the distinct texts between spaces.
         sentences: `RaggedArray`, int32 chunk ids of each document.
         sources: the name, the number of documents and the digest of each source of the corpus.
-        path: the absolute path of the folder where the index is saved, or None. A pickled index contains only this
-            path if it is saved, so all processes of a machine share one copy.
+        path: the absolute path of the folder where the index is saved, or None. The pickle of a saved index refers to
+            this folder and contains no arrays, so all processes of a machine share one copy.
     """
 
     def __init__(
         self, arrays: Arrays, meta: dict[str, Any], word_tokenizer: str | SplitWords, path: Path | None = None
     ):
-        """Make an index of its arrays, by name (see `DTYPES`), and the metadata of `index_meta`."""
+        """Make an index from its arrays by name (see `DTYPES`) and the metadata of `index_meta`."""
         self._arrays, self._meta = arrays, meta
         self.chunks = StringTable(arrays["chunks_utf8"], arrays["chunks_offsets"])
         self.terms = StringTable(arrays["terms_utf8"], arrays["terms_offsets"])
@@ -101,8 +101,8 @@ class Index:
     def fingerprint(self) -> str:
         """A hash of the sources' digests, the word tokenizer and `lowercase`, as 32 hexadecimal digits.
 
-        Indexes with the same fingerprint are equal byte for byte. Any word tokenizer except "treebank" and "whitespace"
-        may change, so the hash contains the words that it made.
+        Indexes with the same fingerprint are equal byte for byte. "treebank" and "whitespace" never change. Any other
+        word tokenizer may change, so the hash covers the words that it made.
         """
         tokenizer = self._meta["word_tokenizer"]
         if self._meta.get("word_probe") is not None:
@@ -127,7 +127,10 @@ class Index:
         return TermIds(self.terms)
 
     def tfidf(self) -> scipy.sparse.csr_array:
-        """Compute Z, equation 2: ln(1 + n_t / n) idf, float64 (N, V), with the structure of `counts`."""
+        """Compute the tf-idf matrix Z of equation 2, ln(1 + n_t / n) idf.
+
+        It is float64 (N, V) and has entries at the same positions as `counts`.
+        """
         import scipy.sparse
 
         counts = self.counts
@@ -157,8 +160,8 @@ class Index:
     def cached(self, name: str, version: int, make: Callable[[], Arrays], fits: Callable[[Arrays], bool]) -> Arrays:
         """Load arrays that were computed from this index, or compute them and store them in its folder.
 
-        name: the subfolder. It must identify everything except the index that the arrays depend on. See `cached_arrays`
-        for the other arguments.
+        name: the subfolder. The name must identify everything that the arrays depend on, apart from the index. See
+        `cached_arrays` for the other arguments.
         """
         folder = self.path / name if self.path and find_manifest(self.path) else None
         return cached_arrays(folder, version, f"{name} of {self.fingerprint}", make, fits)

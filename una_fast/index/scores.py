@@ -16,8 +16,10 @@ from una_fast.parallel import map_threads
 class TermScores(NamedTuple):
     """The scores of the V terms of a corpus of N documents.
 
-    document_frequency: int64 (V,), N_t; idf: float64 (V,), -ln(N_t / N); max_tfidf: float64 (V,), s, the highest
-    tf-idf of the term in any document.
+    Attributes:
+        document_frequency: int64 (V,), N_t, the number of documents that contain the term.
+        idf: float64 (V,), -ln(N_t / N).
+        max_tfidf: float64 (V,), s, the highest tf-idf of the term in any document.
     """
 
     document_frequency: np.ndarray
@@ -26,21 +28,24 @@ class TermScores(NamedTuple):
 
 
 def term_frequency(count: np.ndarray | float, length: np.ndarray | float) -> np.ndarray:
-    """Return tf = ln(1 + n_t / n), equation 2. count: n_t; length: n. float64."""
+    """Return tf = ln(1 + n_t / n) of equation 2, float64.
+
+    count: n_t, how often the document contains the term; length: n, the number of words in the document.
+    """
     return _logarithm(np.divide(count, length, dtype=SCORE), plus=1)
 
 
 def inverse_document_frequency(document_frequency: np.ndarray | float, n_documents: int) -> np.ndarray:
-    """Return idf = -ln(N_t / N), equation 2, unsmoothed: 0 for a term in every document. float64."""
+    """Return idf = -ln(N_t / N) of equation 2, float64. It is not smoothed: a term in every document has idf 0."""
     return 0.0 - _logarithm(np.divide(document_frequency, n_documents, dtype=SCORE))  # 0 - x: never -0
 
 
 def score_terms(words: RaggedArray, n_terms: int, n_jobs: int = 1) -> TermScores:
-    """Score each of `n_terms` terms over the documents `words` (int32 term ids), in O(words) time.
+    """Compute the scores of `n_terms` terms. words: the int32 term ids of each document.
 
-    ln(1 + x) is monotonic, so a term has its highest tf where n_t / n is highest. This needs one logarithm per term
-    instead of one per word. Each thread allocates 20 bytes per term. The number of threads is limited so that these
-    arrays take less memory than `words`, which has 4 bytes per word.
+    The time is linear in the number of words. ln(1 + x) is monotonic, so a term has its highest tf where n_t / n is
+    highest. This needs one logarithm per term instead of one per word. Each thread allocates 20 bytes per term. The
+    number of threads is limited so that these arrays take less memory than `words`, which has 4 bytes per word.
     """
     n_jobs = max(1, min(n_jobs, len(words.values) // (5 * max(n_terms, 1))))
     document_frequency = np.zeros(n_terms, dtype=POINTER)
@@ -54,7 +59,10 @@ def score_terms(words: RaggedArray, n_terms: int, n_jobs: int = 1) -> TermScores
 
 
 def count_documents(words: RaggedArray, n_terms: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return N_t and the highest n_t / n of each term, int64 and float64 (V,). words: int32 term ids."""
+    """Return each term's document frequency N_t, int64 (V,), and its highest n_t / n, float64 (V,).
+
+    words: the int32 term ids of each document.
+    """
     document_frequency = np.zeros(n_terms, dtype=POINTER)
     highest_ratio = np.zeros(n_terms, dtype=SCORE)
     document_statistics(words.values, words.indptr, np.zeros(n_terms, dtype=ID), document_frequency, highest_ratio)
@@ -62,7 +70,10 @@ def count_documents(words: RaggedArray, n_terms: int) -> tuple[np.ndarray, np.nd
 
 
 def term_scores(document_frequency: np.ndarray, highest_ratio: np.ndarray, n_documents: int) -> TermScores:
-    """Compute scores from N_t, the highest n_t / n of each term, int64 and float64 (V,), and N."""
+    """Compute the scores of all terms.
+
+    document_frequency: N_t, int64 (V,); highest_ratio: the highest n_t / n of each term, float64 (V,); n_documents: N.
+    """
     idf = inverse_document_frequency(document_frequency, n_documents)
     return TermScores(document_frequency, idf, _logarithm(highest_ratio, plus=1) * idf)
 

@@ -47,7 +47,7 @@ def build_in_stages(
     check_array_folder(target, KIND)
     summaries: list[dict[str, Any]] = []
     meta = index_meta(summaries, tokenizer)
-    settings = repr([LAYOUT, meta])  # while `summaries` is empty
+    settings = repr([LAYOUT, meta])  # `summaries` is still empty, so this does not depend on the sources
     workers = ThreadPoolExecutor(n_cores(n_jobs)) if executor is None else nullcontext(executor)
     with workers as executor, open_work(target) as work:
         runner = Runner.on(executor, work, memory, progress)
@@ -75,9 +75,10 @@ def work_folder(folder: Path) -> Path:
 
 @contextmanager
 def open_work(folder: Path) -> Iterator[Path]:
-    """Create and lock the work folder of a build in `folder`. Deletes old files except scans, and, at the end, splits.
+    """Create and lock the work folder of a build in `folder`.
 
-    An empty work folder is deleted at the end.
+    At the start, this deletes the files of earlier builds except their scans. At the end, it deletes the splits, and
+    the work folder if it is empty.
 
     Raises:
         InputError: the work folder cannot be created, or another process is building there.

@@ -6,10 +6,11 @@ rank    one range of ranks -> its strings, collected from all hash ranges and so
 label   one hash range -> the ranks of its strings in each split
 write   the parts of an array -> the array, with ranks instead of split-local ids
 
-Strings are words, which become the terms, and chunks. The sort key of a string is complex, because numpy sorts complex
-numbers by the real and then by the imaginary part. The real part is the negated highest score. The imaginary part
-encodes the first split that contains the string, and its id there. Splits are in the order of the corpus, and ids in a
-split are in the order of first appearance, so the imaginary part sorts strings by first appearance in the corpus.
+The strings are the words, which become the terms, and the chunks. The sort key of a string is a complex number, because
+numpy sorts these by the real and then by the imaginary part. The real part is the negated highest score, 0 for chunks.
+The imaginary part encodes the first split that contains the string, and its id there. Splits are in the order of the
+corpus, and ids in a split are in the order of first appearance, so the imaginary part sorts strings by first appearance
+in the corpus.
 """
 
 from __future__ import annotations
@@ -80,9 +81,9 @@ def is_pack_of(path: Path, made_of: str) -> bool:
 
 
 class Pack:
-    """A file that `write_pack` wrote. Arrays are read in slices.
+    """A file that `write_pack` wrote. Its arrays are read in slices.
 
-    They are not memory-mapped, because mapped pages count as memory of the process.
+    Arrays are not memory-mapped, because mapped pages count as memory of the process.
     """
 
     def __init__(self, path: Path):
@@ -183,9 +184,9 @@ def merge_strings(kind: str, scans: PackFiles, partition: int, n_documents: int,
 def cut_ranks(merged: PackFiles) -> list[list[int]]:
     """Divide the ranks into as many ranges as there are hash ranges, n.
 
-    Returns n + 1 lists of n: where each range of ranks starts in each hash range, and where the last one ends. Ranges
-    have similar sizes, because a hash range is a random sample of all keys: cuts that divide it equally also divide the
-    others almost equally.
+    Returns n + 1 lists of n positions, one for each hash range: where range 0 of the ranks starts, where range 1
+    starts, and so on, and finally where the last one ends. The ranges of ranks have similar sizes, because a hash range
+    is a random sample of all keys: cuts that divide it equally also divide the others almost equally.
     """
     keys = max(merged, key=lambda pack: pack.length("keys")).read("keys")
     cuts = keys[len(keys) * np.arange(1, merged.n) // merged.n]
@@ -214,16 +215,16 @@ def rank_strings(kind: str, merged: PackFiles, starts: list[int], stops: list[in
 
 
 def label_strings(merged: PackFiles, ranked: PackFiles, partition: int, output: Path) -> None:
-    """Write the ranks of a hash range's strings in all splits (`labels`, int32), and the `bounds` of the splits."""
+    """Write the ranks of each split's strings in one hash range (`labels`, int32), and the `bounds` of the splits."""
     ranks = np.concatenate([pack.read_rows("ranks", "bounds", partition, partition + 1)[0] for pack in ranked])
     strings = Pack(merged.path(partition))
     write_pack(output, "", {"labels": ranks[strings.read("positions")], "bounds": strings.read("bounds")})
 
 
 def write_array(name: str, parts: PackFiles, labelled: PackFiles, array: Path) -> str:
-    """Join the `parts` of an array of the index in the file `array`. Return the file's checksum.
+    """Join the `parts` of one array of the index and write it to the file `array`. Return the file's checksum.
 
-    labelled: the ranks that replace split-local ids in rows.
+    name: the array's name; labelled: the output of `label_strings`, with the ranks that replace split-local ids.
     """
     table, _, content = name.rpartition("_")
     are_bounds = content in ("offsets", "indptr")
@@ -240,7 +241,7 @@ def write_array(name: str, parts: PackFiles, labelled: PackFiles, array: Path) -
 
 
 def _bounds(lengths: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """Yield the int64 bounds of rows in parts. lengths: the rows' lengths in parts."""
+    """Yield the int64 bounds of all rows, part by part. lengths: the lengths of the rows, part by part."""
     end = 0
     yield np.zeros(1, dtype=POINTER)
     for part in lengths:

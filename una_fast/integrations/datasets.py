@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 D = TypeVar("D", bound=Any)  # Dataset, DatasetDict or IterableDataset
 ARGUMENTS = "`column`, `positive` or `keep`"  # the arguments that name columns
 COUNTERS = 32  # one per worker, because several processes that add to one counter can lose additions
-PASSES = 1.5  # over the sentences of the index; a sampler may repeat some sentences within one pass
+# `_note_drawn` warns after this many passes over the index. A sampler may repeat some sentences within the first pass.
+PASSES = 1.5
 
 
 def negative_names(n: int) -> list[str]:
@@ -46,8 +47,8 @@ class DrawnByEpoch:
             )
         self.augmenter, self.negatives = augmenter, negative_names(n)
         self.views = ["anchor", *["positive"] * has_positive, *self.negatives]
-        # the epoch, 1 if anything sets it, and the number of sentences that each worker has drawn. All workers of a
-        # DataLoader share this memory, so persistent ones see each new epoch
+        # The epoch; 1 if something sets the epoch or after the warning, else 0; the number of sentences that each
+        # worker has drawn. All workers of a DataLoader share this memory, so persistent workers see each new epoch.
         self._shared = torch.zeros(2 + COUNTERS, dtype=torch.int64).share_memory_()
 
     def __repr__(self) -> str:
@@ -149,12 +150,12 @@ class Negatives(DrawnByEpoch):
             raise InputError("of='positive': there is no positive: give the column of the positives as positive=")
         if clashes := [name for name in self.keep if name in self.views]:
             raise InputError(
-                f"keep: the column {clashes[0]!r} has the name of one that is made ({', '.join(self.views)}): rename "
-                "it with dataset.rename_column"
+                f"keep: the column {clashes[0]!r} has the name of a new column ({', '.join(self.views)}): rename it "
+                "with dataset.rename_column"
             )
 
     def __call__(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
-        """Return the columns of a batch of rows. Raises InputError if a column is missing or contains no text."""
+        """Return the columns of a batch of rows. Raises InputError if a column is missing or a value is not text."""
         views: dict[str, Any] = {view: _texts(batch, column) for view, column in self._view_columns().items()}
         self._note_drawn(len(views["anchor"]))
         for number, name in enumerate(self.negatives):
@@ -162,10 +163,10 @@ class Negatives(DrawnByEpoch):
         return views | {name: _column(batch, name) for name in self.keep}
 
     def select(self, dataset: D) -> D:
-        """Leave out the rows that lack a text, a word to replace, or a value in a column of `keep`.
+        """Return the dataset without the rows that lack a text, a word to replace, or a value in a column of `keep`.
 
         Args:
-            dataset: a `Dataset`, an `IterableDataset`, or a `DatasetDict`, of which all splits are filtered.
+            dataset: a `Dataset`, an `IterableDataset` or a `DatasetDict`. All splits of a `DatasetDict` are filtered.
 
         Raises:
             InputError: the dataset has another type, or a column is missing.
@@ -195,7 +196,7 @@ class Negatives(DrawnByEpoch):
     def _are_whole(self, batch: Mapping[str, Sequence[Any]]) -> list[bool]:
         """Return for each row of a batch whether `select` keeps it."""
         views = {view: _texts(batch, column, blank=True) for view, column in self._view_columns().items()}
-        whole = ~self.augmenter.keeps_all(views[self.of])  # a negative of these texts would equal the text
+        whole = ~self.augmenter.keeps_all(views[self.of])  # without a word to replace, a negative equals its text
         for texts in views.values():
             whole &= [bool(text.strip()) for text in texts]
         for name in self.keep:

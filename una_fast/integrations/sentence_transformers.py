@@ -1,4 +1,4 @@
-"""Token ids for SentenceTransformerTrainer, without a tokenizer in the loop, and the losses of una_fast."""
+"""Gives SentenceTransformerTrainer token ids, so that no tokenizer runs in the loop, and the losses of una_fast."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ with naming_extras("integrations"):
 def row_dataset(augmenter: TextAugmentation, n_rows: int | None = None) -> Dataset:
     """Return a `datasets.Dataset` with the column ``row``: the numbers of the documents that have a word to replace.
 
-    n_rows: use only the first `n_rows` documents, for a corpus whose second half are their paraphrases
-    (``RowCollator(una, positive=n_rows)``). Documents with a blank paraphrase are left out. None for all documents.
+    n_rows: use only the first `n_rows` documents; None for all documents. This is for a corpus with the sentences in
+    its first half and their paraphrases in its second half (``RowCollator(una, positive=n_rows)``). Documents with a
+    blank paraphrase are left out.
     """
     index = augmenter.index
     rows, left_out = np.arange(index.n_documents)[:n_rows], augmenter.kept_words.rows(index)
@@ -51,7 +52,7 @@ class RowCollator(transformers.RowCollator):
     valid_label_columns: Sequence[str] = ()  # the trainer reads this attribute of its collator
 
     def __call__(self, rows: Sequence[int | Mapping[str, int]]) -> dict[str, Tensor]:
-        """Return {"anchor_input_ids", "anchor_attention_mask", ...}, torch.int64 (B, L). L: the view's longest row."""
+        """Return {"anchor_input_ids", "anchor_attention_mask", ...}, torch.int64 (B, L). L: the view's longest text."""
         features: dict[str, Tensor] = {}
         for view, ids in self._read(rows).items():
             used = ids["attention_mask"].any(0).nonzero()[:, 0].tolist() or [0]  # blank texts may have no tokens
@@ -62,23 +63,23 @@ class RowCollator(transformers.RowCollator):
 class ViewsLoss(nn.Module):
     """Computes a loss of `una_fast.losses`, or your own, on the columns anchor, positive and negative.
 
-    `ViewsLoss(model, losses.soft, weight=1e-3)` is `--loss soft` of `train.ddp`. In evaluations it uses only anchors
-    and positives.
+    `ViewsLoss(model, losses.soft, weight=1e-3)` equals `--loss soft` of `train.ddp`. In evaluations the loss uses only
+    anchors and positives.
 
     Args:
         model: a SentenceTransformer.
         loss: a function of embeddings (V, B, D) and a temperature that returns a scalar, as in `una_fast.losses`. Its
             attribute `negative_views` (by default 1) is how often a negative is encoded, each time under another
-            dropout mask. If it has a parameter `start`, it also gets the embeddings of a frozen copy of the model,
-            which is made now and stays in eval mode.
+            dropout mask. If the function has a parameter `start`, it also gets the embeddings of a frozen copy of the
+            model. The copy is made when the loss is constructed, and stays in eval mode.
         temperature: divides the cosine similarities.
         alpha: use negatives on every alpha-th optimiser step, counted from 0; 0 for never. If alpha is above 1, the
             loss must know the step: add ``loss.callback()`` to the trainer's callbacks, or set ``loss.step`` in your
             loop.
         similarity_distillation: the weight of `una_fast.losses.similarity_distillation`, which keeps similarities near
             those of the frozen copy; 0 for none.
-        gather_across_devices: compare with the rows of all ranks. Then the loss of N ranks equals that of one rank with
-            all their batches, as in `train.ddp`. All ranks need batches of the same size.
+        gather_across_devices: compare with the embeddings of all ranks. Then the loss of N ranks equals that of one
+            rank with all their batches, as in `train.ddp`. All ranks need batches of the same size.
         options: further arguments of `loss`.
 
     Raises:
@@ -138,7 +139,8 @@ class ViewsLoss(nn.Module):
         """Embed the views, (V, B, D), in one pass per view, so that equal texts get different dropout masks."""
         embeddings = torch.stack([model(dict(view))["sentence_embedding"] for view in views])  # models change the dict
         if self.gather_across_devices and distributed.is_initialized():
-            # its backward sums over the ranks, and DDP averages: the gradient equals that of one rank with all rows
+            # The backward of all_gather sums over the ranks, and DDP averages over them. So the gradient equals that of
+            # one rank with all batches.
             embeddings = torch.cat(all_gather(embeddings), dim=1)
         return embeddings
 
@@ -177,8 +179,9 @@ class ViewsLoss(nn.Module):
 class PairsLoss(ViewsLoss):
     """Computes the loss of the paper's code, `una_fast.losses.pairs` of [anchor, positive, negative, negative'].
 
-    Each row must find its partner among all other rows of the batch. Anchor and positive are partners, and so are a
-    negative and the same text under another dropout mask. The arguments are those of `ViewsLoss`.
+    negative' is the negative, encoded again under another dropout mask. The loss compares each embedding with all other
+    embeddings of the batch, and pulls it to its partner: anchor and positive are partners, and so are negative and
+    negative'. The arguments are those of `ViewsLoss`.
     """
 
     @suggests_keywords

@@ -29,8 +29,9 @@ class RowCollator(DrawnByEpoch):
     Args:
         augmenter: an augmentation with a tokenizer, whose index is saved.
         max_length: tokens per sentence, including special ones. All views are padded to it.
-        positive: "same" for the sentence itself, None for no positive, or how many rows after its anchor each positive
-            is, such as the number of anchors for a corpus whose second half are their paraphrases.
+        positive: "same" for the sentence itself, None for no positive, or the number of rows from each anchor to its
+            positive. If the second half of the corpus contains the paraphrases of the first half, this is the number of
+            anchors.
         n: negatives per sentence.
 
     Raises:

@@ -108,7 +108,8 @@ def publish(folder: Path, kind: str, write: Callable[[], Manifest]) -> None:
     """Call `write`, which writes the arrays to `folder`, then save the manifest that it returns. Locks the folder.
 
     Raises:
-        InputError: the folder cannot be written, or contains anything but a save of this kind. Nothing is deleted then.
+        InputError: the folder cannot be written, or contains anything except saved arrays of this kind. Nothing is
+            deleted then.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -152,7 +153,7 @@ def load_arrays(
 
     Raises:
         InputError: the folder does not exist or has another kind or version, or a file is missing or damaged. Without
-            `verify`, damage is noticed in headers, sizes and the bounds of rows.
+            `verify`, this detects damage only in headers, file sizes and the bounds of rows.
     """
     while True:
         try:
@@ -174,7 +175,7 @@ def load_arrays(
 def _open(folder: Path, manifest: Manifest, verify: bool = False) -> Arrays:
     """Open the arrays that a manifest lists. Raises InputError as `load_arrays` does."""
     arrays: Arrays = {}
-    for name, file in sorted(manifest.files.items(), reverse=True):  # values before the bounds of rows
+    for name, file in sorted(manifest.files.items(), reverse=True):  # opens values before the bounds of their rows
         try:
             if verify and file_checksum(folder / file) != manifest.checksums[name]:
                 raise ValueError("its checksum differs")
@@ -197,7 +198,7 @@ def _mapped(path: Path) -> np.ndarray:
         raise ValueError("its header is not what was written")
     dtype, shape = np.dtype(header[2].decode()), tuple(map(int, header[3].split(b",")))
     if header.end() + math.prod(shape) * dtype.itemsize != path.stat().st_size:
-        raise ValueError("its size is not what its header says")
+        raise ValueError("its size differs from what its header states")
     return np.asarray(np.memmap(path, dtype, "r", header.end(), shape))
 
 
@@ -236,7 +237,10 @@ def cached_arrays(
 
 
 def check_array_folder(folder: Path, kind: str, unused: bool = False) -> None:
-    """Raise InputError if a folder contains anything but a save of this `kind`. unused: also if it contains one."""
+    """Raise InputError if a folder contains anything except saved arrays of this `kind`.
+
+    unused: refuse a folder with saved arrays of this kind too.
+    """
     try:
         names = sorted(path.name for path in folder.iterdir())
     except FileNotFoundError:

@@ -24,7 +24,7 @@ READ_AT_ONCE = 1 << 22  # bytes
 
 
 def one_line(text: str) -> str:
-    """Join the lines of `text` (as str.splitlines splits it) with one space, without the blanks at their ends."""
+    """Join the lines of `text` with single spaces. Strips each line, and leaves out blank ones."""
     return " ".join(filter(None, map(str.strip, text.splitlines())))
 
 
@@ -109,7 +109,10 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def locked(folder: Path, wait: bool = True) -> Iterator[bool]:
-    """Lock `folder` during the block. Yields whether it is locked: False if another process has it and not `wait`."""
+    """Lock `folder` during the block, and yield True. If another process has locked it, wait until it is free.
+
+    wait: if False, do not wait, but yield False if another process has locked the folder.
+    """
     if fcntl is None:  # Windows cannot open a folder
         yield True
         return
@@ -121,7 +124,10 @@ def locked(folder: Path, wait: bool = True) -> Iterator[bool]:
 
 
 def lock(handle: int, wait: bool = False) -> bool:
-    """Lock an open file or folder until it is closed. Return False if another process has locked it."""
+    """Lock an open file or folder until it is closed, and return True. handle: its file descriptor.
+
+    If another process has locked it, return False, or with `wait` wait until it is free.
+    """
     try:
         if fcntl is not None:
             fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
