@@ -248,7 +248,7 @@ class Command(argparse.ArgumentParser):
         Args:
             prog: the command's name in --help.
             about: what the command does, for --help.
-            options: by field name.
+            options: the options by field name.
             run: called with a value for every option by field name; returns the exit code, or None for 0.
             extra: the extra of this package that the command needs, for the message about a missing package.
             epilog: sentences at the end of --help.

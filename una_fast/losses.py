@@ -6,9 +6,9 @@ under another dropout mask. s(x, y) is the cosine of two embeddings divided by t
 scalar tensor: the mean over all rows (`pairs`, `decoupled`) or over the anchors (all others). It raises InputError for
 a wrong number of views, or for a temperature that is not above 0.
 
-The two distillations accept `start`, float (1 or 2, B, D), instead of a temperature. It contains embeddings of the same
-anchors and, on steps with negatives, of the same negatives. The encoder computed them before training, without dropout
-and without gradients.
+The two distillations accept `start`, float (1 or 2, B, D), instead of a temperature. `start` contains the embeddings of
+the same anchors and, on steps with negatives, of the same negatives, by the encoder before training. They are computed
+without dropout and without gradients.
 
 Letters: V views, B sentences, D width, R = V * B rows. A row is the embedding of one sentence in one view.
 """

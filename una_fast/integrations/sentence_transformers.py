@@ -52,7 +52,10 @@ class RowCollator(transformers.RowCollator):
     valid_label_columns: Sequence[str] = ()  # the trainer reads this attribute of its collator
 
     def __call__(self, rows: Sequence[int | Mapping[str, int]]) -> dict[str, Tensor]:
-        """Return {"anchor_input_ids", "anchor_attention_mask", ...}, torch.int64 (B, L). L: the view's longest text."""
+        """Return the token ids of each view, {"anchor_input_ids", "anchor_attention_mask", ...}.
+
+        Each tensor is torch.int64 (B, L), where L is the number of tokens of the view's longest text.
+        """
         features: dict[str, Tensor] = {}
         for view, ids in self._read(rows).items():
             used = ids["attention_mask"].any(0).nonzero()[:, 0].tolist() or [0]  # blank texts may have no tokens
