@@ -126,7 +126,7 @@ def locked(folder: Path, wait: bool = True) -> Iterator[bool]:
 def lock(handle: int, wait: bool = False) -> bool:
     """Lock an open file or folder until it is closed, and return True. handle: its file descriptor.
 
-    If another process has locked it, return False, or with `wait` wait until it is free.
+    If another process has locked it, return False; with wait=True, wait until it is free.
     """
     try:
         if fcntl is not None:
