@@ -1,8 +1,8 @@
-"""A lexical check for a cache of answers: an encoder puts negations, numbers and opposites near, and a list finds them.
+"""Check the hits of an answer cache with word lists, because encoders embed negations, numbers and opposites nearby.
 
     python examples/cache_guard.py pairs.tsv --model NAME_OR_FOLDER [--threshold 0.9]
 
-`pairs.tsv` has labelled pairs as `una-fast probe --pairs` reads them. docs/near-misses.md has the figures of our sets.
+`pairs.tsv` contains labelled pairs, in the format of `una-fast probe --pairs`. docs/near-misses.md has our results.
 """
 
 from __future__ import annotations
@@ -25,25 +25,28 @@ THRESHOLDS = (0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 
 
 def contradicts(first: str, second: str) -> bool:
-    """Whether texts that share half of their words differ in a number, or in an odd count of opposites and "not"s."""
+    """Return whether two texts that share half of their words contradict each other.
+
+    They do if their numbers differ, or if the number of opposites and negations is odd.
+    """
     sides = [Sentence(text).words for text in (first, second)]
     a, b = map(set, sides)
     if 2 * len(a & b) < max(len(a), len(b)):
-        return False  # the cosine judges texts with other words better
+        return False  # for texts with mostly different words, rely on the cosine
     negations = sum(word in NEGATIONS for words in sides for word in words)
     opposites = sum(not (b - a).isdisjoint(LISTS.opposites.get(word, ())) for word in a - b)
     return (negations + opposites) % 2 > 0 or numbers(sides[0]) != numbers(sides[1])
 
 
 def numbers(words: Sequence[str]) -> set[str]:
-    """The numbers among words, in digits or as words such as "three", and months, days and units."""
+    """Return the numbers among words, in digits or as words such as "three", and months, days and units."""
     return {
         word for i, word in enumerate(words) if word[0].isdecimal() or (word in LISTS.classes and LISTS.allow(words, i))
     }
 
 
 def main() -> None:
-    """Print which pairs a cache would answer at some thresholds, without and with the check."""
+    """Print the share of pairs that hit the cache at each threshold, without and with the check."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("pairs", help="file of labelled pairs")
     parser.add_argument("--model", required=True, help="an encoder that sentence-transformers loads")

@@ -1,4 +1,4 @@
-"""A custom loss that compares with the encoder before training: `triplet` with a gate, after GCSE.
+"""A custom loss that uses the initial encoder's embeddings: `triplet` with a gate, after GCSE.
 
     python -m train.ddp ... --loss gated_loss:gated                             # in the folder of this file
 
@@ -12,14 +12,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-SIGMA = 0.17  # of GCSE's code for BERT
+SIGMA = 0.17  # the value in GCSE's code for BERT
 
 
 def gated(views: Tensor, temperature: float, start: Tensor) -> Tensor:
-    """`triplet` that damps the similarity of a negative that is no closer to its anchor than before training.
+    """Compute `triplet`, but damp the similarity of negatives that are not closer to their anchor than before training.
 
-    With s the scaled cosine of an anchor and its own negative, and b the same before training, the softmax gets s if
-    s > b, else s (1 - exp(-(s - b)^2 / (2 SIGMA^2))).
+    Let s be the scaled cosine of an anchor and its own negative, and b its value before training. The softmax receives
+    s if s > b, else s (1 - exp(-(s - b)^2 / (2 SIGMA^2))).
 
     Args:
         views: float (V, B, D): anchors, positives and, on steps with negatives, negatives.

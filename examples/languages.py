@@ -1,4 +1,4 @@
-"""Print negatives in five languages, of sentences that are assembled from parts: python FILE [LANGUAGE ...]."""
+"""Print negatives in five languages for sentences assembled from parts: python FILE [LANGUAGE ...]."""
 
 import re
 import sys

@@ -25,9 +25,9 @@ ONE, LOW_6 = np.uint64(1), np.uint64(63)
 def weigh(ids, n, idf, out):
     """Return the tf-idf (equation 2) of each word's term.
 
-    At a term's first position, `out` gets the term's count; at later positions, -1 minus the first position.
+    At a term's first position, `out` stores the term's count; at later positions, -1 minus the first position.
     """
-    seen = np.uint64(0)  # a bit for the lowest 6 bits of each id so far: five of six words need no search
+    seen = np.uint64(0)  # one bit per value of an id's lowest 6 bits: five of six words need no search
     for k in range(n):
         out[k], bit = 1, ONE << (np.uint64(ids[k]) & LOW_6)
         if seen & bit:

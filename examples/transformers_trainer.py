@@ -19,7 +19,7 @@ class Contrastive(torch.nn.Module):
         self.encoder = AutoModel.from_pretrained(name)
 
     def forward(self, **views: torch.Tensor) -> dict[str, torch.Tensor]:
-        """views: int64 (B, V, L), V being anchor, positive and negative."""
+        """Return the loss of `views`: int64 (B, V, L), where the V views are anchor, positive and negative."""
         shape = views["input_ids"].shape[:2]
         rows = {name: ids.flatten(0, 1) for name, ids in views.items()}  # (B V, L)
         cls = self.encoder(**rows).last_hidden_state[:, 0]  # (B V, D)

@@ -1,4 +1,4 @@
-"""Write the table and the reasons of docs/tokenizers.md: the tokenizers of the tests, how each gets its ids.
+"""Write the table of tokenizers in docs/tokenizers.md, and the reasons why ids made word by word are exact.
 
 python tools/make_tokenizer_table.py
 """
@@ -19,11 +19,11 @@ from una_fast.tokens.subwords import SubwordEncoder  # noqa: E402
 
 PAGE = ROOT / "docs" / "tokenizers.md"
 COMPARED = ROOT / "bench" / "results" / "tokenizers.json"
-COLUMNS = ["tokenizers of", "pipeline", "padding here", "lines compared"]
+COLUMNS = ["tokenizers of", "pipeline", "padding side", "lines compared"]
 
 
 def page() -> str:
-    """The page with a new table and new reasons."""
+    """Return the page with a new table and new reasons."""
     compared = json.loads(COMPARED.read_text(encoding="utf-8"))
     rows = [_row(family, compared.get(name, 0)) for name, family in {**FAMILIES, **BY_TEXT}.items()]
     table = "".join("| " + " | ".join(cells) + " |\n" for cells in [COLUMNS, ["---"] * len(COLUMNS), *rows])
@@ -45,8 +45,8 @@ def _row(family: Family, compared: int) -> list[str]:
 
 
 def _reason(kind: Any) -> str:
-    ends = "; for words that begin and end with a visible character other than ▁" if kind.needs_visible_ends else ""
-    return f"- **{kind.name}**: {kind.reason}{ends}.\n"
+    ends = " Words must begin and end with a visible character other than ▁." if kind.needs_visible_ends else ""
+    return f"- **{kind.name}**: {kind.reason}.{ends}\n"
 
 
 if __name__ == "__main__":

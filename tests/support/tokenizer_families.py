@@ -296,15 +296,15 @@ FAMILIES = {
     "roberta_nfkc": Family("RoBERTa's pipeline after NFKC", lambda: roberta(normalizer=normalizers.NFKC())),
     "modernbert": Family("ModernBERT", modernbert),
     "xlm_roberta": Family("XLM-R, multilingual E5, BGE-M3, T5, Sentence-T5", xlm_roberta),
-    "xlm_roberta_metaspace": Family("the same, older files", lambda: xlm_roberta(split_white_space=False)),
+    "xlm_roberta_metaspace": Family("the same models, older files", lambda: xlm_roberta(split_white_space=False)),
     "xlm_roberta_collapse": Family(
-        "the same, runs of spaces collapsed", lambda: xlm_roberta(split_white_space=False, collapse=True)
+        "the same models, runs of spaces collapsed", lambda: xlm_roberta(split_white_space=False, collapse=True)
     ),
     "xlm_roberta_first": Family(
-        "the same, ▁ before the first word only", lambda: xlm_roberta(split_white_space=False, scheme="first")
+        "the same models, ▁ before the first word only", lambda: xlm_roberta(split_white_space=False, scheme="first")
     ),
     "deberta": Family("DeBERTa-v3", deberta),
-    "deberta_converted": Family("DeBERTa-v3, converted from the slow one", deberta_converted),
+    "deberta_converted": Family("DeBERTa-v3, converted from the slow tokenizer", deberta_converted),
     "qwen3": Family("Qwen3-Embedding", qwen3),
     "llama3": Family("Llama 3", llama3),
     "eurobert": Family("EuroBERT", eurobert),

@@ -165,7 +165,7 @@ def test_ids_after_a_space_are_right_if_the_normaliser_strips(index):
     """The tokenizer strips the first space of a text, so a chunk after a space is encoded after a word."""
     tokenizer = changed(normalizer=normalizers.Strip())
     tokens = una_fast.TokenIds(index, tokenizer)
-    assert tokens.by_word and tokens.encoder.pipeline.kind.name == "ByteLevel with its expression"
+    assert tokens.by_word and tokens.encoder.pipeline.kind.name == "ByteLevel with its regex"
     assert_ids(tokens.anchor_ids(range(len(TEXTS)), 20), tokenizer, TEXTS, 20)
 
 

@@ -111,7 +111,7 @@ def _crosses_marks(model: Step) -> bool:
 PIPELINES = (
     PipelineSpec(
         "BertPreTokenizer, Whitespace or WhitespaceSplit",
-        "white space is dropped, and a word ends there",
+        "white space is removed and always ends a word",
         lambda splits, *_: bool(splits) and splits[0]["type"] in SPACE_DROPPERS,
         needs_visible_ends=False,
     ),
@@ -122,18 +122,18 @@ PIPELINES = (
         needs_visible_ends=False,
     ),
     PipelineSpec(
-        "ByteLevel with its expression",
-        "the expression matches a space between visible characters only as the first character of a word",
+        "ByteLevel with its regex",
+        "the regex starts a new match at every space between visible characters",
         lambda splits, *_: types_of(splits) == ["ByteLevel"] and splits[0].get("use_regex", True),
     ),
     PipelineSpec(
-        "Split by a known expression, ByteLevel",
-        "the expression matches a space between visible characters only as the first character of a word",
+        "Split by a known regex, ByteLevel",
+        "the regex starts a new match at every space between visible characters",
         _splits_by_expression,
     ),
     PipelineSpec(
         "spaces as ▁ without a split, BPE",
-        "no merge of the vocabulary makes a sub-word with ▁ after another character, so none crosses a space",
+        "no merge puts ▁ after another character, so no sub-word crosses a space",
         _is_one_word,
         checks_normalizers=True,
     ),
