@@ -56,7 +56,7 @@ def test_every_word_has_a_probability_even_if_unseen(index):
 
 
 def test_an_unseen_word_scores_exactly_like_a_term_of_one_document():
-    """For any number of documents. If the last bit differed, one of two equal words would score higher."""
+    """If the two idf differed in the last bit, one of two equally rare words would score higher."""
     for n in range(2, 2000):
         expected = inverse_document_frequency(np.ones(3), n)
         assert inverse_document_frequency(1, n) == expected[0] == expected[2], n
@@ -91,7 +91,7 @@ def test_explain_agrees_with_augment(index, text, variant):
     assert explanation.to_dict()["words"][0]["word"] == words[0]
 
 
-def test_explain_gives_the_reason_for_each_probability(index):
+def test_explain_states_the_reason_for_each_probability(index):
     def reasons(sentence, **settings):
         return [w.reason for w in una_fast.Augmenter(index, **settings).explain(sentence).words]
 
@@ -151,7 +151,7 @@ SENTENCE = text | st.sampled_from(LINES) | st.builds("{} {}".format, text, st.sa
 
 @pytest.fixture(scope="module")
 def augmenters():
-    """Augmenters of both variants, for which even a few texts are split as one batch."""
+    """Return augmenters of both variants, which split even a few texts as one batch."""
     index = una_fast.build_index([*LINES, "can not \"word ''quoted'' ...", "it's Σ σ İ ."])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(una_fast.corpus.words, "FEW", 0)
@@ -161,7 +161,7 @@ def augmenters():
 
 
 def augmented_by_python(una, sentence: str, epoch: int) -> str:
-    """The negative of one sentence, drawn by the kernel; distinct unseen words get the ids V, V + 1, ..."""
+    """Return the negative of one sentence from the kernel, with the ids V, V + 1, ... for distinct unseen words."""
     words = WordTokenizer(una.index.word_tokenizer, una.index.lowercase).words(sentence)
     unseen: dict[str, int] = {}
     known, n = una.index.term_ids, una.index.n_terms

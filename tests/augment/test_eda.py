@@ -68,7 +68,7 @@ def test_a_share_of_the_words_is_changed(strength, n):
     assert all(2 <= sum(a != b for a, b in zip(t.split(), LONG.split(), strict=True)) <= 2 * n for t in swapped)
 
 
-def test_a_file_of_synonyms(tmp_path):
+def test_synonyms_are_read_from_a_file(tmp_path):
     path = tmp_path / "synonyms.tsv"
     path.write_text("cat\tfeline\ttom  cat\n\ncat\tfeline\tcat\tpuss\ndog\thound\n", encoding="utf-8")
     look_up = sources.open_synonyms(path)
@@ -106,7 +106,7 @@ class FakeWordNet:
         return ["cat", "true_cat", "Felis-catus", "true_cat"]
 
 
-def test_wordnet_gives_the_lemmas_of_all_senses_or_the_command_that_fetches_it(monkeypatch):
+def test_wordnet_gives_the_lemmas_of_all_senses_or_an_error_with_the_download_command(monkeypatch):
     corpus = pytest.importorskip("nltk.corpus")
     monkeypatch.setattr(corpus, "wordnet", FakeWordNet(is_there=True))
     look_up = sources.wordnet_synonyms()

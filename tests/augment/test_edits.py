@@ -1,4 +1,4 @@
-"""NearMisses and HarmlessEdits: each edit by its exact results, the law of their draws, ids, other languages."""
+"""NearMisses and HarmlessEdits: exact results of each edit, how edits are drawn, ids, other languages."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ POLARITY = {
     },
     "a book on cats": set(),
     "more than 3 cats": set(),
-    "the good and the bad": set(),  # both are there
+    "the good and the bad": set(),  # contains both opposites
     "Courtney Love sings": set(),  # a name
     # negations that are inserted
     "Can I turn it": {"Can I not turn it", "Can't I turn it"},
@@ -163,7 +163,7 @@ NUMBERS = {
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-def test_other_numbers_are_near_and_written_like_it(number):
+def test_a_number_becomes_a_close_number_in_the_same_notation(number):
     assert set(near_numbers(number)) == NUMBERS[number]
 
 
@@ -177,7 +177,7 @@ def test_important_words_change_places():
     assert swap_edits(Sentence(""), {}, ()) == []
 
 
-def test_names_have_a_capital_in_most_places_inside_sentences():
+def test_names_are_words_that_are_mostly_capitalised_inside_sentences():
     index = una_fast.build_index(["In Lima I saw Ann.", "Is Lima old, Ann's old", "the old lima bean; An old man"])
     assert {index.terms[i] for i in np.flatnonzero(find_names(index))} == {"lima", "ann", "an"}
     cased = una_fast.build_index(["In Lima and lima and Lima"], lowercase=False)
@@ -199,8 +199,8 @@ def test_a_name_becomes_another_one(index):
     assert none.explain("no names at all").edit == "word"
 
 
-def test_the_draws_follow_the_plain_law(index):
-    """Of the edits that fit one by weight, of its places and then of its options one uniformly."""
+def test_draws_equal_a_plain_implementation(index):
+    """An edit that fits is drawn by weight, then uniformly one of its places, then one of the options there."""
     near, seed = NearMisses(index, "polarity:1,number:4", seed=5), seed_of("near-misses", 5)
     for epoch in range(3):
         for row, text in enumerate(near.texts(range(8), epoch)):
@@ -217,7 +217,7 @@ def test_the_draws_follow_the_plain_law(index):
             assert text == QUESTIONS[row][: edit.start] + new + QUESTIONS[row][edit.stop :]
 
 
-def test_edits_are_made_by_their_weights(index):
+def test_edits_are_drawn_in_proportion_to_their_weights(index):
     near = NearMisses(index, "polarity:1,number:4")
     made = Counter(near.explain(QUESTIONS[2], epoch).edit for epoch in range(400))
     assert set(made) == {"polarity", "number"}
@@ -227,7 +227,7 @@ def test_edits_are_made_by_their_weights(index):
     assert set(made) == set(EDITS) and all(abs(n - 100) < 4 * 9 for n in made.values())
 
 
-def test_explain_says_which_edit_where_and_why(index):
+def test_explain_states_which_edit_was_made_where_and_why(index):
     near = NearMisses(index)
     told = near.explain("How do I reset 2 phones", 1)
     assert told.result == told.sentence[: told.place] + told.new + told.sentence[told.place + len(told.old) :]
@@ -240,7 +240,7 @@ def test_explain_says_which_edit_where_and_why(index):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_ids_are_the_tokenizers_for_every_family(index, family):
+def test_ids_equal_those_of_every_kind_of_tokenizer(index, family):
     texts = [
         *QUESTIONS,
         "",
@@ -274,7 +274,7 @@ def fuzzed_line(draw: random.Random) -> str:
 
 
 @pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 100))])
-def test_ids_of_random_tokenizers_and_texts(seed):
+def test_ids_are_exact_for_random_tokenizers_and_texts(seed):
     draw = random.Random(seed)
     tokenizer, edits = fuzz.tokenizer(draw), draw.choice(["polarity,number:3", ",".join(EDITS), "swap"])
     index = una_fast.build_index([*(fuzzed_line(draw) for _ in range(150)), "", "not"], lowercase=draw.random() < 0.8)
@@ -285,7 +285,7 @@ def test_ids_of_random_tokenizers_and_texts(seed):
         assert fuzz.compare(tokenizer, texts, found, length) == []
 
 
-def test_threads_and_processes_make_the_same(index):
+def test_threads_and_processes_give_the_same_ids(index):
     near = NearMisses(index, tokenizer=bert_uncased(), n_jobs=2)
     expected = [near.token_ids(range(320), epoch)["input_ids"] for epoch in range(8)]
     copy = pickle.loads(pickle.dumps(near))
@@ -297,7 +297,7 @@ def test_threads_and_processes_make_the_same(index):
 GERMAN = "an, aus\nimmer\tnie\nnicht\n"
 
 
-def test_another_language_by_a_file_of_your_own(tmp_path):
+def test_a_file_adds_the_opposites_of_another_language(tmp_path):
     lines = ["Das Licht ist immer an.", "Ich mag das nicht.", "Er kommt um 9 Uhr nicht an"] * 20
     index = una_fast.build_index(lines)
     with pytest.warns(InputWarning, match="polarity fits 0 of 60 sentences.*lists are English: give polarity=FILE"):
@@ -313,7 +313,7 @@ def test_another_language_by_a_file_of_your_own(tmp_path):
     assert near.explain("Der Hund schläft").edit == "word"
 
 
-def test_without_lists_a_row_gets_word_and_digits_still_change():
+def test_without_word_lists_digits_still_change_and_other_sentences_get_the_edit_word():
     index = una_fast.build_index(["私 は 3 時 に 行く", "彼 は 来る"] * 20, word_tokenizer="whitespace")
     with pytest.warns(InputWarning, match="polarity fits 0 of 40 sentences"):
         near = NearMisses(index)
@@ -321,7 +321,7 @@ def test_without_lists_a_row_gets_word_and_digits_still_change():
     assert near.explain("彼 は 来る").edit == "word"
 
 
-def test_bad_input_is_answered_with_what_to_do(index, tmp_path):
+def test_bad_input_raises_an_error_that_says_what_to_do(index, tmp_path):
     for edits, message in (
         ("polarty", r"no edit is called 'polarty': did you mean polarity\?"),
         ("zzz", "choose from polarity, number, name, swap, word"),
@@ -366,7 +366,7 @@ def test_the_near_misses_of_a_seed_are_fixed(index):
 
 
 def plain(row: int, epoch: int, seed: int) -> str:
-    """The text of a row by the law in plain words."""
+    """Return the edited text of a row, computed by a plain implementation."""
     sentence, n = Sentence(LINES[row]), len(harmless.EDITS)
     fitting = [k for k, find in enumerate(harmless.EDITS) if sentence.words and find(sentence, ENGLISH)]
     fitting += [n] if sentence.words and LINES[row] != LINES[row].lower() else []
@@ -388,7 +388,7 @@ def plain(row: int, epoch: int, seed: int) -> str:
     return "".join(text)
 
 
-def test_each_fitting_edit_is_made_with_probability_one_half_and_one_at_least():
+def test_each_fitting_edit_is_made_with_probability_one_half_but_at_least_one_is_made():
     index = una_fast.build_index(LINES)
     edits, seed = HarmlessEdits(index, seed=3), seed_of("harmless", 3)
     for epoch in range(20):

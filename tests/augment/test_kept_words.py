@@ -133,7 +133,7 @@ def scripted():
     return una_fast.build_index(SCRIPT_LINES, word_tokenizer=lambda text: text.split("|"))
 
 
-def test_the_script_of_a_word():
+def test_the_script_of_a_word_is_found():
     words = [*"北京 ひらがな カタカナ IT业 。 ＡＢ แมว ລາວ မြန်မာ ខ្មែរ path привет 한국어 —".split(), ""]
     assert scripts_of(words).tolist() == [1] * 6 + [2, 3, 4, 5] + [0] * 5
 
@@ -153,7 +153,7 @@ def test_negatives_equal_the_reference(scripted, radius):
     assert [row.tolist() for row in una._draw(una._documents, ROWS, SampleKey(3))] == expected
 
 
-def test_unseen_words_get_words_of_their_script(scripted):
+def test_unseen_words_are_replaced_by_words_of_their_script(scripted):
     una = una_fast.Augmenter(scripted, beta=1.0, radius=2)
     words = ["鸟", "นก", "ລາວ", "shell", "地址", "path", "ខ្មែរ"]
     for epoch in range(20):
@@ -164,7 +164,7 @@ def test_unseen_words_get_words_of_their_script(scripted):
             assert word.candidates
 
 
-def test_without_same_script_both_surfaces_have_the_same_draws(scripted):
+def test_both_surfaces_draw_the_same_words_with_same_script_off(scripted):
     paper, kept = (una_fast.Augmenter(scripted, surface=surface, same_script=False) for surface in ("paper", "kept"))
     drawn = [una._draw(una._documents, ROWS, SampleKey()).values for una in (paper, kept)]
     assert np.array_equal(*drawn)

@@ -128,7 +128,7 @@ def test_invalid_output_of_a_function_is_refused(capfd):
         make(-1, 0).texts([0])
 
 
-def test_another_function_is_refused():
+def test_a_function_that_is_not_compiled_with_row_is_refused():
     with pytest.raises(InputError, match=r"decorate the function with @numba.cfunc\(ROW\)"):
         una_fast.numba_augmentation(lambda ids: 0)
     with pytest.raises(InputError, match=r"decorate the function with @numba.cfunc\(ROW\)"):

@@ -22,7 +22,7 @@ def term_scores(max_tfidf) -> TermScores:
 
 
 def replacements(rules, term):
-    """The replacements of `term` in N_DRAWS rows that contain only this term."""
+    """Return the replacements of `term` in N_DRAWS rows that contain only this term."""
     words = RaggedArray(np.full(N_DRAWS, term, dtype=ID), np.arange(N_DRAWS + 1))
     return UnaRows(words, rules).terms(np.arange(N_DRAWS), 0)[0]
 
@@ -88,7 +88,7 @@ def test_draws_equal_the_reference_and_are_uniform():
     assert kstest(CounterRNG(42, 0, np.arange(500)).units(20).ravel(), "uniform").pvalue > 1e-3
 
 
-def test_the_output_of_one_seed_is_fixed():
+def test_the_draws_of_a_seed_are_fixed():
     """If these values change, so does every published negative."""
     words = ragged([[0, 9, 18, 27, 36, 45, 54, 58], [5, 5, 30], [59]])
     kernel = UnaRows(words, sampling_config(term_scores(SCORES["similar"]), 10, radius=12, seed=42))

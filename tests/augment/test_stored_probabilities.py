@@ -65,7 +65,7 @@ def test_random_selection_replaces_at_least_one_word(saved, beta, surface):
         assert [ids[: len(given)] for ids, given in zip(expected, found, strict=True)] == found
 
 
-def test_they_are_computed_once_and_memory_mapped(saved, monkeypatch):
+def test_probabilities_are_computed_once_and_memory_mapped(saved, monkeypatch):
     first = ids_of(saved, bert_uncased())
     monkeypatch.setattr(augmenter_settings, "packed_words", None)  # fails if they are computed again
     again = una_fast.load_index(saved.path)
@@ -83,7 +83,7 @@ def test_other_settings_have_their_own_folder(saved):
     assert len(folders(saved)) == 6
 
 
-def test_nothing_is_stored_if_not_needed_or_if_memory_or_bits_are_short(saved, monkeypatch):
+def test_nothing_is_stored_if_not_needed_or_if_memory_or_bits_do_not_suffice(saved, monkeypatch):
     una_fast.Augmenter(saved).negatives([0])
     una_fast.Augmenter(saved, tokenizer=bert_uncased(), keep_probabilities=False)
     for limit, value in (("free_memory", lambda: 8 * len(saved.word_ids.values) - 1), ("MOST_ID_BITS", 4)):
@@ -94,7 +94,7 @@ def test_nothing_is_stored_if_not_needed_or_if_memory_or_bits_are_short(saved, m
 
 
 def test_probabilities_of_another_index_are_not_used(saved):
-    """Another process saved another index to the same folder."""
+    """Another process can save another index to the same folder."""
     expected = ids_of(saved, bert_uncased())
     una_fast.build_index(CORPUS[::-1]).save(saved.path)
     other = una_fast.load_index(saved.path)

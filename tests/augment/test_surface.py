@@ -58,7 +58,7 @@ def test_both_surfaces_replace_the_same_words(index, sentences, epoch):
 
 
 def test_ids_are_right_after_an_interrupted_call(index, monkeypatch):
-    """Ctrl-C in a notebook while new strings are encoded: the cache then contains them without their ids."""
+    """Ctrl-C in a notebook while new strings are encoded: the cache then contains strings without ids."""
     whole, una = (una_fast.Augmenter(index, tokenizer=bert_uncased()) for _ in range(2))
     una.negative_ids(range(50))
 
@@ -84,7 +84,7 @@ def test_a_word_tokenizer_that_rewrites_words_is_refused():
 
 
 def split_at_commas(text):
-    """Words that can contain spaces, without the text between them."""
+    """Split a text into words that can contain spaces, and drop the commas."""
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
@@ -104,7 +104,7 @@ def test_negatives_equal_those_of_plain_python(settings):
 
 
 def test_the_cache_of_subwords_stays_within_its_limit(index, monkeypatch):
-    """It is emptied above the limit, which changes no ids."""
+    """Above the limit the cache is emptied, which changes no ids."""
     una, bounded = (una_fast.Augmenter(index, tokenizer=roberta(), beta=0.6, n_jobs=1) for _ in range(2))
     rows, of_a_batch, forgotten = range(32), 32 * 40 * 100, 0
     for epoch in range(12):
@@ -145,7 +145,7 @@ def test_rows_are_copied_before_they_are_read(index, kind):
 
 
 def test_few_rows_need_the_tokenizer(monkeypatch):
-    """These take 100 us each, and the others 1 us."""
+    """A row that needs the tokenizer takes 100 us, any other 1 us."""
     words = sorted({word for line in LINES for word in line.lower().split() if word.isalpha()})
     groups = [words[i : i + 5] for i in range(0, len(words) - 5, 5)]
     lines = ["The {}, a {} of {}, was seen ({} and {}).".format(*group) for group in groups]
@@ -171,7 +171,7 @@ def test_a_negative_that_spells_an_added_token_gets_its_id():
     assert spelled
 
 
-def test_forms_of_terms_have_the_case_of_python():
+def test_upper_and_title_case_of_terms_equal_pythons():
     words = "the x-200 UPPER `a `` '' \u00dfa \u0130i \u01c6x \u00bfqu\u00e9 \u03c3\u03c2 \U00010428".split()
     index = una_fast.build_index([" ".join(words), "the"], word_tokenizer="whitespace", lowercase=False)
     terms, forms = [*index.terms], KeptSurface(index, None).forms
@@ -190,7 +190,7 @@ def test_no_spaces_are_added_in_scripts_without_spaces(index):
 
 
 def pairs(sentence):
-    """Words of two characters, as from a segmenter."""
+    """Split a sentence into words of two characters, as a segmenter does."""
     return [part[i : i + 2] for part in sentence.split() for i in range(0, len(part), 2)]
 
 
@@ -201,7 +201,7 @@ def test_the_released_variant_uses_the_paper_surface(index):
     assert plain.negatives(range(len(index))) == paper.negatives(range(len(index)))
 
 
-def test_a_negative_without_a_replacement_is_its_sentence(index):
+def test_a_negative_without_a_replacement_equals_its_sentence(index):
     una = una_fast.Augmenter(index, keep_words=index.terms[2:], tokenizer=bert_uncased())
     changed = {*index.terms[:2]}
     rows = np.array([row for row in range(len(index)) if index.words(row) and not changed & {*index.words(row)}])
@@ -210,7 +210,7 @@ def test_a_negative_without_a_replacement_is_its_sentence(index):
 
 
 def test_time_is_linear_in_the_length_of_a_sentence(index):
-    """If each quotation mark is searched to the end of the text, 920 KB take 98 s."""
+    """If each quotation mark started a search to the end of the text, 920 KB would take 98 s."""
     una = una_fast.Augmenter(index, radius=3)
 
     def cost(n):

@@ -25,7 +25,7 @@ SETTINGS: dict[str, dict] = {"eda-synonym": {"synonyms": TABLE}, "eda-insert": {
 
 
 class Rotation(WordAugmentation):
-    """Moves a random number of words from the start of a sentence to its end."""
+    """An augmentation that moves a random number of words from the start of a sentence to its end."""
 
     def edit(self, words: list[str], draws: CounterRNG) -> list[str]:
         at = int(draws.below(len(words), 1)[0, 0])
@@ -57,7 +57,7 @@ def test_a_row_does_not_depend_on_its_batch_or_order(augmentation):
 
 
 @pytest.mark.parametrize("make_tokenizer", [bert_uncased, roberta])
-def test_ids_equal_the_tokenizers(index, name, make_tokenizer):
+def test_ids_equal_those_of_the_tokenizer(index, name, make_tokenizer):
     tokenizer = make_tokenizer()
     augmentation = make_augmentation(name, index, tokenizer=tokenizer, **SETTINGS.get(name, {}))
     rows = np.arange(len(TEXTS))
@@ -93,7 +93,7 @@ def test_samples_differ_and_sample_0_is_the_default(augmentation):
             augmentation.texts([0], sample_index=wrong)
 
 
-def test_it_can_be_pickled_and_has_a_repr(augmentation, name):
+def test_an_augmentation_can_be_pickled_and_has_a_repr(augmentation, name):
     again = pickle.loads(pickle.dumps(augmentation))
     assert again.texts([0, 1, 2]) == augmentation.texts([0, 1, 2])
     assert repr(again) == repr(augmentation)

@@ -19,7 +19,7 @@ import sys
 from una_fast_cli.__main__ import main
 if __name__ == "__main__":
     sys.exit(main())
-"""  # the script that pip writes for an entry point
+"""  # what pip writes for an entry point
 USERS = "import pathlib\npathlib.Path('was_run').touch()\n"  # a user's own train.py
 
 
@@ -37,7 +37,7 @@ def folder(corpus):
 
 @pytest.fixture
 def script(tmp_path):
-    """Runs a stand-in of the installed script in the folder of a user who has a train.py."""
+    """Return a function that runs a stand-in for the installed script in a folder with a user's train.py."""
     user, path = tmp_path / "user", tmp_path / "una-fast"
     user.mkdir()
     (user / "train.py").write_text(USERS)
@@ -57,17 +57,17 @@ def refusal(capsys, *arguments):
     return line.removeprefix("error: ")
 
 
-def test_the_version_is_printed_and_a_missing_command_refused(capsys):
+def test_the_version_is_printed_and_a_missing_command_is_refused(capsys):
     assert main(["--version"]) == 0 and una_fast.__version__ in capsys.readouterr().out
     assert refusal(capsys).startswith("the command is missing: choose from train, ")
 
 
-def test_an_index_is_that_of_the_library(corpus, folder, capsys):
+def test_the_command_builds_the_same_index_as_the_library(corpus, folder, capsys):
     assert una_fast.load_index(folder).fingerprint == una_fast.build_index(corpus).fingerprint
     assert "exists already" in refusal(capsys, "index", corpus, "--output", folder)
 
 
-def test_an_index_is_built_in_the_folder_of_the_command(corpus, tmp_path, capsys, monkeypatch):
+def test_an_index_can_be_built_in_the_current_folder(corpus, tmp_path, capsys, monkeypatch):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     assert main(["index", str(corpus), "--output", "."]) == 0
@@ -80,13 +80,13 @@ DRAWS = ["--radius", "3", "--beta", "0.4", "--seed", "7", "--epoch", "2"]
 
 
 def written(folder, path, *words):
-    """What `una-fast negatives` writes, as records."""
+    """Return the records that `una-fast negatives` writes."""
     assert main([*map(str, ["negatives", "--index", folder, "--output", path, *DRAWS, *words])]) == 0
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 @pytest.mark.parametrize("of_file", [False, True])
-def test_negatives_are_those_of_the_library(folder, corpus, tmp_path, capsys, of_file):
+def test_the_command_draws_the_same_negatives_as_the_library(folder, corpus, tmp_path, capsys, of_file):
     index, names = una_fast.load_index(folder), tmp_path / "names.txt"
     names.write_text("River\n")
     una = una_fast.Augmenter(index, radius=3, beta=0.4, seed=7, keep_words=["river"])
@@ -103,7 +103,7 @@ def test_negatives_are_those_of_the_library(folder, corpus, tmp_path, capsys, of
 
 
 @pytest.mark.parametrize("of_file", [False, True])
-def test_several_negatives_of_the_first_rows(folder, corpus, tmp_path, of_file):
+def test_n_and_rows_give_several_negatives_of_the_first_rows(folder, corpus, tmp_path, of_file):
     una = una_fast.Augmenter(una_fast.load_index(folder), radius=3, beta=0.4, seed=7)
     words = ["--n", 3, "--rows", 2, *(["--corpus", corpus] if of_file else [])]
     lines = written(folder, tmp_path / "texts.jsonl", *words)
@@ -139,7 +139,7 @@ def test_explain_writes_utf_8_in_any_locale(folder, monkeypatch):
     assert "彼女" in shown.buffer.getvalue().decode()
 
 
-def test_a_file_that_is_there_is_kept_and_bad_input_leaves_none(folder, tmp_path, capsys):
+def test_an_existing_file_is_kept_and_bad_input_leaves_no_file(folder, tmp_path, capsys):
     (tmp_path / "bad.txt").write_bytes(b"good\n\xff\n")
     command = ("negatives", "--index", folder, "--corpus", tmp_path / "bad.txt", "--output")
     (tmp_path / "kept.jsonl").touch()
@@ -151,7 +151,7 @@ def test_a_file_that_is_there_is_kept_and_bad_input_leaves_none(folder, tmp_path
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["bad.txt", "kept.jsonl"]
 
 
-def test_a_closed_pipe_is_quiet(folder, tmp_path):
+def test_a_closed_pipe_gives_no_error(folder, tmp_path):
     many = tmp_path / "many.txt"
     many.write_text("a river beside the castle\n" * 20_000)
     line = f"{sys.executable} -m una_fast_cli negatives --index {folder} --corpus {many} --radius 3 | head -1"
@@ -162,7 +162,7 @@ def test_a_closed_pipe_is_quiet(folder, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_users_train_py_is_neither_run_nor_in_the_way(script, tmp_path, tiny_model):
+def test_a_users_train_py_is_not_run_and_does_not_hide_our_package(script, tmp_path, tiny_model):
     """With two ranks: the script and the ranks must find our package."""
     ran = script("train", *command(options(tmp_path, tiny_model, nproc=2, epochs=1, max_steps=2, seed=0))[3:])
     assert ran.returncode == 0, ran.stderr

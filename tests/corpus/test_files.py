@@ -44,7 +44,7 @@ def test_documents_are_read_from_every_format(name: str, tmp_path: Path, monkeyp
 
 @pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.json"])
 @pytest.mark.parametrize("ending", COMPRESSED)
-def test_compressed_files(ending: str, name: str, tmp_path: Path) -> None:
+def test_compressed_files_are_read(ending: str, name: str, tmp_path: Path) -> None:
     write(tmp_path / name, LINES)
     content = COMPRESSED[ending]((tmp_path / name).read_bytes())
     assert read(written(tmp_path, name + ending, content)) == LINES
@@ -72,7 +72,7 @@ def test_compressed_files(ending: str, name: str, tmp_path: Path) -> None:
         ("A.CSV", b'other,text\n1,"a, b"\n', ["a, b"]),
     ],
 )
-def test_documents_of_chosen_bytes(name: str, content: bytes, lines: list[str], tmp_path: Path) -> None:
+def test_chosen_bytes_give_the_expected_documents(name: str, content: bytes, lines: list[str], tmp_path: Path) -> None:
     assert read(written(tmp_path, name, content)) == lines
 
 

@@ -24,7 +24,7 @@ from una_fast.errors import InputError, InputWarning
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with files of several formats and a subfolder."""
+    """Return a folder with files of several formats and a subfolder."""
     folder = tmp_path / "data"
     (folder / "sub").mkdir(parents=True)
     write(folder / "a.parquet", ["1 one", "2 two"])
@@ -104,7 +104,7 @@ def test_unusual_paths_give_clear_messages(tmp_path: Path, folder: Path, monkeyp
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
-def test_bad_arguments(corpus: Iterable[Any], message: str) -> None:
+def test_an_unusable_corpus_gives_a_clear_message(corpus: Iterable[Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         parse_corpus(corpus)
 
@@ -137,7 +137,7 @@ def test_digests_of_tables_contain_the_column_and_never_change(tmp_path: Path) -
 
 @pytest.fixture
 def in_memory(folder: Path) -> Iterator[str]:
-    """The same files in fsspec's in-memory file system."""
+    """Return the address of the same files in fsspec's in-memory file system."""
     files = pytest.importorskip("fsspec").filesystem("memory")
     files.put(f"{folder}/", "/corpus/", recursive=True)
     yield "memory://corpus"

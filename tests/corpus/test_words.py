@@ -1,4 +1,4 @@
-"""Splitting documents into chunks and words: exact for any document, threads and blocks, and equal to NLTK."""
+"""Splitting documents into chunks and words: equal to NLTK, and independent of threads and blocks."""
 
 import pickle
 import re
@@ -71,7 +71,7 @@ def test_splitting_chunks_gives_the_words_of_the_whole_line(
 
 
 @pytest.mark.parametrize("tokenizer", ["treebank", "whitespace", str.split])
-def test_threads_and_blocks_change_nothing(tokenizer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_results_do_not_depend_on_threads_or_blocks(tokenizer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     lines = [
         f'Line {i % 97} is number {i}, "said" the Ünit{i % 13} cat\'s {i * 7919 % 101}th tail. )' for i in range(3000)
     ]
@@ -130,7 +130,7 @@ def test_a_function_gets_each_sentence_in_order() -> None:
         ({"corpus": ["a"], "n_jobs": 0}, "n_jobs=0: must be at least 1"),
     ],
 )
-def test_bad_arguments(arguments: dict, message: str) -> None:
+def test_bad_arguments_give_clear_messages(arguments: dict, message: str) -> None:
     with pytest.raises(InputError, match=message):
         parse_corpus(**{**arguments, "tokenizer": WordTokenizer(arguments.get("tokenizer", "treebank"))})
 
@@ -191,14 +191,14 @@ LONG_RUNS = ["'", '"', "`", "``", "''", ".", ":", ",:", "-", "n't ", "' ", " '",
     "line",
     [*SENTENCES, *(run for piece in LONG_RUNS for run in (piece * 500, piece * 500 + "a.", "x" + piece * 501 + "\n"))],
 )
-def test_words_of_chosen_sentences(line: str) -> None:
+def test_words_of_chosen_sentences_equal_nltks(line: str) -> None:
     assert treebank_words(line) == nltk_words(line)
     assert treebank_words(line.lower()) == nltk_words(line.lower())
 
 
 @given(nasty_text | any_text)
 @example("gimme'tis'twas")
-def test_words_of_any_text(line: str) -> None:
+def test_words_of_any_text_equal_nltks(line: str) -> None:
     assert treebank_words(line) == nltk_words(line)
     assert treebank_words(line.lower()) == nltk_words(line.lower())
 
@@ -211,7 +211,7 @@ def matching(pattern: regex.Pattern | re.Pattern) -> set[int]:
 
 
 def test_character_classes_match_regex() -> None:
-    """Compares characters that Python knows, because `regex` usually has a later version of Unicode."""
+    """Compare only characters that Python knows, because `regex` usually has a later version of Unicode."""
     known = {ord(c) for c in EVERY_CHARACTER if unicodedata.category(c) != "Cn"}
     words = {ord(c) for c in EVERY_CHARACTER if c.isalpha() or c.isdecimal() or c == "_" or is_word_beyond_letters(c)}
     assert words & known == matching(regex.compile(r"\w")) & known
@@ -281,7 +281,7 @@ def test_token_ids_are_not_reused_after_a_function_changed(tmp_path: Path) -> No
         una_fast.build_index(corpus, word_tokenizer=split).save(folder)
         index = una_fast.load_index(folder, word_tokenizer=split)
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # about old ids that differ from the tokenizer's
+            warnings.simplefilter("error")  # reused ids would give a warning
             una = una_fast.Augmenter(index, tokenizer=wordpiece)
         assert_ids(una.negative_ids(range(50), max_length=16), wordpiece, una.negatives(range(50)), 16)
     assert WordTokenizer(without("by")).signature() == WordTokenizer(without("were")).signature()
@@ -302,7 +302,7 @@ def test_named_tokenizers_have_fixed_fingerprints_and_refuse_a_function(
         una_fast.load_index(tmp_path / "index", word_tokenizer=str.split)
 
 
-def test_import_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_word_tokenizer_can_be_an_import_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "own_words.py").write_text("class Own:\n    def split(text): return text.split('a')[:1] or ['x']\n")
     monkeypatch.syspath_prepend(tmp_path)
     import own_words

@@ -25,7 +25,7 @@ TEXTS += ["", "\U0001f600 ran far"]
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory):
-    """A saved index with the caches of an augmenter."""
+    """Return the folder of a saved index with the caches of an augmenter."""
     folder = tmp_path_factory.mktemp("kept") / "index"
     una_fast.build_index(TEXTS).save(folder)
     numbers(folder)
@@ -94,7 +94,7 @@ BAD_PARTS = {
 
 @pytest.mark.parametrize("name", BAD_PARTS)
 def test_content_that_no_build_writes_is_refused(kept, tmp_path, name):
-    """All checksums are right, but the content would make a kernel read outside its arrays."""
+    """All checksums are correct, but the content would make a kernel read outside its arrays."""
     meta, arrays = load_arrays(kept, KIND, VERSION)
     part, change = BAD_PARTS[name]
     bad = {part: change(arrays.get(part))} if change else {}
@@ -165,7 +165,7 @@ def test_a_manifest_with_wrong_types_is_refused(copy, change):
             una_fast.load_index(copy, verify=verify)
 
 
-def test_no_name_in_a_manifest_leads_out_of_the_folder(copy):
+def test_no_name_in_a_manifest_can_point_outside_the_folder(copy):
     write_manifest(copy, {"checksums": {"../../escaped": "0" * 16}})
     with pytest.raises(InputError, match=r"manifest\.json: damaged"):
         una_fast.load_index(copy)
@@ -191,7 +191,7 @@ def test_every_flipped_bit_of_a_manifest_is_noticed(copy):
 
 
 def save_cache(folder, **changes):
-    """Save a cache again with changed arrays and right checksums. Return the old arrays."""
+    """Save a cache again with changed arrays and correct checksums. Return the old arrays."""
     meta, arrays = load_arrays(folder, CACHE)
     version = json.loads((folder / MANIFEST).read_text())["version"]
     save_arrays(folder, CACHE, version, meta, arrays | {name: change(arrays[name]) for name, change in changes.items()})

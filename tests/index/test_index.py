@@ -37,7 +37,7 @@ def test_an_index_is_a_sequence_of_its_sentences(index):
 
 
 @pytest.mark.parametrize("row", [4, -5, 10**30])
-def test_a_row_out_of_range_is_named(index, row):
+def test_a_row_out_of_range_raises_a_clear_error(index, row):
     with pytest.raises(IndexError, match=r"of an index of 4 documents: give 0 to 3"):
         index[row]
 
@@ -91,7 +91,7 @@ def test_term_ids_are_a_mapping():
         index.term_ids["four"]
 
 
-# instruction sets beyond those of every x86-64 processor; numpy and glibc warn about names that they do not know
+# instruction sets that not every x86-64 processor has; numpy and glibc warn about names that they do not know
 NUMPY_OFF = "X86_V4 X86_V3 AVX512_SPR AVX512_ICL AVX512_CNL AVX512_CLX AVX512_SKX AVX512F AVX512CD AVX2 FMA3 F16C AVX"
 GLIBC_OFF = "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX2,-AVX2_Usable,-FMA,-FMA_Usable,-FMA4"
 
@@ -158,4 +158,4 @@ def test_threads_give_the_same_scores_with_limited_memory(n_terms, n_words):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert all(map(np.array_equal, one, many))
-    assert peak < words.values.nbytes + 60 * n_terms + 100_000  # 16 threads with a table each took 32 MB
+    assert peak < words.values.nbytes + 60 * n_terms + 100_000  # one table for each of 16 threads would take 32 MB

@@ -69,7 +69,7 @@ def test_any_splits_give_the_index_of_a_build_in_memory(
 
 @pytest.fixture
 def shards(tmp_path):
-    """A folder of shards: text, compressed text, JSON lines, CSV, and parquet of several row groups."""
+    """Return a folder of shards: text, compressed text, JSON lines, CSV, and parquet of several row groups."""
     folder = tmp_path / "shards"
     folder.mkdir()
     (folder / "a.txt").write_bytes("\ufeff".encode() + "\r\n".join(LINES[:8]).encode())
@@ -101,16 +101,17 @@ def test_a_corrected_word_tokenizer_scans_all_splits_again(tmp_path, monkeypatch
     def without(left_out, bad=None):
         return lambda text: [""] if text == bad else [word for word in text.split() if word != left_out]
 
-    mended = without("by")
+    corrected = without("by")
     settings = {"folder": tmp_path / "index", "n_jobs": 1}
     with pytest.raises(InputError, match="none empty"):
         built(corpus, word_tokenizer=without("were", bad="bad"), **settings)
     assert [*work_folder(tmp_path / "index").glob("scan-*.pack")]
-    assert same(built(corpus, word_tokenizer=mended, **settings), una_fast.build_index(corpus, word_tokenizer=mended))
+    expected = una_fast.build_index(corpus, word_tokenizer=corrected)
+    assert same(built(corpus, word_tokenizer=corrected, **settings), expected)
 
 
 STEP = int(os.environ.get("UNA_FAST_STEP", "11"))  # a failure at every STEP-th write; 1 takes two minutes
-OLD = ["an index that stood there", "before the build"]
+OLD = ["an index that existed", "before the build"]
 
 
 @pytest.fixture
@@ -124,14 +125,14 @@ def corpus(tmp_path):
 
 @pytest.fixture
 def build(corpus, tmp_path, monkeypatch):
-    """A function that builds the index of `corpus` in small splits, one task after the other."""
+    """Return a function that builds the index of `corpus` in small splits, one task after the other."""
     cut(monkeypatch, split_bytes=700, n_partitions=2)
     return partial(una_fast.build_index, corpus=corpus, folder=tmp_path / "index", memory="1GB", executor=Calling())
 
 
 @pytest.fixture
 def n_syncs(build, tmp_path, monkeypatch):
-    """The number of writes of a build."""
+    """Return the number of writes of a build."""
     with monkeypatch.context() as patch:
         calls = failing_syncs(patch, at=0, error=None)
         build(folder=tmp_path / "counted")
@@ -140,7 +141,7 @@ def n_syncs(build, tmp_path, monkeypatch):
 
 @pytest.fixture
 def stop(build, n_syncs, monkeypatch):
-    """A function that starts a build and kills it after a share of its writes."""
+    """Return a function that starts a build and kills it after a share of its writes."""
 
     def start(share):
         with monkeypatch.context() as patch, pytest.raises(Killed):
@@ -178,7 +179,7 @@ def test_a_restarted_build_reuses_finished_scans(build, stop, monkeypatch):
 
 @pytest.mark.parametrize("bit", [3, 500, -9, None])
 def test_a_damaged_file_of_a_stopped_build_is_written_again(build, stop, tmp_path, bit):
-    """bit: None for an empty file."""
+    """bit: the bit that is flipped; None empties the file."""
     stop(0.9)
     work, expected = work_folder(tmp_path / "index"), build(folder=tmp_path / "expected")
     whole = {path: path.read_bytes() for path in work.iterdir() if path.stat().st_size}
@@ -194,7 +195,7 @@ def test_a_damaged_file_of_a_stopped_build_is_written_again(build, stop, tmp_pat
 
 
 def test_changes_between_two_runs_are_noticed(build, stop, corpus, monkeypatch):
-    """A longer file, one with the old size and time, fewer sources, and other settings."""
+    """The changes are a longer file, a file with the old size and time, fewer sources, and other settings."""
     text, about = corpus[0].read_text(), corpus[0].stat()
     for changed in (f"{text} and more", text.upper(), text):
         stop(0.5)
@@ -211,7 +212,7 @@ def test_changes_between_two_runs_are_noticed(build, stop, corpus, monkeypatch):
 
 @pytest.mark.parametrize("settings", [{}, {"folder": "index"}])
 def test_a_corpus_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch, settings):
-    """Otherwise an index of the old text would have the digest of the new text."""
+    """If it were accepted, an index of the old text would have the digest of the new text."""
     (tmp_path / "corpus.txt").write_text("some old text\n" * 3)
     digest = Source.digest
 
@@ -295,7 +296,7 @@ def distributed():
 
 @pytest.fixture(scope="module")
 def cluster(distributed):
-    """Two workers in this process, which starts faster. They behave like workers on separate machines."""
+    """Start two workers in this process, which is faster. They behave like workers on separate machines."""
     how = {"processes": False, "dashboard_address": None, "protocol": "tcp"}
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, **how) as cluster:
         yield cluster

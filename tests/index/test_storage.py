@@ -58,7 +58,7 @@ def test_saving_again_replaces_the_old_files(saved):
 
 
 @pytest.mark.parametrize("name", ["ids", "records", "manifest.json"])
-def test_truncation_is_noticed_and_flipped_bits_by_verify(saved, name):
+def test_loading_notices_truncation_and_verify_notices_flipped_bits(saved, name):
     path = saved / name if name == "manifest.json" else file_of(saved, name)
     content = path.read_bytes()
     for at in {0, len(content) // 2, len(content) - 2} if path.suffix == ".npy" else ():

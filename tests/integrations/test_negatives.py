@@ -113,7 +113,7 @@ def test_pairs_get_negatives_of_the_positive_and_keep_other_columns(una):
     pairs = datasets.Dataset.from_dict(PAIRS)
     negatives = Negatives(una, column="query", positive="product", of="positive", n=2, keep=["mined", "label"])
     selected = negatives.select(pairs)
-    assert selected["query"][:] == ["old castle", "winter market", "treaty"]  # rows with both texts and `mined`
+    assert selected["query"][:] == ["old castle", "winter market", "treaty"]  # rows without a missing text
     rows = selected.with_transform(negatives)[:]
     assert list(rows) == ["anchor", "positive", "negative_1", "negative_2", "mined", "label"]
     assert rows["anchor"] == selected["query"][:] and rows["positive"] == selected["product"][:]
@@ -161,7 +161,7 @@ def test_bad_input_gives_clear_messages(una, call, message):
         call(una)
 
 
-@pytest.mark.filterwarnings("error:more sentences are drawn:una_fast.InputWarning")  # workers pass the error on
+@pytest.mark.filterwarnings("error:more sentences are drawn:una_fast.InputWarning")  # workers re-raise it here
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_second_pass_with_the_same_negatives_warns_once(una, dataset, workers):
     loader = DataLoader(dataset.with_transform(Negatives(una)), batch_size=2, shuffle=True, num_workers=workers)
@@ -170,7 +170,7 @@ def test_a_second_pass_with_the_same_negatives_warns_once(una, dataset, workers)
     with pytest.raises(una_fast.InputWarning, match=r"a second pass gets the same negatives.*Negatives\.callback"):
         list(batches)
     if workers:
-        batches._shutdown_workers()  # else the garbage collector would wait 5 s for each worker
+        batches._shutdown_workers()  # without this, the garbage collector waits 5 s for each worker
     assert len(list(loader)) == 9
 
 
@@ -194,6 +194,6 @@ def test_a_resumed_run_continues_counting_epochs(una):
     callback = negatives.callback()
     for begun, expected in [(None, [0, 1, 2]), (2.6, [2, 3, 4]), (1.0, [1, 2, 3])]:
         callback.on_train_begin(None, SimpleNamespace(epoch=begun), None)
-        for epoch in expected:  # streamed data has no length, so state.epoch is of no use
+        for epoch in expected:  # streamed data has no length, so state.epoch is not usable
             callback.on_epoch_begin(None, SimpleNamespace(epoch=0.1), None)
             assert negatives.epoch == epoch

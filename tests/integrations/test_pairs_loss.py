@@ -31,19 +31,19 @@ def test_pairs_loss_equals_the_loss_of_training(views, step, places):
 
 
 def shifted(views, temperature, start, weight=1.0):
-    """A user's loss that compares with the frozen copy."""
+    """Compute a user-defined loss that also uses the frozen copy's embeddings, `start`."""
     return simcse(views[:2], temperature) + weight * start.sum()
 
 
 class Copied(Given):
-    """A model that gives other embeddings in eval mode, as its frozen copy does."""
+    """A model that gives other embeddings in eval mode, the mode of the frozen copy."""
 
     def forward(self, features):
         moved = features["embedding"] if self.training else features["embedding"].flip(-1)
         return super().forward({"embedding": moved})
 
 
-def test_any_loss_gets_its_options_and_a_frozen_copy(views):
+def test_any_loss_receives_its_options_and_the_embeddings_of_a_frozen_copy(views):
     drawn = passes(views, [0, 1, 2])
     assert torch.equal(ViewsLoss(Given(), soft, weight=0.7, least=0.4)(views), soft(drawn, 0.05, 0.7, 0.4))
     assert torch.equal(ViewsLoss(Given(), simcse)(views), simcse(drawn[:2], 0.05))
@@ -81,21 +81,21 @@ def test_evaluations_and_alpha_0_use_no_negatives(views):
         (lambda views: ViewsLoss(Given(), soft, similarity_distillation=-1), "similarity_distillation=-1"),
     ],
 )
-def test_bad_settings_are_named(views, call, message):
+def test_bad_settings_give_clear_messages(views, call, message):
     with pytest.raises(una_fast.InputError, match=message):
         call(views)
 
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory):
-    """The folder of an index with 8 batches per epoch."""
+    """Return the folder of an index with 8 batches per epoch."""
     folder = tmp_path_factory.mktemp("pairs")
     una_fast.build_index(write_corpus(folder / "corpus.txt", 34)).save(folder / "index")
     return folder / "index"
 
 
 def test_negatives_are_used_every_alpha_optimiser_steps(index, tiny_model, tmp_path):
-    """Each of four steps has two batches. Those of steps 0 and 2 have four views, the others two."""
+    """Each of the four steps has two batches. Batches of steps 0 and 2 have four views, other batches two."""
     settings = {"num_train_epochs": 1, "gradient_accumulation_steps": 2}
     run = make_trainer(index, tiny_model, tmp_path, lambda model: PairsLoss(model, alpha=2), True, **settings)
     calls = []

@@ -1,4 +1,4 @@
-"""The row collators return the ids that the tokenizer makes of the texts."""
+"""The row collators return the same ids as the tokenizer."""
 
 import pickle
 
@@ -38,7 +38,7 @@ def test_a_sentence_whose_paraphrase_is_blank_is_left_out(tmp_path):
 
 
 def test_features_equal_those_of_the_collator_of_sentence_transformers(tiny_model, una):
-    """So every loss of sentence-transformers can read them."""
+    """Every loss of sentence-transformers can then read them."""
     model = SentenceTransformer(str(tiny_model), device="cpu")
     model.max_seq_length = 32
     una = una_fast.Augmenter(una.index, tokenizer=model.tokenizer)

@@ -16,7 +16,7 @@ from support.small_runs import free_port, write_corpus
 from una_fast.integrations.sentence_transformers import PairsLoss
 
 pytestmark = pytest.mark.slow
-ROWS = 18  # including two blank ones: four batches per epoch, or two on each of two ranks
+ROWS = 18  # two are blank; the others make four batches per epoch, or two on each of two ranks
 KINDS = ("text", "rows")
 
 
@@ -34,13 +34,13 @@ class RecordingLoss(nn.Module):
 
 
 def ids_of(features):
-    """The ids of each text, without padding."""
+    """Return the ids of each text, without padding."""
     pairs = zip(features["input_ids"], features["attention_mask"].bool(), strict=True)
     return [" ".join(map(str, ids[mask].tolist())) for ids, mask in pairs]
 
 
 def record(kind, folder, model, **arguments):
-    """Train two epochs. Return for each a dict: ids of a sentence -> ids of its negative."""
+    """Train two epochs. Return for each epoch a dict from the ids of a sentence to the ids of its negative."""
     seen, epochs = [], TrainerCallback()
     epochs.on_epoch_begin = lambda *args, **kwargs: seen.append({})
     loss, by_rows = partial(RecordingLoss, seen=seen), kind == "rows"
@@ -50,12 +50,12 @@ def record(kind, folder, model, **arguments):
 
 
 def embeddings():
-    """Float (3, 6, 8): anchors, positives and negatives of six sentences."""
+    """Return float (3, 6, 8): anchors, positives and negatives of six sentences."""
     return torch.randn(3, 6, 8, generator=torch.Generator().manual_seed(0))
 
 
 def pairs_loss(views):
-    """`PairsLoss` of views (3, B, D), the rows of all ranks gathered, and its gradient."""
+    """Return `PairsLoss` of views (3, B, D), gathered from all ranks, and its gradient."""
     leaf = views.clone().requires_grad_()
     value = PairsLoss(Given(), alpha=1, gather_across_devices=True)([{"embedding": view} for view in leaf])
     value.backward()
@@ -71,7 +71,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def alone(folder, tiny_model):
-    """The negatives that one process gets."""
+    """Return the negatives that a single process gets."""
     return {kind: record(kind, folder, tiny_model) for kind in KINDS}
 
 
@@ -84,7 +84,7 @@ def test_negatives_are_new_in_every_epoch(alone, kind):
 
 
 def record_rank(rank, port, folder, model):
-    """Record all kinds on one rank of two, and its gradient of a loss over both."""
+    """Record all kinds on one of two ranks, and this rank's gradient of a loss over both ranks."""
     os.environ.update(
         RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port)
     )
@@ -95,7 +95,7 @@ def record_rank(rank, port, folder, model):
 
 @pytest.fixture(scope="module")
 def ranks(folder, tiny_model):
-    """The records of each of two ranks."""
+    """Return the records of each of two ranks."""
     context, port = multiprocessing.get_context("spawn"), free_port()
     processes = [context.Process(target=record_rank, args=(rank, port, folder, tiny_model)) for rank in range(2)]
     for process in processes:
@@ -107,14 +107,14 @@ def ranks(folder, tiny_model):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_two_ranks_get_the_negatives_of_one(alone, ranks, kind):
+def test_two_ranks_together_get_the_negatives_of_one_process(alone, ranks, kind):
     one, other = (rank[kind] for rank in ranks)
     assert [{**first, **second} for first, second in zip(one, other, strict=True)] == alone[kind]
     assert [len(epoch) for epoch in one + other] == [len(alone[kind][0]) // 2] * 4
 
 
-def test_a_loss_over_all_ranks_equals_that_of_one_rank(ranks):
-    """Each rank's gradient is multiplied by the number of ranks, so DDP's mean equals the gradient of one rank."""
+def test_a_loss_over_all_ranks_equals_the_loss_of_one_process(ranks):
+    """Each rank's gradient is multiplied by the number of ranks, so DDP's mean equals the gradient of one process."""
     loss, gradient = pairs_loss(embeddings())
     assert [rank["loss"] for rank in ranks] == pytest.approx([loss] * 2)
     found = torch.cat([torch.tensor(rank["gradient"]) for rank in ranks], dim=1)

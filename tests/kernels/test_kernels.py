@@ -1,4 +1,4 @@
-"""Every kernel against its plain reference on corpora by Hypothesis, and logarithms against 60 decimal digits."""
+"""Compare every kernel with its plain reference on random corpora, and logarithms with 60 decimal digits."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_rank_breaks_ties_by_first_appearance():
     assert rank(np.array([0.5, 1.0, 0.5, 1.0, 0.5])).tolist() == [1, 3, 0, 2, 4]
 
 
-def test_a_long_document_of_few_terms():
+def test_probabilities_of_a_long_document_with_few_terms():
     row = np.random.default_rng(0).integers(0, 50, 20_000).tolist()
     rows = ranked([row, list(range(50)), [3]])
     scores = score(rows)
@@ -81,21 +81,21 @@ def test_logarithms_are_correctly_rounded(x: float) -> None:
     assert logs([x], plus=1) == [reference.ln1p(x)]
 
 
-def test_ratios_of_a_corpus() -> None:
-    """Every n_t / n of short documents, and 4,000 N_t / N, for which numpy's logarithms differ between processors."""
+def test_logarithms_of_the_ratios_of_a_corpus_are_exact() -> None:
+    """Test every n_t / n of short documents and 4,000 N_t / N: numpy's logarithms differ between processors."""
     ratios = [count / length for length in range(1, 150) for count in range(1, min(length, 8) + 1)]
     assert logs(ratios, plus=1) == [reference.ln1p(ratio) for ratio in ratios]
     shares = [n / 999_983 for n in range(1, 4_000)]
     assert logs(shares) == [reference.ln(share) for share in shares]
 
 
-# Of 3,000,000 ratios, those whose logarithm is nearest to the middle of two doubles: within 2**-19 of half a unit in
-# the last place.
+# Those of 3,000,000 ratios whose logarithms are hardest to round: they differ from the middle of two doubles by at most
+# 2**-19 times half a unit in the last place.
 HARD = [41965 / 2753536, 946622 / 6692389, 188483 / 6815137, 823319 / 8743492, 369792 / 3127903]
 
 
 @pytest.mark.parametrize("ratio", HARD)
-def test_hard_ratios(ratio: float) -> None:
+def test_hard_ratios_are_rounded_correctly(ratio: float) -> None:
     context = Context(prec=60)
     exact = context.ln(Decimal(ratio))
     nearest = reference.ln(ratio)
@@ -104,7 +104,7 @@ def test_hard_ratios(ratio: float) -> None:
     assert logs([ratio]) == [nearest]
 
 
-def test_the_exact_path_agrees() -> None:
+def test_the_exact_path_is_correctly_rounded() -> None:
     for numerator, denominator in ((1, 3), (2, 3), (10**9 + 7, 3), (1, 2**40), (2**60 + 1, 2**60), (7, 7)):
         context = Context(prec=60)
         exact = context.ln(context.divide(numerator, denominator))

@@ -33,7 +33,7 @@ def test_auc_is_the_share_of_pairs_in_the_right_order(same, near):
 
 
 @given(COSINES, COSINES, st.floats(0, 0.99))
-def test_recall_counts_above_the_lowest_threshold_that_lets_a_share_pass(same, near, share):
+def test_recall_uses_the_lowest_threshold_that_at_most_the_share_of_near_misses_pass(same, near, share):
     passing = [t for t in near if sum(y > t for y in near) <= share * len(near)]
     plain = sum(x > min(passing) for x in same) / len(same)
     assert PairScores.of(np.array(same), np.array(near), share).recall == pytest.approx(plain)
@@ -62,23 +62,23 @@ def test_the_curve_goes_through_the_recall_at_the_share(rows, share):
     json.dumps(scores.to_dict(), allow_nan=False)
 
 
-def test_the_intervals_hold_the_true_value_as_often_as_they_say():
-    """Normal cosines: AUC is Phi(1 / sqrt 2) = 0.760; a second encoder that adds noise is worse by a known amount."""
+def test_intervals_contain_the_true_value_as_often_as_they_claim():
+    """Cosines are normal: AUC is Phi(1 / sqrt 2) = 0.760. A second encoder adds noise, which costs a known amount."""
     rng = np.random.default_rng(0)
-    same, held, held_change = np.arange(200) < 90, 0, 0
+    same, contained, change_contained = np.arange(200) < 90, 0, 0
     groups = np.full(200, "")
     for _ in range(400):
         first = rng.normal(size=200) + same
         second = first + rng.normal(size=200)
         before, after = PairScores(first, same, groups), PairScores(second, same, groups)
         low, high = before.interval()
-        held += low < 0.76025 < high
+        contained += low < 0.76025 < high
         low, high = after.interval(before)
-        held_change += low < 0.69146 - 0.76025 < high  # Phi(1 / 2) is 0.69146
-    assert 370 <= held <= 391 and 370 <= held_change <= 391
+        change_contained += low < 0.69146 - 0.76025 < high  # Phi(1 / 2) is 0.69146
+    assert 370 <= contained <= 391 and 370 <= change_contained <= 391
 
 
-def test_sentences_are_encoded_once_and_cosines_are_theirs():
+def test_each_sentence_is_encoded_once_and_its_cosines_are_correct():
     calls = []
 
     def encode(texts):
@@ -91,7 +91,7 @@ def test_sentences_are_encoded_once_and_cosines_are_theirs():
     assert scores.threshold == pytest.approx(1 / np.sqrt(2)) and scores.recall == 1 and scores.auc == 0.5
 
 
-def test_bad_pairs_get_a_clear_message():
+def test_bad_pairs_give_clear_messages():
     for pairs, share, message in (
         ([("a", "b", 2)], 0.05, "label 2: must be 1"),
         ([("a", "b", 1)], 0.05, "1 pairs, 1 of label 1: give pairs of label 1 and pairs of label 0"),
@@ -101,7 +101,7 @@ def test_bad_pairs_get_a_clear_message():
             una_fast.score_pairs(lambda texts: np.ones((len(texts), 2)), pairs, share)
 
 
-def test_files_with_tabs_or_commas(tmp_path):
+def test_pairs_are_read_from_files_with_tabs_or_commas(tmp_path):
     table, tabs = tmp_path / "pairs.csv", tmp_path / "pairs.tsv"
     table.write_text('label,sentence2,other,sentence1\n1,"b, ""c""",x,a\n0,d,x,a\n')
     assert read_pairs(table) == [("a", 'b, "c"', 1, ""), ("a", "d", 0, "")]
@@ -132,7 +132,7 @@ def test_the_command_compares_two_encoders(tiny_model, tmp_path, capsys):
     assert f"30 pairs of {pairs}, 15 with the same meaning" in said and "+0.0  +0.0 to +0.0" in said
     few, y = sorted(line.split() for line in said.splitlines() if line.startswith(("few", "y")))
     assert few[-2:] == ["too", "few"] and y[-3:] == ["+0.0", "to", "+0.0"]
-    assert "\nsame " not in said.partition("AUC of")[2]  # its figures are those of all pairs
+    assert "\nsame " not in said.partition("AUC of")[2]  # left out: it has the figures of all pairs
     assert scores[str(other)] == scores[str(tiny_model)] and {*scores[str(other)]["groups"]} == {*groups}
     assert page.read_text().count("<polyline") == 2
     assert main([*map(str, words[:3]), "--pairs", str(tmp_path / "x.tsv")]) == 2

@@ -1,4 +1,4 @@
-"""`una_fast.probe` beside plain loops: its sample, figures and threshold; and `una-fast probe`."""
+"""`una_fast.probe` compared with plain loops: its sample, figures and threshold; and `una-fast probe`."""
 
 import html
 import itertools
@@ -34,7 +34,7 @@ def index(corpus):
 
 
 def letters(texts):
-    """How often each letter stands in a text, as an embedding of a length other than 1."""
+    """Return letter counts as embeddings, which are not of unit length."""
     return [[1.0 + text.lower().count(letter) for letter in LETTERS] for text in texts]
 
 
@@ -43,8 +43,8 @@ def plain_cosine(first, second):
     return a @ b / math.sqrt(a @ a) / math.sqrt(b @ b)
 
 
-def test_the_place_of_the_threshold_is_exact():
-    """At most the share of exchangeable near-misses passes; in floating point, 10 * (1 - 0.7) is above 3."""
+def test_the_threshold_is_the_right_order_statistic():
+    """At most the share of exchangeable near-misses passes. Floating point would fail: 10 * (1 - 0.7) is above 3."""
     for n, hundredths in itertools.product(range(2, 60), (5, 10, 30, 70, 90)):
         place = n + 1 - (n + 1) * hundredths // 100
         expected = place / 100 if place <= n else None
@@ -52,7 +52,7 @@ def test_the_place_of_the_threshold_is_exact():
 
 
 @given(COSINES, COSINES, st.floats(0.01, 0.99))
-def test_figures_are_shares_of_json_types(near, usual, share):
+def test_figures_are_shares_that_json_can_store(near, usual, share):
     found = Probe(near, usual, share, edits=(Probe(usual, near, share, "polarity"),))
     assert found.passing(0.5) == sum(x > 0.5 for x in near) / len(near)
     written = json.loads(json.dumps(found.to_dict(), allow_nan=usual.mean() == 1 or near.mean() == 1))
@@ -64,7 +64,7 @@ def test_figures_are_shares_of_json_types(near, usual, share):
     assert "no threshold" not in str(found.edits[0])
 
 
-def test_cosines_are_those_of_sentences_and_their_near_misses(index):
+def test_cosines_compare_sentences_with_their_near_misses_and_with_other_sentences(index):
     seen = []
     found = una_fast.probe(lambda texts: (seen.append(texts), letters(texts))[1], index, n=20)
     sentences, near_misses = seen
@@ -79,8 +79,8 @@ def test_cosines_are_those_of_sentences_and_their_near_misses(index):
     assert found.usual == pytest.approx([plain_cosine(*pair) for pair in zip(sentences, others, strict=True)])
 
 
-def test_the_interval_of_a_change_contains_the_true_change_as_often_as_it_says():
-    """Distances of 0.2 / 0.8 and 0.3 / 0.8, from cosines with errors that both encoders share in part."""
+def test_the_interval_of_a_change_contains_the_true_change_as_often_as_it_claims():
+    """The distances are 0.2 / 0.8 and 0.3 / 0.8. Both encoders share part of their random error."""
     rng, n_contained, n = np.random.default_rng(0), 0, 300
     for _ in range(400):
         shared, usual = rng.normal(scale=0.1, size=n), 0.2 + rng.normal(scale=0.1, size=n)
@@ -112,7 +112,7 @@ def test_each_edit_is_probed_on_the_sentences_that_it_fits():
         una_fast.probe(letters, index, edits="numbr")
 
 
-def test_one_seed_one_sample_and_all_sentences_of_a_short_text(index):
+def test_a_seed_fixes_the_sample_and_a_short_text_is_used_completely(index):
     one, same, other = (una_fast.probe(letters, index, n=20, seed=seed) for seed in (1, 1, 2))
     assert np.array_equal(one.near_misses, same.near_misses) and not np.array_equal(one.near_misses, other.near_misses)
     distinct = {sentence for sentence in index if sentence.strip()}
@@ -121,7 +121,7 @@ def test_one_seed_one_sample_and_all_sentences_of_a_short_text(index):
     assert una_fast.probe(letters, index, n=20, augmenter=own).distance > 0
 
 
-def test_bad_calls_get_one_sentence(index):
+def test_bad_calls_give_clear_messages(index):
     for arguments, message in (
         ({"n": 1}, "n=1: must be at least 2"),
         ({"share": 0}, "share=0: must be above 0"),
@@ -135,7 +135,7 @@ def test_bad_calls_get_one_sentence(index):
             una_fast.probe(**{"encode": letters, "index": index, "n": 20, **arguments})
 
 
-def test_the_command_prints_and_keeps_the_figures(corpus, tiny_model, tmp_path, capsys):
+def test_the_command_prints_and_stores_the_figures(corpus, tiny_model, tmp_path, capsys):
     kept, other = tmp_path / "probe.json", shutil.copy(corpus, tmp_path / "other.txt")
 
     def call(text=corpus, *more):
@@ -167,7 +167,7 @@ def test_the_command_refuses_what_it_cannot_read(corpus, tmp_path, capsys):
         assert message in said and said.startswith("error: ") and said.count("\n") == 1, said
 
 
-def test_the_command_compares_two_encoders_and_knows_a_run(corpus, tiny_model, tmp_path, capsys):
+def test_the_command_compares_two_encoders_and_refuses_the_folder_of_a_run(corpus, tiny_model, tmp_path, capsys):
     best, kept = tmp_path / "run/best", tmp_path / "probe.json"
     best.parent.mkdir()
     best.symlink_to(tiny_model)
@@ -190,7 +190,7 @@ def test_paths_are_shortened_to_what_distinguishes_them():
         assert shortened(names) == labels
 
 
-def test_tensors_of_any_type_are_taken(index):
+def test_tensors_of_any_type_are_accepted(index):
     plain = una_fast.probe(letters, index, n=20)
     for change in (torch.Tensor.double, lambda rows: rows.clone().requires_grad_()):
         found = una_fast.probe(lambda texts, change=change: change(torch.as_tensor(letters(texts))), index, n=20)

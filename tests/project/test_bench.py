@@ -81,7 +81,7 @@ class TestLanguageModel:
 
 @pytest.mark.slow
 def test_the_gpu_session_runs_on_a_cpu(tmp_path):
-    """Three phases run: every variant is timed, and steps as recorded graphs are bit-identical to eager steps."""
+    """The session times every variant, and steps as CUDA graphs are bit-identical to eager steps."""
     command = [sys.executable, "-m", "bench.training.card_session", "--small", "--output", str(tmp_path)]
     process = subprocess.run([*command, "--phases", "bits,batch 64,runs"], cwd=ROOT, capture_output=True, text=True)
     assert process.returncode == 0, process.stderr
@@ -93,14 +93,14 @@ def test_the_gpu_session_runs_on_a_cpu(tmp_path):
     assert found["runs"]["off"]["exit_code"] == 0 and found["runs"]["off"]["steps"] == 20
 
 
-def test_the_saved_tables_of_gpu_steps_are_made_from_the_saved_figures():
+def test_the_saved_tables_of_gpu_steps_match_the_saved_figures():
     saved = json.loads((ROOT / "bench" / "results" / "train_gpu.json").read_text(encoding="utf-8"))
     assert saved["tables"] == tables(saved["measured"])
     for *rows, total, _ in zip(*(row[1:] for row in saved["tables"][1]["rows"]), strict=True):
         assert sum(map(float, rows)) == pytest.approx(float(total), abs=0.3)
 
 
-def test_a_slower_kernel_is_named_with_its_last_good_commit():
+def test_a_slower_kernel_is_reported_with_its_last_good_commit():
     good = dict.fromkeys(REFERENCES, 0.5)
     saved = summary([good, {**good, "index": 0.55}], "abc1234")
     assert saved["kernels"]["index"] == {"ratio": 0.5, "tolerance": 0.3, "commit": "abc1234"}

@@ -1,4 +1,4 @@
-"""Every command prints --help, refuses a wrong call without importing torch, and names the extra that it needs."""
+"""Every command prints --help and refuses a wrong call without importing torch, and names the extra that it needs."""
 
 import importlib
 import json
@@ -35,7 +35,7 @@ REFUSED = {
     "train.download": (["--to", "x", "--only", "all"], "--only is 'all': choose from wiki, "),
 }
 TO_TEXT, COMPARED, NEGATIVES = "--corpus c.txt --output o.txt", "--model m --corpus c", "negatives --index I"
-MISTAKES = {  # by module: the arguments of a wrong call, and its message
+MISTAKES = {  # module: {arguments of a wrong call: its message}
     "train.evaluate": {
         "": "--model is missing: give the encoder to score",
         "--model m more": "unrecognized arguments: more (see --help)",
@@ -129,7 +129,7 @@ def test_public_names_are_imported_at_first_use() -> None:
 @pytest.mark.parametrize(
     ("page", "names"), [("api.md", [*una_fast.__all__, "losses", "integrations"]), ("commands.md", [*COMMANDS])]
 )
-def test_a_page_has_a_row_for_every_name(page: str, names: list[str]) -> None:
+def test_each_page_has_a_row_for_every_name(page: str, names: list[str]) -> None:
     rows = " ".join(line.split("|")[1] for line in PAGES[page].splitlines() if line.startswith("| `"))
     assert not [name for name in names if not re.search(rf"`{name}\b", rows)]
 

@@ -30,7 +30,7 @@ def archive(files: dict[str, str], top: str = "data/downstream") -> bytes:
 
 @pytest.fixture
 def hub(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that stands in for the hub and GitHub: downloads copy from it."""
+    """Return a folder that stands in for the hub and GitHub: downloads copy from it."""
     hub = tmp_path_factory.mktemp("hub")
     stsb = {"STS/STSBenchmark/sts-test.csv": "g\tf\ty\t0\t3.0\ta man\ta dog\n"}
     (hub / WIKI).write_bytes(WIKI_TEXT)
@@ -72,7 +72,7 @@ def test_missing_and_short_files_are_reported(hub, tmp_path, capsys):
     assert "replace_obj test: 1 examples, 1,652 expected" in said
 
 
-def test_a_failed_download_is_one_clear_message(hub, tmp_path):
+def test_a_failed_download_gives_one_clear_message(hub, tmp_path):
     (tmp_path / "corpora").write_text("mine")
     (hub / "swap_att.json").unlink()
     (hub / SENTEVAL).unlink()

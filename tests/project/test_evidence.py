@@ -1,4 +1,4 @@
-"""bench.evidence: conditions as runs of train.ddp, controls, runs within a given time, statistics and pages."""
+"""bench.evidence: conditions and their settings, controls, the pool of runs, statistics and pages."""
 
 import json
 import math
@@ -43,7 +43,7 @@ from train.report.runs import STS_AVERAGE
 from una_fast.augment.registry import make_augmentation
 from una_fast.errors import InputError
 
-# if the reference is untrained, a run needs negatives in every step
+# variations with negatives in every step: a base with an untrained reference or with pairs allows only these
 NEED_NEGATIVES = {
     name for name, one in VARIATIONS.items() if not {"alpha", "variant"} & {*one} and one["augment"] != "none"
 }
@@ -57,7 +57,7 @@ def run_of(condition: Condition):
     ("base", "variation"),
     [(b, v) for b in BASES for v in VARIATIONS if v in NEED_NEGATIVES or not (BASES[b].untrained or BASES[b].pairs)],
 )
-def test_every_condition_is_a_run_of_train_ddp(base, variation):
+def test_every_condition_gives_valid_options_of_train_ddp(base, variation):
     (condition,) = find_conditions(f"{base}: {variation}")
     run = run_of(condition)
     assert run.batch_size * run.max_steps == condition.n_sentences()
@@ -65,7 +65,7 @@ def test_every_condition_is_a_run_of_train_ddp(base, variation):
     assert differing <= {"pooling", *VARIATIONS[variation]}
 
 
-def test_no_two_near_miss_runs_are_equal():
+def test_no_two_near_miss_runs_have_the_same_settings():
     wanted = all_runs()
     assert len({*wanted}) == len(wanted)
     conditions = [*dict.fromkeys(condition for condition, _ in wanted)]
@@ -88,11 +88,11 @@ def test_the_name_of_a_condition_contains_its_options():
 
 
 def with_dev_scores(points, first):
-    """Conditions as in evidence.json, in which each point has a higher dev score than the one before."""
+    """Return conditions as in evidence.json, where the dev score increases from point to point."""
     return {one.name: {"runs": {"42": {"dev": {"0": 0.3, "128": first + i / 1000}}}} for i, one in enumerate(points)}
 
 
-def test_tuned_means_the_grid_point_with_the_best_dev_score():
+def test_tuned_selects_the_grid_point_with_the_best_dev_score():
     points = grid("una")
     assert len(points) == math.prod(map(len, GRID.values())) and Condition("minilm-mlm", "una") in points
     runs = with_dev_scores(points, 0.7)
@@ -180,7 +180,7 @@ def test_converting_an_encoder_to_half_precision_and_back_only_rounds_its_weight
 
 
 class TestRuns:
-    """The pool of runs, with stand-ins for trainings."""
+    """The pool of runs, tested with stand-ins for trainings."""
 
     @pytest.fixture
     def place(self, tmp_path, monkeypatch):
@@ -239,7 +239,7 @@ class TestResults:
         with pytest.raises(InputError, match="has no seed 7"):
             results.committed(condition, 7)
         results.keep(condition, "b2", 1, result, machine)
-        assert [*results.read_evidence()["conditions"][condition.name]["runs"]] == ["1"]  # replaces other weights' runs
+        assert [*results.read_evidence()["conditions"][condition.name]["runs"]] == ["1"]  # other weights, so older runs go
 
     def test_the_auc_of_each_group_of_pairs_is_stored(self, tmp_path):
         groups = {"number": {"auc": 0.25}, "name": {"auc": 0.5}}
@@ -267,7 +267,7 @@ class TestResults:
         assert "6 of 6 points, dev 30.00 -> 52.60" in summary(best, points, content)
         compared = [shown for shown, *_ in page.pairs_of(content)]
         assert len(compared) == 4 and compared[:2] == ["UNA, both tuned", "UNA as in the paper, both tuned"]
-        content["conditions"].pop(points[0].name)  # in an unfinished grid, the best of its finished points counts
+        content["conditions"].pop(points[0].name)  # in an unfinished grid, the best finished point counts
         assert len(page.pairs_of(content)) == 4
         monkeypatch.setattr(results, "EVIDENCE", here)
         results.keep(Condition("minilm-mlm", "una"), "b2", 0, kept(0.6), {"gpus": []})

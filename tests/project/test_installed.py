@@ -26,7 +26,7 @@ SENTENCES = [
     "An engine of the old treaty, isn't it?",
     "The naïve café owner paid 12.50 for the garden",
 ] * 2
-# fixed negatives of epoch 3: every processor, compiler and system must give the same
+# fixed negatives of epoch 3, which every processor, compiler and operating system must give
 DRAWN = [
     "the tonight hall river river the old flows north",
     "opens market music market the quiet garden",

@@ -11,7 +11,7 @@ import una_fast
 from support.small_runs import ROOT, command, options
 from support.tokenizer_families import bert_uncased, training_lines
 from train import ddp
-from train.evaluation import model  # noqa: F401  otherwise a start would import it, and importing enters files too
+from train.evaluation import model  # noqa: F401  imported before tracing, because an import enters files too
 
 MOST_FILES = {"train": 20, "una_fast": 20}
 ONCE = """
@@ -48,7 +48,7 @@ def own_names(calls):
 
 
 class StartedError(Exception):
-    """Raised instead of making the trainer, which ends the start."""
+    """Raised when the trainer would be created, to end the start there."""
 
 
 def calls_of_a_start(values):
@@ -71,7 +71,7 @@ def values(tmp_path_factory, tiny_model):
 
 @pytest.fixture(scope="module")
 def first(values):
-    """The calls of a start that also builds the index."""
+    """Return the calls of a start that also builds the index."""
     return calls_of_a_start(values)
 
 

@@ -98,7 +98,7 @@ def test_the_wheel_works_outside_the_source_tree(tmp_path: Path) -> None:
     library = tmp_path / "lib"  # not build/lib, which may contain deleted modules
     folder = ROOT / "una_fast" / "_kernels"
     sources = {path.with_suffix("").relative_to(ROOT) for path in [*folder.rglob("*.pyx"), folder / "memoryviews.c"]}
-    later = time.time() + 3600  # newer than sources and settings, so that nothing is compiled, which takes minutes
+    later = time.time() + 3600  # newer than sources and settings, so that setup.py does not compile for minutes
     for compiled in folder.rglob("*.so"):
         place = compiled.relative_to(ROOT)
         if place.with_name(place.name.split(".")[0]) in sources:

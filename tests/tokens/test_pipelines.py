@@ -37,7 +37,7 @@ TEXTS = [*training_lines()[:150], "", "  two  spaces ", "new york", "[MASK] <mas
 
 
 def changed(make=roberta, **parts) -> PreTrainedTokenizerBase:
-    """A tokenizer with some parts of its pipeline replaced."""
+    """Make a tokenizer and replace some parts of its pipeline."""
     tokenizer = make()
     for name, part in parts.items():
         setattr(tokenizer.backend_tokenizer, name, part)
@@ -69,7 +69,7 @@ def with_dropout() -> PreTrainedTokenizerBase:
 
 
 def with_merge_across_a_space(make) -> PreTrainedTokenizerBase:
-    """A tokenizer with a merge of "e" and "▁": a sub-word that spans the end of a word and the space after it."""
+    """Make a tokenizer that merges "e" and "▁": the sub-word spans the end of a word and the space after it."""
     tokenizer = make()
     model = tokenizer.backend_tokenizer.model
     described = json.loads(model.__getstate__())
@@ -176,7 +176,7 @@ def test_the_page_of_tokenizers_is_up_to_date():
 
 
 @pytest.mark.parametrize(("seed", "n_rows"), [(0, 60_000), pytest.param(1_000_000, 1_000_000, marks=pytest.mark.slow)])
-def test_random_tokenizers(seed, n_rows):
+def test_ids_are_exact_for_random_tokenizers(seed, n_rows):
     assert fuzz.differences(seed, n_rows) == {}
 
 
@@ -201,7 +201,7 @@ CASES = {
         ["the (old) song", "a (new) album", "(first) one", "some (other) name"],
         "treebank",
     ),
-    "an added token eats a joint, and a term adds one": (
+    "an added token removes a space, and a term adds one": (
         lambda: with_token(AddedToken("web", rstrip=True, normalized=False)),
         ["web ^ alpha beta gamma", "alpha ^ web delta", "^ beta web gamma", "a b c d"],
         "whitespace",
@@ -221,7 +221,7 @@ CASES = {
         ["\u0130stanbul ``is'' old", "a\u0085b \u0130 ''name''", "the `` mark '' \u0130", "¿Qué \u0130 '' no?"],
         "whitespace",
     ),
-    "an added token that is a single word by the word before it": (
+    "whether an added token is a single word depends on the word before it": (
         lambda: fuzz.tokenizer(random.Random(1_000_505)),
         ["a web b", "， web ；", "web ～ old web", "～ the ～ web"],
         "whitespace",
@@ -241,7 +241,7 @@ CASES = {
 
 @pytest.mark.filterwarnings("ignore::una_fast.InputWarning")
 @pytest.mark.parametrize("case", CASES)
-def test_texts_that_a_fuzzer_found(case):
+def test_ids_are_exact_for_cases_that_the_fuzzer_found(case):
     make, texts, words = CASES[case]
     tokenizer, rows = make(), list(range(len(texts) * 3))
     for surface in ("kept", "paper"):

@@ -69,13 +69,13 @@ def rows_of(ragged) -> list[list[int]]:
     return [row.tolist() for row in ragged]
 
 
-def test_sentences_equal_the_tokenizers(tokenizer, encoder):
+def test_ids_of_sentences_equal_those_of_the_tokenizer(tokenizer, encoder):
     texts = NASTY + training_lines()
     sentences = encode_sentences(una_fast.build_index(texts), encoder, n_jobs=2)[0]
     assert rows_of(sentences) == ids_of(tokenizer, texts)
 
 
-def test_most_lines_are_encoded_by_chunk(monkeypatch, encoder):
+def test_most_lines_are_encoded_chunk_by_chunk(monkeypatch, encoder):
     """The slow path gives the right ids too, so only a count shows that it is rare."""
     texts = [" ".join(line.split()) for line in training_lines()]
     index = una_fast.build_index(texts)
@@ -107,7 +107,7 @@ def test_terms_may_contain_spaces(tokenizer, encoder):
     ("make", "term"),
     [(bert_uncased, "[MASK]x"), (roberta, "x\xa0"), (FAMILIES["roberta_nfkc"], "¨"), (FAMILIES["gemma"], "x▁")],
 )
-def test_terms_that_depend_on_their_neighbours_get_the_tokenizers_ids(make, term):
+def test_negatives_with_terms_that_depend_on_their_neighbours_get_exact_ids(make, term):
     corpus = [f"a {term} c", f"{term} b d", "b c d", f"d {term} {term}"]
     index = una_fast.build_index(corpus, word_tokenizer=lambda text: text.split(" "), lowercase=False)
     tokenizer = make()
@@ -130,7 +130,7 @@ def test_a_sentence_with_an_added_token_is_encoded_as_a_whole():
     assert {index.terms[i] for i in np.flatnonzero(~known)} == {"unafast", "únafast", "xunafasty"}
 
 
-def test_ids_beyond_16_bits():
+def test_ids_beyond_16_bits_are_stored_as_int32():
     words = {f"w{i}": i for i in range(70_000)} | {"[UNK]": 70_000, "[PAD]": 70_001}
     backend = Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
     backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
@@ -142,7 +142,7 @@ def test_ids_beyond_16_bits():
 
 
 def test_thousands_of_added_tokens_are_not_searched_one_by_one(monkeypatch):
-    """Gemma has thousands, and each search takes 0.8 ms per MB of chunks. They are found by their ids instead."""
+    """Gemma has thousands, and searching for each takes 0.8 ms per MB of chunks. Their ids reveal them instead."""
     tokenizer = FAMILIES["gemma"]()
     texts = ["a <unused17> b", "x<unused2999>y", "<table>", "<unk> a<unk>", "plain words", "\n"]
     searched = []
@@ -159,7 +159,7 @@ def test_thousands_of_added_tokens_are_not_searched_one_by_one(monkeypatch):
 
 
 @given(st.lists(st.text("ab", max_size=6), min_size=1, max_size=8), st.sampled_from(["a", "ab", "bab", "bb"]))
-def test_rows_that_contain_a_text(strings: list[str], content: str) -> None:
+def test_rows_that_contain_a_text_are_found(strings: list[str], content: str) -> None:
     rows = StringTable.from_strings(strings).containing(content.encode(), b"b")
     assert rows.tolist() == [i for i, string in enumerate(strings) if content in string or "b" in string]
 

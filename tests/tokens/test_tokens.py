@@ -136,11 +136,11 @@ def test_ids_are_stored_with_the_index(saved, monkeypatch):
     tokenizer(["state"], truncation=True, padding="max_length", max_length=9)  # a setting that changes no id
     second = TokenIds(una_fast.load_index(saved), tokenizer)
     assert_same_tables(first, second)
-    assert not second.sentences.values.flags.writeable and not second.terms.values.flags.writeable  # maps of files
+    assert not second.sentences.values.flags.writeable and not second.terms.values.flags.writeable  # memory-mapped
     assert_equal(first.anchor_ids([0, 9]), second.anchor_ids([0, 9]))
 
 
-def test_a_tokenizer_without_its_unknown_token_is_an_error(saved):
+def test_a_tokenizer_without_its_unknown_token_is_refused(saved):
     model = Tokenizer(models.WordPiece({"[PAD]": 0, "a": 1}, unk_token="[UNK]"))
     model.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     broken = PreTrainedTokenizerFast(tokenizer_object=model, pad_token="[PAD]")
@@ -176,13 +176,13 @@ def test_concurrent_binding_is_safe(saved):
 
 
 @pytest.mark.parametrize("make", [bert_uncased, roberta])
-def test_the_number_of_threads_changes_nothing(index, make, monkeypatch):
+def test_ids_do_not_depend_on_the_number_of_threads(index, make, monkeypatch):
     monkeypatch.setattr(subwords, "ROWS_A_TASK", 7)
     assert_same_tables(TokenIds(index, make(), n_jobs=1), TokenIds(index, make(), n_jobs=3))
 
 
 def test_a_very_long_word_is_compared_only_a_few_times(monkeypatch):
-    """With few terms, texts of random terms would contain one of 300,000 letters 800 times, which takes 22 s."""
+    """The comparison draws random terms. With few terms, it would draw the long one 800 times, which takes 22 s."""
     index = una_fast.build_index(["a b c", "x" * 300_000 + " d"])
     tokenizer, compared = roberta(), []
     base = type(tokenizer)
