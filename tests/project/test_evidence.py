@@ -239,7 +239,7 @@ class TestResults:
         with pytest.raises(InputError, match="has no seed 7"):
             results.committed(condition, 7)
         results.keep(condition, "b2", 1, result, machine)
-        assert [*results.read_evidence()["conditions"][condition.name]["runs"]] == ["1"]  # other weights, so older runs go
+        assert [*results.read_evidence()["conditions"][condition.name]["runs"]] == ["1"]  # the digest changed
 
     def test_the_auc_of_each_group_of_pairs_is_stored(self, tmp_path):
         groups = {"number": {"auc": 0.25}, "name": {"auc": 0.5}}
