@@ -1,10 +1,10 @@
 """Compare training with and without negatives: ``una-fast compare --model M --corpus FILE --output FOLDER``.
 
-Trains the model under each of CONDITIONS on the same sentences in the same order, once per seed, scores every encoder,
-and pairs the differences to "none" by seed. A stopped comparison continues if the command is repeated.
+Trains the model once per seed under each of CONDITIONS, on the same sentences in the same order. Scores every encoder,
+and computes the differences to "none" seed by seed. A stopped comparison continues if the command is repeated.
 
 OUTPUT/compare.json   scores by condition and seed, and the differences with their intervals
-OUTPUT/compare.html   the same with charts, and the answer
+OUTPUT/compare.html   the same scores with charts, and the answer
 OUTPUT/CONDITION/     the runs of a condition, one folder per seed, as `train.ddp --seeds` writes them
 """
 
@@ -37,10 +37,10 @@ CONDITIONS: dict[str, dict[str, Any]] = {  # options of train.ddp
     "defaults": {"augment": "una"},
     "captions": {"augment": "una", **CAPTION_SETTINGS},
 }
-CUSTOM_OPTIONS = ("surface", "beta", "radius", "keep_words", "loss")  # given ones make the condition CUSTOM
+CUSTOM_OPTIONS = ("surface", "beta", "radius", "keep_words", "loss")  # those that are given form the condition CUSTOM
 TUNED = (
-    "Tuned by this project, with MiniLM: loss, alpha and beta of defaults on the STS tasks, captions on a part of "
-    "SugarCrepe++; scores on these are too high. none and paper were not tuned: a better --temperature and "
+    "This project tuned loss, alpha and beta of defaults on the STS tasks, and captions on a part of SugarCrepe++, "
+    "both with MiniLM: scores on these tasks are too high. none and paper were not tuned: a better --temperature and "
     "--learning-rate for none may remove a gain."
 )
 UNSCORED = (
@@ -56,11 +56,12 @@ N_PROBED = 1000  # sentences of the index that the probe uses
 class CompareOptions:
     """Comparison."""
 
-    output: str = option("folder of the runs and the page, new or to continue", "", required=True, metavar="FOLDER")
+    output: str = option("folder for the runs and the page: a new one, or one to continue", "",
+                         required=True, metavar="FOLDER")  # fmt: skip
     data: str = option("folder with senteval/ and near_miss/ to score on; default UNA_FAST_DATA", "", metavar="FOLDER")
 
 
-DEFAULTS = {"seeds": (42, 0, 1), "max_steps": 320, "precision": "fp32"}  # where they differ from train.ddp
+DEFAULTS = {"seeds": (42, 0, 1), "max_steps": 320, "precision": "fp32"}  # those that differ from train.ddp's
 MODEL = ("model", "pooling", "head", "trust_remote_code", "max_length", "dropout")
 TRAINING = ("corpus", "paraphrases", "dev", "temperature", "batch_size", "learning_rate", "device", "resume", *DEFAULTS)
 SHARED = {*MODEL, *TRAINING, *CUSTOM_OPTIONS, *options_of(Files), *options_of(Words)}
@@ -96,7 +97,7 @@ def _run(values: dict[str, Any]) -> int:
 
 
 def _run_of(values: Mapping[str, Any], folder: Path, condition: Mapping[str, Any]) -> Run:
-    """Make the run of all seeds of a condition, which continues an earlier one in `folder`."""
+    """Make the run of a condition, with all seeds. It continues an earlier run in `folder`, if there is one."""
     options = {name: value for name, value in values.items() if name in RUN and name not in CUSTOM_OPTIONS}
     options |= {"output": str(folder), "index": str(folder.parent / INDEX), "schedule": "linear"}
     options |= {"evaluate": values["data"], "tasks": "sts,near-miss", "resume": is_own(folder, RUNS)}
@@ -136,7 +137,7 @@ def _conclude(values: Mapping[str, Any]) -> None:
 
 
 def _probed(run: RunRecord, index: una_fast.Index, values: Mapping[str, Any]) -> RunRecord:
-    """Add the probe's distance of best/ on the corpus to the scores of a run, if it is defined."""
+    """Probe best/ of a run on the corpus, and add the probe's distance to the run's scores if it is defined."""
     from train.evaluation.model import load_model
 
     model = load_model(str(run.folder / BEST), AUTO, device=values["device"], trust=values["trust_remote_code"])
@@ -148,7 +149,7 @@ def _probed(run: RunRecord, index: una_fast.Index, values: Mapping[str, Any]) ->
 
 
 def answer(name: str, pairs: Mapping[str, Comparison]) -> str:
-    """Compare a condition with the reference in one sentence, by the first of TITLES that was scored."""
+    """Return a sentence that compares a condition with the reference, by the first of TITLES that was scored."""
     scored = [(prefix, score) for prefix in TITLES for score in pairs if score.startswith(prefix)]
     if not scored:
         return f"{name}: no score can be compared."

@@ -18,7 +18,7 @@ from una_fast.command import Command, fill_defaults, option, options_of
 from una_fast.errors import InputError
 from una_fast.options import Draws, Files, Words
 
-SAME = "same"  # value of --positives for positives that no augmentation makes
+SAME = "same"  # value of --positives without an augmentation
 OWN = "your own, by its import path"
 # how the paper's code uses negatives; docs/will-it-help.md compares them with the defaults
 PAPER_SETTINGS: dict[str, Any] = {"loss": "pairs", "alpha": 5, "beta": 0.5, "surface": "paper"}
@@ -46,7 +46,7 @@ PRESETS: dict[str, dict[str, Any]] = {  # options that stand for several others,
 }
 
 
-def _written(preset: str) -> str:
+def _as_arguments(preset: str) -> str:
     """Return the command-line arguments that a preset stands for."""
     options = ((f"--{name.replace('_', '-')}", value) for name, value in PRESETS[preset].items())
     return " ".join(flag if value is True else f"{flag} {value}" for flag, value in options)
@@ -56,11 +56,11 @@ def _written(preset: str) -> str:
 class Run(Files, Words, Draws):
     """Every option of `python -m train.ddp`."""
 
-    config: str = option("options in a YAML file; the command line wins", "", "Many options at once",
+    config: str = option("YAML file of options; the command line overrides it", "", "Many options at once",
                          metavar="FILE.yaml", role="call")  # fmt: skip
-    paper: bool = option(f"settings of the paper: {_written('paper')}", False, role="call")
+    paper: bool = option(f"settings of the paper: {_as_arguments('paper')}", False, role="call")
     near_misses: bool = option(
-        f"recipe against near-misses, for an encoder trained for similarity: {_written('near_misses')}",
+        f"recipe against near-misses, for an encoder trained for similarity: {_as_arguments('near_misses')}",
         False, role="call",
     )  # fmt: skip
 
@@ -78,7 +78,7 @@ class Run(Files, Words, Draws):
     pooling: str = option(
         "how token vectors become an embedding",
         AUTO,
-        choices={AUTO: "as the model's modules.json says, else cls"}
+        choices={AUTO: "as in the model's modules.json, or cls without that file"}
         | {name: POOLINGS[known] for name, known in OF_TRAINING.items()},
     )
     head: Head = option("layer for training only: mlp: Linear + tanh; auto: mlp if --pooling cls, as in SimCSE", "auto")
@@ -93,12 +93,15 @@ class Run(Files, Words, Draws):
         choices={SAME: "the sentence itself, or its line of --paraphrases"} | POSITIVES | {"MODULE:CLASS": OWN},
     )
     positives_strength: float = option("share of a sentence's words that --positives changes", 0.1, above=0, most=1)
-    positives_share: float = option("share of sentences that get a positive by --positives; the others are their own",
-                                    1.0, above=0, most=1)  # fmt: skip
-    synonyms: str = option("TSV of a word and its synonyms per line, for eda-*; default: WordNet", "", metavar="FILE")
+    positives_share: float = option(
+        "share of sentences that get a positive by --positives; the others are their own positives",
+        1.0, above=0, most=1,
+    )  # fmt: skip
+    synonyms: str = option("TSV file with a word and its synonyms per line, for eda-*; default: WordNet", "",
+                           metavar="FILE")  # fmt: skip
 
     augment: str | None = option(
-        "what makes hard negatives; default una, or none with a loss without negatives",
+        "what makes hard negatives; default una, or none if the loss uses no negatives",
         None,
         "Hard negatives",
         choices=HARD | {"none": "train without them", "MODULE:CLASS": OWN},
@@ -110,19 +113,26 @@ class Run(Files, Words, Draws):
     margin_weight: float = option("weight of the margin in --loss soft, as in SNCSE", 1e-3, least=0)
     margin_least: float = option("least margin between the cosines of positive and negative", 0.1, least=0, most=2)
     margin_most: float = option("largest margin between them", 0.3, least=0, most=2)
-    similarity_distillation: float = option("weight of the mean squared change of a step's cosines", 0.0, least=0)
+    similarity_distillation: float = option(
+        "weight of the mean squared difference of a step's cosines from the initial encoder's", 0.0, least=0
+    )
     neighbours: bool = option("fill half of each step with the nearest neighbours of the other half", False)
     neighbours_pool: int = option("sentences to sample for --neighbours", 8000, least=2)
-    neighbour_distillation: float = option("the same weight, for the cosines of --neighbours", 10.0, least=0)
+    neighbour_distillation: float = option("weight of the same difference for the pairs of --neighbours", 10.0, least=0)
 
     batch_size: int = option("sentences per step, over all ranks together", 64, "Optimisation", least=2)
-    learning_rate: float | None = option("of AdamW; default 3e-5, RoBERTa family 5e-6", None, above=0, most=1)
-    schedule: Literal["linear", "cosine", "constant"] | None = option(
-        "learning rate after the warm-up: linear or cosine: decays to 0; default linear, RoBERTa family constant", None
+    learning_rate: float | None = option(
+        "learning rate of AdamW; default 3e-5, or 5e-6 for the RoBERTa family", None, above=0, most=1
     )
-    warmup_steps: float = option("steps of linear warm-up from 0: a number, or a share of all steps below 1", 0.0,
+    schedule: Literal["linear", "cosine", "constant"] | None = option(
+        "learning rate after the warm-up: linear and cosine decay to 0; default linear, or constant for the RoBERTa "
+        "family",
+        None,
+    )
+    warmup_steps: float = option("steps of linear warm-up from 0; a value below 1 is a share of all steps", 0.0,
                                  least=0, metavar="N_OR_SHARE")  # fmt: skip
-    weight_decay: float = option("of AdamW, for all weights except biases and normalisations", 0.0, least=0)
+    weight_decay: float = option("weight decay of AdamW, of all weights except biases and normalisations", 0.0,
+                                 least=0)  # fmt: skip
     max_grad_norm: float = option("clip the norm of the gradient at this value; 0: never", 0.0, least=0)
     epochs: int = option("passes over the corpus", 1, least=1)
     max_steps: int | None = option("stop after this many steps", None, least=1)
@@ -138,10 +148,10 @@ class Run(Files, Words, Draws):
 
     dev: str = option("scored pairs that choose best/: STS-B's csv, or lines of score<TAB>sentence<TAB>sentence", "",
                       "Evaluation", role="source", metavar="FILE")  # fmt: skip
-    early_stopping_patience: int = option("stop after this many dev scores in a row that are not the best; 0: never",
+    early_stopping_patience: int = option("stop after this many dev scores in a row without a new best; 0: never",
                                           0, least=0)  # fmt: skip
     eval_every: int = option("steps between dev scores; the last step is always scored", 100, least=1)
-    evaluate: str = option("folder of SentEval's data to score best/ on at the end, into OUTPUT/evaluation.json", "",
+    evaluate: str = option("folder of SentEval's data; best/ is scored on it at the end, in OUTPUT/evaluation.json", "",
                            role="running", metavar="FOLDER")  # fmt: skip
     tasks: str = option("tasks of --evaluate: sts, transfer, near-miss, full (sts and transfer), or NAME,NAME", "sts",
                         role="running", metavar="NAMES")  # fmt: skip
@@ -168,7 +178,7 @@ class Run(Files, Words, Draws):
     resume: bool = option(
         "continue from the checkpoint in OUTPUT/last; with --seeds, train the remaining seeds too", False, role="call"
     )
-    demo: bool = option("train offline on a packaged encoder and Python's documentation", False, role="call")
+    demo: bool = option("train a packaged encoder offline, on Python's documentation", False, role="call")
 
     def identity(self) -> dict[str, Any]:
         """Return the settings that must not change before --resume, by flag."""
@@ -184,7 +194,7 @@ DEFAULTS = {name: option.default for name, option in OPTIONS.items()}  # a run o
 
 
 def compared(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Select the settings that distinguish runs in a report: all except the seed and roles "running" and "call"."""
+    """Select the settings that distinguish runs in a report: all except the seed and the roles "running" and "call"."""
     left_out = {name for name, option in OPTIONS.items() if option.role in ("running", "call")} | {"seed"}
     return {name: value for name, value in settings.items() if name not in left_out}
 

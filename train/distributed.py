@@ -1,8 +1,8 @@
-"""The ranks of a training: joining the group, gathering embeddings, and stopping all ranks after the same step.
+"""The ranks of a run: joining the process group, gathering embeddings, and stopping all ranks after the same step.
 
-Every rank computes the loss of the whole step, and propagates it back to its own rows only. The sum of the ranks'
-gradients is what one process would compute. DistributedDataParallel averages instead, so the trainer multiplies the
-loss by the number of ranks.
+Every rank computes the loss of the whole step, but backpropagates only to its own rows. The sum of the ranks' gradients
+equals the gradient that one process would compute. DistributedDataParallel averages instead, so the trainer multiplies
+the loss by the number of ranks.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Ranks:
-    """One rank of `world`, and its device."""
+    """The rank of this process, the number of ranks, and this rank's device."""
 
     rank: int
-    world: int
-    local_rank: int  # its number on its machine
+    world: int  # number of ranks
+    local_rank: int  # number of this rank on its machine
     device: torch.device
 
     @property
@@ -72,8 +72,8 @@ def join_group(device: str) -> Ranks:
 def set_numerics(run: Run, device: torch.device) -> None:
     """Set how a GPU rounds in this process.
 
-    With --deterministic it adds in the same order every time, so that --resume is bit-identical. Matrix products that
-    --precision bf16 or fp16 leaves in fp32 use TF32.
+    With --deterministic, the GPU adds in the same order every time, so that --resume is bit-identical. Matrix products
+    that --precision bf16 or fp16 leaves in fp32 use TF32.
     """
     if device.type != "cuda":
         return
@@ -90,7 +90,7 @@ def rank_share(n: int, rank: int, world: int) -> slice:
 
 
 def of_all_ranks(ranks: Ranks, value: T) -> list[T]:
-    """Return the value of each rank, in the order of ranks."""
+    """Exchange `value` between all ranks, and return the values of all ranks in rank order."""
     values: list[Any] = [value] * ranks.world
     if ranks.world > 1:
         dist.all_gather_object(values, value)
@@ -98,7 +98,7 @@ def of_all_ranks(ranks: Ranks, value: T) -> list[T]:
 
 
 def gather(own: Tensor, n: int, ranks: Ranks) -> Tensor:
-    """Gather n rows (n, ...) from the `rank_share` of each rank. Gradients propagate only into `own`, this rank's."""
+    """Gather all n rows, (n, ...), from the ranks. own: the `rank_share` of this rank; only it receives gradients."""
     if ranks.world == 1:
         return own
     shares = [rank_share(n, rank, ranks.world) for rank in range(ranks.world)]
@@ -117,7 +117,7 @@ def averaging_gradients(model: nn.Module, ranks: Ranks) -> nn.Module:
     if ranks.world == 1:
         return model
     device_ids = [ranks.local_rank] if ranks.device.type == "cuda" else None
-    with warnings.catch_warnings():  # torch 2.13 renames broadcast_buffers, and torch 2.7 knows no other name
+    with warnings.catch_warnings():  # torch 2.13 renames broadcast_buffers; torch 2.7 lacks the new name
         warnings.simplefilter("ignore", FutureWarning)
         return DistributedDataParallel(
             model, device_ids=device_ids, broadcast_buffers=False, gradient_as_bucket_view=True
@@ -127,7 +127,7 @@ def averaging_gradients(model: nn.Module, ranks: Ranks) -> nn.Module:
 class StopConsensus:
     """Lets all ranks stop after the same step when one of them gets a signal or fails.
 
-    After each step the ranks exchange codes over gloo, and all act on the highest.
+    After each step the ranks exchange codes over gloo, and all of them act on the highest code.
 
     Attributes:
         error: the first error of this rank inside `guard`, or None.
@@ -138,14 +138,17 @@ class StopConsensus:
         self._ranks, self._code = ranks, 0
 
     def note(self, number: int, frame: Any = None) -> None:
-        """Handle a signal: stop all ranks with its number as code."""
+        """Handle a signal: make all ranks stop at the next `check`, with the number of the signal as code."""
         if self._ranks.first and not self._code:  # a signal to the process group arrives twice
             tell_user(f"{signal.Signals(number).name}: the run stops after this step; Ctrl-C ends it at once")
         self._code = self._code or number
 
     @contextlib.contextmanager
     def guard(self) -> Iterator[None]:
-        """Store an error of the with block, which one rank executes in any thread, and stop all ranks."""
+        """Store an error that the with block raises, and make all ranks stop at the next `check`.
+
+        The block may run on one rank only, and in any thread.
+        """
         try:
             yield
         except (InputError, OSError) as error:
@@ -153,7 +156,7 @@ class StopConsensus:
             self._code = FAILED
 
     def check(self) -> None:
-        """Raise the same error on all ranks: InputError if one of them failed, Stopped if one got a signal."""
+        """Raise on all ranks alike: InputError if one of them failed, else Stopped if one got a signal."""
         code = torch.tensor(self._code)
         if self._ranks.world > 1:
             dist.all_reduce(code, dist.ReduceOp.MAX)

@@ -36,7 +36,7 @@ class Download:
     """Data."""
 
     to: str = option("folder for the data", "", required=True, metavar="FOLDER")
-    only: str | None = option("fetch one of the three; default: all", None, choices=tuple(FILES))
+    only: str | None = option("part to fetch; default: all three", None, choices=tuple(FILES))
 
 
 def _run(values: dict[str, Any]) -> int:
@@ -53,7 +53,7 @@ def _run(values: dict[str, Any]) -> int:
 
 
 def fetch(part: str, folder: Path) -> None:
-    """Fetch a part of FILES into `folder`, except existing files. A file is complete when it appears.
+    """Fetch the missing files of a part, a key of FILES, into `folder`. No incomplete file is visible there.
 
     Raises InputError if a file cannot be fetched.
     """
@@ -71,7 +71,7 @@ def fetch(part: str, folder: Path) -> None:
 
 
 def _file(part: str, name: str, folder: Path) -> Path:
-    """Fetch a file of a part into `folder`, from GitHub or the hub; returns its path."""
+    """Fetch one file of a part into `folder`, from GitHub or the hub, and return its path."""
     if part == "near-miss":
         with urllib.request.urlopen(f"{NEAR_MISS_ADDRESS}/{name}", timeout=TIMEOUT) as answer:
             (folder / name).write_bytes(answer.read())
@@ -82,10 +82,10 @@ def _file(part: str, name: str, folder: Path) -> Path:
 
 
 def unpack(archive: Path) -> Path:
-    """Unpack SentEval's archive next to it; return the folder that contains STS. Raises TarError without such a one."""
+    """Unpack SentEval's archive next to it, and return the folder that contains STS. Raises TarError without STS."""
     unpacked = archive.with_name("unpacked")
     with tarfile.open(archive) as tar:
-        tar.extractall(unpacked, filter="data")  # nothing outside the folder; since Python 3.10.12 and 3.11.4
+        tar.extractall(unpacked, filter="data")  # "data": nothing outside the folder; in Python since 3.10.12, 3.11.4
     folder = next((path.parent for path in sorted(unpacked.rglob("STS")) if path.is_dir()), None)
     if folder is None:
         raise tarfile.TarError("it contains no STS folder, so it is not SentEval's archive")

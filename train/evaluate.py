@@ -50,7 +50,7 @@ def _run(values: dict[str, Any]) -> None:
 
 
 def has_scores_of(file: Path, model: str) -> bool:
-    """Return whether a file contains the scores of a model, or is next to the model as best/ of a run."""
+    """Return whether the scores in `file` are of `model`. If it is best/ of a run, the run's evaluation.json counts."""
     saved, folder = read_object(file).get("model"), Path(model).resolve()
     if not isinstance(saved, str):
         return False
@@ -58,7 +58,7 @@ def has_scores_of(file: Path, model: str) -> bool:
 
 
 def model_folder(name: str) -> str:
-    """Return `name`, or its best/, with a note on stderr, if it is the folder of a training run."""
+    """Return `name`. If it is the folder of a training run, return its best/ instead, and print a note on stderr."""
     from train.encoder.pretrained import best_of_run  # here, so that --help does not wait for torch
 
     if best := best_of_run(name):

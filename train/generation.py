@@ -1,8 +1,8 @@
 """Writes one line for each sentence of a corpus with seq2seq models, through `generate` of transformers.
 
 OUTPUT.jsonl contains the settings in its first line, and a line for each finished sentence; a later call continues it.
-The text of a sentence depends on its batch only by rounding. In fp32 that matters only if the scores of two beams agree
-to about 1e-6, in bf16 to about 1e-2.
+The other sentences of a batch change a sentence's text only through rounding. In fp32 that matters only if the scores
+of two beams agree to about 1e-6, in bf16 to about 1e-2.
 """
 
 from __future__ import annotations
@@ -79,9 +79,9 @@ def write_output(job: Any) -> int:
 
 @contextmanager
 def open_record(path: Path, settings: dict[str, Any]) -> Iterator[tuple[IO[bytes], dict[int, str]]]:
-    """Open and lock the record of a job; yield it with its lines by row.
+    """Open and lock the record of a job, OUTPUT.jsonl. Yield the file, and the finished lines of text by row.
 
-    Raises InputError if another command uses it, or it has other settings.
+    Raises InputError if another command uses the record, or it was written with other settings.
     """
     with path.open("a+b") as file:
         if not lock(file.fileno()):
@@ -111,11 +111,11 @@ class Seq2Seq:
     """A seq2seq model with its tokenizer, on a device.
 
     Attributes:
-        digest: of the weights.
+        digest: hash of the weights.
     """
 
     def __init__(self, name: str, job: Any, device: torch.device) -> None:
-        """Load the model. Raises InputError if there is none, or it has fewer positions than --max-length."""
+        """Load the model. Raises InputError if it is missing, or has fewer positions than --max-length."""
         self._name, self._device, self._job = name, device, job
         self._tokenizer = from_pretrained("tokenizer", AutoTokenizer, name)
         self._tokenizer.padding_side = "right"  # positions count from the left
@@ -127,7 +127,7 @@ class Seq2Seq:
         self._network = network.to(device, DTYPES[job.precision]).eval()
 
     def write(self, texts: list[str]) -> list[str]:
-        """Return the model's line for each text, "" for an empty text. Raises InputError if memory runs out."""
+        """Generate one line for each text, "" for an empty text. Raises InputError if memory runs out."""
         job, prefixed = self._job, [self._job.prefix + text for text in texts]
         batch = self._tokenizer(prefixed, truncation=True, max_length=job.max_length, padding=True, return_tensors="pt")
         inputs = {name: batch[name].to(self._device) for name in ("input_ids", "attention_mask")}  # (B, L)

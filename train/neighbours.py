@@ -1,7 +1,8 @@
-"""--neighbours: half of a step's sentences are random, the others are their nearest sentences before training.
+"""--neighbours: half of each step's sentences are random, and the other half are their nearest neighbours.
 
-Training on near-misses changes the cosines of a sentence with its nearest sentences, which a search returns. So steps
-contain these pairs, and `una_fast.losses.neighbour_distillation` keeps their cosines.
+Training on near-misses changes the cosine between a sentence and its nearest neighbours, which a search should return.
+So each step contains such pairs, and `una_fast.losses.neighbour_distillation` keeps their cosines near their initial
+values.
 
 Letters: P sentences of the pool, D width.
 """
@@ -29,20 +30,20 @@ from una_fast.errors import InputError, counted
 from una_fast.tokens.ids import TokenIds
 
 FILE = "neighbours.npz"  # in the run's folder
-HIGHEST = 0.98  # cosine of neighbours; above it are duplicates and the same question in other punctuation
-ROWS = 128  # sentences that are encoded at a time
+HIGHEST = 0.98  # highest cosine of neighbours; pairs above it are duplicates, or differ only in punctuation
+ROWS = 128  # sentences per encoding batch
 BLOCK = 1024  # sentences that are compared with the pool at a time
-POOL = 0x4E454947  # keeps the draw of the pool apart from that of a step's order
+POOL = 0x4E454947  # part of the pool's seed, which makes the pool independent of the data order
 
 
 class Neighbours(NamedTuple):
-    """Sentences of the corpus and the nearest other one of each."""
+    """Pairs of a sentence and its nearest neighbour, as row numbers of the index."""
 
-    rows: Rows  # int64 (n,), ascending
-    nearest: Rows  # int64 (n,)
+    rows: Rows  # int64 (n,), the sentences that have a neighbour, ascending
+    nearest: Rows  # int64 (n,), the nearest neighbour of each
 
     def digest(self) -> str:
-        """A hash of both."""
+        """Return a hash of all pairs."""
         return xxhash.xxh3_128_hexdigest(np.concatenate(self).astype("<i8").tobytes())
 
 
@@ -51,8 +52,8 @@ def load_neighbours(
 ) -> Neighbours:
     """Load the neighbours of a run from its folder, or compute them and store them there.
 
-    corpus: the corpus's hash; rows: the sentences to train on; encoder: the initial encoder. Raises InputError if the
-    sentences that have a neighbour would not fill half a step.
+    corpus: the corpus's hash; rows: the sentences to train on; encoder: the initial encoder. Raises InputError if fewer
+    sentences than half a step have a neighbour.
     """
     file = Path(run.output) / FILE
     key = f"{weights_digest(encoder.backbone)} {corpus} {run.neighbours_pool} {run.seed} {run.max_length} {len(rows)}"
@@ -68,8 +69,8 @@ def load_neighbours(
     found = Neighbours(pool[nearest >= 0], pool[nearest[nearest >= 0]])
     if len(found.rows) < run.batch_size // 2:
         raise InputError(
-            f"--neighbours: {counted(len(found.rows), 'sentence')} of {len(pool):,} have a neighbour of a cosine of at "
-            f"most {HIGHEST}, fewer than half of --batch-size {run.batch_size}: give more text or leave it out"
+            f"--neighbours: {counted(len(found.rows), 'sentence')} of {len(pool):,} have a neighbour with a cosine of "
+            f"at most {HIGHEST}, fewer than half of --batch-size {run.batch_size}: give more text, or leave it out"
         )
     content = io.BytesIO()
     np.savez(content, key=key, **found._asdict())
@@ -78,7 +79,7 @@ def load_neighbours(
 
 
 def draw_pool(rows: Rows, most: int, seed: int) -> Rows:
-    """At most `most` of the rows, ascending, drawn by the seed."""
+    """Draw at most `most` of the rows, and return them in ascending order."""
     if len(rows) <= most:
         return rows
     generator = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, POOL])))
@@ -86,7 +87,7 @@ def draw_pool(rows: Rows, most: int, seed: int) -> Rows:
 
 
 def embed(encoder: SentenceEncoder, tokens: TokenIds, rows: Rows, max_length: int, device: torch.device) -> Tensor:
-    """Embed sentences, float32 (P, D), normalised to length 1, without dropout and head."""
+    """Embed sentences without dropout and training head. Return float32 (P, D), normalised to length 1."""
     parts, place = cut_by_length(tokens.anchor_ids(rows, max_length), ROWS)
     was_training = encoder.training
     encoder.to(device).eval()
@@ -98,9 +99,10 @@ def embed(encoder: SentenceEncoder, tokens: TokenIds, rows: Rows, max_length: in
 
 
 def find_nearest(embeddings: Tensor) -> Rows:
-    """The number of the nearest other row of each row (P, D) of length 1, int64 (P,); -1 for a row without one.
+    """Return the position of each embedding's nearest neighbour, int64 (P,), or -1 if it has none.
 
-    Rows with a cosine above HIGHEST do not count. Of several nearest rows the first one is taken.
+    embeddings: (P, D), of length 1. Pairs with a cosine above HIGHEST do not count. The first of equally near
+    embeddings is returned.
     """
     found = []
     for first in range(0, len(embeddings), BLOCK):

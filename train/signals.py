@@ -64,7 +64,7 @@ def handled(handler: Handler) -> Iterator[None]:
 
 @contextmanager
 def held_back() -> Iterator[None]:
-    """Block stop signals inside the with block. A process that starts there inherits this until it unblocks them."""
+    """Block stop signals inside the with block. A process that starts there must unblock them itself."""
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
         yield
@@ -101,7 +101,7 @@ def stop_then_end(stop: Callable[[int], object], end: Callable[[int, Any], objec
 
 
 class _StandardError:
-    """Standard error without write errors, when the terminal is gone (SIGHUP) or Ctrl-C has ended a `tee`."""
+    """Standard error that ignores write errors, as after the terminal is gone (SIGHUP) or Ctrl-C has ended a `tee`."""
 
     def write(self, text: str) -> None:
         with suppress(OSError, ValueError):
@@ -119,7 +119,7 @@ STDERR: Any = _StandardError()
 
 
 def is_first_rank() -> bool:
-    """Return whether this process is rank 0 or the only one; only this one writes to the terminal."""
+    """Return whether this process is rank 0 or the only one. Only rank 0 writes to the terminal."""
     return os.environ.get("RANK", "0") == "0"
 
 

@@ -74,7 +74,7 @@ def test_a_run_without_negatives_or_better_step_says_so(card: Any, settings: dic
     text = card(settings=settings)
     assert "learning without hard negatives" in text and "- hard negatives: none" in text and "- beta" not in text
     text = card(progress={"best_step": 0})
-    assert "The model from which a training with una_fast began, unchanged" in text and "- steps: 0 of 400" in text
+    assert "The initial model of a training run with una_fast, unchanged" in text and "- steps: 0 of 400" in text
 
 
 def test_no_path_of_the_machine_is_in_it_and_its_command_is_the_run(card: Any) -> None:

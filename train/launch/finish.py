@@ -32,7 +32,7 @@ TAGS = ["sentence-transformers", "sentence-similarity", "feature-extraction", "u
 
 
 def finish(run: Run) -> None:
-    """Score best/ of a finished run if --evaluate asks for it, and write its card. run: has all options resolved."""
+    """Score best/ of a finished run if --evaluate asks for it, and write its card. run: with all options resolved."""
     output = Path(run.output)
     tell_end(output)
     if run.demo:
@@ -120,13 +120,16 @@ def write_card(output: Path) -> None:
 
 
 def _without_user(path: Path) -> str:
-    """Return a relative path as it is; of an absolute one the last two parts, without /home/NAME."""
+    """Shorten an absolute path to at most its last two parts, without /home/NAME. Return a relative one unchanged."""
     shown = path.parts[3:][-2:] or path.parts[-1:]
     return str(Path(*shown)) if path.is_absolute() else str(path)
 
 
 def _command(settings: Mapping[str, Any]) -> str:
-    """Return the command that repeats the run, without "running" options; absolute paths become file names."""
+    """Return the command that repeats the run: its options with the role "result" or "source" that are not defaults.
+
+    Absolute paths are reduced to file names.
+    """
     stated = [option for option in OPTIONS.values() if option.role in ("result", "source")]
     words = (word.rpartition("=") for word in arguments_of(stated, settings))
     kept = (flag + equals + (Path(value).name if Path(value).is_absolute() else value) for flag, equals, value in words)

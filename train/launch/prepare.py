@@ -57,8 +57,8 @@ class TrainingRows(NamedTuple):
 
     rows: Rows  # int64, ascending; each sentence, and its paraphrase if any, contains a replaceable word
     n_sentences: int  # of the corpus; row i + n_sentences of the index is the paraphrase of row i
-    n_blank: int
-    n_blank_paraphrases: int
+    n_blank: int  # sentences without a replaceable word
+    n_blank_paraphrases: int  # the same for paraphrases
 
 
 class PreparedRun:
@@ -96,7 +96,7 @@ class PreparedRun:
         same_text = run.positives == SAME and not run.paraphrases
         remarks = {
             f"its default prompt {layout.prompt!r} {applied}": layout.prompt,
-            f"its lower case {applied}": layout.lower_case,
+            f"its lower-casing {applied}": layout.lower_case,
             f"{self.config.model_type} has no dropout in its hidden states, so a sentence and its positive are nearly "
             "the same vector: give --positives or --paraphrases": (
                 same_text and run.dropout and not any(hasattr(self.config, name) for name in HIDDEN_DROPOUTS)
@@ -171,7 +171,7 @@ class PreparedRun:
 
     @cached_property
     def tokens(self) -> TokenIds:
-        """The token ids of the index, bound on all cores. Batches use only one core, because steps use the others."""
+        """The token ids of the index, made on all cores. Batches use only one core, because steps use the others."""
         tokens = TokenIds(self.index, self.tokenizer)
         tokens.threads = RowThreads(1)
         return tokens

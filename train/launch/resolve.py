@@ -23,7 +23,7 @@ from una_fast.augment.registry import WITH_SYNONYMS, load_augmentation
 from una_fast.augment.word_lists import read_word_lists
 from una_fast.errors import InputError, counted
 
-EVALUATIONS_PER_SAVE = 10  # on a GPU: an evaluation takes a second, and a checkpoint of BERT-base has 1.3 GB
+EVALUATIONS_PER_SAVE = 10  # on a GPU, where an evaluation takes a second; a checkpoint of BERT-base has 1.3 GB
 
 
 def device_of(run: Run) -> Literal["cpu", "cuda"]:
@@ -68,7 +68,10 @@ def resolve_options(run: Run, config: Any, pooling: str) -> Run:
 
 
 def check_late_inputs(run: Run) -> None:
-    """Try what the run imports and reads only after its index is built, which may take hours. Raises InputError."""
+    """Check what the run imports and reads only after building its index, which may take hours.
+
+    Raises InputError.
+    """
     if not loss_spec(run.loss).negative_views and run.augment not in (None, "none"):
         raise InputError(f"--loss {run.loss} uses no negatives: choose --augment none, or another loss")
     for name in (run.augment, run.positives):

@@ -127,7 +127,7 @@ def first_difference(saved: Mapping[str, Any], given: Mapping[str, Any]) -> tupl
 
 
 def check_resumed(output: Path, saved: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """Raise InputError, which names the first difference, if two resume fingerprints differ."""
+    """Raise InputError if two resume fingerprints differ. The message names the first difference."""
     if difference := first_difference(saved, given):
         what, before, now = difference
         raise InputError(
@@ -160,10 +160,10 @@ PARTIAL = ".encoder.partial"  # folder in best/ or last/ for incomplete files
 def save_encoder(
     output: Path, name: str, encoder: SentenceEncoder, tokenizer: Any, note: dict[str, Any], weights: dict[str, Any]
 ) -> None:
-    """Write the encoder, with these weights of its backbone, and the tokenizer into OUTPUT/NAME.
+    """Write the encoder and the tokenizer into OUTPUT/NAME. Each file is complete when it appears there.
 
-    Each file is complete when it appears. name: BEST or LAST. note: content of OUTPUT/NAME/NAME.json, which is written
-    last. Raises InputError if writing fails.
+    name: BEST or LAST. note: content of OUTPUT/NAME/NAME.json, which is written last. weights: the backbone's weights
+    to save, by name. Raises InputError if writing fails.
     """
     folder = output / name
     partial = folder / PARTIAL  # inside, because best/ may be a link to another disk

@@ -29,8 +29,8 @@ DEV, DEV_LAST = "dev/", "dev_last/"  # prefixes of the dev scores of best/ and a
 def output_folder(path: Path, command: str, resume: bool, settings: Mapping[str, Any] | None = None) -> Iterator[None]:
     """Make `path` the output folder of `command`, and lock it for the with block.
 
-    If nothing is written in the block, the folder still counts as empty. With `resume`, a command such as RUN continues
-    in a folder that it owns; otherwise it starts in a new one, whose mark stores `settings`.
+    With `resume`, the command must own the folder. Without it, the folder must be missing or empty, and its mark stores
+    `command`, such as RUN, and `settings`. If the block writes no file, the folder still counts as empty.
 
     Raises:
         InputError: without `resume` the folder is not empty; with it, the command does not own it; another process
@@ -97,7 +97,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """Read a JSON object as `read_json` does; {} instead of an error."""
+    """Read a JSON object; return {} where `read_json` raises InputError."""
     with suppress(InputError):
         return read_json(path)
     return {}
@@ -110,7 +110,7 @@ def saved_step(output: Path) -> int:
 
 
 def next_start(output: Path) -> str:
-    """Say how to continue the run in `output`, which ended before its last step."""
+    """Return a message on how to continue the run in `output`, which ended before its last step."""
     if not (step := saved_step(output)):
         return "no checkpoint was saved yet"
     best = f"; {output / BEST} contains the encoder so far" if (output / BEST / "config.json").is_file() else ""
@@ -128,7 +128,7 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def write_file(path: Path, content: bytes | str) -> None:
-    """Write a file so that it is complete when it appears. Raises InputError if it cannot be written."""
+    """Write a file, completely or not at all. Raises InputError if it cannot be written."""
     if isinstance(content, str):
         content = content.encode("utf-8", "xmlcharrefreplace")  # JSON may contain surrogates, which are not UTF-8
     try:
@@ -147,7 +147,7 @@ def partial_folder(path: Path) -> Iterator[Path]:
 
 
 def dev_name(file: str | None) -> str:
-    """Return how score names call a dev file: by its file name without endings."""
+    """Return the name of a dev file in the names of scores: its file name without extensions."""
     return Path(file or "dev").name.split(".")[0]
 
 

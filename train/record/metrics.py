@@ -76,9 +76,10 @@ class AsyncLossReader:
         return event
 
     def push(self, loss: Tensor, about: dict[str, Any], cosines: Tensor, begun: Any) -> None:
-        """Add a step's loss, the other entries of its line in metrics.jsonl, and its `cosines` (1 or 2, B).
+        """Queue a step's loss until it is due.
 
-        begun: `now` at the beginning of the step.
+        about: the other entries of the step's line in metrics.jsonl; cosines: (1 or 2, B), of the positives and of the
+        negatives, if any; begun: `now` at the beginning of the step.
         """
         read = torch.cat([loss.detach()[None], cosines.mean(1)])  # one copy to the host for all
         if self._late:

@@ -25,11 +25,11 @@ from una_fast.imports import import_object
 IDS = "trackers.json"
 PROJECT = "una_fast"
 NONE = "none"
-FLUSH_SECONDS = 3  # between two flushes of TensorBoard's figures; a killed process loses what it has not flushed
+FLUSH_SECONDS = 3  # between two flushes of TensorBoard's values; a killed process loses what it has not flushed
 
 
 class _TensorBoard:
-    """Event files in OUTPUT/tensorboard. Figures from `step` on that an earlier process wrote are hidden."""
+    """Event files in OUTPUT/tensorboard. Hides values for `step` and later steps that an earlier process wrote."""
 
     def start(self, settings: dict[str, Any], step: int, run_id: str | None) -> None:
         from torch.utils.tensorboard import SummaryWriter

@@ -1,8 +1,8 @@
-// Draws each figure with plotly in the colours of the page, and again when its width or the reader's light changes.
+// Draws each figure with plotly in the colours of the page, and again when its width or the colour scheme changes.
 "use strict";
 const CONFIG = {
   displaylogo: false,
-  // named one by one: plotly's own choice has a button that sends the chart to a server
+  // listed one by one, because plotly's default has a button that sends the chart to a server
   modeBarButtons: [["toImage"], ["zoom2d", "pan2d"], ["zoomIn2d", "zoomOut2d", "resetScale2d"]],
 };
 const DASHES = ["solid", "dash", "dot", "dashdot"];

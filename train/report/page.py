@@ -1,4 +1,4 @@
-"""Makes one HTML page about groups of runs, which needs neither other files nor the network.
+"""Makes one HTML page about groups of runs. The page needs neither other files nor the network.
 
 It fills the template page.html; page.js draws the figures: dev score, cosines and loss over the steps.
 """
@@ -20,7 +20,11 @@ MOST_POINTS = 100  # per line; a longer curve is averaged over this many equal p
 COSINES = ("cosine_positive", "cosine_negative")
 FIGURES = {  # name -> curves of `RunRecord.curves`, title of the y axis, caption
     "Dev score": (("dev",), "Spearman correlation × 100", ""),
-    "Similarity over training": (COSINES, "cosine similarity", "Solid: anchor and positive. Dashed: and negative."),
+    "Similarity over training": (
+        COSINES,
+        "cosine similarity",
+        "Solid: anchor and positive. Dashed: anchor and negative.",
+    ),
     **{name.replace("loss", "Loss of the steps"): ((name,), "loss (nats)", "") for name in LOSSES},
 }
 

@@ -28,7 +28,7 @@ DEV_START = "dev_start/"  # prefix of the dev score before training
 # where runs are in a folder: the folder itself, seeds, conditions of a comparison, tables of the paper
 PATTERNS = ("", "*/", "*/*/", "runs/*/*/")
 LOSSES = ("loss without negatives", "loss with negatives")  # two curves: negatives double the candidates of a step
-UNREADABLE = (OSError, ValueError, TypeError, KeyError, AttributeError)  # errors about a file of another program
+UNREADABLE = (OSError, ValueError, TypeError, KeyError, AttributeError)  # errors when a file is from another program
 LEVEL = 0.95
 
 
@@ -105,8 +105,9 @@ def unimproved_note(runs: Iterable[RunRecord]) -> str:
     ended = ((run.name, run.summary.get("progress", {})) for run in runs)
     names = ", ".join(name for name, progress in ended if progress.get("best_step") == 0 and progress["step"])
     return names and (
-        f"No step beat the dev score before training in {names}: best/ is the model before training, and so are its "
-        "scores on test tasks. Compare the dev score after the last step; last/ is the trained encoder."
+        f"No step beat the dev score before training in {names}: best/ is the model before training, so its scores on "
+        "test tasks do not measure the training. Compare the dev score after the last step; last/ is the trained "
+        "encoder."
     )
 
 
@@ -129,7 +130,7 @@ class Comparison(NamedTuple):
     n: int
     without: float  # mean of the reference
     with_it: float  # mean of the other condition
-    difference: float  # mean over seeds of with_it - without; the other fields are about it, and NaN for one seed
+    difference: float  # mean over seeds of with_it - without; the fields below describe it, and are NaN for one seed
     deviation: float = math.nan  # sample standard deviation (n - 1)
     low: float = math.nan  # ends of the 95% interval by Student's t
     high: float = math.nan
@@ -137,7 +138,7 @@ class Comparison(NamedTuple):
 
 
 def compare(without: Mapping[Any, float], with_it: Mapping[Any, float]) -> Comparison | None:
-    """Compare the scores, by seed, of two conditions over their common seeds; None if there are none."""
+    """Compare the scores of two conditions, each by seed, over their common seeds. Return None if they have none."""
     seeds = [seed for seed in with_it if seed in without]
     if not seeds:
         return None
@@ -240,6 +241,6 @@ def _cell(kind: str, pair: Comparison) -> str:
 
 
 def short(setting: Any) -> str:
-    """Return a setting as short text: of a path, only the file name."""
+    """Return a setting as short text. A path becomes its file name."""
     values = setting if isinstance(setting, list) else [setting]
     return ", ".join(Path(value).name if isinstance(value, str) else str(value) for value in values)
