@@ -23,7 +23,7 @@ WIKI = "wiki1m_for_simcse.txt"
 WIKI_LINES = 1_000_000
 NEAR_MISS_ADDRESS = "https://raw.githubusercontent.com/Sri-Harsha/scpp/c083bbf039a5ca215acaf25e7ee736d2ea6f3864/data"
 SUBSETS = ("replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att")  # of SugarCrepe++, each also a task
-FILES = {  # by value of --only: paths in FOLDER, and their origin in REPOSITORY or below NEAR_MISS_ADDRESS
+FILES = {  # value of --only -> {path in FOLDER: its source in REPOSITORY or at NEAR_MISS_ADDRESS}
     "wiki": {f"corpora/{WIKI}": WIKI},
     "senteval": {"senteval/downstream": "senteval.tar"},
     "near-miss": {f"{NEAR_MISSES}/{name}.json": f"{name}.json" for name in SUBSETS},

@@ -17,7 +17,7 @@ from una_fast.errors import InputError, InputWarning
 
 @pytest.fixture(scope="module")
 def words(tmp_path_factory, tiny_model):
-    """The arguments of a command, by flag."""
+    """Return the arguments of a command, by flag."""
     folder = tmp_path_factory.mktemp("compare")
     values = {
         "model": tiny_model, "corpus": write_corpus(folder / "corpus.txt"), "dev": write_dev(folder / "dev.tsv"),
@@ -33,7 +33,7 @@ def call(words, **changes):
 
 @pytest.fixture(scope="module", autouse=True)
 def no_data():
-    """No folder of test data."""
+    """Make sure that no folder of test data is set."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("UNA_FAST_DATA", raising=False)
         yield

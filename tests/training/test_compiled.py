@@ -29,7 +29,7 @@ SIZES = {"vocab_size": 100, "hidden_size": 32, "num_hidden_layers": 3, "num_atte
 SIZES |= {"intermediate_size": 64, "max_position_embeddings": 64}
 TOKENS = dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id"), 0)
 DISENTANGLED = {"relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_buckets": 16}
-FAMILIES = {  # and the number of programs for all their layers, for any number of rows and columns
+FAMILIES = {  # configuration, and number of programs for all layers and any number of rows and columns
     "bert": (BertConfig(**SIZES), 2),
     "roberta": (RobertaConfig(**SIZES), 2),
     "mpnet": (MPNetConfig(**SIZES), 2),
@@ -49,9 +49,9 @@ def random_part(rows, columns):
 @pytest.mark.slow
 @pytest.mark.parametrize("family", [*FAMILIES, "inductor"])
 def test_one_program_serves_all_layers_and_shapes_of_a_family(family, monkeypatch):
-    """Without graph breaks, and with the embeddings and gradients of the plain kernels within rounding.
+    """There are no graph breaks, and embeddings and gradients equal those of the plain kernels within rounding.
 
-    Graphs are those of the family; that inductor's kernels compute them right is seen by BERT's alone.
+    The families only test the graphs. "inductor" tests the compiled kernels, with BERT only.
     """
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()

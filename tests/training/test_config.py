@@ -29,7 +29,7 @@ def parse(arguments):
 
 
 def in_file(tmp_path, content):
-    """The arguments that read a file with this content."""
+    """Write an option file with this content, and return the arguments that read it."""
     (tmp_path / "run.yaml").write_text(content)
     return [*NEEDED, "--config", str(tmp_path / "run.yaml")]
 

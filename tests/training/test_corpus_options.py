@@ -1,4 +1,4 @@
-"""How a run reads its corpus: the options of `build_index`, paraphrases in several files; positives by augmentation."""
+"""How a run reads its corpus: options of `build_index`, and paraphrases in several files; positives by augmentation."""
 
 import contextlib
 import json
@@ -25,7 +25,7 @@ RANKS = Ranks(0, 1, 0, torch.device("cpu"))
 
 
 def prepared(values):
-    """A run, whose index is built, its rows and their counts."""
+    """Build the index of a run. Return the run with resolved options, its training rows and its counts."""
     ready = PreparedRun(make_run(values))
     ready.make_index()
     return ready.run, ready.training.rows, ready.summary(RANKS)["corpus"]
@@ -33,7 +33,7 @@ def prepared(values):
 
 @pytest.fixture
 def split(tmp_path):
-    """The corpus' 70 lines as paraphrases in two files of a folder, next to a file of another kind."""
+    """Write 70 paraphrases into two files of a folder that also contains a file of another kind."""
     lines = write_corpus(tmp_path / "all.txt", seed=1).read_text().splitlines(keepends=True)
     folder = tmp_path / "paraphrases"
     folder.mkdir()
@@ -43,7 +43,7 @@ def split(tmp_path):
 
 
 @pytest.mark.parametrize("given", ["paraphrases", "paraphrases/*.txt"])
-def test_paraphrases_in_several_files_are_one(tmp_path, tiny_model, split, given):
+def test_paraphrases_in_several_files_count_as_one_file(tmp_path, tiny_model, split, given):
     values = options(tmp_path, tiny_model, paraphrases=str(tmp_path / given))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)  # about notes.md
@@ -104,7 +104,7 @@ def test_further_sources_of_an_index_only_provide_words(tmp_path, tiny_model, pa
 
 @pytest.fixture
 def fingerprinted(tmp_path, tiny_model):
-    """The folder of a run's files, and a function that gives its fingerprint."""
+    """Return the folder of a run's files, and a function that returns the run's fingerprint."""
     folder = shutil.copytree(tiny_model, tmp_path / "model")
     (folder / "modules.json").write_text('[{"type": "sentence_transformers.models.Transformer"}]')
     settings = json.loads((folder / "tokenizer_config.json").read_text())  # BERT's own class sets the case itself

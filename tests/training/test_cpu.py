@@ -15,7 +15,7 @@ needs_onednn = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reas
 
 
 def fast_linear(monkeypatch, vendor, *shape, **how):
-    """A linear layer as on the processors of a vendor."""
+    """Make a linear layer as `use_cpu_layers` does on a processor of this vendor."""
     info = SimpleNamespace(is_file=lambda: True, read_text=lambda: f"vendor_id\t: {vendor}\n")
     monkeypatch.setattr(cpu, "Path", lambda name: info)
     layer = nn.Linear(*shape, **how)

@@ -51,7 +51,7 @@ def train_rank(group, folder, model, settings):
 
 
 class Group:
-    """Processes in one group, which train many runs, because a start takes longer than a run."""
+    """A process group that trains many runs, because starting the processes takes longer than a run."""
 
     def __init__(self, world):
         context, port = multiprocessing.get_context("forkserver"), free_port()
@@ -66,7 +66,7 @@ class Group:
     def train(self, *request):
         for requests in self._requests:
             requests.send(request)
-        # EOFError: a rank died, and standard error says why; the others then lose their connection to it
+        # EOFError: a rank died, and its message is on standard error; the other ranks lose the connection to it
         assert [requests.recv() for requests in self._requests] == ["done"] * len(self._requests)
 
     def close(self):
@@ -79,7 +79,7 @@ class Group:
 
 @pytest.fixture(scope="module")
 def trained(tiny_model, tmp_path_factory):
-    """A function that trains a run, or returns it if these settings were trained before."""
+    """Return a function that returns the results of a run, and trains it at the first call with its settings."""
     multiprocessing.set_forkserver_preload(["train.loop.trainer"])  # imports torch once for all ranks
     groups, done = {}, {}
 
@@ -101,7 +101,7 @@ def trained(tiny_model, tmp_path_factory):
 
 
 def difference(a, b):
-    """Largest relative difference of a weight tensor, by norm."""
+    """Return the largest relative difference of a weight tensor, by norm."""
     return max(
         float((a[name] - b[name]).norm() / a[name].norm()) for name in a if not name.endswith(NOISE) and a[name].norm()
     )
@@ -150,7 +150,7 @@ def test_a_single_process_is_one_rank_with_all_cores_and_no_group(monkeypatch):
 
 @pytest.mark.parametrize("deterministic", [True, False])
 def test_numerics_of_a_gpu_are_set(monkeypatch, deterministic):
-    """The settings that PyTorch's page on reproducibility asks for; a value that the user set is kept."""
+    """The settings are those of PyTorch's page on reproducibility. A value that the user set is kept."""
     monkeypatch.setattr(os, "environ", {})
     monkeypatch.setattr(torch.utils.deterministic, "fill_uninitialized_memory", True)
     matmul, gpu = torch.backends.cuda.matmul, torch.device("cuda", 0)

@@ -1,4 +1,4 @@
-"""What follows a finished run: its model card, whose command repeats the run, and its scores."""
+"""What follows a finished run: its scores, and its model card with the command that repeats the run."""
 
 import json
 import re
@@ -26,7 +26,7 @@ PARTS = {
 
 @pytest.fixture
 def card(tmp_path: Path) -> Any:
-    """A function that finishes a run, with changed parts of run.json, and returns its card."""
+    """Return a function that changes parts of run.json, finishes the run, and returns its card."""
     output = write_run(tmp_path / "my-run", 0.75, **{**SETTINGS, "output": str(tmp_path / "my-run")})
     (output / "best").mkdir()
     write_evaluation(output, 0.8)
@@ -41,7 +41,7 @@ def card(tmp_path: Path) -> Any:
     return finished
 
 
-def test_the_hub_reads_it(card: Any) -> None:
+def test_the_hub_reads_the_card(card: Any) -> None:
     data = ModelCard(card()).data
     assert (data.library_name, data.pipeline_tag) == ("sentence-transformers", "sentence-similarity")
     assert data.base_model == "google/bert_uncased_L-2"
@@ -52,7 +52,7 @@ def test_the_hub_reads_it(card: Any) -> None:
     assert {result.metric_type for result in data.eval_results} == {"spearman_cosine"}
 
 
-def test_a_person_reads_it(card: Any, tmp_path: Path) -> None:
+def test_the_card_describes_the_run(card: Any, tmp_path: Path) -> None:
     text = card()
     for expected in (
         "# my-run", "0123abcd", "12345 sentences", "shu2024una", "| sts-dev, best | 75.00 |",
@@ -64,7 +64,7 @@ def test_a_person_reads_it(card: Any, tmp_path: Path) -> None:
     assert str(tmp_path) not in text
 
 
-def test_a_card_leaves_out_what_an_own_augmentation_ignores(card: Any) -> None:
+def test_a_card_leaves_out_options_that_a_custom_augmentation_ignores(card: Any) -> None:
     text = card(settings={"augment": "una_fast.augment.numba:NumbaAugmentation"})
     assert "- surface: kept" in text and not re.search("^- (beta|radius):", text, re.MULTILINE)
 
@@ -77,7 +77,7 @@ def test_a_run_without_negatives_or_better_step_says_so(card: Any, settings: dic
     assert "The initial model of a training run with una_fast, unchanged" in text and "- steps: 0 of 400" in text
 
 
-def test_no_path_of_the_machine_is_in_it_and_its_command_is_the_run(card: Any) -> None:
+def test_the_card_contains_no_local_path_and_its_command_repeats_the_run(card: Any) -> None:
     paths = {"corpus": ["/home/somebody/wiki.txt"], "dev": "/home/somebody/dev.tsv", "model": "/home/somebody/bert"}
     text = card(settings=paths)
     assert "/home" not in text and "--corpus wiki.txt" in text and "--dev=dev.tsv" in text

@@ -26,7 +26,7 @@ from una_fast.errors import InputError
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory, tiny_model):
-    """The option values of a finished run, of 6 steps."""
+    """Return the option values of a finished run of 6 steps."""
     values = options(tmp_path_factory.mktemp("finished"), tiny_model, max_steps=6)
     assert train_here(values).status == "finished"
     return values
@@ -34,13 +34,13 @@ def finished(tmp_path_factory, tiny_model):
 
 @pytest.fixture
 def copy(finished, tmp_path):
-    """A copy of the finished run in another folder."""
+    """Copy the finished run to another folder."""
     return Path(shutil.copytree(finished["output"], tmp_path / "copy"))
 
 
 @pytest.fixture
 def stopped(tmp_path, tiny_model):
-    """The option values of the same run, interrupted after step 3; its checkpoint is of step 2."""
+    """Return the option values of the same run, interrupted after step 3 with a checkpoint of step 2."""
     values = options(tmp_path, tiny_model, max_steps=6)
     with at_step(3, lambda trainer: 1 / 0), pytest.raises(ZeroDivisionError):
         train_here(values)
@@ -160,7 +160,7 @@ class TestResumeWithoutOptions:
             path.write_bytes(content)
             flip(path, bit)
             try:
-                assert load_checkpoint(tmp_path)[0] == expected, bit  # of a name that is not asked for
+                assert load_checkpoint(tmp_path)[0] == expected, bit  # the bit is in a name that is not read
             except InputError:
                 pass
 
@@ -185,7 +185,7 @@ class TestWhatAUserChanges:
         assert_same_run(output, finished["output"])
 
     def test_a_folder_on_another_machine(self, stopped, finished, tmp_path):
-        """Also without its hidden files, which `cp -r run/* there` does not copy."""
+        """The copy has no hidden files, because `cp -r run/* there` skips them."""
         there = tmp_path / "there"
         shutil.copytree(stopped["output"], there, ignore=shutil.ignore_patterns(".*"))
         shutil.rmtree(stopped["output"])
@@ -193,7 +193,7 @@ class TestWhatAUserChanges:
         assert_same_run(there, finished["output"])
 
     def test_a_run_without_its_checkpoint_keeps_its_results(self, copy, finished):
-        """It was deleted, or is on a disk that is not mounted."""
+        """The checkpoint was deleted, or is on a disk that is not mounted."""
         shutil.rmtree(copy / "last")
         write_json(copy / "run.json", {**read_json(copy / "run.json"), "status": "stopped"})
         write_json(copy / "best" / "best.json", {"step": 4})
@@ -260,7 +260,7 @@ class TestCheckpoint:
 
 
 class TestBest:
-    """best/ receives complete files one by one, its note last."""
+    """best/ receives complete files one by one, and best.json last."""
 
     @pytest.fixture
     def save(self, tmp_path, tiny_model):

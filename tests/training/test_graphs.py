@@ -22,7 +22,7 @@ STEPS, STOP = 24, 13  # four epochs of 6 steps, the last of which has 3 sentence
 
 @pytest.fixture(scope="module")
 def encoder_of(tiny_model):
-    """The encoder of a run as on a GPU, where no step reads a result; loaded once for all tests."""
+    """Return a function that copies a run's encoder, loaded once for all tests, as it is on a GPU."""
 
     @cache
     def load(pooling):
@@ -33,13 +33,13 @@ def encoder_of(tiny_model):
 
 @pytest.fixture
 def made(monkeypatch):
-    """The graphs that are made."""
+    """Install the stand-in, and return the list of graphs that it makes."""
     monkeypatch.setattr(SentenceEncoder, "_looked_up", lambda encoder, parts: parts)  # as on a GPU
     return graph_stand_in.install(monkeypatch)
 
 
 def train(encoder_of, compile, state=None, stop=STEPS, n_parts=2, **settings):
-    """What the steps computed, read after the last one, and the trainer's state."""
+    """Train. Return what the steps computed, read after the last step, and the trainer's state."""
     run = Run(model="", augment="una", **{**SETTINGS, "dropout": 0.1, "epochs": 4, "compile": compile, **settings})
     trainer, maker = make_trainer(run, encoder=encoder_of(run), state=state, n_parts=n_parts, multiple=8)
     first = 0 if state is None else STOP
@@ -81,7 +81,7 @@ def test_a_resumed_run_is_bit_identical(encoder_of, made, precision):
 
 @pytest.mark.slow
 def test_compiled_layers_are_captured_too(encoder_of, made, monkeypatch, capsys):
-    """Bit-identical to compiled eager steps, and to themselves after a resume; the stand-in records their kernels."""
+    """Results are bit-identical to eager steps with compiled layers, and after a resume."""
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="aot_eager"))
     numbers, state = train(encoder_of, "on")
     assert sum(graph.replays for graph in made) >= STEPS // 2 and "not compiled" not in capsys.readouterr().err
@@ -108,7 +108,7 @@ def captured_at_once(self, shape, batch):
     return self(batch)
 
 
-FAULTS = {  # what is replaced, in both ways of running a step or by None in graphs alone, and by what
+FAULTS = {  # object and name that are replaced, and the replacement; Trainer: also in the eager run
     "inputs are not copied": (torch, "_foreach_copy_", lambda mine, given: None),
     "the rate is replaced": (torch.Tensor, "fill_", lambda tensor, value: torch.full_like(tensor, value)),
     "the seed is set inside": (Trainer, "eager_step", seeded_inside),
@@ -121,7 +121,7 @@ FAULTS = {  # what is replaced, in both ways of running a step or by None in gra
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults_are_detected(encoder_of, made, monkeypatch, fault):
-    """A fault of the step itself is also in the eager run, and only a replay changes its results."""
+    """A fault of Trainer is also in the eager run, because only a replay makes its results wrong."""
     where, name, faulty = FAULTS[fault]
     if where is Trainer:
         monkeypatch.setattr(where, name, faulty)

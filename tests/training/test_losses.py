@@ -21,17 +21,17 @@ def cosine(x, y):
 
 
 def rows_of(views):
-    """The rows [a, p] or [a, p, n, n'] of one sentence after the other, in the released code's order."""
+    """Return the rows [a, p] or [a, p, n, n'] of each sentence in turn, as the released code orders them."""
     return [view[i] for i in range(views.shape[1]) for view in views]
 
 
 def cross_entropy(target, candidates):
-    """-log(e^target / sum of e^candidates)."""
+    """Return -log(e^target / sum of e^candidates)."""
     return math.log(sum(math.exp(c) for c in candidates)) - target
 
 
 def plain_pairs(views, tau, left_out=0):
-    """Equation 1: the released code leaves out only k = i, and the paper as printed also k = j."""
+    """Compute equation 1. The released code leaves out only k = i; the paper as printed also leaves out k = j."""
     rows = rows_of(views)
     losses = []
     for i, row in enumerate(rows):
@@ -120,7 +120,7 @@ def test_equals_the_plain_reference(name, n_views, n_sentences):
 
 @pytest.mark.parametrize(("name", "n_views"), CASES)
 def test_gradients_equal_finite_differences(name, n_views):
-    """With negatives near their anchors, where the margin's bounds act."""
+    """Negatives are near their anchors, where the margin's bounds have an effect."""
     views = near(embeddings(n_views, 4), 0.4).requires_grad_()
     assert torch.autograd.gradcheck(lambda v: loss(name, v, 0.3), [views])
     assert torch.autograd.gradcheck(lambda v: similarity_distillation(v, START[:, :4]), [views])

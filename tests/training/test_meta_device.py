@@ -1,4 +1,4 @@
-"""What a GPU would do, tested without one: devices of tensors, waits of the host, collectives, and full memory."""
+"""GPU behaviour tested without a GPU: tensor devices, waits of the host, collectives, and running out of memory."""
 
 import copy
 import os
@@ -91,7 +91,7 @@ class Copies(TorchDispatchMode):
 
 @pytest.fixture
 def gpu(monkeypatch):
-    """Makes PyTorch treat the device "meta" as a GPU; its tensors have no values, so that what needs one fails."""
+    """Make PyTorch treat the device "meta" as a GPU. Its tensors have no values, so code that needs a value fails."""
     empty_like = torch.empty_like
     monkeypatch.setattr(torch, "autocast", Autocast)
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda kind: False)
@@ -104,7 +104,7 @@ def gpu(monkeypatch):
 
 @pytest.fixture(scope="module")
 def encoders(tiny_model):
-    """The encoder of a run, loaded once for all tests."""
+    """Return a function that copies a run's encoder, loaded once for all tests."""
 
     @cache
     def load(pooling, dropout):
@@ -116,7 +116,7 @@ def encoders(tiny_model):
 
 
 def train(encoders, **settings):
-    """A trainer on the GPU, and what each of its steps computed."""
+    """Train on the GPU. Return the trainer, and what each of its steps computed."""
     run = Run(model="", augment="una", **{**SETTINGS, "dropout": 0.1, **settings})
     trainer, maker = make_trainer(run, Ranks(0, 1, 0, GPU), encoders(run), n_parts=1, multiple=8)
     with HostData(), Copies() as copies:
@@ -215,7 +215,7 @@ class Exchanges(TorchDispatchMode):
 
 
 def exchanges_of(encoders, rank, world, **settings):
-    """What a rank exchanges in two steps, the second with fewer sentences than ranks, an evaluation and a stop."""
+    """Return what a rank exchanges in two steps, an evaluation and a stop. Step 2 has fewer sentences than ranks."""
     run = Run(model="", augment="una", **{**SETTINGS, "alpha": 1, **settings})
     dist.init_process_group("fake", rank=rank, world_size=world, store=FakeStore())
     with Exchanges() as noted, mock.patch.object(trainers, "averaging_gradients", noted.averaging_gradients):
@@ -279,7 +279,7 @@ def full(*args, **named):
 
 @pytest.mark.parametrize("world", [1, 2])
 def test_running_out_of_memory_ends_the_run_with_a_clear_error(tmp_path, tiny_model, monkeypatch, capsys, world):
-    """A rank of several ends its process, because the others wait for it in an exchange: the launcher ends them."""
+    """One of several ranks ends its process. The others wait for it in an exchange until the launcher ends them."""
     plain = Trainer.step
     monkeypatch.setattr(Trainer, "step", lambda trainer, batch: full() if batch.step else plain(trainer, batch))
     sentence = (

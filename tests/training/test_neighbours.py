@@ -14,7 +14,7 @@ from una_fast.errors import InputError
 from una_fast.losses import neighbour_distillation
 
 
-def test_the_nearest_is_another_sentence_and_no_duplicate(monkeypatch):
+def test_the_nearest_sentence_is_another_one_and_not_a_duplicate(monkeypatch):
     monkeypatch.setattr("train.neighbours.BLOCK", 7)
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(40, 3))
@@ -27,7 +27,7 @@ def test_the_nearest_is_another_sentence_and_no_duplicate(monkeypatch):
     assert find_nearest(unit[[4, 11, 30]]).tolist() == [-1, -1, -1]
 
 
-def test_half_of_a_step_are_rows_and_the_other_half_their_neighbours():
+def test_the_second_half_of_a_step_contains_the_neighbours_of_the_first():
     rows = np.arange(3, 24)
     plan = Plan(rows, 8, 1, epochs=2, nearest=rows[::-1].copy())
     batches = [*plan.batches()]
@@ -57,7 +57,7 @@ def test_the_weight_of_the_distillation_reaches_the_steps(tiny_model):
     assert first[0] > plain[0] and first[1:] != plain[1:]
 
 
-def test_a_share_of_the_rows_gets_the_made_positive_by_seed_epoch_and_row():
+def test_a_share_of_the_rows_drawn_by_seed_epoch_and_row_gets_the_edited_positive():
     made, plain = FakeTokens(1).token_ids, FakeTokens(0).token_ids
     rows = np.arange(400)
 
@@ -76,7 +76,7 @@ def test_a_share_of_the_rows_gets_the_made_positive_by_seed_epoch_and_row():
     assert on_share(made, plain, 1, 3) is made
 
 
-def test_a_file_beside_the_run_is_read_again_unless_anything_differs(tiny_model, tmp_path, monkeypatch):
+def test_the_stored_neighbours_are_reused_unless_anything_differs(tiny_model, tmp_path, monkeypatch):
     run = Run(model=str(tiny_model), output=str(tmp_path), neighbours_pool=30, batch_size=8, max_length=16)
     encoder = load_encoder(run.model, 0.1, 0, "auto").train()
     tokens, rows = FakeTokens(0), np.arange(100, 150)

@@ -33,7 +33,7 @@ PROMPTED = {**PROMPTS, "default_prompt_name": "query"}
 
 @pytest.fixture
 def mean_model(tmp_path, tiny_model):
-    """The tiny model as a mean-pooled, normalised sentence encoder of at most 64 tokens, by sentence-transformers."""
+    """Save the tiny model by sentence-transformers, mean-pooled and normalised, with at most 64 tokens."""
     folder = Path(shutil.copytree(tiny_model, tmp_path / "mean"))
     paths = {"Transformer": "", "Pooling": "1_Pooling", "Normalize": "2_Normalize"}
     listed = [
@@ -50,7 +50,7 @@ def mean_model(tmp_path, tiny_model):
 
 
 def encoded(folder):
-    """Embeddings of TEXTS by sentence-transformers."""
+    """Embed TEXTS by sentence-transformers."""
     from sentence_transformers import SentenceTransformer
 
     model = SentenceTransformer(str(folder), device="cpu")
@@ -58,7 +58,7 @@ def encoded(folder):
 
 
 def ours(folder, pooling="auto"):
-    """Embeddings of TEXTS by this project's evaluation."""
+    """Embed TEXTS by this project's evaluation."""
     model = load_model(str(folder), pooling, device="cpu")
     with torch.no_grad():
         return model.encode(dict(model.tokenizer(TEXTS, padding=True, return_tensors="pt")))
@@ -121,7 +121,7 @@ def test_best_has_no_random_pooler(tmp_path, tiny_model):
         load_model(str(tmp_path / "best"), "cls", device="cpu")
 
 
-def test_the_start_is_best_if_no_step_was_better_and_last_is_the_encoder_of_the_last_step(tmp_path, tiny_model, capsys):
+def test_best_is_the_initial_encoder_if_no_step_was_better_and_last_is_the_trained_one(tmp_path, tiny_model, capsys):
     values = options(tmp_path, tiny_model, max_steps=4, learning_rate=0.5, dropout=0.0)
     outcome = train_here(values)
     assert outcome.progress.best_step == 0
@@ -215,7 +215,7 @@ def test_head_chooses_whether_training_has_a_head(tiny_model, head):
 @pytest.mark.parametrize("prompt", [None, "query"])
 @pytest.mark.parametrize("lower_case", [False, True])
 def test_an_evaluation_encodes_as_sentence_transformers_does(tmp_path, mean_model, prompt, lower_case):
-    """Pooling, Normalize, maximum length, default prompt and lower case, on a tokenizer that keeps case."""
+    """Pooling, Normalize, maximum length, default prompt and lower-casing apply, with a tokenizer that keeps case."""
     write_json(mean_model / SETTINGS, {**PROMPTS, "default_prompt_name": prompt})
     write_json(mean_model / LENGTH, {"max_seq_length": 9, "do_lower_case": lower_case})
     keep_case(mean_model)
@@ -262,4 +262,4 @@ def test_a_model_that_rejects_an_attention_bias_gets_the_mask(tiny_model):
     backbone.forward = refuse
     assert not accepts_bias(backbone) and backbone.training
     sizes = {"vocab_size": 50, "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32, "pad_token_id": 0}
-    assert not accepts_bias(ModernBertModel(ModernBertConfig(**sizes)))  # it has windows of attention
+    assert not accepts_bias(ModernBertModel(ModernBertConfig(**sizes)))  # it has sliding-window attention

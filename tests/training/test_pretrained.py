@@ -22,7 +22,7 @@ WEIGHTS, CONFIG = "model.safetensors", "config.json"
 
 @pytest.fixture
 def changed(tmp_path, tiny_model):
-    """A function that copies the model and changes the names of its weights or its configuration."""
+    """Return a function that copies the model and changes the names of its weights or its configuration."""
     quiet()
 
     def change(rename=str, **config):

@@ -71,7 +71,7 @@ LIMIT = 3
 
 @pytest.fixture
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A working folder with modules of a user's own, which Python does not search by itself."""
+    """Make a working folder with user-defined modules, which Python does not search by default."""
     for name, code in {"own_parts": OWN, "broken": "x = 1\nraise OSError('no disk')"}.items():
         (tmp_path / f"{name}.py").write_text(code, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
@@ -87,7 +87,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     ("broken:thing", "'broken:thing' cannot be imported: .*broken.py, line 2: OSError: no disk"),
     ("own_parts:", "'own_parts:' is not an import path: write MODULE:NAME"),
 ])  # fmt: skip
-def test_what_cannot_be_imported_is_said(own, path, message) -> None:
+def test_a_path_that_cannot_be_imported_gets_a_clear_error_message(own, path, message) -> None:
     with pytest.raises(InputError, match=message):
         import_object(path)
 
@@ -100,8 +100,8 @@ def test_the_working_folder_is_searched_only_for_what_is_found_nowhere_else(own)
     assert sys.path[-1] == str(own)
 
 
-def test_parts_of_ones_own_train(own, tiny_model) -> None:
-    """A loss, negatives and positives that una_fast does not know, from the working folder."""
+def test_custom_parts_train(own, tiny_model) -> None:
+    """A loss, negatives and positives come from modules in the working folder."""
     one = small_options(own, tiny_model, max_steps=2, alpha=1)
     parts = {"loss": "own_parts:margin", "augment": "own_parts:Backwards", "positives": "own_parts:Keywords"}
     losses = []
@@ -109,13 +109,13 @@ def test_parts_of_ones_own_train(own, tiny_model) -> None:
         output = own / f"run{number}"
         assert train_here({**one, **settings, "output": str(output)}).status == "finished"
         losses.append([line["loss"] for line in metrics(output) if "loss" in line])
-    assert losses[1] == pytest.approx(losses[2])  # the own loss is the same loss
-    assert losses[0] != losses[1]  # the own negatives and positives take part
+    assert losses[1] == pytest.approx(losses[2])  # the custom loss computes the same
+    assert losses[0] != losses[1]  # the custom negatives and positives are used
     strength = make_augmentation("own_parts:Keywords", una_fast.build_index(["a b c d", "e f"]), strength=0.5, seed=3)
     assert strength.augment(["a b c d"]) == ["a b"] and strength._settings["seed"] == 3
 
 
-def test_a_class_gets_the_options_that_it_declares_and_no_other(own) -> None:
+def test_a_class_gets_only_the_options_that_it_declares(own) -> None:
     index = una_fast.build_index(["a b c d", "e f"])
     offered = {"strength": 0.5, "model": "of the run", "beta": 0.1}
     made = make_augmentation("own_parts:Keywords", index, offered, seed=3)
@@ -126,7 +126,7 @@ def test_a_class_gets_the_options_that_it_declares_and_no_other(own) -> None:
         assert {*declared} <= inspect.signature(maker).parameters.keys()
 
 
-def test_a_loss_that_names_the_start_gets_its_embeddings(own) -> None:
+def test_a_loss_with_a_start_parameter_gets_the_initial_embeddings(own) -> None:
     assert [loss_spec(f"own_parts:{name}").takes_start for name in ("margin", "alone", "tied")] == [False, False, True]
     views, start = torch.ones(3, 2, 4), torch.zeros(2, 2, 4)
     assert loss_spec("own_parts:tied").load()(views, 1.0, start=start) > loss_spec("own_parts:margin").load()(
@@ -134,7 +134,7 @@ def test_a_loss_that_names_the_start_gets_its_embeddings(own) -> None:
     )
 
 
-def test_a_loss_that_is_no_single_number_is_refused(own, tiny_model) -> None:
+def test_a_loss_that_is_not_a_single_number_is_refused(own, tiny_model) -> None:
     said = refused({**small_options(own, tiny_model), "loss": "own_parts:of_each"})
     assert "--loss: returned a tensor of shape (8,): a loss must be" in said
     said = refused({**small_options(own, tiny_model, output=str(own / "other")), "loss": "own_parts:number"})

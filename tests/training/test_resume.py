@@ -40,7 +40,7 @@ STEPS = 10
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The folder of all runs; an epoch of its corpus has 5 steps, and the last one has fewer sentences."""
+    """Return the folder of all runs. An epoch of its corpus has 5 steps, and the last one has fewer sentences."""
     folder = tmp_path_factory.mktemp("resume")
     training.write_corpus(folder / "corpus.txt", sentences=38)
     return folder
@@ -48,7 +48,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def whole(folder, tiny_model):
-    """The output of an uninterrupted run on one rank."""
+    """Return the output of an uninterrupted run on one rank."""
     values = options(folder, tiny_model, output=str(folder / "whole"))
     assert train_here(values).status == "finished"
     return Path(values["output"])
@@ -102,7 +102,7 @@ def test_a_signal_saves_and_stops_the_run(folder, tiny_model, whole, at):
 
 @pytest.mark.parametrize(("number", "step", "evaluated"), [(2, 8, 4), slow(0, 0, None), slow(3, 10, 8)])
 def test_a_signal_interrupts_an_evaluation(folder, tiny_model, whole, monkeypatch, number, step, evaluated):
-    """The resumed run repeats it before the next step, and is bit-identical to an uninterrupted run."""
+    """The resumed run repeats the evaluation before the next step, and is bit-identical to an uninterrupted run."""
     values = options(folder, tiny_model, output=str(folder / f"evaluation{number}"))
     plain, calls = PairScorer.__call__, []
 
@@ -136,7 +136,7 @@ SCHEDULE = {"warmup_steps": 5, "weight_decay": 0.1, "max_grad_norm": 0.5, "sched
     ],
 )  # fmt: skip
 def test_draws_and_schedules_are_the_same_after_a_resume(folder, tiny_model, tmp_path, whole, settings, monkeypatch):
-    """The stop is in the second epoch, which has other draws. best/ contains only the encoder."""
+    """The run stops in the second epoch, which has different draws. best/ contains only the encoder."""
     monkeypatch.setattr("train.neighbours.HIGHEST", 1.0)  # all sentences are near under random weights
     undisturbed, stopped = (options(folder, tiny_model, output=str(tmp_path / name), **settings) for name in "ab")
     assert train_here(undisturbed).status == "finished"
@@ -174,7 +174,7 @@ def values(folder, tiny_model):
 
 @pytest.fixture(scope="module")
 def whole2(values, folder):
-    """The output of an uninterrupted run on two ranks."""
+    """Return the output of an uninterrupted run on two ranks."""
     code, said = finish(start({**values, "output": str(folder / "whole2")}))
     assert code == 0, said
     return folder / "whole2"
@@ -182,7 +182,7 @@ def whole2(values, folder):
 
 @pytest.mark.slow
 class TestTwoRanks:
-    """The same as a command, with two ranks that the launcher starts."""
+    """The command is killed and resumed, with two ranks that the launcher starts."""
 
     def test_kills_at_random_moments(self, values, folder, whole2):
         values = {**values, "output": str(folder / "killed")}
@@ -241,7 +241,7 @@ class TestSeveralMachines:
             beginning(Run(output=""), self.other, {**self.fingerprint, name: "b"})
 
 
-LONGEST = 20  # seconds for a stop on a busy machine; a quiet one takes less than one
+LONGEST = 20  # seconds for a stop on a busy machine; on an idle one it takes less than one
 
 
 def sent(process, number, to_group=False):
@@ -291,7 +291,7 @@ def test_a_signal_in_the_first_seconds_gives_one_message(tmp_path, tiny_model, a
 
 
 def caught(status):
-    """True if a process handles SIGTERM."""
+    """Return whether a process handles SIGTERM. status: the content of its /proc file."""
     mask = int(next(line for line in status.splitlines() if line.startswith(b"SigCgt")).split()[1], 16)
     return mask >> (signal.SIGTERM - 1) & 1
 
@@ -313,7 +313,7 @@ def test_blocked_signals_arrive_where_they_are_handled():
     noted = []
     handlers = signal.getsignal(signal.SIGUSR1)
     with held_back():
-        signal.raise_signal(signal.SIGUSR1)  # sent to this thread, which blocks it; a thread of a library may not
+        signal.raise_signal(signal.SIGUSR1)  # to this thread, which blocks it; threads of libraries may not
         assert not noted
         with handled(lambda number, frame: noted.append(number)):
             time.sleep(0)
@@ -323,16 +323,16 @@ def test_blocked_signals_arrive_where_they_are_handled():
 
 
 class TestProcesses:
-    """The processes of ranks, with simple functions instead of a training."""
+    """The processes of ranks, which execute simple functions instead of training."""
 
     @pytest.mark.parametrize(
         ("work", "code", "said"),
         [
-            ("number", 5, ""),  # the highest of all ranks
+            ("number", 5, ""),  # the highest exit code of the ranks
             ("divides", 1, "error: rank 1 died: exit code 1: no checkpoint was saved yet"),
             ("is_killed", 1, "error: rank 1 died: exit code -9: no checkpoint"),
             ("sleeps", 143, "stopped by SIGTERM: no checkpoint"),  # before training, with nothing to save
-            ("saves_for_long", 130, "stopped by SIGINT: no checkpoint"),  # at the second
+            ("saves_for_long", 130, "stopped by SIGINT: no checkpoint"),  # at the second signal
         ],
     )
     def test_all_ranks_end_when_one_ends(self, work, code, said, tmp_path, capfd):

@@ -25,7 +25,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def values(folder, tiny_model):
-    """Option values of a command with several seeds, scored on STS-B, which builds its own index."""
+    """Return the option values of a command that trains several seeds, scores on STS-B and builds its own index."""
     values = options(folder, tiny_model, output=str(folder / "runs"), eval_every=6, epochs=1)
     del values["index"]
     return {
@@ -37,7 +37,7 @@ def values(folder, tiny_model):
 
 
 def trained_here(values):
-    """The exit code and the messages of the command, which trains inside this process."""
+    """Run the command in this process. Return its exit code and messages."""
     said = io.StringIO()
     with redirect_stderr(said):
         return main(training.command(values)[3:]), said.getvalue()
@@ -45,7 +45,7 @@ def trained_here(values):
 
 @pytest.fixture(scope="module")
 def stopped(values):
-    """The messages of a command that got a SIGTERM during the second of two seeds, which is seed 1."""
+    """Return the messages of a command that got a SIGTERM during its second seed, seed 1."""
     with at_step(5, lambda trainer: trainer.run.seed == 1 and os.kill(os.getpid(), signal.SIGTERM)):
         code, said = trained_here(values)
     assert code == 128 + signal.SIGTERM, said
@@ -54,7 +54,7 @@ def stopped(values):
 
 @pytest.fixture(scope="module")
 def finished(values, folder, stopped):
-    """OUTPUT after the same command with --resume and a third seed, and the messages."""
+    """Repeat the command with --resume and a third seed. Return OUTPUT and the messages."""
     times = {
         path: path.stat().st_mtime_ns
         for path in (folder / "runs" / "index", folder / "runs" / "seed-3" / "best" / "best.json")

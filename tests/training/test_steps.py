@@ -166,7 +166,7 @@ def test_a_batch_moves_to_the_gpu_in_one_asynchronous_copy(monkeypatch):
 
 
 def test_steps_equal_those_of_a_plain_training_loop(tiny_model):
-    """Whole steps, with negatives and an uneven last batch, against a plain forward and torch's AdamW."""
+    """Whole steps, with negatives and a smaller last batch, equal a plain forward pass and torch's AdamW."""
     run = Run(model=str(tiny_model), augment="una", epochs=2, **SETTINGS)
     trainer, maker = make_trainer(run, sentences=19)
     encoder, views = trainer.encoder, fake_views(run.alpha, 2)
@@ -253,7 +253,7 @@ def encoder(request):
 
 
 def padded(rows, side="right"):
-    """Rows of ids as a batch padded on one side."""
+    """Make a batch of rows of ids, padded on one side."""
     width = max(map(len, rows))
     pads = [[PADDING] * (width - len(row)) for row in rows]
     ids = torch.tensor([pad + row if side == "left" else row + pad for row, pad in zip(rows, pads, strict=True)])

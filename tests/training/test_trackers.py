@@ -38,7 +38,7 @@ OWN = f"{__name__}:Recorded"
 
 @pytest.fixture
 def calls():
-    """The calls of Recorded, initially none."""
+    """Clear the calls that Recorded has recorded, and return their list."""
     Recorded.calls.clear()
     return Recorded.calls
 
@@ -94,7 +94,7 @@ def test_offline_weights_and_biases_continues_with_the_same_id(tmp_path):
         tracker = trackers["wandb"]
         tracker.log(shown, step)
         tracker.finish()
-    wandb.teardown()  # its own process then ends, and has written all
+    wandb.teardown()  # ends wandb's background process, which then has written everything
     run_id = json.loads((tmp_path / "trackers.json").read_text())["wandb"]
     records = [path.read_bytes() for path in tmp_path.glob(f"wandb/offline-run-*/run-{run_id}.wandb")]
     assert len(records) == 2 and all(b"loss/plain" in record for record in records)

@@ -32,7 +32,7 @@ class TestBadInput:
 
     @pytest.fixture
     def models(self, tmp_path, tiny_model):
-        """A folder of models that cannot be used, by name."""
+        """Return a folder of models that cannot be used."""
         for name, kept in (("weightless", "tokenizer.json"), ("wordless", "model.safetensors"), ("empty", "")):
             (tmp_path / name).mkdir()
             for file in filter(None, ("config.json" * bool(kept), kept)):
@@ -178,7 +178,7 @@ def test_steps_are_graphs_on_one_gpu_unless_they_cannot_be_captured(tiny_model, 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 @pytest.mark.parametrize("has_bf16", [True, False])
-def test_auto_is_bf16_where_the_device_has_it(tmp_path, tiny_model, monkeypatch, device, has_bf16):
+def test_auto_is_bf16_where_the_device_supports_it(tmp_path, tiny_model, monkeypatch, device, has_bf16):
     monkeypatch.setattr(resolve, "has_bf16", lambda: has_bf16)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda emulated: has_bf16)

@@ -1,4 +1,4 @@
-"""Runs after the last step: writes the demo's page, scores best/ (--evaluate), and writes its model card."""
+"""The end of a run, after its last step: the demo's page, the scores of best/ (--evaluate), and its model card."""
 
 from __future__ import annotations
 

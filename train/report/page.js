@@ -31,7 +31,7 @@ function draw(place) {
   const layout = {
     xaxis: { ...axis, ...titled("optimiser step"), rangemode: "tozero", tickformat: ",d", nticks: 6 },
     yaxis: { ...axis, ...titled(figure.label + (isLog ? ", log scale" : "")), ...scale },
-    showlegend: false, // the page has one for all figures, which wraps on a telephone
+    showlegend: false, // the page has one legend for all figures, which wraps on a phone
     hovermode: "closest",
     margin: { l: 48, r: 8, t: 28, b: 44 },
     font: { family: "system-ui, sans-serif", size: 12.5, color: colour("soft") },
