@@ -151,7 +151,7 @@ class Run(Files, Words, Draws):
     early_stopping_patience: int = option("stop after this many dev scores in a row without a new best; 0: never",
                                           0, least=0)  # fmt: skip
     eval_every: int = option("steps between dev scores; the last step is always scored", 100, least=1)
-    evaluate: str = option("folder of SentEval's data; best/ is scored on it at the end, in OUTPUT/evaluation.json", "",
+    evaluate: str = option("folder of SentEval's data; best/ is scored on it at the end (OUTPUT/evaluation.json)", "",
                            role="running", metavar="FOLDER")  # fmt: skip
     tasks: str = option("tasks of --evaluate: sts, transfer, near-miss, full (sts and transfer), or NAME,NAME", "sts",
                         role="running", metavar="NAMES")  # fmt: skip

@@ -3,7 +3,8 @@
 A tracker is a class without constructor arguments; MODULE:CLASS names a user-defined one. Only rank 0 calls it:
 
 start(settings, step, run_id)   before a run starts or continues. settings: every option by name; step: the first
-    step that will be logged; run_id: what an earlier `start` returned, or None for a new run. Returns the run's id or None.
+    step that will be logged; run_id: what an earlier `start` returned, or None for a new run. Returns the run's id, or
+    None.
 log(values, step)   metrics of a step, by name: "loss/plain" or "loss/negatives", "lr", "dev/FILE" and others
 finish()   the run has ended or was stopped
 
