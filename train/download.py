@@ -82,7 +82,7 @@ def _file(part: str, name: str, folder: Path) -> Path:
 
 
 def unpack(archive: Path) -> Path:
-    """Unpack SentEval's archive next to it and return the folder that contains STS. Raises TarError if there is none."""
+    """Unpack SentEval's archive next to it. Return the folder that contains STS. Raises TarError if there is none."""
     unpacked = archive.with_name("unpacked")
     with tarfile.open(archive) as tar:
         tar.extractall(unpacked, filter="data")  # "data": nothing outside the folder; in Python since 3.10.12, 3.11.4
