@@ -42,7 +42,7 @@ MISTAKES = {  # module: {arguments of a wrong call: its message}
     },
     "train.report.__main__": {"--output": "--output: expected one argument"},
     "train.compare": {
-        COMPARED: "--output is missing: give the folder of the runs",
+        COMPARED: "--output is missing: give the folder for the runs",
         f"{COMPARED} --output o --seed 3": "unknown option --seed: did you mean --seeds?",
     },
     "train.generate": {
