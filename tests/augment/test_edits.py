@@ -184,6 +184,14 @@ def test_names_are_words_that_are_mostly_capitalised_inside_sentences():
     assert {cased.terms[i] for i in np.flatnonzero(find_names(cased))} == {"Lima"}
 
 
+def test_question_words_are_not_names():
+    questions = una_fast.build_index(["Is it Lima? What is it?", "Is Peru far? What is it?"])
+    names = find_names(questions, ENGLISH.words["question words"])
+    assert {questions.terms[i] for i in np.flatnonzero(names)} == {"lima", "peru"}
+    near = NearMisses(questions, "name")
+    assert near.augment(["What is Lima?"]) == ["What is Peru?"] and near.explain("What is this?").edit == "word"
+
+
 @pytest.fixture(scope="module")
 def index():
     return una_fast.build_index(QUESTIONS * 40)

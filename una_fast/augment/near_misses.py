@@ -6,7 +6,7 @@ import math
 import re
 from bisect import bisect
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -110,7 +110,9 @@ class NearMisses(TextAugmentation):
         self._seed = seed_of("near-misses", seed)
         self.kept_words = KeptWords(punctuation=True)
         self._kernels = {"word": _important_word(index, self.kept_words, seed)}
-        self._is_name = find_names(index) if "name" in self._weights else np.zeros(index.n_terms, dtype=bool)
+        self._is_name = np.zeros(index.n_terms, dtype=bool)
+        if "name" in self._weights:
+            self._is_name = find_names(index, self._lists.words["question words"])
         if np.count_nonzero(self._is_name) >= 2:
             names = frozenset(index.terms.take(np.flatnonzero(self._is_name)))
             self._kernels["name"] = _important_word(index, AllExcept(words=names), seed)
@@ -236,10 +238,12 @@ def parse_edits(edits: str) -> dict[str, float]:
     return {name: found[name] for name in EDITS if name in found}
 
 
-def find_names(index: Index) -> np.ndarray:
+def find_names(index: Index, never: Collection[str] = ()) -> np.ndarray:
     """Return whether each term is a name, a word that is mostly capitalised inside sentences: bool (V,).
 
     The first chunk of a sentence does not count, and words of one letter are not names.
+
+    never: lower-case words that are not names, such as "what", which often starts a document's second sentence.
     """
     chunks, sentences = index.chunks, index.sentences
     inside = np.bincount(sentences.values, minlength=len(chunks))
@@ -250,5 +254,9 @@ def find_names(index: Index) -> np.ndarray:
         if word and len(word[0]) > 1:
             surplus[word[0].lower()] += n if word[0][0].isupper() else -n
     return np.array(
-        [surplus[word.lower()] > 0 and (index.lowercase or word[:1].isupper()) for word in index.terms], bool
+        [
+            surplus[word.lower()] > 0 and word.lower() not in never and (index.lowercase or word[:1].isupper())
+            for word in index.terms
+        ],
+        bool,
     )
