@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 from scipy.stats import rankdata
 
 from una_fast.errors import InputError, failed, suggests_keywords
@@ -35,12 +37,15 @@ class PairScores:
         same: bool (n,), True for a pair with the same meaning, False for a near-miss.
         groups: str (n,), the group of each pair, "" for a pair without one.
         share: share of near-misses that `threshold` lets pass.
+        half: bool (n,), False for the pairs of one random half, True for the others. Pairs that share a sentence are in
+            the same half. If None, pairs alternate.
     """
 
     cosines: Floats
     same: NDArray[np.bool_]
     groups: NDArray[np.str_]
     share: float = 0.05
+    half: NDArray[np.bool_] | None = None
 
     @classmethod
     def of(cls, same: Floats, near_misses: Floats, share: float = 0.05) -> PairScores:
@@ -59,8 +64,7 @@ class PairScores:
     @property
     def threshold(self) -> float:
         """The lowest threshold that at most `share` of near-misses exceed: the (floor(share * m) + 1)-th highest."""
-        near_misses = np.sort(self.cosines[~self.same])
-        return float(near_misses[-(math.floor(round(self.share * len(near_misses), 9)) + 1)])
+        return _threshold(self.cosines[~self.same], self.share)
 
     @property
     def recall(self) -> float:
@@ -68,6 +72,19 @@ class PairScores:
         if not 0 < self.same.sum() < len(self.same):
             return math.nan
         return float(np.mean(self.cosines[self.same] > self.threshold))
+
+    def held_out_hits(self, share: float) -> NDArray[np.bool_]:
+        """Return bool (n,): which pairs exceed the threshold that the other half of the pairs chooses.
+
+        share: of the near-misses that the threshold lets pass in the half that chooses it. No pair is a hit if the
+        other half has no near-misses.
+        """
+        half = np.arange(len(self.same)) % 2 > 0 if self.half is None else self.half
+        first, second = (
+            _threshold(self.cosines[chosen], share) if chosen.any() else math.inf
+            for chosen in (~self.same & ~half, ~self.same & half)
+        )
+        return self.cosines > np.where(half, first, second)
 
     def interval(self, before: PairScores | None = None) -> tuple[float, float]:
         """Return the 95% interval of `auc`, or of its change since `before` on the same pairs (DeLong 1988)."""
@@ -84,7 +101,8 @@ class PairScores:
             own = self.groups == group
             missing = [label for label in (True, False) if not (self.same[own] == label).any()]
             rows = own | np.isin(self.same, missing)
-            found[group] = PairScores(self.cosines[rows], self.same[rows], self.groups[rows], self.share)
+            half = None if self.half is None else self.half[rows]
+            found[group] = PairScores(self.cosines[rows], self.same[rows], self.groups[rows], self.share, half)
         return found
 
     def curve(self) -> tuple[Floats, Floats]:
@@ -122,7 +140,7 @@ class PairScores:
         low, high = self.interval()
         return (
             f"AUC {self.auc:.1%} (95% interval {low:.1%} to {high:.1%}); recall {self.recall:.1%} at {self.share:.0%} "
-            f"false positives, threshold {self.threshold:.3f}"
+            f"false positives, threshold {math.ceil(1000 * self.threshold) / 1000:.3f}"
         )
 
 
@@ -154,7 +172,33 @@ def score_pairs(encode: Encode, pairs: Iterable[Pair], share: float = 0.05) -> P
     sides = np.array([[places.setdefault(text, len(places)) for text in row[:2]] for row in rows])  # (n, 2)
     units = unit_embeddings(encode, [*places])
     cosines = np.einsum("nd,nd->n", *(units[side] for side in sides.T))
-    return PairScores(cosines, same, np.array([group for *_, group in rows], str), share)
+    return PairScores(cosines, same, np.array([group for *_, group in rows], str), share, _halves(sides))
+
+
+def _halves(sides: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """Divide pairs into two random halves, so that pairs with a common sentence are in the same one: bool (n,).
+
+    sides: (n, 2), the numbers of each pair's sentences.
+    """
+    n = sides.max() + 1
+    _, component = connected_components(coo_array((np.ones(len(sides)), sides.T), shape=(n, n)), directed=False)
+    sizes = np.bincount(component[sides[:, 0]])
+    order = np.random.default_rng(0).permutation(len(sizes))
+    in_second = np.empty(len(sizes), bool)
+    in_second[order] = 2 * np.cumsum(sizes[order]) > len(sides)
+    return in_second[component[sides[:, 0]]]
+
+
+def paired_change(before: NDArray[Any], after: NDArray[Any]) -> tuple[float, float, float]:
+    """Return the mean of after - before, two arrays (n,) of the same pairs, and its 95% interval."""
+    change = after.astype(float) - before
+    middle, reach = float(change.mean()), Z95 * float(change.std()) / math.sqrt(len(change))
+    return middle, middle - reach, middle + reach
+
+
+def _threshold(near_misses: Floats, share: float) -> float:
+    """Return the lowest threshold that at most `share` of the cosines (m,) exceed."""
+    return float(np.sort(near_misses)[-(math.floor(round(share * len(near_misses), 9)) + 1)])
 
 
 def unit_embeddings(encode: Encode, texts: list[str]) -> Floats:

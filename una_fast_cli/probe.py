@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from html import escape
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +23,14 @@ if TYPE_CHECKING:
 
 COLOURS = ("#0072b2", "#d55e00")  # of the curves: Okabe and Ito's, which readers with any colour vision can distinguish
 CHANGE = ("change", "95% interval")  # columns of a comparison
+SHARES = (0.1, 0.2)  # of near-misses that may pass, in addition to --share
 FEW = 10  # pairs: no interval is printed for a smaller group
 DISTANCE = (
     "Distance of near-misses: their mean 1 - cosine, divided by that of two sentences. A higher distance is better."
+)
+HELD_OUT = (
+    "Hits on held-out pairs: each half of the pairs chooses the threshold for the other half, such that the allowed "
+    "share of its near-misses passes."
 )
 PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>una-fast probe</title>
 <style>body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem }} text {{ font-size: 2.8px }}</style>
@@ -97,6 +103,8 @@ def _probe(values: dict[str, Any]) -> None:
         figures["pairs_scores"] = {name: one.to_dict() for name, one in zip(names, scores, strict=True)}
         if len(scores) == 2:
             figures["pairs_change"] = _change("auc", *scores)
+        figures["held_out"] = held_out = _held_out(scores, values["share"])
+        show(_held_out_text(labels, held_out))
     if index:
         settings = {name: values[name] for name in ("n", "share", "seed", "edits")}
         probes = [una_fast.probe(encode, index, **settings) for encode in encoders]
@@ -152,6 +160,34 @@ def _pairs_text(path: str, labels: Sequence[str], scores: Sequence[PairScores]) 
             "",
         ]
     )
+
+
+def _held_out(scores: Sequence[PairScores], share: float) -> list[dict[str, Any]]:
+    """Return the share of hits for each allowed share and label, and with two encoders the change and its interval.
+
+    A hit is a pair above the threshold that the other half of the pairs chooses.
+    """
+    from una_fast.pair_scores import paired_change
+
+    figures = []
+    for allowed, same in product(sorted({share, *SHARES}), (True, False)):
+        hits = [one.held_out_hits(allowed)[one.same == same] for one in scores]
+        figures.append({"share": allowed, "same": same, "hits": [float(each.mean()) for each in hits]})
+        if len(hits) == 2:
+            figures[-1] |= dict(zip(("change", "low", "high"), paired_change(*hits), strict=True))
+    return figures
+
+
+def _held_out_text(labels: Sequence[str], held_out: Sequence[dict[str, Any]]) -> str:
+    """Lay out the figures of `_held_out` as a table."""
+    rows = [["allowed", "pairs", *(f"hits of {label}" for label in labels), *CHANGE * (len(labels) == 2)]]
+    for figures in held_out:
+        rows.append([f"{figures['share']:.0%}", "same" if figures["same"] else "near-misses"])
+        rows[-1] += [f"{hits:.1%}" for hits in figures["hits"]]
+        if len(labels) == 2:
+            change, low, high = (100 * figures[name] for name in ("change", "low", "high"))
+            rows[-1] += [f"{change:+.1f}", f"{low:+.1f} to {high:+.1f}"]
+    return "\n".join([HELD_OUT, "", *aligned(rows, left=(0, 1)), "", ""])
 
 
 def _probes_text(path: str, labels: Sequence[str], probes: Sequence[Probe]) -> str:

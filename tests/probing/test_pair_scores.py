@@ -1,6 +1,7 @@
 """`una_fast.score_pairs` compared with plain loops, its intervals and files; and `una-fast probe --pairs`."""
 
 import json
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -60,6 +61,25 @@ def test_the_curve_goes_through_the_recall_at_the_share(rows, share):
     assert (np.diff(near) >= 0).all() and (np.diff(same) >= 0).all()
     assert scores.recall == pytest.approx(max(same[near <= share + 1e-9], default=0))
     json.dumps(scores.to_dict(), allow_nan=False)
+
+
+@given(GROUPED, st.lists(st.booleans(), min_size=30, max_size=30), st.floats(0, 0.99))
+def test_held_out_hits_exceed_the_threshold_of_the_other_half(rows, halves, share):
+    half = halves[: len(rows)]
+    found = replace(scores_of(rows), half=np.array(half)).held_out_hits(share)
+    for (cosine, _, _), own, hit in zip(rows, half, found, strict=True):
+        near = [y for (y, same, _), other in zip(rows, half, strict=True) if other != own and not same]
+        assert hit == any(sum(y > t for y in near) <= share * len(near) and cosine > t for t in near)
+
+
+def test_pairs_that_share_a_sentence_are_in_one_half():
+    rng = np.random.default_rng(0)
+    pairs = [(f"{a}", f"{b}", i % 2) for i, (a, b) in enumerate(rng.integers(0, 3000, (1000, 2)).tolist())]
+    half = una_fast.score_pairs(lambda texts: np.ones((len(texts), 2)), pairs).half
+    texts = [
+        {text for own, pair in zip(half, pairs, strict=True) if own == side for text in pair[:2]} for side in (0, 1)
+    ]
+    assert texts[0].isdisjoint(texts[1]) and 450 < half.sum() < 550
 
 
 def test_intervals_contain_the_true_value_as_often_as_they_claim():
@@ -128,7 +148,14 @@ def test_the_command_compares_two_encoders(tiny_model, tmp_path, capsys):
     other.symlink_to(tiny_model)
     words = ["probe", "--model", tiny_model, "--model", other, "--pairs", pairs, "--json", kept, "--html", page]
     assert main([*map(str, words)]) == 0
-    said, scores = capsys.readouterr().out, json.loads(kept.read_text())["pairs_scores"]
+    said, figures = capsys.readouterr().out, json.loads(kept.read_text())
+    scores = figures["pairs_scores"]
+    assert [(row["share"], row["same"]) for row in figures["held_out"]] == [*product((0.05, 0.1, 0.2), (True, False))]
+    assert all(row["hits"][0] == row["hits"][1] and row["low"] == row["high"] == 0 for row in figures["held_out"])
+    assert (
+        f"hits of {tiny_model.name}" in said.replace(f"{tiny_model.parent.name}/", "")
+        and "\n20%      near-misses" in said
+    )
     assert f"30 pairs of {pairs}, 15 with the same meaning" in said and "+0.0  +0.0 to +0.0" in said
     few, y = sorted(line.split() for line in said.splitlines() if line.startswith(("few", "y")))
     assert few[-2:] == ["too", "few"] and y[-3:] == ["+0.0", "to", "+0.0"]
