@@ -182,12 +182,12 @@ def _held_out_text(labels: Sequence[str], held_out: Sequence[dict[str, Any]]) ->
     """Lay out the figures of `_held_out` as a table."""
     rows = [["allowed", "pairs", *(f"hits of {label}" for label in labels), *CHANGE * (len(labels) == 2)]]
     for figures in held_out:
-        rows.append([f"{figures['share']:.0%}", "same" if figures["same"] else "near-misses"])
+        rows.append([f"{100 * figures['share']:g}%", "same" if figures["same"] else "near-misses"])
         rows[-1] += [f"{hits:.1%}" for hits in figures["hits"]]
         if len(labels) == 2:
             change, low, high = (100 * figures[name] for name in ("change", "low", "high"))
             rows[-1] += [f"{change:+.1f}", f"{low:+.1f} to {high:+.1f}"]
-    return "\n".join([HELD_OUT, "", *aligned(rows, left=(0, 1)), "", ""])
+    return "\n".join(["", HELD_OUT, "", *aligned(rows, left=(0, 1)), "", ""])
 
 
 def _probes_text(path: str, labels: Sequence[str], probes: Sequence[Probe]) -> str:
