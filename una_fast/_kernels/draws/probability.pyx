@@ -213,7 +213,7 @@ def id_bits(int64_t n_terms):
 
 
 def pack_words(SamplingConfig config, const int32_t[::1] ids, const int64_t[::1] indptr, const int32_t[::1] first,
-                  const double[::1] p, uint32_t[::1] out):
+               const double[::1] p, uint32_t[::1] out):
     """Fill `out`, uint32 (T,), with each word and its rounded probability, so that `negatives.choose` needs no p.
 
     The lowest b = `id_bits` bits are the term. The upper 31 - b bits are q = floor(2**(31 - b) p), at most
