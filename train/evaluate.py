@@ -50,7 +50,10 @@ def _run(values: dict[str, Any]) -> None:
 
 
 def has_scores_of(file: Path, model: str) -> bool:
-    """Return whether the scores in `file` are of `model`. If it is best/ of a run, the run's evaluation.json counts."""
+    """Return whether the scores in `file` are of `model`.
+
+    Scores of a run in its evaluation.json count as scores of the run's best/.
+    """
     saved, folder = read_object(file).get("model"), Path(model).resolve()
     if not isinstance(saved, str):
         return False

@@ -215,7 +215,7 @@ class Modules:
         return int(min(self.max_length or tokenizer.model_max_length, positions_of(config) or LONGEST, LONGEST))
 
     def write(self, folder: Path, config: Any, tokenizer: Any) -> None:
-        """Write the files with which SentenceTransformer(folder) gives the same embeddings.
+        """Write the files that SentenceTransformer(folder) needs to reproduce this encoder's embeddings.
 
         config: the encoder's configuration.
         """

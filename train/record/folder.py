@@ -67,12 +67,12 @@ def read_mark(path: Path) -> dict[str, Any]:
 
 
 def is_own(path: Path, command: str) -> bool:
-    """Return whether the command owns the folder."""
+    """Return whether a run of `command` made the folder, according to the mark in it."""
     return read_mark(path).get("command") == command
 
 
 def check_owner(path: Path, command: str) -> None:
-    """Raise InputError unless the command owns the folder."""
+    """Raise InputError unless a run of `command` made the folder."""
     if (owner := read_mark(path).get("command")) != command:
         what = f"contains a run of {owner}" if owner else f"contains no run of {command}"
         raise InputError(f"--resume: {path} {what}: start without --resume in a new --output")

@@ -26,7 +26,8 @@ class Rows:
 
     Attributes:
         terms: the terms of the index.
-        chunks, sentences: `StringTable` and `RaggedArray`; row i is the chunks ``sentences[i]``, joined with spaces.
+        chunks: `StringTable`, the distinct strings between spaces.
+        sentences: `RaggedArray`, the chunk ids of each row. Its text is these chunks, joined with spaces.
         words: `RaggedArray` int32, the id of each word: a term's id, or V + k for word k of `unseen`.
         unseen: the words that are not in the index.
         hashes: uint64 (N,), a hash of each row's words; None for the documents of the index.

@@ -160,7 +160,7 @@ def _document_words(
 ) -> tuple[StringTable, RaggedArray]:
     """Return the vocabulary and the word ids of all documents.
 
-    Words are numbered by first appearance, because the entries are in order of first appearance.
+    Words are numbered in the order in which they first appear in the corpus.
     """
     texts = _lower(chunks) if tokenizer.lowercase else chunks
     treebank = tokenizer.tokenizer == "treebank"

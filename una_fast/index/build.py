@@ -58,9 +58,9 @@ def build_index(
         quoting: whether a cell in quotation marks may contain line ends and delimiters. By default it may in .csv, but
             not in .tsv, where a quotation mark is an ordinary character.
         max_document_bytes: the longest accepted document, in bytes of UTF-8, by default 1 MiB. Longer ones occur only
-            in files that are damaged, hostile or without line ends, and take 5 bytes of memory per byte. A row of a
-            table may have eight times as many bytes. 0 or None accepts any length; a .csv is then read in parts of
-            2 GiB.
+            in files that are damaged, hostile or without line ends. Reading a document takes about 5 times its size in
+            memory. For a row of a table, the limit is 8 times higher. 0 or None accepts any length; a .csv is then read
+            in parts of 2 GiB.
         folder: build the index in this folder, in stages that store temporary files next to it, and open it. Memory use
             does not grow with the corpus, and a stopped build continues when it is started again. By default the index
             is built in memory, and `Index.save` saves it.

@@ -243,7 +243,7 @@ class Pipeline:
         self._added_ids = np.array([token["id"] for token in added if token not in searched], dtype=np.int64)
 
     def _spans_words(self, token: dict[str, Any]) -> bool:
-        """Return whether matching an added token can cross a space, or depend on the text before a space."""
+        """Return whether a match of an added token can contain a space, or depends on the text before a space."""
         content = token["content"]
         if token["normalized"] and token["single_word"] and self.normalize(content).startswith((SPACE_MARK, " ")):
             return True  # whether it is a single word depends on the word before it
