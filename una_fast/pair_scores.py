@@ -76,14 +76,17 @@ class PairScores:
     def held_out_hits(self, share: float) -> NDArray[np.bool_]:
         """Return bool (n,): which pairs exceed the threshold that the other half of the pairs chooses.
 
-        share: of the near-misses that the threshold lets pass in the half that chooses it. No pair is a hit if the
-        other half has no near-misses.
+        share: share of near-misses that the threshold lets pass in the half that chooses it.
+
+        Raises InputError if one half has no near-misses, as when one sentence is in most pairs.
         """
         half = np.arange(len(self.same)) % 2 > 0 if self.half is None else self.half
-        first, second = (
-            _threshold(self.cosines[chosen], share) if chosen.any() else math.inf
-            for chosen in (~self.same & ~half, ~self.same & half)
-        )
+        sides = self.cosines[~self.same & half], self.cosines[~self.same & ~half]
+        if not all(map(len, sides)):
+            raise InputError(
+                "one half has no near-misses, because pairs that share a sentence stay together: give more pairs"
+            )
+        second, first = (_threshold(near_misses, share) for near_misses in sides)
         return self.cosines > np.where(half, first, second)
 
     def interval(self, before: PairScores | None = None) -> tuple[float, float]:

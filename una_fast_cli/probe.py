@@ -103,8 +103,11 @@ def _probe(values: dict[str, Any]) -> None:
         figures["pairs_scores"] = {name: one.to_dict() for name, one in zip(names, scores, strict=True)}
         if len(scores) == 2:
             figures["pairs_change"] = _change("auc", *scores)
-        figures["held_out"] = held_out = _held_out(scores, values["share"])
-        show(_held_out_text(labels, held_out))
+        try:
+            figures["held_out"] = _held_out(scores, values["share"])
+            show(_held_out_text(labels, figures["held_out"]))
+        except InputError as error:
+            show(f"\nno hits on held-out pairs: {error}\n")
     if index:
         settings = {name: values[name] for name in ("n", "share", "seed", "edits")}
         probes = [una_fast.probe(encode, index, **settings) for encode in encoders]

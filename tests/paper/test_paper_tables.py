@@ -104,7 +104,7 @@ def assert_forms(folder):
 
 @pytest.mark.slow
 def test_rows_of_other_kinds_at_small_scale(paper, folder, tmp_path):
-    """A published encoder is scored, texts and synonyms are used, and without all seven tasks there is no average."""
+    """A published encoder is scored, texts and synonyms are used, and the average needs all seven tasks."""
     synonyms = tmp_path / "synonyms.tsv"
     synonyms.write_text("river\tstream\ncastle\tfort\n")
     texts = ["--paraphrases", folder / "other.txt", "--back-translations", folder / "other.txt", "--synonyms", synonyms]

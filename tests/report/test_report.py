@@ -74,7 +74,7 @@ def test_runs_with_the_same_settings_are_one_group_named_after_its_folder(two_se
 
 
 def test_scores_are_read_from_the_files_of_a_run(tmp_path: Path) -> None:
-    """Undefined scores are absent, and there is no average without all seven tasks."""
+    """Undefined scores are absent, and the average needs all seven tasks."""
     for name, tasks in (("all", STS_TASKS), ("some", ("STS13", "STS14", "STSBenchmark"))):
         write_evaluation(write_run(tmp_path / name, 0.8, beta=name, dev="data/sts-dev.csv"), 0.7, tasks)
     whole, some = find_runs([tmp_path])

@@ -132,7 +132,7 @@ def load_pretrained(name: str, config: Any = None, trust: bool = False) -> tuple
 def load_config(name: str, dropout: float | None, trust: bool = False) -> Any:
     """Load an encoder's configuration. Set all its dropout probabilities to `dropout`, unless that is None.
 
-    Raises InputError if there is no configuration, or if the model has an encoder and a decoder, as T5 does.
+    Raises InputError if the configuration is missing, or if the model has an encoder and a decoder, as T5 does.
     """
     refuse_run(name)
     config = from_pretrained("configuration", AutoConfig, name, trust)
@@ -274,7 +274,7 @@ def read_modules(name: str, pooling: str = AUTO) -> Modules:
 
 
 def _read(name: str, file: str, kind: Any = dict) -> Any:
-    """Read a JSON object or a list of objects, and check the types of values. Return it empty if there is no file."""
+    """Read a JSON object or a list of objects, and check the types of values. A missing file gives an empty one."""
     absent = {f"_raise_exceptions_for_{reason}": False for reason in ABSENT}
 
     if (path := cached_file(name, file, **absent)) is None:

@@ -63,7 +63,7 @@ def loss_spec(name: str) -> LossSpec:
     `negative_views` is 0 or 2. If it has a parameter `start`, it also gets embeddings by the initial encoder.
 
     Raises:
-        InputError: there is no such function, it needs other arguments, or its `negative_views` is not 0, 1 or 2.
+        InputError: the function does not exist, it needs other arguments, or its `negative_views` is not 0, 1 or 2.
     """
     if name in LOSSES:
         return LOSSES[name]

@@ -112,7 +112,7 @@ def read_task(folder: Path, name: str, split: str = "test") -> Task:
 def task_names(tasks: str, mode: str = "test") -> list[str]:
     """List the tasks that the value of --tasks means. In dev mode, a suite includes only tasks with a dev score.
 
-    Raises InputError for an unknown name, or if there is no name.
+    Raises InputError for an unknown name, or if none is given.
     """
     titles = {text: row.name for row in TASKS.values() for text in (row.name, row.title)}
     known = {_plain(text): name for text, name in titles.items()}

@@ -246,7 +246,7 @@ cdef class EntryWords:
                     if code[0] >= 0:
                         if filled < end:
                             out[filled] = code[0]
-                        if filled + 1 < end:  # if there is no second word, the next one overwrites this
+                        if filled + 1 < end:  # without a second word, the next one overwrites this
                             out[filled + 1] = code[1]
                         filled += 1 + (code[1] >= 0)
                         continue
