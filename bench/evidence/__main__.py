@@ -55,8 +55,7 @@ ABOUT_APPENDIX = """# All runs of "Will it help me?"
 `python -m bench.evidence` writes this page from `bench/results/evidence.json`, which has the scores of every run.
 [Will it help me?](../will-it-help.md) explains the settings. Scores are multiplied by 100. Differences are paired by
 seed; intervals are Student's t; p is of the paired t-test. Holm's correction covers the comparisons of one table. The
-STS-B dev score of a seed is the best one of its training. Except for the preset, trainings with edits of names ran when
-question words still counted as names."""
+STS-B dev score of a seed is the best one of its training."""
 CHART = "images/will-it-help.svg"  # next to the page
 NEAR_MISSES, NEAR_RANDOM = find_conditions("minilm-near: una; minilm-near: una, replacements at random")
 NEAR = "minilm-questions"

@@ -56,13 +56,7 @@ NEAR_MISS: dict[str, Any] = {  # about one word per sentence is replaced; all ot
     "radius": "1%",
     "precision": "fp32",
 }
-RECIPE: dict[str, Any] = {  # the base of the ablations: `--near-misses` with fewer steps, neighbours and edits
-    **{name: value for name, value in PRESETS["near_misses"].items() if name != "neighbours_pool"},
-    "edits": "polarity:1,number:4",
-    "max_steps": 160,
-    "max_length": 32,
-    "precision": "fp32",
-}
+RECIPE: dict[str, Any] = {**PRESETS["near_misses"], "max_length": 32, "precision": "bf16"}
 CAPTIONS: dict[str, Any] = {  # the options of NEAR_MISS that differ from RECIPE
     **{name: NEAR_MISS[name] for name in ("select", "beta", "keep_punctuation", "radius", "learning_rate")},
     "augment": "una",
@@ -359,17 +353,14 @@ FROM_SCRATCH_ARMS = [(base, arm) for base in ("wiki-lm", "wiki-lm-cls") for arm 
 FROM_SCRATCH_POINTS = list(zip(*(grid(arm, base) for base, arm in FROM_SCRATCH_ARMS), strict=True))
 TUNED_ARMS = tuple(f"{GRID_BASE}: {arm}, {TUNED}" for arm in ARMS)
 WIDER = "batch_size 256, max_steps 400, eval_every 100"  # the sentences of WIDE in larger batches
-NEAR_PRESET = (  # `--near-misses`
-    "near-misses, edits polarity:4,number:16,name:1, max_steps 640, neighbours_pool 24000, precision bf16"
-)
-NEAR = (NEAR_PRESET, "near-misses", "one word", "captions")
+NEAR = ("near-misses", "one word", "captions")
 NEAR_ABLATIONS = (  # of "near-misses", most important first
-    *("edits polarity", "edits number", "edits polarity,number,name,swap,word", "edits polarity:1,number:4,name:1"),
-    *("neighbours false", "positives same, positives_share 1.0", "positives_share 1.0", "margin_most 2.0"),
-    *("margin_least 0.2, margin_most 0.5", "margin_least 0.45, margin_most 0.75", "max_steps 640"),
-    *("learning_rate 5e-05", "learning_rate 0.0002", "edits polarity:1,number:1", "neighbour_distillation 30.0"),
-    *("similarity_distillation 30.0", "similarity_distillation 30.0, neighbour_distillation 30.0", "batch_size 64"),
-    *("max_steps 320", "max_steps 320, learning_rate 5e-05", "neighbours_pool 24000", "precision bf16", "dropout 0.0"),
+    *("neighbours false", "edits polarity:4,number:16", "edits polarity:4,number:16,name:4", "learning_rate 0.0002"),
+    *("max_steps 320", "max_steps 1280, epochs 2", "positives_share 1.0", "positives same, positives_share 1.0"),
+    *("margin_least 0.2, margin_most 0.5", "margin_least 0.45, margin_most 0.75", "margin_most 2.0", "edits polarity"),
+    *("edits number", "edits name", "edits polarity:1,number:4,name:1", "edits polarity,number,name,swap,word"),
+    *("neighbour_distillation 30.0", "similarity_distillation 30.0", "learning_rate 5e-05", "neighbours_pool 8000"),
+    *("batch_size 64, epochs 2", "dropout 0.0", "precision fp32"),
 )
 STAGES = {
     "grid": Stage([one.name for arm in ARMS for one in grid(arm)], SEEDS[:1], scored=False),

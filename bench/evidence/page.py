@@ -13,7 +13,6 @@ from bench.evidence.conditions import (
     BASES,
     FROM_SCRATCH_ARMS,
     GRID_BASE,
-    NEAR_PRESET,
     SCALE,
     STEPS,
     TUNED,
@@ -80,7 +79,7 @@ NEAR_ROWS = {  # rows of docs/near-misses.md: label -> task
 NEAR_COLUMNS = {  # its columns: label -> variation that is trained on questions
     "captions' recipe": "captions",
     "one word": "one word",
-    "`--near-misses`": NEAR_PRESET,
+    "`--near-misses`": "near-misses",
 }
 
 

@@ -239,9 +239,9 @@ def batch_512(options: argparse.Namespace, folder: Path, note: Note) -> None:
     measure(bench, note, ways, profile_steps=3, rounds=2, plain=10, negatives=2)
     by_length: list[tuple[str, dict[str, Any]]] = [
         (f"una_fast, --compile {compile}, {parts} parts", {"compile": compile, "n_parts": parts})
-        for compile, parts in (("graphs", 2), ("graphs", 4), ("on", 4))
+        for compile, parts in (("on", 2), ("on", 4), ("graphs", 2), ("graphs", 4))
     ]
-    measure(bench, note, by_length, rounds=2, plain=10, negatives=2)
+    measure(bench, note, by_length, profile_steps=3, rounds=2, plain=10, negatives=2)
 
 
 def padding(bench: Bench, parts: int) -> float:
@@ -262,15 +262,20 @@ def others(options: argparse.Namespace, folder: Path, note: Note) -> None:
 # whole runs
 
 
-def tests(options: argparse.Namespace, folder: Path, note: Note) -> None:
+def tests(options: argparse.Namespace, folder: Path, note: Note, marked: str = "not slow") -> None:
     """Run the tests that need a GPU."""
     workers = "0" if options.small else "8"
-    command = [sys.executable, "-m", "pytest", "-q", "-n", workers, "--tb=short", "-m", "not slow", "tests/gpu"]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", workers, "--tb=short", "-m", marked, "tests/gpu"]
     begun = time.perf_counter()
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     note(
         exit_code_of_tests=done.returncode, took=time.perf_counter() - begun, output=(done.stdout + done.stderr)[-9000:]
     )
+
+
+def slow_tests(options: argparse.Namespace, folder: Path, note: Note) -> None:
+    """Run the tests that compile layers."""
+    tests(options, folder, note, "slow")
 
 
 def whole_runs(options: argparse.Namespace, folder: Path, note: Note) -> None:
@@ -358,4 +363,5 @@ PHASES = {  # most important first
     "runs": Phase(whole_runs, 70, 30),
     "halves": Phase(halves, 25, 15),
     "attention": Phase(attention, 20, 12),
+    "slow tests": Phase(slow_tests, 150, 60),
 }
