@@ -18,6 +18,7 @@ KINDS = {  # of kernels, by parts of their names; the first match counts
     "GELU and dropout": ("Gelu", "dropout", "masked_scale"),
 }
 REST = "others"
+PROFILED = [(64, "off"), (64, "graphs"), (64, "on"), (512, "graphs"), (512, "on")]  # batch and --compile, by column
 SETTING = "BERT-base with random weights, bf16, dropout 0.1, two views of up to 32 tokens"
 
 
@@ -30,7 +31,7 @@ def tables(found: dict[str, Any]) -> list[dict[str, Any]]:
         if isinstance(one, dict) and one.get("plain_ms")
     ]
     machine = found.get("setup", {}).get("machine", "")
-    made = [step_table(timed), kernel_table([row for row in timed if "profile" in row[2]])]
+    made = [step_table(timed), kernel_table(timed)]
     return [{**table, "machine": machine} for table in made if table["rows"]]
 
 
@@ -47,7 +48,9 @@ def step_table(timed: list[tuple[int, str, dict[str, Any]]]) -> dict[str, Any]:
 
 
 def kernel_table(timed: list[tuple[int, str, dict[str, Any]]]) -> dict[str, Any]:
-    """Return the table of the kernels of a plain step, in milliseconds by kind."""
+    """Return the table of the kernels of a plain step, in milliseconds by kind; a column for each of PROFILED."""
+    wanted = [(batch, f"una_fast, --compile {how}") for batch, how in PROFILED]
+    timed = [row for row in timed if row[:2] in wanted and "profile" in row[2]]
     profiles = [one["profile"] for *_, one in timed]
     times = [kernel_times(profile) for profile in profiles]
     rows = [[kind, *(shown(of[kind], 1) for of in times)] for kind in (*KINDS, REST) if any(of[kind] for of in times)]
