@@ -37,11 +37,11 @@ CONDITIONS: dict[str, dict[str, Any]] = {  # options of train.ddp
     "defaults": {"augment": "una"},
     "captions": {"augment": "una", **CAPTION_SETTINGS},
 }
-CUSTOM_OPTIONS = ("surface", "beta", "radius", "keep_words", "loss")  # those that are given form the condition CUSTOM
+CUSTOM_OPTIONS = ("surface", "beta", "radius", "keep_words", "loss")  # if any is given, they form the condition CUSTOM
 TUNED = (
-    "This project tuned loss, alpha and beta of defaults on the STS tasks, and captions on a part of SugarCrepe++, "
-    "both with MiniLM: scores on these tasks are too high. none and paper were not tuned: a better --temperature and "
-    "--learning-rate for none may remove a gain."
+    "This project tuned the condition defaults (loss, alpha and beta) on the STS tasks, and captions on a part of "
+    "SugarCrepe++, both with MiniLM: their scores on these tasks are too high. The conditions none and paper were not "
+    "tuned: a better --temperature and --learning-rate for none may remove a gain."
 )
 UNSCORED = (
     "This does not show whether the encoder is better, because the probe's near-misses are made like the negatives: "
@@ -61,7 +61,7 @@ class CompareOptions:
     data: str = option("folder with senteval/ and near_miss/ to score on; default UNA_FAST_DATA", "", metavar="FOLDER")
 
 
-DEFAULTS = {"seeds": (42, 0, 1), "max_steps": 320, "precision": "fp32"}  # those that differ from train.ddp's
+DEFAULTS = {"seeds": (42, 0, 1), "max_steps": 320, "precision": "fp32"}  # defaults that differ from train.ddp's
 MODEL = ("model", "pooling", "head", "trust_remote_code", "max_length", "dropout")
 TRAINING = ("corpus", "paraphrases", "dev", "temperature", "batch_size", "learning_rate", "device", "resume", *DEFAULTS)
 SHARED = {*MODEL, *TRAINING, *CUSTOM_OPTIONS, *options_of(Files), *options_of(Words)}
@@ -149,7 +149,10 @@ def _probed(run: RunRecord, index: una_fast.Index, values: Mapping[str, Any]) ->
 
 
 def answer(name: str, pairs: Mapping[str, Comparison]) -> str:
-    """Return a sentence that compares a condition with the reference, by the first of TITLES that was scored."""
+    """Return a sentence on whether a condition is better than the reference, judged by the first score of TITLES.
+
+    name: the condition. pairs: its comparisons with the reference, by score.
+    """
     scored = [(prefix, score) for prefix in TITLES for score in pairs if score.startswith(prefix)]
     if not scored:
         return f"{name}: no score can be compared."
@@ -165,7 +168,7 @@ def answer(name: str, pairs: Mapping[str, Comparison]) -> str:
 
 ABOUT = "Train with and without hard negatives on your text, and report whether they help."
 FLAGS = ", ".join(OPTIONS[name].flag for name in CUSTOM_OPTIONS)
-EPILOG = f"{FLAGS}: if given, they make another condition named {CUSTOM}. {TUNED}"
+EPILOG = f"If any of {FLAGS} is given, these options make another condition named {CUSTOM}. {TUNED}"
 main = Command("python -m train.compare", ABOUT, OPTIONS, _run, "train", EPILOG, "will-it-help")
 
 if __name__ == "__main__":

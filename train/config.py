@@ -1,7 +1,7 @@
 """The options of a training run, as one frozen dataclass, and the checks of their values.
 
-A value comes from the command line, else from --config, else from the field's default. `train.launch.resolve` chooses
-values that depend on the model or the machine.
+A value comes from the command line, else from the --config file, else from a preset such as --paper, else from the
+field's default. `train.launch.resolve` chooses values that depend on the model or the machine.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from una_fast.command import Command, fill_defaults, option, options_of
 from una_fast.errors import InputError
 from una_fast.options import Draws, Files, Words
 
-SAME = "same"  # value of --positives without an augmentation
+SAME = "same"  # value of --positives that applies no augmentation
 OWN = "your own, by its import path"
 # how the paper's code uses negatives; docs/will-it-help.md compares them with the defaults
 PAPER_SETTINGS: dict[str, Any] = {"loss": "pairs", "alpha": 5, "beta": 0.5, "surface": "paper"}
-# against near-misses among captions (docs/near-misses.md#captions): about one word per sentence is replaced
+# settings against near-misses among captions (docs/near-misses.md#captions); they replace about one word per sentence
 CAPTION_SETTINGS: dict[str, Any] = {"loss": "margin", "similarity_distillation": 10.0, "alpha": 1, "beta": 0.12}
 CAPTION_SETTINGS |= {"select": "random", "surface": "kept", "keep_punctuation": True}
-PRESETS: dict[str, dict[str, Any]] = {  # options that stand for several others, by field name
+PRESETS: dict[str, dict[str, Any]] = {  # preset option -> the options that it sets, all by field name
     "paper": PAPER_SETTINGS,
     "near_misses": {
         "augment": "near-misses",
@@ -68,7 +68,7 @@ class Run(Files, Words, Draws):
         "files of text to train on: .txt, .csv, .tsv, .jsonl, .json or .parquet, one sentence per line; folders, globs",
         (), "Data", required=True, metavar="FILE", role="source",
     )  # fmt: skip
-    paraphrases: str = option("file, folder or glob; line i is the positive of sentence i", "",
+    paraphrases: str = option("file, folder or glob of paraphrases; line i is the positive of sentence i", "",
                               metavar="FILE", role="source")  # fmt: skip
     index: str = option("folder of the index, built if missing; default OUTPUT/index", "",
                         metavar="FOLDER", role="running")  # fmt: skip
@@ -83,11 +83,13 @@ class Run(Files, Words, Draws):
     )
     head: Head = option("layer for training only: mlp: Linear + tanh; auto: mlp if --pooling cls, as in SimCSE", "auto")
     trust_remote_code: bool = option("run Python code that comes with the model", False, role="running")
-    max_length: int = option("tokens per sentence, special ones included; longer ones are truncated", 32, least=3)
+    max_length: int = option(
+        "maximum tokens per sentence, special tokens included; longer sentences are truncated", 32, least=3
+    )
     dropout: float = option("dropout of hidden states and attention", 0.1, least=0, below=1)
 
     positives: str = option(
-        "what the positive of a sentence is; every epoch draws new ones",
+        "what the positive of a sentence is; every epoch draws new positives",
         SAME,
         "Positives",
         choices={SAME: "the sentence itself, or its line of --paraphrases"} | POSITIVES | {"MODULE:CLASS": OWN},
@@ -106,19 +108,28 @@ class Run(Files, Words, Draws):
         "Hard negatives",
         choices=HARD | {"none": "train without them", "MODULE:CLASS": OWN},
     )
-    alpha: int = option("add negatives on every ALPHA-th step, counted from 0; 0: never", 1, least=0)
+    alpha: int = option("add negatives in every ALPHA-th step, beginning with the first; 0: never", 1, least=0)
 
     loss: str = option("what the loss compares", "triplet", "Objective", choices=LOSSES | {"MODULE:FUNCTION": OWN})
-    temperature: float = option("temperature: cosine similarities are divided by it", 0.05, above=0)
+    temperature: float = option("divide cosine similarities by this", 0.05, above=0)
     margin_weight: float = option("weight of the margin in --loss soft, as in SNCSE", 1e-3, least=0)
-    margin_least: float = option("least margin between the cosines of positive and negative", 0.1, least=0, most=2)
-    margin_most: float = option("largest margin between them", 0.3, least=0, most=2)
-    similarity_distillation: float = option(
-        "weight of the mean squared difference of a step's cosines from the initial encoder's", 0.0, least=0
+    margin_least: float = option(
+        "least allowed margin: cosine of anchor and positive minus cosine of anchor and negative", 0.1, least=0, most=2
     )
+    margin_most: float = option(
+        "largest allowed margin; beyond it, the loss pulls the negative closer to the anchor", 0.3, least=0, most=2
+    )
+    similarity_distillation: float = option(
+        "weight of a penalty on changed similarities: the mean of (c - c0)^2 over all pairs of a step's anchors, where "
+        "c is their cosine and c0 their cosine by the initial encoder",
+        0.0, least=0,
+    )  # fmt: skip
     neighbours: bool = option("fill half of each step with the nearest neighbours of the other half", False)
-    neighbours_pool: int = option("sentences to sample for --neighbours", 8000, least=2)
-    neighbour_distillation: float = option("weight of the same difference for the pairs of --neighbours", 10.0, least=0)
+    neighbours_pool: int = option("sentences to sample, among which --neighbours looks for neighbours", 8000, least=2)
+    neighbour_distillation: float = option(
+        "with --neighbours, weight of the penalty of --similarity-distillation on the pairs of sentence and neighbour",
+        10.0, least=0,
+    )  # fmt: skip
 
     batch_size: int = option("sentences per step, over all ranks together", 64, "Optimisation", least=2)
     learning_rate: float | None = option(
@@ -164,7 +175,7 @@ class Run(Files, Words, Draws):
     device: Literal["auto", "cpu", "cuda"] = option("auto: GPUs if there are any", "auto", role="running")
     compile: Literal["off", "on", "graphs"] | None = option(
         "graphs: whole steps as CUDA graphs, the default on one GPU without --grad-cache or a custom loss; "
-        "on: the same, with layers that torch.compile compiles in half a minute; off: the default elsewhere",
+        "on: the same, with layers that torch.compile compiles in half a minute; off: the default in all other cases",
         None, role="running",
     )  # fmt: skip
     deterministic: bool = option("deterministic kernels on a GPU, for a bit-identical --resume", True, role="running")
@@ -194,7 +205,10 @@ DEFAULTS = {name: option.default for name, option in OPTIONS.items()}  # a run o
 
 
 def compared(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Select the settings that distinguish runs in a report: all except the seed and the roles "running" and "call"."""
+    """Select the settings that distinguish runs in a report.
+
+    These are all options except the seed and those with the role "running" or "call".
+    """
     left_out = {name for name, option in OPTIONS.items() if option.role in ("running", "call")} | {"seed"}
     return {name: value for name, value in settings.items() if name not in left_out}
 
@@ -208,7 +222,10 @@ def make_parser(prog: str = "python -m train.ddp") -> Command:
 
 
 def parse(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") -> dict[str, Any]:
-    """Return the values of a command line, its --config file and its preset, by field name. Raises InputError."""
+    """Return the values of a command line, its --config file and its preset, by field name.
+
+    The command line overrides the file, and the file overrides the preset. Raises InputError for an invalid value.
+    """
     given = make_parser(prog).given(argv)
     chosen = [name for name in PRESETS if given.pop(name, False)]
     if len(chosen) > 1:

@@ -2,8 +2,8 @@
 
 The command starts its own ranks. On several machines, let torchrun start them:
 ``torchrun --nnodes 2 --nproc-per-node 8 --rdzv-backend c10d --rdzv-endpoint HOST -m train.ddp --corpus FILE ...``
-Each machine may have its own --index; only rank 0 writes --output and scores. torchrun with --seeds is refused, because
-each run of --seeds starts its own ranks.
+Each machine may have its own --index; only rank 0 writes --output and runs the evaluation. torchrun with --seeds is
+refused, because each run of --seeds starts its own ranks.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _run(argv: Sequence[str] | None, prog: str) -> int:
 
 
 def _with_demo(values: dict[str, Any]) -> dict[str, Any]:
-    """With --demo, add the demo's option values, which the given ones override."""
+    """If `values` contain --demo, add the demo's option values for the options that `values` lack."""
     if not values.get("demo"):
         return values
     from train.demo import demo_settings, free_folder
@@ -47,7 +47,7 @@ def _with_demo(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_saved(values: dict[str, Any]) -> dict[str, Any]:
-    """With --resume, add the option values of the run in --output, which the given ones override."""
+    """If `values` contain --resume, add the option values of the run in --output for the options that `values` lack."""
     if not (values.get("resume") and values.get("output")):
         return values
     from train.record.checkpoint import saved_options

@@ -46,7 +46,7 @@ def demo_settings(output: Path) -> dict[str, Any]:
 
 
 def show_negatives(run: Run) -> None:
-    """Show three sentences and their first negatives, if the run has any."""
+    """Show three sentences of the corpus, each with a negative, unless the run uses no negatives."""
     if run.augment in (None, "none"):
         return
     index = load_index(run.index, word_tokenizer=run.word_tokenizer)
@@ -62,7 +62,7 @@ def packaged_encoder() -> Path:
 
 
 def prepare_demo(run: Run) -> None:
-    """Write the corpus of a run with --demo, unless it exists or the user gives another one."""
+    """Write the demo's corpus for a run with --demo, unless the file exists or the user gave another --corpus."""
     corpus, output = Path(run.corpus[0]), Path(run.output)
     if corpus.parent in (output, output.parent) and corpus.name == CORPUS and not corpus.exists():
         write_corpus(corpus.parent)  # the runs of several seeds share it

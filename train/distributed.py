@@ -39,8 +39,8 @@ class Ranks:
     """The rank of this process, the number of ranks, and this rank's device."""
 
     rank: int
-    world: int  # number of ranks
-    local_rank: int  # number of this rank on its machine
+    world: int  # number of ranks on all machines
+    local_rank: int  # index of this rank among the ranks of its machine
     device: torch.device
 
     @property
@@ -70,10 +70,10 @@ def join_group(device: str) -> Ranks:
 
 
 def set_numerics(run: Run, device: torch.device) -> None:
-    """Set how a GPU rounds in this process.
+    """Set how a GPU rounds in this process. On a CPU, do nothing.
 
-    With --deterministic, the GPU adds in the same order every time, so that --resume is bit-identical. Matrix products
-    that --precision bf16 or fp16 leaves in fp32 use TF32.
+    With --deterministic, the GPU adds in the same order every time, so that --resume is bit-identical. With --precision
+    bf16 or fp16, matrix products that autocast leaves in fp32 use TF32.
     """
     if device.type != "cuda":
         return
@@ -98,7 +98,7 @@ def of_all_ranks(ranks: Ranks, value: T) -> list[T]:
 
 
 def gather(own: Tensor, n: int, ranks: Ranks) -> Tensor:
-    """Gather all n rows, (n, ...), from the ranks. own: the `rank_share` of this rank; only it receives gradients."""
+    """Gather all n rows, (n, ...), from the ranks. own: this rank's `rank_share`, the only rows with gradients."""
     if ranks.world == 1:
         return own
     shares = [rank_share(n, rank, ranks.world) for rank in range(ranks.world)]
@@ -130,7 +130,7 @@ class StopConsensus:
     After each step the ranks exchange codes over gloo, and all of them act on the highest code.
 
     Attributes:
-        error: the first error of this rank inside `guard`, or None.
+        error: the first error that was raised inside `guard` on this rank, or None.
     """
 
     def __init__(self, ranks: Ranks) -> None:
@@ -156,7 +156,7 @@ class StopConsensus:
             self._code = FAILED
 
     def check(self) -> None:
-        """Raise on all ranks alike: InputError if one of them failed, else Stopped if one got a signal."""
+        """Raise InputError on all ranks if one of them failed, or Stopped if one of them got a signal."""
         code = torch.tensor(self._code)
         if self._ranks.world > 1:
             dist.all_reduce(code, dist.ReduceOp.MAX)

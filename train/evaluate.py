@@ -18,7 +18,9 @@ class Evaluation:
     """Model and tasks."""
 
     model: str = option("encoder to score: hub name or folder", "", required=True, metavar="NAME")
-    data: str | None = option("folder that contains or is senteval/; default UNA_FAST_DATA", None, metavar="FOLDER")
+    data: str | None = option(
+        "folder with senteval/ and near_miss/, or senteval/ itself; default UNA_FAST_DATA", None, metavar="FOLDER"
+    )
     tasks: str = option(f"tasks to score: {CHOICES}", "sts", metavar="NAME,NAME")
     device: str = option("auto, cpu, cuda or cuda:N", "auto")
     trust_remote_code: bool = option("run Python code that comes with the model", False)

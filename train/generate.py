@@ -36,15 +36,19 @@ class Job(Files):
         choices={"paraphrase": "by one model", "back-translation": "into another language and back, by two models"},
         required=True, positional=True, metavar="KIND",
     )  # fmt: skip
-    corpus: tuple[str, ...] = option("files of sentences, as training reads them", (), required=True, metavar="FILE")
+    corpus: tuple[str, ...] = option(
+        "files of sentences, in any format of train.ddp", (), required=True, metavar="FILE"
+    )
     output: str = option("file to write, a .txt with one line per sentence", "", required=True, metavar="FILE")
     model: tuple[str, ...] = option(
         "one of the paper's models, pegasus, t5 or opus-mt-fr; or a seq2seq model by hub name or folder, and for "
         "back-translations a second one for the way back", (), metavar="NAME_OR_FOLDER",
     )  # fmt: skip
     prefix: str = option("text to put before each sentence, as T5 models need; t5 sets it", "")
-    beams: int = option("beams of the search; pegasus and t5: 10", 4, least=1, most=100)
-    max_length: int = option("longest sentence, and longest text written for it, in tokens; pegasus: 60", 128, least=3)
+    beams: int = option("number of beams in beam search; pegasus and t5 set 10", 4, least=1, most=100)
+    max_length: int = option(
+        "maximum tokens of a sentence, and of the text written for it; pegasus sets 60", 128, least=3
+    )
     precision: Literal["fp32", "bf16"] = option("number format of the weights", "fp32")
     device: str = option("auto, cpu, cuda or cuda:N", "auto")
     batch_size: int | None = option("sentences per batch; default 32, on a GPU 256", None, least=1)

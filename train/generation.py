@@ -1,8 +1,8 @@
-"""Writes one line for each sentence of a corpus with seq2seq models, through `generate` of transformers.
+"""Generates a paraphrase or back-translation of each sentence of a corpus with seq2seq models of transformers.
 
-OUTPUT.jsonl contains the settings in its first line, and a line for each finished sentence; a later call continues it.
-The other sentences of a batch change a sentence's text only through rounding. In fp32 that matters only if the scores
-of two beams agree to about 1e-6, in bf16 to about 1e-2.
+OUTPUT.jsonl stores the settings in its first line, then a line for each finished sentence, so that a later call can
+continue. Which sentences share a batch changes a text only through rounding. In fp32 that matters only if the scores of
+two beams agree to about 1e-6, in bf16 to about 1e-2.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ CPU_BATCH, GPU_BATCH = 32, 256  # sentences
 
 
 def write_output(job: Any) -> int:
-    """Write the output of a `train.generate.Job`, and return the exit code. After a signal, a later call continues.
+    """Generate the texts of a `train.generate.Job`, write them to `job.output`, and return the exit code.
 
-    Raises InputError for bad input, and for files of another job.
+    A signal ends the job early; the next call with the same options continues it. Raises InputError if the corpus, a
+    model or an option cannot be used, or if the output files belong to another job.
     """
     quiet()
     output, record, device = Path(job.output), Path(f"{job.output}.jsonl"), pick_device(job.device)

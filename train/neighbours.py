@@ -1,8 +1,8 @@
 """--neighbours: half of each step's sentences are random, and the other half are their nearest neighbours.
 
-Training on near-misses changes the cosine between a sentence and its nearest neighbours, which a search should return.
-So each step contains such pairs, and `una_fast.losses.neighbour_distillation` keeps their cosines near their initial
-values.
+A search should return the nearest neighbours of a sentence, but training on near-misses changes their cosines with it.
+So each step contains pairs of neighbours, and `una_fast.losses.neighbour_distillation` keeps the cosine of each pair
+near its initial value.
 
 Letters: P sentences of the pool, D width.
 """
@@ -40,7 +40,7 @@ class Neighbours(NamedTuple):
     """Pairs of a sentence and its nearest neighbour, as row numbers of the index."""
 
     rows: Rows  # int64 (n,), the sentences that have a neighbour, ascending
-    nearest: Rows  # int64 (n,), the nearest neighbour of each
+    nearest: Rows  # int64 (n,), the nearest neighbour of each sentence in `rows`
 
     def digest(self) -> str:
         """Return a hash of all pairs."""
@@ -52,8 +52,8 @@ def load_neighbours(
 ) -> Neighbours:
     """Load the neighbours of a run from its folder, or compute them and store them there.
 
-    corpus: the corpus's hash; rows: the sentences to train on; encoder: the initial encoder. Raises InputError if fewer
-    sentences than half a step have a neighbour.
+    corpus: hash of the corpus. rows: row numbers of the sentences to train on. encoder: the initial encoder.
+    Raises InputError if fewer sentences than half of --batch-size have a neighbour.
     """
     file = Path(run.output) / FILE
     key = f"{weights_digest(encoder.backbone)} {corpus} {run.neighbours_pool} {run.seed} {run.max_length} {len(rows)}"
@@ -87,7 +87,7 @@ def draw_pool(rows: Rows, most: int, seed: int) -> Rows:
 
 
 def embed(encoder: SentenceEncoder, tokens: TokenIds, rows: Rows, max_length: int, device: torch.device) -> Tensor:
-    """Embed sentences without dropout and training head. Return float32 (P, D), normalised to length 1."""
+    """Embed the sentences at `rows`, (P,), without dropout and training head. Return float32 (P, D), of length 1."""
     parts, place = cut_by_length(tokens.anchor_ids(rows, max_length), ROWS)
     was_training = encoder.training
     encoder.to(device).eval()
@@ -99,7 +99,7 @@ def embed(encoder: SentenceEncoder, tokens: TokenIds, rows: Rows, max_length: in
 
 
 def find_nearest(embeddings: Tensor) -> Rows:
-    """Return the position of each embedding's nearest neighbour, int64 (P,), or -1 if it has none.
+    """Return the index in `embeddings` of each embedding's nearest neighbour, int64 (P,); -1 if it has none.
 
     embeddings: (P, D), of length 1. Pairs with a cosine above HIGHEST do not count. The first of equally near
     embeddings is returned.

@@ -1,9 +1,9 @@
 """The signals that ask a run to stop, and their handlers.
 
 Ctrl-C (SIGINT), SIGTERM and SIGHUP come from people and systems, SIGUSR1 and SIGUSR2 from schedulers that announce
-the end of a job's time. During training, a rank that receives a signal finishes its step and saves; at any other time
-the signal ends it. The launcher forwards signals to its ranks. This module is imported first, so it imports nothing
-slow.
+the end of a job's time. During training, a rank that receives a signal finishes its step and saves a checkpoint; at any
+other time the signal ends the rank. The launcher forwards signals to its ranks. This module is imported first, so it
+imports nothing slow.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ STOP_SIGNALS = tuple(
     if hasattr(signal, name)  # Windows has the first two
 )
 
-EXIT_DIED, EXIT_BAD_INPUT = 1, 2  # exit codes of a run, besides 0, and 128 + n after signal n
+EXIT_DIED, EXIT_BAD_INPUT = 1, 2  # exit codes of a failed run; a finished one gives 0, and signal n gives 128 + n
 
 ONE_PRESS = 0.2  # seconds within which signals count as one, because `timeout` sends its signal twice
 
@@ -34,7 +34,7 @@ NEEDS_POSIX = (
 
 
 class Stopped(BaseException):
-    """A stop signal came. Not an Exception, so that error handlers let it pass."""
+    """Raised when a stop signal came. Not an Exception, so that error handlers let it pass."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -64,7 +64,7 @@ def handled(handler: Handler) -> Iterator[None]:
 
 @contextmanager
 def held_back() -> Iterator[None]:
-    """Block stop signals inside the with block. A process that starts there must unblock them itself."""
+    """Block stop signals inside the with block. A child process that starts there must unblock them itself."""
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
         yield
@@ -73,21 +73,24 @@ def held_back() -> Iterator[None]:
 
 
 def raise_stopped(number: int, frame: Any = None) -> NoReturn:
-    """Raise Stopped; a signal handler."""
+    """Handle a signal by raising Stopped."""
     raise Stopped(number)
 
 
 def leave_at_once(number: int, frame: Any = None) -> NoReturn:
-    """Print one line and exit with the signal's code; a signal handler.
+    """Handle a signal by printing a message and exiting at once with code 128 + `number`.
 
-    It raises nothing, because an exception during an import may be swallowed, or leave a module half initialised.
+    It raises no exception, because an import may swallow one, or leave a module half initialised.
     """
     tell_user(f"stopped by {signal.Signals(number).name}")
     os._exit(128 + number)
 
 
 def stop_then_end(stop: Callable[[int], object], end: Callable[[int, Any], object]) -> Callable[[int, Any], None]:
-    """Return a signal handler that calls `stop` for the first signal, and `end` for a Ctrl-C after it."""
+    """Return a signal handler that calls `stop` for the first signal, and `end` for a later Ctrl-C.
+
+    It ignores all other signals, and a Ctrl-C within ONE_PRESS seconds of the first signal.
+    """
     times: list[float] = []
 
     def handle(number: int, frame: Any) -> None:
@@ -101,7 +104,7 @@ def stop_then_end(stop: Callable[[int], object], end: Callable[[int, Any], objec
 
 
 class _StandardError:
-    """Standard error that ignores write errors, as after the terminal is gone (SIGHUP) or Ctrl-C has ended a `tee`."""
+    """Standard error that ignores write errors: the terminal may be gone (SIGHUP), or Ctrl-C may have ended a `tee`."""
 
     def write(self, text: str) -> None:
         with suppress(OSError, ValueError):

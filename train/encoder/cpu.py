@@ -32,7 +32,7 @@ def has_bf16() -> bool:
 
 
 def prefers_onednn() -> bool:
-    """Test whether the processor is not Intel's, and PyTorch's undocumented function for oneDNN's product works."""
+    """Test whether the processor is not Intel's, and PyTorch's undocumented matrix product by oneDNN works."""
     info = Path("/proc/cpuinfo")
     if "GenuineIntel" in (info.read_text() if info.is_file() else platform.processor()):
         return False

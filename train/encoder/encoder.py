@@ -1,6 +1,6 @@
 """Turns token ids into embeddings: a Hugging Face model, its pooling, and a head that exists only in training.
 
-Letters: B rows, L tokens, D width, V tokens of the vocabulary.
+Letters: B texts of all parts, B' texts of one part, L tokens, D width, V tokens of the vocabulary.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from una_fast.errors import InputError, first_line
 
 
 class SentenceEncoder(nn.Module):
-    """A backbone, its pooling and, if `head` is true, a head (Linear + tanh) that only the loss sees."""
+    """A backbone, its pooling and, if `head` is true, a head (Linear + tanh) that only the loss sees.
+
+    seed: seed of the head's initial weights.
+    """
 
     def __init__(
         self, backbone: Any, seed: int, layout: Modules | None = None, head: bool = True, bias_as_mask: bool = False
@@ -36,12 +39,12 @@ class SentenceEncoder(nn.Module):
             self.head = nn.Linear(width, width) if head else None
 
     def forward(self, parts: list[dict[str, Tensor]]) -> Tensor:
-        """Compute the embeddings (B, D) for the loss, part after part. Each part contains token ids (B', L)."""
+        """Compute the embeddings (B, D) for the loss, head included. Each part contains token ids and mask (B', L)."""
         embeddings = torch.cat([*map(self.embed, self._looked_up(parts))])  # (B, D)
         return torch.tanh(self.head(embeddings)) if self.head else embeddings
 
     def embed(self, part: dict[str, Any]) -> Tensor:
-        """Compute the embeddings (B', D) of (B', L) token ids, without the head."""
+        """Compute the embeddings (B', D) of a part, without the head. The part contains token ids and mask (B', L)."""
         mask = part["attention_mask"]
         if self.bias_as_mask:
             part = {**part, "attention_mask": attention_bias(mask, self.token_embeddings.weight.dtype)}
@@ -73,8 +76,8 @@ class SentenceEncoder(nn.Module):
 def compile_layers(encoder: SentenceEncoder, part: dict[str, Tensor], autocast: AbstractContextManager[Any]) -> None:
     """Compile the layers of an encoder in training mode. All layers and input shapes share one program.
 
-    part: token ids and mask (B, L) to compile with. The kernels depend on B and L, so a resumed run must pass the same
-    shape. autocast: the context of --precision. Raises InputError if PyTorch cannot compile the layers.
+    part: token ids and mask (B', L) to compile with. The kernels depend on this shape, so a resumed run must pass the
+    same one. autocast: the context of --precision. Raises InputError if PyTorch cannot compile the layers.
     """
     torch._dynamo.config.optimize_ddp = False  # one graph instead of one for each of DDP's buckets
     lists = (module for module in encoder.backbone.modules() if isinstance(module, nn.ModuleList))
@@ -113,9 +116,16 @@ def load_encoder(
 ) -> SentenceEncoder:
     """Load an encoder in float32, in training mode, with a newly initialised head and frozen unused weights.
 
-    name: hub name or folder. pooling, head: values of --pooling and --head. trust: run Python code that comes with the
-    model. device: type of the device on which it will run. config, layout: the results of `load_config` and
-    `read_modules`, if the caller already has them.
+    Args:
+        name: hub name or folder.
+        dropout: probability of dropout in hidden states and attention.
+        seed: seed of the head's initial weights.
+        pooling: value of --pooling.
+        head: value of --head.
+        trust: run Python code that comes with the model.
+        device: type of the device on which the encoder will run.
+        config: the result of `load_config`, if the caller already has it.
+        layout: the result of `read_modules`, if the caller already has it.
     """
     layout = layout or read_modules(name, OF_TRAINING.get(pooling, AUTO))
     backbone, _ = load_pretrained(name, config or load_config(name, dropout, trust), trust)
@@ -154,7 +164,7 @@ def attention_bias(mask: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
 def accepts_bias(backbone: Any) -> bool:
     """Test whether a model gives the same output for `attention_bias` as for the mask; leave it in training mode.
 
-    A model that gets the mask (B, L) checks it for zeros, which makes the host wait for the GPU. The bias avoids this.
+    A model that gets a mask checks it for zeros, which makes the host wait for the GPU. The bias avoids this.
     Models with sliding-window attention need the mask, because they build the masks of their layers from it.
     """
     if any(getattr(backbone.config, name, None) for name in ("sliding_window", "local_attention")):

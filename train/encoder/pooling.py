@@ -26,7 +26,7 @@ class PoolingSpec(NamedTuple):
 
     @property
     def needs_hidden_states(self) -> bool:
-        """True if the pooling reads other layers too, so that the model needs output_hidden_states=True."""
+        """True if the pooling reads layers before the last, so that the model needs output_hidden_states=True."""
         return self.layers != (-1,)
 
     def pool(self, output: Any, mask: Tensor) -> Tensor:
@@ -86,5 +86,6 @@ POOLINGS = {
 AUTO = "auto"  # use the pooling in the model's modules.json, or [CLS] without that file
 DEFAULT_POOLING = "cls_before_pooler"
 Head = Literal["auto", "mlp", "none"]  # what training adds after the pooling
+# from the names in training, and from those in sentence-transformers' files, to the keys of POOLINGS
 OF_TRAINING = {kind.in_training: name for name, kind in POOLINGS.items() if kind.in_training}
 OF_MODULES = {kind.in_modules: name for name, kind in POOLINGS.items() if kind.in_modules}

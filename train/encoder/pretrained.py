@@ -190,12 +190,12 @@ class Modules:
     """The embedding settings of a model: how texts are prepared, and what follows the backbone."""
 
     pooling: str = DEFAULT_POOLING  # a name of POOLINGS
-    include_prompt: bool = True  # the pooling includes the tokens of the prompt
-    normalize: bool = False  # embeddings are scaled to length 1
-    max_length: int | None = None  # most tokens; None if no file gives it
-    lower_case: bool = False  # texts are lower-cased before the tokenizer sees them
+    include_prompt: bool = True  # whether the pooling includes the tokens of the prompt
+    normalize: bool = False  # whether embeddings are scaled to length 1
+    max_length: int | None = None  # maximum number of tokens of a text; None if no file gives it
+    lower_case: bool = False  # whether texts are lower-cased before the tokenizer sees them
     settings: dict[str, Any] = field(default_factory=dict)  # prompts, similarity and others, stored as they were read
-    declared: bool = False  # the model has a modules.json
+    declared: bool = False  # whether the model has a modules.json
 
     @property
     def prompt(self) -> str:
@@ -274,7 +274,10 @@ def read_modules(name: str, pooling: str = AUTO) -> Modules:
 
 
 def _read(name: str, file: str, kind: Any = dict) -> Any:
-    """Read a JSON object or a list of objects, and check the types of values. A missing file gives an empty one."""
+    """Read one of a model's JSON files, and check the types of its values. A missing file counts as empty.
+
+    kind: dict if the file contains an object, list if it contains a list of objects.
+    """
     absent = {f"_raise_exceptions_for_{reason}": False for reason in ABSENT}
 
     if (path := cached_file(name, file, **absent)) is None:

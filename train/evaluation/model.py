@@ -27,7 +27,7 @@ from train.evaluation.tasks.sts import StsTask
 from una_fast.errors import InputError, counted
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}  # by --precision
-Encode = Callable[[dict[str, Tensor]], Tensor]
+Encode = Callable[[dict[str, Tensor]], Tensor]  # maps a padded batch of token ids (B, L) to embeddings (B, D)
 CPU_BATCH_TOKENS = 1024  # maximum tokens of a batch, with padding, so that its activations fit into the cache
 GPU_BATCH_TOKENS = 65_536  # enough to keep a GPU busy
 
@@ -36,7 +36,7 @@ GPU_BATCH_TOKENS = 65_536  # enough to keep a GPU busy
 class EvaluatedModel:
     """An encoder in evaluation mode.
 
-    layout: its pooling and, with --pooling auto, the other embedding settings from the model's folder.
+    layout: the pooling and, with --pooling auto, the other embedding settings from the model's folder.
     """
 
     name: str
@@ -86,7 +86,7 @@ def load_model(
 ) -> EvaluatedModel:
     """Load an encoder from the Hugging Face hub or a folder.
 
-    pooling: a name of POOLINGS, "mean" for "avg", or "auto" for the one in the model's modules.json.
+    pooling: a key of POOLINGS, "mean" for "avg", or "auto" for the pooling in the model's modules.json.
     trust: run Python code that comes with the model.
 
     Raises:
@@ -111,7 +111,7 @@ def load_model(
 class Batches:
     """The distinct sentences of several lists of texts, tokenized once, which can be embedded repeatedly.
 
-    rows: one array for each list, with the row of each of its texts in the embeddings, int64 (number of texts,).
+    rows: for each list, the row of each of its texts in the result of `embed`, int64 (number of texts,).
     """
 
     def __init__(
@@ -161,7 +161,7 @@ class PairScorer(Batches):
     """Computes dev scores: tokenizes the dev pairs once, and embeds them again whenever the encoder is scored."""
 
     def __init__(self, pairs: StsTask, *args: Any, **options: Any) -> None:
-        """Further arguments are those of `Batches`."""
+        """Tokenize the sentences of the pairs. The other arguments are passed to `Batches`."""
         super().__init__(pairs.texts, *args, **options)
         self._gold = pairs.gold
 
@@ -189,7 +189,7 @@ def in_threads(function: Callable[[Any], Any], items: Sequence[Any], threads: in
 
 
 def batches_by_length(lengths: Sequence[int], budget: int) -> list[NDArray[np.int64]]:
-    """Group texts, shortest first, into batches of at most `budget` tokens with padding. Return their indices.
+    """Group texts, shortest first, into batches of at most `budget` tokens with padding. Return each batch's indices.
 
     lengths: the number of tokens of each text, (n,). A batch with at least a quarter of the budget also ends where the
     length changes, which makes more batches but less padding.

@@ -20,8 +20,12 @@ from una_fast.text_table import aligned
 Results = dict[str, Any]
 """The content of evaluation.json, in JSON types. None stands for an undefined score.
 
-"model": hub name or folder; "protocol": settings by name; one entry for each kind in KINDS: scores by task;
-"averages": by the kinds in FULL; "notes": sentences; "seconds": for encoding and scoring, not for loading the model.
+"model": hub name or folder
+"protocol": settings by name
+"sts", "transfer", "near-miss": scores by task
+"averages": the mean score of the tasks of each kind in FULL
+"notes": sentences for the user
+"seconds": time for encoding and scoring, without loading the model
 """
 
 

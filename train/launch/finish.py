@@ -1,4 +1,4 @@
-"""The end of a run, after its last step: the demo's page, the scores of best/ (--evaluate), and its model card."""
+"""Ends a run after its last step: makes the demo's page, scores best/ (--evaluate), and writes its model card."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TAGS = ["sentence-transformers", "sentence-similarity", "feature-extraction", "u
 
 
 def finish(run: Run) -> None:
-    """Score best/ of a finished run if --evaluate asks for it, and write its card. run: with all options resolved."""
+    """Score best/ of a finished run if --evaluate asks for it, and write its card. run: the resolved options."""
     output = Path(run.output)
     tell_end(output)
     if run.demo:
@@ -126,9 +126,10 @@ def _without_user(path: Path) -> str:
 
 
 def _command(settings: Mapping[str, Any]) -> str:
-    """Return the command that repeats the run: its options with the role "result" or "source" that are not defaults.
+    """Return the command that repeats the run.
 
-    Absolute paths are reduced to file names.
+    It gives the options with the role "result" or "source" whose values differ from the defaults. Absolute paths are
+    reduced to file names.
     """
     stated = [option for option in OPTIONS.values() if option.role in ("result", "source")]
     words = (word.rpartition("=") for word in arguments_of(stated, settings))

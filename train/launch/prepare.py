@@ -58,7 +58,7 @@ class TrainingRows(NamedTuple):
     rows: Rows  # int64, ascending; each sentence, and its paraphrase if any, contains a replaceable word
     n_sentences: int  # of the corpus; row i + n_sentences of the index is the paraphrase of row i
     n_blank: int  # sentences without a replaceable word
-    n_blank_paraphrases: int  # the same for paraphrases
+    n_blank_paraphrases: int  # paraphrases without a replaceable word
 
 
 class PreparedRun:
@@ -69,13 +69,13 @@ class PreparedRun:
 
     Attributes:
         run: the options, in which each missing or "auto" value is resolved.
-        neighbours: those of --neighbours, set after rank 0 has found them.
+        neighbours: the pairs of --neighbours. None until rank 0 has computed them, and without --neighbours.
     """
 
     neighbours: Neighbours | None = None
 
     def __init__(self, run: Run) -> None:
-        """Read and check. Raises InputError if a file, a model or an option of `run` cannot be used."""
+        """Read the small files. Raises InputError if a file, a model or an option of `run` cannot be used."""
         self.config = load_config(run.model, run.dropout, run.trust_remote_code)
         self.layout = read_modules(run.model, OF_TRAINING.get(run.pooling, AUTO))
         self.run = resolve_options(run, self.config, self.layout.pooling)
@@ -108,7 +108,7 @@ class PreparedRun:
 
     @cached_property
     def sources(self) -> tuple[list[Source], list[Source]]:
-        """The files of --corpus and those of --paraphrases. A new index is built from them in this order."""
+        """The sources of --corpus, and those of --paraphrases. A new index contains both, in this order."""
         reading = Reading(self.run.column, self.run.quoting, self.run.max_document_bytes)
         # Path, not str: a str without a known extension counts as a sentence
         corpus = open_sources([*map(Path, self.run.corpus)], reading)
@@ -116,7 +116,7 @@ class PreparedRun:
 
     @cached_property
     def index(self) -> Index:
-        """The saved index. It begins with the files of `sources`; any others only provide words for negatives."""
+        """The saved index. It begins with the sentences of `sources`; any more only provide words for negatives."""
         return open_index(self.run)
 
     def make_index(self) -> None:
@@ -190,7 +190,7 @@ class PreparedRun:
 
     @cached_property
     def fingerprint(self) -> dict[str, Any]:
-        """What must not change before --resume, by name. run.json stores it."""
+        """The values that must not change before --resume, by name. run.json stores them."""
         run, encoder = self.run, self.encoder
         files = {"dev pairs": run.dev, "synonyms": run.synonyms}
         files |= {"words to keep": run.keep_words, "opposites": run.polarity}
@@ -212,7 +212,7 @@ class PreparedRun:
         return load_neighbours(self.run, fingerprint, self.tokens, rows, self.encoder, device)
 
     def plan(self) -> Plan:
-        """Make the plan: the rows of every step."""
+        """Make the plan, which chooses the rows of every step."""
         run, chosen = self.run, self.neighbours
         rows, nearest = (chosen.rows, chosen.nearest) if chosen else (self.training.rows, None)
         return Plan(rows, run.batch_size, run.seed, run.epochs, run.max_steps, nearest)

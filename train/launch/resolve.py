@@ -40,7 +40,8 @@ def device_of(run: Run) -> Literal["cpu", "cuda"]:
 def resolve_options(run: Run, config: Any, pooling: str) -> Run:
     """Return `run` with a value for every option that is missing or "auto".
 
-    config: the encoder's. pooling: a name of POOLINGS. Raises InputError for options that model or device rule out.
+    config: the encoder's configuration. pooling: the encoder's pooling, a key of POOLINGS. Raises InputError for an
+    option that the model or the device rules out.
     """
     device, roberta = device_of(run), "roberta" in config.model_type  # its defaults differ from BERT's
     positions = positions_of(config)

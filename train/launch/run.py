@@ -118,7 +118,7 @@ def errors_of_all(ranks: Ranks) -> Iterator[None]:
 
 
 def _take_steps(prepared: PreparedRun, ranks: Ranks, progress: Progress, state: dict[str, Any] | None) -> None:
-    """Train from `progress` to the end of the run, and keep run.json up to date. state: see `beginning`."""
+    """Train from `progress` to the end of the run, and keep run.json up to date. state: the checkpoint's, or None."""
     run, output, summary = prepared.run, Path(prepared.run.output), prepared.summary(ranks)
     with errors_of_all(ranks):
         maker, scorer = prepared.batch_maker(ranks), prepared.scorer(ranks.device)

@@ -32,7 +32,7 @@ GPU_MULTIPLE = 8  # a part's width on a GPU is a multiple of 8, because matrix u
 AHEAD = 3  # batches prepared ahead, so that no step waits for a single slow batch; 100 kB each
 
 Rows = NDArray[np.int64]  # row numbers of sentences in the index
-Ids = dict[str, Tensor]  # token ids, mask and the tokenizer's other outputs, int64 (b, L)
+Ids = dict[str, Tensor]  # the tokenizer's outputs by name: token ids, mask and others, each int64 (b, L)
 ViewMaker = Callable[[Rows, int, int], Ids]  # (rows, epoch, max_length) -> the token ids of one view of the rows
 
 
@@ -45,11 +45,11 @@ class Plan:
     seed: int
     epochs: int = 1
     max_steps: int | None = None
-    nearest: Rows | None = None  # (n,), the neighbour of each of `rows`; if given, half of each batch are neighbours
+    nearest: Rows | None = None  # (n,), the neighbour of each row in `rows`; if given, half of a batch are neighbours
 
     @property
     def rows_per_step(self) -> int:
-        """Number of `rows` that a step uses, not counting neighbours."""
+        """Number of entries of `rows` that a step uses, not counting neighbours."""
         return self.batch_size if self.nearest is None else self.batch_size // 2
 
     @property
@@ -80,12 +80,18 @@ class Plan:
 
 
 def original_text(tokens: TokenIds, offset: int = 0) -> ViewMaker:
-    """Make a view of unedited text: the sentences or, if `offset` is not 0, their paraphrases `offset` rows later."""
+    """Return a function that makes a view of unedited text: row r of the index or, with `offset`, row r + offset.
+
+    The offset of paraphrases is the number of sentences.
+    """
     return lambda rows, epoch, max_length: tokens.anchor_ids(rows + offset, max_length)
 
 
 def on_share(edited: ViewMaker, plain: ViewMaker, share: float, seed: int) -> ViewMaker:
-    """Make a view that uses `edited` for a share of the rows, drawn by (seed, epoch, row), and `plain` for the rest."""
+    """Return a function that makes a view: by `edited` for a share of the rows, and by `plain` for the other rows.
+
+    Which rows are edited depends on (seed, epoch, row).
+    """
     if share == 1:
         return edited
 
@@ -125,9 +131,9 @@ class Batch:
     """
 
     step: int
-    rows: Rows  # (B,), those of the whole step
+    rows: Rows  # (B,), the rows of the whole step
     n_views: int
-    parts: list[Ids]  # each (rows of the part, L), with its own L; the shortest texts come first
+    parts: list[Ids]  # each (rows of the part, L); L differs between parts, and the shortest texts come first
     positions: Tensor  # int64 (V b,); entry v * b + i is the row, counted over all parts, of view v of sentence i
 
     def to(self, device: torch.device) -> Batch:
@@ -155,7 +161,7 @@ class BatchMaker:
     multiple: int = 1  # the number of columns of each part is a multiple of this
 
     def make(self, step: int, epoch: int, rows: Rows) -> Batch:
-        """Make this rank's batch of a step. rows: int64 (B,), those of the whole step."""
+        """Make this rank's batch of a step. rows: int64 (B,), the rows of the whole step."""
         own = rows[rank_share(len(rows), self.rank, self.world)]
         encoded = own if len(own) else rows[:1]
         views = self.views.of(step, epoch, encoded)
@@ -168,7 +174,7 @@ class BatchMaker:
 def cut_by_length(texts: Ids, n_rows: int, multiple: int = 1) -> tuple[list[Ids], Tensor]:
     """Sort texts by length, cut them into parts of `n_rows` rows, and remove superfluous padding.
 
-    Return the parts, and the position of each text among the rows of all parts, int64 (rows,).
+    Return the parts, and the position of each text in the concatenation of all parts, int64 (number of texts,).
     multiple: the number of columns of each part is a multiple of this.
     """
     mask = texts["attention_mask"]
@@ -186,7 +192,8 @@ def cut_by_length(texts: Ids, n_rows: int, multiple: int = 1) -> tuple[list[Ids]
 def prefetched(steps: Iterable[tuple[int, int, Rows]], make: Callable[[int, int, Rows], Batch]) -> Generator[Batch]:
     """Yield a batch for each of `steps`; a background thread calls `make`, up to AHEAD batches ahead.
 
-    An error in the thread is raised instead of yielding its batch. Closing the generator ends the thread.
+    If `make` raises an error, the generator raises it instead of yielding that batch. Closing the generator ends the
+    thread.
     """
     pool = ThreadPoolExecutor(1, thread_name_prefix="batches")
     with pool, closing(map_ahead(lambda step: pool.submit(make, *step), steps, AHEAD + 1)) as made:

@@ -41,8 +41,13 @@ class Graphs:
     kernels. If two steps of a shape make the host wait for the GPU, the shape stays eager. A single wait is tolerated,
     because the first step of a process may wait.
 
-    step: takes one optimiser step on a batch on the GPU, and returns a tuple of tensors. It must not read Python
-    numbers such as `batch.step`, because a replay would reuse their values at capture. captured: the graphs by shape.
+    Args:
+        step: takes one optimiser step on a batch on the GPU, and returns a tuple of tensors. It must not read Python
+            numbers such as `batch.step`, because a replay would reuse their values at capture.
+        optimizer: the optimiser that `step` uses.
+
+    Attributes:
+        captured: the graphs by shape.
     """
 
     def __init__(self, step: Callable[[Batch], Any], optimizer: torch.optim.Optimizer) -> None:

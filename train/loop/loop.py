@@ -62,7 +62,7 @@ class Loop:
     def _train(self) -> None:
         """Take the steps. Evaluate before the first one, for a baseline, and after the last one.
 
-        If a stop interrupts an evaluation, the resumed run repeats it.
+        If a stop signal interrupts an evaluation, the resumed run repeats the evaluation.
         """
         run, plan = self.trainer.run, self.trainer.plan
         assert run.save_every is not None

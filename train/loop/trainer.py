@@ -35,7 +35,7 @@ class Step(NamedTuple):
 
 
 class Trainer:
-    """One rank's encoder, loss and optimiser. state: the state in a checkpoint, or None for a new run."""
+    """One rank's encoder, loss and optimiser. state: a checkpoint's result of `state`, or None for a new run."""
 
     def __init__(
         self, run: Run, ranks: Ranks, encoder: SentenceEncoder, plan: Plan, state: dict[str, Any] | None = None
@@ -88,7 +88,10 @@ class Trainer:
             self.graphs.close()
 
     def part_of_ones(self, views: int) -> dict[str, Tensor]:
-        """Make dummy token ids with the shape of the largest part, the same on all ranks and after a resume."""
+        """Make dummy token ids of the largest possible part of a step with this number of views.
+
+        Their shape is the same on all ranks and after a resume.
+        """
         rows = views * -(-self.run.batch_size // self.ranks.world)
         return part_of_ones(min(rows, self.run.grad_cache or rows), self.run.max_length, self.ranks.device)
 
@@ -142,7 +145,7 @@ class Trainer:
         return step._replace(loss=step.loss.detach())  # a live autograd graph would prevent capturing the next step
 
     def _seed(self, step: int, number: int = 0) -> None:
-        """Seed the dropout masks of a step or, with --grad-cache, of the part with this number."""
+        """Seed the dropout masks of a step or, with --grad-cache, of part `number` of the step."""
         seeds = np.random.SeedSequence([self.run.seed, step, self.ranks.rank, number])
         torch.manual_seed(int(seeds.generate_state(1, np.uint64)[0]))
 

@@ -21,8 +21,8 @@ class LossSpec:
     Attributes:
         meaning: text for --help.
         path: the function, as "module:name".
-        negative_views: how many of its views are the negative: 0, 1 or 2.
-        options: its further parameters; for each, the name of the field of `Run` that contains its value.
+        negative_views: how many of the views that it gets are the negative: 0, 1 or 2.
+        options: the function's other keyword arguments, each with the name of the field of `Run` that sets it.
         takes_start: whether it has a parameter `start`, for embeddings by the initial encoder.
     """
 
@@ -37,13 +37,13 @@ class LossSpec:
         return import_object(self.path)
 
     def arguments(self, run: Any) -> dict[str, Any]:
-        """Return the function's further arguments by name, given a `Run`."""
+        """Return the values of the parameters in `options` by name. run: a `Run`, which contains the values."""
         return {parameter: getattr(run, option) for parameter, option in self.options.items()}
 
 
 BOUNDS = {"least": "margin_least", "most": "margin_most"}  # parameters of the losses with a margin
 LOSSES = {
-    "pairs": LossSpec("every row of the step against all others", "una_fast.losses:pairs", 2),
+    "pairs": LossSpec("every embedding of the step against all others", "una_fast.losses:pairs", 2),
     "triplet": LossSpec("anchors against all positives and all negatives", "una_fast.losses:triplet"),
     "simcse": LossSpec("anchors against all positives", "una_fast.losses:simcse", 0),
     "decoupled": LossSpec("equation 1 of the paper as printed", "una_fast.losses:decoupled", 2),
@@ -52,7 +52,7 @@ LOSSES = {
         "una_fast.losses:soft",
         options={"weight": "margin_weight", **BOUNDS},
     ),
-    "margin": LossSpec("only that margin", "una_fast.losses:margin", options=BOUNDS),
+    "margin": LossSpec("only the margin of soft", "una_fast.losses:margin", options=BOUNDS),
 }
 
 

@@ -49,12 +49,12 @@ STATES = ("state-0.pt", "state-1.pt")  # used in turn: one stays until the point
 class Progress:
     """How far a run is: optimiser steps, and the dev scores of the initial, the best and the last encoder."""
 
-    step: int = 0
+    step: int = 0  # number of optimiser steps taken
     start_score: float | None = None
     best_score: float | None = None
-    best_step: int | None = None
+    best_step: int | None = None  # value of `step` when best_score was reached
     last_score: float | None = None
-    evaluated_step: int | None = None
+    evaluated_step: int | None = None  # value of `step` at the last evaluation
 
 
 def snapshot(state: Any) -> Any:
@@ -112,7 +112,7 @@ def load_checkpoint(output: Path) -> tuple[Progress, dict[str, Any]]:
 
 
 def has_checkpoint(output: Path) -> bool:
-    """Return whether `output` has a checkpoint, or once had one, because best/ was written after a step."""
+    """Return whether `output` has a checkpoint, or had one that is gone: then best/ is from a step after step 0."""
     return (output / POINTER).is_file() or bool(read_object(output / BEST / f"{BEST}.json").get("step"))
 
 

@@ -79,7 +79,7 @@ def check_owner(path: Path, command: str) -> None:
 
 
 def check_new(path: Path, command: str) -> None:
-    """Raise InputError for a folder that contains more than a mark, and OSError for one that cannot be read."""
+    """Raise InputError if the folder contains a file besides the mark, and OSError if it cannot be read."""
     names = sorted(entry.name for entry in path.iterdir() if entry.name != MARK) if path.exists() else []
     if names and (owner := read_mark(path).get("command")):
         advice = "give --resume to continue it, " if owner == command else ""
@@ -147,7 +147,7 @@ def partial_folder(path: Path) -> Iterator[Path]:
 
 
 def dev_name(file: str | None) -> str:
-    """Return the name of a dev file in the names of scores: its file name without extensions."""
+    """Return the part of score names that identifies a dev file: "sts-dev" for "data/sts-dev.csv", "dev" for none."""
     return Path(file or "dev").name.split(".")[0]
 
 

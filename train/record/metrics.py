@@ -68,7 +68,7 @@ class AsyncLossReader:
         self._pending: deque[tuple[Tensor, Any, Any, dict[str, Any]]] = deque()
 
     def now(self) -> Any:
-        """Return the time in seconds; on a GPU, an event, because the GPU computes a step after its launch."""
+        """Return a time stamp: seconds on a CPU, an event on a GPU, which computes a step after its launch."""
         if not self._late:
             return time.perf_counter()
         event = torch.cuda.Event(enable_timing=True)
@@ -78,8 +78,11 @@ class AsyncLossReader:
     def push(self, loss: Tensor, about: dict[str, Any], cosines: Tensor, begun: Any) -> None:
         """Queue a step's loss until it is due.
 
-        about: the other entries of the step's line in metrics.jsonl; cosines: (1 or 2, B), of the positives and of the
-        negatives, if any; begun: `now` at the beginning of the step.
+        Args:
+            loss: the loss, a scalar.
+            about: other entries of the step's line in metrics.jsonl, including "step".
+            cosines: see `train.loop.trainer.Step`, (1 or 2, B).
+            begun: the result of `now` at the beginning of the step.
         """
         read = torch.cat([loss.detach()[None], cosines.mean(1)])  # one copy to the host for all
         if self._late:
@@ -87,9 +90,9 @@ class AsyncLossReader:
         self._pending.append((read, begun, self.now(), {"n": cosines.shape[1], **about}))
 
     def due(self, all_of_them: bool = False) -> Iterator[dict[str, Any]]:
-        """Yield the line in metrics.jsonl of each step whose loss is due, with "loss" and "sentences_per_second".
+        """Yield the content of a line in metrics.jsonl for each step whose loss is due, or for all queued steps.
 
-        Raises InputError if a loss is NaN or infinite. All ranks raise it, because the same steps are due on each.
+        Raises InputError if a loss is NaN or infinite. All ranks raise it, because the same steps are due on each rank.
         """
         while len(self._pending) > (0 if all_of_them else self._late):
             loss, begun, ended, about = self._pending.popleft()

@@ -27,7 +27,7 @@ class Page:
     """Runs and page."""
 
     runs: tuple[str, ...] = option("folders of runs", (), required=True, positional=True, metavar="RUN")
-    output: str = option("file of the page, by default in the working folder", "report.html", metavar="FILE")
+    output: str = option("HTML file to write", "report.html", metavar="FILE")
     baseline: str | None = option("run, or folder of seeds, to compare the others with", None, metavar="RUN")
 
 

@@ -30,7 +30,7 @@ FIGURES = {  # name -> curves of `RunRecord.curves`, title of the y axis, captio
 
 
 def make_page(groups: Sequence[Group], baseline: Group | None = None, notes: Sequence[str] = ()) -> str:
-    """Return the page as HTML. baseline: the group to compare the others with; notes: shown above the figures."""
+    """Return the page as HTML. baseline: the group to compare all others with. notes: texts above the figures."""
     runs, first = [run for group in groups for run in group.runs], groups[0].runs[0]
     templates = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined)
     differing, versions = differing_settings(groups), first.summary.get("versions", {})
@@ -50,9 +50,10 @@ def make_page(groups: Sequence[Group], baseline: Group | None = None, notes: Seq
 
 
 def figures(groups: Sequence[Group]) -> list[dict[str, Any]]:
-    """Return the figures that have values, each with "name", "label" of the y axis, "caption" and "lines".
+    """Return the figures for which a run has values. page.js draws them.
 
-    A line has "name", "group" (a number), "dashed", "x" (steps) and "y".
+    A figure has "name", "label" (of the y axis), "caption" and "lines". A line has "name", "group" (index in `groups`),
+    "dashed", "x" (steps) and "y".
     """
     drawn = []
     for heading, (curves, label, caption) in FIGURES.items():

@@ -130,11 +130,11 @@ class Comparison(NamedTuple):
     n: int
     without: float  # mean of the reference
     with_it: float  # mean of the other condition
-    difference: float  # mean over seeds of with_it - without; the fields below describe it, and are NaN for one seed
-    deviation: float = math.nan  # sample standard deviation (n - 1)
-    low: float = math.nan  # ends of the 95% interval by Student's t
+    difference: float  # mean over seeds of with_it - without; the fields below are NaN for one seed
+    deviation: float = math.nan  # sample standard deviation (n - 1) of the differences
+    low: float = math.nan  # ends of the 95% interval of the difference by Student's t
     high: float = math.nan
-    p: float = math.nan  # of the two-sided paired t-test
+    p: float = math.nan  # p-value of the two-sided paired t-test
 
 
 def compare(without: Mapping[Any, float], with_it: Mapping[Any, float]) -> Comparison | None:
@@ -163,7 +163,7 @@ class Group:
     runs: list[RunRecord]
 
     def by_seed(self, name: str) -> dict[str, float]:
-        """Return a score by seed, for the runs that have it. Runs with the same seed are averaged."""
+        """Return the score `name` by seed. Runs with the same seed are averaged, and runs without it are left out."""
         scores: dict[str, list[float]] = {}
         for run in self.runs:
             if name in run.scores:

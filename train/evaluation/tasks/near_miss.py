@@ -7,9 +7,9 @@ All data is labelled by people:
 - SICK (Marelli et al. 2014): the pairs that are labelled entailment or contradiction.
 - Labelled pairs, `near_miss/pairs/NAME_SPLIT.tsv`.
 
-docs/near-misses.md defines each score; all are fractions. Split "dev" is for tuning. It contains a fifth of
+docs/near-misses.md defines each score; all scores are fractions. Split "dev" is for tuning. It contains a fifth of
 SugarCrepe++'s images, chosen by their file names, and SICK's trial pairs. Split "test" contains all images and SICK's
-test pairs. The protocol's `held_out` excludes the images of "dev" from it.
+test pairs. The protocol's `held_out` excludes the images of "dev" from "test".
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Kind(NamedTuple):
-    """A kind of tasks, which have the same measure and share a table."""
+    """A kind of tasks. All tasks of a kind have the same measure and share a table."""
 
     module: str  # its `read` reads the tasks
     heading: str  # printed above the table
@@ -156,14 +156,17 @@ MODES = {
 
 @dataclass(frozen=True)
 class EvaluationProtocol:
-    """The settings that decide how scores are computed; each is an option of `train.evaluate`."""
+    """How scores are computed.
+
+    Each field is an option of `train.evaluate`.
+    """
 
     mode: str = option("evaluation mode, as in SimCSE", "test", choices=MODES)
     pooling: str = option("how token vectors become an embedding, in SimCSE's names; auto: as in the model's "
                           "modules.json, or cls_before_pooler", AUTO, choices=(AUTO, *POOLINGS, "mean"))  # fmt: skip
     max_length: int | None = option("truncate sentences to this many tokens; default: the model's", None, least=3)
-    held_out: bool = option("near-miss: leave out the images that --mode dev scores", False)
-    whiten: bool = option("whiten embeddings on each task's own sentences", False)
+    held_out: bool = option("leave out of near-miss tasks the images that --mode dev scores", False)
+    whiten: bool = option("whiten embeddings, separately for the sentences of each task", False)
     precision: Literal["fp32", "bf16"] = option("number format of the encoder's arithmetic", "fp32")
 
     @property

@@ -25,7 +25,7 @@ SUBSETS = {  # STS13 lacks its SMT subset, which SentEval may not distribute
 }
 SICK_FILES = {"test": "SICK_test_annotated.txt", "dev": "SICK_trial.txt"}
 TABLES: dict[str, tuple[dict[str, str], tuple[int, ...], int]] = {
-    # tasks with a dev split: the file of each split, the columns of the score and both sentences, header lines
+    # tasks with a dev split: file of each split, columns of the score and both sentences, number of header lines
     "STSBenchmark": ({split: f"STS/STSBenchmark/sts-{split}.csv" for split in ("test", "dev")}, (4, 5, 6), 0),
     "SICKRelatedness": ({split: f"SICK/{file}" for split, file in SICK_FILES.items()}, (3, 1, 2), 1),
 }

@@ -3,7 +3,8 @@
 SentEval seeds every fit equally. Fits on folds of the same size therefore start from the same weights and visit their
 rows in the same order, so one batched matrix product computes all of them.
 
-Letters: F folds, R regularisations, n rows of a fold, D width, C classes, B rows of a batch.
+Letters: F folds, R regularisations, n training rows and m held-out rows of a fold, D width, C classes, B rows of a
+batch.
 """
 
 from __future__ import annotations
@@ -199,7 +200,7 @@ BINARY = {  # the files with the sentences of class 0 and of class 1
     "SUBJ": ("SUBJ/subj.subjective", "SUBJ/subj.objective"),
     "MPQA": ("MPQA/mpqa.neg", "MPQA/mpqa.pos"),
 }
-TABLES = {  # the file of a split, the columns of the class and the sentences, header lines
+TABLES = {  # the file of a split, the columns of the class and the sentences, the number of header lines
     "SST2": ("SST/binary/sentiment-{}", (1, 0), 0),
     "MRPC": ("MRPC/msr_paraphrase_{}.txt", (0, 3, 4), 1),
 }
