@@ -16,7 +16,7 @@ import una_fast
 from support.small_runs import write_corpus
 from una_fast.probing import THRESHOLDS, Probe
 from una_fast_cli.__main__ import main
-from una_fast_cli.probe import shortened
+from una_fast_cli.probe_report import shortened
 
 COSINES = st.lists(st.floats(-1, 1), min_size=2, max_size=60).map(np.array)
 NO_DIGITS = dict.fromkeys(map(ord, "0123456789"))
@@ -146,6 +146,8 @@ def test_the_command_prints_and_stores_the_figures(corpus, tiny_model, tmp_path,
     figures = json.loads(kept.read_text())
     label = "/".join(tiny_model.parts[-2:])
     assert code == 0 and f"\n{label}, 15 sentences of {corpus}" in f"\n{said.out}"
+    phases = [f"indexing {corpus}", f"{tiny_model}: encoding sentences and their near-misses"]
+    assert [line for line in said.err.splitlines() if "ing " in line] == phases
     assert "too few" in said.out and figures["probes"][str(tiny_model)]["threshold"] is None
     assert figures["probes"][str(tiny_model)]["n"] == 15 and figures["model"] == [str(tiny_model)]
     page = tmp_path / "probe.html"
@@ -163,8 +165,8 @@ def test_the_command_refuses_what_it_cannot_read(corpus, tmp_path, capsys):
         (tmp_path, tmp_path / "none.txt", "none.txt"),
     ):
         assert main([*map(str, ["probe", "--model", model, "--corpus", text])]) == 2
-        said = capsys.readouterr().err
-        assert message in said and said.startswith("error: ") and said.count("\n") == 1, said
+        *phases, said = capsys.readouterr().err.splitlines()
+        assert message in said and said.startswith("error: ") and phases == [f"indexing {text}"], said
 
 
 def test_the_command_compares_two_encoders_and_refuses_the_folder_of_a_run(corpus, tiny_model, tmp_path, capsys):

@@ -15,7 +15,7 @@ TRAINING_LAYERS = """
     signals objective encoder config distributed record evaluation loop neighbours demo
     report launch generation ddp evaluate download generate compare
 """.split()
-COMMAND_LAYERS = "index negatives probe __main__".split()
+COMMAND_LAYERS = "index negatives probe_report probe __main__".split()
 LAYERS = {"una_fast": LIBRARY_LAYERS, "train": TRAINING_LAYERS, "una_fast_cli": COMMAND_LAYERS}  # lowest first
 LIBRARY = sorted((ROOT / "una_fast").rglob("*.py"))
 TRAINING = sorted((ROOT / "train").rglob("*.py"))

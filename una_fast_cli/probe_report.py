@@ -1,0 +1,157 @@
+"""What `una-fast probe` reports about one encoder or two: text, an HTML page, and figures for --json."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from una_fast.errors import InputError, counted
+from una_fast.text_table import aligned
+
+if TYPE_CHECKING:
+    from una_fast.pair_scores import PairScores
+    from una_fast.probing import Probe
+
+COLOURS = ("#0072b2", "#d55e00")  # of the curves: Okabe and Ito's, which readers with any colour vision can distinguish
+CHANGE = ("change", "95% interval")  # columns of a comparison
+SHARES = (0.1, 0.2)  # of near-misses that may pass, in addition to --share
+FEW = 10  # pairs: no interval is printed for a smaller group
+DISTANCE = (
+    "Distance of near-misses: their mean 1 - cosine, divided by that of two sentences. A higher distance is better."
+)
+HELD_OUT = (
+    "Hits on held-out pairs: each half of the pairs chooses the threshold for the other half, such that the allowed "
+    "share of its near-misses passes."
+)
+PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>una-fast probe</title>
+<style>body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem }} text {{ font-size: 2.8px }}</style>
+<h1>una-fast probe</h1>
+{figure}
+<pre>{text}</pre></html>
+"""
+FIGURE = """<p>Each point of a curve is a threshold. A higher curve is a better encoder; the dotted line is chance.</p>
+<ul>{names}</ul>
+<svg width="520" viewBox="-14 -2 116 116" role="img">
+<rect width="100" height="100" fill="none" stroke="#bbb" stroke-width="0.3"/>
+<line x1="0" y1="100" x2="100" y2="0" stroke="#bbb" stroke-width="0.3" stroke-dasharray="1"/>
+{ticks}
+<text x="50" y="111" text-anchor="middle">near-misses above the threshold</text>
+<text transform="translate(-10 50) rotate(-90)" text-anchor="middle">pairs with the same meaning above it</text>
+{curves}
+</svg>"""
+
+
+def pairs_report(path: str, scores: Mapping[str, PairScores]) -> tuple[str, dict[str, Any]]:
+    """Return the scores of a file of pairs as text, and as figures for --json. scores: by the encoder's name."""
+    labels, of_all = shortened([*scores]), [*scores.values()]
+    figures: dict[str, Any] = {"pairs_scores": {name: one.to_dict() for name, one in scores.items()}}
+    if len(of_all) == 2:
+        figures["pairs_change"] = _change("auc", *of_all)
+    first, groups = of_all[0], [{"all": one, **one.by_group()} for one in of_all]
+    rows = [["group", "same", "near-misses", *(f"AUC of {label}" for label in labels), *CHANGE * (len(of_all) == 2)]]
+    for name in groups[0]:
+        own = first.same if name == "all" else first.same[first.groups == name]
+        of = [group[name] for group in groups]
+        if name != "all" and len(of[0].same) == len(first.same):
+            continue  # it contains all pairs of one label, so its figures are those of all pairs
+        rows.append([name, f"{own.sum():,}", f"{(~own).sum():,}", *(f"{one.auc:.1%}" for one in of)])
+        if len(of) == 2:
+            middle, interval = _cells(100 * figure for figure in _change("auc", *of).values())
+            rows[-1] += [middle, interval if len(own) >= FEW else "too few"]
+    lines = [
+        f"{counted(len(first.same), 'pair')} of {path}, {first.same.sum():,} with the same meaning",
+        *(f"{label}: {one}" for label, one in zip(labels, of_all, strict=True)),
+        "",
+        *aligned(rows, left=(0,)),
+    ]
+    if len(groups[0]) > 1:
+        lines.append("A group with only one label is compared with all pairs of the other label.")
+    try:
+        held_out, figures["held_out"] = _held_out(labels, of_all)
+    except InputError as error:
+        held_out = f"no hits on held-out pairs: {error}"
+    return "\n".join([*lines, "", held_out]), figures
+
+
+def _held_out(labels: Sequence[str], scores: Sequence[PairScores]) -> tuple[str, list[dict[str, Any]]]:
+    """Return the share of hits for each allowed share and label, as text and as figures.
+
+    A hit is a pair above the threshold that the other half of the pairs chooses. Raises InputError if one half has no
+    near-misses.
+    """
+    from una_fast.pair_scores import paired_change
+
+    figures: list[dict[str, Any]] = []
+    rows = [["allowed", "pairs", *(f"hits of {label}" for label in labels), *CHANGE * (len(labels) == 2)]]
+    for allowed, same in product(sorted({scores[0].share, *SHARES}), (True, False)):
+        hits = [one.held_out_hits(allowed)[one.same == same] for one in scores]
+        shares = [float(each.mean()) for each in hits]
+        figures.append({"share": allowed, "same": same, "hits": shares})
+        rows.append([f"{100 * allowed:g}%", "same" if same else "near-misses", *(f"{share:.1%}" for share in shares)])
+        if len(hits) == 2:
+            change = paired_change(*hits)
+            figures[-1] |= dict(zip(("change", "low", "high"), change, strict=True))
+            rows[-1] += _cells(100 * figure for figure in change)
+    return "\n".join([HELD_OUT, "", *aligned(rows, left=(0, 1))]), figures
+
+
+def corpus_report(path: str, probes: Mapping[str, Probe]) -> tuple[str, dict[str, Any]]:
+    """Return the probes of a corpus as text, and as figures for --json. probes: by the encoder's name."""
+    labels = shortened([*probes])
+    figures: dict[str, Any] = {"probes": {name: probe.to_dict() for name, probe in probes.items()}}
+    texts = [
+        f"{label}, {counted(len(probe.usual), 'sentence')} of {path}\n{probe}"
+        for label, probe in zip(labels, probes.values(), strict=True)
+    ]
+    if len(probes) == 2:
+        rows = [["edit", *(f"distance of {label}" for label in labels), *CHANGE]]
+        changes = figures["probes_change"] = {}
+        for before, after in zip(*((probe, *probe.edits) for probe in probes.values()), strict=True):
+            changes[after.name] = _change("distance", before, after)
+            cells = _cells(changes[after.name].values(), digits=3)
+            rows.append([after.name, f"{before.distance:.3f}", f"{after.distance:.3f}", *cells])
+        texts.append("\n".join([DISTANCE, "", *aligned(rows, left=(0,))]))
+    return "\n\n".join(texts), figures
+
+
+def _change(figure: str, before: Any, after: Any) -> dict[str, float]:
+    """Return the change of a figure, "auc" or "distance", and its 95% interval, by their names in --json."""
+    low, high = after.interval(before)
+    return {figure: getattr(after, figure) - getattr(before, figure), f"{figure}_low": low, f"{figure}_high": high}
+
+
+def _cells(change: Iterable[float], digits: int = 1) -> list[str]:
+    """Format a change and both ends of its interval as cells of the columns CHANGE."""
+    middle, low, high = (f"{figure:+.{digits}f}" for figure in change)
+    return [middle, f"{low} to {high}"]
+
+
+def page(text: str, scores: Mapping[str, PairScores]) -> str:
+    """Return an HTML page of the printed text and, if pairs were scored, the curves of the encoders."""
+    return PAGE.format(figure=_figure(scores) if scores else "", text=escape(text))
+
+
+def _figure(scores: Mapping[str, PairScores]) -> str:
+    """Return the curves of the encoders as SVG, in a square of 100 x 100 units."""
+    names, curves = "", ""
+    for label, one, colour in zip(shortened([*scores]), scores.values(), COLOURS, strict=False):
+        names += f'<li style="color: {colour}">{escape(label)}</li>'
+        points = " ".join(f"{100 * x:.2f},{100 - 100 * y:.2f}" for x, y in zip(*one.curve(), strict=True))
+        curves += f'<polyline fill="none" stroke="{colour}" stroke-width="0.4" points="0,100 {points}"/>'
+    ticks = [
+        f'<text x="{share}" y="104.5" text-anchor="middle">{share}%</text>'
+        f'<text x="-1.5" y="{101 - share}" text-anchor="end">{share}%</text>'
+        for share in (0, 25, 50, 75, 100)
+    ]
+    return FIGURE.format(names=names, ticks="".join(ticks), curves=curves)
+
+
+def shortened(names: Sequence[str]) -> list[str]:
+    """Shorten paths to their last two parts, or to as many as distinguish them."""
+    paths = [*map(Path, names)]
+    lengths = range(2, max(len(path.parts) for path in paths) + 1)
+    candidates = ([str(Path(*path.parts[-n:])) for path in paths] for n in lengths)
+    return next((labels for labels in candidates if len({*labels}) == len(paths)), [*map(str, paths)])
