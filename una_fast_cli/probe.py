@@ -13,7 +13,7 @@ from una_fast.command import Command, option, options_of
 from una_fast.errors import InputError, counted, first_line
 from una_fast.imports import import_extra
 from una_fast.options import FILES, Files, Words
-from una_fast_cli.probe_report import COLOURS, pairs_report, corpus_report, page
+from una_fast_cli.probe_report import COLOURS, corpus_report, page, pairs_report
 
 
 @dataclass(frozen=True)
