@@ -1,4 +1,4 @@
-"""Imports optional packages, with errors that name the extra to install, and objects by their import path."""
+"""Imports optional packages, and functions and classes by import path. Errors name the extra to install."""
 
 from __future__ import annotations
 
@@ -31,9 +31,11 @@ EXTRA_OF = {package: extra for extra, packages in PACKAGES_OF.items() for packag
 
 
 def missing_package(error: ModuleNotFoundError, extra: str | None = None) -> InputError | None:
-    """Make the error for an optional package that is not installed. None if no extra installs the package.
+    """Make the error for an optional package that is not installed. Return None if no extra installs the package.
 
-    extra: the extra that the message recommends, by default the one in EXTRA_OF.
+    Args:
+        error: the error of the import, which names the package.
+        extra: the extra that the message recommends, by default the one in EXTRA_OF.
     """
     package = (error.name or "").split(".")[0]
     if package not in EXTRA_OF:
@@ -46,7 +48,10 @@ def missing_package(error: ModuleNotFoundError, extra: str | None = None) -> Inp
 
 @contextmanager
 def naming_extras(extra: str | None = None) -> Iterator[None]:
-    """Replace the error for a missing optional package by the InputError of `missing_package`."""
+    """If the block cannot import an optional package, raise an InputError that names the extra to install.
+
+    extra: the extra to name, by default the one in EXTRA_OF.
+    """
     try:
         yield
     except ModuleNotFoundError as error:
@@ -90,7 +95,10 @@ def import_object(path: str) -> Any:
 
 
 def _import_error(path: str, name: str, error: Exception) -> InputError:
-    """Make the error for a module that does not exist or cannot be imported. name: the module's part of `path`."""
+    """Make the error for a module that does not exist or cannot be imported.
+
+    path: the import path "module:name"; name: the module's name.
+    """
     if isinstance(error, ModuleNotFoundError) and error.name and f"{name}.".startswith(f"{error.name}."):
         return InputError(
             f"{path!r}: there is no module {error.name!r}: give one in the folder {Path.cwd()}, in an installed "

@@ -1,14 +1,13 @@
 """Losses as functions of embeddings. They need no model and no process group.
 
-Each loss accepts `views`, float (V, B, D): the embeddings of B sentences in V views. The views are the anchors a, the
-positives p and, on steps with negatives, the negatives n. `pairs` and `decoupled` also need n', the same negatives
-under another dropout mask. s(x, y) is the cosine of two embeddings divided by the temperature. Each loss returns a
-scalar tensor: the mean over all rows (`pairs`, `decoupled`) or over the anchors (all others). It raises InputError for
-a wrong number of views, or for a temperature that is not above 0.
+Each loss accepts `views`, float (V, B, D): the embeddings of B sentences in V views. The views are the anchors, the
+positives and, on steps with negatives, the negatives. `pairs` and `decoupled` also need the same negatives again, under
+another dropout mask. Each loss returns a scalar tensor. It raises InputError for a wrong number of views, or for a
+temperature that is not above 0.
 
-The two distillations accept `start`, float (1 or 2, B, D), instead of a temperature. `start` contains the embeddings of
-the same anchors and, on steps with negatives, of the same negatives, by the encoder before training. They are computed
-without dropout and without gradients.
+The two distillations are also losses, but accept `start` instead of a temperature. `start`, float (1 or 2, B, D),
+contains embeddings by the encoder before training: those of the same anchors and, on steps with negatives, those of the
+same negatives. The caller computes them without dropout and without gradients.
 
 Letters: V views, B sentences, D width, R = V * B rows. A row is the embedding of one sentence in one view.
 """
@@ -23,10 +22,13 @@ from una_fast.errors import InputError
 
 
 def pairs(views: Tensor, temperature: float) -> Tensor:
-    """Return the mean over all rows r of -ln(exp(s(r, partner)) / sum of exp(s(r, k)) over all rows k other than r).
+    """Return the mean over all rows r of -ln(exp(s(r, partner of r)) / sum over all rows k != r of exp(s(r, k))).
 
-    The partner of a is p, and the partner of n is n'. So negatives are candidates for the anchors, and each negative is
-    also a row with a partner. This is the loss of the UNA authors' code. V = 2 or 4.
+    A row is one of the V * B embeddings, and s(r, k) is the cosine of two rows divided by the temperature. An anchor
+    and its positive are partners. The two embeddings of a negative are partners too. This is the loss of the UNA
+    authors' code.
+
+    views: float (V, B, D), for B sentences: anchors, positives and, if V = 4, the negatives under two dropout masks.
     """
     _check("pairs", views, (2, 4), temperature)
     similarity = _all_against_all(views, temperature)  # (R, R)
@@ -34,9 +36,11 @@ def pairs(views: Tensor, temperature: float) -> Tensor:
 
 
 def decoupled(views: Tensor, temperature: float) -> Tensor:
-    """Return equation 1 of the UNA paper as printed: `pairs` without the partner in the sum over k. V = 2 or 4.
+    """Return equation 1 of the UNA paper as printed: `pairs`, but the sum over k leaves out the partner of r.
 
-    A batch of one pair has no other rows, so its loss is 0.
+    It is 0 for one sentence without negatives, because the sum is empty.
+
+    views: float (V, B, D), for B sentences: anchors, positives and, if V = 4, the negatives under two dropout masks.
     """
     _check("decoupled", views, (2, 4), temperature)
     similarity = _all_against_all(views, temperature)  # (R, R)
@@ -53,9 +57,12 @@ pairs.negative_views = decoupled.negative_views = 2  # type: ignore[attr-defined
 
 
 def triplet(views: Tensor, temperature: float) -> Tensor:
-    """Return the mean over the anchors a of -ln(exp(s(a, p)) / sum of exp(s(a, k)) over all p and n of the batch).
+    """Return the mean over the anchors a of -ln(exp(s(a, p)) / sum over k of exp(s(a, k))).
 
-    V = 2 or 3.
+    p is the positive of a, and k is each positive and each negative of the batch. s is the cosine divided by the
+    temperature.
+
+    views: float (V, B, D), for B sentences: anchors, positives and, if V = 3, negatives.
     """
     _check("triplet", views, (2, 3), temperature)
     unit = functional.normalize(views, dim=-1)  # (V, B, D)
@@ -64,7 +71,10 @@ def triplet(views: Tensor, temperature: float) -> Tensor:
 
 
 def simcse(views: Tensor, temperature: float) -> Tensor:
-    """Return `triplet` without negatives, which is equation 1 of SimCSE (Gao et al. 2021). V = 2."""
+    """Return `triplet` without negatives, which is equation 1 of SimCSE (Gao et al. 2021).
+
+    views: float (2, B, D), for B sentences: anchors and positives.
+    """
     _check("simcse", views, (2,), temperature)
     return triplet(views, temperature)
 
@@ -75,9 +85,11 @@ simcse.negative_views = 0  # type: ignore[attr-defined]
 def margin(views: Tensor, temperature: float, least: float = 0.1, most: float = 0.3) -> Tensor:
     """Return the mean over the anchors a of max(0, d + least) + max(0, -d - most), where d = cos(a, n) - cos(a, p).
 
-    It is 0 while cos(a, n) is `least` to `most` below cos(a, p). So it pushes a near-copy away, but not far. It is the
-    bidirectional margin of SNCSE (Wang et al. 2022, arXiv:2201.05979) with the bounds of that paper. It ignores the
-    temperature, and is 0 without negatives. V = 2 or 3.
+    p and n are the positive and the negative of a. An anchor's term is 0 if cos(a, n) is `least` to `most` below
+    cos(a, p). So the loss pushes a near-copy away, but not far. It is the bidirectional margin of SNCSE (Wang et al.
+    2022, arXiv:2201.05979) with the bounds of that paper. It ignores the temperature, and is 0 without negatives.
+
+    views: float (V, B, D), for B sentences: anchors, positives and, if V = 3, negatives.
     """
     _check("margin", views, (2, 3), temperature)
     if len(views) == 2:
@@ -88,17 +100,22 @@ def margin(views: Tensor, temperature: float, least: float = 0.1, most: float = 
 
 
 def soft(views: Tensor, temperature: float, weight: float = 1e-3, least: float = 0.1, most: float = 0.3) -> Tensor:
-    """Return `simcse` + weight * `margin`. Negatives enter only the margin, not the softmax. V = 2 or 3.
+    """Return `simcse` + weight * `margin`. Negatives enter only the margin, not the softmax.
 
     This is the loss of SNCSE (Wang et al. 2022) with the weight and bounds of that paper.
+
+    views: float (V, B, D), for B sentences: anchors, positives and, if V = 3, negatives.
     """
     return simcse(views[:2], temperature) + weight * margin(views, temperature, least, most)
 
 
 def similarity_distillation(views: Tensor, start: Tensor) -> Tensor:
-    """Return the mean squared change, relative to `start`, of the cosines between all anchors of a step.
+    """Return the mean of (cos(a_i, a_j) - cos(b_i, b_j))^2 over all pairs of different sentences i, j of a step.
 
-    As a loss it preserves the similarities of texts that are not near-copies. It is 0 for a single anchor.
+    a_i is the anchor embedding of sentence i, and b_i is its embedding by the encoder before training. As a loss, the
+    function preserves the similarities of texts that are not near-copies. It is 0 for a single sentence.
+
+    views: float (V, B, D), of which ``views[0]`` is a; start: float (1 or 2, B, D), of which ``start[0]`` is b.
     """
     now, before = (functional.normalize(part[0], dim=-1) for part in (views, start))  # (B, D)
     n = len(now)
@@ -110,7 +127,13 @@ def similarity_distillation(views: Tensor, start: Tensor) -> Tensor:
 
 
 def neighbour_distillation(views: Tensor, start: Tensor) -> Tensor:
-    """Return the mean squared change, relative to `start`, of the cosines between anchors i and i + B / 2."""
+    """Return the mean of (cos(a_i, a_j) - cos(b_i, b_j))^2 over i < B / 2, where j = i + B / 2.
+
+    a_i is the anchor embedding of sentence i, and b_i is its embedding by the encoder before training. Sentence
+    i + B / 2 should be a near neighbour of sentence i.
+
+    views: float (V, B, D), of which ``views[0]`` is a; start: float (1 or 2, B, D), of which ``start[0]`` is b.
+    """
     now, before = (functional.cosine_similarity(*part[0].unflatten(0, (2, -1))) for part in (views, start))  # (B / 2,)
     return (now - before).square().mean()
 
@@ -126,7 +149,10 @@ def _check(loss: str, views: Tensor, allowed: tuple[int, ...], temperature: floa
 
 
 def _all_against_all(views: Tensor, temperature: float) -> Tensor:
-    """Return the similarities of all rows, (R, R). Row v * B + i is view v of sentence i. The diagonal is -inf."""
+    """Return the cosines of all V * B rows with each other, divided by the temperature. The diagonal is -inf.
+
+    views: float (V, B, D). Row v * B + i is view v of sentence i. Returns float (V * B, V * B).
+    """
     unit = functional.normalize(views.flatten(0, 1), dim=-1)  # (R, D)
     similarity = unit @ unit.T / temperature  # (R, R)
     itself = torch.eye(len(similarity), dtype=torch.bool, device=views.device)
@@ -134,7 +160,10 @@ def _all_against_all(views: Tensor, temperature: float) -> Tensor:
 
 
 def _partners(views: Tensor) -> Tensor:
-    """Return the number of each row's partner, int64 (R,): views 0 and 1 are partners, and so are 2 and 3."""
+    """Return the index of each row's partner, int64 (V * B,). Row v * B + i is view v of sentence i.
+
+    Views 0 and 1 of a sentence are partners, and so are views 2 and 3. views: float (V, B, D).
+    """
     n_views, n_sentences = views.shape[:2]
     rows = torch.arange(n_views * n_sentences, device=views.device).view(n_views // 2, 2, n_sentences)
     return rows.flip(1).flatten()

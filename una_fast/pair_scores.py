@@ -1,6 +1,6 @@
 """Measures how well an encoder's cosines separate pairs with the same meaning from near-misses, labelled by people.
 
-Shapes: n pairs; s of them have the same meaning, and m are near-misses. D is the width of an embedding.
+A pair is two sentences. Shapes: n pairs; s of them have the same meaning, and m are near-misses.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from scipy.stats import rankdata
 
 from una_fast.errors import InputError, failed, suggests_keywords
 
-Encode = Callable[[list[str]], Any]  # texts -> embeddings (n, D), an array or a tensor on the CPU
+Encode = Callable[[list[str]], Any]  # texts -> embeddings (n_texts, width), an array or a tensor on the CPU
 Pair = tuple[str, str, int] | tuple[str, str, int, str]  # two sentences, the label, and the group if there are groups
 Floats = NDArray[np.floating]  # float64 in this module
 
@@ -30,15 +30,15 @@ Z95 = 1.959964  # 95% of a normal distribution is within this many standard devi
 
 @dataclass(frozen=True)
 class PairScores:
-    """Cosines of labelled pairs, and how well they separate the labels.
+    """The cosines of n labelled pairs of sentences, and figures of how well they separate the two labels.
 
     Attributes:
         cosines: float64 (n,), the cosine of each pair.
         same: bool (n,), True for a pair with the same meaning, False for a near-miss.
-        groups: str (n,), the group of each pair, "" for a pair without one.
-        share: share of near-misses that `threshold` lets pass.
-        half: bool (n,), False for the pairs of one random half, True for the others. Pairs that share a sentence are in
-            the same half. If None, pairs alternate.
+        groups: str (n,), the group of each pair, "" for a pair without a group.
+        share: the largest share of near-misses that may have a cosine above `threshold`.
+        half: bool (n,), in which of two random halves each pair is. Pairs that share a sentence are in the same half.
+            If None, the pairs are in one and the other half in turn.
     """
 
     cosines: Floats
@@ -49,36 +49,47 @@ class PairScores:
 
     @classmethod
     def of(cls, same: Floats, near_misses: Floats, share: float = 0.05) -> PairScores:
-        """Make the scores of two lists of cosines, without groups."""
+        """Make the scores of pairs without groups from two arrays of cosines.
+
+        same: the cosines of the pairs with the same meaning; near_misses: the cosines of the near-misses.
+        """
         n = len(same) + len(near_misses)
         return cls(np.concatenate([same, near_misses]), np.arange(n) < len(same), np.full(n, ""), share)
 
     @property
     def auc(self) -> float:
-        """Probability that a pair with the same meaning has a higher cosine than a near-miss; ties count half.
+        """Probability that a pair with the same meaning has a higher cosine than a near-miss. Ties count half.
 
-        NaN, as is `recall`, if there are no near-misses or no pairs with the same meaning.
+        It is NaN if there are no near-misses or no pairs with the same meaning.
         """
         return float(self._placements()[0].mean()) if 0 < self.same.sum() < len(self.same) else math.nan
 
     @property
     def threshold(self) -> float:
-        """The lowest threshold that at most `share` of near-misses exceed: the (floor(share * m) + 1)-th highest."""
+        """The (floor(share * m) + 1)-th highest cosine of the m near-misses.
+
+        It is the lowest threshold that at most share * m near-misses exceed.
+        """
         return _threshold(self.cosines[~self.same], self.share)
 
     @property
     def recall(self) -> float:
-        """Share of the pairs with the same meaning above `threshold`."""
+        """Share of the pairs with the same meaning that have a cosine above `threshold`.
+
+        It is NaN if there are no near-misses or no pairs with the same meaning.
+        """
         if not 0 < self.same.sum() < len(self.same):
             return math.nan
         return float(np.mean(self.cosines[self.same] > self.threshold))
 
     def held_out_hits(self, share: float) -> NDArray[np.bool_]:
-        """Return bool (n,): which pairs exceed the threshold that the other half of the pairs chooses.
+        """Return bool (n,): whether each pair has a cosine above a threshold that was chosen on the other half.
 
-        share: share of near-misses that the threshold lets pass in the half that chooses it.
+        Each half has a threshold: the lowest one that at most share * m of the m near-misses in this half exceed. So no
+        pair is compared with a threshold that it helped to choose.
 
-        Raises InputError if one half has no near-misses, as when one sentence is in most pairs.
+        Raises:
+            InputError: one half has no near-misses, for example because most pairs contain the same sentence.
         """
         half = np.arange(len(self.same)) % 2 > 0 if self.half is None else self.half
         sides = self.cosines[~self.same & half], self.cosines[~self.same & ~half]
@@ -90,7 +101,10 @@ class PairScores:
         return self.cosines > np.where(half, first, second)
 
     def interval(self, before: PairScores | None = None) -> tuple[float, float]:
-        """Return the 95% interval of `auc`, or of its change since `before` on the same pairs (DeLong 1988)."""
+        """Return the two ends of the 95% interval of `auc` (DeLong 1988).
+
+        before: another encoder's scores of the same pairs. If given, return the interval of ``auc - before.auc``.
+        """
         now = self._placements()
         then = before._placements() if before else map(np.zeros_like, now)
         variance = sum(float(np.var(a - b)) / len(a) for a, b in zip(now, then, strict=True))
@@ -98,7 +112,10 @@ class PairScores:
         return middle - reach, middle + reach
 
     def by_group(self) -> dict[str, PairScores]:
-        """Return the scores of each group. A group with only one label is scored with all pairs of the other label."""
+        """Return the scores of each group, by the group's name.
+
+        If all pairs of a group have the same label, they are scored together with all pairs of the other label.
+        """
         found = {}
         for group in dict.fromkeys(filter(None, self.groups.tolist())):
             own = self.groups == group
@@ -109,13 +126,17 @@ class PairScores:
         return found
 
     def curve(self) -> tuple[Floats, Floats]:
-        """Return the shares of near-misses and of other pairs above each threshold, highest first."""
+        """Return the ROC curve as two arrays of equal length. Each distinct cosine is a threshold, highest first.
+
+        The first array is the share of near-misses above each threshold. The second array is the share of pairs with
+        the same meaning above it.
+        """
         same, near_misses = map(np.sort, self._split())
         cuts = np.unique(self.cosines)[::-1]
         return tuple(1 - np.searchsorted(side, cuts, "right") / len(side) for side in (near_misses, same))  # type: ignore
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all figures as plain data for JSON."""
+        """Return the figures of all pairs, and of each group, as plain data for JSON."""
         return {**self._figures(), "share": self.share, "threshold": self.threshold} | {
             "groups": {name: group._figures() for name, group in self.by_group().items()}
         }
@@ -129,9 +150,10 @@ class PairScores:
         return self.cosines[self.same], self.cosines[~self.same]
 
     def _placements(self) -> tuple[Floats, Floats]:
-        """Return the share of near-misses below each pair with the same meaning (s,), and the reverse (m,).
+        """Return two float64 arrays, (s,) and (m,). The mean of each is the AUC. Ties count half.
 
-        The reverse is the share of pairs with the same meaning above each near-miss. Ties count half.
+        The first is, for each of the s pairs with the same meaning, the share of near-misses with a lower cosine. The
+        second is, for each of the m near-misses, the share of pairs with the same meaning that have a higher cosine.
         """
         same, near_misses = self._split()
         ranks = rankdata(self.cosines)
@@ -152,15 +174,15 @@ def score_pairs(encode: Encode, pairs: Iterable[Pair], share: float = 0.05) -> P
     """Score how well an encoder separates pairs with the same meaning from near-misses.
 
     Args:
-        encode: list[str] -> embeddings (n, D), such as ``SentenceTransformer(NAME).encode``. It is called once, with
-            the distinct sentences.
-        pairs: (sentence1, sentence2, label) or (sentence1, sentence2, label, group). The label is 1 for the same
+        encode: a function from a list of texts to their embeddings, an array (n_texts, width), such as
+            ``SentenceTransformer(NAME).encode``. It is called once, with all distinct sentences.
+        pairs: tuples (sentence1, sentence2, label) or (sentence1, sentence2, label, group). The label is 1 for the same
             meaning and 0 for a near-miss.
-        share: share of near-misses that the threshold lets pass, at least 0 and below 1.
+        share: the largest share of near-misses that may have a cosine above the threshold, at least 0 and below 1.
 
     Raises:
-        InputError: share is out of range, a label is neither 0 nor 1, one of the two labels is missing, or the
-            embeddings are not n rows of finite numbers.
+        InputError: share is out of range, a label is neither 0 nor 1, all pairs have the same label, or `encode` does
+            not return one row of finite numbers per text.
     """
     if not 0 <= share < 1:
         raise InputError(f"share={share}: must be at least 0 and below 1")
@@ -179,9 +201,11 @@ def score_pairs(encode: Encode, pairs: Iterable[Pair], share: float = 0.05) -> P
 
 
 def _halves(sides: NDArray[np.integer]) -> NDArray[np.bool_]:
-    """Divide pairs into two random halves, so that pairs with a common sentence are in the same one: bool (n,).
+    """Divide n pairs into two random halves, and return for each pair whether it is in the second half, bool (n,).
 
-    sides: (n, 2), the numbers of each pair's sentences.
+    Pairs that share a sentence, directly or through other pairs, are in the same half.
+
+    sides: integers (n, 2), the ids of the two sentences of each pair.
     """
     n = sides.max() + 1
     _, component = connected_components(coo_array((np.ones(len(sides)), sides.T), shape=(n, n)), directed=False)
@@ -193,43 +217,53 @@ def _halves(sides: NDArray[np.integer]) -> NDArray[np.bool_]:
 
 
 def paired_change(before: NDArray[Any], after: NDArray[Any]) -> tuple[float, float, float]:
-    """Return the mean of after - before, two arrays (n,) of the same pairs, and its 95% interval."""
+    """Return the mean of ``after - before``, and the two ends of the mean's 95% interval.
+
+    before, after: (n,), a value for each of n pairs, in the same order.
+    """
     change = after.astype(float) - before
     middle, reach = float(change.mean()), Z95 * float(change.std()) / math.sqrt(len(change))
     return middle, middle - reach, middle + reach
 
 
 def _threshold(near_misses: Floats, share: float) -> float:
-    """Return the lowest threshold that at most `share` of the cosines (m,) exceed."""
+    """Return the lowest threshold that at most share * m of m near-misses exceed. near_misses: their cosines (m,)."""
     return float(np.sort(near_misses)[-(math.floor(round(share * len(near_misses), 9)) + 1)])
 
 
 def unit_embeddings(encode: Encode, texts: list[str]) -> Floats:
-    """Return the embeddings (n, D) of texts, scaled to length 1. Raises InputError unless all are finite."""
+    """Encode texts, and scale each embedding to length 1, except zero vectors. Return float64 (n_texts, width).
+
+    Raises InputError if `encode` does not return one row of finite numbers per text.
+    """
     embeddings = encode(texts)
-    if hasattr(embeddings, "detach"):  # a tensor, whose type numpy may lack
+    if hasattr(embeddings, "detach"):  # a tensor, perhaps of bfloat16, which numpy lacks
         embeddings = embeddings.detach().double()
     try:
         rows = np.asarray(embeddings, np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"encode gave {type(embeddings).__name__}: it must give an array of numbers: {error}"
+            f"encode returned {type(embeddings).__name__}: it must return an array of numbers: {error}"
         ) from None
     if rows.ndim != 2 or len(rows) != len(texts) or not np.isfinite(rows).all():
         raise InputError(
-            f"encode gave shape {rows.shape} for {len(texts):,} texts: it must give as many rows of finite numbers"
+            f"encode returned shape {rows.shape} for {len(texts):,} texts: it must return one row of finite numbers "
+            "per text"
         )
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return rows / np.where(lengths > 0, lengths, 1)
 
 
 def read_pairs(path: str | Path) -> list[tuple[str, str, int, str]]:
-    """Read labelled pairs from a .csv file, or from another file with tabs between its cells and no quoting.
+    """Read labelled pairs from a .csv file, or from a tab-separated file without quoting (any other extension).
 
     The first line names the columns: `sentence1`, `sentence2`, `label` and, if there are groups, `group`.
 
+    Returns tuples (sentence1, sentence2, label, group). The group is "" for a pair without a group.
+
     Raises:
-        InputError: the file cannot be read, a column is missing, or a label is neither 0 nor 1. It names the line.
+        InputError: the file cannot be read, a column is missing, or a label is neither 0 nor 1. The message names the
+            line.
     """
     path = Path(path)
     kind: dict[str, Any] = {} if path.suffix.lower() == ".csv" else {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
@@ -238,11 +272,12 @@ def read_pairs(path: str | Path) -> list[tuple[str, str, int, str]]:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file, strict=True, **kind)
             if missing := [name for name in COLUMNS if name not in (reader.fieldnames or ())]:
-                raise InputError(f"{path}: its first line has no column {missing[0]!r}: name {', '.join(COLUMNS)}")
+                expected = ", ".join(COLUMNS)
+                raise InputError(f"{path}: its first line has no column {missing[0]!r}: it must name {expected}")
             for row in reader:
                 where, (first, second, label) = f"{path}, line {reader.line_num}", (row[name] for name in COLUMNS)
                 if None in (first, second, label):
-                    raise InputError(f"{where}: fewer cells than its first line has")
+                    raise InputError(f"{where}: fewer cells than the first line")
                 if label.strip() not in ("0", "1"):
                     raise InputError(f"{where}: label {label!r}: must be 1 (same meaning) or 0 (near-miss)")
                 pairs.append((first, second, int(label), row.get("group") or ""))

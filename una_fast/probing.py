@@ -22,7 +22,7 @@ from una_fast.text_table import aligned
 Fits = Callable[[NDArray[np.int64]], NDArray[np.bool_]]  # rows of an index -> which of them an edit fits
 THRESHOLDS = (0.70, 0.80, 0.85, 0.90, 0.95)  # cosines that caches and searches usually choose
 SAME = 1e-6  # if the mean 1 - cosine of usual pairs is lower, all embeddings are equal up to rounding in float32
-LOOKED_AT = 20  # LOOKED_AT * n sentences are searched for n that an edit fits
+LOOKED_AT = 20  # at most LOOKED_AT * n sentences are searched for n sentences that an edit fits
 ABOUT_POLARITY = (
     "Opposites usually have higher cosines than paraphrases, so no threshold separates the two: score labelled pairs "
     "of your own with --pairs."
@@ -36,9 +36,9 @@ class Probe:
     Attributes:
         near_misses: float64 (n,), cosine of each sentence with its near-miss.
         usual: float64 (n,), cosine of each sentence with another sentence of the text.
-        share: share of near-misses that `threshold` may let pass.
-        name: the edit, or the class of the augmentation, that made the near-misses.
-        edits: a `Probe` for each further edit, measured on the sentences that the edit fits.
+        share: the largest share of near-misses that may have a cosine above `threshold`.
+        name: the edit that made the near-misses, such as "polarity", or the class of the augmentation that made them.
+        edits: a `Probe` for each edit that the caller asked for, measured on sentences that the edit fits.
     """
 
     near_misses: Floats
@@ -64,14 +64,17 @@ class Probe:
 
     @property
     def distance(self) -> float:
-        """Mean 1 - cosine of near-misses, divided by the mean 1 - cosine of usual pairs.
+        """(1 - mean of `near_misses`) / (1 - mean of `usual`).
 
-        0 means that near-misses have equal embeddings, 1 that they are as far apart as usual pairs.
+        0 means that a near-miss has the embedding of its sentence, 1 that it is as far away as another sentence.
         """
         return float((1 - self.near_misses.mean()) / (1 - self.usual.mean()))
 
     def interval(self, before: Probe) -> tuple[float, float]:
-        """Return the 95% interval of the change of `distance` since `before`, another encoder on the same sentences."""
+        """Return the two ends of the 95% interval of ``self.distance - before.distance``.
+
+        before: the `Probe` of another encoder on the same sentences.
+        """
         now, then = (  # the error of a ratio of means is the mean of these, to first order
             ((1 - one.near_misses) - one.distance * (1 - one.usual)) / (1 - one.usual.mean()) for one in (self, before)
         )
@@ -79,7 +82,7 @@ class Probe:
         return middle - reach, middle + reach
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all figures as plain data for JSON; `edits` contains those of further edits by name."""
+        """Return all figures as plain data for JSON. "edits" contains the figures of each edit by its name."""
         return {
             "n": len(self.near_misses),
             "share": self.share,
@@ -101,7 +104,7 @@ class Probe:
         usual = f"mean cosine of two sentences {self.usual.mean():.3f}; distance of near-misses {self.distance:.3f}"
         notes = [f"At most {self.share:.0%} of near-misses that are made in the same way pass the threshold."]
         polarity = [one.near_misses.mean() for one in self.edits if one.name == "polarity"]
-        notes += [ABOUT_POLARITY for cosine in polarity if cosine > THRESHOLDS[1]]  # training may have lowered them
+        notes += [ABOUT_POLARITY for cosine in polarity if cosine > THRESHOLDS[1]]  # unless training lowered it
         return "\n".join([usual, "", *aligned(rows, left=(0,)), "", *notes])
 
 
@@ -121,18 +124,20 @@ def probe(
     ``beta=0``, the sentence's case, spacing and punctuation kept). A usual pair is two sentences of the sample.
 
     Args:
-        encode: list[str] -> embeddings (n, D), such as ``SentenceTransformer(NAME).encode``. It is called with the
-            sentences and with their near-misses, once for each kind of near-misses.
+        encode: a function from a list of texts to their embeddings, an array (n_texts, width), such as
+            ``SentenceTransformer(NAME).encode``. For each edit, it is called with the sentences and then with
+            their near-misses.
         index: the index of the text.
         n: size of the sample. If the text has fewer sentences with a near-miss, all of them are used.
-        share: share of near-misses that `Probe.threshold` may let pass, above 0 and below 1.
+        share: the largest share of near-misses that may have a cosine above `Probe.threshold`, above 0 and below 1.
         seed: any integer.
         augmenter: an augmentation that makes the near-misses instead of `Augmenter`.
-        edits: edits of `NearMisses`, such as "polarity,number,name,swap", to measure one by one in `Probe.edits`.
+        edits: edits of `NearMisses` to measure one by one, such as "polarity,number,name,swap". The results are in
+            `Probe.edits`.
 
     Raises:
-        InputError: n or share out of range, an unknown edit, fewer than two sentences that have a near-miss,
-            embeddings that are not n rows of finite numbers, or one embedding for all texts.
+        InputError: `n` or `share` is out of range, an edit is unknown, or fewer than two sentences have a near-miss. Or
+            `encode` does not return one row of finite numbers per text, or returns the same embedding for all texts.
 
     Warns:
         InputWarning: an edit fits fewer than two sentences, and is left out.
@@ -163,13 +168,16 @@ def probe(
 
 
 def _cosines(encode: Encode, pairs: dict[str, str]) -> tuple[Floats, Floats]:
-    """Return the cosines of each sentence with its near-miss (n,), and with the previous sentence (n,)."""
+    """Return two float64 arrays: the cosine of each sentence with its near-miss, and with the previous sentence.
+
+    pairs: a dict from each sentence to its near-miss.
+    """
     here, there = (unit_embeddings(encode, [*texts]) for texts in (pairs, pairs.values()))
     near, usual = (np.einsum("nd,nd->n", here, other) for other in (there, np.roll(here, 1, axis=0)))
     if 1 - usual.mean() < SAME:
         raise InputError(
-            f"encode gives all {len(usual):,} sentences the same vector, so no cosine tells one from another: check "
-            "that the encoder's weights and its pooling are those that it was trained with"
+            f"encode gives all {len(usual):,} sentences the same vector, so cosines cannot distinguish them: check "
+            "that the encoder has its trained weights, and the pooling that it was trained with"
         )
     return near, usual
 
@@ -177,7 +185,8 @@ def _cosines(encode: Encode, pairs: dict[str, str]) -> tuple[Floats, Floats]:
 def _sample(index: Index, augmenter: TextAugmentation, n: int, seed: int, fits: Fits | None) -> dict[str, str]:
     """Draw up to n sentences that have a near-miss. Return a dict from each sentence to its near-miss.
 
-    fits: returns which rows may be in the sample; then at most LOOKED_AT * n rows are tried. None allows all rows.
+    fits: a function that returns, for each of an array of rows, whether its sentence may be in the sample. At most
+        LOOKED_AT * n rows are then searched. If None, every sentence may be in the sample.
     """
     order = np.random.default_rng(np.random.SeedSequence(seed % 2**64)).permutation(len(index))
     pairs: dict[str, str] = {}

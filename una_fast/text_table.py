@@ -9,7 +9,7 @@ from collections.abc import Container, Sequence
 def aligned(rows: Sequence[Sequence[str]], left: Container[int] = ()) -> list[str]:
     """Return the rows as lines with aligned columns.
 
-    left: the numbers of the columns with left-aligned cells. All other cells are right-aligned.
+    left: the indices of the left-aligned columns, from 0. All other columns are right-aligned.
     """
     columns = []
     for i, column in enumerate(zip(*rows, strict=True)):

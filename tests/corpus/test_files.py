@@ -108,7 +108,7 @@ def test_split_lines_splits_at_newlines(data: bytes) -> None:
         ("a.parquet", b"PAR1 no it is not", r"a\.parquet cannot be read as parquet"),
     ],
 )
-def test_messages_about_bad_files_say_where(name: str, content: bytes, message: str, tmp_path: Path) -> None:
+def test_messages_about_bad_files_name_the_place(name: str, content: bytes, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
         parse_corpus(written(tmp_path, name, content))
 

@@ -99,7 +99,10 @@ def test_unusual_paths_give_clear_messages(tmp_path: Path, folder: Path, monkeyp
         ({"train": ["a"]}, "mapping of 'train'"),
         ([{"text": "a"}, {"title": "b"}], r"item 1 of the corpus \(from 0\): no column 'text', only 'title'"),
         (pa.table({"text": pa.DictionaryArray.from_arrays([0, 1, 0], ["a", None])}), r"row 1 \(from 0\) is null"),
-        (pd.DataFrame({"text": pd.Series(["a", 3], dtype=object)}), r"'text', rows from 0 \(from 0\): not all text"),
+        (
+            pd.DataFrame({"text": pd.Series(["a", 3], dtype=object)}),
+            r"'text', at or after row 0 \(from 0\): not all text",
+        ),
         (pd.DataFrame([["a", "b"]], columns=["text", "text"]), "has 2 columns 'text': rename all but one"),
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,

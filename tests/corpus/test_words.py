@@ -91,7 +91,7 @@ def test_results_do_not_depend_on_threads_or_blocks(tokenizer, monkeypatch: pyte
 @given(
     st.lists(st.lists(st.binary(max_size=20) | st.sampled_from([b"", b"a", b"a" * 99_999]), max_size=20), max_size=4)
 )
-def test_string_set_numbers_like_a_dict(batches: list[list[bytes]]) -> None:
+def test_a_string_set_gives_ids_by_first_appearance(batches: list[list[bytes]]) -> None:
     strings, numbers = StringSet(), {}
     for batch in batches:
         stops = np.cumsum([len(b) for b in batch], dtype=np.int64)
@@ -104,7 +104,7 @@ def test_string_set_numbers_like_a_dict(batches: list[list[bytes]]) -> None:
     assert [utf8[i:j].tobytes() for i, j in pairwise(offsets)] == list(numbers)
 
 
-def test_a_function_gets_each_sentence_in_order() -> None:
+def test_a_word_tokenizer_function_is_called_with_each_sentence_in_order() -> None:
     seen = []
 
     def tokenize(sentence: str) -> list[str]:
@@ -191,14 +191,14 @@ LONG_RUNS = ["'", '"', "`", "``", "''", ".", ":", ",:", "-", "n't ", "' ", " '",
     "line",
     [*SENTENCES, *(run for piece in LONG_RUNS for run in (piece * 500, piece * 500 + "a.", "x" + piece * 501 + "\n"))],
 )
-def test_words_of_chosen_sentences_equal_nltks(line: str) -> None:
+def test_chosen_sentences_are_split_like_nltk(line: str) -> None:
     assert treebank_words(line) == nltk_words(line)
     assert treebank_words(line.lower()) == nltk_words(line.lower())
 
 
 @given(nasty_text | any_text)
 @example("gimme'tis'twas")
-def test_words_of_any_text_equal_nltks(line: str) -> None:
+def test_any_text_is_split_like_nltk(line: str) -> None:
     assert treebank_words(line) == nltk_words(line)
     assert treebank_words(line.lower()) == nltk_words(line.lower())
 
@@ -238,7 +238,7 @@ def splitter(pattern: str) -> Callable[[str], list[str]]:
     return split
 
 
-def test_different_functions_with_the_same_name_are_distinguished(tmp_path: Path) -> None:
+def test_word_tokenizer_functions_with_the_same_name_are_distinguished(tmp_path: Path) -> None:
     words, letters = splitter(r"\w+"), splitter(r"\w")
     a, b = (una_fast.build_index(CORPUS, word_tokenizer=split) for split in (words, letters))
     assert a.fingerprint != b.fingerprint
@@ -269,7 +269,7 @@ def test_unpickling_refuses_an_index_that_was_replaced(tmp_path: Path) -> None:
         pickle.loads(pickled)
 
 
-def test_token_ids_are_not_reused_after_a_function_changed(tmp_path: Path) -> None:
+def test_token_ids_are_not_reused_after_a_word_tokenizer_changed(tmp_path: Path) -> None:
     """The caches in the index's folder are rebuilt, although both functions have the same signature."""
     corpus, folder = [f"they were seen by the river {i}" for i in range(50)], tmp_path / "index"
 
@@ -318,7 +318,7 @@ def test_a_word_tokenizer_can_be_an_import_path(tmp_path: Path, monkeypatch: pyt
         una_fast.build_index(CORPUS, word_tokenizer="own_words:__name__")
 
 
-def test_the_name_in_an_index_is_never_imported(tmp_path: Path) -> None:
+def test_the_import_path_in_an_index_is_never_imported(tmp_path: Path) -> None:
     una_fast.build_index(CORPUS, word_tokenizer=whole_words).save(tmp_path / "index")
     index = una_fast.load_index(tmp_path / "index")
     assert index.word_tokenizer == f"{__name__}:whole_words"

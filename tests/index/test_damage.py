@@ -28,7 +28,7 @@ def kept(tmp_path_factory):
     """Return the folder of a saved index with the caches of an augmenter."""
     folder = tmp_path_factory.mktemp("kept") / "index"
     una_fast.build_index(TEXTS).save(folder)
-    numbers(folder)
+    outputs(folder)
     return folder
 
 
@@ -37,8 +37,8 @@ def copy(kept, tmp_path):
     return shutil.copytree(kept, tmp_path / "index")
 
 
-def numbers(folder):
-    """Return the ids, texts and anchors that an index and its caches give."""
+def outputs(folder):
+    """Return token ids and texts of negatives, and token ids of anchors, computed with an index and its caches."""
     una = una_fast.Augmenter(una_fast.load_index(folder), radius=3, seed=1, tokenizer=bert_uncased())
     rows = range(len(TEXTS))
     anchors = TokenIds(una_fast.load_index(folder), bert_uncased()).anchor_ids(rows)["input_ids"].tolist()
@@ -83,9 +83,9 @@ BAD_PARTS = {
     "rows beyond the end": ("sentences_indptr", lambda a: changed(a, -1, 10**9)),
     "offsets inside a character": ("chunks_offsets", lambda a: changed(a, 1, 1)),
     "a frequency beyond N": ("document_frequency", lambda a: changed(a, 0, len(TEXTS) + 1)),
-    "no number": ("idf", lambda a: changed(a, 1, np.nan)),
+    "not a number": ("idf", lambda a: changed(a, 1, np.nan)),
     "scores that increase": ("max_tfidf", lambda a: a[::-1]),
-    "other integers": ("words_values", lambda a: a.astype(np.int64)),
+    "integers of another dtype": ("words_values", lambda a: a.astype(np.int64)),
     "no terms": ("terms_offsets", lambda a: a[:1]),
     "another list of arrays": ("more", lambda _: np.arange(3)),
     "a field of another type": ("word_tokenizer", None),
@@ -117,15 +117,15 @@ def test_every_flipped_bit_of_a_header_is_noticed(copy):
 @pytest.mark.parametrize("array", ["tokens-6-*/sizes-*.npy", "probabilities-*/words-*.npy"])
 def test_a_cache_with_a_flipped_bit_in_a_header_is_rebuilt(kept, copy, array):
     (path,) = copy.glob(array)
-    content, expected = path.read_bytes(), numbers(kept)
+    content, expected = path.read_bytes(), outputs(kept)
     for bit in range(0, 128 * 8, 37):
         flip(path, bit)
         with pytest.raises(InputError, match="header is not|size differs"):
             load_arrays(path.parent, CACHE)
-        assert numbers(copy) == expected and path.read_bytes() == content
+        assert outputs(copy) == expected and path.read_bytes() == content
 
 
-def test_other_content_instead_of_an_array_is_refused(copy):
+def test_an_array_file_with_other_content_is_refused(copy):
     (path,) = copy.glob("idf-*.npy")
     content = path.read_bytes()
     with zipfile.ZipFile(path, "w") as file:
@@ -171,7 +171,7 @@ def test_no_name_in_a_manifest_can_point_outside_the_folder(copy):
         una_fast.load_index(copy)
 
 
-def test_bounds_without_their_values_are_refused(copy):
+def test_row_bounds_without_the_rows_values_are_refused(copy):
     meta, arrays = load_arrays(copy, KIND, VERSION)
     del arrays["words_values"]
     save_arrays(copy, KIND, VERSION, meta, arrays)
@@ -204,7 +204,7 @@ def test_wrong_bounds_in_a_cache_are_noticed_by_verify_and_rebuilt(kept, copy, n
     save_cache(folder, **{name: lambda bounds: changed(bounds, 2, 10**12)})
     with pytest.raises(InputError, match=f"{name}.*not bounds of rows.*; delete this folder: it is a cache"):
         una_fast.load_index(copy, verify=True)
-    assert numbers(copy) == numbers(kept)
+    assert outputs(copy) == outputs(kept)
     una_fast.load_index(copy, verify=True)
 
 
@@ -223,7 +223,7 @@ def test_wrong_bounds_in_a_cache_are_noticed_by_verify_and_rebuilt(kept, copy, n
 def test_a_cache_with_wrong_lengths_types_or_words_is_rebuilt(kept, copy, part, name, change):
     (folder,) = copy.glob(f"{part}-*")
     before = save_cache(folder, **{name: change})
-    assert numbers(copy) == numbers(kept)
+    assert outputs(copy) == outputs(kept)
     assert np.array_equal(load_arrays(folder, CACHE)[1][name], before[name])
 
 

@@ -91,7 +91,7 @@ def test_term_ids_are_a_mapping():
         index.term_ids["four"]
 
 
-# instruction sets that not every x86-64 processor has; numpy and glibc warn about names that they do not know
+# instruction sets that not every x86-64 processor has. numpy and glibc only warn about names that they do not know
 NUMPY_OFF = "X86_V4 X86_V3 AVX512_SPR AVX512_ICL AVX512_CNL AVX512_CLX AVX512_SKX AVX512F AVX512CD AVX2 FMA3 F16C AVX"
 GLIBC_OFF = "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX2,-AVX2_Usable,-FMA,-FMA_Usable,-FMA4"
 
@@ -124,8 +124,8 @@ for name, value in parts.items():
 """
 
 
-def parts(**environment: str) -> dict[str, str]:
-    """Return the hash of each part, computed in a process with these environment variables."""
+def hashes(**environment: str) -> dict[str, str]:
+    """Run PROGRAM in a process with these environment variables. Return the hash of each result that it prints."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", PROGRAM],
         env={**os.environ, **environment},
@@ -140,12 +140,12 @@ def parts(**environment: str) -> dict[str, str]:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc's switches")
 def test_an_index_is_bit_identical_without_newer_cpu_instructions() -> None:
-    here = parts()
-    old = parts(NPY_DISABLE_CPU_FEATURES=NUMPY_OFF, GLIBC_TUNABLES=GLIBC_OFF)
+    here = hashes()
+    old = hashes(NPY_DISABLE_CPU_FEATURES=NUMPY_OFF, GLIBC_TUNABLES=GLIBC_OFF)
     numpys = here.pop("numpy"), old.pop("numpy")
     assert old == here
     if numpys[0] == numpys[1]:
-        pytest.skip("numpy's logarithms are the same without them, so this machine shows nothing")
+        pytest.skip("numpy's logarithms are the same without them, so this machine cannot show a difference")
 
 
 @pytest.mark.parametrize(("n_terms", "n_words"), [(50, 20_000), (100_000, 200_000)])

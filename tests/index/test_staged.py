@@ -179,7 +179,7 @@ def test_a_restarted_build_reuses_finished_scans(build, stop, monkeypatch):
 
 @pytest.mark.parametrize("bit", [3, 500, -9, None])
 def test_a_damaged_file_of_a_stopped_build_is_written_again(build, stop, tmp_path, bit):
-    """bit: the bit that is flipped; None empties the file."""
+    """bit: the bit of the file that is flipped. If None, the file is emptied."""
     stop(0.9)
     work, expected = work_folder(tmp_path / "index"), build(folder=tmp_path / "expected")
     whole = {path: path.read_bytes() for path in work.iterdir() if path.stat().st_size}
@@ -247,7 +247,7 @@ def test_other_files_in_the_work_folder_are_kept(build, stop, corpus, tmp_path):
 def test_a_lost_worker_gives_a_clear_message(build, corpus):
     with ProcessPoolExecutor(1) as pool:
         pool.submit(os._exit, 9)
-        with pytest.raises(InputError, match="a worker process was lost .* run the same again"):
+        with pytest.raises(InputError, match="a worker process was lost .* start the build again"):
             build(executor=pool)
     assert same(build(), una_fast.build_index(corpus))
 

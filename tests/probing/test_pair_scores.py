@@ -34,7 +34,7 @@ def test_auc_is_the_share_of_pairs_in_the_right_order(same, near):
 
 
 @given(COSINES, COSINES, st.floats(0, 0.99))
-def test_recall_uses_the_lowest_threshold_that_at_most_the_share_of_near_misses_pass(same, near, share):
+def test_recall_uses_the_lowest_threshold_with_at_most_the_share_of_near_misses_above(same, near, share):
     passing = [t for t in near if sum(y > t for y in near) <= share * len(near)]
     plain = sum(x > min(passing) for x in same) / len(same)
     assert PairScores.of(np.array(same), np.array(near), share).recall == pytest.approx(plain)
@@ -43,7 +43,7 @@ def test_recall_uses_the_lowest_threshold_that_at_most_the_share_of_near_misses_
 
 
 @given(GROUPED)
-def test_a_group_without_one_label_is_compared_with_all_pairs_of_that_label(rows):
+def test_a_group_with_only_one_label_is_compared_with_all_pairs_of_the_other_label(rows):
     found = scores_of(rows).by_group()
     assert {*found} == {group for *_, group in rows}
     for name, group in found.items():

@@ -128,7 +128,7 @@ def test_bad_calls_give_clear_messages(index):
         ({"encode": lambda texts: letters(texts)[1:]}, r"shape \(19, 26\) for 20 texts"),
         ({"encode": lambda texts: np.full((len(texts), 3), np.nan)}, "finite"),
         ({"encode": lambda texts: np.full((len(texts), 3), 0.1, np.float32)}, "gives all 20 sentences the same vector"),
-        ({"encode": lambda texts: ["a"] * len(texts)}, "encode gave list: it must give an array of numbers"),
+        ({"encode": lambda texts: ["a"] * len(texts)}, "encode returned list: it must return an array of numbers"),
         ({"index": una_fast.build_index(["a b", "", " "])}, "1 sentence with a near-miss: at least 2"),
     ):
         with pytest.raises(una_fast.InputError, match=message):

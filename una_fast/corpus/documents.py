@@ -20,7 +20,7 @@ BATCH_ROWS = 1 << 13  # rows per batch: about BLOCK_BYTES of ordinary sentences
 # longer document means that a file is damaged, hostile, or has no line ends.
 MAX_DOCUMENT_BYTES = 1 << 20
 TEXT = (pa.string(), pa.large_string(), pa.string_view())
-ROW_FACTOR = 8  # a row is longer than its document, because of other columns and escapes such as \u00e9
+ROW_FACTOR = 8  # a row may be this many times longer than its document: other columns, escapes such as \u00e9
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,15 @@ class Reading:
 
 
 def encode_row(row: Any, column: str, where: str) -> bytes:
-    """Encode a row's document in UTF-8.
+    """Return the text of a row, encoded in UTF-8.
 
-    row: a text, or a mapping with the text under `column`; where: the row's name in error messages.
+    Args:
+        row: the text, or a mapping with the key `column`.
+        column: the key of the text.
+        where: the row's name in error messages.
+
+    Raises:
+        InputError: the column is missing, or the text is null, not a str, or contains a lone surrogate.
     """
     if not isinstance(row, Mapping):
         return encode_sentence(row, where)
@@ -74,7 +80,10 @@ def encode_sentence(sentence: Any, name: str) -> bytes:
 
 
 def _groups(items: Iterable[Item], n_bytes: Callable[[Item], int], least: int) -> Iterator[list[Item]]:
-    """Yield the items in lists of at least `least` bytes each. The last list may be smaller."""
+    """Yield the items in lists of at least `least` bytes each. The last list may be smaller.
+
+    n_bytes: returns the size of an item.
+    """
     group: list[Item] = []
     size = 0
     for item in items:
@@ -104,7 +113,10 @@ def joined(blocks: Iterable[StringTable], n_bytes: int) -> Iterator[StringTable]
 
 
 def arrow_blocks(arrays: Iterable[pa.Array], where: str) -> Iterator[StringTable]:
-    """Make a block of each Arrow array of text, without copying the text. where: the arrays' name in error messages."""
+    """Make a block of each Arrow array of text, without copying the text. where: the arrays' name in error messages.
+
+    Raises InputError if an array does not contain text, or contains null or invalid UTF-8.
+    """
     row = 0
     for values in arrays:
         if pa.types.is_dictionary(values.type):
@@ -118,7 +130,7 @@ def arrow_blocks(arrays: Iterable[pa.Array], where: str) -> Iterator[StringTable
             try:
                 values.validate(full=True)
             except pa.ArrowInvalid as error:
-                raise InputError(f"{where}, rows from {row} (from 0): {error}") from error
+                raise InputError(f"{where}, at or after row {row:,} (from 0): {error}") from error
             yield StringTable.from_arrow(values.cast(pa.large_string()))
         row += len(values)
 
@@ -126,7 +138,7 @@ def arrow_blocks(arrays: Iterable[pa.Array], where: str) -> Iterator[StringTable
 def object_blocks(corpus: Any, reading: Reading) -> tuple[str, Iterator[StringTable]] | None:
     """Read a Hugging Face dataset, an Arrow table, a frame or series of pandas or polars, or an iterable.
 
-    Returns a name for error messages and the blocks, or None for any other object.
+    Returns the object's name for error messages and its blocks, or None if the object has another type.
     """
     column, kind = reading.column, type(corpus).__name__
     is_frame = hasattr(corpus, "iloc") or hasattr(corpus, "to_arrow")  # a frame or series of pandas, or of polars
@@ -167,13 +179,14 @@ def _slices(name: str, values: Any) -> Iterator[pa.Array]:
                 part = part.to_arrow() if hasattr(part, "to_arrow") else pa.array(part, from_pandas=True)
         except (pa.ArrowException, TypeError, UnicodeEncodeError) as error:
             raise InputError(
-                f"the {name}, rows from {row:,} (from 0): not all text ({error}): convert it, e.g. with astype(str)"
+                f"the {name}, at or after row {row:,} (from 0): not all text ({error}): convert it, e.g. with "
+                "astype(str)"
             ) from error
         yield from part.chunks if isinstance(part, pa.ChunkedArray) else [part]
 
 
 def missing_column(where: str, column: str, names: Sequence[Any], argument: str = "`column` (--column)") -> InputError:
-    """Make the error for a missing column. names: the existing columns; argument: how the user can name one of them."""
+    """Make the error for a missing column. names: the existing columns; argument: the argument that names a column."""
     existing = ", ".join(map(repr, names)) or "no column at all"
     return InputError(f"{where}: no column {column!r}, only {existing}; name one with {argument}")
 

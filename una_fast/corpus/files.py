@@ -1,4 +1,6 @@
-"""Reads the documents of files. Each format has a reader, which accepts a file and a `Reading` and yields blocks.
+"""Reads the documents of files. Each format has a reader, which accepts a file and a `Reading`.
+
+A reader yields the documents in blocks (see documents.py).
 
 Remote files (s3, gs, hdfs, http, ...) are read through fsspec. The fsspec package for each file system finds
 credentials and endpoints in the environment and in its own configuration files.
@@ -79,7 +81,10 @@ COMPRESSIONS: dict[str, Callable[[IO[bytes]], Any]] = {
 
 
 def remote_files(address: str) -> list[RemoteFile]:
-    """List the file at an address, the files that match a glob, or all files in a folder, in sorted order."""
+    """List the file at an address, the files that match a glob, or all files in a folder, in sorted order.
+
+    Leaves out hidden files. Returns an empty list if there is no file.
+    """
     with naming_extras("remote"):
         import fsspec
     with as_input_errors(address, "opened"):
@@ -114,9 +119,10 @@ def opened(path: File) -> Iterator[io.BufferedReader]:
 
 
 def whole_lines(path: File, max_line_bytes: int | None) -> Iterator[tuple[int, bytes]]:
-    """Read a file in parts of about BLOCK_BYTES that end at line ends. Yield each with the number of its first line.
+    """Read a file in parts of about BLOCK_BYTES that end at line ends.
 
-    Raises InputError for a line that is too long, without reading all of it.
+    Yields the number of each part's first line, from 1, and the part. Raises InputError for a line that is longer than
+    `max_line_bytes`, without reading all of it.
     """
     number = 1
     with opened(path) as file:
@@ -130,7 +136,7 @@ def whole_lines(path: File, max_line_bytes: int | None) -> Iterator[tuple[int, b
 
 
 def decoded(path: File, number: int, text: bytes) -> str:
-    """Decode text that starts in line `number`. Raises InputError with the number of the line that is not UTF-8."""
+    """Decode text that starts in line `number` of a file. Raises InputError that names the line that is not UTF-8."""
     try:
         return text.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -157,7 +163,7 @@ def split_lines(lines: bytes) -> StringTable:
 
 
 def json_rows(path: File, reading: Reading) -> Iterator[StringTable]:
-    """Read a .json or .jsonl with one JSON value per line, or with one array of values, which is read at once.
+    """Read a .json or .jsonl with one JSON value per line, or with one array of values, which must fit in memory.
 
     A value is a string, or an object with the column as a key. Blank lines are skipped.
     """
@@ -193,7 +199,7 @@ def _json_lines(path: File, reading: Reading, number: int, lines: bytes) -> Iter
 
 
 def _json_value(path: File, number: int, text: bytes, what: str) -> Any:
-    """Parse a JSON value that starts in line `number`. what: the expected value, for error messages."""
+    """Parse a JSON value that starts in line `number` of a file. what: the expected value, for error messages."""
     value = decoded(path, number, text).removeprefix("\ufeff")
     try:
         return json.loads(value)
@@ -207,7 +213,7 @@ def _json_value(path: File, number: int, text: bytes, what: str) -> Any:
 def has_quotes(name: str, reading: Reading) -> bool:
     """Return whether cells of a .csv or .tsv may be in quotation marks.
 
-    By default they may not in a .tsv, because most programs write quotation marks there as ordinary characters.
+    By default they may in a .csv, but not in a .tsv, where most programs write quotation marks as ordinary characters.
     """
     return not _has_tabs(name) if reading.quoting is None else reading.quoting
 

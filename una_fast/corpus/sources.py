@@ -55,8 +55,8 @@ class Source:
     Attributes:
         name: the name in messages and manifests.
         limit: the longest accepted document, in bytes of UTF-8; 0 or None for any length.
-        documents: blocks of about BLOCK_BYTES, in order.
-        file: the file that contains the documents, or None.
+        documents: the documents in order, in blocks of about BLOCK_BYTES.
+        file: the file that contains the documents, or None for an object in memory.
         key: the options that affect which text is read from a file; None for a file without columns.
     """
 
@@ -70,7 +70,7 @@ class Source:
         self._text, self._lengths = xxhash.xxh3_128(), xxhash.xxh3_128()
 
     def blocks(self) -> Iterator[StringTable]:
-        """Yield the documents in order. Raises InputError for a document that is longer than the limit."""
+        """Yield the documents in order, in blocks. Raises InputError for a document that is longer than `limit`."""
         limit, n_documents = self.limit, 0
         for block in self.documents:
             lengths = np.diff(block.offsets)
@@ -86,7 +86,8 @@ class Source:
     def digest(self) -> str:
         """Return an xxh3_128 that identifies the documents.
 
-        It covers the file's bytes and `key` or, if there is no file, the texts that `blocks` yielded.
+        For a file, it covers the file's bytes and `key`. For an object in memory, it covers the texts that `blocks` has
+        yielded, so call it after `blocks`.
         """
         if self.file is None:
             return xxhash.xxh3_128_hexdigest(self._text.digest() + self._lengths.digest())
@@ -98,7 +99,10 @@ class Source:
         return raw if self.key is None else xxhash.xxh3_128_hexdigest(f"{raw} {self.key}".encode())
 
     def identity(self) -> list[Any]:
-        """Return values that change with the file: size in bytes, mtime, and ctime, which no user can set."""
+        """Return values that change if the file changes: size in bytes, mtime, and ctime, which no user can set.
+
+        Returns [] for an object in memory.
+        """
         if self.file is None:  # an object in memory is read only once
             return []
         with as_input_errors(self.file, "read"):
@@ -109,7 +113,10 @@ class Source:
 
 
 def open_sources(corpus: Any, reading: Reading) -> Sequence[Source]:
-    """Open the sources of a corpus, in order. A `Source` is also a valid corpus."""
+    """Open the sources of a corpus, in order. Raises InputError for a type or file that is not a corpus.
+
+    corpus: anything that `una_fast.build_index` accepts, or a `Source`.
+    """
     if isinstance(corpus, (list, tuple)) and corpus and all(map(_is_source, corpus)):
         return [source for item in corpus for source in _open_source(item, reading)]
     return _open_source(corpus, reading)
@@ -120,7 +127,7 @@ def read_blocks(
     summaries: list[dict[str, Any]],
     ahead: Callable[[Iterator[StringTable]], Iterable[StringTable]] = iter,
 ) -> Iterator[StringTable]:
-    """Yield the documents of all sources in order.
+    """Yield the documents of all sources in order, in blocks.
 
     Args:
         sources: the sources of a corpus.
@@ -149,7 +156,7 @@ def all_blank(n_documents: int) -> InputError:
 
 
 def check_sources(folder: Path, indexed: list[dict[str, Any]], sources: Sequence[Source]) -> None:
-    """Raise InputError unless the index in `folder` was built from `sources`. indexed: the index's own `sources`."""
+    """Raise InputError unless the index in `folder` was built from `sources`. indexed: its attribute `sources`."""
     if len(indexed) != len(sources):
         raise InputError(
             f"{folder}: made from {counted(len(indexed), 'source')}, but the corpus has {len(sources)}: build it again"

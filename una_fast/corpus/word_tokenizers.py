@@ -42,10 +42,10 @@ SCRIPTS = {  # scripts without spaces between words
 PUNCTUATION = "\u3000-\u303f\uff00-\uffef"  # East Asian; English word tokenizers do not split at it
 # In these scripts few words are longer than 12 characters, but nearly all clauses are.
 LONG_RUN = re.compile(f"[{''.join(SCRIPTS.values())}{PUNCTUATION}]{{13,}}")
-LEAST_SHARE = 0.1  # `unsplit_script` warns if long runs contain a larger share of the characters
+LEAST_SHARE = 0.1  # `unsplit_script` warns if long runs contain a larger share of the characters than this
 # `words_of_sample` reads up to 100 documents. `unsplit_script` reads 100 consecutive chunks at each of 100 positions.
 SAMPLE = 100
-SAMPLED = 1000  # the first characters of a document that `words_of_sample` reads
+SAMPLED = 1000  # `words_of_sample` reads this many characters of a document, from its start
 
 # Sentences that tokenizers split differently: clitics, quotes, final periods, numbers, addresses, symbols, case, white
 # space, and scripts without spaces. A tokenizer's words for them are its signature (`word_probe` in a manifest).
@@ -82,7 +82,7 @@ class WordTokenizer:
 
     @property
     def is_named(self) -> bool:
-        """Whether the tokenizer is one of NAMED, which never change."""
+        """Whether the tokenizer is "treebank" or "whitespace", which never change."""
         return isinstance(self.tokenizer, str) and self.tokenizer in NAMED
 
     @property
@@ -99,7 +99,7 @@ class WordTokenizer:
         return _function_of(self.tokenizer) if isinstance(self.tokenizer, str) else self.tokenizer
 
     def words(self, text: str) -> list[str]:
-        """Return the words of a sentence. Raises InputError if a function does not return a list of words."""
+        """Return the words of a sentence. Raises InputError if a user's function does not return non-empty str."""
         words = self._function(text.lower() if self.lowercase else text)
         if self.is_named:
             return list(words)
@@ -108,7 +108,10 @@ class WordTokenizer:
         return _checked_words(words, text)
 
     def signature(self) -> Signature | None:
-        """Return the words of SIGNATURE_SENTENCES without lower-casing, or None if the tokenizer `is_named`."""
+        """Return the words of each of SIGNATURE_SENTENCES, which are not lower-cased. They identify the tokenizer.
+
+        An item is None if the tokenizer raises an exception for this sentence. Returns None if `is_named`.
+        """
         if self.is_named:
             return None
         split = self._function
@@ -125,7 +128,10 @@ class WordTokenizer:
                 )
 
     def words_of_sample(self, documents: StringTable) -> bytes:
-        """Return the words of up to SAMPLE documents as bytes, to detect a changed function, or b"" if `is_named`."""
+        """Return the words of up to SAMPLE documents as bytes. If they change, the tokenizer has changed.
+
+        Returns b"" if `is_named`, because such a tokenizer never changes.
+        """
         if self.is_named:
             return b""
         rows = range(0, len(documents), len(documents) // SAMPLE + 1)
@@ -133,7 +139,7 @@ class WordTokenizer:
 
 
 def resolve_tokenizer(tokenizer: str | SplitWords) -> str | SplitWords:
-    """Import the function at a path "module:function". Return a function, or any other name, unchanged.
+    """Import a word tokenizer that is given as an import path "module:function". Return any other one unchanged.
 
     An import runs code, so call this only with an argument that the user gave. Raises InputError if the import fails.
     """
@@ -142,7 +148,10 @@ def resolve_tokenizer(tokenizer: str | SplitWords) -> str | SplitWords:
 
 @cache  # a dictionary takes up to a second to load
 def _function_of(name: str) -> SplitWords:
-    """Return the function for a name in NAMED or SEGMENTERS. Raises InputError for any other name."""
+    """Return the function for a name in NAMED or SEGMENTERS.
+
+    Raises InputError for any other name, or if the segmenter's package is not installed.
+    """
     if name in NAMED:
         return NAMED[name]
     if name in SEGMENTERS:
@@ -183,7 +192,10 @@ def _checked_words(words: Any, text: str, or_empty: bool = False) -> list[str]:
 
 
 def unsplit_script(chunks: StringTable, tokenizer: WordTokenizer) -> str:
-    """Return a warning if `tokenizer` cannot split the script of the corpus into words, or ""."""
+    """Return a warning if `tokenizer` cannot split the script of the corpus into words, or "" if it can.
+
+    chunks: the distinct chunks of the corpus.
+    """
     if not tokenizer.is_named:
         return ""
     starts = range(0, len(chunks), max(SAMPLE, len(chunks) // SAMPLE))

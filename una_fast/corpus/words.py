@@ -1,6 +1,6 @@
 r"""Parses a corpus into the ids of its distinct chunks and of its distinct words.
 
-A chunk is text between two spaces. A corpus has far fewer distinct chunks than chunks, so each distinct chunk is split
+A chunk is a piece of text between two spaces. Most chunks of a corpus occur many times, so each distinct chunk is split
 into words only once. The words are the same as if each whole line were split, because a rule of the Treebank tokenizer
 (nltk.tokenize.destructive) sees little of the text around a chunk. The rules see the following (`_` is a space):
 
@@ -58,10 +58,10 @@ class Parsed(NamedTuple):
     """N documents as the ids of C distinct chunks and of V distinct words, both numbered by first appearance.
 
     Attributes:
-        chunks: the C chunks, not lower-cased.
+        chunks: the C distinct chunks, not lower-cased. A chunk id is a position in this table.
         sentences: the int32 chunk ids of each document. A document is ``" ".join(chunks[i] for i in sentences[row])``.
-        vocabulary: the V words.
-        words: the int32 word ids of each document, in order. A blank document has none.
+        vocabulary: the V distinct words. A word id is a position in this table.
+        words: the int32 word ids of each document, in order. A blank document has no words.
     """
 
     chunks: StringTable
@@ -79,8 +79,8 @@ def parse_corpus(
 ) -> tuple[Parsed, list[dict[str, Any]]]:
     """Read a corpus and split its sentences into words. `una_fast.build_index` documents the arguments.
 
-    Returns the parsed corpus, which does not depend on n_jobs, and the name, n_documents and xxh3_128 of each source.
-    Raises InputError for bad input, or for a corpus without any word.
+    Returns the parsed corpus, which does not depend on n_jobs, and a dict for each source, with its `name`,
+    `n_documents` and digest `xxh3_128`. Raises InputError for bad input, or for a corpus without any word.
     """
     summaries: list[dict[str, Any]] = []
     sources = open_sources(corpus, reading or Reading())
@@ -99,7 +99,10 @@ def parse(
     n_jobs: int | None,
     progress: Callable[[int], Any] = lambda n_documents: None,
 ) -> Parsed:
-    """Parse the documents of all blocks. progress: called with the number of documents in each block."""
+    """Divide the documents of all blocks into chunks and words.
+
+    progress: a function that is called after each block with the number of its documents.
+    """
     chunks, words = NumberedStrings("chunks"), NumberedStrings("words")
     for block in blocks:
         chunks.add_documents(block)
@@ -113,7 +116,7 @@ def parse(
 
 
 class NumberedStrings:
-    """Numbers distinct strings by first appearance, and stores rows of strings as their numbers.
+    """Gives distinct strings the ids 0, 1, ... by first appearance, and stores rows of strings as ids.
 
     what: the plural noun for the strings in error messages, such as "words".
     """
@@ -140,7 +143,7 @@ class NumberedStrings:
         self._lengths.append(lengths)
 
     def result(self) -> tuple[StringTable, RaggedArray]:
-        """Return the distinct strings, and the rows as int32 ids."""
+        """Return the distinct strings by id, and the int32 ids of each row."""
         bounds = row_bounds(np.concatenate(self._lengths))
         return StringTable(*self._set.strings()), RaggedArray(np.concatenate(self._ids), bounds)
 
@@ -197,7 +200,10 @@ def _lower(chunks: StringTable) -> StringTable:
 
 
 def _gather(n_jobs: int | None, sentences: RaggedArray, words: EntryWords) -> RaggedArray:
-    """Look up the words of each document. sentences: int32 chunk ids."""
+    """Return the int32 word ids of each document.
+
+    sentences: the int32 chunk ids of each document; words: the words of each entry.
+    """
     lengths = np.empty(len(sentences), dtype=POINTER)
     parts = [slice(row, min(row + ROWS_PER_TASK, len(sentences))) for row in range(0, len(sentences), ROWS_PER_TASK)]
 

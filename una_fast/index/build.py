@@ -1,8 +1,9 @@
 """Builds the index of a corpus: counts its words, scores and ranks its terms (step 1 of the paper).
 
-In memory, `parse_corpus` (corpus/words.py) numbers the distinct chunks of all documents by first appearance, splits
-each into words once, and numbers the words. `score_terms` and `rank` (scores.py) compute the ranks of the terms. These
-ranks become the term ids. A build in a folder does the same in stages (stages.py).
+A build in memory has two steps. `parse_corpus` (corpus/words.py) divides all documents into chunks at spaces, splits
+each distinct chunk into words once, and gives each distinct word an id. Then `score_terms` and `rank` (scores.py)
+compute the rank of each distinct word, which becomes its term id. A build in a folder does the same in stages
+(stages.py).
 """
 
 from __future__ import annotations
@@ -49,26 +50,27 @@ def build_index(
             dataset, or any iterable of str or of dicts. A list of these is one corpus, in order. In a list, give a
             folder as a `Path`, because a str without one of these extensions is a sentence.
         word_tokenizer: "treebank" (NLTK's word_tokenize(text, preserve_line=True), word for word), "whitespace",
-            "rjieba" (Chinese), "fugashi" (Japanese) or "pythainlp" (Thai) with the extra `segmenters`, a function from
-            str to all its words, or the import path of one, "module:function". See docs/languages.md.
+            "rjieba" (Chinese), "fugashi" (Japanese) or "pythainlp" (Thai), which need the extra `segmenters`, a
+            function from a text to the list of its words, or the function's import path, "module:function". See
+            docs/languages.md.
         lowercase: lower-case the text before it is split.
         column: the column of a table or dataset, or the key of a dict, that contains the text.
-        n_jobs: threads; all cores that this process may use if None.
+        n_jobs: the number of threads; if None, one for each core that this process may use.
         progress: show a progress bar.
         quoting: whether a cell in quotation marks may contain line ends and delimiters. By default it may in .csv, but
             not in .tsv, where a quotation mark is an ordinary character.
         max_document_bytes: the longest accepted document, in bytes of UTF-8, by default 1 MiB. Longer ones occur only
             in files that are damaged, hostile or without line ends. Reading a document takes about 5 times its size in
-            memory. For a row of a table, the limit is 8 times higher. 0 or None accepts any length; a .csv is then read
-            in parts of 2 GiB.
-        folder: build the index in this folder, in stages that store temporary files next to it, and open it. Memory use
-            does not grow with the corpus, and a stopped build continues when it is started again. By default the index
+            memory. The limit for a whole row of a table is 8 times higher. 0 or None accepts any length, but a .csv is
+            then read in parts of 2 GiB.
+        folder: build the index in this folder, and open it. Temporary files are stored next to the folder. Memory use
+            does not grow with the corpus, and a stopped build continues when it is started again. By default, the index
             is built in memory, and `Index.save` saves it.
         memory: the memory limit of a build in a folder, such as "2GB", or a number of bytes. It applies to all
             processes of this machine together, or to each worker process of a cluster. Half of the machine's memory if
             None.
-        executor: runs the stages of a build in a folder: an executor of concurrent.futures, or a
-            `dask.distributed.Client` (``pip install '.[cluster]'``); threads of this process if None.
+        executor: runs the tasks of a build in a folder. It is an executor of concurrent.futures, or a
+            `dask.distributed.Client` (``pip install '.[cluster]'``). If None, threads of this process run the tasks.
 
     Raises:
         InputError: a source cannot be read or contains no sentence. The message states which one and why.

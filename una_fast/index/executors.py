@@ -1,4 +1,4 @@
-"""Runs the tasks of a stage in threads, an executor of concurrent.futures or a Dask cluster, within a memory limit."""
+"""Runs the tasks of a staged build in threads, another executor or a Dask cluster, within a memory limit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BASE = 300 << 20  # bytes of a process in addition to its tasks: numpy, pyarrow 
 LEAST = 512 << 20  # bytes: the smallest accepted limit
 TEXT_FACTOR = 10  # scanning a split takes this many bytes of memory per byte of text (measured by bench.scale.staged)
 SMALLEST, LARGEST = 1 << 20, 16 << 20  # bytes of text per split; larger splits save no time
-N_BUCKETS = 4096  # of string hashes; a hash range is several consecutive buckets
+N_BUCKETS = 4096  # string hashes are divided into these buckets; a hash range is one or more consecutive buckets
 
 
 def memory_bytes(memory: str | int | None) -> int:
@@ -65,12 +65,12 @@ def task_memory(memory: int, processes: int, threads: int) -> int:
 
 @dataclass(frozen=True)
 class Runner:
-    """Runs the tasks of a stage.
+    """An executor, and the limits of the tasks that a staged build runs in it.
 
     Attributes:
         executor: an executor of concurrent.futures.
-        slots: the number of tasks that the executor runs at the same time.
-        task_bytes: the memory limit of a task.
+        slots: how many tasks the executor runs at the same time.
+        task_bytes: the memory limit of a task, in bytes.
         progress: whether to show a progress bar.
     """
 
@@ -85,12 +85,14 @@ class Runner:
 
         Args:
             executor: the executor, or an object with a method `get_executor`, such as a Dask client.
-            work: the folder of the tasks' files, which all workers must see.
-            memory: the limit for all workers of an executor together, or for each worker process of a cluster.
+            work: the folder for the tasks' files. All workers must have access to it.
+            memory: the memory limit, as in `memory_bytes`. It applies to all workers of an executor together, or to
+                each worker process of a cluster.
             progress: whether to show a progress bar.
 
         Raises:
-            InputError: the memory does not suffice, or a worker of the cluster is not usable.
+            InputError: the memory limit is too low for the number of tasks, `executor` has another type, the cluster
+                has no worker, or a worker has another version of una_fast or no access to `work`.
         """
         if hasattr(executor, "get_executor"):
             n_threads = _checked_workers(executor, work)
@@ -104,18 +106,26 @@ class Runner:
         return cls(executor, slots, task_memory(memory_bytes(memory), processes, slots // processes), progress)
 
     def split_bytes(self) -> int:
-        """Return the size of a split in bytes of text."""
+        """Return how many bytes of text a split of the corpus should contain."""
         return min(max(self.task_bytes // TEXT_FACTOR, SMALLEST), LARGEST)
 
     def n_partitions(self, text_bytes: int) -> int:
-        """Return the number of hash ranges, which is also the number of rank ranges. A task processes one range."""
+        """Return into how many hash ranges, and into how many rank ranges, the strings of a corpus are divided.
+
+        A task processes one range. text_bytes: the size of the corpus's text.
+        """
         return min(max(-(-text_bytes // (self.task_bytes // 2)), self.slots), N_BUCKETS)
 
     def run(self, stage: str, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> list[Any]:
-        """Return the results of ``function(*task)`` for all tasks, in order. `function` must be importable by name.
+        """Call ``function(*task)`` for each task in the executor, and return the results in order.
+
+        Args:
+            stage: the name of the stage, for messages and the progress bar.
+            function: a function that workers can import by name.
+            tasks: the arguments of each task.
 
         Raises:
-            InputError: a worker process was lost, or a task raised it. No task is still running then.
+            InputError: a worker process was lost, or a task raised InputError. All other running tasks have ended.
         """
         logger.info("stage %s", stage)
         ended = map_ahead(lambda task: self.executor.submit(function, *task), tasks, self.slots + 2)
@@ -127,12 +137,15 @@ class Runner:
                 raise
             raise InputError(
                 f"stage {stage}: a worker process was lost ({error or type(error).__name__}), perhaps because memory "
-                "ran out; finished files are kept: run the same again; if this recurs, use a smaller `memory`"
+                "ran out; finished files are kept: start the build again; if this recurs, use a smaller `memory`"
             ) from None
 
 
 def _checked_workers(client: Any, work: Path) -> list[int]:
-    """Return the number of threads of each worker. Raises InputError if one has another version or lacks the folder."""
+    """Return the number of threads of each worker of a Dask cluster. client: the cluster's Dask client.
+
+    Raises InputError if there is no worker, or a worker has another version of una_fast or no access to `work`.
+    """
     n_threads = list(client.nthreads().values())
     if not n_threads:
         raise InputError("the cluster has no worker: start some, then build again")
@@ -151,5 +164,5 @@ def _checked_workers(client: Any, work: Path) -> list[int]:
 
 
 def worker_answer(work: Path) -> tuple[str, bool]:
-    """Return the version of una_fast on a worker, and whether the worker has access to the folder."""
+    """Return the version of una_fast on the worker that runs this, and whether it has access to the folder `work`."""
     return VERSION, work.exists()

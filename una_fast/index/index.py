@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 KIND, VERSION = "index", 1
-SCORE_VERSION = 2  # how scores are rounded: since version 2 correctly, so that they are equal on all processors
+SCORE_VERSION = 2  # version of the scores' rounding; version 2 rounds correctly, so scores are equal on all processors
 
-# the arrays in the folder, all one-dimensional
+# the arrays of an index by name, all one-dimensional
 DTYPES: dict[str, type[np.generic]] = {
     "chunks_utf8": np.uint8,
     "chunks_offsets": POINTER,
@@ -65,10 +65,10 @@ class Index:
         terms: Sequence[str], V terms, highest `max_tfidf` first, ties by first appearance in the corpus.
         document_frequency: int64 (V,), N_t, the number of documents that contain the term.
         idf: float64 (V,), -ln(N_t / N).
-        max_tfidf: float64 (V,), s, the highest tf-idf of the term in any document; never increasing.
-        word_ids: `RaggedArray`, int32 term ids of each document's words, in order.
-        chunks: Sequence[str], the distinct texts between spaces.
-        sentences: `RaggedArray`, int32 chunk ids of each document.
+        max_tfidf: float64 (V,), s, the highest tf-idf of the term in any document, sorted from high to low.
+        word_ids: `RaggedArray`. ``word_ids[row]`` contains the words of a document as term ids, int32, in order.
+        chunks: Sequence[str], the distinct chunks of all documents. A chunk is a piece of text between two spaces.
+        sentences: `RaggedArray`. ``sentences[row]`` contains a document's chunks as positions in `chunks`, int32.
         sources: the name, the number of documents and the digest of each source of the corpus.
         path: the absolute path of the folder where the index is saved, or None. The pickle of a saved index refers to
             this folder and contains no arrays, so all processes of a machine share one copy.
@@ -77,7 +77,14 @@ class Index:
     def __init__(
         self, arrays: Arrays, meta: dict[str, Any], word_tokenizer: str | SplitWords, path: Path | None = None
     ):
-        """Make an index from its arrays by name (see `DTYPES`) and the metadata of `index_meta`."""
+        """Make an index from its arrays and metadata. `build_index` and `load_index` call this.
+
+        Args:
+            arrays: the arrays by name, as in `DTYPES`.
+            meta: the metadata, as `index_meta` returns it.
+            word_tokenizer: the name or function that made the words.
+            path: the folder where the index is saved, or None.
+        """
         self._arrays, self._meta = arrays, meta
         self.chunks = StringTable(arrays["chunks_utf8"], arrays["chunks_offsets"])
         self.terms = StringTable(arrays["terms_utf8"], arrays["terms_offsets"])
@@ -101,8 +108,9 @@ class Index:
     def fingerprint(self) -> str:
         """A hash of the sources' digests, the word tokenizer and `lowercase`, as 32 hexadecimal digits.
 
-        Indexes with the same fingerprint are equal byte for byte. "treebank" and "whitespace" never change. Any other
-        word tokenizer may change, so the hash covers the words that it made.
+        Indexes with the same fingerprint are equal byte for byte. The word tokenizers "treebank" and "whitespace" never
+        change, so the hash covers their names. Any other word tokenizer may change, so the hash covers the words that
+        it made.
         """
         tokenizer = self._meta["word_tokenizer"]
         if self._meta.get("word_probe") is not None:
@@ -113,7 +121,10 @@ class Index:
 
     @cached_property
     def counts(self) -> scipy.sparse.csr_array:
-        """n_t, how often each document contains each term: int32 (N, V), with ascending term ids in each row."""
+        """How often each document contains each term, sparse int32 (n_documents, n_terms).
+
+        Within a row, the term ids ascend.
+        """
         import scipy.sparse  # imported here, because it takes 0.2 s and negatives do not need it
 
         ones, shape = np.ones(len(self.word_ids.values), dtype=ID), (self.n_documents, self.n_terms)
@@ -123,13 +134,14 @@ class Index:
 
     @cached_property
     def term_ids(self) -> TermIds:
-        """A mapping from term to id."""
+        """A mapping from each term to its id, which is its position in `terms`."""
         return TermIds(self.terms)
 
     def tfidf(self) -> scipy.sparse.csr_array:
-        """Compute the tf-idf matrix Z of equation 2, ln(1 + n_t / n) idf.
+        """Compute the tf-idf of each term in each document, ln(1 + n_t / n) idf_t (matrix Z of equation 2).
 
-        It is float64 (N, V) and has entries at the same positions as `counts`.
+        n_t is how often the document contains term t, and n is the document's number of words. The result is a sparse
+        float64 matrix (n_documents, n_terms), with entries at the same positions as `counts`.
         """
         import scipy.sparse
 
@@ -158,10 +170,14 @@ class Index:
         logger.info("index saved: %s", folder)
 
     def cached(self, name: str, version: int, make: Callable[[], Arrays], fits: Callable[[Arrays], bool]) -> Arrays:
-        """Load arrays that were computed from this index, or compute them and store them in its folder.
+        """Return arrays that are computed from this index. If it is saved, its folder stores them for later calls.
 
-        name: the subfolder. The name must identify everything that the arrays depend on, apart from the index. See
-        `cached_arrays` for the other arguments.
+        Args:
+            name: the subfolder for the arrays. The name must identify everything except the index that the arrays
+                depend on.
+            version: the version of the arrays' layout. Stored arrays of another version are computed again.
+            make: computes the arrays. It must be deterministic.
+            fits: checks stored arrays. If it returns False or raises, they are computed again.
         """
         folder = self.path / name if self.path and find_manifest(self.path) else None
         return cached_arrays(folder, version, f"{name} of {self.fingerprint}", make, fits)
@@ -237,8 +253,8 @@ def load_index(path: str | Path, word_tokenizer: str | SplitWords | None = None,
         verify: check every byte, including stored token ids, to detect damage by a failing disk.
 
     Raises:
-        InputError: the folder is not an index, is damaged or has another version, or its words were made by another
-            word tokenizer.
+        InputError: the folder is not an index, is damaged or has a layout of another version, or another word tokenizer
+            made its words.
     """
     folder = resolved(path)
     meta, arrays = load_arrays(folder, KIND, VERSION, verify)
@@ -248,7 +264,11 @@ def load_index(path: str | Path, word_tokenizer: str | SplitWords | None = None,
 
 
 def _checked_tokenizer(folder: Path, meta: dict[str, Any], given: str | SplitWords | None) -> str | SplitWords:
-    """Return the word tokenizer of a saved index. Raises InputError if the `given` one splits differently."""
+    """Return the word tokenizer of a saved index.
+
+    given: the word tokenizer that the user gave, or None. Raises InputError if it splits differently from the one that
+    built the index.
+    """
     name: str = meta["word_tokenizer"]
     tokenizer = name if given is None else resolve_tokenizer(given)
     if name in NAMED or given in NAMED:
@@ -270,7 +290,10 @@ def _reopen(folder: Path, word_tokenizer: SplitWords | None, fingerprint: str) -
 
 
 def index_meta(sources: list[dict[str, Any]], tokenizer: WordTokenizer) -> dict[str, Any]:
-    """Return the metadata for the manifest of an index."""
+    """Return the metadata that the manifest of an index contains.
+
+    sources: the name, the number of documents and the digest of each source of the corpus.
+    """
     words = {"word_tokenizer": tokenizer.name, "word_probe": tokenizer.signature(), "lowercase": tokenizer.lowercase}
     return {"sources": sources, **words, "score_law": SCORE_VERSION}
 
@@ -285,7 +308,7 @@ def _check_content(folder: Path, meta: dict[str, Any], arrays: Arrays) -> None:
 
 
 def _checks(meta: dict[str, Any], arrays: Arrays) -> Iterator[tuple[str, bool]]:
-    """Yield the name of each field and array, and whether it is right. Each check relies on the ones before it."""
+    """Yield the name of each field and array, and whether it is valid. Each check relies on the ones before it."""
     for name, kind in META_TYPES.items():
         yield name, type(meta.get(name)) is kind
     yield "sources", all({key: type(one[key]) for key in SOURCE_TYPES} == SOURCE_TYPES for one in meta["sources"])

@@ -36,16 +36,20 @@ def term_frequency(count: np.ndarray | float, length: np.ndarray | float) -> np.
 
 
 def inverse_document_frequency(document_frequency: np.ndarray | float, n_documents: int) -> np.ndarray:
-    """Return idf = -ln(N_t / N) of equation 2, float64. It is not smoothed: a term in every document has idf 0."""
+    """Return idf = -ln(N_t / N) of equation 2, float64. It is not smoothed: a term in every document has idf 0.
+
+    document_frequency: N_t, the number of documents that contain the term; n_documents: N.
+    """
     return 0.0 - _logarithm(np.divide(document_frequency, n_documents, dtype=SCORE))  # 0 - x: never -0
 
 
 def score_terms(words: RaggedArray, n_terms: int, n_jobs: int = 1) -> TermScores:
-    """Compute the scores of `n_terms` terms. words: the int32 term ids of each document.
+    """Compute the scores of all terms in `n_jobs` threads or fewer. words: the int32 term ids of each document.
 
-    The time is linear in the number of words. ln(1 + x) is monotonic, so a term has its highest tf where n_t / n is
-    highest. This needs one logarithm per term instead of one per word. Each thread allocates 20 bytes per term. The
-    number of threads is limited so that these arrays take less memory than `words`, which has 4 bytes per word.
+    The time is linear in the number of words. A term's tf grows with n_t / n, its count in a document divided by the
+    document's number of words. So only the highest n_t / n of each term needs a logarithm. Each thread allocates 20
+    bytes per term. The number of threads is limited so that these arrays take less memory than `words`, which has 4
+    bytes per word.
     """
     n_jobs = max(1, min(n_jobs, len(words.values) // (5 * max(n_terms, 1))))
     document_frequency = np.zeros(n_terms, dtype=POINTER)
@@ -59,9 +63,11 @@ def score_terms(words: RaggedArray, n_terms: int, n_jobs: int = 1) -> TermScores
 
 
 def count_documents(words: RaggedArray, n_terms: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return each term's document frequency N_t, int64 (V,), and its highest n_t / n, float64 (V,).
+    """Count the documents that contain each term. Also find each term's highest n_t / n in any document.
 
-    words: the int32 term ids of each document.
+    n_t / n is the term's count in a document divided by the document's number of words.
+
+    words: the int32 term ids of each document. Returns int64 (n_terms,) and float64 (n_terms,).
     """
     document_frequency = np.zeros(n_terms, dtype=POINTER)
     highest_ratio = np.zeros(n_terms, dtype=SCORE)
@@ -70,21 +76,27 @@ def count_documents(words: RaggedArray, n_terms: int) -> tuple[np.ndarray, np.nd
 
 
 def term_scores(document_frequency: np.ndarray, highest_ratio: np.ndarray, n_documents: int) -> TermScores:
-    """Compute the scores of all terms.
+    """Compute the scores of all terms from the results of `count_documents`.
 
-    document_frequency: N_t, int64 (V,); highest_ratio: the highest n_t / n of each term, float64 (V,); n_documents: N.
+    Args:
+        document_frequency: int64 (n_terms,), the number of documents that contain each term.
+        highest_ratio: float64 (n_terms,), the highest n_t / n of each term in any document.
+        n_documents: the number of documents of the corpus.
     """
     idf = inverse_document_frequency(document_frequency, n_documents)
     return TermScores(document_frequency, idf, _logarithm(highest_ratio, plus=1) * idf)
 
 
 def rank(max_tfidf: np.ndarray) -> np.ndarray:
-    """Return the term ids from the highest to the lowest score, int32 (V,). Ties stay in order of first appearance."""
+    """Return the positions of the terms in `max_tfidf` from the highest to the lowest score, int32 (n_terms,).
+
+    Terms with equal scores stay in their order in `max_tfidf`, which is the order of first appearance.
+    """
     return np.argsort(-max_tfidf, kind="stable").astype(ID)
 
 
 def inverse(order: np.ndarray) -> np.ndarray:
-    """Return the inverse permutation of `order`, int32 (n,). For an order of `rank` this is the rank of each term."""
+    """Return the inverse permutation of `order`, int32 (n,). If `rank` returned `order`, this is each term's rank."""
     ranks = np.empty(len(order), dtype=ID)
     ranks[order] = np.arange(len(order), dtype=ID)
     return ranks

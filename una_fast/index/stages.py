@@ -1,8 +1,9 @@
 """Builds an index in stages within a memory limit, on one machine or many. Stages exchange data through files.
 
-The building process reads the corpus, divides it into splits and writes each to a file. Every stage is a list of tasks
-(see tasks.py). Every task writes one file, completely or not at all. If a worker is lost, its task runs again and
-writes the same bytes. A restarted build reads the corpus again, and reuses the scans of unchanged splits.
+The building process reads the corpus, divides it into splits (a split is some consecutive documents) and writes each
+split to a file. Every stage is a list of tasks (see tasks.py). Every task writes one file, completely or not at all. If
+a worker is lost, its task runs again and writes the same bytes. A restarted build reads the corpus again. It reuses the
+files that the first stage, the scan, wrote for unchanged splits.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from una_fast.parallel import n_cores
 from una_fast.storage.array_folder import Manifest, check_array_folder, publish, resolved
 from una_fast.storage.files import checksum_of, locked, remove_partial, unwritable
 
-LAYOUT = 7  # version of the scan files; other versions are not reused
+LAYOUT = 7  # version of the files that the scan writes; files of other versions are not reused
 
 
 def build_in_stages(
@@ -77,8 +78,8 @@ def work_folder(folder: Path) -> Path:
 def open_work(folder: Path) -> Iterator[Path]:
     """Create and lock the work folder of a build in `folder`.
 
-    At the start, this deletes the files of earlier builds except their scans. At the end, it deletes the splits, and
-    the work folder if it is empty.
+    At the start, this deletes all files of interrupted builds except their scans. At the end, it deletes the splits,
+    and deletes the work folder if it is empty.
 
     Raises:
         InputError: the work folder cannot be created, or another process is building there.
@@ -110,9 +111,18 @@ def _delete(work: Path, *patterns: str) -> None:
 def _scan(
     blocks: Iterator[StringTable], tokenizer: WordTokenizer, settings: str, work: Path, runner: Runner
 ) -> tuple[PackFiles, int]:
-    """Scan each split that an earlier build did not scan. Return the scans, and the size of the text in bytes.
+    """Divide the corpus into splits, and run `tasks.scan_split` on each split that no earlier build has scanned.
 
     The text of a split is stored in a file until the split is scanned.
+
+    Args:
+        blocks: the documents of the corpus.
+        tokenizer: the word tokenizer.
+        settings: identifies the settings. Scans with other settings are not reused.
+        work: the work folder.
+        runner: runs the tasks.
+
+    Returns the scans of all splits, and the size of the corpus's text in bytes.
     """
     n, text_bytes = 0, 0
 
@@ -133,7 +143,10 @@ def _scan(
 
 
 def _join(scans: PackFiles, n: int, n_documents: int, runner: Runner) -> dict[str, str]:
-    """Run the stages after the scan with n hash ranges. Return the checksum of each array by name."""
+    """Run the stages after the scan, which write the arrays of the index. Return the arrays' checksums by name.
+
+    n: the number of hash ranges, and of rank ranges; n_documents: the number of documents of the corpus.
+    """
     work, writes = scans.work, []
     for kind, rows in tasks.ROWS_WITH.items():
         merged, ranked, labelled = (PackFiles(work, f"{stage}-{kind}", n) for stage in ("merge", "rank", "label"))

@@ -1,16 +1,18 @@
 """The tasks of a build in a folder, and the files through which they exchange data.
 
-scan    a split -> its documents as split-local ids of words and of chunks; its distinct words and chunks by hash
-merge   one hash range of the strings of all splits -> the distinct strings, highest score first, with scores
-rank    one range of ranks -> its strings, collected from all hash ranges and sorted
-label   one hash range -> the ranks of its strings in each split
-write   the parts of an array -> the array, with ranks instead of split-local ids
+A split is some consecutive documents of the corpus. A split-local id is the position of a string among the distinct
+strings of a split, in the order of first appearance. There are five tasks (task: what it reads -> what it writes):
 
-The strings are the words, which become the terms, and the chunks. The sort key of a string is a complex number, because
-numpy sorts these by the real and then by the imaginary part. The real part is the negated highest score, 0 for chunks.
-The imaginary part encodes the first split that contains the string, and its id there. Splits are in the order of the
-corpus, and ids in a split are in the order of first appearance, so the imaginary part sorts strings by first appearance
-in the corpus.
+scan: a split -> its documents as split-local ids of words and of chunks; its distinct words and chunks, sorted by hash
+merge: the strings of all splits in one hash range -> the distinct strings with scores, highest score first
+rank: the strings of all hash ranges in one range of ranks -> the strings, sorted
+label: one hash range -> the ranks of the strings of each split
+write: all parts of an array of the index -> the array, with ranks instead of split-local ids
+
+The strings are either the words, which become the terms, or the chunks. Strings are sorted by a complex number, because
+numpy sorts complex numbers by the real part and then by the imaginary part. The real part is the negated highest score,
+or 0 for chunks. The imaginary part encodes the first split that contains the string, and the string's id in that split.
+So strings with the same score are sorted by first appearance in the corpus.
 """
 
 from __future__ import annotations
@@ -36,14 +38,14 @@ from una_fast.index.scores import count_documents, inverse, term_scores
 from una_fast.storage.files import checksum_of, file_checksum, new_file, unwritable
 
 HEAD = 16  # bytes of the checksum at the start of a pack
-IDS_PER_SPLIT = 2.0**31  # in a sort key; a float is exact for up to 2**22 splits
-ROWS_WITH = {"terms": "words", "chunks": "sentences"}  # strings -> the arrays of the rows that contain their ids
+IDS_PER_SPLIT = 2.0**31  # a sort key contains split * IDS_PER_SPLIT + id, which is exact for up to 2**22 splits
+ROWS_WITH = {"terms": "words", "chunks": "sentences"}  # name of an array of strings -> name of the rows with their ids
 _ONE_AT_A_TIME = threading.Lock()  # a user's word tokenizer may not be thread-safe
 
 
 @dataclass(frozen=True)
 class PackFiles:
-    """The files of the n tasks of a stage, in order."""
+    """The files of the n tasks of a stage in the folder `work`. Iteration opens them as `Pack`, in order."""
 
     work: Path
     stage: str
@@ -60,7 +62,8 @@ class PackFiles:
 def write_pack(path: Path, made_of: str, arrays: dict[str, np.ndarray]) -> None:
     """Write one-dimensional `arrays` to a file, completely or not at all.
 
-    made_of: a checksum of the arrays' input, for `is_pack_of`. Raises InputError as `_whole_file` does.
+    made_of: a checksum of the data that the arrays were computed from, which `is_pack_of` compares. It may be "".
+    Raises InputError if the file cannot be written.
     """
     starts = row_bounds([array.nbytes for array in arrays.values()]).tolist()
     about = {name: [a.dtype.str, len(a), start] for (name, a), start in zip(arrays.items(), starts, strict=False)}
@@ -74,7 +77,7 @@ def write_pack(path: Path, made_of: str, arrays: dict[str, np.ndarray]) -> None:
 
 
 def is_pack_of(path: Path, made_of: str) -> bool:
-    """Return whether a file is an undamaged pack with this `made_of`."""
+    """Return whether `write_pack` wrote the file `path` with this `made_of`, and the file is undamaged."""
     with suppress(OSError), path.open("rb") as file:
         return file.read(HEAD) == file_checksum(path, HEAD).encode() and Pack(path).made_of == made_of
     return False
@@ -94,17 +97,20 @@ class Pack:
             self._start = file.tell()
 
     def length(self, name: str) -> int:
-        """Return the length of an array."""
+        """Return the length of the array with this name."""
         return int(self._about[name][1])
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """Read ``array[start:stop]``."""
+        """Read ``array[start:stop]`` of the array with this name."""
         dtype, length, position = self._about[name]
         count = (length if stop is None else stop) - start
         return np.fromfile(self._path, dtype, count, offset=self._start + position + start * np.dtype(dtype).itemsize)
 
     def read_rows(self, name: str, bounds: str, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
-        """Read rows ``start:stop`` of an array. Return their values, and the bounds of the rows in these values."""
+        """Read rows `start` to `stop` - 1. Return the values of all these rows, and the bounds of the rows in them.
+
+        name: the array with the values of all rows; bounds: the array with the bounds of the rows.
+        """
         ends = self.read(bounds, start, stop + 1)
         return self.read(name, ends[0], ends[-1]), ends - ends[0]
 
@@ -116,16 +122,19 @@ def _whole_file(path: Path) -> Iterator[IO[bytes]]:
         with new_file(path) as file:
             yield file
     except OSError as error:
-        raise unwritable(path, error, "finished files are kept: run the same again when it is writable") from error
+        raise unwritable(path, error, "finished files are kept: fix this, then start the build again") from error
 
 
 def scan_split(split: Path, tokenizer: WordTokenizer, output: Path) -> None:
-    """Scan a split: write its documents as rows of word ids and of chunk ids, and its strings of both kinds by hash.
+    """Split the documents of a split into chunks and words, write these to the file `output`, and delete `split`.
 
-    For each kind the output contains the strings, sorted by bucket of their hash (`utf8`, `offsets`), the `bounds` of
-    the buckets, the id of each string in the split (`numbers`, int32, by first appearance), and the rows of ids
-    (`values`, `lengths`, int32). For words it also contains `frequency` and `ratio` of `count_documents`. Deletes the
-    file `split`.
+    The output contains these arrays for the chunks, and again for the words:
+
+    - `utf8`, `offsets`: the distinct strings, sorted by the bucket of their hash
+    - `bounds`: the bounds of the buckets in this order
+    - `numbers`, int32: the split-local id of each string in this order
+    - `values`, `lengths`, int32: the split-local ids of all documents, and how many each document has
+    - `frequency`, `ratio`: for words only, the results of `count_documents` in this order
     """
     if output.exists():  # a worker wrote it and was lost before it could report
         return
@@ -151,7 +160,19 @@ def scan_split(split: Path, tokenizer: WordTokenizer, output: Path) -> None:
 
 
 def merge_strings(kind: str, scans: PackFiles, partition: int, n_documents: int, merged: PackFiles) -> None:
-    """Merge the strings of one hash range of all `scans`. Words are sorted by score, chunks by first appearance."""
+    """Collect the distinct strings of all splits in one hash range, and write them to a file of `merged`.
+
+    The strings are sorted by their `keys`: words by score, chunks by first appearance. The file also contains, split by
+    split, the position of each of the split's strings in this order (`positions`), and the `bounds` of the splits in
+    `positions`.
+
+    Args:
+        kind: "terms" for words, or "chunks".
+        scans: the scans of all splits.
+        partition: the position of the hash range among the hash ranges.
+        n_documents: the number of documents of the corpus.
+        merged: the files of this stage.
+    """
     buckets = (partition * N_BUCKETS // merged.n, (partition + 1) * N_BUCKETS // merged.n)
     strings, positions, firsts, frequencies, ratios = StringSet(), [], [], [], []
     for split, scan in enumerate(scans):
@@ -176,17 +197,19 @@ def merge_strings(kind: str, scans: PackFiles, partition: int, n_documents: int,
     table = StringTable(*strings.strings()).take(order)
     del strings
     arrays = {name: values[order] for name, values in scores.items()} | {"keys": keys[order], **table.arrays()}
-    # the position of each split's strings in `table`
+    # the positions in `table` of the strings of each split
     arrays |= {"positions": inverse(order)[in_set], "bounds": row_bounds([*map(len, positions)])}
     write_pack(merged.path(partition), "", arrays)
 
 
 def cut_ranks(merged: PackFiles) -> list[list[int]]:
-    """Divide the ranks into as many ranges as there are hash ranges, n.
+    """Divide the ranks into n ranges, where n is also the number of hash ranges.
 
-    Returns n + 1 lists of n positions, one for each hash range: where range 0 of the ranks starts, where range 1
-    starts, and so on, and finally where the last one ends. The ranges of ranks have similar sizes, because a hash range
-    is a random sample of all keys: cuts that divide it equally also divide the others almost equally.
+    Returns n + 1 lists of n positions. Item h of list r is the position where rank range r starts in the sorted strings
+    of hash range h. The last list contains the positions where the last rank range ends.
+
+    A hash range is a random sample of all strings. So the keys that divide the largest hash range into equal parts also
+    divide the other hash ranges into almost equal parts.
     """
     keys = max(merged, key=lambda pack: pack.length("keys")).read("keys")
     cuts = keys[len(keys) * np.arange(1, merged.n) // merged.n]
@@ -195,10 +218,17 @@ def cut_ranks(merged: PackFiles) -> list[list[int]]:
 
 
 def rank_strings(kind: str, merged: PackFiles, starts: list[int], stops: list[int], output: Path) -> None:
-    """Sort the strings of a range of ranks. They are the strings from `starts` to `stops` in each hash range.
+    """Collect the strings of one range of ranks from all hash ranges, and write them to the file `output`, sorted.
 
-    The output also contains the ranks of the strings in the order of the hash ranges (`ranks`, int32), and the `bounds`
-    of the hash ranges.
+    The output also contains the rank of each string in the unsorted order, hash range by hash range (`ranks`, int32),
+    and the `bounds` of the hash ranges in `ranks`.
+
+    Args:
+        kind: "terms" for words, or "chunks".
+        merged: the files of all hash ranges.
+        starts: for each hash range, the position of the first string of this range of ranks.
+        stops: for each hash range, the position after the last string of this range of ranks.
+        output: the file to write.
     """
     spans = [*zip(merged, starts, stops, strict=True)]
 
@@ -215,16 +245,23 @@ def rank_strings(kind: str, merged: PackFiles, starts: list[int], stops: list[in
 
 
 def label_strings(merged: PackFiles, ranked: PackFiles, partition: int, output: Path) -> None:
-    """Write the ranks of each split's strings in one hash range (`labels`, int32), and the `bounds` of the splits."""
+    """Write the rank of each string of each split in one hash range, split by split (`labels`, int32).
+
+    Also write the `bounds` of the splits in `labels`. partition: the position of the hash range among the hash ranges.
+    """
     ranks = np.concatenate([pack.read_rows("ranks", "bounds", partition, partition + 1)[0] for pack in ranked])
     strings = Pack(merged.path(partition))
     write_pack(output, "", {"labels": ranks[strings.read("positions")], "bounds": strings.read("bounds")})
 
 
 def write_array(name: str, parts: PackFiles, labelled: PackFiles, array: Path) -> str:
-    """Join the `parts` of one array of the index and write it to the file `array`. Return the file's checksum.
+    """Join the parts of an array of the index, and write the array to a .npy file. Return the file's checksum.
 
-    name: the array's name; labelled: the output of `label_strings`, with the ranks that replace split-local ids.
+    Args:
+        name: the array's name.
+        parts: the files with its parts: the scans of all splits, or the results of `rank_strings`.
+        labelled: the results of `label_strings`. They contain the ranks that replace split-local ids.
+        array: the file to write.
     """
     table, _, content = name.rpartition("_")
     are_bounds = content in ("offsets", "indptr")
@@ -241,7 +278,10 @@ def write_array(name: str, parts: PackFiles, labelled: PackFiles, array: Path) -
 
 
 def _bounds(lengths: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """Yield the int64 bounds of all rows, part by part. lengths: the lengths of the rows, part by part."""
+    """Yield the int64 bounds of rows in several arrays: first 0, then the ends of the rows of each part.
+
+    lengths: an array of row lengths for each part.
+    """
     end = 0
     yield np.zeros(1, dtype=POINTER)
     for part in lengths:
@@ -250,7 +290,10 @@ def _bounds(lengths: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
 
 
 def _row_ids(table: str, scans: PackFiles, labelled: PackFiles) -> Iterator[np.ndarray]:
-    """Yield the ids in the rows of each split, with ranks instead of split-local ids."""
+    """Yield for each split the ids of all its documents, with ranks instead of split-local ids.
+
+    table: "words" or "sentences".
+    """
     labels, kind = [*labelled], next(kind for kind, rows in ROWS_WITH.items() if rows == table)
     for split, scan in enumerate(scans):
         numbers, ids = scan.read(f"{kind}_numbers"), scan.read(f"{table}_values")

@@ -28,7 +28,7 @@ HEADER = re.compile(
     rb"'shape': \((\d{1,18}(?:, \d{1,18})*),?\), \} *\n",
     re.DOTALL,
 )
-BOUNDED_BY = {"_indptr": "_values", "_offsets": "_utf8"}  # suffix of a name: bounds of rows -> the values of the rows
+BOUNDED_BY = {"_indptr": "_values", "_offsets": "_utf8"}  # name suffix of an array of row bounds -> of the rows' values
 
 Arrays = dict[str, np.ndarray]
 
@@ -40,7 +40,7 @@ class Manifest:
     Attributes:
         kind: the kind of the folder, such as "index".
         version: the version of the layout of this kind.
-        meta: further content, of JSON types.
+        meta: data of JSON types that the caller stores with the arrays.
         checksums: the xxh3_64 of each array's file, by the array's name.
     """
 
@@ -51,16 +51,19 @@ class Manifest:
 
     @property
     def files(self) -> dict[str, str]:
-        """The name of each array's file. It contains the checksum, so a new save does not overwrite old files."""
+        """The file name of each array, by the array's name.
+
+        A file name contains the file's checksum, so a new save does not overwrite old files.
+        """
         return {name: f"{name}-{checksum}.npy" for name, checksum in self.checksums.items()}
 
     @property
     def xxh3_64(self) -> str:
-        """The checksum of the content, which detects flipped bits. Manifests up to version 0.3 have none."""
+        """The checksum of this manifest, which detects flipped bits. Files of una_fast 0.3 and older do not have it."""
         return xxhash.xxh3_64_hexdigest(json.dumps(asdict(self), sort_keys=True).encode())
 
     def encode(self) -> bytes:
-        """Return the bytes of the file."""
+        """Return the bytes of manifest.json."""
         return (json.dumps(asdict(self) | {"xxh3_64": self.xxh3_64}, indent=1, sort_keys=True) + "\n").encode()
 
     @classmethod
@@ -80,7 +83,7 @@ class Manifest:
         return manifest
 
     def check(self, folder: Path, kind: str, version: int | None = None) -> None:
-        """Raise InputError if the manifest has another kind or version. version: None for any."""
+        """Raise InputError if the manifest has another kind or version. A `version` of None accepts any version."""
         if self.kind != kind:
             raise InputError(f"{folder}: contains a saved {self.kind!r}, not a {kind!r}; give another folder")
         if version not in (None, self.version):
@@ -91,7 +94,19 @@ class Manifest:
 
 
 def save_arrays(folder: Path, kind: str, version: int, meta: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-    """Save `arrays` of numbers and `meta` in `folder`, the manifest last. Raises InputError as `publish` does."""
+    """Save arrays in `folder`, completely or not at all. Replaces saved arrays of the same kind.
+
+    Args:
+        folder: the folder. It is created if it does not exist.
+        kind: the kind of the folder, such as "index".
+        version: the version of the layout of this kind.
+        meta: data of JSON types that the manifest should contain.
+        arrays: arrays of numbers by name.
+
+    Raises:
+        InputError: the folder cannot be written, or contains anything except saved arrays of this kind. Saved arrays
+            remain as they were.
+    """
 
     def write() -> Manifest:
         files = {name: _npy_file(array) for name, array in arrays.items()}
@@ -105,11 +120,16 @@ def save_arrays(folder: Path, kind: str, version: int, meta: dict[str, Any], arr
 
 
 def publish(folder: Path, kind: str, write: Callable[[], Manifest]) -> None:
-    """Call `write`, which writes the arrays to `folder`, then save the manifest that it returns. Locks the folder.
+    """Lock `folder`, call `write`, and save the manifest that `write` returns.
+
+    Args:
+        folder: the folder. It is created if it does not exist.
+        kind: the kind that the folder must have if it contains saved arrays.
+        write: writes the array files to `folder`, and returns their manifest.
 
     Raises:
-        InputError: the folder cannot be written, or contains anything except saved arrays of this kind. Nothing is
-            deleted then.
+        InputError: the folder cannot be written, or contains anything except saved arrays of this kind. Saved arrays
+            remain as they were.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -124,7 +144,7 @@ def publish(folder: Path, kind: str, write: Callable[[], Manifest]) -> None:
 
 
 def _remove_unlisted(folder: Path) -> None:
-    """Delete the array files of earlier and interrupted saves."""
+    """Delete the array files that the manifest does not list: files of earlier and interrupted saves."""
     manifest = find_manifest(folder)
     listed = manifest.files.values() if manifest else ()
     with suppress(OSError):
@@ -141,19 +161,19 @@ def _is_array(name: str) -> bool:
 def load_arrays(
     folder: Path, kind: str, version: int | None = None, verify: bool = False
 ) -> tuple[dict[str, Any], Arrays]:
-    """Open a saved folder. Return its `meta` and its arrays, read-only and memory-mapped.
+    """Open a saved folder. Return its `meta`, and its arrays by name, read-only and memory-mapped.
 
     During a save by another process, this returns the complete old or the complete new content.
 
     Args:
         folder: the folder.
-        kind: the kind that it must have.
-        version: the version that it must have; None for any.
-        verify: compare the checksums of all files, including those of the caches in the folder.
+        kind: the kind that the folder must have.
+        version: the version that the layout must have; None for any.
+        verify: compare the checksums of all files, including the files of caches in subfolders.
 
     Raises:
         InputError: the folder does not exist or has another kind or version, or a file is missing or damaged. Without
-            `verify`, this detects damage only in headers, file sizes and the bounds of rows.
+            `verify`, only damaged headers, file sizes and bounds of rows are detected.
     """
     while True:
         try:
@@ -173,7 +193,7 @@ def load_arrays(
 
 
 def _open(folder: Path, manifest: Manifest, verify: bool = False) -> Arrays:
-    """Open the arrays that a manifest lists. Raises InputError as `load_arrays` does."""
+    """Open the arrays that a manifest lists. Raises InputError if a file is missing or damaged."""
     arrays: Arrays = {}
     for name, file in sorted(manifest.files.items(), reverse=True):  # opens values before the bounds of their rows
         try:
@@ -191,7 +211,10 @@ def _open(folder: Path, manifest: Manifest, verify: bool = False) -> Arrays:
 
 
 def _mapped(path: Path) -> np.ndarray:
-    """Memory-map the array of a .npy file. Numpy's own reader would evaluate the header as Python."""
+    """Memory-map the array of a .npy file. Raises ValueError if the header or the file's size is wrong.
+
+    Numpy's reader is not used, because it would evaluate the header as Python.
+    """
     with path.open("rb") as file:
         header = HEADER.match(file.read(512))
     if not header or int.from_bytes(header[1], "little") != header.end() - 10:
@@ -211,14 +234,14 @@ def _are_bounds(bounds: np.ndarray, values: np.ndarray) -> bool:
 def cached_arrays(
     folder: Path | None, version: int, made_from: str, make: Callable[[], Arrays], fits: Callable[[Arrays], bool]
 ) -> Arrays:
-    """Return the arrays of `make`, which are computed once and stored, so that all processes of a machine share them.
+    """Return the arrays that `make` computes. They are stored, so that later calls and other processes share them.
 
     Args:
-        folder: where they are stored. If it is None or cannot be written, the arrays stay in memory.
-        version: the version of their layout.
-        made_from: identifies what they depend on. Stored arrays with another value are computed again.
+        folder: the folder that stores the arrays. If it is None or cannot be written, the arrays stay in memory.
+        version: the version of the arrays' layout. Stored arrays of another version are computed again.
+        made_from: identifies everything that the arrays depend on. Stored arrays with another value are computed again.
         make: computes the arrays. It must be deterministic, because two processes may write at the same time.
-        fits: checks stored arrays. If it returns False or raises, they are computed again.
+        fits: checks stored arrays. If it returns False or raises, the arrays are computed again.
     """
     if folder is None:
         return make()
@@ -239,7 +262,7 @@ def cached_arrays(
 def check_array_folder(folder: Path, kind: str, unused: bool = False) -> None:
     """Raise InputError if a folder contains anything except saved arrays of this `kind`.
 
-    unused: refuse a folder with saved arrays of this kind too.
+    The folder may also be empty or not exist. unused: also raise InputError if it contains saved arrays of this kind.
     """
     try:
         names = sorted(path.name for path in folder.iterdir())
@@ -258,14 +281,14 @@ def check_array_folder(folder: Path, kind: str, unused: bool = False) -> None:
 
 
 def resolved(folder: str | Path) -> Path:
-    """Return `folder` as an absolute path without symbolic links. Raises InputError for an address."""
+    """Return `folder` as an absolute path without symbolic links. Raises InputError for an address such as s3://a."""
     if "://" in str(folder):
         raise InputError(f"{folder}: is an address: give a folder on a disk of this machine")
     return Path(folder).resolve()
 
 
 def find_manifest(folder: Path) -> Manifest | None:
-    """Return the manifest of a folder, of any kind. None if there is none or it is damaged."""
+    """Return the manifest of a folder of any kind, or None if there is no manifest or it is damaged."""
     with suppress(OSError, InputError):
         return Manifest.read(folder)
     return None

@@ -24,7 +24,7 @@ READ_AT_ONCE = 1 << 22  # bytes
 
 
 def one_line(text: str) -> str:
-    """Join the lines of `text` with single spaces. Strips each line, and leaves out blank ones."""
+    """Strip each line of `text`, leave out blank lines, and join the other lines with single spaces."""
     return " ".join(filter(None, map(str.strip, text.splitlines())))
 
 
@@ -32,9 +32,9 @@ def one_line(text: str) -> str:
 def new_file(path: Path) -> Iterator[IO[bytes]]:
     """Open a new file for writing. At the end of the block it is synced and renamed to `path`. An error deletes it.
 
-    Until then the file has a temporary name in the same folder, and an existing file `path` stays unchanged. If two
-    processes write the same `path`, the last one wins with a complete file. `remove_partial` deletes the file of a
-    killed process.
+    Until it is renamed, the file has a temporary name in the same folder, and an existing file `path` stays unchanged.
+    If two processes write the same `path`, the file of the process that ends last replaces the other file.
+    `remove_partial` deletes temporary files of killed processes.
     """
     partial = path.with_name(f".{path.name}.{os.urandom(8).hex()}.partial")
     try:
@@ -50,7 +50,7 @@ def new_file(path: Path) -> Iterator[IO[bytes]]:
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a small file, completely or not at all. Raises OSError."""
+    """Write a small file, completely or not at all. Raises OSError if it cannot be written."""
     with new_file(path) as file:
         file.write(data)
 
@@ -63,7 +63,10 @@ def remove_partial(folder: Path) -> None:
 
 
 def unwritable(path: Path, error: BaseException, kept: str = "what was saved before is intact") -> InputError:
-    """Make the error for a `path` that could not be written. kept: the message's statement on what was saved before."""
+    """Make the error for a `path` that could not be written. kept: the end of the message, about what was saved before.
+
+    error: the exception of the write, or one that it caused.
+    """
     cause: BaseException | None = error
     while cause and not isinstance(cause, OSError):  # torch.save reports a full disk as a RuntimeError
         cause = cause.__cause__ or cause.__context__
@@ -75,7 +78,7 @@ def unwritable(path: Path, error: BaseException, kept: str = "what was saved bef
 
 
 def checksum_of(parts: Iterable[Any]) -> str:
-    """Return the xxh3_64 of data in several parts, as 16 hexadecimal digits. parts: bytes or buffers."""
+    """Return the xxh3_64 of `parts` one after the other, as 16 hexadecimal digits. A part is bytes or a buffer."""
     checksum = xxhash.xxh3_64()
     for part in parts:
         checksum.update(part)
@@ -83,7 +86,7 @@ def checksum_of(parts: Iterable[Any]) -> str:
 
 
 def file_checksum(path: Path, skip: int = 0) -> str:
-    """Return the xxh3_64 of a file without its first `skip` bytes. Raises OSError."""
+    """Return the xxh3_64 of a file without its first `skip` bytes, as 16 hexadecimal digits. Raises OSError."""
     with path.open("rb", buffering=0) as file:
         file.seek(skip)
         return checksum_of(iter(lambda: file.read(READ_AT_ONCE), b""))
@@ -96,7 +99,7 @@ def sync_file(file: IO[bytes]) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Flush the entries of a folder to disk, so that they survive a power failure. Does nothing on Windows."""
+    """Flush a folder to disk, so that its new file names survive a power failure. Does nothing on Windows."""
     if os.name == "nt":
         return
     handle = os.open(folder, os.O_RDONLY)
@@ -111,7 +114,7 @@ def sync_folder(folder: Path) -> None:
 def locked(folder: Path, wait: bool = True) -> Iterator[bool]:
     """Lock `folder` during the block, and yield True. If another process has locked it, wait until it is free.
 
-    wait: if False, do not wait, but yield False if another process has locked the folder.
+    wait: if False, do not wait: if another process has locked the folder, yield False.
     """
     if fcntl is None:  # Windows cannot open a folder
         yield True
@@ -124,9 +127,9 @@ def locked(folder: Path, wait: bool = True) -> Iterator[bool]:
 
 
 def lock(handle: int, wait: bool = False) -> bool:
-    """Lock an open file or folder until it is closed, and return True. handle: its file descriptor.
+    """Lock an open file or folder until it is closed. Return False if another process has locked it, and True if not.
 
-    If another process has locked it, return False; with wait=True, wait until it is free.
+    handle: the file descriptor; wait: if True, wait until it is free instead of returning False.
     """
     try:
         if fcntl is not None:
