@@ -63,7 +63,7 @@ def test_scores_and_their_protocol_are_printed_and_saved(data, tiny_model, tmp_p
     assert f"{100 * both[0]:.2f}" in out
 
 
-def test_dev_mode_scores_dev_splits_and_transfer_is_quick(data, tiny_model, tmp_path, capsys):
+def test_dev_mode_scores_dev_splits_and_fits_transfer_classifiers_fast(data, tiny_model, tmp_path, capsys):
     kept = tmp_path / "dev.json"
     code, out, _ = run(
         capsys, "--model", tiny_model, "--data", data, "--mode", "dev", "--tasks", "STSBenchmark,CR", "--json", kept,
@@ -209,7 +209,7 @@ class OwnModel(BertModel):
 
 
 def test_python_code_of_a_model_runs_only_with_the_option(data, tiny_model, tmp_path, monkeypatch, capsys):
-    """Even if standard input answers "y" to every question."""
+    """Without the option the code does not run, even if standard input answers "y" to every question."""
     folder, marker = tmp_path / "own", tmp_path / "marker"
     shutil.copytree(tiny_model, folder)
     (folder / "code.py").write_text(CODE.format(marker=str(marker)))

@@ -1,4 +1,4 @@
-"""`python -m train.generate`: aligned lines for any batches and models, jobs that are continued, and bad input."""
+"""`python -m train.generate`: one line per sentence with any batch and model, continued jobs, and bad input."""
 
 import gzip
 import json
@@ -38,7 +38,7 @@ def corpus(tmp_path_factory):
 
 
 def generate(corpus, output, *extra, kind="paraphrase"):
-    """Run the command; returns its exit code."""
+    """Run the command and return its exit code."""
     fixed = "--max-length 12 --beams 2 --device cpu --batch-size 7".split()
     return main([kind, "--corpus", str(corpus), "--output", str(output), *fixed, *map(str, extra)])
 
@@ -52,13 +52,13 @@ def refusal(capsys, *words, **options):
 
 @pytest.fixture(scope="module")
 def written(models, corpus, tmp_path_factory):
-    """The output of the T5, written without a stop."""
+    """Return the output file of an uninterrupted job with the T5 model."""
     output = tmp_path_factory.mktemp("written") / "paraphrases.txt"
     assert generate(corpus, output, "--model", models["t5"], "--prefix", "castle ") == 0
     return output
 
 
-def test_each_line_has_one_line_and_blank_lines_stay_blank(corpus, written):
+def test_each_sentence_gives_one_line_and_blank_lines_stay_blank(corpus, written):
     sentences, texts = (path.read_text().split("\n") for path in (corpus, written))
     assert len(texts) == len(sentences) and len(set(texts)) > LINES // 2
     assert [not text for text in texts] == [not sentence for sentence in sentences]
@@ -152,7 +152,7 @@ def test_a_sentence_has_the_same_text_in_any_batch(tmp_path, texts, family):
     assert len(set(together)) > 4 and len({len(line.split()) for line in together}) > 1  # lines differ
 
 
-def test_a_marian_with_its_own_tokenizer_reads_and_writes(tmp_path):
+def test_a_marian_model_with_sentencepiece_generates_text(tmp_path):
     model = Seq2Seq(str(save_marian(tmp_path)), JOB, CPU)
     lines = model.write(training_lines()[:9])
     assert len(set(lines)) > 5 and not any("<pad>" in line or "▁" in line for line in lines)

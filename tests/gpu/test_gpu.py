@@ -1,4 +1,4 @@
-"""Tests that need a GPU, and are skipped without one. CUDA_VISIBLE_DEVICES chooses it."""
+"""Tests that need a GPU, and are skipped without one. CUDA_VISIBLE_DEVICES chooses the GPU."""
 
 import json
 
@@ -20,14 +20,14 @@ COMPILE = ["off", "graphs", pytest.param("on", marks=pytest.mark.slow)]
 
 @pytest.fixture(autouse=True)
 def defaults_again():
-    """Restore PyTorch's defaults after a test, which trains with those of a run."""
+    """Switch off deterministic algorithms after each test, because training switches them on."""
     yield
     torch.use_deterministic_algorithms(False)
 
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
-    """A folder of runs that several tests use."""
+    """Make a folder for the runs of all tests."""
     return tmp_path_factory.mktemp("gpu")
 
 
@@ -36,7 +36,7 @@ def values_on_gpu(folder, model, **changes):
 
 
 def make_trainer(model, precision="fp32", compile="off", dropout=0.1, n_parts=2):
-    """A trainer on the GPU, and the batches of its run, on the GPU too."""
+    """Make a trainer on the GPU and the batches of its run, also on the GPU."""
     gpu = torch.device("cuda", 0)
     settings = {"precision": precision, "compile": compile, "dropout": dropout, "learning_rate": 1e-4, "device": "cuda"}
     run = Run(model=str(model), augment="una", **{**SETTINGS, **settings})
@@ -45,15 +45,15 @@ def make_trainer(model, precision="fp32", compile="off", dropout=0.1, n_parts=2)
 
 
 @pytest.mark.parametrize("compile", COMPILE)
-def test_a_gpu_trains_as_the_cpu(tiny_model, compile):
-    """In fp32 without dropout: the losses differ only by rounding, since sums have another order."""
+def test_training_on_a_gpu_gives_the_losses_of_the_cpu(tiny_model, compile):
+    """In fp32 without dropout, the losses differ only by rounding, because sums are computed in another order."""
     losses, _ = fake_tokens.train(tiny_model, dropout=0.0, learning_rate=1e-4, schedule="linear", compile="off")
     trainer, batches = make_trainer(tiny_model, compile=compile, dropout=0.0)
     assert [trainer.step(batch).loss.item() for batch in batches] == pytest.approx(losses, abs=1e-4)
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_losses_are_those_of_the_cpu(name):
+def test_loss_functions_on_a_gpu_equal_those_on_the_cpu(name):
     spec, n_views = LOSSES[name], 2 + LOSSES[name].negative_views
     views, start = torch.randn(2, n_views, 8, 16, generator=torch.Generator().manual_seed(0))
 
@@ -109,7 +109,7 @@ def test_no_step_waits_for_the_gpu(tiny_model, precision, compile):
 
 @pytest.mark.parametrize("compile", COMPILE)
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_half_precision_is_finite_and_near(tiny_model, precision, compile):
+def test_losses_in_half_precision_are_finite_and_close_to_fp32(tiny_model, precision, compile):
     trainer, batches = make_trainer(tiny_model, precision, compile, dropout=0.0)
     exact, _ = make_trainer(tiny_model, "fp32", "off", dropout=0.0)
     losses = [trainer.step(batch).loss.item() for batch in batches]
@@ -152,7 +152,7 @@ def test_run_json_has_the_gpus_time_and_memory(shared, tiny_model):
 
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
 @pytest.mark.parametrize("compile", COMPILE)
-def test_two_gpus_are_one(shared, tiny_model, compile):
+def test_two_gpus_give_the_losses_of_one(shared, tiny_model, compile):
     """Embeddings, gradients and dev scores go over NCCL; stop requests and messages over gloo."""
     losses = []
     for nproc in (1, 2):

@@ -45,14 +45,14 @@ def two_settings(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_runs_with_one_seed_count_as_their_mean(tmp_path: Path) -> None:
+def test_runs_with_the_same_seed_are_averaged(tmp_path: Path) -> None:
     for name, score in (("first", 0.5), ("second", 0.7)):
         write_run(tmp_path / name, score, seed=1, dev="pairs.tsv")
     (group,) = group_runs(find_runs([tmp_path]))
     assert group.by_seed("dev/pairs") == {"1": pytest.approx(0.6)}
 
 
-def test_another_file_is_not_overwritten(two_settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_is_not_a_report_is_not_overwritten(two_settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page, notes = two_settings / "page.html", two_settings / "notes.txt"
     assert main([str(two_settings / "una"), "--output", str(page)]) == 0
     assert main([str(two_settings / "none"), "--output", str(page)]) == 0
@@ -175,7 +175,7 @@ def test_differences_are_paired_by_seed(n: int) -> None:
     assert (pair.p, pair.low, pair.high) == pytest.approx((test.pvalue, *test.confidence_interval(0.95)))
 
 
-def test_one_seed_has_no_interval_and_equal_differences_an_empty_one() -> None:
+def test_one_seed_has_no_interval_and_equal_differences_one_of_width_0() -> None:
     assert compare({"1": 0.5}, {"2": 0.5}) is None
     one = compare({"42": 70.0}, {"42": 70.5})
     assert one is not None and one.difference == 0.5 and math.isnan(one.p) and math.isnan(one.low)

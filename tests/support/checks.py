@@ -147,7 +147,7 @@ def check_negatives(rows, setting, radius, seed, epoch):
 
 
 def check_unseen(rows, text, setting, radius):
-    """text: rows of term ids and of letters, which are unseen words."""
+    """Check the negatives of new text. text: rows of term ids and of letters; letters are unseen words."""
     rows = ranked(rows)
     scores = score(rows)
     n_terms = len(scores.idf)
@@ -169,7 +169,10 @@ def ids_of(text, n_terms):
 
 
 def check_token_writes(terms, first_terms, rows, length, pads_left):
-    """terms: sub-words of each term; first_terms: its sub-words at the start of a text, or None if they are equal."""
+    """Check the token ids of rows of terms.
+
+    terms: sub-words of each term. first_terms: sub-words of each term at the start of a text, or None if equal.
+    """
     table, words = ragged(terms), ragged(rows)
     suffix = [102, 103][: 1 + length % 2]
     placed = table if first_terms is None else table.followed_by(ragged(first_terms))
@@ -194,7 +197,7 @@ def assert_padded(ids, input_ids, attention_mask, pads_left):
 
 
 def check_padded_rows(sentences, rows, length, dtype, pads_left):
-    """sentences: sub-words of each sentence; rows: numbers of the sentences of the batch."""
+    """Check the padded token ids of a batch. sentences: sub-words of each sentence. rows: the sentences in the batch."""
     table, suffix = ragged(sentences), [102, 103][: 1 + length % 2]
     input_ids, attention_mask = np.full((2, len(rows), length), -7)
     frame = Frame(np.array([101]), np.array(suffix), 9, pads_left)

@@ -31,7 +31,7 @@ def ln1p(x):
 
 
 def idf(documents):
-    """Return -ln(N_t / N) by term."""
+    """Return -ln(N_t / N) by term. N_t of the N documents contain term t."""
     frequency = {}
     for words in documents:
         for term in set(words):
@@ -40,7 +40,7 @@ def idf(documents):
 
 
 def tfidf(words, idf_of, unseen):
-    """Return ln(1 + n_t / n) idf by term, in order of first appearance."""
+    """Return ln(1 + n_t / n) idf by term, in order of first appearance. n_t of the n words are term t."""
     z = {}
     for term in words:
         if term not in z:

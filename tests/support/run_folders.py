@@ -10,7 +10,7 @@ STS_TASKS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STSBenchmark", "SICKR
 
 
 def write_run(folder: Path, score: float, n_steps: int = 20, start: float | None = None, **settings: Any) -> Path:
-    """Write a finished run with dev scores after 10 and 20 steps; `score` is the last, `start` that at step 0."""
+    """Write a finished run with dev scores after 10 and 20 steps. score: after step 20. start: at step 0."""
     folder.mkdir(parents=True)
     dev = dev_name(settings.get("dev"))
     summary = {
@@ -34,7 +34,7 @@ def write_run(folder: Path, score: float, n_steps: int = 20, start: float | None
 
 
 def metrics_line(step: int) -> dict[str, Any]:
-    """Return a step's line; every fifth step has negatives and their cosine."""
+    """Return a step's line in metrics.jsonl. Every fifth step has negatives and their mean cosine."""
     line = {"step": step, "loss": 1 / (step + 1), "lr": 1e-5, "negatives": step % 5 == 0}
     line |= {"sentences_per_second": 100 + step, "cosine_positive": 0.9}
     if step % 5 == 0:
@@ -43,7 +43,10 @@ def metrics_line(step: int) -> dict[str, Any]:
 
 
 def write_evaluation(folder: Path, sts: float, tasks: tuple[str, ...] = ("STSBenchmark",)) -> None:
-    """Write evaluation.json: score `sts` for every task, an undefined one for STS12 if not listed, a transfer task."""
+    """Write evaluation.json with the score `sts` for all `tasks` and STS-B, and with a transfer task.
+
+    STS12 has an undefined score if `tasks` do not include it.
+    """
     scores: dict[str, Any] = {task: {"spearman": {"all": sts}} for task in tasks}
     scores["STSBenchmark"] = {"spearman": {"all": sts}}
     if "STS12" not in tasks:

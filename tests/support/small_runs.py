@@ -87,7 +87,7 @@ def tiny_encoder(folder):
 
 
 def options(folder, model, **changes):
-    """Return option values of a run with 9 steps per epoch, the last one uneven, and write its files to `folder`."""
+    """Return option values of a run with 9 steps per epoch, the last one smaller, and write its files to `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     corpus, dev = folder / "corpus.txt", folder / "dev.tsv"
     if not corpus.exists():

@@ -71,7 +71,7 @@ def train_word_piece(tokenizer: Tokenizer, size: int) -> dict[str, int]:
 
 
 def vocabulary_and_merges(tokenizer: Tokenizer) -> tuple[dict[str, int], Merges]:
-    """Return those of a BPE tokenizer, for classes of transformers that build their pipeline themselves."""
+    """Return the vocabulary and the merges of a BPE tokenizer, for classes of transformers that need them."""
     model = json.loads(tokenizer.to_str())["model"]
     return model["vocab"], [tuple(merge) for merge in model["merges"]]
 

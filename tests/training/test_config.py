@@ -174,7 +174,7 @@ def test_options_come_from_a_file_and_the_command_line_wins(tmp_path):
         ("synonyms: 2001-06-31", "day is out of range"),
     ],
 )
-def test_unusable_option_files(tmp_path, content, message):
+def test_unusable_option_files_are_refused(tmp_path, content, message):
     with pytest.raises(InputError, match=f"^--config {tmp_path}/run.yaml: {re.escape(message)}"):
         parse(in_file(tmp_path, content))
 
@@ -203,7 +203,7 @@ def test_unusable_option_files(tmp_path, content, message):
         *[([NEEDED[at], ""], f"{NEEDED[at]} is missing") for at in (2, 4)],
     ],
 )
-def test_impossible_values(arguments, message):
+def test_impossible_values_are_refused(arguments, message):
     with pytest.raises(InputError, match=re.escape(message)):
         parse([*NEEDED, *arguments])
 

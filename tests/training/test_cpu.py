@@ -26,7 +26,7 @@ def fast_linear(monkeypatch, vendor, *shape, **how):
 @needs_onednn
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("shape", [(5, 24), (3, 4, 24), (0, 24), (1, 1, 24)])
-def test_equals_the_plain_layer(monkeypatch, bias, shape):
+def test_onednn_layer_equals_the_plain_layer(monkeypatch, bias, shape):
     torch.manual_seed(0)
     plain, fast = nn.Linear(24, 40, bias=bias), fast_linear(monkeypatch, "AuthenticAMD", 24, 40, bias=bias)
     fast.load_state_dict(plain.state_dict())
@@ -68,7 +68,7 @@ def test_all_four_elements_of_a_draw_are_dropped_independently_with_the_same_pro
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("shape", [(0,), (1,), (3, 5), (2, 3, 7)])
-def test_values_and_gradients_of_dropout(dtype, shape):
+def test_dropout_multiplies_values_and_gradients_by_its_mask(dtype, shape):
     torch.manual_seed(0)
     x = torch.randn(shape, dtype=dtype).requires_grad_()
     torch.manual_seed(1)

@@ -41,7 +41,7 @@ def card(tmp_path: Path) -> Any:
     return finished
 
 
-def test_the_hub_reads_the_card(card: Any) -> None:
+def test_huggingface_hub_parses_the_card(card: Any) -> None:
     data = ModelCard(card()).data
     assert (data.library_name, data.pipeline_tag) == ("sentence-transformers", "sentence-similarity")
     assert data.base_model == "google/bert_uncased_L-2"
@@ -58,7 +58,7 @@ def test_the_card_describes_the_run(card: Any, tmp_path: Path) -> None:
         "# my-run", "0123abcd", "12345 sentences", "shu2024una", "| sts-dev, best | 75.00 |",
         "trained with una_fast: contrastive learning with hard negatives", "- steps: 300 of 400", "- seed: 42",
         "- ranks: 2", "- dev score of the start: 70.00", "- dev score of the last step: 74.00",
-        "- hard negatives: una, in the first of every 1 steps", "- beta: 0.25", "- radius: 235", "- surface: kept",
+        "- hard negatives: una, in every step (alpha)", "- beta: 0.25", "- radius: 235", "- surface: kept",
     ):  # fmt: skip
         assert expected in text
     assert str(tmp_path) not in text
@@ -70,7 +70,9 @@ def test_a_card_leaves_out_options_that_a_custom_augmentation_ignores(card: Any)
 
 
 @pytest.mark.parametrize("settings", [{"augment": "none"}, {"alpha": 0}])
-def test_a_run_without_negatives_or_better_step_says_so(card: Any, settings: dict[str, Any]) -> None:
+def test_the_card_of_a_run_without_negatives_or_without_a_better_step_says_so(
+    card: Any, settings: dict[str, Any]
+) -> None:
     text = card(settings=settings)
     assert "learning without hard negatives" in text and "- hard negatives: none" in text and "- beta" not in text
     text = card(progress={"best_step": 0})
@@ -87,7 +89,7 @@ def test_the_card_contains_no_local_path_and_its_command_repeats_the_run(card: A
     assert make_run(given) == make_run(SETTINGS)
 
 
-def test_the_initial_encoder_is_named_as_given_without_the_users_name(card: Any) -> None:
+def test_the_card_names_the_initial_encoder_without_the_users_home_folder(card: Any) -> None:
     for given, shown in (("my models/model", "my models/model"), ("/home/somebody/x/bert/model", "bert/model")):
         assert f"- started from: `{shown}`" in card(settings={"model": given})
 

@@ -65,7 +65,7 @@ class TestOwnership:
                 enter(tmp_path / "mine", RUN, resume)
         assert [path.name for path in (tmp_path / "mine").rglob("*")] == ["best", "model.bin"]
 
-    def test_of_two_commands_only_one_starts(self, tmp_path):
+    def test_only_one_of_two_simultaneous_commands_starts(self, tmp_path):
         output = tmp_path / "run"
         with output_folder(output, RUN, False), pytest.raises(InputError, match="in use by another run: wait for it"):
             enter(output, RUN, True)
@@ -76,7 +76,7 @@ class TestOwnership:
             enter(output, "bench.paper", True)
         enter(output, RUN, True)
 
-    def test_partial_files_of_a_killed_process_are_deleted_by_the_next(self, tmp_path):
+    def test_partial_files_of_a_killed_process_are_deleted_by_the_next_command(self, tmp_path):
         enter(tmp_path, RUN, False)
         names = [".run.json.0123456789abcdef.partial", "best/.best.json.0123456789abcdef.partial", "last/.partial"]
         for name in names:
@@ -168,7 +168,7 @@ class TestResumeWithoutOptions:
 class TestWhatAUserChanges:
     """A user may move, link and edit files of a run; the run continues to the same result."""
 
-    def test_a_folder_with_links_notes_and_files_of_the_user(self, stopped, finished, tmp_path):
+    def test_a_run_continues_in_a_folder_with_links_and_files_of_the_user(self, stopped, finished, tmp_path):
         output, lines = Path(stopped["output"]), Path(stopped["output"]) / "metrics.jsonl"
         (output / "last").rename(tmp_path / "disk")
         (output / "last").symlink_to(tmp_path / "disk")
@@ -184,7 +184,7 @@ class TestWhatAUserChanges:
         lines.write_text("".join(f"{line}\n" for line in lines.read_text().splitlines() if line not in kept))
         assert_same_run(output, finished["output"])
 
-    def test_a_folder_on_another_machine(self, stopped, finished, tmp_path):
+    def test_a_copied_run_continues_without_its_hidden_files(self, stopped, finished, tmp_path):
         """The copy has no hidden files, because `cp -r run/* there` skips them."""
         there = tmp_path / "there"
         shutil.copytree(stopped["output"], there, ignore=shutil.ignore_patterns(".*"))

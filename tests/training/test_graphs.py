@@ -155,7 +155,7 @@ def test_steps_that_cannot_be_captured_run_eagerly(encoder_of, made, capsys):
 
 
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory"), RuntimeError("not permitted\nmore")])
-def test_a_failed_capture(encoder_of, made, monkeypatch, capsys, error):
+def test_after_a_failed_capture_steps_run_eagerly_or_the_run_ends(encoder_of, made, monkeypatch, capsys, error):
     """If memory runs out, the run continues with eager steps; any other error ends it."""
     numbers, state = train(encoder_of, "off")
     plain = torch.amp.GradScaler.step

@@ -113,7 +113,7 @@ def loss(name, views, tau, **options):
 
 @pytest.mark.parametrize(("name", "n_views"), CASES)
 @pytest.mark.parametrize("n_sentences", [2, 7])
-def test_equals_the_plain_reference(name, n_views, n_sentences):
+def test_losses_equal_plain_references(name, n_views, n_sentences):
     views = embeddings(n_views, n_sentences)
     assert float(loss(name, views, TAU)) == pytest.approx(PLAIN[name](views, TAU), rel=1e-12)
 
@@ -127,7 +127,7 @@ def test_gradients_equal_finite_differences(name, n_views):
 
 
 @pytest.mark.parametrize(("name", "n_views"), CASES)
-def test_one_sentence_is_finite(name, n_views):
+def test_the_loss_of_one_sentence_is_finite(name, n_views):
     views = embeddings(n_views, 1).requires_grad_()
     value = loss(name, views, TAU)
     value.backward()

@@ -64,7 +64,7 @@ def ours(folder, pooling="auto"):
         return model.encode(dict(model.tokenizer(TEXTS, padding=True, return_tensors="pt")))
 
 
-def test_a_mean_pooled_model_stays_one_in_training_scores_and_best(tmp_path, mean_model):
+def test_a_mean_pooled_model_is_mean_pooled_in_training_dev_scores_and_best(tmp_path, mean_model):
     values = options(tmp_path, mean_model, max_steps=4)
     train_here(values)
     best, run = Path(values["output"]) / "best", json.loads((Path(values["output"]) / "run.json").read_text())
@@ -83,7 +83,7 @@ def test_a_mean_pooled_model_stays_one_in_training_scores_and_best(tmp_path, mea
         assert line["dev/dev"] == pytest.approx(score, abs=2e-3)
 
 
-def test_the_maximum_length_of_the_folder_overrides_the_tokenizers(mean_model):
+def test_the_maximum_length_of_the_model_overrides_that_of_the_tokenizer(mean_model):
     layout, tokenizer, seen = read_modules(str(mean_model)), load_tokenizer(str(mean_model)), []
     tokenizer.model_max_length = 8
     encoder = load_encoder(str(mean_model), 0.0, 1)
@@ -93,7 +93,7 @@ def test_the_maximum_length_of_the_folder_overrides_the_tokenizers(mean_model):
     assert seen[0]["input_ids"].shape == (1, 64)
 
 
-def test_token_type_ids_are_the_tokenizers(tiny_model):
+def test_the_encoder_gets_the_token_type_ids_of_the_tokenizer(tiny_model):
     """GPT-2 adds their token embeddings, and XLNet marks [CLS] with them."""
     tokenizer, seen = load_tokenizer(str(tiny_model)), []
     tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
@@ -204,7 +204,7 @@ def test_unsupported_settings_are_refused_with_their_name(tmp_path, mean_model, 
 
 
 @pytest.mark.parametrize("head", ["mlp", "none"])
-def test_head_chooses_whether_training_has_a_head(tiny_model, head):
+def test_the_option_head_chooses_whether_training_has_a_head(tiny_model, head):
     encoder = load_encoder(str(tiny_model), 0.0, 1, "mean", head).eval()
     batch = {"input_ids": torch.tensor([[101, 2003, 102]]), "attention_mask": torch.ones(1, 3, dtype=torch.int64)}
     assert ("head.weight" in encoder.state_dict()) == (head == "mlp")
@@ -237,7 +237,7 @@ def keep_case(folder):
     write_json(settings, {**read_json(settings), "do_lower_case": False})
 
 
-def test_a_default_prompt_applies_to_dev_scores_and_a_warning_says_not_to_training(tmp_path, mean_model):
+def test_a_default_prompt_applies_to_dev_scores_but_not_to_training_with_a_warning(tmp_path, mean_model):
     write_json(mean_model / SETTINGS, PROMPTED)
     values = options(tmp_path, mean_model, max_steps=1)
     with pytest.warns(InputWarning, match="default prompt 'query: ' is applied in dev scores .*but not in training"):

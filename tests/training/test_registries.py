@@ -92,7 +92,7 @@ def test_a_path_that_cannot_be_imported_gets_a_clear_error_message(own, path, me
         import_object(path)
 
 
-def test_the_working_folder_is_searched_only_for_what_is_found_nowhere_else(own) -> None:
+def test_the_working_folder_is_searched_last(own) -> None:
     import_object("una_fast.losses:pairs")
     import_object("json:dumps")
     assert str(own) not in sys.path

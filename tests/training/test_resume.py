@@ -184,7 +184,7 @@ def whole2(values, folder):
 class TestTwoRanks:
     """The command is killed and resumed, with two ranks that the launcher starts."""
 
-    def test_kills_at_random_moments(self, values, folder, whole2):
+    def test_a_run_killed_at_random_moments_is_bit_identical(self, values, folder, whole2):
         values = {**values, "output": str(folder / "killed")}
         assert run_with_kills(values, random.Random(0), kills=3)
         assert_same_run(values["output"], whole2)
@@ -309,7 +309,7 @@ def test_a_run_under_nohup_ignores_sighup(monkeypatch):
         signal.signal(signal.SIGHUP, before)
 
 
-def test_blocked_signals_arrive_where_they_are_handled():
+def test_blocked_signals_arrive_inside_handled():
     noted = []
     handlers = signal.getsignal(signal.SIGUSR1)
     with held_back():

@@ -21,7 +21,7 @@ from una_fast.losses import pairs
 
 
 class TestPlan:
-    def test_every_epoch_has_every_row_once_in_its_own_order(self):
+    def test_every_epoch_contains_each_row_once_in_a_different_order(self):
         rows = np.arange(100, 123)
         steps = list(Plan(rows, 5, seed=3, epochs=2).batches())
         assert [step for step, _, _ in steps] == list(range(10))
@@ -51,7 +51,7 @@ class TestPlan:
         assert Plan(np.arange(23), 5, 0, epochs=2, max_steps=70).n_steps == 10
 
     @pytest.mark.parametrize(("n", "world"), [(8, 3), (3, 4), (0, 2), (64, 1)])
-    def test_shares_are_consecutive_and_even(self, n, world):
+    def test_rank_shares_are_consecutive_and_even(self, n, world):
         parts = [list(range(n))[rank_share(n, rank, world)] for rank in range(world)]
         assert [row for part in parts for row in part] == list(range(n))
         assert max(map(len, parts)) - min(map(len, parts)) <= 1
@@ -216,7 +216,7 @@ class PaddedLeft(FakeTokens):
         return {name: ids.gather(1, order) for name, ids in batch.items()}
 
 
-def test_parts_contain_the_same_tokens_for_either_padding_side():
+def test_parts_contain_the_same_tokens_for_both_padding_sides():
     rows = np.arange(16)
     for multiple in (1, 12):  # 12 makes the columns wider than the batch
         right, left = (
@@ -231,7 +231,7 @@ def test_parts_contain_the_same_tokens_for_either_padding_side():
             assert masks[1][:, -1].all() and torch.equal(masks[0].sum(1), masks[1].sum(1))
 
 
-def test_left_padding_of_one_token_rows_is_cut_on_the_left():
+def test_left_padding_of_texts_with_one_token_is_removed():
     """A decoder's tokenizer adds no special tokens, so a row can be a single token."""
     mask = torch.tensor([[0, 0, 1], [0, 0, 1]])
     parts, _ = cut_by_length({"input_ids": 7 * mask, "attention_mask": mask}, len(mask))
@@ -264,7 +264,7 @@ def padded(rows, side="right"):
 @pytest.mark.parametrize(
     ("encoder", "side"), [("bert", "right"), ("roberta", "right"), ("roberta", "left")], indirect=["encoder"]
 )
-def test_a_batch_in_parts_has_the_embeddings_and_gradients_of_the_whole(encoder, side):
+def test_a_batch_in_parts_gives_the_embeddings_and_gradients_of_the_whole_batch(encoder, side):
     generator = torch.Generator().manual_seed(0)
     rows = [torch.randint(5, 50, (length,), generator=generator).tolist() for length in (3, 4, 4, 6, 9)]
     weight = torch.randn(len(rows), SIZES["hidden_size"], generator=generator)

@@ -111,12 +111,12 @@ class TestBadInput:
     ("kind", "positions"),
     [("bert", 512), ("roberta", 510), ("xlm-roberta", 510), ("camembert", 510), ("mpnet", 510), ("xlnet", None)],
 )
-def test_positions_are_those_of_the_kind(kind, positions):
+def test_the_number_of_positions_depends_on_the_model_type(kind, positions):
     sizes = {"max_position_embeddings": 512, "pad_token_id": 0 if kind == "bert" else 1}
     assert positions_of(AutoConfig.for_model(kind, **({} if kind == "xlnet" else sizes))) == positions
 
 
-def test_positions_after_a_padding_token_that_is_not_named_are_refused():
+def test_a_roberta_without_pad_token_id_is_refused():
     with pytest.raises(InputError, match="roberta: its config.json has no pad_token_id: add it"):
         positions_of(AutoConfig.for_model("roberta", pad_token_id=None))
 
@@ -136,7 +136,7 @@ def test_dropout_reaches_hidden_states_and_attention(tmp_path, kind):
     assert {name for name, value in found.items() if value == 0.37} == DROPOUTS[kind]
 
 
-def test_kinds_without_a_sentence_encoder_or_its_dropout_are_named(tmp_path):
+def test_an_encoder_decoder_is_refused_and_missing_dropout_gets_a_warning(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "t5"}))
     with pytest.raises(InputError, match="t5 is an encoder with a decoder"):
         load_config(str(tmp_path), 0.1)
@@ -147,7 +147,7 @@ def test_kinds_without_a_sentence_encoder_or_its_dropout_are_named(tmp_path):
 
 
 @pytest.mark.parametrize(("model_type", "rate", "schedule"), [("bert", 3e-5, "linear"), ("roberta", 5e-6, "constant")])
-def test_presets_follow_the_model(tmp_path, model_type, rate, schedule):
+def test_defaults_depend_on_the_model_type_and_the_loss(tmp_path, model_type, rate, schedule):
     (tmp_path / "config.json").write_text(json.dumps({"model_type": model_type}))
     values = {"corpus": ("c",), "model": str(tmp_path), "output": "o"}
     config = load_config(str(tmp_path), 0.1)
@@ -167,7 +167,9 @@ def test_presets_follow_the_model(tmp_path, model_type, rate, schedule):
         ({"loss": "own_parts:margin", "compile": "graphs"}, "graphs"),
     ],
 )  # fmt: skip
-def test_steps_are_graphs_on_one_gpu_unless_they_cannot_be_captured(tiny_model, monkeypatch, changes, expected):
+def test_cuda_graphs_are_the_default_on_one_gpu_unless_steps_cannot_be_captured(
+    tiny_model, monkeypatch, changes, expected
+):
     monkeypatch.setattr(resolve, "loss_spec", lambda name: LOSSES["triplet"])
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda emulated: True)
@@ -178,7 +180,7 @@ def test_steps_are_graphs_on_one_gpu_unless_they_cannot_be_captured(tiny_model, 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 @pytest.mark.parametrize("has_bf16", [True, False])
-def test_auto_is_bf16_where_the_device_supports_it(tmp_path, tiny_model, monkeypatch, device, has_bf16):
+def test_automatic_precision_is_bf16_if_the_device_supports_it(tmp_path, tiny_model, monkeypatch, device, has_bf16):
     monkeypatch.setattr(resolve, "has_bf16", lambda: has_bf16)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda emulated: has_bf16)
@@ -188,7 +190,7 @@ def test_auto_is_bf16_where_the_device_supports_it(tmp_path, tiny_model, monkeyp
 
 @pytest.mark.slow
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_precision(tmp_path, tiny_model, precision):
+def test_losses_in_half_precision_are_close_to_fp32(tmp_path, tiny_model, precision):
     values = options(tmp_path, tiny_model, precision=precision, max_steps=6, dropout=0.0)
     train_here(values)
     exact = {**values, "precision": "fp32", "output": str(tmp_path / "exact")}
@@ -198,7 +200,7 @@ def test_precision(tmp_path, tiny_model, precision):
     assert (final_state(Path(values["output"]))["scaler"].get("scale", 0) > 0) == (precision == "fp16")
 
 
-def test_best_loads_everywhere_and_reads_raw_cls(tmp_path, tiny_model):
+def test_best_loads_in_transformers_and_sentence_transformers_with_raw_cls(tmp_path, tiny_model):
     from sentence_transformers import SentenceTransformer
     from transformers import AutoModel, AutoTokenizer
 
@@ -224,7 +226,7 @@ def test_best_loads_everywhere_and_reads_raw_cls(tmp_path, tiny_model):
 
 
 @pytest.mark.slow
-def test_torchrun_on_two_machines_equals_one_machine_and_rank_0_scores(tmp_path, tiny_model):
+def test_torchrun_on_two_machines_equals_one_machine_and_only_rank_0_evaluates(tmp_path, tiny_model):
     """Each machine has its own index and --output."""
     scored = {"evaluate": training.write_senteval(tmp_path / "data"), "tasks": "STSBenchmark"}
     values = options(tmp_path, tiny_model, max_steps=3)
