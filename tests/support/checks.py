@@ -197,7 +197,7 @@ def assert_padded(ids, input_ids, attention_mask, pads_left):
 
 
 def check_padded_rows(sentences, rows, length, dtype, pads_left):
-    """Check the padded token ids of a batch. sentences: sub-words of each sentence. rows: the sentences in the batch."""
+    """Check the padded token ids of a batch. sentences: sub-words of each sentence. rows: sentences of the batch."""
     table, suffix = ragged(sentences), [102, 103][: 1 + length % 2]
     input_ids, attention_mask = np.full((2, len(rows), length), -7)
     frame = Frame(np.array([101]), np.array(suffix), 9, pads_left)
