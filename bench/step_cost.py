@@ -67,8 +67,8 @@ def main() -> None:
     parser.add_argument("--corpus", default="")
     given = parser.parse_args()
     rows = measure(given.model or str(packaged_encoder()), given.corpus or una_fast.sample_corpus())
-    name = Path(given.model).name or "the packaged MiniLM (6 layers)"
-    note = f"One thread of {processor()}, {name}."
+    name = Path(given.model).name or "all-MiniLM-L6-v2 (6 layers)"
+    note = f"Measured on one thread of {processor()} with {name}."
     write_between_marks(PAGE, [table(["work of a step", "time"], rows), note], "step")
     print(table(["work of a step", "time"], rows), note, sep="\n")
 

@@ -54,8 +54,8 @@ ABOUT_APPENDIX = """# All runs of "Will it help me?"
 
 `python -m bench.evidence` writes this page from `bench/results/evidence.json`, which has the scores of every run.
 [Will it help me?](../will-it-help.md) explains the settings. Scores are multiplied by 100. Differences are paired by
-seed; intervals are Student's t; p is of the paired t-test. Holm's correction covers the comparisons of one table. The
-STS-B dev score of a seed is the best one of its training."""
+seed. Intervals are from Student's t distribution, and p is the p value of a paired t-test. "p, Holm" is corrected for
+all comparisons of its table. The STS-B dev score of a run is the highest of its evaluations."""
 CHART = "images/will-it-help.svg"  # next to the page
 NEAR_MISSES, NEAR_RANDOM = find_conditions("minilm-near: una; minilm-near: una, replacements at random")
 NEAR = "minilm-questions"
