@@ -38,7 +38,7 @@ def pairs(views: Tensor, temperature: float) -> Tensor:
 def decoupled(views: Tensor, temperature: float) -> Tensor:
     """Return equation 1 of the UNA paper as printed: `pairs`, but the sum over k leaves out the partner of r.
 
-    It is 0 for one sentence without negatives, because the sum is empty.
+    The loss is 0 for one sentence without negatives, because the sum is empty.
 
     views: float (V, B, D), for B sentences: anchors, positives and, if V = 4, the negatives under two dropout masks.
     """

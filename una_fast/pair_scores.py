@@ -37,8 +37,8 @@ class PairScores:
         same: bool (n,), True for a pair with the same meaning, False for a near-miss.
         groups: str (n,), the group of each pair, "" for a pair without a group.
         share: the largest share of near-misses that may have a cosine above `threshold`.
-        half: bool (n,), in which of two random halves each pair is. Pairs that share a sentence are in the same half.
-            If None, the pairs are in one and the other half in turn.
+        half: bool (n,), True for the pairs in the second of two random halves. Pairs that share a sentence are in the
+            same half. If None, every second pair is in the second half.
     """
 
     cosines: Floats
@@ -118,9 +118,9 @@ class PairScores:
         """
         found = {}
         for group in dict.fromkeys(filter(None, self.groups.tolist())):
-            own = self.groups == group
-            missing = [label for label in (True, False) if not (self.same[own] == label).any()]
-            rows = own | np.isin(self.same, missing)
+            in_group = self.groups == group
+            missing = [label for label in (True, False) if not (self.same[in_group] == label).any()]
+            rows = in_group | np.isin(self.same, missing)
             half = None if self.half is None else self.half[rows]
             found[group] = PairScores(self.cosines[rows], self.same[rows], self.groups[rows], self.share, half)
         return found
@@ -193,33 +193,34 @@ def score_pairs(encode: Encode, pairs: Iterable[Pair], share: float = 0.05) -> P
     same = np.array(labels, bool)
     if not 0 < same.sum() < len(same):
         raise InputError(f"{len(same):,} pairs, {same.sum():,} of label 1: give pairs of label 1 and pairs of label 0")
-    places: dict[str, int] = {}
-    sides = np.array([[places.setdefault(text, len(places)) for text in row[:2]] for row in rows])  # (n, 2)
-    units = unit_embeddings(encode, [*places])
-    cosines = np.einsum("nd,nd->n", *(units[side] for side in sides.T))
-    return PairScores(cosines, same, np.array([group for *_, group in rows], str), share, _halves(sides))
+    ids: dict[str, int] = {}
+    sentence_ids = np.array([[ids.setdefault(text, len(ids)) for text in row[:2]] for row in rows])  # (n, 2)
+    units = unit_embeddings(encode, [*ids])
+    cosines = np.einsum("nd,nd->n", *(units[column] for column in sentence_ids.T))
+    return PairScores(cosines, same, np.array([group for *_, group in rows], str), share, _halves(sentence_ids))
 
 
-def _halves(sides: NDArray[np.integer]) -> NDArray[np.bool_]:
+def _halves(sentence_ids: NDArray[np.integer]) -> NDArray[np.bool_]:
     """Divide n pairs into two random halves, and return for each pair whether it is in the second half, bool (n,).
 
     Pairs that share a sentence, directly or through other pairs, are in the same half.
 
-    sides: integers (n, 2), the ids of the two sentences of each pair.
+    sentence_ids: integers (n, 2), the ids of the two sentences of each pair.
     """
-    n = sides.max() + 1
-    _, component = connected_components(coo_array((np.ones(len(sides)), sides.T), shape=(n, n)), directed=False)
-    sizes = np.bincount(component[sides[:, 0]])
+    n_pairs, n_sentences = len(sentence_ids), sentence_ids.max() + 1
+    graph = coo_array((np.ones(n_pairs), sentence_ids.T), shape=(n_sentences, n_sentences))
+    component = connected_components(graph, directed=False)[1][sentence_ids[:, 0]]  # of each pair
+    sizes = np.bincount(component)
     order = np.random.default_rng(0).permutation(len(sizes))
     in_second = np.empty(len(sizes), bool)
-    in_second[order] = 2 * np.cumsum(sizes[order]) > len(sides)
-    return in_second[component[sides[:, 0]]]
+    in_second[order] = 2 * np.cumsum(sizes[order]) > n_pairs
+    return in_second[component]
 
 
 def paired_change(before: NDArray[Any], after: NDArray[Any]) -> tuple[float, float, float]:
     """Return the mean of ``after - before``, and the two ends of the mean's 95% interval.
 
-    before, after: (n,), a value for each of n pairs, in the same order.
+    before, after: arrays (n,), the values of two encoders for the same n pairs.
     """
     change = after.astype(float) - before
     middle, reach = float(change.mean()), Z95 * float(change.std()) / math.sqrt(len(change))
@@ -262,8 +263,8 @@ def read_pairs(path: str | Path) -> list[tuple[str, str, int, str]]:
     Returns tuples (sentence1, sentence2, label, group). The group is "" for a pair without a group.
 
     Raises:
-        InputError: the file cannot be read, a column is missing, or a label is neither 0 nor 1. The message names the
-            line.
+        InputError: the file cannot be read, a column is missing, a line has too few cells, or a label is neither 0 nor
+            1. The message names the line.
     """
     path = Path(path)
     kind: dict[str, Any] = {} if path.suffix.lower() == ".csv" else {"delimiter": "\t", "quoting": csv.QUOTE_NONE}

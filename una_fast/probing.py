@@ -22,7 +22,7 @@ from una_fast.text_table import aligned
 Fits = Callable[[NDArray[np.int64]], NDArray[np.bool_]]  # rows of an index -> which of them an edit fits
 THRESHOLDS = (0.70, 0.80, 0.85, 0.90, 0.95)  # cosines that caches and searches usually choose
 SAME = 1e-6  # if the mean 1 - cosine of usual pairs is lower, all embeddings are equal up to rounding in float32
-LOOKED_AT = 20  # at most LOOKED_AT * n sentences are searched for n sentences that an edit fits
+SEARCH_FACTOR = 20  # at most SEARCH_FACTOR * n sentences are searched for n sentences that an edit fits
 ABOUT_POLARITY = (
     "Opposites usually have higher cosines than paraphrases, so no threshold separates the two: score labelled pairs "
     "of your own with --pairs."
@@ -31,7 +31,7 @@ ABOUT_POLARITY = (
 
 @dataclass(frozen=True)
 class Probe:
-    """An encoder's cosines of sentences with their near-misses, and with other sentences.
+    """An encoder's cosines of n sentences with their near-misses, and with other sentences.
 
     Attributes:
         near_misses: float64 (n,), cosine of each sentence with its near-miss.
@@ -49,10 +49,11 @@ class Probe:
 
     @property
     def threshold(self) -> float | None:
-        """The ceil((n + 1) * (1 - share))-th smallest cosine of near-misses; None if n is too small for the share.
+        """The ceil((n + 1) * (1 - share))-th smallest cosine of the n near-misses. None if n is too small for `share`.
 
-        A near-miss made in the same way from another sentence of the text exceeds it with probability at most `share`
-        (split conformal prediction). For near-misses that people write it is an estimate.
+        A near-miss that is made in the same way from another sentence of the text exceeds the threshold with
+        probability at most `share` (split conformal prediction). For near-misses that people write, the threshold is
+        only an estimate.
         """
         n = len(self.near_misses)
         place = math.ceil(round((n + 1) * (1 - self.share), 9))  # 10 (1 - 0.7) is 3.0000000000000004
@@ -186,11 +187,11 @@ def _sample(index: Index, augmenter: TextAugmentation, n: int, seed: int, fits: 
     """Draw up to n sentences that have a near-miss. Return a dict from each sentence to its near-miss.
 
     fits: a function that returns, for each of an array of rows, whether its sentence may be in the sample. At most
-        LOOKED_AT * n rows are then searched. If None, every sentence may be in the sample.
+        SEARCH_FACTOR * n rows are then searched. If None, every sentence may be in the sample.
     """
     order = np.random.default_rng(np.random.SeedSequence(seed % 2**64)).permutation(len(index))
     pairs: dict[str, str] = {}
-    for start in range(0, len(order) if fits is None else min(len(order), LOOKED_AT * n), n):
+    for start in range(0, len(order) if fits is None else min(len(order), SEARCH_FACTOR * n), n):
         rows = order[start : start + n]
         rows = rows if fits is None else rows[fits(rows)]
         for row, near_miss in zip(rows.tolist(), augmenter.texts(rows), strict=True):

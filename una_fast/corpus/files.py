@@ -145,7 +145,7 @@ def decoded(path: File, number: int, text: bytes) -> str:
 
 
 def text_lines(path: File, reading: Reading) -> Iterator[StringTable]:
-    """Read a .txt with one sentence per line. Blank lines are documents too, so row i is line i + 1."""
+    """Read a .txt with one sentence per line. Blank lines are documents too, so the first line is row 0."""
     for number, lines in whole_lines(path, reading.max_document_bytes):
         decoded(path, number, lines)
         yield split_lines(lines if number > 1 else lines.removeprefix(codecs.BOM_UTF8))
@@ -165,7 +165,7 @@ def split_lines(lines: bytes) -> StringTable:
 def json_rows(path: File, reading: Reading) -> Iterator[StringTable]:
     """Read a .json or .jsonl with one JSON value per line, or with one array of values, which must fit in memory.
 
-    A value is a string, or an object with the column as a key. Blank lines are skipped.
+    A value is a string, or an object with the key `reading.column`. Blank lines are skipped.
     """
     with opened(path) as file:
         if file.peek().removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"["):
@@ -223,7 +223,7 @@ def _has_tabs(name: str) -> bool:
 
 
 def csv_rows(path: File, reading: Reading) -> Iterator[StringTable]:
-    """Read a .csv or .tsv with a header. Warns about quoted cells that contain line ends."""
+    """Read the column `reading.column` of a .csv or .tsv with a header. Warns if quoted cells contain line ends."""
     column, n_documents, n_line_ends = reading.column, 0, 0
     try:
         with _csv_batches(path, reading, [column]) as batches:
@@ -263,7 +263,7 @@ def _csv_batches(path: File, reading: Reading, columns: list[str] | None) -> Ite
 
 
 def parquet_rows(path: File, reading: Reading) -> Iterator[StringTable]:
-    """Read a column of a .parquet."""
+    """Read the column `reading.column` of a .parquet."""
     column = reading.column
     try:
         with path.open("rb") as file, pa.parquet.ParquetFile(file) as table:

@@ -50,7 +50,7 @@ URL = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+):(/{1,3})(?=[^/])")  # pathlib turns
 
 @dataclass
 class Source:
-    """A file, table, dataset or iterable of documents. Its `blocks` can be read once.
+    """A file, table, dataset or iterable of documents. Its `blocks` can be read only once.
 
     Attributes:
         name: the name in messages and manifests.
@@ -156,7 +156,7 @@ def all_blank(n_documents: int) -> InputError:
 
 
 def check_sources(folder: Path, indexed: list[dict[str, Any]], sources: Sequence[Source]) -> None:
-    """Raise InputError unless the index in `folder` was built from `sources`. indexed: its attribute `sources`."""
+    """Raise InputError unless the index in `folder` was built from `sources`. indexed: the index's `sources`."""
     if len(indexed) != len(sources):
         raise InputError(
             f"{folder}: made from {counted(len(indexed), 'source')}, but the corpus has {len(sources)}: build it again"

@@ -45,7 +45,7 @@ LONG_RUN = re.compile(f"[{''.join(SCRIPTS.values())}{PUNCTUATION}]{{13,}}")
 LEAST_SHARE = 0.1  # `unsplit_script` warns if long runs contain a larger share of the characters than this
 # `words_of_sample` reads up to 100 documents. `unsplit_script` reads 100 consecutive chunks at each of 100 positions.
 SAMPLE = 100
-SAMPLED = 1000  # `words_of_sample` reads this many characters of a document, from its start
+SAMPLED_CHARACTERS = 1000  # `words_of_sample` reads this many characters of a document, from its start
 
 # Sentences that tokenizers split differently: clitics, quotes, final periods, numbers, addresses, symbols, case, white
 # space, and scripts without spaces. A tokenizer's words for them are its signature (`word_probe` in a manifest).
@@ -99,7 +99,7 @@ class WordTokenizer:
         return _function_of(self.tokenizer) if isinstance(self.tokenizer, str) else self.tokenizer
 
     def words(self, text: str) -> list[str]:
-        """Return the words of a sentence. Raises InputError if a user's function does not return non-empty str."""
+        """Return the words of a sentence. Raises InputError if a function does not return a list of non-empty str."""
         words = self._function(text.lower() if self.lowercase else text)
         if self.is_named:
             return list(words)
@@ -135,11 +135,11 @@ class WordTokenizer:
         if self.is_named:
             return b""
         rows = range(0, len(documents), len(documents) // SAMPLE + 1)
-        return repr(_words_or_none(self.words, [documents[row][:SAMPLED] for row in rows])).encode()
+        return repr(_words_or_none(self.words, [documents[row][:SAMPLED_CHARACTERS] for row in rows])).encode()
 
 
 def resolve_tokenizer(tokenizer: str | SplitWords) -> str | SplitWords:
-    """Import a word tokenizer that is given as an import path "module:function". Return any other one unchanged.
+    """Import a word tokenizer that is given as an import path "module:function". Return a name or a function unchanged.
 
     An import runs code, so call this only with an argument that the user gave. Raises InputError if the import fails.
     """

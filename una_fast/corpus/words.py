@@ -134,7 +134,10 @@ class NumberedStrings:
         self._append(self._set.add(block.utf8, starts, stops), np.diff(cuts) + 1)
 
     def add_rows(self, strings: StringTable, lengths: np.ndarray) -> None:
-        """Add n rows. strings: the strings of all rows, in order; lengths: int64 (n,), strings per row."""
+        """Add n rows of strings.
+
+        strings: the strings of all rows, in order; lengths: int64 (n,), the number of strings of each row.
+        """
         self._append(self._set.add(strings.utf8, strings.offsets[:-1], strings.offsets[1:]), lengths)
 
     def _append(self, ids: np.ndarray, lengths: np.ndarray) -> None:

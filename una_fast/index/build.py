@@ -50,9 +50,9 @@ def build_index(
             dataset, or any iterable of str or of dicts. A list of these is one corpus, in order. In a list, give a
             folder as a `Path`, because a str without one of these extensions is a sentence.
         word_tokenizer: "treebank" (NLTK's word_tokenize(text, preserve_line=True), word for word), "whitespace",
-            "rjieba" (Chinese), "fugashi" (Japanese) or "pythainlp" (Thai), which need the extra `segmenters`, a
-            function from a text to the list of its words, or the function's import path, "module:function". See
-            docs/languages.md.
+            "rjieba" (Chinese), "fugashi" (Japanese), "pythainlp" (Thai), a function from a text to the list of its
+            words, or the function's import path, "module:function". The Chinese, Japanese and Thai ones need the extra
+            `segmenters`. See docs/languages.md.
         lowercase: lower-case the text before it is split.
         column: the column of a table or dataset, or the key of a dict, that contains the text.
         n_jobs: the number of threads; if None, one for each core that this process may use.
@@ -67,13 +67,14 @@ def build_index(
             does not grow with the corpus, and a stopped build continues when it is started again. By default, the index
             is built in memory, and `Index.save` saves it.
         memory: the memory limit of a build in a folder, such as "2GB", or a number of bytes. It applies to all
-            processes of this machine together, or to each worker process of a cluster. Half of the machine's memory if
-            None.
+            processes of this machine together, or to each worker process of a cluster. If None, it is half of the
+            machine's memory.
         executor: runs the tasks of a build in a folder. It is an executor of concurrent.futures, or a
             `dask.distributed.Client` (``pip install '.[cluster]'``). If None, threads of this process run the tasks.
 
     Raises:
-        InputError: a source cannot be read or contains no sentence. The message states which one and why.
+        InputError: an argument is wrong, or a file or another part of the corpus cannot be read or contains no
+            sentence. The message states which one and why.
 
     Warns:
         InputWarning: cells of a .csv contain line ends, the text has no spaces between words, or files in a folder or

@@ -22,9 +22,9 @@ logger = logging.getLogger(__name__)
 RETRIES = 3  # how often Dask reruns a task whose worker died
 SIZE = re.compile(r"\s*(\d{1,15}(?:\.\d+)?)\s*([KMGT]?)(I?)B?\s*", re.IGNORECASE)
 BASE = 300 << 20  # bytes of a process in addition to its tasks: numpy, pyarrow and the building process's tables
-LEAST = 512 << 20  # bytes: the smallest accepted limit
+LEAST_MEMORY = 512 << 20  # bytes: the smallest accepted limit
 TEXT_FACTOR = 10  # scanning a split takes this many bytes of memory per byte of text (measured by bench.scale.staged)
-SMALLEST, LARGEST = 1 << 20, 16 << 20  # bytes of text per split; larger splits save no time
+SMALLEST_SPLIT, LARGEST_SPLIT = 1 << 20, 16 << 20  # bytes of text per split; larger splits save no time
 N_BUCKETS = 4096  # string hashes are divided into these buckets; a hash range is one or more consecutive buckets
 
 
@@ -35,7 +35,7 @@ def memory_bytes(memory: str | int | None) -> int:
     """
     if memory is None:
         try:
-            return max(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2, LEAST)
+            return max(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2, LEAST_MEMORY)
         except (AttributeError, ValueError, OSError):
             return 2 << 30
     match = SIZE.fullmatch(str(memory))
@@ -43,8 +43,8 @@ def memory_bytes(memory: str | int | None) -> int:
         raise InputError(f"memory={memory!r}: must be a size such as '2GB' or '512MiB'")
     number, prefix, binary = match.groups()
     n_bytes = int(float(number) * (1024 if binary else 1000) ** " KMGT".index(prefix.upper() or " "))
-    if n_bytes < LEAST:
-        raise InputError(f"memory={memory!r}: must be at least {LEAST >> 20}MiB")
+    if n_bytes < LEAST_MEMORY:
+        raise InputError(f"memory={memory!r}: must be at least {LEAST_MEMORY >> 20}MiB")
     return n_bytes
 
 
@@ -55,8 +55,8 @@ def task_memory(memory: int, processes: int, threads: int) -> int:
     """
     slots = processes * threads
     task = (memory - processes * BASE) // (slots + 1)  # the building process also has a split in memory
-    if task < TEXT_FACTOR * SMALLEST:
-        least = processes * BASE + (slots + 1) * TEXT_FACTOR * SMALLEST
+    if task < TEXT_FACTOR * SMALLEST_SPLIT:
+        least = processes * BASE + (slots + 1) * TEXT_FACTOR * SMALLEST_SPLIT
         raise InputError(
             f"memory: {slots} concurrent tasks need at least {least >> 20:,} MiB: give more memory, or fewer workers"
         )
@@ -107,7 +107,7 @@ class Runner:
 
     def split_bytes(self) -> int:
         """Return how many bytes of text a split of the corpus should contain."""
-        return min(max(self.task_bytes // TEXT_FACTOR, SMALLEST), LARGEST)
+        return min(max(self.task_bytes // TEXT_FACTOR, SMALLEST_SPLIT), LARGEST_SPLIT)
 
     def n_partitions(self, text_bytes: int) -> int:
         """Return into how many hash ranges, and into how many rank ranges, the strings of a corpus are divided.
@@ -125,7 +125,7 @@ class Runner:
             tasks: the arguments of each task.
 
         Raises:
-            InputError: a worker process was lost, or a task raised InputError. All other running tasks have ended.
+            InputError: a worker process was lost, or a task raised InputError. No task is still running then.
         """
         logger.info("stage %s", stage)
         ended = map_ahead(lambda task: self.executor.submit(function, *task), tasks, self.slots + 2)

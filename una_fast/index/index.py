@@ -170,7 +170,7 @@ class Index:
         logger.info("index saved: %s", folder)
 
     def cached(self, name: str, version: int, make: Callable[[], Arrays], fits: Callable[[Arrays], bool]) -> Arrays:
-        """Return arrays that are computed from this index. If it is saved, its folder stores them for later calls.
+        """Return arrays that are computed from this index. The folder of a saved index stores them for later calls.
 
         Args:
             name: the subfolder for the arrays. The name must identify everything except the index that the arrays
@@ -249,7 +249,8 @@ def load_index(path: str | Path, word_tokenizer: str | SplitWords | None = None,
 
     Args:
         path: the folder given to `Index.save`.
-        word_tokenizer: the function, or its import path, if the index was built with one.
+        word_tokenizer: the function that split the corpus into words, or its import path, if the index was built with a
+            function.
         verify: check every byte, including stored token ids, to detect damage by a failing disk.
 
     Raises:

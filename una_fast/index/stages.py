@@ -1,9 +1,9 @@
 """Builds an index in stages within a memory limit, on one machine or many. Stages exchange data through files.
 
-The building process reads the corpus, divides it into splits (a split is some consecutive documents) and writes each
-split to a file. Every stage is a list of tasks (see tasks.py). Every task writes one file, completely or not at all. If
-a worker is lost, its task runs again and writes the same bytes. A restarted build reads the corpus again. It reuses the
-files that the first stage, the scan, wrote for unchanged splits.
+The building process reads the corpus, divides it into splits (a split is a run of consecutive documents) and writes
+each split to a file. Every stage is a list of tasks (see tasks.py). Every task writes one file, completely or not at
+all. If a worker is lost, its task runs again and writes the same bytes. A restarted build reads the corpus again. It
+reuses the files that the first stage, the scan, wrote for unchanged splits.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def work_folder(folder: Path) -> Path:
 def open_work(folder: Path) -> Iterator[Path]:
     """Create and lock the work folder of a build in `folder`.
 
-    At the start, this deletes all files of interrupted builds except their scans. At the end, it deletes the splits,
-    and deletes the work folder if it is empty.
+    At the start, this deletes all files of interrupted builds except those that the scan wrote. At the end, it deletes
+    the files of the splits, and deletes the work folder if it is empty.
 
     Raises:
         InputError: the work folder cannot be created, or another process is building there.
@@ -143,7 +143,7 @@ def _scan(
 
 
 def _join(scans: PackFiles, n: int, n_documents: int, runner: Runner) -> dict[str, str]:
-    """Run the stages after the scan, which write the arrays of the index. Return the arrays' checksums by name.
+    """Run all stages after the scan. They write the arrays of the index. Return the arrays' checksums by name.
 
     n: the number of hash ranges, and of rank ranges; n_documents: the number of documents of the corpus.
     """

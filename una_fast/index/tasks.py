@@ -1,6 +1,6 @@
 """The tasks of a build in a folder, and the files through which they exchange data.
 
-A split is some consecutive documents of the corpus. A split-local id is the position of a string among the distinct
+A split is a run of consecutive documents of the corpus. A split-local id is the position of a string among the distinct
 strings of a split, in the order of first appearance. There are five tasks (task: what it reads -> what it writes):
 
 scan: a split -> its documents as split-local ids of words and of chunks; its distinct words and chunks, sorted by hash
@@ -107,7 +107,7 @@ class Pack:
         return np.fromfile(self._path, dtype, count, offset=self._start + position + start * np.dtype(dtype).itemsize)
 
     def read_rows(self, name: str, bounds: str, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
-        """Read rows `start` to `stop` - 1. Return the values of all these rows, and the bounds of the rows in them.
+        """Read rows `start` to `stop` - 1. Return the values of these rows, and the bounds of the rows in these values.
 
         name: the array with the values of all rows; bounds: the array with the bounds of the rows.
         """
@@ -126,7 +126,7 @@ def _whole_file(path: Path) -> Iterator[IO[bytes]]:
 
 
 def scan_split(split: Path, tokenizer: WordTokenizer, output: Path) -> None:
-    """Split the documents of a split into chunks and words, write these to the file `output`, and delete `split`.
+    """Divide the documents of a split into chunks and words, write these to the file `output`, and delete `split`.
 
     The output contains these arrays for the chunks, and again for the words:
 

@@ -68,7 +68,7 @@ class Manifest:
 
     @classmethod
     def read(cls, folder: Path) -> Manifest:
-        """Read the manifest of a folder. Raises OSError, or InputError if the manifest is damaged."""
+        """Read the manifest of a folder. Raises OSError if it cannot be read, and InputError if it is damaged."""
         data = (folder / MANIFEST).read_bytes()
         try:
             content = json.loads(data)
@@ -121,6 +121,8 @@ def save_arrays(folder: Path, kind: str, version: int, meta: dict[str, Any], arr
 
 def publish(folder: Path, kind: str, write: Callable[[], Manifest]) -> None:
     """Lock `folder`, call `write`, and save the manifest that `write` returns.
+
+    Other processes see the old arrays until the new manifest replaces the old one.
 
     Args:
         folder: the folder. It is created if it does not exist.

@@ -56,7 +56,7 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def remove_partial(folder: Path) -> None:
-    """Delete the incomplete files of killed processes in a folder. The caller must have locked it."""
+    """Delete the incomplete files of killed processes in a folder. The caller must have locked the folder."""
     for path in folder.glob(".*.partial"):
         if PARTIAL.fullmatch(path.name):
             path.unlink(missing_ok=True)
