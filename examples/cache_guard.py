@@ -1,8 +1,10 @@
-"""Check the hits of an answer cache with word lists, because encoders embed negations, numbers and opposites nearby.
+"""Reject wrong hits of an answer cache with word lists.
 
     python examples/cache_guard.py pairs.tsv --model NAME_OR_FOLDER [--threshold 0.9 0.95]
 
-`pairs.tsv` contains labelled pairs, in the format of `una-fast probe --pairs`. docs/near-misses.md has our results.
+Encoders give two texts nearly the same embedding if they differ only in a negation, a number or an opposite. This check
+detects such pairs. `pairs.tsv` contains labelled pairs, in the format of `una-fast probe --pairs`. docs/near-misses.md
+has our results.
 """
 
 from __future__ import annotations
@@ -26,9 +28,9 @@ ALLOWED = (0.05, 0.1, 0.2)  # shares of near-misses that may hit
 
 
 def contradicts(first: str, second: str) -> bool:
-    """Return whether two texts that share half of their words contradict each other.
+    """Return whether two texts share at least half of their words and contradict each other.
 
-    They do if their numbers differ, or if the number of opposites and negations is odd.
+    They contradict each other if their numbers differ, or if the count of opposites and negations is odd.
     """
     sides = [Sentence(text).words for text in (first, second)]
     a, b = map(set, sides)
@@ -40,16 +42,16 @@ def contradicts(first: str, second: str) -> bool:
 
 
 def numbers(words: Sequence[str]) -> set[str]:
-    """Return the numbers among words, in digits or as words such as "three", and months, days and units."""
+    """Return those of `words` that are numbers (in digits, or words such as "three"), months, days or units."""
     return {
         word for i, word in enumerate(words) if word[0].isdecimal() or (word in LISTS.classes and LISTS.allow(words, i))
     }
 
 
 def main() -> None:
-    """Print the share of pairs that hit the cache, without and with the check.
+    """Print the shares of duplicates and of near-misses that hit the cache, without and with the check.
 
-    For an allowed share of near-misses, each half of the pairs chooses the threshold of the other half.
+    A threshold that allows a share of near-misses is chosen on one half of the pairs and applied to the other half.
     """
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("pairs", help="file of labelled pairs")

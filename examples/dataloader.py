@@ -39,8 +39,8 @@ if __name__ == "__main__":
     encoder = AutoModel.from_pretrained(options.model).train()
     optimizer = torch.optim.AdamW(encoder.parameters(), lr=3e-5)
     for batch in itertools.islice(batches(loader, collator, epochs=2), options.max_steps):
-        rows = {name: ids.flatten(0, 1) for name, ids in batch.items()}  # (B V, L)
-        cls = encoder(**rows).last_hidden_state[:, 0].unflatten(0, batch["input_ids"].shape[:2])  # (B, V, D)
+        rows = {name: ids.flatten(0, 1) for name, ids in batch.items()}  # (B V, L): B sentences, V views, L tokens
+        cls = encoder(**rows).last_hidden_state[:, 0].unflatten(0, batch["input_ids"].shape[:2])  # (B, V, width)
         loss = triplet(cls.transpose(0, 1), temperature=0.05)
         loss.backward()
         optimizer.step()

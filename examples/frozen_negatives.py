@@ -1,4 +1,4 @@
-"""Write the negatives of one epoch to a file that any other program can read: python FILE [TEXT OUTPUT]."""
+"""Write the negatives of one epoch to a JSON Lines file, for any other program: python FILE [TEXT OUTPUT]."""
 
 import sys
 

@@ -16,17 +16,19 @@ SIGMA = 0.17  # the value in GCSE's code for BERT
 
 
 def gated(views: Tensor, temperature: float, start: Tensor) -> Tensor:
-    """Compute `triplet`, but damp the similarity of negatives that are not closer to their anchor than before training.
+    """Return `triplet`, but damp the similarity of negatives that are not closer to their anchor than before training.
 
-    Let s be the scaled cosine of an anchor and its own negative, and b its value before training. The softmax receives
-    s if s > b, else s (1 - exp(-(s - b)^2 / (2 SIGMA^2))).
+    Let s be the cosine of an anchor and its own negative, divided by the temperature, and b the value of s before
+    training. The softmax receives s if s > b, else s (1 - exp(-(s - b)^2 / (2 SIGMA^2))).
 
     Args:
-        views: float (V, B, D): anchors, positives and, on steps with negatives, negatives.
+        views: the embeddings of B anchors, their positives and, on steps with negatives, their negatives: float (2 or
+            3, B, width).
         temperature: divides the cosines.
-        start: float (1 or 2, B, D): anchors and negatives, encoded before training, without gradients.
+        start: the embeddings of the same anchors and negatives by the initial encoder, without gradients: float (1 or
+            2, B, width).
     """
-    unit = functional.normalize(views, dim=-1)  # (V, B, D)
+    unit = functional.normalize(views, dim=-1)  # (V, B, width), with V = 2 or 3
     similarity = unit[0] @ unit[1:].flatten(0, 1).T / temperature  # (B, (V - 1) B)
     n = len(similarity)
     if len(views) == 3:

@@ -27,7 +27,7 @@ def weigh(ids, n, idf, out):
 
     At a term's first position, `out` stores the term's count; at later positions, -1 minus the first position.
     """
-    seen = np.uint64(0)  # one bit per value of an id's lowest 6 bits: five of six words need no search
+    seen = np.uint64(0)  # a bit for each value of the lowest 6 bits of an id: five of six words then need no search
     for k in range(n):
         out[k], bit = 1, ONE << (np.uint64(ids[k]) & LOW_6)
         if seen & bit:

@@ -19,10 +19,10 @@ class Contrastive(torch.nn.Module):
         self.encoder = AutoModel.from_pretrained(name)
 
     def forward(self, **views: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Return the loss of `views`: int64 (B, V, L), where the V views are anchor, positive and negative."""
+        """Return the loss of a batch. views: "input_ids" and so on, int64 (B sentences, V views, L tokens)."""
         shape = views["input_ids"].shape[:2]
         rows = {name: ids.flatten(0, 1) for name, ids in views.items()}  # (B V, L)
-        cls = self.encoder(**rows).last_hidden_state[:, 0]  # (B V, D)
+        cls = self.encoder(**rows).last_hidden_state[:, 0]  # (B V, width)
         return {"loss": triplet(cls.unflatten(0, shape).transpose(0, 1), temperature=0.05)}
 
 

@@ -160,8 +160,8 @@ def augmenters():
         ]
 
 
-def augmented_by_python(una, sentence: str, epoch: int) -> str:
-    """Return the negative of one sentence from the kernel, with the ids V, V + 1, ... for distinct unseen words."""
+def augmented_one_by_one(una, sentence: str, epoch: int) -> str:
+    """Return the negative of one sentence. Its distinct unseen words have the ids V, V + 1, ... for the kernel."""
     words = WordTokenizer(una.index.word_tokenizer, una.index.lowercase).words(sentence)
     unseen: dict[str, int] = {}
     known, n = una.index.term_ids, una.index.n_terms
@@ -176,7 +176,7 @@ def augmented_by_python(una, sentence: str, epoch: int) -> str:
 @given(sentences=st.lists(SENTENCE, min_size=1, max_size=5), epoch=st.integers(0, 2))
 def test_sentences_of_a_batch_are_augmented_independently(augmenters, sentences, epoch):
     for una in augmenters:
-        assert una.augment(sentences, epoch) == [augmented_by_python(una, sentence, epoch) for sentence in sentences]
+        assert una.augment(sentences, epoch) == [augmented_one_by_one(una, sentence, epoch) for sentence in sentences]
 
 
 def test_an_augmenter_can_be_pickled(tmp_path, monkeypatch):

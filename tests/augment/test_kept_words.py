@@ -62,7 +62,7 @@ def test_kept_words_are_neither_replaced_nor_drawn(index, select, marks, listed,
         assert word.replacement != word.word
 
 
-def test_sentences_of_kept_words_are_not_changed(index):
+def test_a_sentence_with_only_kept_words_is_not_changed(index):
     una = una_fast.Augmenter(index, keep_punctuation=True)
     assert una.augment(["... !", "; ?", ""]) == ["... !", "; ?", ""]
     expected = [row for row in range(len(LINES)) if all(map(is_punctuation, index.words(row)))]
@@ -133,7 +133,7 @@ def scripted():
     return una_fast.build_index(SCRIPT_LINES, word_tokenizer=lambda text: text.split("|"))
 
 
-def test_the_script_of_a_word_is_found():
+def test_scripts_of_words_are_detected():
     words = [*"北京 ひらがな カタカナ IT业 。 ＡＢ แมว ລາວ မြန်မာ ខ្មែរ path привет 한국어 —".split(), ""]
     assert scripts_of(words).tolist() == [1] * 6 + [2, 3, 4, 5] + [0] * 5
 

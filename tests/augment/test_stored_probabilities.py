@@ -75,7 +75,7 @@ def test_probabilities_are_computed_once_and_memory_mapped(saved, monkeypatch):
     assert len(folders(saved)) == 1
 
 
-def test_other_settings_have_their_own_folder(saved):
+def test_each_set_of_settings_has_a_separate_folder(saved):
     for setting in ({}, {"beta": 0.4}, {"select": "random"}, {"variant": "released"}):
         una_fast.Augmenter(saved, tokenizer=bert_uncased(), **setting)
     for words in (["the"], ["of"], ["of", "unseen"]):
@@ -83,7 +83,7 @@ def test_other_settings_have_their_own_folder(saved):
     assert len(folders(saved)) == 6
 
 
-def test_nothing_is_stored_if_not_needed_or_if_memory_or_bits_do_not_suffice(saved, monkeypatch):
+def test_nothing_is_stored_if_not_needed_or_with_too_little_memory_or_too_many_terms(saved, monkeypatch):
     una_fast.Augmenter(saved).negatives([0])
     una_fast.Augmenter(saved, tokenizer=bert_uncased(), keep_probabilities=False)
     for limit, value in (("free_memory", lambda: 8 * len(saved.word_ids.values) - 1), ("MOST_ID_BITS", 4)):

@@ -119,7 +119,7 @@ def rotation():
     return Rotation(una_fast.build_index(TEXTS[:60]), seed=7)
 
 
-def test_classes_and_seeds_have_their_own_draws(rotation):
+def test_classes_and_seeds_draw_independently(rotation):
     class Other(Rotation):
         pass
 

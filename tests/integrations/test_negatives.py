@@ -53,7 +53,7 @@ def test_negatives_equal_augment_for_each_epoch_and_sample(una, dataset):
             assert rows[:][f"negative_{number + 1}"] == una.augment(TEXTS, epoch, sample_index=number)
 
 
-def test_rows_without_a_word_are_left_out(una, dataset):
+def test_rows_without_a_word_to_replace_are_left_out(una, dataset):
     negatives = Negatives(una)
     selected = negatives.select(dataset)
     assert selected["text"][:] == WORDS

@@ -24,7 +24,7 @@ def una(tmp_path_factory):
     return una_fast.Augmenter(index, tokenizer=bert_uncased())
 
 
-def test_the_dataset_contains_the_rows_with_a_word(una):
+def test_the_dataset_contains_the_rows_with_a_word_to_replace(una):
     assert row_dataset(una)["row"][:] == [row for row, text in enumerate(TEXTS) if text]
     assert row_dataset(una, 3)["row"][:] == [0, 1, 2]
     keeping = una_fast.Augmenter(una.index, keep_words=["one"])
@@ -95,7 +95,7 @@ def test_a_pickled_collator_keeps_its_epoch(una):
     ("call", "message"),
     [
         (lambda una: RowCollator(una_fast.Augmenter(una.index)), r"give Augmenter\(index, tokenizer=AutoTokenizer"),
-        (lambda una: RowCollator(una, positive="row"), "positive='row': give 'same', None, or the offset"),
+        (lambda una: RowCollator(una, positive="row"), "positive='row': give 'same', None, or the number of rows"),
         (lambda una: PlainRowCollator(una)([999]), "999 .* is not a row of the index"),
         (lambda una: RowCollator(una, max_length=2)([0]), "max_length=2"),
     ],

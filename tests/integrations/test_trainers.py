@@ -70,14 +70,14 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def alone(folder, tiny_model):
+def one_process(folder, tiny_model):
     """Return the negatives that a single process gets."""
     return {kind: record(kind, folder, tiny_model) for kind in KINDS}
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_negatives_are_new_in_every_epoch(alone, kind):
-    first, second = alone[kind]
+def test_negatives_are_new_in_every_epoch(one_process, kind):
+    first, second = one_process[kind]
     assert first.keys() == second.keys() and len(first) == ROWS - 2
     assert sum(first[anchor] != second[anchor] for anchor in first) > ROWS // 2
     assert not set(first.values()) & {""}
@@ -107,10 +107,10 @@ def ranks(folder, tiny_model):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_two_ranks_together_get_the_negatives_of_one_process(alone, ranks, kind):
+def test_two_ranks_together_get_the_negatives_of_one_process(one_process, ranks, kind):
     one, other = (rank[kind] for rank in ranks)
-    assert [{**first, **second} for first, second in zip(one, other, strict=True)] == alone[kind]
-    assert [len(epoch) for epoch in one + other] == [len(alone[kind][0]) // 2] * 4
+    assert [{**first, **second} for first, second in zip(one, other, strict=True)] == one_process[kind]
+    assert [len(epoch) for epoch in one + other] == [len(one_process[kind][0]) // 2] * 4
 
 
 def test_a_loss_over_all_ranks_equals_the_loss_of_one_process(ranks):

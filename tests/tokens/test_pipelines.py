@@ -1,4 +1,4 @@
-"""Which tokenizers get ids word by word, which encode whole texts, and which are refused; a fuzzer of tokenizers."""
+"""Which tokenizers make ids word by word, which encode whole texts, and which are refused; random tokenizers."""
 
 from __future__ import annotations
 

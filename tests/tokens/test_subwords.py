@@ -159,7 +159,7 @@ def test_thousands_of_added_tokens_are_not_searched_one_by_one(monkeypatch):
 
 
 @given(st.lists(st.text("ab", max_size=6), min_size=1, max_size=8), st.sampled_from(["a", "ab", "bab", "bb"]))
-def test_rows_that_contain_a_text_are_found(strings: list[str], content: str) -> None:
+def test_containing_marks_the_strings_that_contain_a_text(strings: list[str], content: str) -> None:
     rows = StringTable.from_strings(strings).containing(content.encode(), b"b")
     assert rows.tolist() == [i for i, string in enumerate(strings) if content in string or "b" in string]
 

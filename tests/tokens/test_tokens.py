@@ -72,7 +72,7 @@ def test_rows_may_have_any_type_and_order(tokens, form):
 
 
 @pytest.mark.parametrize(("rows", "length"), [([], 32), ([0], np.int64(9))])
-def test_a_batch_has_the_shape_of_its_rows_and_length(tokens, rows, length):
+def test_a_batch_has_one_row_per_row_number_and_max_length_columns(tokens, rows, length):
     assert tokens.anchor_ids(rows, max_length=length)["input_ids"].shape == (len(rows), length)
 
 
@@ -148,7 +148,7 @@ def test_a_tokenizer_without_its_unknown_token_is_refused(saved):
         TokenIds(una_fast.load_index(saved), broken)
 
 
-def test_each_tokenizer_has_its_own_folder(saved):
+def test_each_tokenizer_has_a_separate_folder(saved):
     index, tokenizer = una_fast.load_index(saved), roberta()
     TokenIds(index, tokenizer)
     tokenizer.add_tokens(["another"])

@@ -1,6 +1,7 @@
-"""The base classes of text augmentations, which change rows of an index or any text and return text or token ids.
+"""The base classes of text augmentations.
 
-A `KernelAugmentation` draws rows in a compiled kernel, and a `WordAugmentation` edits them in a Python method.
+A text augmentation changes sentences of an index, or any text, at random, and returns text or token ids. A
+`KernelAugmentation` does this in a compiled kernel, and a `WordAugmentation` in a Python method.
 """
 
 from __future__ import annotations
@@ -34,22 +35,27 @@ ROWS_A_THREAD = 1024  # for fewer rows, starting another thread (50 us) costs mo
 class TextAugmentation(ABC):
     """Changes sentences of an index, or any text, at random.
 
-    The draws depend only on the seed, the epoch, the sample index and the row (see `Augmenter`).
+    The random numbers of a sentence depend only on the seed, the epoch, the sample index and the sentence's row number
+    in the index (see `Augmenter`).
 
     Attributes:
-        kept_words: the words that are never replaced. A sentence that contains only such words has no negative.
-        tokens: the sub-words of the index; None if no tokenizer was given.
-        training_options: the options of `train.ddp` that the constructor accepts, such as ("beta", "radius").
+        kept_words: the words that are never replaced. A sentence that contains only kept words has no negative.
+        tokens: the token ids of the index under the tokenizer; None if no tokenizer was given.
+        training_options: the names of the options of `train.ddp` that the constructor accepts, such as ("beta",
+            "radius").
     """
 
     kept_words = KeptWords()
     training_options: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, index: Index, *, tokenizer: Any = None, n_jobs: int | None = None, **settings: Any):
-        """Bind the tokenizer to the index.
+        """Store the index and the settings, and load or make the token ids of the index.
 
-        tokenizer: a Hugging Face tokenizer, or its `TokenIds` for this index. settings: the other arguments of the
-        subclass's constructor. They are stored, so that unpickling can call the constructor with them.
+        Args:
+            index: the corpus.
+            tokenizer: a Hugging Face tokenizer, or its `TokenIds` for this index. Only `token_ids` needs it.
+            n_jobs: threads; all cores that this process may use if None.
+            settings: all other arguments of the subclass's constructor. Unpickling calls the constructor with them.
         """
         check_index(index)
         self._settings = {**settings, "tokenizer": tokenizer, "n_jobs": n_jobs}
@@ -63,18 +69,22 @@ class TextAugmentation(ABC):
 
     @abstractmethod
     def _texts(self, source: Rows, rows: np.ndarray, key: SampleKey) -> list[str]:
-        """Return the augmented texts of `rows`, int64 (B,). source: the documents of the index, or any text."""
+        """Return the augmented text of each of `rows`.
+
+        source: the documents of the index, or other sentences. rows: row numbers in `source`, int64 (n_rows,).
+        key: the epoch and the sample index.
+        """
 
     def _read(self, sentences: Iterable[str]) -> Rows:
         return read_rows(sentences, self.index, self._split)
 
     def augment(self, sentences: Iterable[str], epoch: int = 0, *, sample_index: int = 0) -> list[str]:
-        """Augment each sentence; blank text gives "".
+        """Return the augmented text of each sentence; "" for a blank sentence.
 
         Args:
             sentences: any text, which may contain words that are not in the index.
-            epoch: each epoch has its own draws.
-            sample_index: 0, 1, 2, ... give several texts per sentence and epoch.
+            epoch: the number of the epoch. Each epoch gives new texts for the same sentences.
+            sample_index: 0, 1, 2 ...: each gives new texts for the same sentences in the same epoch.
 
         Raises:
             InputError: `sentences` is one str, an item is not a str, or `epoch` or `sample_index` is out of range.
@@ -83,7 +93,13 @@ class TextAugmentation(ABC):
         return self._texts(source, np.arange(len(source.words)), key)
 
     def texts(self, rows: RowNumbers, epoch: int = 0, *, sample_index: int = 0) -> list[str]:
-        """Augment each document in `rows`, integers (B,); a blank document gives ""."""
+        """Return the augmented text of each document in `rows`; "" for a blank document.
+
+        Args:
+            rows: row numbers of the index, integers (n_rows,).
+            epoch: as in `augment`.
+            sample_index: as in `augment`.
+        """
         rows = checked_rows(rows, self.index.n_documents)
         return self._texts(self._documents, rows, SampleKey(epoch, sample_index))
 
@@ -96,17 +112,19 @@ class TextAugmentation(ABC):
         *,
         sample_index: int = 0,
     ) -> dict[str, torch.Tensor]:
-        """Return the token ids of `texts(rows, epoch)`, equal to the tokenizer's, truncated and padded.
+        """Return the token ids of `texts(rows, epoch)`, truncated and padded, exactly as the tokenizer returns them.
 
         Args:
-            rows: integers (B,), row numbers of the index.
+            rows: row numbers of the index, integers (n_rows,).
             epoch: as in `augment`.
-            max_length: tokens per row, L, special tokens included. Truncation can remove every replacement.
-            out: tensors to fill and return, as returned by an earlier call; new ones if None.
+            max_length: each text is truncated or padded to this many tokens, special tokens included. Truncation can
+                remove every replacement.
+            out: tensors to fill and return, as returned by an earlier call. None allocates new tensors.
             sample_index: as in `augment`.
 
         Returns:
-            {"input_ids", "attention_mask"[, "token_type_ids"]}: torch.int64 (B, L).
+            "input_ids", "attention_mask" and, if the tokenizer has them, "token_type_ids": each torch.int64 (n_rows,
+            max_length).
 
         Raises:
             InputError: no tokenizer was given, or `rows`, `max_length` or `out` is invalid.
@@ -131,13 +149,13 @@ class TextAugmentation(ABC):
         return out
 
     def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> Any:
-        """Return the words of `sentence` and its augmented text. The result prints as two lines."""
+        """Return the words of `sentence`, and what `augment` makes of it. The result prints as two lines."""
         source = self._read([sentence])
         (result,) = self._texts(source, np.zeros(1, dtype=np.int64), SampleKey(epoch, sample_index))
         return Edited(source.strings(source.words.values), result)
 
     def keeps_all(self, sentences: Iterable[str]) -> np.ndarray:
-        """Return whether each sentence contains only `kept_words`, and so has no negative: bool (n,)."""
+        """Return whether each sentence contains only `kept_words`, and so has no negative: bool (n_sentences,)."""
         source = self._read(sentences)
         return np.array([self.kept_words.among(source.strings(ids)).all() for ids in source.words], dtype=bool)
 
@@ -155,13 +173,13 @@ class TextAugmentation(ABC):
 
 @dataclass(frozen=True)
 class Edited:
-    """The words of a sentence, and its augmented text."""
+    """The result of `TextAugmentation.explain`: the words of a sentence, and its augmented text."""
 
     words: list[str]
     result: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the attributes as a dict for JSON."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -169,12 +187,13 @@ class Edited:
 
 
 class KernelAugmentation(TextAugmentation):
-    """An augmentation that draws its rows in a compiled kernel, on several threads.
+    """An augmentation that runs in a compiled kernel, on several threads.
 
     Args:
         index: the corpus.
-        make_kernel: a function that makes the kernel for `Rows`: the documents of the index, or any text.
-        surface: as in `Augmenter`.
+        make_kernel: a function that accepts `Rows` (the documents of the index, or other sentences) and returns the
+            kernel that draws the new words of these sentences.
+        surface: "kept" or "paper", as in `Augmenter`.
         tokenizer, n_jobs, settings: as in `TextAugmentation`.
     """
 
@@ -195,7 +214,7 @@ class KernelAugmentation(TextAugmentation):
             self._write_ids = self._surface.id_writer(self._kernel, self.tokens)
 
     def _draw(self, source: Rows, rows: np.ndarray, key: SampleKey) -> RaggedArray:
-        """Augment `rows` of `source`. Return their new words as int32 ids."""
+        """Draw the new words of the sentences `rows` of `source`. Return one row of int32 word ids per sentence."""
         kernel = self._kernel if source.hashes is None else self._make_kernel(source)
         return RaggedArray(*kernel.terms(rows, key.epoch, key.sample_index))
 
@@ -211,7 +230,7 @@ class WordAugmentation(TextAugmentation):
 
     Args:
         index: the corpus.
-        seed: any integer. Classes with equal seeds draw independently.
+        seed: any integer. Two classes with equal seeds draw independently of each other.
         tokenizer, n_jobs, settings: as in `TextAugmentation`.
     """
 
@@ -222,7 +241,12 @@ class WordAugmentation(TextAugmentation):
 
     @abstractmethod
     def edit(self, words: list[str], draws: CounterRNG) -> list[str]:
-        """Return the words of the new sentence. words: at least one; draws: random numbers of this one row (B = 1)."""
+        """Return the words of the new sentence.
+
+        Args:
+            words: the words of the sentence, at least one. `edit` may change this list.
+            draws: the random numbers of this sentence. Its methods return arrays with a single row.
+        """
 
     def _texts(self, source: Rows, rows: np.ndarray, key: SampleKey) -> list[str]:
         sentences = (source.strings(source.words[row]) for row in rows.tolist())
@@ -232,7 +256,7 @@ class WordAugmentation(TextAugmentation):
         ]
 
     def _edited(self, words: list[str], draws: CounterRNG) -> str:
-        """Edit the words and join them with spaces. NLTK's words for quotation marks, `` and '', become '"'."""
+        """Return the edited words, joined with spaces. NLTK's words for quotation marks, `` and '', become '"'."""
         result = self.edit([*words], draws) if words else []
         if not isinstance(result, list) or not all(isinstance(word, str) for word in result):
             raise InputError(f"{type(self).__name__}.edit({words!r}) returned {result!r}: it must return a list of str")
@@ -246,7 +270,10 @@ def check_index(index: Index) -> None:
 
 
 def check_choices(function: Callable[..., Any], values: Mapping[str, Any]) -> None:
-    """Raise InputError if one of `values`, by name, does not match its parameter's Literal or bool annotation."""
+    """Raise InputError if an argument of `function` is not a value that its Literal or bool annotation allows.
+
+    values: maps names of parameters to arguments. Parameters with other annotations are not checked.
+    """
     for name, hint in get_type_hints(function).items():
         if get_origin(hint) is Literal and values[name] not in get_args(hint):
             raise InputError(f"{name}={values[name]!r}: must be {' or '.join(map(repr, get_args(hint)))}")

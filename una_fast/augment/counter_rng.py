@@ -1,4 +1,4 @@
-"""Counter-based random numbers for sentences, as numpy arrays. una_fast/_kernels/draws/random.pxd generates them."""
+"""Counter-based random numbers for sentences, as numpy arrays. The generator is una_fast/_kernels/draws/random.pxd."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class SampleKey:
-    """An epoch and a sample index. Raises InputError unless both are integers from 0 to 2**64 - 1."""
+    """An epoch and a sample index. With the seed and the row, they determine the random numbers of a sentence.
+
+    Raises InputError unless both are integers from 0 to 2**64 - 1.
+    """
 
     epoch: int = 0
     sample_index: int = 0
@@ -33,16 +36,23 @@ class SampleKey:
 
 
 def seed_of(method: str, seed: int) -> int:
-    """Hash `seed`, any integer, with the name of a method, so that methods with equal seeds draw independently."""
+    """Return a seed that depends on `method`, so that two methods with equal seeds draw independently of each other.
+
+    method: the name of an augmentation. seed: any integer.
+    """
     return xxhash.xxh3_64_intdigest(f"{method} {integer('seed', seed) % 2**64}".encode())
 
 
 @dataclass(frozen=True)
 class CounterRNG:
-    """The random numbers of the sentences `rows` for one epoch and sample index.
+    """The random numbers of a batch of sentences, for one epoch and one sample index.
 
-    rows: row numbers of the index, int64 (B,), or hashes of texts, uint64 (B,). Every draw is a function of only (seed,
-    epoch, sample index, row, position, number), so it does not depend on the batch.
+    A draw is a function of only (seed, epoch, sample index, row, position, number), so it does not depend on the other
+    sentences of the batch. The position is usually that of a word in the sentence. The number, from 0 to 127,
+    distinguishes the draws at one position.
+
+    rows: one integer per sentence: its row number in the index, int64 (n_rows,), or a hash of its words, uint64
+    (n_rows,).
     """
 
     seed: int
@@ -51,17 +61,20 @@ class CounterRNG:
     sample_index: int = 0
 
     def bits(self, n_positions: int, number: int = 0) -> NDArray[np.uint64]:
-        """Return draw `number` at positions 0, 1, ... of each row: uint64 (B, n_positions)."""
+        """Return draw `number` of each row at each position, 64 random bits: uint64 (n_rows, n_positions)."""
         out = np.empty((len(self.rows), n_positions), dtype=np.uint64)
         fill_bits(self.seed % 2**64, self.epoch, self.sample_index, self.rows.astype(np.uint64), number, out)
         return out
 
     def units(self, n_positions: int, number: int = 0) -> NDArray[np.float64]:
-        """Return numbers uniform in [0, 1): float64 (B, n_positions)."""
+        """Return the draws of `bits` as numbers that are uniform in [0, 1): float64 (n_rows, n_positions)."""
         return (self.bits(n_positions, number) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
     def below(self, n: int, n_positions: int, number: int = 0) -> NDArray[np.int64]:
-        """Return integers uniform over 0 .. n - 1, for n < 2**32: int64 (B, n_positions)."""
+        """Return the draws of `bits` as integers that are uniform over 0 .. n - 1: int64 (n_rows, n_positions).
+
+        n: below 2**32.
+        """
         bits = self.bits(n_positions, number)
         low, high = bits & np.uint64(2**32 - 1), bits >> np.uint64(32)  # floor(bits * n / 2**64)
         return ((high * np.uint64(n) + (low * np.uint64(n) >> np.uint64(32))) >> np.uint64(32)).astype(np.int64)
@@ -78,5 +91,5 @@ def below(bits: int, n: int) -> int:
 
 
 def pick(bits: int, items: Sequence[Item]) -> Item:
-    """Choose one of `items` by 64 random bits; all are equally likely."""
+    """Return one of `items`, chosen by 64 random bits. All items are equally likely."""
     return items[below(bits, len(items))]

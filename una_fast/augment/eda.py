@@ -19,12 +19,14 @@ from una_fast.index.index import Index
 
 NEEDS_SYNONYMS = ("synonym", "insert")
 Synonyms = Callable[[str], Sequence[str]]
-Bits = list[list[int]]  # bits[number][k] is draw `number` at position k of the row
+Bits = list[list[int]]  # bits[number][step] is draw `number` of a step of an operation. Its position is the step
 LINES = "lines of word<TAB>synonym<TAB>..."
 
 
 class EDA(WordAugmentation):
-    """Applies one of EDA's four operations to each sentence, with n = max(1, int(strength * number of words)).
+    """Applies one of EDA's four operations to each sentence.
+
+    With n = max(1, int(strength * number of words)), the operations are:
 
     - synonym: replace all occurrences of n distinct words with synonyms.
     - insert: insert a synonym of one of the sentence's words at a random position, n times.
@@ -33,16 +35,17 @@ class EDA(WordAugmentation):
 
     Every operation changes at least one word if possible, and never empties a sentence.
 
-    The draws are made as in `Augmenter`, but independently of it and of the other operations. Step s of an operation
-    uses the draws at position s.
+    The draws are a function of only (seed, epoch, sample index, row), as in `Augmenter`. Each operation draws
+    independently of the other operations.
 
     Args:
         index: the corpus.
         operation: "synonym", "insert", "swap" or "delete".
-        strength: the share of the words, above 0 and up to 1; Wei and Zou use 0.1.
+        strength: the share of the words to change, above 0 and up to 1; Wei and Zou use 0.1.
         seed: any integer.
-        synonyms: only for "synonym" and "insert": a file of lines ``word<TAB>synonym<TAB>...``, a dict of lists, or
-            None for WordNet, which needs nltk and its data. A synonym can be several words.
+        synonyms: where "synonym" and "insert" find synonyms: a file of lines ``word<TAB>synonym<TAB>...``, a dict from
+            words to lists of synonyms, or None for WordNet, which needs nltk and its data. A synonym can be several
+            words.
         tokenizer: a Hugging Face tokenizer; only `token_ids` needs it.
         n_jobs: threads that encode the index with the tokenizer.
 
@@ -108,14 +111,14 @@ class EDA(WordAugmentation):
         kept = [word for word, drawn in zip(words, bits[0], strict=False) if unit(drawn) >= self._strength]
         if 0 < len(kept) < len(words) or len(words) == 1:
             return kept or words
-        place = below(bits[0][len(words)], len(words))  # the one word to delete, or to keep if none is left
+        place = below(bits[0][len(words)], len(words))  # delete this word if all were kept; keep it if none was
         return words[:place] + words[place + 1 :] if kept else [words[place]]
 
 
 def open_synonyms(source: str | Path | Mapping[str, Sequence[str]] | None) -> Synonyms:
-    """Return a function that maps a word to its synonyms, in a fixed order. source: as `synonyms` of `EDA`.
+    """Return a function that maps a word to its synonyms, in a fixed order. source: the argument `synonyms` of `EDA`.
 
-    Raises InputError if nltk or its WordNet is missing, or the file cannot be read.
+    Raises InputError if `source` has another type or cannot be read, or if WordNet is needed but missing.
     """
     if source is None:
         return wordnet_synonyms()
@@ -132,7 +135,10 @@ def open_synonyms(source: str | Path | Mapping[str, Sequence[str]] | None) -> Sy
 
 
 def read_table(path: Path) -> dict[str, list[str]]:
-    """Read a file with lines ``word<TAB>synonym<TAB>...``. Return the synonyms of each word."""
+    """Read a file with lines ``word<TAB>synonym<TAB>...``. Return a dict from words to their synonyms.
+
+    Raises InputError if the file cannot be read, a line has no synonym, or all lines are blank.
+    """
     table: dict[str, list[str]] = {}
     for number, line in read_lines("synonyms", path, LINES):
         word, *synonyms = (part.strip() for part in line.split("\t"))
@@ -145,7 +151,10 @@ def read_table(path: Path) -> dict[str, list[str]]:
 
 
 def wordnet_synonyms() -> Synonyms:
-    """Return a function that maps a word to the lemmas of its senses in WordNet. Function words have none."""
+    """Return a function that maps a word to its synonyms: the lemmas of all its senses in WordNet.
+
+    Function words such as "the" have no synonyms. Raises InputError if nltk or its WordNet data is missing.
+    """
     try:
         from nltk.corpus import wordnet
 
@@ -167,6 +176,6 @@ def wordnet_synonyms() -> Synonyms:
 
 
 def _cleaned(word: str, synonyms: Sequence[str]) -> list[str]:
-    """Return each synonym once, in order, with single spaces, without the word itself."""
+    """Return the synonyms in order, with single spaces, and without duplicates, blank synonyms and `word` itself."""
     spaced = [" ".join(synonym.split()) for synonym in synonyms]
     return [synonym for synonym in dict.fromkeys(spaced) if synonym and synonym != word]

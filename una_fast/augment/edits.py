@@ -22,11 +22,14 @@ ADDRESS = re.compile(r"@|://|www\.")
 ENDINGS = {1: "st", 2: "nd", 3: "rd"}  # of ordinals; all others end in "th"
 YEARS = range(1800, 2100)
 NEAR_YEARS, SMALL, FEW, MANY = 9, 20, 5, 50  # see `near_numbers`
-LONGEST_NUMBER = 15  # digits
+LONGEST_NUMBER = 15  # digits; longer numbers are not changed
 
 
 class Edit(NamedTuple):
-    """Replaces ``text[start:stop]`` with one of `options`, which all differ from it. why: the reason, for `explain`."""
+    """A possible edit of a text: ``text[start:stop]`` becomes one of `options`, which all differ from it.
+
+    why: the rule that made the edit, for `explain`.
+    """
 
     start: int
     stop: int
@@ -34,19 +37,21 @@ class Edit(NamedTuple):
     why: str
 
     def drawn(self, bits: int) -> Edit:
-        """Return the edit with only one of its options, chosen by 64 random bits."""
+        """Return this edit with only one of its options, chosen by 64 random bits."""
         return self._replace(options=(pick(bits, self.options),))
 
     def applied(self, text: str) -> str:
-        """Apply the first option to `text`."""
+        """Return `text` after this edit, with the first option."""
         return f"{text[: self.start]}{self.options[0]}{text[self.stop :]}"
 
 
 class Sentence:
-    """A text, split into words.
+    """A text, split into words. Numbers are words too.
 
-    words: its words and numbers, in lower case; parts: the text before the first word, the first word as written, the
-    text before the second word, and so on.
+    Attributes:
+        text: the text.
+        words: the words in order, in lower case.
+        parts: the text before word 0, word 0 as written, the text between words 0 and 1, word 1 as written, and so on.
     """
 
     def __init__(self, text: str):
@@ -54,28 +59,29 @@ class Sentence:
         self.words = [word.lower().replace("\u2019", "'") for word in self.parts[1::2]]
 
     def word(self, i: int) -> str:
-        """Return word i as written."""
+        """Return word i, counted from 0, as written in the text."""
         return self.parts[2 * i + 1]
 
     def start(self, i: int) -> int:
-        """Return the position in the text where word i starts."""
+        """Return the position in the text, in characters, where word i starts."""
         return sum(map(len, self.parts[: 2 * i + 1]))
 
     def follows(self, i: int) -> bool:
-        """Return whether word i exists and only white space separates it from the word before."""
+        """Return whether words i - 1 and i exist, and only white space separates them."""
         return 0 < i < len(self.words) and self.parts[2 * i].isspace()
 
     def is_name(self, i: int) -> bool:
         """Return whether word i is probably a name.
 
-        A name is capitalised and follows another word, and the whole text is not in title case.
+        A name is capitalised, and only white space separates it from the word before it (`follows`). In a text in title
+        case, no word is a name.
         """
         return self.follows(i) and self.word(i).istitle() and not self.text.istitle()
 
     def replaced(self, i: int, options: Iterable[str], why: str, n: int = 1) -> list[Edit]:
-        """Return a list with the edit that replaces n words, from word i on; [] if no option differs from them.
+        """Return a list of one edit, which replaces n words, from word i on, with one of `options`.
 
-        The options get the case of the words that they replace (see `like`).
+        Each option gets the case of the old words (see `like`). Returns [] if all options then equal the old words.
         """
         start = self.start(i)
         old = "".join(self.parts[2 * i + 1 : 2 * (i + n)])
@@ -83,7 +89,10 @@ class Sentence:
         return [Edit(start, start + len(old), new, why)] if new else []
 
     def removed(self, i: int, n: int = 1) -> list[Edit]:
-        """Return a list with the edit that removes n words and the space before them; [] if there is no space."""
+        """Return a list of one edit, which removes n words, from word i on, and the white space before them.
+
+        Returns [] if there is more than white space between word i and the word before it, or no word before it.
+        """
         if not self.follows(i):
             return []
         old = "".join(self.parts[2 * i : 2 * (i + n)])
@@ -101,7 +110,7 @@ def like(old: str, new: str) -> str:
 
 
 def polarity_edits(sentence: Sentence, lists: WordLists) -> list[Edit]:
-    """Find opposites of words, and negations to insert or remove."""
+    """Return all edits that replace a word with an opposite, insert a negation or remove one."""
     found = _command(sentence, lists)
     for i, word in enumerate(sentence.words):
         role = lists.roles.get(word)
@@ -130,12 +139,16 @@ def _without_negation(sentence: Sentence, i: int, lists: WordLists) -> list[Edit
 
 
 def _auxiliary(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
-    """Negate an auxiliary: use its negative form, or insert a negation after it or after its subject."""
+    """Return the edit that negates word i, an auxiliary such as "is", or [] if it cannot be negated.
+
+    The options are the negative form ("isn't"), and a negation after the auxiliary or after its subject ("is not", "is
+    it not").
+    """
     words, word = sentence.words, sentence.words[i]
     following = words[i + 1 : i + 3]
     if not sentence.follows(i + 1) or _is_negated(words[max(0, i - 1) : i + 4], lists):
         return []
-    if word in ("has", "have", "had"):  # before a participle they are auxiliaries
+    if word in ("has", "have", "had"):  # only before a participle are these words auxiliaries
         verb = following[-1] if following[0] in lists.words["subjects"] else following[0]
         if not verb.endswith(("ed", "en")) and verb not in lists.words["participles"]:
             return []
@@ -151,7 +164,7 @@ def _auxiliary(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
 
 
 def _infinitive(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
-    """Insert a negation before or after "to"."""
+    """Return the edit that inserts a negation before or after word i, the "to" of an infinitive; [] if none fits."""
     words = sentence.words
     if not sentence.follows(i) or not sentence.follows(i + 1) or words[i - 1] not in lists.words["before infinitives"]:
         return []
@@ -164,7 +177,7 @@ def _infinitive(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
 
 
 def _command(sentence: Sentence, lists: WordLists) -> list[Edit]:
-    """Insert a negation before the verb that begins a command."""
+    """Return the edit that inserts a negation before the first word, the verb of a command; [] if none fits."""
     first = sentence.words[0] if sentence.follows(1) else ""
     if first not in lists.words["commands"] or "do" not in lists.negated or sentence.text.rstrip().endswith("?"):
         return []
@@ -186,7 +199,7 @@ POLARITY: dict[str, Callable[[Sentence, int, WordLists], list[Edit]]] = {
 
 
 def number_edits(sentence: Sentence, lists: WordLists) -> list[Edit]:
-    """Find other values for numbers in digits, and for words that are numbers, ordinals, months, days or units."""
+    """Return all edits that replace a number in digits, or a word for a number, ordinal, month, day or unit."""
     words, found = sentence.words, []
     if not lists.classes.keys().isdisjoint(words):
         for i, word in enumerate(words):
@@ -202,7 +215,10 @@ def number_edits(sentence: Sentence, lists: WordLists) -> list[Edit]:
 
 
 def _digits(sentence: Sentence, i: int) -> list[Edit]:
-    """Find other values for word i, a number. If it has several parts, like a date, find values for each part."""
+    """Return the edits that replace word i, a number in digits, with other numbers.
+
+    If the number has several parts, as the date 24.12.2025 has, there is one edit for each part.
+    """
     text, number, start = sentence.text, sentence.word(i), sentence.start(i)
     before, after = text[start - 1 : start], text[start + len(number) : start + len(number) + 1]
     if (before.isalpha() and after.isalpha()) or _in_address(text, start):  # as in "b2b"
@@ -223,7 +239,7 @@ def _digits(sentence: Sentence, i: int) -> list[Edit]:
 
 
 def _in_address(text: str, place: int) -> bool:
-    """Return whether position `place` is inside an e-mail or web address."""
+    """Return whether position `place` of `text` is inside an e-mail address or a web address."""
     end = text.find(" ", place)
     return ADDRESS.search(text[text.rfind(" ", 0, place) + 1 : end if end >= 0 else None]) is not None
 
@@ -236,13 +252,14 @@ def ordinal(number: str) -> str:
 
 @lru_cache(2**12)
 def near_numbers(number: str, most: int | None = None) -> tuple[str, ...]:
-    """Return other values near a number, in its notation.
+    """Return numbers close to `number`, in the same notation: "1,000" gives "1,100" and others.
 
-    For a year, these are the years up to NEAR_YEARS away. Any other number is m times a unit. The unit is 1 for numbers
-    up to SMALL. For larger ones it is the highest power of ten that divides the number and leaves m > 1. The values
-    are up to m / 2 units away, but this limit is at least FEW and at most MANY units.
+    For a year (see YEARS), these are the years at most NEAR_YEARS away. Any other number is m times a unit. The unit is
+    1 for numbers up to SMALL. For larger numbers it is the highest power of ten that divides the number and leaves
+    m > 1. The results are at most m / 2 units away, but this limit is at least FEW and at most MANY units.
 
-    number: digits of any script, with separators; most: the highest value that makes sense.
+    number: digits of any script, with separators. most: the highest value that makes sense, such as 12 for an hour;
+    None for no limit.
     """
     digits = "".join(filter(str.isdecimal, number))
     if len(digits) > LONGEST_NUMBER:
@@ -262,7 +279,10 @@ def near_numbers(number: str, most: int | None = None) -> tuple[str, ...]:
 
 
 def _written_like(digits: str, number: str, zero: int) -> str:
-    """Write `digits` in the script of `number`, with its separators at the same places from the end."""
+    """Write `digits` in the script of `number`, and insert the separators of `number` at the same places from the end.
+
+    zero: the code point of 0 in this script.
+    """
     out = [chr(zero + int(digit)) for digit in digits]
     for place, character in enumerate(reversed(number)):
         if not character.isdecimal():
@@ -271,12 +291,13 @@ def _written_like(digits: str, number: str, zero: int) -> str:
 
 
 def swap_edits(sentence: Sentence, importance: Mapping[str, float], function_words: Collection[str]) -> list[Edit]:
-    """Swap two important words that are not adjacent.
+    """Return the edits that swap two important words. The two words are not adjacent.
 
-    A word is important if it is not one of `function_words`, and its importance is at least the mean of the sentence's
-    known words. The pairs are sorted by how similar their importance is, and the first half is used.
+    A word is important if it is not one of `function_words`, and its importance is at least the mean importance of the
+    sentence's known words. Of all pairs of important words, only the half with the smallest differences in importance
+    is used, but at least one pair.
 
-    importance: the importance of each known word.
+    importance: maps the known words of the sentence to their importance.
     """
     places = [i for i, word in enumerate(sentence.words) if word in importance]
     scores = {i: importance[sentence.words[i]] for i in places}

@@ -1,4 +1,4 @@
-"""Explains why each word of a sentence was replaced or kept."""
+"""Explains why `Augmenter` replaced or kept each word of a sentence."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ class WordExplanation:
     """Why one word of the sentence was replaced or kept.
 
     Attributes:
-        word: the word as tokenised.
-        seen: whether the index contains it.
-        tfidf: its score z in this sentence (equation 2).
-        probability: its replacement probability p (equation 3).
+        word: the word as the word tokenizer returns it.
+        seen: whether the index contains the word.
+        tfidf: the tf-idf z of the word in this sentence (equation 2).
+        probability: the replacement probability p of the word (equation 3).
         reason: why p has this value.
-        window: (start, stop): its candidates have the ids ``start .. stop - 1``.
-        candidates: some of the candidates, spread evenly over the window, with the scores s that weight the draw.
-        draw: uniform in [0, 1). The word is replaced if its draw is below p. If no draw of the sentence is below its p,
-            the word with the smallest draw is replaced.
-        replacement: the word in the negative; None if the word was kept.
+        window: (start, stop): the replacement is drawn from the terms with the ids ``start .. stop - 1``.
+        candidates: some terms of the window that can replace the word, spread evenly over the window. Each has its
+            score s, and the replacement is drawn in proportion to s.
+        draw: a random number, uniform in [0, 1). The word is replaced if `draw` is below p. If no word of the sentence
+            has a draw below its p, the word with the smallest draw is replaced.
+        replacement: the new word; None if the word was kept.
 
-    In the variant "paper", all occurrences of a term share the draw of the first one.
+    In the variant "paper", all occurrences of a term in the sentence share the draw of the first occurrence.
     """
 
     word: str
@@ -48,13 +49,18 @@ class WordExplanation:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What happened to each word of a sentence; prints as a table."""
+    """What happened to each word of a sentence. It prints as a table.
+
+    Attributes:
+        words: one explanation per word, in order.
+        negative: the text of the negative.
+    """
 
     words: list[WordExplanation]
     negative: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the attributes as a dict for JSON."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -79,11 +85,15 @@ class Explanation:
 def explain_words(
     index: Index, sampler: Sampler, source: Rows, new: np.ndarray, key: SampleKey
 ) -> list[WordExplanation]:
-    """Explain the words of `source`, a single row. new: int32 (T,), the ids of its negative."""
+    """Return one explanation per word of a sentence.
+
+    source: the sentence, as `Rows` with a single row. new: the word ids of the sentence's negative, int32 (n_words,).
+    key: the epoch and the sample index of the negative.
+    """
     config, unseen_groups, (first, z, p) = sampler.config, sampler.unseen_groups(source), sampler.probabilities(source)
     words, replacements = (source.strings(ids) for ids in (source.words.values, new))
     rng = CounterRNG(config.seed, key.epoch, source.streams(np.zeros(1, dtype=int)), key.sample_index)
-    first = np.arange(len(words)) if config.released else first  # the position whose draw decides each word
+    first = np.arange(len(words)) if config.released else first  # for each word, the position of the draw that decides
     draws, reasons = rng.units(len(words))[0][first], _reasons(sampler, first, z, p, words)
     chosen = draws < p
     if not chosen.any():
@@ -102,7 +112,10 @@ def explain_words(
 
 
 def _reasons(sampler: Sampler, first: np.ndarray, z: np.ndarray, p: np.ndarray, words: list[str]) -> np.ndarray:
-    """Explain the replacement probability of each word."""
+    """Return the reason for the replacement probability of each word, as a short text: str (n_words,).
+
+    first: the position where each word's term first occurs. z: tf-idf. p: replacement probability.
+    """
     fixed = sampler.kept.among(words)
     lowest, highest = np.min(z, where=~fixed, initial=np.inf), np.max(z, where=~fixed, initial=-np.inf)
     first_highest = np.flatnonzero(~fixed & (z == highest))[:1]

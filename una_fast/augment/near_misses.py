@@ -27,12 +27,12 @@ BY_LISTS: dict[str, Callable[[Sentence, WordLists], list[Edit]]] = {"polarity": 
 EDITS = (*BY_LISTS, "name", "swap", "word")
 FIRST_WORD = re.compile(WORD)
 SAMPLE = 200  # sentences in which edits are counted, to detect a corpus in another language
-LEAST_SHARE = 0.02  # an edit that fits a smaller share of them gives a warning
+LEAST_SHARE = 0.02  # an edit that fits a smaller share of these sentences gives a warning
 
 
 @dataclass(frozen=True)
 class NearMiss:
-    """The edit of a sentence. It prints as two lines.
+    """A sentence and its near-miss, with the edit that was made. It prints as two lines.
 
     Attributes:
         sentence: the original text.
@@ -42,7 +42,7 @@ class NearMiss:
         new: its replacement.
         place: the position in `sentence` where `old` starts, in characters.
         why: the rule that was applied.
-        fitting: the names of all edits that fit the sentence.
+        fitting: the names in `edits` of `NearMisses` that fit the sentence; ["word"] if none of them fits.
     """
 
     sentence: str
@@ -55,7 +55,7 @@ class NearMiss:
     fitting: list[str]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
+        """Return the attributes as a dict for JSON."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -64,22 +64,23 @@ class NearMiss:
 
 
 class NearMisses(TextAugmentation):
-    """Makes one small edit to each sentence that changes what it means.
+    """Changes the meaning of each sentence with one small edit.
 
-    Among the chosen edits that fit the sentence, one is drawn by weight. Its place and its replacement are drawn next.
-    If none fits, "word" is used. The draws are a function of (seed, epoch, sample index, row), as in `Augmenter`.
+    Of those `edits` that fit a sentence, one is drawn with a probability proportional to its weight. Then the place of
+    the edit and the replacement are drawn. If none of `edits` fits, the edit "word" is made. The draws are a function
+    of only (seed, epoch, sample index, row), as in `Augmenter`.
 
     Args:
         index: the corpus.
-        edits: names and weights, such as "polarity:1,number:4"; the default weight is 1.
+        edits: names and weights of edits, such as "polarity:1,number:4". A name without a weight has weight 1.
 
             - polarity: replace a word with its opposite, or insert or remove a negation.
             - number: replace a number, ordinal, month, day or unit with another one.
             - name: replace a name (a word that is mostly capitalised inside sentences) with another name.
             - swap: swap two important words.
             - word: replace the most important word with another one (UNA with beta 0).
-        polarity: a file of words that replaces the English lists, for another language or to use your own words. Each
-            line contains two opposites, separated by a tab or a comma, or one negation. `english.txt` in
+        polarity: a file of words to use instead of the English word lists, for another language or to use your own
+            words. Each line contains two opposites, separated by a tab or a comma, or one negation. `english.txt` in
             una_fast/augment shows the other sections that a file may contain.
         seed: any integer.
         tokenizer: a Hugging Face tokenizer; only `token_ids` needs it.
@@ -128,7 +129,10 @@ class NearMisses(TextAugmentation):
                 warn_user(f"edits: {name} fits {n} of {len(sentences)} sentences; the others get another edit{advice}")
 
     def _find(self, name: str, ids: np.ndarray, sentence: Sentence) -> list[Edit] | None:
-        """Return the edits `name` that fit a sentence, or None if a kernel draws them. ids: the sentence's words."""
+        """Return the edits called `name` that fit a sentence, or None if one fits but a kernel draws it.
+
+        ids: the ids of the sentence's words.
+        """
         if name in BY_LISTS:
             return BY_LISTS[name](sentence, self._lists)
         if name == "word":
@@ -146,7 +150,10 @@ class NearMisses(TextAugmentation):
         return {name: edits for name, edits in found.items() if edits != []} or {"word": None}
 
     def fits(self, rows: np.ndarray) -> np.ndarray:
-        """Return whether any chosen edit fits each of `rows`, int64 (R,), as bool (R,). The others get "word"."""
+        """Return for each document in `rows` whether at least one of `edits` fits it: bool (n_rows,).
+
+        A document that none of them fits gets the edit "word". rows: row numbers of the index, int64 (n_rows,).
+        """
         texts, words = self._documents.texts(rows), self._documents.words
         sentences = zip(rows.tolist(), map(Sentence, texts), strict=True)
         return np.array(
@@ -154,9 +161,10 @@ class NearMisses(TextAugmentation):
         )
 
     def _draw_edit(self, ids: np.ndarray, text: str, bits: Sequence[int]) -> tuple[str, Edit | None]:
-        """Draw the name of an edit for a text, and the edit with one option. The edit is None if a kernel draws it.
+        """Draw an edit of `text`. Return its name, and the edit with a single option, or None if a kernel draws it.
 
-        ids: the ids of the text's words; bits: 64 random bits each for the name, the edit and the option.
+        ids: the ids of the words of `text`. bits: three integers of 64 random bits, which choose the name, one of the
+        edits with this name, and the option.
         """
         fitting = self._fitting(ids, Sentence(text))
         ends = [*accumulate(self._weights.get(name, 1.0) for name in fitting)]
@@ -192,10 +200,10 @@ class NearMisses(TextAugmentation):
 
 
 class AllExcept(KeptWords):
-    """Keeps all words except `words`, the reverse of `KeptWords`."""
+    """Keeps all words except `words`. `KeptWords` does the reverse: it keeps `words`."""
 
     def among(self, words: Sequence[str]) -> np.ndarray:
-        """See `KeptWords`."""
+        """Return whether each word is kept: bool (n_words,)."""
         return np.fromiter((word not in self.words for word in words), bool, len(words))
 
 
@@ -205,7 +213,7 @@ def _important_word(index: Index, kept: KeptWords, seed: int) -> KernelAugmentat
 
 
 def difference(old: str, new: str, why: str) -> Edit:
-    """Return the edit of whole chunks that turns `old` into `new`."""
+    """Return one edit that turns the text `old` into `new`. It replaces whole chunks, the texts between spaces."""
     chunks, others = old.split(" "), new.split(" ")
     n_first = _n_equal(chunks, others)
     n_last = _n_equal(chunks[n_first:][::-1], others[n_first:][::-1])
@@ -219,7 +227,7 @@ def _n_equal(these: Sequence[str], those: Sequence[str]) -> int:
 
 
 def parse_edits(edits: str) -> dict[str, float]:
-    """Parse text such as "polarity:1,number:4" into the weight of each edit, in the order of EDITS.
+    """Parse a text such as "polarity:1,number:4" into a dict from names of edits to weights, in the order of EDITS.
 
     Raises InputError for a missing or unknown name, or a weight that is not a number above 0.
     """
@@ -239,11 +247,11 @@ def parse_edits(edits: str) -> dict[str, float]:
 
 
 def find_names(index: Index, never: Collection[str] = ()) -> np.ndarray:
-    """Return whether each term is a name, a word that is mostly capitalised inside sentences: bool (V,).
+    """Return whether each term is a name, a word that is mostly capitalised inside sentences: bool (n_terms,).
 
-    The first chunk of a sentence does not count, and words of one letter are not names.
+    The first chunk of a document is not counted, because it usually is capitalised. Words of one letter are not names.
 
-    never: lower-case words that are not names, such as "what", which often starts a document's second sentence.
+    never: lower-case words that are not names, such as "what", which often starts the second sentence of a document.
     """
     chunks, sentences = index.chunks, index.sentences
     inside = np.bincount(sentences.values, minlength=len(chunks))

@@ -1,7 +1,7 @@
-"""User-defined augmentations: Numba functions that draw rows as fast as the compiled kernels, without the GIL.
+"""User-defined augmentations as functions that Numba compiles. They run without the GIL.
 
-The random numbers are those of una_fast/_kernels/draws/random.pxd. All constants are 64-bit unsigned integers, because
-Numba converts a mix of signed and unsigned integers to floats.
+The random numbers equal those of una_fast/_kernels/draws/random.pxd. All constants are 64-bit unsigned integers,
+because Numba converts a mix of signed and unsigned integers to floats.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ with naming_extras():
     from numba import njit, types
     from numba.core.ccallback import CFunc
 
-TRIES = 64  # proposals by rejection sampling; then one draw from cumulative weights
+TRIES = 64  # how many candidates rejection sampling proposes, before one is drawn by cumulative weights
 LOW_32 = np.uint64(2**32 - 1)
 GAMMA, NUMBERS = np.uint64(0x9E3779B97F4A7C15), np.uint64(128)  # 128 draws for each position
 ONE, N11, N27, N30, N31, N32 = (np.uint64(n) for n in (1, 11, 27, 30, 31, 32))
@@ -45,7 +45,11 @@ ROW = types.int64(
 
 @njit
 def draw64(key: np.uint64, position: int, number: int) -> np.uint64:
-    """Return 64 random bits: draw `number`, from 0 to 127, at a position of the row with this key."""
+    """Return 64 random bits: draw `number` at `position` in a row.
+
+    key: the row's key, an argument of `draw_row`. position: usually that of a word in the row. number: 0 to 127, one
+    for each draw at this position.
+    """
     x = key + (np.uint64(position) * NUMBERS + np.uint64(number) + ONE) * GAMMA
     x = (x ^ (x >> N30)) * FACTORS[0]
     x = (x ^ (x >> N27)) * FACTORS[1]
@@ -67,9 +71,10 @@ def below(bits: np.uint64, n: int) -> np.int64:
 
 @njit
 def window(term: int, score: float, radius: int, max_tfidf: Any, n_terms: int) -> tuple[int, int]:
-    """Return (start, stop): the ids up to `radius` ranks away from a term are ``start .. stop - 1``.
+    """Return (start, stop): the ids ``start .. stop - 1`` are at most `radius` ranks away from the id `term`.
 
-    A word that is not in the index (term >= n_terms) gets the rank that its tf-idf, `score`, would have.
+    If `term` is an unseen word (an id of at least `n_terms`), the window is around the rank that a term with the tf-idf
+    `score` would have. max_tfidf: as in `numba_augmentation`.
     """
     if term < n_terms:
         return max(0, term - radius), min(n_terms, term + 1 + radius)
@@ -87,9 +92,11 @@ def window(term: int, score: float, radius: int, max_tfidf: Any, n_terms: int) -
 def sample(key: np.uint64, position: int, weights: Any, start: int, stop: int, excluded: int) -> int:
     """Draw one of the ids ``start .. stop - 1`` except `excluded`, with a probability proportional to ``weights[id]``.
 
-    weights: at least 0, in descending order, such as `max_tfidf`; if all are 0, the draw is uniform. Rejection sampling
-    proposes up to 64 candidates; after that, one is drawn by cumulative weights. This uses draws 1 to 65 of the
-    position. Returns -1 if there is no candidate.
+    Returns -1 if there is no such id. Rejection sampling proposes up to 64 candidates; after that, one is drawn by
+    cumulative weights. So `sample` uses draws 1 to 65 at `position`.
+
+    weights: at least 0, in descending order, such as `max_tfidf`. If all weights of the window are 0, the draw is
+    uniform.
     """
     if start >= stop:
         return -1
@@ -122,21 +129,22 @@ def _search(bits: np.uint64, weights: Any, start: int, stop: int, excluded: int)
 
 
 def numba_augmentation(draw_row: CFunc) -> Callable[..., NumbaAugmentation]:
-    """Make an augmentation that draws its rows with `draw_row`, in the same blocks as UNA's kernel and on all threads.
+    """Make an augmentation from `draw_row`, a compiled function that augments one row. It runs on several threads.
 
     Args:
-        draw_row: a function decorated with ``@numba.cfunc(ROW)``. It augments one row, with these arguments:
+        draw_row: a function decorated with ``@numba.cfunc(ROW)``. It has these arguments:
 
-            ids: int32 (n,), the row's words. A term's id is its rank by `max_tfidf`, highest first. An id of `n_terms`
-                or more is an unseen word.
-            n: the number of words, at least 1.
-            key: uint64, for the row's random numbers (`draw64`); it depends only on seed, epoch, sample index and row.
-            idf, max_tfidf: float64, and document_frequency: int64, all indexed by id. An unseen word has document
-                frequency 1, the corresponding idf, and the median `max_tfidf` of the rarest terms.
-            n_terms: V, the number of terms.
-            out: int32 (2 n,), the output; each id must be that of a term, or one of `ids`.
+            ids: int32 (n,), the ids of the row's words. A term's id is its rank by `max_tfidf`, highest first. An id of
+                `n_terms` or more is an unseen word.
+            n: the number of words in the row, at least 1.
+            key: uint64, which `draw64` needs for the row's random numbers. It depends only on seed, epoch, sample index
+                and row.
+            idf, max_tfidf, document_frequency: float64, float64 and int64, each indexed by id. An unseen word has
+                document frequency 1, the corresponding idf, and the median `max_tfidf` of the rarest terms.
+            n_terms: the number of terms in the index.
+            out: int32 (2 n,), the array for the ids of the new words. Each must be the id of a term, or one of `ids`.
 
-            It returns the number of ids that it wrote: 1 to 2 n, or n with surface="kept".
+            It returns how many ids it wrote to `out`: 1 to 2 n, but exactly n with surface="kept".
 
     Returns:
         A function with the arguments of `NumbaAugmentation`, such as ``augment(index, seed=42, tokenizer=tokenizer)``.
@@ -154,7 +162,7 @@ def numba_augmentation(draw_row: CFunc) -> Callable[..., NumbaAugmentation]:
 
 
 class NumbaAugmentation(KernelAugmentation):
-    """An augmentation that draws its rows with a user's compiled function; `numba_augmentation` makes it.
+    """An augmentation that runs a user-defined compiled function. Use `numba_augmentation` to make one.
 
     Args:
         index: the corpus.
@@ -165,7 +173,8 @@ class NumbaAugmentation(KernelAugmentation):
         draw_row: as in `numba_augmentation`.
 
     Raises:
-        InputError: a setting is out of range. Calls raise it if the function writes an invalid id or number of ids.
+        InputError: a setting is out of range. `augment`, `texts` and `token_ids` raise it if the function writes an
+            invalid id or an invalid number of ids.
     """
 
     training_options = ("surface",)
@@ -190,7 +199,10 @@ class NumbaAugmentation(KernelAugmentation):
 
 
 def custom_rows(index: Index, draw_row: CFunc, seed: int, keeps_length: bool, source: Rows) -> CustomRows:
-    """Make the kernel for rows of `source`. keeps_length: as in `CustomRows`."""
+    """Make the kernel that augments the rows of `source` with `draw_row`.
+
+    keeps_length: whether `draw_row` must write as many ids as the row has words.
+    """
     tables = [index.idf, index.max_tfidf, index.document_frequency]
     if n_unseen := len(source.unseen):
         rarest = index.max_tfidf[index.document_frequency == index.document_frequency.min()]
@@ -203,10 +215,10 @@ def custom_rows(index: Index, draw_row: CFunc, seed: int, keeps_length: bool, so
 
 
 def _compiled(path: str) -> CFunc:
-    """Import the function at `path`. If an augmentation is at `path`, return the function of the augmentation."""
+    """Import the compiled function at `path`, "module:name". If an augmentation is there, return its `draw_row`."""
     named: Any = import_object(path)
     return named.keywords["draw_row"] if isinstance(named, partial) else named
 
 
-# The augmentation is pickled for spawned DataLoader workers.
+# Spawned DataLoader workers unpickle the augmentation. Its compiled function is pickled by name.
 copyreg.pickle(CFunc, lambda function: (_compiled, (f"{function.__wrapped__.__module__}:{function.__qualname__}",)))

@@ -1,8 +1,10 @@
 """The text augmentations by name. To add one, add a file to this folder and a row here.
 
-HARD lists the values of training's --augment, POSITIVES those of --positives. Those in WITH_SYNONYMS use --synonyms.
+HARD contains the augmentations for training's option --augment, POSITIVES those for --positives. The augmentations in
+WITH_SYNONYMS also read --synonyms.
 
-Training makes its options from these tables, so this import must be fast: only `load_augmentation` imports the classes.
+Training makes its options from these tables. So importing this module must be fast, and only `load_augmentation`
+imports the classes.
 """
 
 from __future__ import annotations
@@ -24,10 +26,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AugmentationSpec:
-    """An augmentation: a class whose constructor accepts the index, `seed`, `tokenizer` and `n_jobs`.
+    """The class of an augmentation, and the arguments that its name implies.
 
-    meaning: what it does to a sentence, for --help; path: the class, as "module:name"; settings: arguments of the class
-    that the name implies.
+    Attributes:
+        meaning: what the augmentation does to a sentence, for --help.
+        path: the class, as "module:name". Its constructor accepts the index, `seed`, `tokenizer` and `n_jobs`.
+        settings: the arguments that the name implies: "eda-swap" is `EDA` with operation="swap".
     """
 
     meaning: str
@@ -54,10 +58,12 @@ AUGMENTATIONS = HARD | POSITIVES
 def make_augmentation(
     name: str, index: Index, /, offered: Mapping[str, Any] = MappingProxyType({}), **settings: Any
 ) -> TextAugmentation:
-    """Make the augmentation of this name for `index`; see `load_augmentation`.
+    """Make an augmentation for `index`.
 
-    offered: options of training; only those in the class's `training_options` are used. settings: other arguments.
-    Raises InputError for an argument that the constructor does not accept.
+    name: a name or an import path, as in `load_augmentation`. offered: options of training, from which the constructor
+    gets those that are in the class's `training_options`. settings: other arguments of the constructor.
+
+    Raises InputError if the constructor does not accept one of `settings`.
     """
     maker = load_augmentation(name)
     signature = inspect.signature(maker)
@@ -70,17 +76,21 @@ def make_augmentation(
 
 
 def training_options_of(maker: Any) -> tuple[str, ...]:
-    """Return the options of training that an augmentation accepts. maker: a class, or a partial of one."""
+    """Return the names of the options of training that an augmentation accepts.
+
+    maker: a class of augmentations, or a functools.partial of a class.
+    """
     return getattr(maker, "func", maker).training_options
 
 
 def load_augmentation(name: str) -> Callable[..., TextAugmentation]:
-    """Return the class, or a partial of it, for a name in `AUGMENTATIONS` or an import path "module:name".
+    """Return the constructor of an augmentation: its class, or a functools.partial of the class.
 
-    Raises InputError unless the path names a `TextAugmentation` or a result of `numba_augmentation`.
+    name: a name in `AUGMENTATIONS`, or the import path "module:name" of a `TextAugmentation` or of a result of
+    `numba_augmentation`. Raises InputError for any other name.
     """
-    if row := AUGMENTATIONS.get(name):
-        return partial(import_object(row.path), **row.settings)
+    if spec := AUGMENTATIONS.get(name):
+        return partial(import_object(spec.path), **spec.settings)
     if ":" not in name:
         raise InputError(f"there is no augmentation {name!r}: choose from {', '.join(AUGMENTATIONS)}")
     maker = import_object(name)

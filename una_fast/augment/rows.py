@@ -1,4 +1,4 @@
-"""Sentences as rows of word ids: the documents of an index, or any text. The ids of unseen words start at V."""
+"""Sentences as rows of word ids. They are the documents of an index, or any text, which may have unseen words."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ NO_STRINGS = StringTable.from_strings([])
 
 @dataclass(frozen=True)
 class Rows:
-    """Sentences, with ids for their words.
+    """Sentences as chunks and as words. Row i of `sentences` and of `words` is sentence i.
 
     Attributes:
-        terms: the terms of the index.
-        chunks: `StringTable`, the distinct strings between spaces.
-        sentences: `RaggedArray`, the chunk ids of each row. Its text is these chunks, joined with spaces.
-        words: `RaggedArray` int32, the id of each word: a term's id, or V + k for word k of `unseen`.
+        terms: the terms of the index. V below is their number.
+        chunks: the distinct texts between spaces for documents of the index; each sentence as a whole for other text.
+        sentences: `RaggedArray` int32, indices into `chunks`. A sentence is its chunks, joined with spaces.
+        words: `RaggedArray` int32, word ids: the id of a term, or V + k for the unseen word ``unseen[k]``.
         unseen: the words that are not in the index.
-        hashes: uint64 (N,), a hash of each row's words; None for the documents of the index.
+        hashes: uint64 (n_rows,), a hash of the words of each sentence; None for documents of the index.
     """
 
     terms: StringTable
@@ -41,36 +41,37 @@ class Rows:
     hashes: np.ndarray | None = None
 
     def sentence(self, row: int) -> str:
-        """Return the text of a row."""
+        """Return the text of the sentence with the number `row`."""
         return " ".join(self.chunks[k] for k in self.sentences[row])
 
     def texts(self, rows: np.ndarray) -> list[str]:
-        """Return the texts of `rows`, int64 (B,)."""
+        """Return the texts of the sentences with the numbers `rows`, int64 (n_rows,)."""
         starts = self.sentences.indptr[rows]
         chunks = rows_from(self.sentences.values, starts, self.sentences.indptr[rows + 1] - starts)
         tables = self.chunks.utf8, self.chunks.offsets, NO_STRINGS.utf8, NO_STRINGS.offsets
         return [*StringTable(*spell_rows(chunks.values, chunks.indptr, *tables))]
 
     def streams(self, rows: np.ndarray) -> np.ndarray:
-        """Return the numbers of the random streams of `rows`, int64 (B,).
+        """Return one integer per sentence that determines its random numbers, as `rows` of `CounterRNG`.
 
-        For documents of the index, these are the row numbers. For any other text, they are the hashes, uint64 (B,).
+        For documents of the index, these are the row numbers. For any other text, they are `hashes`, so equal
+        sentences have equal random numbers. rows: row numbers, int64 (n_rows,).
         """
         return rows if self.hashes is None else self.hashes[rows]
 
     def strings(self, ids: np.ndarray) -> list[str]:
-        """Return the words of these ids."""
+        """Return the words with these ids, integers (n_words,)."""
         n = len(self.terms)
         return [self.terms[i] if i < n else self.unseen[i - n] for i in ids.tolist()]
 
     def spell(self, ids: RaggedArray) -> StringTable:
-        """Return the words of each row of ids, joined with spaces."""
+        """Return one text per row of word ids: its words, joined with spaces."""
         tables = self.terms.utf8, self.terms.offsets, self.unseen.utf8, self.unseen.offsets
         return StringTable(*spell_rows(ids.values, ids.indptr, *tables))
 
 
 def read_rows(sentences: Iterable[str], index: Index, split: WordTokenizer) -> Rows:
-    """Read any text as rows of one chunk each, and split it into words like the documents of the index.
+    """Make `Rows` of sentences that need not be in the index. `split` splits them into words as the index was split.
 
     Raises InputError if `sentences` is one str or a table, or if an item is not a str.
     """

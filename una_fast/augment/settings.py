@@ -1,4 +1,4 @@
-"""The checked settings of an `Augmenter`, and the replacement probabilities that are stored with an index."""
+"""Checks the settings of an `Augmenter`, and stores replacement probabilities in the folder of an index."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from una_fast.index.scores import inverse_document_frequency
 from una_fast.parallel import free_memory, map_threads
 from una_fast.storage.array_folder import Arrays
 
-PAPER_RADIUS = 4000  # of 451,691 terms, 0.9%
+PAPER_RADIUS = 4000  # ranks, 0.9% of the paper's 451,691 terms
 TERMS_PER_RANK = 100  # the default radius is one rank per TERMS_PER_RANK terms, at most PAPER_RADIUS
-WIDE = 10  # a window of more than 1 / WIDE of the terms contains words of different importance
+WIDE = 10  # a window of more than 1 / WIDE of the terms contains words of different importance, so `Sampler` warns
 
-EAST_ASIAN = ("Chinese", "Japanese")  # a Japanese word may have Chinese characters
+EAST_ASIAN = ("Chinese", "Japanese")  # one group, because a Japanese word may have Chinese characters
 GROUPS = ["".join(SCRIPTS[name] for name in EAST_ASIAN) + PUNCTUATION]
 GROUPS += [letters for name, letters in SCRIPTS.items() if name not in EAST_ASIAN]
 LETTERS = re.compile("|".join(f"([{letters}])" for letters in GROUPS))
 
 VERSION = 4  # of the layout of packed words
-MOST_ID_BITS = 24  # leaves 7 bits for the probability: in a fifth of the sentences, too few to decide every word
+MOST_ID_BITS = 24  # leaves 7 bits for the probability: in a fifth of the sentences, they do not decide all words
 ROWS_A_TASK = 2**13  # their probabilities, 4 MB, fit the second-level cache
 WORDS_A_CHECK = 2**20
 LARGE_SHARE = 0.5  # of the free memory: a larger table would evict other arrays from the page cache
@@ -50,8 +50,11 @@ LARGE_SHARE = 0.5  # of the free memory: a larger table would evict other arrays
 class Sampler:
     """Checks the settings of an `Augmenter`, and makes its kernels.
 
-    kept: the words that are neither replaced nor drawn; same_script: whether words of a script without spaces are
-    replaced only by words of the same script; config: the settings in the form that the kernels read.
+    The arguments are as in `Augmenter`, except `kept`: the words that are neither replaced nor drawn.
+
+    Attributes:
+        kept: the words that are neither replaced nor drawn.
+        config: all settings in the form that the kernels read.
     """
 
     def __init__(
@@ -101,30 +104,41 @@ class Sampler:
         )
 
     def _groups(self, words: Sequence[str], fixed: np.ndarray) -> np.ndarray:
-        """Return the group of each word, uint8 (n,): FIXED if `fixed`, else its script if in `_scripts`, else ANY."""
+        """Return the group of each word: uint8 (n_words,).
+
+        It is FIXED for a word that is never replaced, and a number of `_scripts` for a word that is replaced only by
+        words of this script. Any other word has the group ANY. fixed: bool (n_words,), True for the FIXED words.
+        """
         scripts = scripts_of(words) if len(self._scripts) else np.zeros(len(words), dtype=np.uint8)
         groups = np.where(np.isin(scripts, self._scripts), scripts, np.uint8(ANY))
         groups[fixed] = FIXED
         return groups
 
     def unseen_groups(self, source: Rows) -> np.ndarray:
-        """Return the group of each unseen word of `source`: uint8."""
+        """Return the group of each unseen word of `source`, as `_groups` does: uint8 (n_unseen,)."""
         words = [*source.unseen]
         return self._groups(words, self.kept.among(words))
 
     def kernel(self, source: Rows, packed: np.ndarray | None = None) -> UnaRows:
-        """Make the kernel for rows of `source`. packed: `stored_probabilities`, only for documents of the index."""
+        """Make the kernel that draws negatives of the sentences of `source`.
+
+        packed: the result of `stored_probabilities`, if `source` contains the documents of the index.
+        """
         return UnaRows(source.words, self.config, packed, source.hashes, self.unseen_groups(source))
 
     def probabilities(self, source: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return `replacement_probabilities` of all words of `source`."""
+        """Return (first, z, p) of the words of all sentences of `source`, each (n_words,).
+
+        first: int32, the position in the sentence where the word first occurs. z: float64, tf-idf (equation 2).
+        p: float64, replacement probability (equations 3 and 4).
+        """
         return replacement_probabilities(self.config, source.words, self.unseen_groups(source))
 
 
 def resolve_radius(radius: float | str | None, n_terms: int) -> int:
-    """Convert the `radius` of `Augmenter` to a number of ranks from 1 to `n_terms`; shares are rounded down.
+    """Convert the `radius` of `Augmenter` to a number of ranks from 1 to `n_terms`. A share is rounded down.
 
-    Raises InputError for an invalid `radius`.
+    None gives the default. Raises InputError for an invalid `radius`.
     """
     if radius is None:
         return min(PAPER_RADIUS, max(1, n_terms // TERMS_PER_RANK))
@@ -146,9 +160,11 @@ def is_number(value: object) -> TypeGuard[float]:
 
 @dataclass(frozen=True)
 class KeptWords:
-    """The words that are never replaced. Its truth value is False if there are none.
+    """The words that are never replaced. Its truth value is False if all words may be replaced.
 
-    punctuation: whether words without a letter or digit are kept; words: other kept words, spelled as in an index.
+    Attributes:
+        punctuation: whether words without a letter or digit are kept.
+        words: other kept words, spelled as in the index.
     """
 
     punctuation: bool = False
@@ -156,7 +172,10 @@ class KeptWords:
 
     @classmethod
     def of(cls, punctuation: bool, source: str | Path | Iterable[str], lowercase: bool) -> KeptWords:
-        """Make the kept words from `keep_punctuation` and `keep_words` of `Augmenter`. lowercase: as in the index."""
+        """Make the kept words from the arguments of `Augmenter`.
+
+        punctuation: `keep_punctuation`. source: `keep_words`. lowercase: whether the index lower-cases words.
+        """
         words = read_words(source)
         return cls(punctuation, frozenset(word.lower() for word in words) if lowercase else words)
 
@@ -164,28 +183,28 @@ class KeptWords:
         return self.punctuation or bool(self.words)
 
     def among(self, words: Sequence[str]) -> np.ndarray:
-        """Return whether each word is kept: bool (n,)."""
+        """Return whether each word is kept: bool (n_words,)."""
         kept = (word in self.words or (self.punctuation and not any(map(str.isalnum, word))) for word in words)
         return np.fromiter(kept, bool, len(words))
 
     def terms(self, index: Index) -> np.ndarray:
-        """Return whether each term of an index is kept: bool (V,)."""
+        """Return whether each term of an index is kept: bool (n_terms,)."""
         return self.among([*index.terms]) if self else np.zeros(index.n_terms, dtype=bool)
 
     def rows(self, index: Index) -> np.ndarray:
-        """Return the documents without a replaceable word, including blank ones: int64, ascending."""
+        """Return the row numbers of documents without a replaceable word, such as blank ones: int64, ascending."""
         if not self:
             return index.word_ids.empty_rows()
         words = index.word_ids
         others = np.flatnonzero(~self.terms(index)[words.values])
-        n_others = np.searchsorted(others, words.indptr)  # before each row
+        n_others = np.searchsorted(others, words.indptr)  # how many replaceable words precede each row
         return np.flatnonzero(n_others[1:] == n_others[:-1])
 
 
 def read_words(source: str | Path | Iterable[str]) -> frozenset[str]:
     """Read words from a UTF-8 file with one word per line, or from an iterable of str; "" means no words.
 
-    Raises InputError for any other `source`, a file that cannot be read, or an item that is not one word.
+    Raises InputError for any other `source`, a file that cannot be read, or a line or item that is not one word.
     """
     what = "a file with one word per line, or a list of words"
     if not isinstance(source, (Path, Iterable)):
@@ -201,9 +220,10 @@ def read_words(source: str | Path | Iterable[str]) -> frozenset[str]:
 
 
 def read_lines(setting: str, file: str | Path, what: str) -> list[tuple[int, str]]:
-    """Read the lines of a UTF-8 file that are not blank, with their line numbers, from 1.
+    """Return (line number, line) for each line of a UTF-8 file that is not blank. The first line has number 1.
 
-    Raises InputError if it cannot be read; the message names the `setting` and states `what` the file should be.
+    Raises InputError if the file cannot be read. The message names `setting`, the argument that accepts the file, and
+    `what` the file must be.
     """
     try:
         lines = Path(file).read_bytes().decode("utf-8-sig").splitlines()
@@ -214,23 +234,28 @@ def read_lines(setting: str, file: str | Path, what: str) -> list[tuple[int, str
 
 
 def scripts_of(words: Sequence[str]) -> np.ndarray:
-    """Return the script of each word: uint8 (n,), 0 for any script with spaces between words."""
+    """Return the number of each word's script: uint8 (n_words,), 0 for all scripts with spaces between words."""
     matches = (LETTERS.search(word) for word in words)
     return np.array([match.lastindex if match else 0 for match in matches], dtype=np.uint8)
 
 
 def scripts_drawn(terms: StringTable, fixed: np.ndarray) -> np.ndarray:
-    """Return the scripts with at least two terms that are not `fixed`; none if every term's script is 0."""
+    """Return the scripts, as numbers of `scripts_of`, that have at least two replaceable terms.
+
+    Returns an empty array if the script of every term is 0. fixed: bool (n_terms,), True for terms that are never
+    replaced.
+    """
     if not LETTERS.search(terms.utf8.tobytes().decode("utf-8")):
         return np.empty(0, dtype=np.intp)
     return np.flatnonzero(np.bincount(scripts_of(terms)[~fixed]) >= 2)
 
 
 def stored_probabilities(index: Index, config: SamplingConfig, n_jobs: int | None) -> np.ndarray | None:
-    """Load all words of the index with their replacement probabilities: uint32 (T,), see `pack_words`.
+    """Load the id and the replacement probability of every word of the corpus: uint32 (n_words,), see `pack_words`.
 
-    They are memory-mapped from the index's folder. The first call computes them, which takes 0.2 s of processor time
-    per million sentences. Returns None if they exceed half of the free memory, or for more than 2**24 terms.
+    The array is memory-mapped from the index's folder. The first call computes it, which takes 0.2 s of processor time
+    per million sentences. Returns None if the array would exceed half of the free memory, or if the index has more than
+    2**24 terms.
     """
     n_words, free = len(index.word_ids.values), free_memory()
     is_large = free is not None and np.dtype(np.uint32).itemsize * n_words > LARGE_SHARE * free
@@ -241,7 +266,10 @@ def stored_probabilities(index: Index, config: SamplingConfig, n_jobs: int | Non
     name = f"probabilities-{VERSION}-{xxhash.xxh3_128_hexdigest(repr(settings).encode())}"
 
     def fits(stored: Arrays) -> bool:
-        """Compare the lower bits with the index's words: 20 ms for 24 million words, in parts that fit the cache."""
+        """Return whether these are the words of this index: another process can save another index to the folder.
+
+        The words are compared in parts that fit the cache, which takes 20 ms for 24 million words.
+        """
         mask, ids, words = np.uint32((1 << id_bits(index.n_terms)) - 1), index.word_ids.values, stored["words"]
         parts = (slice(start, start + WORDS_A_CHECK) for start in range(0, n_words, WORDS_A_CHECK))
         has_type = words.dtype == np.uint32 and len(words) == n_words
@@ -251,7 +279,7 @@ def stored_probabilities(index: Index, config: SamplingConfig, n_jobs: int | Non
 
 
 def packed_words(index: Index, config: SamplingConfig, n_jobs: int | None) -> np.ndarray:
-    """Pack all words of an index with their probabilities: uint32 (T,)."""
+    """Compute the array of `stored_probabilities`."""
     values, indptr = index.word_ids.values, index.word_ids.indptr
     out = np.empty(len(values), dtype=np.uint32)
 

@@ -1,4 +1,4 @@
-"""Writes drawn ids as text and as token ids.
+"""Writes the words that were drawn for a sentence as text and as token ids.
 
 With surface="kept", the text is the original sentence, except for its replaced words. A new word gets the case of the
 word that it replaces, and opening marks before it are kept ("¿Cuánto"). A space is added if a new word and its
@@ -26,15 +26,17 @@ from una_fast.index.index import Index
 from una_fast.storage.array_folder import Arrays
 from una_fast.tokens.ids import TokenIds
 
-QUOTES = ("``", "''")  # the words of the Treebank tokenizer for quotation marks
+QUOTES = ("``", "''")  # the words that the Treebank tokenizer writes for quotation marks
 OPENING = "¿¡"  # Spanish marks, which the Treebank tokenizer does not split off
 WITHOUT_SPACES = re.compile(f"[{''.join(SCRIPTS.values())}]")
 ASCII = bytes(range(128))
-CHARACTERS = np.zeros(0x110000, dtype=np.uint32)  # the properties of each character, for the kernel; 0 until set
+# The properties of each character, by code point, for the kernel. 0 until `learn_characters` sets them.
+CHARACTERS = np.zeros(0x110000, dtype=np.uint32)
 IS_SET = 1 << 31  # a bit of CHARACTERS
 
-# A function (rows, key, ids, mask) that draws `rows`, int64 (B,), and fills `ids` and `mask`, int64 (B, L). It returns
-# bool (B,): True for a row that the tokenizer must encode, because its ids depend on its whole text. Threads may share
+# A function (rows, key, ids, mask) that draws new words for the documents `rows`, int64 (n_rows,). It fills `ids` and
+# `mask`, int64 (n_rows, max_length), with the token ids and the attention mask of the new texts. It returns bool
+# (n_rows,): True for a text that the tokenizer must encode, because the ids depend on the whole text. Threads may share
 # the function.
 WriteIds = Callable[[np.ndarray, SampleKey, np.ndarray, np.ndarray], np.ndarray]
 
@@ -46,11 +48,14 @@ class PaperSurface:
         self._n_terms = index.n_terms
 
     def texts(self, source: Rows, rows: np.ndarray, drawn: RaggedArray) -> list[str]:
-        """Return the augmented texts of `rows`, int64 (B,), of `source`. drawn: the ids of their new words."""
+        """Return the augmented texts of the sentences `rows` of `source`.
+
+        rows: row numbers, int64 (n_rows,). drawn: one row of ids of new words per sentence.
+        """
         return [*source.spell(drawn)]
 
     def id_writer(self, kernel: RowKernel, tokens: TokenIds) -> WriteIds:
-        """Make the function that draws rows of the index with `kernel` and writes their token ids."""
+        """Make the function that draws new words of documents with `kernel` and writes their token ids."""
         terms = TermTokens(tokens.terms, self._n_terms, tokens.frame)
 
         def write(rows: np.ndarray, key: SampleKey, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
@@ -60,14 +65,20 @@ class PaperSurface:
 
 
 class KeptSurface:
-    """Writes the new words into the original sentence, with its case and spacing. documents: the rows of the index."""
+    """Writes the new words into the original sentence, and preserves its case and spacing.
+
+    documents: the documents of the index.
+    """
 
     def __init__(self, index: Index, documents: Rows):
         self._index, self._documents = index, documents
 
     @cached_property
     def forms(self) -> StringTable:
-        """3 V strings: all terms unchanged, then capitalised, then in upper case."""
+        """All terms as they are written in a text, then capitalised, then in upper case: 3 n_terms strings.
+
+        Quotation marks of the Treebank tokenizer become '"', and opening marks before a term ("¿") are removed.
+        """
         quotes = QUOTES if self._index.word_tokenizer == "treebank" else ()
         openings = OPENING if self._index.word_tokenizer in NAMED else ""
         terms, n = self._index.terms, self._index.n_terms
@@ -87,13 +98,19 @@ class KeptSurface:
         return self._row_writer(self._documents)
 
     def _row_writer(self, source: Rows, subwords: rewrite.Subwords | None = None) -> rewrite.RowWriter:
-        """Make a writer of rows of `source`. It writes texts or, if `subwords` is given, the ids of documents."""
+        """Make a writer for the sentences of `source`. It writes texts or, if `subwords` is given, token ids.
+
+        subwords: the sub-words of the documents of the index, so `source` must contain these documents.
+        """
         learn_characters(source.chunks)
         tables = source.chunks, source.sentences, source.words, source.unseen, source.terms, self.forms
         return rewrite.RowWriter(*tables, CHARACTERS, self._index.lowercase, subwords)
 
     def texts(self, source: Rows, rows: np.ndarray, drawn: RaggedArray) -> list[str]:
-        """See `PaperSurface`. Raises InputError if a sentence does not contain its words in their order."""
+        """Return the augmented texts, as `PaperSurface.texts` does.
+
+        Raises InputError if a sentence does not contain the words that the word tokenizer made of it, in their order.
+        """
         writer = self._document_writer if source.hashes is None else self._row_writer(source)
         texts = writer.write(rows, drawn.values, drawn.indptr).texts()
         if None in texts:
@@ -105,7 +122,7 @@ class KeptSurface:
         return texts
 
     def id_writer(self, kernel: RowKernel, tokens: TokenIds) -> WriteIds:
-        """See `PaperSurface`. Only chunks with a replaced word get new ids."""
+        """Make the function, as `PaperSurface.id_writer` does. Chunks without a replaced word keep their stored ids."""
         subwords, sentences, frame = self._subwords(tokens), tokens.sentences, tokens.frame
         writer = self._row_writer(self._documents, subwords)
         fill_rows = rewrite.fill_rows[f"{sentences.values.dtype}_t"]
@@ -113,14 +130,14 @@ class KeptSurface:
         def write(rows: np.ndarray, key: SampleKey, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
             drawn, bounds = kernel.terms(rows, key.epoch, key.sample_index)
             negatives = writer.write(rows, drawn, bounds, ids.shape[1] - frame.n_special)
-            fragments = tokens.cache.number(*negatives.fragments())[:3]
+            fragments = tokens.cache.look_up(*negatives.fragments())[:3]
             original = sentences.values, sentences.indptr
             return fill_rows(negatives, subwords, *fragments, *original, rows, frame, ids, mask)
 
         return write
 
     def _subwords(self, tokens: TokenIds) -> rewrite.Subwords:
-        """Collect the sub-words of the terms and chunks of the index for `RowWriter`."""
+        """Return the sub-words of the index's terms and chunks, in the form that `RowWriter` needs."""
         encoder, forms = tokens.encoder, self.forms
         cuts = encoder.cuts(learn_characters(self._index.chunks, forms))
         name, terms = f"tokens-forms-{encoder.fingerprint}", self._index.terms
@@ -136,9 +153,9 @@ SURFACES: dict[str, type[KeptSurface] | type[PaperSurface]] = {"kept": KeptSurfa
 
 
 def forms_of_ascii(terms: StringTable) -> StringTable:
-    """Return 3 V strings: V terms unchanged, then capitalised, then in upper case. Only ASCII letters change.
+    """Return all terms unchanged, then capitalised, then in upper case: 3 n_terms strings. Only ASCII letters change.
 
-    This takes 10 ms for 168,000 terms; converting them one by one takes 0.2 s.
+    This takes 10 ms for 168,000 terms. Converting the terms one by one takes 0.2 s.
     """
     text, starts = terms.utf8.tobytes(), terms.offsets[:-1]
     upper, title = np.frombuffer(text.upper(), np.uint8), np.frombuffer(bytearray(text.lower()), np.uint8)
@@ -147,7 +164,7 @@ def forms_of_ascii(terms: StringTable) -> StringTable:
 
 
 def learn_characters(*tables: StringTable) -> list[str]:
-    """Set CHARACTERS for all characters in the tables, and return the distinct characters."""
+    """Set CHARACTERS for all characters of the tables. Return these characters, each once."""
     others = (table.utf8.tobytes().translate(None, ASCII).decode("utf-8") for table in tables)
     of_ascii = (chr(byte) for table in tables for byte in np.flatnonzero(np.bincount(table.utf8, minlength=128)[:128]))
     used = sorted({*of_ascii}.union(*others))
@@ -166,10 +183,10 @@ def learn_characters(*tables: StringTable) -> list[str]:
 
 
 def stands_apart(character: str) -> bool:
-    """Return whether a word may be next to this character without a space.
+    """Return whether a word can be next to this character without a space between them.
 
-    It may be next to punctuation as BERT's tokenizer defines it (Unicode's, and visible ASCII characters other than
-    letters and digits), and next to scripts without spaces between words.
+    It can be next to punctuation, as BERT's tokenizer defines it (Unicode's punctuation, and visible ASCII characters
+    other than letters and digits), and next to a character of a script without spaces between words.
     """
     is_mark = unicodedata.category(character).startswith("P") or ("!" <= character <= "~" and not character.isalnum())
     return is_mark or WITHOUT_SPACES.match(character) is not None

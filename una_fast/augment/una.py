@@ -1,9 +1,10 @@
 """Makes hard negatives of sentences (steps 2 and 3 of the paper), as text or as token ids.
 
-`Augmenter.negative_ids` calls `TextAugmentation.token_ids` (base.py), which passes the rows to the function that the
-surface's `id_writer` made (surface.py). This function draws the rows with `UnaRows` (_kernels/draws/negatives.pyx) and
-writes their ids: in _kernels/ids/rewrite.pyx with surface="kept", in _kernels/ids/emit.pyx with "paper". The few rows
-that need the tokenizer go through `TokenIds.write_texts` (tokens/ids.py).
+`Augmenter.negative_ids` calls `TextAugmentation.token_ids` (base.py), which passes the row numbers to the function that
+the surface's `id_writer` made (surface.py). This function draws the new words with `UnaRows`
+(_kernels/draws/negatives.pyx). It then writes the token ids: in _kernels/ids/rewrite.pyx with surface="kept", in
+_kernels/ids/emit.pyx with "paper". The few rows that need the tokenizer go through `TokenIds.write_texts`
+(tokens/ids.py).
 """
 
 from __future__ import annotations
@@ -31,31 +32,36 @@ if TYPE_CHECKING:
 class Augmenter(KernelAugmentation):
     """Makes negatives of sentences by replacing important words with words of similar importance.
 
-    Every draw is a function of only (seed, epoch, sample index, row, position, number). So the negatives of a row are
-    the same in any batch and order, and with any number of threads, processes or ranks. For text that is not in the
-    index, a hash of its words replaces the row number, so equal sentences have equal negatives within an epoch.
+    Every random number is a function of only the seed, the epoch, the sample index, the row number, the word's position
+    and a counter at this position. So the negatives of a row are the same in any batch and order, and with any number
+    of threads, processes or ranks. For text that is not in the index, a hash of its words replaces the row number, so
+    equal sentences have equal negatives within an epoch.
 
     Args:
         index: the corpus that determines how important each term is.
         beta: mean replacement probability, in [0, 1] (equation 3).
-        radius: how many ranks above and below a term its candidates can be: a number, or a share of the V terms such as
-            "1%". None means 1% of V, at most 4,000; the paper uses 4,000 of 451,691 terms.
+        radius: how many ranks a replacement can be above or below the term that it replaces: a number of ranks, or a
+            share of the number of terms such as "1%". None means 1%, at most 4,000 ranks; the paper uses 4,000 ranks of
+            451,691 terms.
         seed: any integer.
-        select: "tfidf" (step 2), or "random" (ablation): replace every term with probability `beta`, and at least one.
-        replace: "tfidf" (step 3), or "random" (ablation): draw uniformly from the vocabulary.
-        variant: "paper", or "released": the probabilities and draws of the authors' code.
+        select: which terms are replaced. "tfidf" follows step 2 of the paper. "random" (ablation) replaces every term
+            with probability `beta`, and at least one term.
+        replace: which replacements are drawn. "tfidf" follows step 3 of the paper. "random" (ablation) draws uniformly
+            from the vocabulary.
+        variant: "paper" follows the paper. "released" has the probabilities and draws of the authors' code.
         tokenizer: a Hugging Face tokenizer; only `negative_ids` needs it.
-        surface: "kept": the original sentence with some words replaced; a replacement gets the case of the old word.
-            "paper": the words as the index spells them, joined with spaces, with NLTK's `` and '' for quotation marks.
-            variant="released" always uses "paper".
-        keep_punctuation: whether words without a letter or digit are neither replaced nor drawn. Equations 3 and 4 are
-            then applied to the other words, and a window without a candidate is widened until it contains one. A
-            sentence that is only punctuation is not changed. Not possible with variant="released".
-        keep_words: words that are kept like punctuation, such as names, product numbers or stop words: a file with one
-            word per line, or an iterable of words, spelled as in the index (case is ignored if the index lower-cases).
-        same_script: with surface="kept", whether words of a script without spaces (Chinese and Japanese, Thai, Lao,
-            Burmese, Khmer) are replaced only by words of the same script, and replace only such words. If False, both
-            surfaces have the same draws.
+        surface: how a negative is written. "kept" is the original sentence with some words replaced, and a replacement
+            gets the case of the old word. "paper" is the words as the index spells them, joined with spaces, with
+            NLTK's `` and '' for quotation marks. variant="released" always uses "paper".
+        keep_punctuation: if True, words without a letter or digit are neither replaced nor used as replacements.
+            Equations 3 and 4 are then applied to the other words, and a window without a candidate is widened until it
+            contains one. A sentence that is only punctuation is not changed. Not possible with variant="released".
+        keep_words: other words that are neither replaced nor used as replacements, such as names, product numbers or
+            stop words: a file with one word per line, or an iterable of words. Spell them as the index does; case is
+            ignored if the index lower-cases words.
+        same_script: whether words of a script without spaces (Chinese and Japanese, Thai, Lao, Burmese, Khmer) are
+            replaced only by words of the same script, and replace only words of the same script. This has no effect
+            with surface="paper". If False, both surfaces have the same draws.
         keep_probabilities: whether to store the replacement probability of each word, if there is a tokenizer. This
             makes `negative_ids` faster and does not change the draws. It takes 4 bytes per word in the index's folder,
             which all processes memory-map. Nothing is stored if that is more than half of the free memory.
@@ -123,7 +129,7 @@ class Augmenter(KernelAugmentation):
             warn_user(f"keep_words: {found}: list those words instead")
 
     def negatives(self, rows: RowNumbers, epoch: int = 0, *, sample_index: int = 0) -> list[str]:
-        """Make the negative of each document in `rows`, integers (B,); the same as `texts`."""
+        """Return the negative of each document in `rows`, row numbers of the index. This is the same as `texts`."""
         return self.texts(rows, epoch, sample_index=sample_index)
 
     def negative_ids(
@@ -135,21 +141,26 @@ class Augmenter(KernelAugmentation):
         *,
         sample_index: int = 0,
     ) -> dict[str, torch.Tensor]:
-        """Make the token ids of the negatives of `rows`; the same as `token_ids`."""
+        """Return the token ids of the negatives of `rows`. This is the same as `token_ids`."""
         return self.token_ids(rows, epoch, max_length, out, sample_index=sample_index)
 
     @property
     def radius(self) -> int:
-        """The number of ranks on either side of a term, even if `radius` was given as a share."""
+        """The argument `radius` as a number of ranks, even if it was given as a share or as None."""
         return self._sampler.config.radius
 
     def replacement_probabilities(self, sentence: str) -> tuple[list[str], np.ndarray]:
-        """Return the n words of `sentence`, and their replacement probabilities (equations 3 and 4): float64 (n,)."""
+        """Return the words of `sentence`, and the replacement probability of each (equations 3 and 4): float64."""
         source = self._read([sentence])
         return source.strings(source.words.values), self._sampler.probabilities(source)[2]
 
     def window(self, term: str | int) -> tuple[int, int]:
-        """Return (start, stop): the candidates of `term`, including itself, have the ids ``start .. stop - 1``.
+        """Return (start, stop): the window of `term` contains the terms with the ids ``start .. stop - 1``.
+
+        Replacements of `term` are drawn from this window. It includes `term` itself.
+
+        Args:
+            term: a term, or the id of one.
 
         Raises:
             InputError: `term` is not in the index (`explain` shows the window of an unseen word in its sentence).
@@ -162,7 +173,7 @@ class Augmenter(KernelAugmentation):
         return self._sampler.config.window(term_id)
 
     def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> Explanation:
-        """Explain why each word of `augment([sentence], epoch)` was replaced or kept; prints as a table."""
+        """Explain why `augment([sentence], epoch)` replaced or kept each word. The result prints as a table."""
         source, row, key = self._read([sentence]), np.zeros(1, dtype=np.int64), SampleKey(epoch, sample_index)
         drawn = self._draw(source, row, key)
         words = explain_words(self.index, self._sampler, source, drawn.values, key)

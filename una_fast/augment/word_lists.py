@@ -11,8 +11,8 @@ from una_fast.errors import InputError, nearest
 
 ENGLISH = Path(__file__).with_name("english.txt")
 NEVER = "(?!)"  # matches nothing
-NUMBER = "#"  # in a list of neighbours: any number in digits
-REACH = 3  # how many words back `only after` looks
+NUMBER = "#"  # stands for any number in digits in the sections GUARDS
+REACH = 3  # how many words before a word [only after] checks
 GUARDS = "only after", "only before", "not after", "not before"
 DIVIDERS = {  # sections with several items per line, and the separators of the items
     "opposites": r"[\t,]",
@@ -34,7 +34,7 @@ Line = tuple[str, ...]
 class WordLists:
     """The word lists of a file.
 
-    lines: the lines of each section, as `read_word_lists` reads them.
+    lines: maps each section to its lines. Each line is a tuple of items.
 
     Attributes:
         opposites, classes, openings: map a word or phrase to its replacements.
@@ -71,7 +71,7 @@ class WordLists:
                     guard[name] = guard.get(name, frozenset()) | {*near.split()}
 
     def allow(self, words: Sequence[str], i: int) -> bool:
-        """Return whether the words around word i allow editing it."""
+        """Return whether the words around ``words[i]`` allow an edit of it, by the rules in the sections GUARDS."""
         if not (guard := self._guards.get(words[i])):
             return True
         before, after = (_neighbour(words[k]) if 0 <= k < len(words) else "" for k in (i - 1, i + 1))
@@ -86,7 +86,7 @@ def _neighbour(word: str) -> str:
 
 
 def _others(lines: Sequence[Line]) -> dict[str, Line]:
-    """Map each word to the other words on its lines, each once."""
+    """Map each word to the other words of all lines that contain it, each once."""
     found: dict[str, dict[str, None]] = {}
     for line in lines:
         for word in line:
@@ -95,9 +95,9 @@ def _others(lines: Sequence[Line]) -> dict[str, Line]:
 
 
 def read_word_lists(file: str | Path | None = None) -> WordLists:
-    """Read a file of word lists; None reads the English one.
+    """Read a file of word lists. None reads the English lists.
 
-    Raises InputError if it cannot be read, or if a line does not have the form of its section.
+    Raises InputError if the file cannot be read, or if a line does not have the form that its section requires.
     """
     lines: dict[str, list[Line]] = {name: [] for name in (*DIVIDERS, *WORDS)}
     file, section = file or ENGLISH, "opposites"

@@ -32,8 +32,19 @@ def negative_names(n: int) -> list[str]:
 class DrawnByEpoch:
     """The base class of transforms and collators that draw new negatives in each epoch.
 
-    The trainer or the training loop sets the epoch. `views` lists the names of all views in order. has_positive:
-    whether there is a view "positive"; n: negatives per sentence. Raises InputError if the index is not saved.
+    The trainer (with `callback`) or the training loop (with `set_epoch`) sets the epoch.
+
+    Args:
+        augmenter: the augmentation that makes the negatives. Its index must be saved.
+        has_positive: whether there are positives.
+        n: negatives per sentence.
+
+    Attributes:
+        negatives: the names of the negatives, from `negative_names`.
+        views: ``["anchor", "positive", *negatives]``, without "positive" if there are no positives.
+
+    Raises:
+        InputError: the index is not saved, or `n` is invalid.
     """
 
     def __init__(self, augmenter: TextAugmentation, has_positive: bool, n: int) -> None:
@@ -47,8 +58,9 @@ class DrawnByEpoch:
             )
         self.augmenter, self.negatives = augmenter, negative_names(n)
         self.views = ["anchor", *["positive"] * has_positive, *self.negatives]
-        # The epoch; 1 if something sets the epoch or after the warning, else 0; the number of sentences that each
-        # worker has drawn. All workers of a DataLoader share this memory, so persistent workers see each new epoch.
+        # Item 0 is the epoch. Item 1 is 1 if something sets the epoch, or if the warning was already given. The other
+        # items count the sentences that each worker has drawn. All workers of a DataLoader share this memory, so
+        # persistent workers see each new epoch.
         self._shared = torch.zeros(2 + COUNTERS, dtype=torch.int64).share_memory_()
 
     def __repr__(self) -> str:
@@ -57,16 +69,16 @@ class DrawnByEpoch:
 
     @property
     def epoch(self) -> int:
-        """The epoch of the draws, from 0."""
+        """The epoch of the next negatives, from 0."""
         return int(self._shared[0])
 
     def set_epoch(self, epoch: int) -> None:
-        """Set the epoch of the draws for all workers. Call it before the epoch's first batch."""
+        """Set the epoch of the negatives for all workers. Call this before the first batch of the epoch is made."""
         self._shared[0] = SampleKey(epoch).epoch
         self._shared[1] = 1
 
     def callback(self) -> TrainerCallback:
-        """Return a `TrainerCallback` that sets each epoch before its first batch is read."""
+        """Return a `TrainerCallback` that sets the epoch each time the trainer begins one, before its first batch."""
         with naming_extras("integrations"):
             from transformers import TrainerCallback
 
@@ -88,7 +100,7 @@ class DrawnByEpoch:
         return EpochCallback()
 
     def _note_drawn(self, n: int) -> None:
-        """Count `n` more drawn sentences. Warns once if a second pass draws the negatives of the first one again."""
+        """Add n to the count of drawn sentences. Warn once if a second pass draws the same negatives as the first."""
         from torch.utils.data import get_worker_info  # not at the top, because torch may be missing
 
         worker = get_worker_info()
@@ -113,8 +125,9 @@ class Negatives(DrawnByEpoch):
     ``negative`` (or ``negative_1`` to ``negative_n`` for n > 1), then the columns of `keep`. A negative depends only on
     the seed, the epoch and the text, so it is the same in any batch, worker and rank.
 
-    ``dataset.map(..., batched=True)`` stores the negatives of one epoch, so they are the same in every epoch. Use it
-    only to write them to a file. The ``map`` of a streamed dataset (`IterableDataset`) draws new ones in each epoch.
+    ``dataset.map(negatives, batched=True)`` stores the negatives of one epoch, so they are the same in every epoch. Use
+    it only to write negatives to a file. The ``map`` of a streamed dataset (`IterableDataset`) stores nothing and draws
+    new negatives in each epoch.
 
     Args:
         augmenter: an `Augmenter` or another text augmentation. Its index must be saved, because each worker process
@@ -155,7 +168,10 @@ class Negatives(DrawnByEpoch):
             )
 
     def __call__(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
-        """Return the columns of a batch of rows. Raises InputError if a column is missing or a value is not text."""
+        """Return the new columns of a batch, as a dict from names to lists: the views, then the columns of `keep`.
+
+        Raises InputError if a column is missing or a value is not text.
+        """
         views: dict[str, Any] = {view: _texts(batch, column) for view, column in self._view_columns().items()}
         self._note_drawn(len(views["anchor"]))
         for number, name in enumerate(self.negatives):
@@ -204,11 +220,11 @@ class Negatives(DrawnByEpoch):
         return whole.tolist()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Negatives:
-        return self  # many methods of datasets copy the transform, and a copy would open the index again
+        return self  # many methods of a dataset copy its transform, and a copy would open the index again
 
 
 def _texts(batch: Mapping[str, Sequence[Any]], column: str, blank: bool = False) -> list[str]:
-    """Return the texts of a column. blank: replace None by an empty text. Raises InputError for anything but text."""
+    """Return the texts of a column. Raises InputError if a value is not a str. blank: first replace None by ""."""
     values = _column(batch, column)
     if isinstance(values, str):
         raise InputError(

@@ -1,4 +1,4 @@
-"""Gives SentenceTransformerTrainer token ids, so that no tokenizer runs in the loop, and the losses of una_fast."""
+"""Token ids for SentenceTransformerTrainer, so that no tokenizer runs during training, and the losses of una_fast."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ with naming_extras("integrations"):
 
 
 def row_dataset(augmenter: TextAugmentation, n_rows: int | None = None) -> Dataset:
-    """Return a `datasets.Dataset` with the column ``row``: the numbers of the documents that have a word to replace.
+    """Return a `datasets.Dataset` of row numbers of the index, in the column ``row``.
 
-    n_rows: use only the first `n_rows` documents; None for all documents. This is for a corpus with the sentences in
-    its first half and their paraphrases in its second half (``RowCollator(una, positive=n_rows)``). Documents with a
-    blank paraphrase are left out.
+    It contains the documents that have a word to replace.
+
+    n_rows: if given, use only the first `n_rows` documents. This is for a corpus with sentences in its first half and
+    their paraphrases in its second half (``RowCollator(una, positive=n_rows)``). A document is then also left out if
+    its paraphrase is blank or has no word to replace.
     """
     index = augmenter.index
     rows, left_out = np.arange(index.n_documents)[:n_rows], augmenter.kept_words.rows(index)
@@ -52,9 +54,11 @@ class RowCollator(transformers.RowCollator):
     valid_label_columns: Sequence[str] = ()  # the trainer reads this attribute of its collator
 
     def __call__(self, rows: Sequence[int | Mapping[str, int]]) -> dict[str, Tensor]:
-        """Return the token ids of each view, {"anchor_input_ids", "anchor_attention_mask", ...}.
+        """Return the token ids of each view: "anchor_input_ids", "anchor_attention_mask" and so on.
 
-        Each tensor is torch.int64 (B, L), where L is the number of tokens of the view's longest text.
+        Each tensor is torch.int64 (n_rows, n_tokens). All texts of a view are padded to the longest one, n_tokens long.
+
+        rows: row numbers of the index, or rows of `row_dataset`.
         """
         features: dict[str, Tensor] = {}
         for view, ids in self._read(rows).items():
@@ -64,26 +68,28 @@ class RowCollator(transformers.RowCollator):
 
 
 class ViewsLoss(nn.Module):
-    """Computes a loss of `una_fast.losses`, or your own, on the columns anchor, positive and negative.
+    """Computes a loss of `una_fast.losses`, or a custom loss, on the columns anchor, positive and negative.
 
     `ViewsLoss(model, losses.soft, weight=1e-3)` equals `--loss soft` of `train.ddp`. In evaluations the loss uses only
     anchors and positives.
 
     Args:
         model: a SentenceTransformer.
-        loss: a function of embeddings (V, B, D) and a temperature that returns a scalar, as in `una_fast.losses`. Its
-            attribute `negative_views` (by default 1) is how often a negative is encoded, each time under another
-            dropout mask. If the function has a parameter `start`, it also gets the embeddings of a frozen copy of the
-            model. The copy is made when the loss is constructed, and stays in eval mode.
+        loss: a function of embeddings, float (n_views, n_sentences, width), and a temperature. It returns a scalar, as
+            in `una_fast.losses`. Its attribute `negative_views` (by default 1) is how often each negative is encoded,
+            each time under another dropout mask. If the function has a parameter `start`, it also gets the embeddings
+            that a frozen copy of the model computes. The copy is made when `ViewsLoss` is constructed, and stays in
+            eval mode.
         temperature: divides the cosine similarities.
         alpha: use negatives on every alpha-th optimiser step, counted from 0; 0 for never. If alpha is above 1, the
             loss must know the step: add ``loss.callback()`` to the trainer's callbacks, or set ``loss.step`` in your
             loop.
-        similarity_distillation: the weight of `una_fast.losses.similarity_distillation`, which keeps similarities near
-            those of the frozen copy; 0 for none.
-        gather_across_devices: compare with the embeddings of all ranks. Then the loss of N ranks equals that of one
-            rank with all their batches, as in `train.ddp`. All ranks need batches of the same size.
-        options: further arguments of `loss`.
+        similarity_distillation: the weight of `una_fast.losses.similarity_distillation`, which is added to the loss. It
+            preserves the similarities that the frozen copy computes. With 0, nothing is added.
+        gather_across_devices: whether to compare each embedding with the embeddings of all ranks. Then the loss of
+            several ranks equals the loss of one rank with all their batches, as in `train.ddp`. The batches of all
+            ranks must have the same size.
+        options: other arguments of `loss`, such as ``weight=1e-3``.
 
     Raises:
         InputError: `alpha` or `similarity_distillation` is below 0, or `loss` does not accept an option.
@@ -119,7 +125,13 @@ class ViewsLoss(nn.Module):
         self._start = [start.eval().requires_grad_(False) for start in starts]
 
     def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Tensor:
-        """Return the loss. sentence_features: anchor, positive, negative, each {"input_ids": int64 (B, L), ...}."""
+        """Return the loss of a batch, a scalar.
+
+        Args:
+            sentence_features: the token ids of anchors, positives and negatives. Each is a dict with "input_ids",
+                int64 (n_sentences, n_tokens), and the other inputs of the model.
+            labels: not used.
+        """
         features = list(sentence_features)
         if len(features) != 3:
             raise InputError(
@@ -139,7 +151,10 @@ class ViewsLoss(nn.Module):
         return loss + self.similarity_distillation * similarity_distillation(views, start)
 
     def _encode(self, model: Any, views: Sequence[dict[str, Tensor]]) -> Tensor:
-        """Embed the views, (V, B, D), in one pass per view, so that equal texts get different dropout masks."""
+        """Return the embeddings of `views`: float (n_views, n_sentences, width).
+
+        Each view is encoded in a separate pass, so that equal texts get different dropout masks.
+        """
         embeddings = torch.stack([model(dict(view))["sentence_embedding"] for view in views])  # models change the dict
         if self.gather_across_devices and distributed.is_initialized():
             # The backward of all_gather sums over the ranks, and DDP averages over them. So the gradient equals that of
@@ -180,11 +195,11 @@ class ViewsLoss(nn.Module):
 
 
 class PairsLoss(ViewsLoss):
-    """Computes the loss of the paper's code, `una_fast.losses.pairs` of [anchor, positive, negative, negative'].
+    """Computes the loss of the paper's code: `una_fast.losses.pairs` of anchors, positives and negatives.
 
-    negative' is the negative, encoded again under another dropout mask. The loss compares each embedding with all other
-    embeddings of the batch, and pulls it to its partner: anchor and positive are partners, and so are negative and
-    negative'. The arguments are those of `ViewsLoss`.
+    Each negative is encoded twice, under two dropout masks. The loss compares each embedding with all other embeddings
+    of the batch, and pulls it to its partner: the partner of an anchor is its positive, and the partner of a negative
+    is the same negative under the other mask. The arguments are as in `ViewsLoss`.
     """
 
     @suggests_keywords

@@ -16,22 +16,23 @@ from una_fast.tokens.ids import TokenIds
 with naming_extras("integrations"):
     import torch
 
-Ids: TypeAlias = dict[str, torch.Tensor]  # "input_ids", "attention_mask"[, "token_type_ids"]: torch.int64 (B, L)
+# "input_ids", "attention_mask" and, if the tokenizer has them, "token_type_ids": torch.int64 (n_rows, max_length)
+Ids: TypeAlias = dict[str, torch.Tensor]
 
 
 class RowCollator(DrawnByEpoch):
-    """Makes a batch of the token ids of all views from row numbers of the index.
+    """Makes a batch from row numbers of the index: the token ids of anchors, positives and negatives.
 
     Use it with a dataset of row numbers (`una_fast.integrations.sentence_transformers.row_dataset`, or any sequence of
-    integers). The Trainer also needs ``remove_unused_columns=False``. The attribute `views` lists the views in order:
-    anchor, positive (if any), negative or negative_1 to negative_n.
+    integers). The Trainer also needs ``remove_unused_columns=False``. The attribute `views` lists what a batch contains
+    for each row number, in order: "anchor", "positive" (if any), "negative" (or "negative_1" to "negative_n").
 
     Args:
         augmenter: an augmentation with a tokenizer, whose index is saved.
-        max_length: tokens per sentence, including special ones. All views are padded to it.
-        positive: "same" for the sentence itself, None for no positive, or the number of rows from each anchor to its
-            positive. If the second half of the corpus contains the paraphrases of the first half, this is the number of
-            anchors.
+        max_length: each sentence is truncated or padded to this many tokens, special tokens included.
+        positive: "same" for the sentence itself, None for no positive, or the distance in rows from each anchor to its
+            positive. If the second half of the corpus contains the paraphrases of the first half, this is half the
+            number of documents.
         n: negatives per sentence.
 
     Raises:
@@ -45,19 +46,24 @@ class RowCollator(DrawnByEpoch):
         super().__init__(augmenter, positive is not None, n)
         if augmenter.tokens is None:
             kind = type(augmenter).__name__
-            raise InputError(f"a collator of rows makes token ids: give {kind}(index, tokenizer=AutoTokenizer...)")
+            raise InputError(f"RowCollator needs a tokenizer: give {kind}(index, tokenizer=AutoTokenizer...)")
         if positive not in (None, "same") and not isinstance(positive, int):
-            raise InputError(f"positive={positive!r}: give 'same', None, or the offset in rows of the positives")
+            raise InputError(f"positive={positive!r}: give 'same', None, or the number of rows from anchor to positive")
         self.max_length = max_length
         self._offset = positive if isinstance(positive, int) else 0
 
     def __call__(self, rows: Sequence[int | Mapping[str, int]]) -> Ids:
-        """Return {"input_ids", "attention_mask"[, "token_type_ids"]}, torch.int64 (B, V, L), V views as in `views`."""
+        """Return "input_ids", "attention_mask" and, if the tokenizer has them, "token_type_ids".
+
+        Each is torch.int64 (n_rows, n_views, max_length), with the views in the order of `views`.
+
+        rows: row numbers of the index, or rows of `row_dataset`.
+        """
         views = self._read(rows)
         return {name: torch.stack([ids[name] for ids in views.values()], dim=1) for name in views["anchor"]}
 
     def _read(self, rows: Sequence[int | Mapping[str, int]]) -> dict[str, Ids]:
-        """Return the ids of each view, (B, max_length). rows: numbers or, from a dataset, ``{"row": NUMBER}``."""
+        """Return the token ids of each view. rows: row numbers or, from a dataset, ``{"row": NUMBER}``."""
         numbers = np.array([row["row"] if isinstance(row, Mapping) else row for row in rows], dtype=np.int64)
         self._note_drawn(len(numbers))
         return {view: self._ids(view, numbers + self._offset * (view == "positive")) for view in self.views}

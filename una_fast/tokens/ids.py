@@ -1,4 +1,4 @@
-"""A tokenizer bound to an index: padded batches of token ids of its sentences, and of any text."""
+"""Token ids of an index's sentences, and of any text, under one tokenizer, as padded batches."""
 
 from __future__ import annotations
 
@@ -38,23 +38,24 @@ BYTES_A_STRING = 48  # overhead per string
 
 
 class TokenIds:
-    """The sub-word ids of an index's sentences and terms under one Hugging Face tokenizer.
+    """The token ids of an index's sentences and terms under one Hugging Face tokenizer.
 
-    They are stored in the index's folder, in `tokens-*`, and memory-mapped from there the next time. If the index is
-    not saved, or its folder is not writable, they stay in memory.
+    The ids are stored in the index's folder, in `tokens-*`, and memory-mapped from there the next time. If the index is
+    not saved, or its folder is not writable, the ids stay in memory.
 
     Attributes:
         by_word: False if this tokenizer's ids cannot be made word by word (docs/tokenizers.md). In this case, a warning
             states the reason and the cost, the tokenizer encodes whole texts, and of the attributes below only `frame`
             exists.
         frame: the special tokens before and after a text, and the padding.
-        sentences: `RaggedArray`, the ids of the N original sentences, without truncation and special tokens: uint16 if
-            every id of the tokenizer fits, else int32.
-        terms: `RaggedArray` int32. Row t contains the ids of term t after a space. If the ids at the start of a text
-            can differ, row V + t contains those. The ids of words joined with spaces are
-            ``terms[first + w0] + terms[w1] + ...`` with ``first = len(terms) - V``. A term that breaks this rule has
-            an empty row: it contains an added token ("[MASK]"), or the normaliser removes it.
-        chunk_sizes: uint16, how many sub-words each chunk has (see `bind`).
+        sentences: `RaggedArray`. Row i contains the token ids of sentence i, without truncation and special tokens:
+            uint16 if every id of the tokenizer fits, else int32.
+        terms: `RaggedArray` int32. Row t contains the token ids of term t after a space. If terms can have other ids at
+            the start of a text, row V + t contains those, where V is the number of terms. So the token ids of the terms
+            w0, w1, ... joined with spaces are ``terms[first + w0] + terms[w1] + ...`` with ``first = len(terms) - V``.
+            A term has an empty row if this rule fails for it, as for an added token ("[MASK]"), or if the normaliser
+            removes it.
+        chunk_sizes: uint16, the number of sub-words of each chunk (see `bind`).
         encoder: encodes strings with this tokenizer.
         cache: the sub-words of recently encoded strings.
 
@@ -87,8 +88,8 @@ class TokenIds:
                 f"tokenizer: {error.reason}, so it must encode whole texts, which takes 100 us or more per sentence; "
                 "word by word takes about 1 us"
             )
-            special = np.array(self._tokenizer("")["input_ids"], dtype=TOKEN)  # only their number matters
-            self.frame = frame_of(tokenizer, special, special[:0])
+            special = np.array(self._tokenizer("")["input_ids"], dtype=TOKEN)
+            self.frame = frame_of(tokenizer, special, special[:0])  # only the number of special tokens matters here
 
     def __repr__(self) -> str:
         how = "made word by word" if self.by_word else "of whole texts"
@@ -100,18 +101,20 @@ class TokenIds:
     def anchor_ids(
         self, rows: RowNumbers, max_length: int = 32, out: dict[str, torch.Tensor] | None = None
     ) -> dict[str, torch.Tensor]:
-        """Make a padded batch of the original sentences `rows`. If `by_word`, this only copies stored ids.
+        """Return a padded batch of the token ids of original sentences. If `by_word`, this only copies stored ids.
 
-        Equals ``tokenizer(texts, truncation=True, padding="max_length", max_length=max_length)``.
+        The ids equal ``tokenizer(texts, truncation=True, padding="max_length", max_length=max_length)``, where `texts`
+        are the sentences.
 
         Args:
-            rows: (B,) integers from 0 to N - 1, in any order, with or without repeats.
-            max_length: L, at least one more than the number of special tokens (3 for BERT).
-            out: tensors to fill and return, as returned by an earlier call: int64 (B, L), contiguous, on the CPU
-                (pinned or not).
+            rows: row numbers of the index, integers (n_rows,), in any order, with or without repeats.
+            max_length: tokens per sentence, at least one more than the number of special tokens (3 for BERT).
+            out: tensors to fill and return, as returned by an earlier call: int64 (n_rows, max_length), contiguous, on
+                the CPU (pinned or not). None allocates new tensors.
 
         Returns:
-            "input_ids", "attention_mask" and, if the tokenizer has them, "token_type_ids": int64 (B, L).
+            "input_ids", "attention_mask" and, if the tokenizer has them, "token_type_ids": each torch.int64 (n_rows,
+            max_length).
 
         Raises:
             InputError: a row out of range, a `max_length` without room for a sub-word, or an `out` that does not fit.
@@ -131,10 +134,10 @@ class TokenIds:
         return batch
 
     def tensors(self, n_rows: int, max_length: int, out: dict[str, torch.Tensor] | None = None) -> dict[str, Any]:
-        """Check `out`, or allocate the tensors of a batch: torch.int64 (n_rows, max_length) on the CPU.
+        """Return `out` or, if it is None, new tensors for a batch: torch.int64 (n_rows, max_length) on the CPU.
 
         "input_ids" and "attention_mask" are not initialised. "token_type_ids", if the tokenizer has them, are zeroed.
-        Raises InputError as `anchor_ids` does.
+        Raises InputError for a `max_length` without room for a sub-word, or an `out` that does not fit.
         """
         least, int64 = self.frame.n_special + 1, self._torch.int64
         if type(max_length) is not int:
@@ -159,13 +162,13 @@ class TokenIds:
         return out
 
     def write_texts(self, texts: Sequence[str], rows: np.ndarray, batch: dict[str, torch.Tensor]) -> None:
-        """Write the ids of any texts to the rows `rows` of `batch`, int64 (B, L).
+        """Write the token ids of any texts to `batch`, int64 (n_rows, max_length): text i to row ``rows[i]``.
 
         If `by_word`, each distinct chunk is encoded once. If not, or if a chunk's ids depend on the whole text, the
         tokenizer encodes the whole text, which takes 100 us.
 
         Raises:
-            InputError: the tokenizer does not truncate a text to L.
+            InputError: the tokenizer does not truncate a text to the width of `batch`.
         """
         whole = np.arange(len(texts))
         if self.by_word and len(texts):
@@ -178,7 +181,10 @@ class TokenIds:
             self._write_whole([texts[i] for i in whole.tolist()], rows[whole], batch)
 
     def _write_chunks(self, texts: Sequence[str], ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        """Fill `ids` and `mask`, int64 (n, L), chunk by chunk. Return whether each text's ids are known: bool (n,)."""
+        """Fill `ids` and `mask`, int64 (n_texts, max_length), chunk by chunk.
+
+        Return bool (n_texts,): False for a text with a chunk whose ids depend on the whole text. Its row is not usable.
+        """
         encoded = [f"\n{text}".encode() for text in texts]
         bounds = row_bounds([*map(len, encoded)])
         text = np.frombuffer(b"".join([*encoded, b"\n"]), dtype=np.uint8)
@@ -186,14 +192,14 @@ class TokenIds:
         is_start[bounds] = True
         starts = np.flatnonzero(is_start)
         starts, stops, bounds = starts[:-1], starts[1:], np.searchsorted(starts, bounds)
-        numbers, values, ends, known = self.cache.number(text, starts + self.encoder.pipeline.context_free, stops)
-        chunks = rows_from(values, ends[numbers], ends[numbers + 1] - ends[numbers])
+        places, values, ends, known = self.cache.look_up(text, starts + self.encoder.pipeline.context_free, stops)
+        chunks = rows_from(values, ends[places], ends[places + 1] - ends[places])
         pad_rows["int32_t"](chunks.values, chunks.indptr[bounds], np.arange(len(texts)), self.frame, ids, mask)
-        return np.logical_and.reduceat(known[numbers], bounds[:-1])
+        return np.logical_and.reduceat(known[places], bounds[:-1])
 
     def _write_whole(self, texts: list[str], rows: np.ndarray, batch: dict[str, torch.Tensor]) -> None:
         length = batch["input_ids"].shape[1]
-        with self._lock, as_input_errors():  # a fast tokenizer stores the padding length as its own state
+        with self._lock, as_input_errors():  # a call sets the tokenizer's padding length, which threads share
             encoded = self._tokenizer(texts, truncation=True, padding="max_length", max_length=length, verbose=False)
         for text, ids in zip(texts, encoded["input_ids"], strict=True):
             if len(ids) != length:
@@ -214,7 +220,7 @@ def _copied(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
 
 
 def checked_rows(rows: RowNumbers, n_documents: int) -> np.ndarray:
-    """Return `rows` as int64 (B,). Raises InputError unless all are integers from 0 to `n_documents` - 1."""
+    """Copy `rows` to an array, int64 (n_rows,). Raises InputError unless all are integers from 0 to n_documents - 1."""
     try:
         given = np.asarray(rows)
         if given.ndim != 1 or (given.dtype.kind not in "iu" and given.size):
@@ -231,7 +237,7 @@ def checked_rows(rows: RowNumbers, n_documents: int) -> np.ndarray:
 
 
 class SubwordCache:
-    """A cache of the sub-words of strings. It is emptied when it exceeds MOST_BYTES. Threads may share one object."""
+    """Caches the sub-words of strings. It is emptied when it exceeds MOST_BYTES. Threads may share one object."""
 
     def __init__(self, encoder: SubwordEncoder):
         self._encoder, self._lock = encoder, threading.Lock()
@@ -241,44 +247,45 @@ class SubwordCache:
         self._strings, self.n_bytes, self._n_encoded = StringSet(), 0, 0
         self._values, self._bounds, self._known = np.zeros(1, ID), np.zeros(1, POINTER), np.zeros(1, bool)
 
-    def number(
+    def look_up(
         self, text: np.ndarray, starts: np.ndarray, stops: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Number the UTF-8 strings ``text[starts[i]:stops[i]]``, and encode the new ones.
+        """Return the sub-words of the UTF-8 strings ``text[starts[i]:stops[i]]``, and encode those not in the cache.
 
-        Unless the pipeline is `context_free`, each string includes the space before it, or a newline at the start of a
-        text.
+        Unless the pipeline is `context_free`, each string must begin with the space before it, or with a newline if it
+        is at the start of a text.
 
         Returns:
-            numbers: int32 (n,), the number k of each string.
-            values, bounds: int32 and int64. String k has the ids ``values[bounds[k]:bounds[k + 1]]``.
-            known: bool, False for string k if its ids depend on the whole text.
+            places: int32 (n_strings,), the place of each string in the cache.
+            values, bounds: int32 and int64. The string at place k has the ids ``values[bounds[k]:bounds[k + 1]]``.
+            known: bool. If ``known[k]`` is False, the ids of the string at place k depend on the whole text.
         """
         with self._lock:
             if self.n_bytes > MOST_BYTES or len(self._strings) > self._n_encoded:  # full, or a call was interrupted
                 self._forget()
-            n_known = len(self._strings)
-            numbers = self._strings.add(text, starts, stops)
-            if len(self._strings) > n_known:
-                new = np.flatnonzero(numbers >= n_known)
-                new = new[np.unique(numbers[new], return_index=True)[1]]
+            n_cached = len(self._strings)
+            places = self._strings.add(text, starts, stops)
+            if len(self._strings) > n_cached:
+                new = np.flatnonzero(places >= n_cached)
+                new = new[np.unique(places[new], return_index=True)[1]]
                 begins = starts[new] + (not self._encoder.pipeline.context_free)
                 strings = rows_from(text, begins, stops[new] - begins)
                 is_first = text[starts[new]] == ord("\n")
                 ids, known = self._encoder.encode(StringTable(strings.values, strings.indptr), is_first)
-                used = int(self._bounds[n_known])
-                self._values = _with(self._values, used, ids.values)
-                self._bounds = _with(self._bounds, n_known + 1, used + ids.indptr[1:])
-                self._known = _with(self._known, n_known, known)
+                used = int(self._bounds[n_cached])
+                self._values = _extended(self._values, used, ids.values)
+                self._bounds = _extended(self._bounds, n_cached + 1, used + ids.indptr[1:])
+                self._known = _extended(self._known, n_cached, known)
                 self.n_bytes += len(strings.values) + 4 * len(ids.values) + BYTES_A_STRING * len(new)
             self._n_encoded = len(self._strings)
-            return numbers, self._values, self._bounds, self._known
+            return places, self._values, self._bounds, self._known
 
 
-def _with(array: np.ndarray, used: int, more: np.ndarray) -> np.ndarray:
-    """Write `more` after the first `used` items of `array`, or of a copy at least twice as long if it is full.
+def _extended(array: np.ndarray, used: int, more: np.ndarray) -> np.ndarray:
+    """Write `more` after the first `used` items of `array`, and return the array.
 
-    The first items are not changed, because other threads may be reading them.
+    If `array` is too short, the result is a copy at least twice as long. The first `used` items of `array` are not
+    changed, because other threads may be reading them.
     """
     if used + len(more) > len(array):
         array = np.concatenate([array, np.empty(used + len(more), dtype=array.dtype)])

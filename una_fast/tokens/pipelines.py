@@ -1,20 +1,21 @@
 """Decides whether a tokenizer can encode a text chunk by chunk.
 
-A text is chunks separated by one space (see `una_fast.corpus.words`). Let ``later(c)`` be the ids of a chunk after a
-space: what follows the ids of "a" in "a " + c. Encoding chunk by chunk, ``ids(c0) + later(c1) + ...``, equals encoding
-the whole text under three conditions:
+A text consists of chunks separated by one space (see `una_fast.corpus.words`). Let ``later(c)`` be the ids of chunk c
+after a space: those that follow the ids of "a" in the encoding of "a " + c. Encoding the text chunk by chunk,
+``ids(c0) + later(c1) + ...``, equals encoding the whole text under three conditions:
 
 1. The normalised text is the sequence of normalised chunks, each with the space before it. Most steps of a normaliser
    work on characters or on runs that end at a space (in Unicode normalisation, a space composes with nothing). Some
    look further: a SentencePiece character map works on grapheme clusters, and stripping and collapsing work on runs
-   of white space. These steps are run on every chunk that is not plain ASCII, to test that its neighbours have no
-   effect.
+   of white space. If a normaliser has such a step, it is run on every chunk that is not plain ASCII, to test that the
+   neighbours of the chunk have no effect.
 2. The pre-tokenizer, or the model's vocabulary, starts a new word at each of these spaces. A row of PIPELINES gives the
    reason, and the conditions for the ends of a chunk.
 3. The text contains no added token ("[MASK]"): these are matched in the whole text and can remove white space.
 
-`Pipeline.regular` tests 1 and 2 for each chunk, and 3 is tested on the chunk's ids. A text that contains only regular
-chunks is encoded chunk by chunk. If no row of PIPELINES fits, the tokenizer encodes each text as a whole.
+`Pipeline.regular` tests conditions 1 and 2 for each chunk, and `Pipeline.are_added_tokens` tests condition 3 on the
+chunk's ids. A text is encoded chunk by chunk if all its chunks pass these tests. If no row of PIPELINES fits a
+tokenizer, the tokenizer encodes each text as a whole.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ Step = dict[str, Any]  # one step of a normaliser or pre-tokenizer, as tokenizer
 SPACE_MARK = "▁"  # what SentencePiece writes for a space
 SPACE_DROPPERS = {"BertPreTokenizer", "Whitespace", "WhitespaceSplit"}
 LOCAL_NORMALIZERS = {"BertNormalizer", "Lowercase", "NFC", "NFD", "NFKC", "NFKD", "Nmt", "StripAccents"}
-TESTED_NORMALIZERS = {"Precompiled", "Prepend", "Replace", "Strip"}  # can look beyond the ends of a chunk
+TESTED_NORMALIZERS = {"Precompiled", "Prepend", "Replace", "Strip"}  # they can look beyond the ends of a chunk
 COLLAPSING = {" {2,}", r"\s{2,}|[\n\r\t]"}  # expressions that match a run of white space
 PLAIN = "".join(map(chr, range(0x21, 0x7F)))  # printable ASCII
 
@@ -58,14 +59,15 @@ MARK_FIRST = {"type": "Prepend", "prepend": SPACE_MARK}
 
 @dataclass(frozen=True)
 class PipelineSpec:
-    """A kind of pipeline.
+    """A kind of tokenizer pipeline in which a word begins at each space, so that texts can be encoded chunk by chunk.
 
     Attributes:
-        name: as in docs/tokenizers.md.
+        name: the name in docs/tokenizers.md.
         reason: why a word begins at each space.
-        fits: returns whether pre-tokenizer steps, normaliser steps and model, as in tokenizer.json, are of this kind.
+        fits: a function of the pre-tokenizer's steps, the normaliser's steps and the model, all as in tokenizer.json.
+            It returns whether a tokenizer with these parts is of this kind.
         needs_visible_ends: whether a normalised chunk must begin and end with a visible character other than ▁.
-        checks_normalizers: whether `fits` also checks the steps of the normaliser.
+        checks_normalizers: whether `fits` also checks the normaliser's steps. If not, `_check_normalizers` does.
     """
 
     name: str
@@ -94,7 +96,7 @@ def _is_one_word(splits: Sequence[Step], normalizers: Sequence[Step], model: Ste
 
 
 def types_of(steps: Sequence[Step]) -> list[str]:
-    """Return the type of each step."""
+    """Return the type of each step, such as "ByteLevel"."""
     return [step["type"] for step in steps]
 
 
@@ -141,7 +143,10 @@ PIPELINES = (
 
 
 class NotByWordError(InputError):
-    """A tokenizer's ids cannot be made word by word, so it must encode whole texts. `reason` states why."""
+    """Raised if a tokenizer must encode whole texts, because its ids cannot be made word by word.
+
+    reason: a clause that states why they cannot.
+    """
 
     def __init__(self, reason: str):
         super().__init__(f"tokenizer: {reason}, so its ids cannot be made word by word")
@@ -151,13 +156,15 @@ class NotByWordError(InputError):
 class Pipeline:
     """The parts of a `tokenizers.Tokenizer` that determine what happens at a space.
 
+    backend: the tokenizer. description: its tokenizer.json, parsed.
+
     Attributes:
-        kind: a row of PIPELINES.
-        context_free: whether a chunk has the same sub-words after a space as at the start of a text.
+        kind: the row of PIPELINES that fits the tokenizer.
+        context_free: whether every chunk has the same sub-words after a space as at the start of a text.
         marks: ASCII marks at which a chunk can be split and encoded in parts. BertPreTokenizer makes each of them a
             separate word, and no added token contains them. `SubwordEncoder.cuts` tests them.
-        raw: the UTF-8 of added tokens that are matched before normalising.
-        normalize: the normaliser, a function of a text.
+        raw: the added tokens that are matched before normalising, as UTF-8.
+        normalize: the normaliser, as a function from a text to the normalised text.
 
     Raises NotByWordError unless encoding chunk by chunk is known to equal encoding the whole text. Raises InputError
     for BPE dropout.
@@ -174,8 +181,8 @@ class Pipeline:
         if not self.kind.checks_normalizers:
             _check_normalizers(normalizers)
         self.normalize = backend.normalizer.normalize_str if normalizers else str
-        self._alone = self.normalize("a")
-        self._rest = self.normalize("a a")[len(self._alone) :]  # what " a" adds to a text
+        self._normal_a = self.normalize("a")
+        self._normal_space_a = self.normalize("a a")[len(self._normal_a) :]  # what " a" adds to a normalised text
         self._tests_chunks = any(step["type"] in TESTED_NORMALIZERS for step in normalizers)
         self._needs_visible_ends = self.kind.needs_visible_ends
         self._read_added_tokens(description)
@@ -191,9 +198,9 @@ class Pipeline:
             raise NotByWordError(f"its normaliser changes {dependent[0]!r} depending on the text around it")
 
     def regular(self, table: StringTable) -> np.ndarray:
-        """Return whether each string's sub-words are independent of the text around it: bool (n,).
+        """Return whether the sub-words of each string are independent of the text around the string: bool (n_strings,).
 
-        This can be True for a string with an added token: check its ids with `are_added_tokens`.
+        This can be True for a string that contains an added token: also check its ids with `are_added_tokens`.
         """
         regular = np.ones(len(table), dtype=bool)
         if self._tests_chunks or self._needs_visible_ends:
@@ -206,16 +213,16 @@ class Pipeline:
         return regular
 
     def are_added_tokens(self, ids: np.ndarray) -> np.ndarray:
-        """Return whether each id is an added token, as bool. A chunk that contains one is not regular."""
+        """Return whether each id is that of an added token: bool (n_ids,). A chunk with such an id is not regular."""
         return np.isin(ids, self._added_ids)
 
     def _is_regular(self, chunk: str) -> bool:
         first, after_word = self.normalize(chunk), self.normalize("a " + chunk)
-        later = after_word[len(self._alone) :]
+        later = after_word[len(self._normal_a) :]
         if self._tests_chunks and not (
-            after_word.startswith(self._alone + self._rest[:1])
-            and self.normalize(chunk + " a") == first + self._rest
-            and self.normalize("a " + chunk + " a") == after_word + self._rest
+            after_word.startswith(self._normal_a + self._normal_space_a[:1])
+            and self.normalize(chunk + " a") == first + self._normal_space_a
+            and self.normalize("a " + chunk + " a") == after_word + self._normal_space_a
         ):
             return False
         visible = later[1:].strip().strip(SPACE_MARK)
@@ -225,7 +232,8 @@ class Pipeline:
         """Set the ids that reveal an added token, and the added tokens that must be searched for in the text instead.
 
         The unknown token must be searched for if it is matched before normalising, because the model also emits its id
-        for unknown text. Searching for all added tokens, possibly thousands, would take 0.8 ms per MB for each.
+        for unknown text. All other added tokens have an id that reveals them. Searching the text for them would be
+        slow: there can be thousands, and each takes 0.8 ms per MB.
         """
         added = description["added_tokens"]
         self.raw = [token["content"].encode() for token in added if not token["normalized"]]
@@ -253,7 +261,10 @@ class Pipeline:
 
 
 def steps_of(step: Step | None, key: str) -> list[Step]:
-    """Flatten a (nested) sequence into a list of steps."""
+    """Return the steps of a normaliser or a pre-tokenizer as a flat list.
+
+    step: a part of tokenizer.json, possibly a nested "Sequence". key: the name of the list of steps in a "Sequence".
+    """
     if step is None:
         return []
     if step["type"] == "Sequence":

@@ -1,6 +1,7 @@
 """Encodes chunks with a Hugging Face fast tokenizer, and makes the ids of an index's sentences and terms.
 
-The ids are made once per index and tokenizer. Every `TokenIds` compares a sample of them with the tokenizer's own ids.
+The ids are made once per index and tokenizer. Each new `TokenIds` compares a sample of the ids with those that the
+tokenizer returns for the whole texts.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ BLOCK = 2**15  # chunks that a thread converts to Python strings at a time
 GROUP = 128  # chunks per input of the Rust library: 5 us per chunk, instead of 8 us one by one
 VERSION = 6  # of the layout of the token ids
 ROWS_A_TASK = 2**14  # sentences that a thread assembles at a time
-N_COMPARED = 256  # sentences, and as many texts of random terms; comparing them takes 30 ms
+N_COMPARED = 256  # sentences, and as many texts of random terms: comparing both takes 30 ms
 TERMS_A_TEXT = 8
-LONGEST_COMPARED = 2**14  # characters of a text; a word of 300,000 letters in hundreds of texts took 22 s
-BEFORE = "a"  # a chunk after a space is encoded as this text, a space and the chunk
+LONGEST_COMPARED = 2**14  # characters of a text: a word of 300,000 letters in hundreds of texts took 22 s
+BEFORE = "a"  # to get the ids of a chunk after a space, this word, a space and the chunk are encoded
 
 
 @contextmanager
@@ -58,8 +59,8 @@ class SubwordEncoder:
     tokenizer: one that `check_settings` accepts.
 
     Attributes:
-        prefix, suffix: the special tokens before and after a text, int64.
-        frame: these special tokens, and the padding.
+        prefix, suffix: the ids of the special tokens before and after a text, int64.
+        frame: the prefix, the suffix and the padding.
         fingerprint: a hash of everything that the ids depend on.
         pipeline: the tokenizer's `Pipeline`.
 
@@ -84,11 +85,19 @@ class SubwordEncoder:
         return np.uint16 if max(self._backend.get_vocab(with_added_tokens=True).values()) < 2**16 else ID
 
     def encode(self, table: StringTable, is_first: np.ndarray, n_jobs: int = 1) -> tuple[RaggedArray, np.ndarray]:
-        """Encode each string. Return int32 ids, and whether they are known: bool (n,). Rows of unknown ids are empty.
+        """Encode each string as the start of a text, or as a chunk after a space.
 
-        A string's ids are known if they do not depend on the text around it. is_first: bool (n,), True for a string to
-        encode as the start of a text. Any other string is encoded as "a " + string, without the ids of "a", because a
-        tokenizer may treat the start of a text differently.
+        A string after a space is encoded as "a " + string, and the ids of "a" are removed, because a tokenizer may
+        treat the start of a text differently.
+
+        Args:
+            table: n strings.
+            is_first: bool (n,), True for a string to encode as the start of a text.
+            n_jobs: threads.
+
+        Returns:
+            ids: `RaggedArray` int32. Row i contains the ids of string i, and is empty if they are not known.
+            known: bool (n,), whether the ids of each string are known: they do not depend on the text around it.
         """
 
         def encode(start: int) -> RaggedArray:
@@ -109,7 +118,7 @@ class SubwordEncoder:
 
     @as_input_errors()
     def _encode_words(self, words: Sequence[str]) -> RaggedArray:
-        """Encode each of `words` separately, as words of pre-tokenized inputs: int32 ids."""
+        """Return the int32 ids of each of `words`, encoded separately, as words of pre-tokenized inputs."""
         groups = [words[i : i + GROUP] for i in range(0, len(words), GROUP)]
         encodings = self._backend.encode_batch(groups, is_pretokenized=True)
         ids = [np.array(encoding.ids, dtype=ID) for encoding in encodings]
@@ -120,10 +129,10 @@ class SubwordEncoder:
         return RaggedArray(np.concatenate(ids), row_bounds(np.concatenate(counts)))
 
     def alike(self, forms: StringTable, terms: StringTable) -> np.ndarray:
-        """Return whether each of 3 V forms (V terms in three cases) has the same ids as its term: uint8 (3 V,).
+        """Return 1 for each form that has the same ids as its term, else 0: uint8 (3 n_terms,).
 
-        The ids are the same if both normalise to the same string, and the form contains no added token that is matched
-        before normalising.
+        The ids are the same if the form and the term normalise to the same string, and the form contains no added token
+        that is matched before normalising. forms: the terms in three cases, as in `KeptSurface.forms`.
         """
         normal = itertools.cycle([*map(self.pipeline.normalize, terms)])
         alike = np.array([*map(operator.eq, map(self.pipeline.normalize, forms), normal)], dtype=np.uint8)
@@ -131,10 +140,11 @@ class SubwordEncoder:
         return alike
 
     def cuts(self, characters: Sequence[str]) -> np.ndarray:
-        """Return the ASCII marks at which a chunk can be split and encoded in parts: uint8 (128,), 1 for such a mark.
+        """Return 1 for each ASCII character at which a chunk can be split and encoded in parts, else 0: uint8 (128,).
 
-        Next to each of `characters`, such a mark is a separate word, as it is between spaces. No added token contains
-        it. Only BertPreTokenizer has such marks: with other pre-tokenizers, sub-words can cross a mark.
+        Such a character is a mark that no added token contains. It is a separate word next to any of `characters`, as
+        it is between spaces. Only BertPreTokenizer has such marks: with other pre-tokenizers, sub-words can cross a
+        mark.
         """
         cuts = np.zeros(128, dtype=np.uint8)
         for mark in self.pipeline.marks:
@@ -145,12 +155,15 @@ class SubwordEncoder:
 
     @as_input_errors()
     def encode_texts(self, texts: Sequence[str]) -> RaggedArray:
-        """Encode whole texts with a single call of the tokenizer: int32 ids."""
+        """Return the int32 ids of each text, encoded as a whole, with a single call of the tokenizer."""
         ids = [np.array(encoding.ids, dtype=ID) for encoding in self._backend.encode_batch_fast(texts)]
         return RaggedArray(np.concatenate(ids), row_bounds([*map(len, ids)]))
 
     def _special_tokens(self) -> tuple[np.ndarray, np.ndarray]:
-        """Read the tokens before and after a text from an encoding of "a", and stop the backend from adding them."""
+        """Return the ids of the special tokens before and after a text, int64, read from an encoding of "a".
+
+        After this call, the backend no longer adds them.
+        """
         whole, self._backend.post_processor = self._backend.encode("a"), None
         text = self._backend.encode("a").ids
         n_prefix = [*whole.special_tokens_mask, 0].index(0)
@@ -164,12 +177,15 @@ class SubwordEncoder:
 
 
 def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[RaggedArray, RaggedArray, np.ndarray]:
-    """Load the ids of sentences and terms, and the number of ids per chunk, or make them and store them.
+    """Load the token ids of sentences and terms, and the number of ids of each chunk.
+
+    If they are not stored in the index's folder, make and store them.
 
     Returns:
-        sentences: `RaggedArray`, uint16 or int32, N rows.
-        terms: `RaggedArray` int32, in the order of `encode_first_and_later`.
-        sizes: uint16, the number of ids of each chunk in the same order, UNKNOWN if they are unknown or too many.
+        sentences: `RaggedArray`, uint16 or int32 (`SubwordEncoder.dtype`), one row per sentence.
+        terms: `RaggedArray` int32, with rows in the order of `encode_first_and_later`.
+        sizes: uint16, the number of ids of each chunk, in the order of `encode_first_and_later`. It is UNKNOWN for a
+            chunk whose ids depend on the whole text, or are too many for uint16.
     """
 
     def make() -> Arrays:
@@ -199,9 +215,9 @@ def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[RaggedArra
 
 
 def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[RaggedArray, np.ndarray]:
-    """Encode each sentence chunk by chunk, or as a whole if the ids of a chunk are unknown.
+    """Encode each sentence chunk by chunk, or as a whole if the ids of one of its chunks are not known.
 
-    Returns the ids, and the number of ids of each chunk, as `bind` does.
+    Returns `sentences` and `sizes` of `bind`.
     """
     is_first = np.zeros(len(index.chunks), dtype=bool)
     is_first[index.sentences.values[index.sentences.indptr[:-1][index.sentences.lengths() > 0]]] = True
@@ -220,7 +236,7 @@ def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tupl
             return ids
         order = np.arange(len(ids))
         order[whole] = len(ids) + np.arange(len(whole))
-        texts = encoder.encode_texts([index.sentence(start + row) for row in whole.tolist()])  # takes 20 times as long
+        texts = encoder.encode_texts([index.sentence(start + row) for row in whole.tolist()])  # 20 times as slow
         return ids.followed_by(RaggedArray(texts.values.astype(dtype), texts.indptr)).take(order)
 
     starts = range(0, len(index.sentences), ROWS_A_TASK)
@@ -237,10 +253,10 @@ def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tupl
 def encode_first_and_later(
     table: StringTable, is_first: np.ndarray, encoder: SubwordEncoder, n_jobs: int
 ) -> tuple[RaggedArray, np.ndarray]:
-    """Encode n strings after a space and, if the ids can differ there, at the start of a text.
+    """Encode n strings after a space and, if a string can have other ids at the start of a text, also there.
 
-    Return int32 ids, and whether each row is known, as bool; rows of unknown ids are empty. Row i is string i after a
-    space. Row n + i is string i at the start of a text; it is computed only if `is_first`, bool (n,).
+    Returns ids and known, as `SubwordEncoder.encode` does. Row i is string i after a space. If there are 2 n rows, row
+    n + i is string i at the start of a text, or a copy of row i unless ``is_first[i]``. is_first: bool (n,).
     """
     n = len(table)
     if encoder.pipeline.context_free:
@@ -256,9 +272,10 @@ def encode_first_and_later(
 def compare_with_tokenizer(
     sentences: RaggedArray, terms: RaggedArray, index: Index, encoder: SubwordEncoder, tokenizer: Callable[..., Any]
 ) -> None:
-    """Compare the ids of a fixed sample of sentences, and of texts of random terms, with the tokenizer's own ids.
+    """Compare stored ids with those that the tokenizer returns for whole texts. Very long texts are skipped.
 
-    Skips very long texts. Raises NotByWordError, which quotes the text, if the ids differ.
+    The texts are a fixed sample of sentences, and random terms joined with spaces. Raises NotByWordError, which quotes
+    the text, if the ids differ.
     """
     samples = [pair for pair in _samples(sentences, terms, index) if len(pair[0]) <= LONGEST_COMPARED]
     expected = tokenizer([text for text, _ in samples], truncation=False, padding=False, verbose=False)
