@@ -100,7 +100,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path
 
 @pytest.fixture
 def folder(prepared: Path, tmp_path: Path) -> Path:
-    """A copy of that folder for one example, so that no example depends on another."""
+    """A copy of the folder `prepared` for one example, so that no example depends on another."""
     return Path(shutil.copytree(prepared, tmp_path / "examples", symlinks=True))
 
 

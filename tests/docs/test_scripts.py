@@ -61,7 +61,7 @@ def assert_trained(tiny_model: Path) -> None:
     assert any(not trained[name].equal(weights) for name, weights in start.items())
 
 
-def test_frozen_negatives_are_a_file(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_frozen_negatives_writes_a_file(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(EXAMPLES / "frozen_negatives.py", text.name, "negatives.jsonl", monkeypatch=monkeypatch)
     rows = [json.loads(line) for line in Path("negatives.jsonl").read_text(encoding="utf-8").splitlines()]
     assert len(rows) == LINES - 2 and all(row["anchor"] and row["negative_4"] for row in rows)
