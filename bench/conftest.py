@@ -1,4 +1,4 @@
-"""Fixtures of the benchmarks: corpora of three sizes, what a benchmark records, and a description of the machine."""
+"""Fixtures of the benchmarks: corpora of three sizes, how times are saved, and a description of the machine."""
 
 import gzip
 import itertools
@@ -39,7 +39,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 class Note:
-    """Times a function and records its operation, its contender and the size of the corpus."""
+    """Times a function, and saves the time with the labels that bench.report reads."""
 
     def __init__(self, benchmark: Any) -> None:
         self.benchmark = benchmark
@@ -54,7 +54,17 @@ class Note:
         rounds: int = 3,
         **facts: Any,
     ) -> Any:
-        """Run `function`, which processes `n_sentences`, `rounds` times after a warm-up; returns its result."""
+        """Run `function` `rounds` times, after a warm-up if `rounds` is above 1, and return its result.
+
+        Args:
+            operation: what is measured, the title of a table.
+            size: how many sentences the corpus has, the column of the table.
+            contender: the software and its settings, the row of the table.
+            n_sentences: how many sentences one call of `function` processes. The table shows the time per sentence.
+            function: the work to time.
+            rounds: how often `function` is timed. The best round counts.
+            facts: other values to save.
+        """
         self.benchmark.group = f"{operation}, {size:,} sentences"
         self.benchmark.extra_info.update(
             operation=operation, size=size, contender=contender, sentences=n_sentences, **facts
@@ -106,7 +116,7 @@ def tokenizer() -> Any:
 
 
 def synthetic_sentences(n: int, seed: int = 0) -> Any:
-    """Yield `n` sentences of 5 to 38 made-up words, drawn by Zipf's law; they are the same in every run."""
+    """Yield `n` sentences of 5 to 38 made-up words, drawn by Zipf's law. The same seed gives the same sentences."""
     rng = np.random.default_rng(seed)
     letters = np.array(list("etaoinshrdlcumwfgypbvk"))
     n_words = min(SYNTHETIC_WORDS, 20 * n)  # fewer only for runs that are not timed
@@ -122,7 +132,7 @@ def _real_corpus() -> Path | None:
 
 
 def pytest_benchmark_update_json(config: pytest.Config, benchmarks: Any, output_json: dict[str, Any]) -> None:
-    """Keep what bench.report reads: the machine, and for each benchmark its best round and its labels."""
+    """Save only what bench.report reads: the machine, and the best round and the labels of each benchmark."""
     machine = output_json["machine_info"]["una_fast"]
     kept = [
         {"stats": {"min": run["stats"]["min"]}, "extra_info": run["extra_info"]} for run in output_json["benchmarks"]

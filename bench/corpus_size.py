@@ -1,8 +1,8 @@
 """How large must a corpus be for reliable scores? python -m bench.corpus_size FILE.txt.gz.
 
-Builds indexes of the first 100 to 30,000 sentences and compares each with an index of 100,000 sentences: the rank
-correlation of idf, and of the highest tf-idf, over the words of the first 100 sentences. Prints the table of
-docs/choosing.md; takes a minute.
+Builds indexes of the first 100 to 30,000 sentences, and compares the scores in each with those in an index of 100,000
+sentences. The comparison is the rank correlation of idf, and of the highest tf-idf, over the words of the first 100
+sentences. Prints the table of docs/choosing.md; takes a minute.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ import tempfile
 from collections.abc import Callable, Sequence
 from typing import Any
 
-# Time of the released code as a multiple of one pass of NLTK's word_tokenize over a sentence. Its functions and NLTK's
-# were timed in the same process. On another machine, its time is computed as this multiple of NLTK's time.
+# Time of the released code as a multiple of the time that NLTK's word_tokenize takes for a sentence. Both were timed in
+# the same process. On another machine, only NLTK is timed, and its time is multiplied by these numbers.
 RELEASED_STATISTICS = 2.45
 RELEASED_NEGATIVE_IDS = 5.3  # 2.4 to augment a sentence, 2.9 to tokenise the negative
 
@@ -20,7 +20,10 @@ def nltk_words(sentences: Sequence[str]) -> list[list[str]]:
 
 
 def nlpaug_substitution(words: Sequence[Sequence[str]]) -> Callable[[Sequence[str]], Any] | None:
-    """Return nlpaug's TfIdfAug with the statistics of `words`, for up to half a sentence; None if not installed."""
+    """Return a function that replaces up to half of the words of each sentence with nlpaug's TfIdfAug.
+
+    words: the words of the sentences from which TfIdfAug learns its statistics. Returns None without nlpaug.
+    """
     try:
         import nlpaug.augmenter.word as augmenters
         import nlpaug.model.word_stats as statistics
@@ -35,5 +38,8 @@ def nlpaug_substitution(words: Sequence[Sequence[str]]) -> Callable[[Sequence[st
 
 
 def tokenizer_batch(tokenizer: Any, sentences: Sequence[str], max_length: int = 32) -> Any:
-    """Return padded ids and mask (B, L) from one call of a Hugging Face fast tokenizer, which uses all cores."""
+    """Encode all sentences in one call of a Hugging Face fast tokenizer, which uses all cores.
+
+    Returns token ids and attention mask of the shape (n_sentences, max_length).
+    """
     return tokenizer(list(sentences), truncation=True, padding="max_length", max_length=max_length, return_tensors="pt")

@@ -35,12 +35,13 @@ PAGE = Path(__file__).parents[1] / "docs" / "near-misses.md"
 SENTENCES = 10_000  # the first lines of the corpus, from which the probe's sentences are drawn
 N = 1000
 TASKS = ("replace", "recall_at_5")
-MEASURES = {  # of a probe; a higher value should mean a better encoder
+MEASURES = {  # what is computed from a probe; a higher value should mean a better encoder
     "distance": lambda found: found.distance,
     "1 - mean cosine of near-misses": lambda found: 1 - float(found.near_misses.mean()),
     "1 - threshold": lambda found: 1 - found.threshold,
 }
-POOLINGS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {  # states (B, L, D), mask (B, L, 1) -> (B, D)
+POOLINGS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    # states (n_texts, n_tokens, dimension), mask (n_texts, n_tokens, 1) -> (n_texts, dimension)
     "mean": lambda states, mask: (states * mask).sum(1) / mask.sum(1),
     "cls": lambda states, mask: states[:, 0],
     "max": lambda states, mask: states.masked_fill(mask == 0, -torch.inf).amax(1),
@@ -48,7 +49,10 @@ POOLINGS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {  # states (B, L, D),
 
 
 class Encoders:
-    """All layers and poolings of a model, computed together and cached for each text."""
+    """One encoder for each layer and pooling of a model. All are computed together, and cached for each text.
+
+    name: name or folder of the model.
+    """
 
     def __init__(self, name: str) -> None:
         self.model = load_model(name, "avg", device="cpu")
@@ -57,21 +61,21 @@ class Encoders:
         self.known: dict[str, NDArray[np.float16]] = {}
 
     def _encode(self, batch: dict[str, Tensor]) -> Tensor:
-        """Return the embeddings (B, E * D) of the E encoders, concatenated."""
+        """Return the embeddings of all encoders, concatenated: (n_texts, n_encoders * dimension)."""
         states = self.model.network(**batch, output_hidden_states=True).hidden_states[1:]
         mask = batch["attention_mask"][..., None]
         pooled = [torch.nn.functional.normalize(pool(one, mask)) for one in states for pool in POOLINGS.values()]
         return torch.cat(pooled, 1)
 
     def __call__(self, texts: list[str]) -> NDArray[np.float16]:
-        """Return normalised embeddings (n, E, D)."""
+        """Return the normalised embeddings of all encoders: (n_texts, n_encoders, dimension)."""
         if new := [text for text in dict.fromkeys(texts) if text not in self.known]:
             embedded = Batches([new], self.model.tokenizer, 128).embed(self._encode, None).astype(np.float16)
             self.known |= dict(zip(new, embedded.reshape(len(new), len(self.names), -1), strict=True))
         return np.stack([self.known[text] for text in texts])
 
     def one(self, at: int) -> Callable[[list[str]], NDArray]:
-        """Return the encoder with this number, as a function from texts to embeddings (n, D)."""
+        """Return encoder number `at` of `names`, as a function from texts to embeddings (n_texts, dimension)."""
         return lambda texts: self(texts)[:, at].astype(np.float32)
 
 
@@ -113,21 +117,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.probe_worth", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, default=os.environ.get("UNA_FAST_DATA"), help="folder with near_miss/")
     options = parser.parse_args()
-    return run_command(lambda: carry_out(options.data), "evidence")
+    return run_command(lambda: measure_and_write(options.data), "evidence")
 
 
-def carry_out(data: Path | None) -> int:
-    """Measure, save the figures and write the page's paragraph."""
+def measure_and_write(data: Path | None) -> int:
+    """Measure, save the figures to results/probe.json and write the paragraph of docs/near-misses.md."""
     if data is None:
         raise InputError("--data is missing: give a folder with near_miss/ and corpora/, or set UNA_FAST_DATA")
     content = measured(Path(data))
     write_json(RESULTS, content)
-    write_file(content)
+    write_paragraph(content)
     return 0
 
 
-def write_file(content: dict[str, Any]) -> None:
-    """Put the rank correlations into the page."""
+def write_paragraph(content: dict[str, Any]) -> None:
+    """Write the rank correlations into docs/near-misses.md. content: from `measured`."""
     scores = [one["scores"]["replace"] for one in content["encoders"].values()]
     least, most = (f"{100 * of(scores):.0f}" for of in (min, max))
     una, random = (content["correlations"][f"{title}, distance"]["replace"] for title in ("UNA", "random words"))

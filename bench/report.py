@@ -26,7 +26,7 @@ README = FOLDER.parent / "README.md"
 PAGE = FOLDER.parent / "docs" / "benchmarks.md"
 EVIDENCE = RESULTS / "evidence.json"
 NLTK = "NLTK word_tokenize"
-RELEASED = {  # operation: time of the released code, as a multiple of NLTK's
+RELEASED = {  # operation: time of the released code, as a multiple of the time of NLTK's word_tokenize
     "index: build and save": RELEASED_STATISTICS,
     "negative_ids": RELEASED_NEGATIVE_IDS,
 }
@@ -48,17 +48,17 @@ PEERS = (
     "released code is estimated: NLTK's `word_tokenize` is timed in the same run and multiplied by "
     f"{RELEASED_NEGATIVE_IDS:g} for a negative, by {RELEASED_STATISTICS:g} for the index."
 )
-WIDTH = 120  # of README's lines
+WIDTH = 120  # characters per line of the README
 Cells = dict[str, dict[int, float]]  # contender -> size of the corpus -> microseconds per sentence
 
 
 def main() -> int:
-    """Write the tables into both pages; returns 2 if there are no results, or if a page has no markers."""
+    """Run `write_pages` as a command. Returns 2 if there are no results, or if a page has no markers."""
     return run_command(write_pages, "train")
 
 
 def write_pages() -> None:
-    """Write the tables of all saved results into the README and the page of benchmarks."""
+    """Write the tables of all saved results into the README and docs/benchmarks.md."""
     file = RESULTS / "benchmarks.json"
     if not file.is_file():
         raise InputError(f"{file}: does not exist: run `make bench`")
@@ -84,7 +84,10 @@ def write_between_marks(path: Path, parts: list[str], name: str = "measured") ->
 
 
 def headline_table(saved: dict[str, Any]) -> str:
-    """Return the README's table: for each of HEADLINES our time, the peer's and their ratio, at the largest corpus."""
+    """Return the README's table: for each of HEADLINES our time, the peer's time and their ratio.
+
+    All are measured on the largest corpus.
+    """
     operations, rows = operation_times(saved), []
     for work, operation, ours, peer in HEADLINES:
         times = operations[operation]
@@ -101,7 +104,10 @@ def headline_table(saved: dict[str, Any]) -> str:
 
 
 def operation_times(saved: dict[str, Any]) -> dict[str, Cells]:
-    """Return microseconds per sentence by operation, contender and size; for the released code multiples of NLTK's."""
+    """Return microseconds per sentence by operation, contender and corpus size.
+
+    The times of the released code are multiples of NLTK's time.
+    """
     operations: dict[str, Cells] = {}
     for note in _notes(saved):
         if note["sentences"]:
@@ -131,7 +137,7 @@ def benchmark_tables(saved: dict[str, Any]) -> str:
 
 
 def page_parts(saved: dict[str, Any]) -> list[str]:
-    """Return the sections of docs/benchmarks.md that show another file of results/."""
+    """Return sections of docs/benchmarks.md: those that show `saved`, the content of one file in results/."""
     return [benchmark_tables(saved)] if "benchmarks" in saved else [single_table(one) for one in _tables(saved)]
 
 
@@ -140,7 +146,7 @@ def _notes(saved: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def single_table(saved: dict[str, Any]) -> str:
-    """Return the section for a table that a script of bench/ saved."""
+    """Return the section of docs/benchmarks.md for one table that a script of bench/ saved."""
     lines = [f"## {saved['title']}", table(saved["columns"], saved["rows"])]
     lines += [saved[key] for key in ("machine", "note") if saved.get(key)]
     return "\n\n".join(lines)
@@ -182,7 +188,7 @@ def _memory(notes: list[dict[str, Any]]) -> str:
 
 
 def _short(number: float) -> str:
-    """Format a number with three significant digits and separated thousands."""
+    """Format a number with three significant digits, and commas between thousands."""
     if number >= 100:
         return f"{number:,.0f}"
     return re.sub(r"^0\.00+$", "0", f"{number:.{2 if number >= 0.1 else 3}f}" if number < 10 else f"{number:.1f}")

@@ -21,11 +21,11 @@ from bench.report import table, write_between_marks
 from train.demo import packaged_encoder
 
 PAGE = Path(__file__).parents[1] / "docs" / "integrations.md"
-B, L, ROUNDS = 64, 32, 30
+B, L, ROUNDS = 64, 32, 30  # sentences per batch, tokens per sentence, times that a piece of work is timed
 
 
 def milliseconds(work: Callable[[int], object], rounds: int = ROUNDS) -> float:
-    """Return the shortest processor time of `work(number)` over the rounds; the first call is a warm-up."""
+    """Call `work` with the number of each round, and return the shortest processor time in ms, after a warm-up."""
     times = []
     for number in range(rounds + 1):
         started = time.process_time()
@@ -35,7 +35,7 @@ def milliseconds(work: Callable[[int], object], rounds: int = ROUNDS) -> float:
 
 
 def measure(model: str, corpus: str | list[str]) -> list[list[str]]:
-    """Return the rows of the table: work, milliseconds."""
+    """Return the rows of the table: each piece of work, and its time with the unit ms."""
     torch.set_num_threads(1)
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     tokenizer, encoder = AutoTokenizer.from_pretrained(model), AutoModel.from_pretrained(model).train()
@@ -63,8 +63,8 @@ def measure(model: str, corpus: str | list[str]) -> list[list[str]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="")
-    parser.add_argument("--corpus", default="")
+    parser.add_argument("--model", default="", help="name or folder of an encoder [the packaged MiniLM]")
+    parser.add_argument("--corpus", default="", help="file of sentences [the packaged sample corpus]")
     given = parser.parse_args()
     rows = measure(given.model or str(packaged_encoder()), given.corpus or una_fast.sample_corpus())
     name = Path(given.model).name or "all-MiniLM-L6-v2 (6 layers)"

@@ -1,18 +1,18 @@
-"""How well is a negative hidden? Measures whether a classifier can detect negatives by their style alone.
+"""Can a classifier tell negatives from real sentences by their style?
 
     python -m bench.style ../shared/data/corpora/wiki_large.txt.gz
 
 For each setting of `Augmenter`, a logistic regression separates 10,000 sentences from their negatives. It is trained on
-one half of the sentences and scored on the other; chance is 0.5. A word bigram model (Witten-Bell) of 40,000 other
-sentences gives the ratio of the perplexities. Texts are compared as written, and as an uncased BERT sees them:
-lower-cased, with spaces around punctuation. Writes bench/results/style.json and the tables of docs/style.md; takes
-about 5 minutes of one core.
+one half of the sentences and scored on the other half; chance is 0.5. A word bigram model (Witten-Bell), trained on
+40,000 other sentences, computes the perplexity of the negatives divided by the perplexity of the sentences. Texts are
+compared as written, and as an uncased BERT sees them: lower-cased, with spaces around punctuation. Writes
+bench/results/style.json and the tables of docs/style.md; takes about 5 minutes on one core.
 
     python -m bench.style ../shared/data/corpora/wiki_large.txt.gz --german UD_German-GSD --chinese UD_Chinese-GSDSimp
 
-measures only German and Chinese, each compared with the same number of English sentences of the first file, and does
-not change the English table. The folders are checkouts of Universal Dependencies' treebanks; their dev and test files
-are used.
+This second command measures only German and Chinese. Each is compared with the same number of English sentences from
+the first file. The English table does not change. The folders are checkouts of Universal Dependencies' treebanks. Only
+their dev and test files are used.
 """
 
 from __future__ import annotations
@@ -68,7 +68,10 @@ def as_read(text: str) -> str:
 
 
 def accuracy(features: Any, anchors: Sequence[str], negatives: Sequence[str]) -> float:
-    """Train a classifier on the first half of the texts and return its accuracy on the second half."""
+    """Train a classifier on the first half of the texts, and return its accuracy on the second half.
+
+    features: a scikit-learn vectorizer.
+    """
     half = len(anchors) // 2
     known = features.fit_transform([*anchors[:half], *negatives[:half]])
     asked = features.transform([*anchors[half:], *negatives[half:]])
@@ -104,7 +107,10 @@ class LanguageModel:
 
 
 def measure(anchors: Sequence[str], negatives: Sequence[str], model: LanguageModel) -> dict[str, float]:
-    """Return the table row of a setting."""
+    """Return a row of the first table by column: the accuracies, and the ratio of the perplexities.
+
+    model: the language model that computes the perplexities.
+    """
     row = {f"{name}, as written": accuracy(make(), anchors, negatives) for name, make in FEATURES.items()}
     read = [[as_read(text) for text in texts] for texts in (anchors, negatives)]
     row |= {f"{name}, as read": accuracy(make(), *read) for name, make in FEATURES.items()}

@@ -25,7 +25,7 @@ CACHE_LINES = 128  # bytes: two cache lines, because some processors load them i
 
 
 def check_id_range(n: int, what: str) -> None:
-    """Raise InputError if n is above 2**31 - 1, the number of int32 ids. what: a plural noun for the message."""
+    """Raise InputError if n distinct items are too many for int32 ids. what: the items in plural, for the message."""
     if n > MAX_IDS:
         raise InputError(f"the corpus has {n:,} distinct {what}, but an index can have at most {MAX_IDS:,}: split it")
 
@@ -41,7 +41,7 @@ def row_bounds(lengths: np.ndarray | Sequence[int]) -> np.ndarray:
 class RaggedArray:
     """Rows of different lengths in one array: row i is ``values[indptr[i]:indptr[i + 1]]``.
 
-    values: integers (T,); indptr: int64 (N + 1,), from 0 to T, never decreasing.
+    values: integers, one row after the other; indptr: int64 (n_rows + 1,), never decreasing, from 0 to len(values).
     """
 
     values: np.ndarray
@@ -57,21 +57,21 @@ class RaggedArray:
         return (self[row] for row in range(len(self)))
 
     def lengths(self) -> np.ndarray:
-        """Return the number of values of each row, int64 (N,)."""
+        """Return the number of values in each row, int64 (n_rows,)."""
         return np.diff(self.indptr)
 
     def empty_rows(self) -> np.ndarray:
-        """Return the numbers of the empty rows, int64, ascending."""
+        """Return the indices of the empty rows, int64, ascending."""
         return np.flatnonzero(self.indptr[1:] == self.indptr[:-1])  # `lengths` of a billion rows would take 8 GB
 
     def followed_by(self, *others: RaggedArray) -> RaggedArray:
-        """Concatenate these rows and the rows of `others`."""
+        """Return these rows, followed by the rows of `others`."""
         parts = [self, *others]
         lengths = np.concatenate([part.lengths() for part in parts])
         return RaggedArray(np.concatenate([part.values for part in parts]), row_bounds(lengths))
 
     def take(self, rows: np.ndarray) -> RaggedArray:
-        """Return the rows with these numbers, integers (m,), in that order."""
+        """Return the rows with the indices `rows`, integers (m,), in the order of `rows`."""
         return rows_from(self.values, self.indptr[:-1][rows], self.lengths()[rows])
 
 
@@ -90,7 +90,7 @@ def rows_from(values: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> Ra
 class StringTable(Sequence[str]):
     """A sequence of n strings in one UTF-8 buffer: string i is ``utf8[offsets[i]:offsets[i + 1]]``.
 
-    utf8: uint8 (T,); offsets: int64 (n + 1,). A string is decoded when it is read.
+    utf8: uint8; offsets: int64 (n + 1,), in bytes. A string is decoded when it is read.
     """
 
     utf8: np.ndarray
@@ -110,27 +110,30 @@ class StringTable(Sequence[str]):
         return cls(np.frombuffer(utf8 or b"", dtype=np.uint8)[bounds[0] : bounds[-1]], bounds - bounds[0])
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return both arrays by the names that they have in files."""
+        """Return both arrays by the names under which they are stored in files."""
         return {"utf8": self.utf8, "offsets": self.offsets}
 
     def take(self, order: np.ndarray) -> StringTable:
-        """Return the strings with these numbers, integers (m,), in that order."""
+        """Return the strings with the indices `order`, integers (m,), in the order of `order`."""
         numbers = pa.Array.from_buffers(pa.int64(), len(order), [None, pa.py_buffer(order.astype(np.int64))])
         return StringTable.from_arrow(self._arrow().take(numbers))  # 4 times as fast as `RaggedArray.take`
 
     def followed_by(self, *others: StringTable) -> StringTable:
-        """Concatenate these strings and the strings of `others`."""
+        """Return these strings, followed by the strings of `others`."""
         first, *following = (RaggedArray(table.utf8, table.offsets) for table in (self, *others))
         joined = first.followed_by(*following)
         return StringTable(joined.values, joined.indptr)
 
     def containing(self, *texts: bytes) -> np.ndarray:
-        """Return the numbers of the strings that contain any of `texts` (none empty), int64, ascending."""
+        """Return the indices of the strings that contain at least one of `texts`, int64, ascending.
+
+        No text may be empty.
+        """
         escaped = "|".join(re.escape(text.decode("utf-8")) for text in texts)
         return self.matching(escaped or r"[^\x00-\x{10FFFF}]")  # this pattern matches nothing
 
     def matching(self, pattern: str) -> np.ndarray:
-        """Return the numbers of the strings that contain a match of an RE2 pattern, int64, ascending."""
+        """Return the indices of the strings in which an RE2 pattern matches, int64, ascending."""
         numbers = pc.indices_nonzero(pc.match_substring_regex(self._arrow(), pattern))
         # to_numpy would import pandas
         return np.frombuffer(numbers.buffers()[1], np.uint64, len(numbers)).astype(np.int64)
@@ -174,7 +177,7 @@ class StringTable(Sequence[str]):
 
 
 def cache_aligned_zeros(n: int, dtype: DTypeLike) -> np.ndarray:
-    """Return zeros (n,) that share no cache line with other data.
+    """Return an array of n zeros that shares no cache line with other data.
 
     Every buffer that a thread writes needs this, because a write invalidates the whole line in the other cores' caches.
     With two 4-byte counters next to another thread's pointers, a negative took 1.0 us instead of 0.7.

@@ -1,4 +1,4 @@
-"""Makes commands. Their options are dataclass fields, with values from the command line and a YAML file.
+"""Makes a command from a dataclass. The fields are the options; values come from the command line or a YAML file.
 
 `option` declares a field, with its help, heading, bounds and role. `options_of` reads the fields of a dataclass,
 `Command` makes a parser of them, and `run_command` turns errors into one-line messages and exit codes.
@@ -47,7 +47,8 @@ def option(text: str, default: Any, heading: str = "", **attributes: Any) -> Any
     """Declare a dataclass field as an option.
 
     Args:
-        text: the help. It begins with what the user must give, because `fill_defaults` quotes its beginning.
+        text: the help. It begins with what the user must give, because the message about a missing option quotes its
+            beginning.
         default: the value if the option is not given.
         heading: the title of the group in --help that begins with this option. If it is empty, the option joins the
             group of the previous field. The docstring of the class is the title of the first group.
@@ -63,21 +64,21 @@ class Option:
     name: str
     default: Any
     kinds: tuple[type, ...]  # types of the field; a text is converted to the first one that accepts it
-    many: bool  # the field is a tuple
+    many: bool  # the field is a tuple of values
     help: str  # the text, then the meanings of the choices
     heading: str
-    bounds: Mapping[str, float]  # of each number
+    bounds: Mapping[str, float]  # limits of each number, by their names in BOUNDS
     # Allowed values, () for any. A field declares them as a list, as a mapping to meanings or to objects with a
     # `meaning`, or by a Literal type. A choice with a colon, such as "MODULE:CLASS", allows every import path.
     choices: tuple[str, ...]
     role: Role = "result"
-    metavar: str = ""  # placeholder of the value in --help; by default that of its type
+    metavar: str = ""  # placeholder of the value in --help; if empty, the one in TYPES
     required: bool = False  # an empty value is refused
     positional: bool = False  # an argument without a flag
 
     @property
     def flag(self) -> str:
-        """The name on the command line, with its dashes."""
+        """What the user types, such as --max-length. For a positional argument, its placeholder in --help."""
         return self.metavar if self.positional else "--" + self.name.replace("_", "-")
 
     def read(self, value: Any) -> Any:
@@ -122,13 +123,16 @@ class Option:
         return number
 
     def arguments(self, value: Any) -> list[str]:
-        """Return the command-line arguments that set this option to `value`; none for None."""
+        """Return the command-line arguments that set this option to `value`. None gives an empty list."""
         if value is None or isinstance(value, bool):
             return [] if value is None else [self.flag if value else self.flag.replace("--", "--no-", 1)]
         return [self.flag, *map(str, value)] if self.many else [f"{self.flag}={value}"]
 
     def add_to(self, parser: Any) -> None:
-        """Add the option to a parser, which does not convert its value. The help ends with the default and bounds."""
+        """Add the option to an argparse parser, without conversion: `read` converts the value later.
+
+        The default and the bounds are appended to the help.
+        """
         default = " ".join(map(str, self.default)) if self.many else self.default
         notes = [] if default in (None, "") or bool in self.kinds else [f"default {default}"]
         notes += filter(None, [" and ".join(f"{BOUNDS[name][1]} {bound:g}" for name, bound in self.bounds.items())])
@@ -145,7 +149,7 @@ class Option:
 
 
 def options_of(kind: type) -> dict[str, Option]:
-    """Return the options of a dataclass by field name: its own, then those of its base classes."""
+    """Return the options of a dataclass by field name. Fields of base classes come after those of the class itself."""
     hints, fields = typing.get_type_hints(kind), {field.name: field for field in dataclasses.fields(kind)}
     options = {}
     for owner in filter(dataclasses.is_dataclass, kind.__mro__):
@@ -176,7 +180,10 @@ def _leaves(hint: Any) -> list[Any]:
 
 
 def fill_defaults(options: Mapping[str, Option], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a checked value for every option by field name. Raises InputError if a required one is missing."""
+    """Return a value for every option by field name: the given value, converted by `Option.read`, or the default.
+
+    Raises InputError if a value is invalid, or if a required option is missing or empty.
+    """
     values = {name: option.read(given.get(name, option.default)) for name, option in options.items()}
     for name, option in options.items():
         if option.required and not values[name]:
@@ -185,17 +192,20 @@ def fill_defaults(options: Mapping[str, Option], given: Mapping[str, Any]) -> di
 
 
 def arguments_of(options: Iterable[Option], values: Mapping[str, Any]) -> list[str]:
-    """Return the command-line arguments for all values, by field name, that differ from their option's default."""
+    """Return the command-line arguments for `options` with these values, without those that equal their default.
+
+    values: by field name.
+    """
     changed = [option for option in options if option.read(values[option.name]) != option.default]
     return [argument for option in changed for argument in option.arguments(values[option.name])]
 
 
 def foreign_names() -> dict[str, str]:
-    """Return our advice for names that other trainers use for options and values, by name.
+    """Return what to use instead of an option or a value of another trainer, by its name there.
 
-    An option's name is without dashes, such as "lr". A value's name is OPTION-VALUE, such as "device-mps". A line of
-    foreign.tsv has the advice, a tab, and the names from SimCSE, transformers, sentence-transformers, Accelerate and
-    Lightning. Names for which `nearest` finds the right option are not listed.
+    The name of an option has no dashes, such as "lr". The name of a value is OPTION-VALUE, such as "device-mps". Each
+    line of foreign.tsv has the advice, a tab, and names from SimCSE, transformers, sentence-transformers, Accelerate
+    and Lightning. A name is not listed if `nearest` finds the right option for it.
     """
     lines = Path(__file__).with_name("foreign.tsv").read_text(encoding="utf-8").splitlines()
     return {name: advice for advice, names in (line.split("\t") for line in lines) for name in names.split()}
@@ -231,7 +241,7 @@ class _Help(argparse.HelpFormatter):
 
 
 class Command(argparse.ArgumentParser):
-    """A command with its options, grouped under headings. Call it to run a command line."""
+    """A parser for the options of a command, and the function that runs it. Call the object to run a command line."""
 
     def __init__(
         self,
@@ -252,7 +262,7 @@ class Command(argparse.ArgumentParser):
             run: called with a value for every option by field name; returns the exit code, or None for 0.
             extra: the extra of this package that the command needs, for the message about a missing package.
             epilog: sentences at the end of --help.
-            page: name of the page in docs/ that --help refers to.
+            page: the page in docs/ that --help refers to, without ".md".
         """
         epilog = f"{epilog} Read docs/{page}.md.".strip() if page else epilog
         super().__init__(
@@ -268,7 +278,12 @@ class Command(argparse.ArgumentParser):
                 option.add_to(section)
 
     def __call__(self, arguments: Sequence[str] | None = None, prog: str = "") -> int:
-        """Run a command line, by default that of this process, and return the exit code. prog: see `__init__`."""
+        """Run the command and return the exit code.
+
+        Args:
+            arguments: by default the command-line arguments of this process.
+            prog: if not empty, the command's name in --help instead of the one given to `__init__`.
+        """
         self.prog = prog or self.prog
         return run_command(lambda: self.run(fill_defaults(self.options, self.given(arguments))), self.extra)
 
@@ -289,7 +304,10 @@ class Command(argparse.ArgumentParser):
         return self._in_file(file) | values if file else values
 
     def _in_file(self, name: str) -> dict[str, Any]:
-        """Read a YAML file, and return values by field name. Keys contain - or _, and null means not given."""
+        """Read a YAML file, and return its values by field name.
+
+        A key is the name of an option, written with - or _. The value null means that the option is not given.
+        """
         import yaml  # takes 30 ms, and only --config needs it
 
         known, values = {option.flag: option for option in self.options.values() if option.role != "call"}, {}

@@ -37,13 +37,16 @@ def first_line(error: BaseException) -> str:
 
 
 def failed(place: object, action: str, error: BaseException) -> InputError:
-    """Make the error "PLACE cannot be ACTION: REASON". place: a file, folder or address; action: such as "read"."""
+    """Make the error "PLACE cannot be ACTION: REASON", with the reason from `error`.
+
+    place: a file, folder or address; action: a past participle such as "read".
+    """
     return InputError(f"{place} cannot be {action}: {getattr(error, 'strerror', None) or first_line(error)}")
 
 
 @contextmanager
 def as_input_errors(place: object, action: str) -> Iterator[None]:
-    """Replace any error of the operating system or of a file system library by the InputError of `failed`."""
+    """Turn any exception inside the block into the InputError that `failed` makes. InputErrors are not changed."""
     try:
         yield
     except InputError:

@@ -42,9 +42,9 @@ def map_ahead(
 ) -> Generator[Result, None, None]:
     """Submit each item, and yield the results in order.
 
-    The calling thread reads `items`. It submits up to `ahead` of them before it waits for the first result, so workers
-    never wait for the caller, and only `ahead` items are in memory. If an item fails or the caller stops early, this
-    waits for the items that are already running.
+    `submit` starts the work on an item in a worker. The calling thread reads `items`. It submits up to `ahead` items
+    before it waits for the first result, so workers never wait for the caller, and only `ahead` items are in memory. If
+    an item fails or the caller stops early, this waits for the items that are already running.
     """
     futures, waiting = map(submit, items), deque[Future[Result]]()
     try:

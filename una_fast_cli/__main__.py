@@ -32,7 +32,11 @@ COMMANDS = {  # name -> the function, which is imported only when the command ru
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code, as `una_fast.command.run_command` does."""
+    """Run the command that the first argument names, and return its exit code.
+
+    arguments: by default the command-line arguments of this process. Returns 2 for bad input, or if another package
+    hides our `train`.
+    """
     words = sys.argv[1:] if arguments is None else arguments
     spec = importlib.util.find_spec("train")  # this imports no module
     origin = Path(spec.origin).resolve() if spec and spec.origin else None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from una_fast.augment.base import TextAugmentation
 
 STANDARD_OUTPUT = "-"
-BATCH_ROWS = 8192  # sentences at a time: some megabytes, and enough for all threads
+BATCH_ROWS = 8192  # sentences per batch: a few megabytes, and enough work for all threads
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def _negatives(values: dict[str, Any]) -> None:
 
 
 def _lines(augmenter: TextAugmentation, values: dict[str, Any], bar: Any) -> Iterator[bytes]:
-    """Yield one JSON line for each sentence of the file or of the index, in order, up to --rows. Updates the bar."""
+    """Yield one JSON line per sentence of --corpus, or of the index, in order, up to --rows. Advances `bar`."""
     from una_fast.corpus.documents import Reading
     from una_fast.corpus.sources import open_sources
     from una_fast.integrations.datasets import negative_names
@@ -115,11 +115,14 @@ def _explain(values: dict[str, Any]) -> None:
     for sentence in values["sentences"]:
         explanation = augmenter.explain(sentence, values["epoch"])
         text = json.dumps(explanation.to_dict(), ensure_ascii=False) if values["json"] else f"{explanation}\n"
-        sys.stdout.buffer.write(f"{text}\n".encode())  # UTF-8 whatever the terminal's locale, as `negatives` writes
+        sys.stdout.buffer.write(f"{text}\n".encode())  # UTF-8 in every locale, like `negatives`
 
 
 def _augmenter(values: dict[str, Any]) -> TextAugmentation:
-    """Make the augmentation that --augment names for the index in --index. Passes on the options that it accepts."""
+    """Make the augmentation that --augment names, for the index in --index.
+
+    `make_augmentation` passes only those options of `values` that this augmentation accepts.
+    """
     import una_fast  # imported here, so that --help and command-line errors do not wait for it
 
     index = una_fast.load_index(Path(values["index"]), word_tokenizer=values["word_tokenizer"] or None)

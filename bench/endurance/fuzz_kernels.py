@@ -1,4 +1,4 @@
-"""Compare every kernel with its plain reference on millions of random rows; stop at the first difference.
+"""Compare every kernel with a plain Python reference on millions of random rows; stop at the first difference.
 
 UNA_FAST_CHECKS=1 pip install -e .        # bounds checks on
 python -m bench.endurance.fuzz_kernels --rows 10000000 --processes 2
@@ -19,7 +19,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 from support import checks
 
-ROWS_A_CORPUS = 60
+ROWS_PER_CORPUS = 60
 
 
 def random_rows(rng, n, n_terms, longest):
@@ -39,27 +39,29 @@ def random_setting(rng):
 
 
 def fuzz_corpus(seed: int) -> Counter:
-    """Check all kernels on one random corpus; returns the number of rows checked by kernel."""
+    """Check all kernels on one random corpus, and return how many rows were checked, by name of the kernel."""
     rng = np.random.default_rng(seed)
     n_terms = int(rng.integers(2, 200))
-    rows = [*random_rows(rng, ROWS_A_CORPUS - 1, n_terms, int(rng.integers(1, 9))), [0, 1]]
+    rows = [*random_rows(rng, ROWS_PER_CORPUS - 1, n_terms, int(rng.integers(1, 9))), [0, 1]]
     setting, radius = random_setting(rng), int(rng.integers(1, 60))
     checks.check_scores(rows)
     checks.check_probabilities(rows, setting)
     checks.check_negatives(rows, setting, radius, int(rng.integers(2**63)), int(rng.integers(5)))
-    checks.check_relabel(rng.integers(0, 50, ROWS_A_CORPUS).tolist(), rng.permutation(50).tolist())
+    checks.check_relabel(rng.integers(0, 50, ROWS_PER_CORPUS).tolist(), rng.permutation(50).tolist())
     text = [[t if rng.random() < 0.7 else "abc"[t % 3] for t in row] for row in random_rows(rng, 20, 99, 6)]
     checks.check_unseen(rows, text, setting, radius)
     pieces = random_rows(rng, 30, 1000, 10)
-    texts = random_rows(rng, ROWS_A_CORPUS, 30, 9)
+    texts = random_rows(rng, ROWS_PER_CORPUS, 30, 9)
     left = bool(rng.integers(2))
     checks.check_token_writes(
         pieces, None if rng.random() < 0.5 else pieces[::-1], texts, int(rng.integers(3, 24)), left
     )
     dtype = (np.uint16, np.int32)[int(rng.integers(2))]
-    checks.check_padded_rows(pieces, rng.integers(0, 30, ROWS_A_CORPUS).tolist(), int(rng.integers(3, 24)), dtype, left)
+    checks.check_padded_rows(
+        pieces, rng.integers(0, 30, ROWS_PER_CORPUS).tolist(), int(rng.integers(3, 24)), dtype, left
+    )
     kernels = "document_statistics probability negatives relabel emit pad_rows"
-    return Counter({**dict.fromkeys(kernels.split(), ROWS_A_CORPUS), "unseen": len(text)})
+    return Counter({**dict.fromkeys(kernels.split(), ROWS_PER_CORPUS), "unseen": len(text)})
 
 
 def fuzz(seeds: range) -> Counter:
@@ -72,8 +74,8 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    a_corpus = sum(fuzz_corpus(arguments.seed).values())
-    n = -(-arguments.rows // a_corpus)
+    per_corpus = sum(fuzz_corpus(arguments.seed).values())
+    n = -(-arguments.rows // per_corpus)
     parts = [range(arguments.seed + k, arguments.seed + min(k + 500, n)) for k in range(0, n, 500)]
     start, total = time.perf_counter(), Counter()
     with ProcessPoolExecutor(arguments.processes) as pool:

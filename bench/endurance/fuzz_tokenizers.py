@@ -2,7 +2,8 @@
 
 python -m bench.endurance.fuzz_tokenizers 7 1000000      # a seed, and the number of rows
 
-A case is a tokenizer, an index and an augmenter; equal seeds give equal cases.
+A case is a random tokenizer, a random index, and one augmenter per surface. The same seed gives the same case. Prints a
+text for each case with a difference.
 """
 
 from __future__ import annotations
@@ -158,12 +159,15 @@ def tokenizer(draw: random.Random) -> PreTrainedTokenizerFast:
 
 
 def words_and_marks(sentence: str) -> list[str]:
-    """Split into words and marks: a user's own word tokenizer."""
+    """Split a sentence into words and punctuation marks, as a user's custom word tokenizer could."""
     return re.findall(r"\w+|[^\w\s]", sentence)
 
 
 def case(seed: int, surfaces: tuple[str, ...] = ("paper", "kept")) -> Iterator[tuple[int, list[str]]]:
-    """Yield (rows compared, texts that differ) per batch of a case; nothing if its ids are not made word by word."""
+    """Compare the texts of one case, and yield (number of texts compared, texts whose ids differ) for each batch.
+
+    Yields nothing if una_fast cannot make the tokenizer's ids word by word.
+    """
     draw = random.Random(seed)
     made = tokenizer(draw)
     index = una_fast.build_index(
@@ -187,14 +191,17 @@ def case(seed: int, surfaces: tuple[str, ...] = ("paper", "kept")) -> Iterator[t
 
 
 def compare(made: Any, texts: list[str], found: dict[str, torch.Tensor], length: int) -> list[str]:
-    """Return the texts whose ids, int64 (B, length), differ from the tokenizer's."""
+    """Return the texts whose ids or mask in `found`, both (n_texts, length), differ from the tokenizer's output."""
     expected = made(texts, truncation=True, padding="max_length", max_length=length, return_tensors="pt", verbose=False)
     same = torch.stack([(found[name] == expected[name]).all(1) for name in found]).all(0)
     return [texts[i] for i in torch.nonzero(~same).flatten().tolist()]
 
 
 def differences(seed: int, n_rows: int) -> dict[int, str]:
-    """Compare cases seed, seed + 1, ... until `n_rows` are compared; returns a text that differs for each such case."""
+    """Compare the cases seed, seed + 1, ... until `n_rows` texts are compared.
+
+    Returns one text that differs for each case with a difference, by the seed of the case.
+    """
     compared, wrong = 0, {}
     while compared < n_rows:
         for n, texts in case(seed):

@@ -1,8 +1,9 @@
-"""kill -9 at random moments, also during saves, then --resume: every run must be bit-identical to an uninterrupted one.
+"""Kill trainings at random moments, also during saves, then --resume: the result must not differ by a bit.
 
 ``python -m bench.endurance.kill_and_resume --kills 50 --nproc 1 2`` trains a tiny encoder repeatedly and kills each run
-several times before it may finish. It compares weights, optimiser state, best/ and all lines of metrics.jsonl, and
-prints a line per kill. A kill takes 5 s on a free core, and 10 s with two ranks.
+several times (kill -9) before it may finish. It compares each run with an uninterrupted one: weights, optimiser state,
+best/ and all lines of metrics.jsonl. It prints one line per kill. A kill takes 5 s on a free core, and 10 s with two
+ranks.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from support import small_runs as training  # noqa: E402
 from train.record.folder import RUN, is_own, saved_step  # noqa: E402
 
-KILLS_A_RUN = 5
+KILLS_PER_RUN = 5
 STEPS = {"epochs": 6, "eval_every": 20, "save_every": 2}  # 54 steps; saves are so frequent that most kills hit one
 MOST_SAVES = 6  # before a kill; a run has 28 saves
 LONGEST_WAIT = 0.5  # seconds of training between the last of these saves and the kill
@@ -34,13 +35,13 @@ EARLY = 0.15  # share of kills that may happen before the first new checkpoint
 
 
 def last_save(output: Path) -> int:
-    """Return the time at which the checkpoint was written, in ns; 0 if there is none."""
+    """Return the time at which the newest checkpoint was written, in ns, or 0 if there is none."""
     checkpoint = output / "last" / "checkpoint.json"
     return checkpoint.stat().st_mtime_ns if checkpoint.is_file() else 0
 
 
 def kill_at_random(process, output: Path, chance: random.Random) -> bool:
-    """Kill the whole process group at a random moment; False if the run had already ended."""
+    """Kill the whole process group of a run at a random moment. Return False if the run had already ended."""
     while process.poll() is None and os.getpgid(process.pid) != process.pid:
         time.sleep(0.002)  # the new process has not set its group yet
     if chance.random() < EARLY:
@@ -59,7 +60,10 @@ def kill_at_random(process, output: Path, chance: random.Random) -> bool:
 
 
 def run_with_kills(values: dict, chance: random.Random, kills: int, say: Callable[[str], Any] = print) -> int:
-    """Kill one run up to `kills` times and then let it finish; returns the number of kills."""
+    """Kill one run up to `kills` times, resume it each time, let it finish, and return the number of kills.
+
+    say: prints a line.
+    """
     output, done = Path(values["output"]), 0
     while True:
         resume = is_own(output, RUN)
@@ -94,7 +98,7 @@ def main() -> None:
             killed = runs = 0
             while killed < options.kills:
                 output = folder / f"killed{nproc}-{runs}"
-                wanted = min(KILLS_A_RUN, options.kills - killed)
+                wanted = min(KILLS_PER_RUN, options.kills - killed)
                 killed += run_with_kills({**values, "output": str(output)}, chance, wanted, say)
                 training.assert_same_run(output, whole["output"])
                 runs += 1

@@ -1,9 +1,9 @@
-"""Measure how many small mistakes the tests notice, on a seeded sample of mutmut's mutants of each part of the code.
+"""Measure how many small mistakes in the code the tests notice. The mistakes are a random sample of mutmut's mutants.
 
     python -m bench.endurance.mutation [--part steps losses ...] [--seed 0] [--share 1.0] [--minutes 30] [--survivors]
 
-mutmut changes one thing in one function (a constant, an operator, an argument) and runs the tests that reach it. It
-works on a copy of the checkout. The results of each part are added to bench/results/mutation.json.
+A mutant is the code with one change in one function: another constant, operator or argument. mutmut runs the tests that
+reach the change. It works on a copy of the checkout. The results of each part are added to bench/results/mutation.json.
 equivalent_mutants.json, next to this file, lists surviving mutants that no test could notice, with the reason.
 """
 
@@ -36,9 +36,11 @@ COLUMNS = ["part", "run", "of", "killed", "equivalent", "left", "killed or equiv
 
 
 class Part(NamedTuple):
-    """Code that is mutated together, and its tests.
+    """A part of the code, and its tests.
 
-    modules: globs of the files that are changed; tests: the test files; sample: number of mutants at --share 1.
+    modules: globs of the files that are mutated.
+    tests: test files that mutmut runs.
+    sample: how many mutants are drawn at --share 1.
     tests_elsewhere: test files that start commands in another folder, where mutmut cannot record what they reach.
     """
 
@@ -104,7 +106,7 @@ def configure(folder: Path, part: Part) -> None:
 
 
 def run_mutmut(folder: Path, *arguments: str, seconds: float | None = None) -> str:
-    """Run mutmut and return its output. It is killed after `seconds`, and keeps the results that it has by then."""
+    """Run mutmut and return its output. After `seconds` it is killed, but its earlier results are kept."""
     process = subprocess.Popen(
         [*MUTMUT, *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         start_new_session=True,
@@ -117,7 +119,7 @@ def run_mutmut(folder: Path, *arguments: str, seconds: float | None = None) -> s
 
 
 def mutants_of(folder: Path) -> list[str]:
-    """Return the names of all mutants."""
+    """Make all mutants of the copy in `folder`, and return their names."""
     # mutmut makes all mutants, and finds each function's tests, before it looks for the given name
     said = run_mutmut(folder, "run", "--max-children", "1", "no-such-mutant")
     if "nothing matches" not in said:
@@ -127,16 +129,17 @@ def mutants_of(folder: Path) -> list[str]:
 
 
 def change_of(folder: Path, mutant: str) -> dict[str, str]:
-    """Return the lines that a mutant changes: {"mutant", "from", "to"}."""
+    """Return the name of a mutant and the lines that it changes, before and after: {"mutant", "from", "to"}."""
     lines = run_mutmut(folder, "show", mutant).splitlines()
     gone, new = ([line[1:].strip() for line in lines if re.match(rf"\{sign}[^{sign}]", line)] for sign in "-+")
     return {"mutant": mutant, "from": " ".join(gone), "to": " ".join(new)}
 
 
-def fails_all_tests(folder: Path, part: Part, mutant: str) -> bool:
-    """Whether any test of the part fails with a mutant that survived mutmut's run.
+def fails_a_test(folder: Path, part: Part, mutant: str) -> bool:
+    """Run all tests of the part, and return whether one of them fails with this mutant.
 
-    mutmut runs only tests that reach the mutant in their own process; ranks and commands reach it in other processes.
+    This is for mutants that survived mutmut's run. mutmut runs only tests that reach the mutant in their own process,
+    but ranks and commands reach it in other processes.
     """
     code = run_tests(folder, part, mutant).returncode
     return code == 1 or code < 0  # a test failed, or a kernel crashed
@@ -150,7 +153,7 @@ def check_tests_pass(folder: Path, part: Part) -> None:
 
 
 def run_tests(folder: Path, part: Part, mutant: str) -> subprocess.CompletedProcess[str]:
-    """Run the tests of a part with a mutant, or without one if it is ""; stop at the first failure."""
+    """Run the tests of a part up to the first failure. mutant: the name of a mutant, or "" for the unchanged code."""
     tests = [*part.tests, *part.tests_elsewhere]
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:benchmark", *tests]
     place = folder / "mutants"
@@ -160,7 +163,7 @@ def run_tests(folder: Path, part: Part, mutant: str) -> subprocess.CompletedProc
 
 @contextmanager
 def mutated_copy(part: Part) -> Iterator[tuple[Path, list[str]]]:
-    """Make a temporary copy of the checkout with all mutants of a part; yields its folder and their names."""
+    """Make a temporary copy of the checkout with all mutants of a part. Yields the folder and the mutants' names."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         copy_checkout(folder)
@@ -169,7 +172,10 @@ def mutated_copy(part: Part) -> Iterator[tuple[Path, list[str]]]:
 
 
 def mutate(name: str, seed: int, share: float, seconds: float) -> dict[str, Any]:
-    """Draw mutants of a part and test as many as the time allows; returns counts and survivors."""
+    """Draw mutants of the part `name`, test them for at most `seconds`, and return counts and survivors.
+
+    share: multiplies the size of the sample.
+    """
     part = PARTS[name]
     with mutated_copy(part) as (folder, mutants):
         size = min(len(mutants), round(part.sample * share))
@@ -180,7 +186,7 @@ def mutate(name: str, seed: int, share: float, seconds: float) -> dict[str, Any]
         found = {mutant: status[mutant] for mutant in sorted(chosen) if status[mutant] != "not checked"}
         check_tests_pass(folder, part)
         for mutant in found:
-            if found[mutant] not in NOTICED and fails_all_tests(folder, part, mutant):
+            if found[mutant] not in NOTICED and fails_a_test(folder, part, mutant):
                 found[mutant] = "killed"
         alive = [mutant for mutant in found if found[mutant] not in NOTICED]
         return {
@@ -193,13 +199,16 @@ def mutate(name: str, seed: int, share: float, seconds: float) -> dict[str, Any]
 
 
 def check_again(name: str, earlier: dict[str, Any]) -> dict[str, Any]:
-    """Run the current tests on the survivors of a part, except explained ones; returns the new results."""
+    """Run the current tests on the survivors in `earlier`, results from `mutate`, and return the new results.
+
+    Survivors that equivalent_mutants.json explains, or whose code has changed since, are not tested again.
+    """
     part, statuses, alive = PARTS[name], Counter(earlier["statuses"]), []
     with mutated_copy(part) as (folder, _):
         check_tests_pass(folder, part)
         for one in explain(earlier["survivors"]):
             same = change_of(folder, one["mutant"]).items() <= one.items()
-            if not one["why"] and same and fails_all_tests(folder, part, one["mutant"]):
+            if not one["why"] and same and fails_a_test(folder, part, one["mutant"]):
                 statuses.subtract([one["status"]])
                 statuses.update(["killed"])
             else:
@@ -234,12 +243,12 @@ def _percent(share: int, whole: int) -> str:
 
 
 def read_results() -> dict[str, Any]:
-    """Read the results file; its "measured" maps each part to what `mutate` returns."""
+    """Read bench/results/mutation.json. Its key "measured" maps each part to what `mutate` returned."""
     return json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {"measured": {}}
 
 
 def save(name: str, part: dict[str, Any]) -> None:
-    """Add the results of a part to the results file."""
+    """Store the results of a part in bench/results/mutation.json."""
     saved = read_results()
     saved["measured"][name] = part
     for one in saved["measured"].values():

@@ -1,10 +1,16 @@
-"""Kill staged builds at random moments: each must end bit-identical to an uninterrupted build.
+"""Kill builds of an index at random moments: each must end bit-identical to an uninterrupted build.
 
     python -m bench.endurance.stop_builds [CORPUS] [--stops 200] [--kinds alone processes worker dask] [--seed 0]
 
-A build is one process with threads (alone), a process with two worker processes that is killed with them (processes)
-or loses one of them (worker), or one that loses a worker of a Dask cluster (dask). After each kill the build is started
-again, and its result must be bit-identical. Any other outcome stops the script. Stops are counted by kind and stage.
+There are four kinds of builds, which differ in what is killed:
+
+    alone        a process with threads
+    processes    a process and its two worker processes
+    worker       one of the two worker processes
+    dask         one worker of a Dask cluster
+
+After each kill the build is started again. Its result must be bit-identical; any other outcome ends the script. Prints
+how many builds were stopped, by kind and stage.
 """
 
 from __future__ import annotations
@@ -38,14 +44,14 @@ STAGES = ("scan", "merge", "rank", "label", "write")
 
 
 def build(kind: str, corpus: Path, folder: Path) -> None:
-    """Build the index in small tasks; print the name of each stage when it begins."""
+    """Build the index in `folder`, and print the name of each stage when it begins."""
     run = Runner.run
 
-    def said(runner: Runner, stage: str, *tasks: Any) -> list[Any]:
+    def print_and_run(runner: Runner, stage: str, *tasks: Any) -> list[Any]:
         print(stage, flush=True)
         return run(runner, stage, *tasks)
 
-    Runner.run = said
+    Runner.run = print_and_run
     if kind == "alone":
         una_fast.build_index(corpus, folder=folder, memory="2GB", n_jobs=2)
     elif kind == "dask":
@@ -58,23 +64,23 @@ def build(kind: str, corpus: Path, folder: Path) -> None:
             una_fast.build_index(corpus, folder=folder, memory="2GB", executor=pool)
 
 
-def cut_finely(split_bytes: int) -> None:
-    """Split builds into many small tasks. fsync is off, because a kill is not a power cut."""
+def use_small_tasks(split_bytes: int) -> None:
+    """Make builds split the corpus into parts of `split_bytes`. Turns fsync off, because a kill is not a power cut."""
     os.fsync = lambda handle: None
     Runner.split_bytes = lambda self: split_bytes
     Runner.n_partitions = lambda self, text_bytes: 3
 
 
 def start(kind: str, corpus: Path, folder: Path) -> int:
-    """Start a build in its own process group and return its process id; its output goes to the file `said`."""
-    said(folder).write_text("")
+    """Start a build in a new process group, and return its process id. Its output goes to the file `log_of(folder)`."""
+    log_of(folder).write_text("")
     pid = os.fork()
     if pid:
         return pid
     code = 1
     try:
         os.setsid()
-        handle = os.open(said(folder), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        handle = os.open(log_of(folder), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(handle, 1)
         os.dup2(handle, 2)
         build(kind, corpus, folder)
@@ -90,19 +96,22 @@ def start(kind: str, corpus: Path, folder: Path) -> int:
         os._exit(code)
 
 
-def said(folder: Path) -> Path:
+def log_of(folder: Path) -> Path:
     """Return the path of the file that contains the output of a build."""
-    return folder.with_name(f"{folder.name}.said")
+    return folder.with_name(f"{folder.name}.log")
 
 
 def stop(kind: str, pid: int, folder: Path, moments: random.Random) -> bool:
-    """Kill the build or a worker after some tasks; False if the build had ended or had no worker."""
+    """Kill the build or one of its workers after a random number of tasks.
+
+    Returns False if the build had already ended, or had no worker.
+    """
     known, n = names_in(folder), moments.randint(0, moments.choice(MOST_FILES))
     process = psutil.Process(pid)
     while process.status() != psutil.STATUS_ZOMBIE and len(names_in(folder) - known) < n:
         time.sleep(0.001)
     time.sleep(moments.uniform(0, 0.02))
-    # once the index is complete, only the pool has to end; it would hang if a worker died holding the queue's lock
+    # If the index is complete, only the pool still has to end. It would hang if a worker died with the queue's lock.
     if process.status() == psutil.STATUS_ZOMBIE or find_manifest(folder):
         return False
     try:
@@ -117,21 +126,24 @@ def stop(kind: str, pid: int, folder: Path, moments: random.Random) -> bool:
 
 
 def names_in(folder: Path) -> set[str]:
-    """Return the names of the files of finished tasks."""
+    """Return the names of the files that finished tasks wrote."""
     try:
         return {path.name for path in work_folder(folder).iterdir() if not path.name.startswith(".")}
     except FileNotFoundError:
         return set()
 
 
-def build_with_stops(kind: str, corpus: Path, folder: Path, moments: random.Random, left: int) -> Counter[str]:
-    """Start and stop builds of `folder` until it is complete, with at most `left` stops; returns counts of stops."""
+def build_with_stops(kind: str, corpus: Path, folder: Path, moments: random.Random, most: int) -> Counter[str]:
+    """Start and stop a build of `folder` until the index is complete, with at most `most` stops.
+
+    Returns the number of stops, by kind and stage. moments: draws the moments of the stops.
+    """
     stops = Counter[str]()
     while not (find_manifest(folder) and not work_folder(folder).exists()):
         pid = start(kind, corpus, folder)
-        done = left > stops.total() and stop(kind, pid, folder, moments)
+        done = most > stops.total() and stop(kind, pid, folder, moments)
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        words = said(folder).read_text()
+        words = log_of(folder).read_text()
         if code not in (0, 2, -signal.SIGKILL) or (code == 2 and not done):
             raise SystemExit(f"a build ended with {code}:\n{words}")
         if done:
@@ -150,7 +162,7 @@ def check(folder: Path, expected: Path) -> None:
 
 
 def small_corpus(folder: Path, moments: random.Random) -> Path:
-    """Write a corpus of random words, for twelve splits: one text file and one compressed file."""
+    """Write a corpus of random words: one text file and one compressed file."""
     import gzip
 
     folder.mkdir()
@@ -172,7 +184,7 @@ def main() -> None:
         place = Path(temporary).resolve()
         corpus = options.corpus or small_corpus(place / "corpus", moments)
         size = sum(path.stat().st_size for path in (corpus.rglob("*") if corpus.is_dir() else [corpus]))
-        cut_finely(size // SPLITS)
+        use_small_tasks(size // SPLITS)
         expected = place / "expected"
         os.waitpid(start("alone", corpus, expected), 0)
         while stops.total() < options.stops:

@@ -103,7 +103,7 @@ def test_a_function_may_not_write_unseen_words_of_other_texts():
 
     augmentation = next_unseen(una_fast.build_index(["a b", "c"]), surface="paper")
     for texts in (["new"], ["new", "other"]):
-        with pytest.raises(InputError, match="wrote the id 4: ids of terms are 0 to 2"):
+        with pytest.raises(InputError, match="wrote the id 4: term ids are 0 to 2"):
             augmentation.augment(texts)
 
 
@@ -118,9 +118,9 @@ def test_invalid_output_of_a_function_is_refused(capfd):
 
         return invalid(una_fast.build_index(["a b", "c"]), surface="paper")
 
-    with pytest.raises(InputError, match="returned 3 for a row of 1 words, which may become 1 to 2"):
+    with pytest.raises(InputError, match="returned 3 for a row of 1 words: it must return 1 to 2"):
         make(-3, 0).texts([1])
-    with pytest.raises(InputError, match="wrote the id 3: ids of terms are 0 to 2"):
+    with pytest.raises(InputError, match="wrote the id 3: term ids are 0 to 2"):
         make(-1, 3).texts([1])
     with pytest.raises(InputError, match="wrote the id -1"):
         make(-1, -1).texts([1])

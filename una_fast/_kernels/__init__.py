@@ -2,9 +2,9 @@
 
 Every kernel accepts C-contiguous arrays of the dtypes in `una_fast.arrays`, including memory-mapped and read-only ones.
 It takes no lock and changes no global state. Kernels that run at every training step (`draws/`, `ids/emit`,
-`ids/rewrite.fill_rows`) fill arrays that the caller allocates. The others return new arrays if the caller cannot know
-their size. Arrays contain text as UTF-8; only `words/treebank` accepts a string, one sentence at a time. The caller
-checks the user's input. Building with UNA_FAST_CHECKS=1 adds bounds checks.
+`ids/rewrite.fill_rows`) fill arrays that the caller allocates. Other kernels return new arrays if the caller cannot
+know the size in advance. Text is passed as UTF-8 in arrays; only `words/treebank` accepts a string, one sentence at a
+time. The caller checks the user's input. Building with UNA_FAST_CHECKS=1 adds bounds checks.
 
     csr          computes the document frequency and highest tf of each term; renumbers terms
     logarithm    computes natural logarithms, correctly rounded, so they are the same on every processor
@@ -16,7 +16,7 @@ checks the user's input. Building with UNA_FAST_CHECKS=1 adds bounds checks.
     emit         writes terms or original sentences as token ids, with special tokens and padding
     rows         augments rows of words, in blocks that fit the cache
     negatives    draws a negative with UNA
-    custom       draws a row with a user's function
+    custom       augments rows with a user's function
     spell        writes terms as text
     rewrite      writes sentences with replaced words as text and as token ids, with the original case and spacing
 """

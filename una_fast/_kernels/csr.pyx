@@ -1,4 +1,4 @@
-"""Scans over rows of terms. Row i is ``values[indptr[i]:indptr[i + 1]]``, term ids in document order."""
+"""Scans over the words of documents. Document i has the term ids ``values[indptr[i]:indptr[i + 1]]``, in order."""
 
 from libc.stdint cimport int32_t, int64_t
 
@@ -7,9 +7,14 @@ def document_statistics(const int32_t[::1] values, const int64_t[::1] indptr, in
                         int64_t[::1] document_frequency, double[::1] highest_ratio):
     """Count the documents that contain each term, and find each term's highest n_t / n (as in equation 2).
 
-    Inputs: values, int32 (T,); indptr, int64 (N + 1,); counts, int32 (V,), scratch that must contain zeros and contains
-    zeros again at the end. Outputs: document_frequency, int64 (V,), is incremented; highest_ratio, float64 (V,), is
-    raised to each higher n_t / n. This takes O(T) time.
+    n_t is how often the term occurs in a document of n words. The time is proportional to the number of words.
+
+    Args:
+        values: int32 (n_words,), the term ids of all documents, one document after the other.
+        indptr: int64 (n_documents + 1,), the bounds of the documents in `values`.
+        counts: int32 (n_terms,), scratch. It must contain zeros, and contains zeros again at the end.
+        document_frequency: int64 (n_terms,), output: incremented by 1 for each document that contains the term.
+        highest_ratio: float64 (n_terms,), output: raised to the highest n_t / n, and never lowered.
     """
     cdef Py_ssize_t row, k
     cdef int64_t start, stop
@@ -31,7 +36,10 @@ def document_statistics(const int32_t[::1] values, const int64_t[::1] indptr, in
 
 
 def relabel(const int32_t[::1] values, const int32_t[::1] labels, int32_t[::1] out):
-    """Set ``out[k]`` to ``labels[values[k]]``; `out` may be `values`. values, out: int32 (T,); labels: int32 (V,)."""
+    """Set ``out[k]`` to ``labels[values[k]]`` for every k. `out` may be the same array as `values`.
+
+    values, out: int32 (n_words,), the old and the new ids; labels: int32 (n_labels,), the new id of each old id.
+    """
     cdef Py_ssize_t k
     with nogil:
         for k in range(values.shape[0]):

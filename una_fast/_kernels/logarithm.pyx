@@ -4,8 +4,8 @@ The logarithms of numpy and of C libraries differ in the last bit between instru
 between AVX-512 and AVX2), and the order of the terms depends on that bit.
 
 A logarithm is first computed in long double. For about one value in a hundred, the error leaves two doubles that could
-be the nearest; then `exact_log` decides. It decides for every value where a long double is a double (Visual C, Apple's
-processors).
+be the nearest; then `exact_log` decides. Where a long double is only a double (Visual C, Apple's processors),
+`exact_log` computes every value.
 """
 
 from decimal import Context
@@ -50,7 +50,10 @@ def exact_log(numerator: int, denominator: int) -> float:
 
 
 cdef double rounded(double x, int plus) except? -1 nogil:
-    """Return ln(x + plus), correctly rounded, for a finite double x with x > 0 if plus is 0, x >= 0 if it is 1."""
+    """Return ln(x + plus), correctly rounded. plus: 0 or 1.
+
+    Raises ValueError unless x is finite and either above 0, or equal to 0 if plus is 1.
+    """
     cdef double value
     cdef long double found
     if x == 1 - plus:
@@ -73,8 +76,8 @@ def fill_log(const double[::1] values, double[::1] out, int plus=0):
     values: float64 (n,), finite, above 0 if `plus` is 0, at least 0 if it is 1; out: float64 (n,), may be `values`.
     Raises ValueError for a value out of this range.
 
-    A corpus has only a few thousand distinct ratios, so results are cached: one entry, the latest, for each hash of
-    KEPT_BITS bits.
+    A corpus has only a few thousand distinct ratios, so results are cached. For each hash of KEPT_BITS bits, the cache
+    contains the latest result.
     """
     cdef double[KEPT] known, result
     cdef double value

@@ -1,4 +1,4 @@
-"""Load a cache line before it is read; does nothing if the compiler has no prefetch."""
+"""Asks the processor to load a cache line before it is read. Does nothing if the compiler has no prefetch."""
 
 cdef extern from *:
     """

@@ -12,15 +12,18 @@ ctypedef int64_t (*DrawRow)(const int32_t* ids, int64_t n, uint64_t key, const d
                             const int64_t* document_frequency, int64_t n_terms, int32_t* out) noexcept nogil
 
 cdef enum:
-    ROOM = 2  # ids that the function may write per word of the row
+    ROOM = 2  # how many ids the function may write per word of the row
 
 
 cdef class CustomRows(RowKernel):
-    """Draws rows with a user's function.
+    """Augments rows with a user's function. Raises InputError if the function returns a wrong length or a wrong id.
 
-    words, seed, streams: as in `RowKernel`; function: a CFunc of Numba; keeps_length: whether it must write as many ids
-    as it gets; idf, max_tfidf: float64, document_frequency: int64, for every id in `words`; n_terms: V, the first id of
-    an unseen word. A call raises InputError if the function returns or writes a number that is out of range.
+    words, seed, streams: as in `RowKernel`.
+    function: a Numba CFunc with the signature of `DrawRow`.
+    keeps_length: whether the function must write exactly one id per word of the row.
+    idf, max_tfidf: float64, one value per id: first the terms of the index, then the unseen words.
+    document_frequency: int64, one value per id.
+    n_terms: the number of terms in the index. Ids from n_terms on are unseen words.
     """
 
     cdef object function
@@ -45,12 +48,12 @@ cdef class CustomRows(RowKernel):
                            &self.document_frequency[0], self.n_terms, out)
         if length < (n if self.keeps_length else 1) or length > (n if self.keeps_length else ROOM * n):
             with gil:
-                self.refuse(f"returned {length} for a row of {n} words, which may become "
+                self.refuse(f"returned {length} for a row of {n} words: it must return "
                             + (f'{n} with surface="kept"' if self.keeps_length else f"1 to {ROOM * n}"))
         for k in range(length):
             if out[k] < 0 or (out[k] >= self.n_terms and not self.has(row, out[k])):
                 with gil:
-                    self.refuse(f"wrote the id {out[k]}: ids of terms are 0 to {self.n_terms - 1}")
+                    self.refuse(f"wrote the id {out[k]}: term ids are 0 to {self.n_terms - 1}")
             if work.records != NULL:
                 una_prefetch(work.records + RECORD * <int64_t>out[k])
         return length

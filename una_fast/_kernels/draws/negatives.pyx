@@ -3,12 +3,12 @@
 A replacement is drawn by rejection sampling. A candidate j is drawn uniformly from the window and accepted with
 probability s_j / m, where s_j is its score (its highest tf-idf) and m is an upper bound of all scores in the window.
 After a rejection, the next candidate is drawn independently, so the probability of each term is exactly s_j divided by
-the sum of the window's scores. In the paper's variant, the replaced term and fixed terms are not candidates, and their
-scores are not in the sum. Scores differ little inside a window, so the first candidate is nearly always accepted.
+the sum of the window's scores. Fixed terms are never candidates. In the paper's variant, the term that is replaced is
+not a candidate either. Only the scores of candidates are in the sum. Scores differ little inside a window, so the first
+candidate is nearly always accepted.
 
 `SamplingConfig.blocks` contains an upper and a lower bound of each score and stays in cache. The score itself is read
-only if its lower bound does not accept the candidate and its upper bound does not reject it. A binary search in
-cumulative weights would take 13 cache misses per draw.
+only if these two bounds cannot decide. A binary search in cumulative weights would take 13 cache misses per draw.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -25,16 +25,17 @@ from una_fast._kernels.ids.emit cimport RECORD
 from una_fast._kernels.prefetch cimport una_prefetch
 
 cdef enum:
-    # `choose` is not used for longer rows: finding the repetitions of a term takes time in proportion to their length.
+    # `choose` is not used for longer rows, because finding the repetitions of a term scans the rest of the row.
     LONGEST_CHOICE = 4096
 
 
 cdef class UnaRows(RowKernel):
     """Draws negatives of rows of words, with the scores and settings in `config`.
 
-    words, streams: as in `RowKernel`; the id V + k is unseen word k; unseen_groups: uint8, the group of each unseen
-    word, required if the config has groups; packed: uint32 (T,), each word with its probability, from
-    `probability.pack_words`. If `packed` is None, the kernel computes the probabilities, and the draws are the same.
+    words, streams: as in `RowKernel`. With n_terms terms in the index, the id n_terms + k is unseen word k.
+    unseen_groups: uint8, the group of each unseen word. Required if `config` has groups.
+    packed: uint32 (n_words,), each word with its replacement probability, from `probability.pack_words`. If `packed` is
+        None, the kernel computes the probabilities. The negatives are the same, but take longer.
     """
 
     cdef readonly SamplingConfig config
@@ -47,7 +48,7 @@ cdef class UnaRows(RowKernel):
         self.config, self.id_bits = config, id_bits(config.scores.shape[0])
         self.packed, self.unseen_groups = packed, unseen_groups
         self.n_ids = config.idf.shape[0]
-        if streams is not None:  # any text
+        if streams is not None:  # the rows are a user's text, which can contain unseen words
             self.n_ids = max(self.n_ids, np.max(words.values, initial=0) + 1)
         if packed is not None:
             self.prefetch_source = packed.view(np.int32)
@@ -79,13 +80,17 @@ cdef class UnaRows(RowKernel):
 
 cdef inline int64_t choose(const uint32_t* packed, int bits, uint64_t key, int64_t n, int32_t* ids, int32_t* out,
                            int32_t* chosen) noexcept nogil:
-    """Choose which of the first n words of a row to replace. Fill `chosen`, and return how many are chosen.
+    """Choose which of the first n words of a row to replace. Return how many are chosen, or -1 if this is undecided.
 
-    packed, bits: the row's packed words, and `id_bits` (see `probability.pack_words`); key: `row_key` of the row; ids,
-    out: int32 (n,), both are filled with the row's terms; chosen: int32 (n,), twice the position of each chosen word,
-    plus 1 if the term occurs again later in the row, where it gets the same replacement. Returns -1 if a draw is so
-    close to a probability that the stored bits cannot decide. At V = 523,000 and p below 1 this happens for one word in
-    4,096.
+    It is undecided if a draw is so close to a probability that the packed bits of the probability do not suffice. With
+    523,000 terms and p below 1, this happens for one word in 4,096.
+
+    packed: the words of the row, from `probability.pack_words`.
+    bits: how many bits of a packed word contain the term id, from `probability.id_bits`.
+    key: the key of the row, from `row_key`.
+    ids, out: int32 (n,), outputs. Both are filled with the term ids of the row.
+    chosen: int32 (n,), output. A chosen word at position k is stored as 2 k, or as 2 k + 1 if its term occurs again
+        later in the row. All later occurrences get the same replacement.
     """
     cdef int64_t k, n_chosen = 0
     cdef uint32_t word, draw, p, id_mask = (<uint32_t>1 << bits) - 1
@@ -104,9 +109,10 @@ cdef inline int64_t choose(const uint32_t* packed, int bits, uint64_t key, int64
 
 cdef int64_t choose_exactly(bint released, uint64_t key, const int32_t* first, const double* p, int64_t n,
                             int32_t* chosen) noexcept nogil:
-    """Choose like `choose`, but from the exact probabilities, and without marking repeated terms.
+    """Choose words like `choose`, but from the exact probabilities. Return how many are chosen, never -1.
 
-    first, p: from `fill_probabilities`. In the paper's variant, one draw decides for all occurrences of a term. In the
+    first, p: from `fill_probabilities`. A chosen word at position k is always stored in `chosen` as 2 k. In
+    the paper's variant, one draw decides for all occurrences of a term, and only the first occurrence is stored. In the
     released code's variant, each occurrence has a separate draw.
     """
     cdef int64_t k, n_chosen = 0
@@ -119,9 +125,11 @@ cdef int64_t choose_exactly(bint released, uint64_t key, const int32_t* first, c
 cdef int64_t choose_one(SamplingConfig config, uint64_t key, const int32_t* ids, const int32_t* first,
                         const double* p, int64_t length, int64_t n, int32_t* chosen,
                         const uint8_t[::1] unseen_groups) noexcept nogil:
-    """Choose the term with the smallest draw if no draw in the row of `length` words is below its p.
+    """Choose one term, if no word of the whole row was chosen. Return how many terms are chosen, 0 or 1.
 
-    All terms are equally likely. None is chosen if all words are fixed, or if the term comes after the first n words.
+    The row has `length` words, and only the first n are needed. The term with the smallest draw is chosen, so all terms
+    that are not fixed are equally likely. Returns 0 if a word after the first n was chosen, if the smallest draw
+    belongs to a word after the first n, or if all words are fixed.
     """
     cdef int64_t k, place = n
     cdef double draw, smallest = 1.0
@@ -139,10 +147,11 @@ cdef int64_t choose_one(SamplingConfig config, uint64_t key, const int32_t* ids,
 cdef int replace_chosen(SamplingConfig config, const int32_t* records, uint64_t key, const int32_t* ids, int64_t n,
                         const double* z, const int32_t* chosen, int64_t n_chosen, int32_t* out,
                         const uint8_t[::1] unseen_groups) except -1 nogil:
-    """Replace the chosen words in `out`, a copy of the row `ids` of n words.
+    """Replace the chosen words in `out`, which must be a copy of `ids`, the first n words of a row.
 
-    Positions of draws count from the row's first word. records: the records of `TermTokens`, from which those of the
-    new terms are prefetched, or NULL; z: tf-idf of each word, used only for unseen words; chosen: as `choose` fills it.
+    records: the records of `TermTokens`, to prefetch the records of the new terms. NULL means no prefetching.
+    z: tf-idf of each word, used only for unseen words.
+    chosen, n_chosen: the chosen words as `choose` stores them, and how many there are.
     """
     cdef const double* blocks = &config.blocks[0]
     cdef const double* scores = &config.scores[0]
@@ -173,7 +182,10 @@ cdef int replace_chosen(SamplingConfig config, const int32_t* records, uint64_t 
 
 cdef inline int64_t accepted(const double* blocks, const double* scores, uint64_t bits, int64_t start,
                              uint64_t width) noexcept nogil:
-    """Propose one of the `width` terms from `start` on. Return it, or -1 if it is rejected. `bits` decides both."""
+    """Draw a candidate from the ids ``start .. start + width - 1``. Return its id, or -1 if it is rejected.
+
+    The 64 random `bits` determine both the candidate and whether it is rejected.
+    """
     cdef int64_t candidate = start + below(bits, width), block = candidate >> BLOCK_BITS
     # `below` uses the upper 64 bits of the product bits * width. The lower 64 bits are uniform too.
     cdef double height = unit(bits * width) * blocks[start >> BLOCK_BITS]
@@ -186,8 +198,11 @@ cdef int64_t draw_term(SamplingConfig config, uint64_t key, int64_t position, in
                        uint8_t group) except -1 nogil:
     """Draw a replacement for `term` from its window, each candidate with a probability proportional to its score.
 
-    The paper's variant never draws `term` itself; the released code's variant can. position: the word's position in its
-    row; score: its tf-idf, which determines the window of an unseen word (term >= V); group: its group.
+    The paper's variant never draws `term` itself; the released code's variant can.
+
+    position: the position of the replaced word in its row.
+    score: the tf-idf of the replaced word. It determines the window of an unseen word (term >= n_terms).
+    group: the group of the replaced word.
     """
     cdef Window window
     cdef int64_t excluded = -1 if config.released else term, number, candidate

@@ -35,7 +35,7 @@ cdef class SamplingConfig:
 
 
 cdef inline uint8_t group_of(SamplingConfig config, int64_t id, const uint8_t[::1] unseen_groups) noexcept nogil:
-    """Return the group of a term of the index, or of an unseen word (id >= V)."""
+    """Return the group of a term of the index, or of an unseen word (id >= n_terms)."""
     cdef int64_t n_terms = config.scores.shape[0]
     if not config.has_groups:
         return ANY_GROUP

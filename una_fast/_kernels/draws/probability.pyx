@@ -15,8 +15,8 @@ cdef double NO_P = -1.0  # marks a fixed word while the p of the other words are
 cdef class SamplingConfig:
     """The scores of the terms, and the settings of one augmenter. Kernels never change this object.
 
-    idf: float64 (V,), idf of each term (equation 2).
-    scores: float64 (V,), highest tf-idf of each term, in descending order because a term's id is its rank.
+    idf: float64 (n_terms,), idf of each term (equation 2).
+    scores: float64 (n_terms,), highest tf-idf of each term, in descending order because a term's id is its rank.
     unseen_idf: idf of a word that is not in the index.
     beta: mean replacement probability (equation 3).
     radius: how many ranks a window contains on each side of a term.
@@ -25,8 +25,9 @@ cdef class SamplingConfig:
     random_select: whether to replace every term with probability `beta`. If this chooses no term, the paper's variant
         replaces one.
     random_replace: whether replacements are uniform over the vocabulary.
-    groups: uint8 (V,). A FIXED term is neither replaced nor drawn. A term of group ANY is replaced by any term that is
-        not fixed. Any other term is replaced only by terms of its group. None means that all groups are ANY.
+    groups: uint8 (n_terms,), the group of each term. A FIXED term is neither replaced nor drawn. A term of group
+        ANY is replaced by any term that is not fixed. Any other term is replaced only by terms of its group. None means
+        that all groups are ANY.
     """
 
     def __init__(self, const double[::1] idf, const double[::1] scores, *, double unseen_idf, double beta,
@@ -52,9 +53,9 @@ cdef class SamplingConfig:
         return rounded(count / <double>length, 1)
 
     cdef int find_window(self, int64_t term, double score, Window *window) except -1 nogil:
-        """Set `window` to the ids around `term`, or around the rank that an unseen word (term >= V) would have.
+        """Set `window` to the ids around `term`, or around the rank that an unseen word (term >= n_terms) would have.
 
-        This rank is just before the first term whose score is below `score`, the word's tf-idf.
+        This rank is just before the first term with a score below `score`, the tf-idf of the unseen word.
         """
         cdef int64_t n_terms = self.scores.shape[0], low = 0, high = n_terms, middle
         if self.random_replace:
@@ -72,7 +73,7 @@ cdef class SamplingConfig:
         return 0
 
     cdef int reach_candidate(self, int64_t excluded, uint8_t group, Window *window) except -1 nogil:
-        """Widen `window` by one rank on both sides until it contains a candidate. At least one must exist."""
+        """Widen `window` one rank at a time, on both sides, until it contains a candidate. A candidate must exist."""
         cdef int64_t j
         for j in range(window.start, window.stop):
             if is_candidate(self, j, excluded, group):
@@ -84,9 +85,10 @@ cdef class SamplingConfig:
                 return 0
 
     def window(self, int64_t term, double score=0.0, const uint8_t[::1] unseen_groups=None):
-        """Return (start, stop): the candidates of `term` have the ids ``start .. stop - 1``.
+        """Return (start, stop): a replacement of `term` is drawn from the ids ``start .. stop - 1``.
 
-        For an unseen word, `term` is at least V, `score` is its tf-idf, and `unseen_groups` is as in `UnaRows`.
+        For an unseen word, `term` is at least n_terms and `score` is the tf-idf of the word. unseen_groups: as in
+        `UnaRows`.
         """
         cdef Window window
         self.find_window(term, score, &window)
@@ -95,7 +97,7 @@ cdef class SamplingConfig:
         return window.start, window.stop
 
     def candidates(self, window, int64_t term, const uint8_t[::1] unseen_groups=None):
-        """Return the terms of `window`, (start, stop), that can replace `term`: int64."""
+        """Return the ids of the terms that can replace `term`, int64 (n,). window: (start, stop) from `window`."""
         cdef int64_t j, start = window[0], stop = window[1], excluded = -1 if self.released else term
         cdef uint8_t group = group_of(self, term, unseen_groups)
         return np.array([j for j in range(start, stop) if is_candidate(self, j, excluded, group)], dtype=np.int64)
@@ -104,8 +106,8 @@ cdef class SamplingConfig:
 cdef void find_first(int32_t* latest, const int32_t* ids, int64_t n, int32_t* first) noexcept nogil:
     """Set first[k] to the first position of the term ids[k] in a row of n words.
 
-    latest: scratch with an entry for each id. It need not be cleared between rows, because an entry counts only if it
-    is a position of this row that contains the id.
+    latest: int32, scratch with one entry per id. It need not be cleared between rows, because an entry counts only if
+    it is a position of this row that contains the id.
     """
     cdef int64_t k
     cdef int32_t place
@@ -164,7 +166,7 @@ cdef int fill_probabilities(SamplingConfig config, int32_t* latest, int32_t* rep
 
 cdef int fill_tfidf(SamplingConfig config, int32_t* repeats, const int32_t* ids, int64_t n, const int32_t* first,
                     double* z, double* count) except -1 nogil:
-    """Fill z with ln(1 + n_t / n) idf (equation 2) for each word of the row. An id of at least V is an unseen word.
+    """Fill z with the tf-idf of each word of a row: ln(1 + n_t / n) * idf (equation 2). Ids from n_terms on are unseen.
 
     The first loop scores each word as if it occurred once, and the other loops correct repeated words: in a single
     loop, each repeated word would be a branch misprediction. repeats, count: scratch.
@@ -186,10 +188,14 @@ cdef int fill_tfidf(SamplingConfig config, int32_t* repeats, const int32_t* ids,
 
 
 def replacement_probabilities(SamplingConfig config, words, const uint8_t[::1] unseen_groups=None):
-    """Return (first int32, z float64, p float64), all (T,), for the rows of `words`, `RaggedArray` int32.
+    """Return (first, z, p) for the rows of `words`, each an array of shape (n_words,), one value per word of all rows.
 
-    first: the first position of each word's term in its row; z: tf-idf (equation 2); p: replacement probability
-    (equations 3 and 4). An id of at least V is an unseen word. unseen_groups: as in `UnaRows`.
+    first: int32, the position in the row at which the word's term first occurs.
+    z: float64, tf-idf of the word (equation 2).
+    p: float64, replacement probability of the word (equations 3 and 4).
+
+    words: `RaggedArray` int32, the term ids of each row. Ids from n_terms on are unseen words.
+    unseen_groups: as in `UnaRows`.
     """
     cdef const int32_t[::1] ids = words.values
     cdef const int64_t[::1] indptr = words.indptr
@@ -208,18 +214,23 @@ def replacement_probabilities(SamplingConfig config, words, const uint8_t[::1] u
 
 
 def id_bits(int64_t n_terms):
-    """Return how many bits of a packed word contain its term, in an index of `n_terms` terms."""
+    """Return how many bits of a packed word (see `pack_words`) contain the term id, in an index of `n_terms` terms."""
     return (n_terms - 1).bit_length()
 
 
 def pack_words(SamplingConfig config, const int32_t[::1] ids, const int64_t[::1] indptr, const int32_t[::1] first,
                const double[::1] p, uint32_t[::1] out):
-    """Fill `out`, uint32 (T,), with each word and its rounded probability, so that `negatives.choose` needs no p.
+    """Fill `out`, uint32 (n_words,), with packed words. A packed word is a term id with a rounded probability.
 
-    The lowest b = `id_bits` bits are the term. The upper 31 - b bits are q = floor(2**(31 - b) p), at most
-    2**(31 - b) - 1. A draw whose upper bits are below q is below p, and one whose upper bits are above q is not. The
-    bit in between is 1 if the term occurs again later in the row. In the paper's variant these later occurrences have
-    q = 0, because the first one decides for them. indptr: int64 (N + 1,), bounds of the rows; first, p: from
+    From the lowest bit to the highest, a packed word contains, with b = `id_bits`:
+
+    - b bits: the term id.
+    - 1 bit: 1 for the first occurrence of a term that the row repeats (paper's variant only).
+    - 31 - b bits: q = floor(2**(31 - b) * p), at most 2**(31 - b) - 1. `negatives.choose` compares q with the upper
+      bits of a draw, and only needs the exact p if they are equal. In the paper's variant, later occurrences of a term
+      have q = 0, because the first occurrence decides for all.
+
+    ids: int32 (n_words,), term ids; indptr: int64 (n_rows + 1,), bounds of the rows in `ids`; first, p: from
     `replacement_probabilities`.
     """
     cdef int64_t row, k, at

@@ -20,7 +20,7 @@ cdef inline uint64_t mix64(uint64_t x) noexcept nogil:
 
 
 cdef inline uint64_t stream_key(uint64_t seed, uint64_t epoch, uint64_t sample_index) noexcept nogil:
-    """Return the key from which the keys of rows are made."""
+    """Return the key of an epoch and sample index. `row_key` derives the key of each row from it."""
     cdef uint64_t key = mix64(mix64(seed) + (epoch + 1) * <uint64_t>0x9E3779B97F4A7C15ULL)
     return key if sample_index == 0 else mix64(key + sample_index * <uint64_t>0xD1B54A32D192ED03ULL)
 

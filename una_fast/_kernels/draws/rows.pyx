@@ -3,7 +3,7 @@
 A block of BLOCK rows is drawn and written before the next one is read. So each stage finds the output of the previous
 one in the first-level cache, and the cache misses of the rows of a block overlap.
 
-A new augmentation derives a class from `RowKernel` and defines `draw_row`, which draws one row.
+To add an augmentation, derive a class from `RowKernel` and define `draw_row`, which augments one row.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
@@ -20,17 +20,22 @@ from una_fast._kernels.draws.random cimport row_key, stream_key
 
 cdef int64_t ALL_WORDS = np.iinfo(np.int64).max
 cdef enum:
-    BLOCK = 16  # rows of a block; 8 to 64 rows take the same time within 5%, 1 row takes 1.5 times as long
-    MOST_PREFETCHED = 64  # words of a row that are prefetched; the processor itself prefetches the rest of a longer row
+    BLOCK = 16  # rows per block; with 8 to 64 the time per row differs by at most 5%, with 1 it is 1.5 times as long
+    MOST_PREFETCHED = 64  # words per row that are prefetched; the processor itself prefetches the rest of a longer row
 
 
 cdef class Workspace:
-    """Buffers of one thread for a block of BLOCK rows.
+    """Buffers in which one thread augments a block of up to BLOCK rows.
 
-    longest_row: words of the longest row; growth: how many words a word can become; n_ids: the length of `latest`.
+    terms, ends: the result. Row i of the augmented block is ``terms[ends[i]:ends[i + 1]]``.
+    line: the sub-words of one row.
+    records: the records of `TermTokens`, which `draw_row` prefetches, or NULL if only terms are needed.
+    The other buffers are scratch of `draw_row`.
 
-    Row i of the augmented block is ``terms[ends[i]:ends[i + 1]]``; line: the sub-words of one row; records: those of
-    `TermTokens`, which `draw_row` prefetches, or NULL. The other buffers are scratch of `draw_row`.
+    Args:
+        longest_row: how many words the longest row has.
+        growth: how many words can replace one word.
+        n_ids: the length of the buffer `latest`, one entry per id.
     """
 
     def __init__(self, int64_t longest_row, int64_t growth, int64_t n_ids):
@@ -45,11 +50,14 @@ cdef class Workspace:
 
 
 cdef class RowKernel:
-    """Augments rows of words; a subclass defines how. Threads may share one object: each call has its own `Workspace`.
+    """Augments rows of words; a subclass defines how. Threads may share one object: each call uses another `Workspace`.
 
-    words: `RaggedArray` int32, the term ids of each row of an index or of any text; seed: of all draws; streams: uint64
-    (N,), the random stream of each row, or None if it is the row's number; growth: how many words a word can become. A
-    subclass sets prefetch_source, int32 (T,), if `draw_row` first reads an array other than the words.
+    words: `RaggedArray` int32, the term ids of each row of an index or of a user's text.
+    seed: the seed of all draws.
+    streams: uint64 (n_rows,), the number of each row's random stream. None means that row i uses stream i.
+    growth: how many words can replace one word.
+
+    If `draw_row` first reads another array than the words, the subclass sets prefetch_source, int32 (n_words,), to it.
     """
 
     def __init__(self, words, uint64_t seed, streams=None, int64_t growth=1):
@@ -60,7 +68,7 @@ cdef class RowKernel:
             self.longest_row = max(self.longest_row, self.indptr[row + 1] - self.indptr[row])
 
     cdef Workspace take_workspace(self):
-        """Take a `Workspace` that no other thread uses; `pop` and `append` of a list are atomic."""
+        """Return a `Workspace` that no other thread uses. This needs no lock, because `pop` of a list is atomic."""
         try:
             return self.workspaces.pop()
         except IndexError:
@@ -68,9 +76,12 @@ cdef class RowKernel:
 
     def token_ids(self, const int64_t[::1] rows, uint64_t epoch, uint64_t sample_index, TermTokens tokens,
                   int64_t[:, ::1] input_ids, int64_t[:, ::1] attention_mask):
-        """Fill `input_ids` and `attention_mask`, int64 (B, L), with the augmented rows of `rows`, int64 (B,).
+        """Augment the rows with the numbers `rows`, int64 (n_rows,), and fill `input_ids` and `attention_mask`.
 
-        Returns bool (B,): True for a row that only the tokenizer can encode, because a term has no sub-words.
+        Both outputs are int64 (n_rows, width). Longer rows are truncated, shorter rows are padded.
+
+        Returns bool (n_rows,): True for a row that only the tokenizer can encode, because one of its terms has no
+        sub-words in `tokens`.
         """
         cdef int64_t begin = 0, stop, k, n_terms, width = input_ids.shape[1]
         cdef uint64_t key = stream_key(self.seed, epoch, sample_index)
@@ -83,7 +94,7 @@ cdef class RowKernel:
         with nogil:
             while begin < rows.shape[0]:
                 stop = min(begin + BLOCK, rows.shape[0])
-                self.draw_block(rows, begin, stop, key, width, work)  # each term takes at least a column
+                self.draw_block(rows, begin, stop, key, width, work)  # `width` terms fill the row
                 write_rows(tokens, &work.terms[0], &work.ends[0], stop - begin, &work.line[0], width,
                            &input_ids[begin, 0], &attention_mask[begin, 0])
                 for k in range(stop - begin):
@@ -94,9 +105,10 @@ cdef class RowKernel:
         return needs_tokenizer
 
     def terms(self, const int64_t[::1] rows, uint64_t epoch, uint64_t sample_index=0):
-        """Augment the rows `rows`, int64 (B,). Returns (values int32, indptr int64 (B + 1,)).
+        """Augment the rows with the numbers `rows`, int64 (n_rows,), and return (values, indptr).
 
-        The terms of the augmented row i are ``values[indptr[i]:indptr[i + 1]]``.
+        values: int32, term ids; indptr: int64 (n_rows + 1,). The augmented rows[i] is
+        ``values[indptr[i]:indptr[i + 1]]``.
         """
         cdef int64_t begin = 0, stop, k, end = 0, capacity = 1
         cdef uint64_t key = stream_key(self.seed, epoch, sample_index)
@@ -121,7 +133,7 @@ cdef class RowKernel:
     cdef int64_t draw_row(self, int64_t row, uint64_t key, int64_t n, int32_t* out, Workspace work) except -1 nogil:
         """Write the augmented row to `out` and return its length. Subclasses override this method.
 
-        key: `row_key` of the row; n: how many of its first words are needed, at least 1.
+        key: the key of the row, from `row_key`; n: how many of the row's first words are needed, at least 1.
         """
         memcpy(out, &self.values[self.indptr[row]], n * sizeof(int32_t))
         return n
@@ -130,7 +142,7 @@ cdef class RowKernel:
                         Workspace work) except -1 nogil:
         """Fill work.terms and work.ends with the augmented rows of ``rows[begin:stop]``, at most BLOCK rows.
 
-        key: `stream_key` of the seed, epoch and sample index; most_words: how many words of each row are needed.
+        key: from `stream_key`; most_words: at most this many first words of each row are needed.
         """
         cdef int64_t k, row, n, end = 0
         self.prefetch_block(rows, stop, most_words)
@@ -147,7 +159,7 @@ cdef class RowKernel:
     cdef int prefetch_block(self, const int64_t[::1] rows, int64_t begin, int64_t most_words) except -1 nogil:
         """Prefetch the words of the block that starts at rows[begin], and the bounds of the next block.
 
-        It prefetches equally many words of every row, because a loop to the end of each row would be mispredicted.
+        It prefetches the same number of words of every row: a loop to the end of each row would be mispredicted.
         """
         cdef int64_t row, k, n = rows.shape[0], n_words = min(most_words, MOST_PREFETCHED)
         if self.values.shape[0] == 0:

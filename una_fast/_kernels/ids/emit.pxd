@@ -2,7 +2,8 @@ from libc.stdint cimport int32_t, int64_t
 
 
 cdef enum:
-    # A record is 8 int32: the number of sub-words, then up to 7 sub-words or, for more, where they start in `values`.
+    # A record is 8 int32: the number of sub-words, then the sub-words themselves. If there are more than 7, the second
+    # int32 is where they start in `values`.
     RECORD = 8
 
 
@@ -19,7 +20,7 @@ cdef class Frame:
 cdef class TermTokens:
     cdef const int32_t[:, ::1] records
     cdef const int32_t[::1] values
-    cdef int64_t first  # the record of term 0 at the start of a text
+    cdef int64_t first  # index of the record that term 0 has at the start of a text
     cdef bint some_are_empty
     cdef readonly Frame frame
     cdef bint has_empty(self, const int32_t* terms, int64_t n) noexcept nogil

@@ -16,10 +16,11 @@ ctypedef fused small_id:  # uint16 if all ids fit, because most of the time is s
 
 
 cdef class Frame:
-    """The special tokens before and after a text, and the padding on one side of them.
+    """What surrounds a text in a row of token ids: special tokens before and after it, and padding on one side.
 
-    prefix, suffix: int64, the special tokens before and after the text, n_special in all; pad_id: the token id that
-    fills the rest of the row; pads_left: whether the padding comes before the text.
+    prefix, suffix: int64, the special tokens before and after the text. n_special is the number of both together.
+    pad_id: the token id of the padding.
+    pads_left: whether the padding comes before the prefix instead of after the suffix.
     """
 
     def __init__(self, const int64_t[::1] prefix, const int64_t[::1] suffix, int64_t pad_id, bint pads_left=False):
@@ -27,10 +28,10 @@ cdef class Frame:
         self.n_special = prefix.shape[0] + suffix.shape[0]
 
     cdef void write(self, const int32_t* inner, int64_t n, int64_t* ids, int64_t* mask, int64_t width) noexcept nogil:
-        """Write a row of `width` columns: the `n` sub-words of `inner`, special tokens, padding, and the mask.
+        """Fill one row of `ids` and `mask`, each of `width` columns, with a text of `n` sub-words and its surroundings.
 
-        inner: int32 (width,); values after the first n are ignored. The loops run over all columns, because an end that
-        differs from row to row would be mispredicted.
+        inner: int32 (width,), the sub-words; values after the first n are ignored. The loops run over all columns,
+        because a loop end that differs from row to row would be mispredicted.
         """
         cdef int64_t n_prefix = self.prefix.shape[0]
         cdef int32_t pad_id = <int32_t>self.pad_id, keep, n_words = <int32_t>n, column
@@ -40,7 +41,10 @@ cdef class Frame:
         self.close(n, ids, mask, width)
 
     cdef void close(self, int64_t n, int64_t* ids, int64_t* mask, int64_t width) noexcept nogil:
-        """Write the special tokens and the mask around `n` sub-words that are already followed by padding."""
+        """Complete a row that already contains `n` sub-words, from column len(prefix) on, and padding after them.
+
+        This writes the special tokens and the mask, and moves the padding to the left if `pads_left`.
+        """
         cdef int64_t n_prefix = self.prefix.shape[0], k, n_padding = width - n - self.n_special
         cdef int32_t count = <int32_t>(n + self.n_special), column
         for k in range(n_prefix):
@@ -59,9 +63,9 @@ cdef class Frame:
 cdef class TermTokens:
     """The sub-words of n terms, as records that the kernel copies.
 
-    terms: `RaggedArray` int32. Row t contains the sub-words of term t after a space. If there are 2n rows, row n + t
-    contains its sub-words at the start of a text. An empty row means that the sub-words depend on the words around the
-    term, so only the tokenizer can encode a text with this term.
+    terms: `RaggedArray` int32. Row t contains the sub-words that term t has after a space. If there are 2 n rows, row
+    n + t contains the sub-words that term t has at the start of a text. An empty row means that the sub-words depend on
+    the words around the term, so only the tokenizer can encode a text with this term.
     """
 
     def __init__(self, terms, int64_t n, Frame frame):
@@ -80,10 +84,11 @@ cdef class TermTokens:
 
 cdef void write_rows(TermTokens tokens, const int32_t* terms, const int64_t* bounds, int64_t n_rows, int32_t* line,
                      int64_t width, int64_t* input_ids, int64_t* attention_mask) noexcept nogil:
-    """Write the token ids of text i, ``terms[bounds[i]:bounds[i + 1]]``, to row i of both outputs (n_rows, width).
+    """Write n_rows texts as token ids, truncated or padded to `width` columns.
 
-    The sub-words are truncated to fit between the special tokens, and padded. line: scratch of width + RECORD, because
-    the last copy is a whole record.
+    Text i has the terms ``terms[bounds[i]:bounds[i + 1]]``. It fills row i of both outputs, which have the shape
+    (n_rows, width). line: int32 (width + RECORD,), scratch; it is longer than a row, because the last copy may be a
+    whole record.
     """
     cdef int64_t row, n, room = width - tokens.frame.n_special
     for row in range(n_rows):
@@ -93,10 +98,10 @@ cdef void write_rows(TermTokens tokens, const int32_t* terms, const int64_t* bou
 
 cdef inline int64_t join_terms(TermTokens tokens, const int32_t* terms, int64_t n_terms, int32_t* line,
                                int64_t room) noexcept nogil:
-    """Write at most `room` sub-words of the terms to `line`; returns their number.
+    """Write the sub-words of the terms to `line`, at most `room`, and return how many were written.
 
-    A record of up to 7 sub-words is copied whole, and the next copy overwrites the excess: a branch on their number
-    would be mispredicted at every other word.
+    A record of up to 7 sub-words is copied whole, and the next copy overwrites the excess: a branch on the number of
+    sub-words would be mispredicted at every other word.
     """
     cdef const int32_t* records = &tokens.records[0, 0]
     cdef const int32_t* values = &tokens.values[0] if tokens.values.shape[0] else NULL
@@ -112,7 +117,11 @@ cdef inline int64_t join_terms(TermTokens tokens, const int32_t* terms, int64_t 
 
 
 cdef inline int64_t put(const int32_t* record, const int32_t* values, int32_t* line, int64_t room) noexcept nogil:
-    """Write the sub-words of a term to `line`, at most `room` if they do not fit a record; returns their number."""
+    """Write the sub-words of a term to `line`, and return how many it has.
+
+    A record of up to 7 sub-words is copied whole, without regard to `room`. Of more sub-words, at most `room` are
+    written.
+    """
     if record[0] < RECORD:
         memcpy(line, record + 1, (RECORD - 1) * sizeof(int32_t))
     else:
@@ -128,11 +137,13 @@ def pad_rows(
     int64_t[:, ::1] input_ids,
     int64_t[:, ::1] attention_mask,
 ):
-    """Fill row i of both outputs, int64 (B, L), with the truncated sentence rows[i], framed by `frame`.
+    """Write the sentences with the numbers `rows`, int64 (n_rows,), as token ids, truncated or padded to the width.
 
-    values: uint16 or int32 (T,), bounds: int64 (N + 1,): the sub-words of sentence r are
-    ``values[bounds[r]:bounds[r + 1]]``; rows: int64 (B,). The caller checks that `rows` are in 0 .. N - 1, and that L
-    has room for all special tokens.
+    Sentence r has the sub-words ``values[bounds[r]:bounds[r + 1]]``. Sentence rows[i] fills row i of `input_ids` and
+    `attention_mask`, both int64 (n_rows, width).
+
+    values: uint16 or int32; bounds: int64 (n_sentences + 1,). The caller checks that every row is below n_sentences,
+    and that the special tokens of `frame` fit the width.
     """
     cdef int64_t i, k, start, n, n_prefix = frame.prefix.shape[0], width = input_ids.shape[1]
     with nogil:
@@ -147,7 +158,7 @@ def pad_rows(
 
 
 def make_records(terms):
-    """Make the record of each row of `terms`, `RaggedArray` int32: int32 (n, RECORD), see emit.pxd."""
+    """Return the record (see emit.pxd) of each row of `terms`, a `RaggedArray` of int32: int32 (n_rows, RECORD)."""
     records = cache_aligned_zeros(len(terms) * RECORD, np.int32).reshape(-1, RECORD)
     records[:, 0] = counts = terms.lengths()
     for k in range(RECORD - 1):

@@ -1,8 +1,8 @@
 """Writes sentences with replaced words as text and as token ids, with the original case and spacing.
 
-A sentence is chunks separated by spaces, and its ids are those of the chunks. A chunk without a replaced word keeps the
-ids that it has in the sentence. A chunk that is one new word has the ids of the term, if both normalise to the same
-string. Any other chunk is a *fragment*: the caller encodes each distinct fragment once.
+A sentence is chunks separated by spaces, and its token ids are the token ids of its chunks, one chunk after the other.
+A chunk without a replaced word keeps its token ids. A chunk that is one new word has the token ids of the term, if both
+normalise to the same string. Any other chunk is a *fragment*: the caller encodes each distinct fragment once.
 """
 
 from cpython.unicode cimport PyUnicode_DecodeUTF8
@@ -18,14 +18,14 @@ ctypedef fused small_id:
     int32_t
 
 cdef enum:
-    # the properties of a character: its lower case in the low bits, then flags
+    # the properties of a character: the code point of its lower case in the low bits, then flags
     LOWER_CASE = 0x1FFFFF
-    IS_APART = 1 << 21    # punctuation, or of a script without spaces: next to a word it needs no space
+    IS_APART = 1 << 21    # punctuation, or a letter of a script without spaces: it needs no space next to a word
     IS_CASED = 1 << 22    # its lower and upper case differ
     IS_LOWER = 1 << 23
     IS_UPPER = 1 << 24
     IS_TITLE = 1 << 25
-    DOTTED_I = 0x130      # the only character that becomes two in lower case, "i" and DOT, possibly in two words
+    DOTTED_I = 0x130      # the only character whose lower case is two: "i" and DOT, which can be in separate words
     DOT = 0x307
     CAPITAL_SIGMA = 0x3A3  # its lower case is FINAL_SIGMA at the end of a word
     FINAL_SIGMA = 0x3C2
@@ -33,8 +33,8 @@ cdef enum:
 
 cdef enum:
     # A piece is (kind, number). A kind of 0 or more is an index into the sentence's sub-words: copy `number` of them.
-    TERM = -1         # number: a row of the sub-words of terms
-    FRAGMENT = -2     # number: the fragment's
+    TERM = -1         # number: a row of `Subwords.terms`
+    FRAGMENT = -2     # number: the index of the fragment
 
 APART, CASED, LOWER, UPPER, TITLE = IS_APART, IS_CASED, IS_LOWER, IS_UPPER, IS_TITLE
 UNKNOWN = NO_SIZE  # the size of a chunk that cannot be encoded separately
@@ -48,11 +48,13 @@ cdef enum Case:  # in the order of `KeptSurface.forms`
 cdef class Subwords:
     """The sub-words of an index's terms and chunks under one tokenizer.
 
-    terms: `RaggedArray` int32, row t is the sub-words of term t after a space, empty if they depend on the whole text;
-    sizes: uint16, the number of sub-words of each chunk after a space. Unless the tokenizer is `context_free`, the
-    terms and chunks at the start of a text follow, from `first_term` and `first_chunk` on. cuts: uint8 (128,), 1 for a
-    character that the tokenizer always makes a separate word; alike: uint8 (3 V,), 1 for a form (see `RowWriter`) that
-    has the sub-words of its term.
+    terms: `RaggedArray` int32. Row t contains the sub-words that term t has after a space. An empty row means that they
+        depend on the whole text. If they differ at the start of a text, as many rows follow with those sub-words, from
+        row `first_term` on.
+    sizes: uint16, the number of sub-words that each chunk has after a space, or UNKNOWN. If they differ at the start of
+        a text, as many values follow for the start of a text, from index `first_chunk` on.
+    cuts: uint8 (128,), 1 for an ASCII character that the tokenizer always makes a separate word.
+    alike: uint8 (3 n_terms,), 1 for each form (see `RowWriter`) that has the same sub-words as its term.
     """
 
     cdef const int32_t[::1] values
@@ -60,7 +62,7 @@ cdef class Subwords:
     cdef const uint16_t[::1] sizes
     cdef const uint8_t[::1] cuts, alike
     cdef int64_t first_term, first_chunk
-    cdef bint context_free
+    cdef bint context_free  # whether sub-words are the same after a space and at the start of a text
 
     def __init__(self, terms, sizes, cuts, alike):
         self.values, self.bounds, self.sizes, self.cuts, self.alike = terms.values, terms.indptr, sizes, cuts, alike
@@ -70,21 +72,24 @@ cdef class Subwords:
 
 
 cdef class WrittenRows:
-    """The output of `RowWriter.write`: the texts of rows, or the pieces from which `fill_rows` makes their ids.
+    """The output of `RowWriter.write`: the texts of rows, or the pieces from which `fill_rows` makes their token ids.
 
-    text: uint8, a newline and the text of each row. With pieces, chunks that keep their ids are left out.
-    starts, stops: int64 (B,), the bounds of the texts. The stop is -1 if a row cannot be written.
-    pieces: int32 (P, 2), kind and number. Row i has the pieces ``ends[i] .. ends[i + 1] - 1``.
-    fragment_starts, fragment_stops: int64, the bounds in `text` of each fragment, including the character before it if
-        its ids depend on that character.
+    text: uint8, for each row a newline and the row's text. If there are pieces, only the changed chunks are in `text`.
+    starts, stops: int64 (n_rows + 1,). Row i has the text ``text[starts[i]:stops[i]]``. stops[i] is -1 if row i cannot
+        be written. The last values are unused.
+    pieces: int32 (n_pieces, 2), kind and number. Row i has the pieces ``ends[i] .. ends[i + 1] - 1``.
+    fragment_starts, fragment_stops: int64, the bounds in `text` of each fragment. If the token ids of a fragment depend
+        on the character before it, the bounds include this character.
     """
 
     cdef uint8_t[::1] text, line  # line: the row that is being written
     cdef int64_t[::1] starts, stops, ends, fragment_starts, fragment_stops, word_starts, word_stops
     cdef int32_t[:, ::1] pieces
     cdef int64_t end, n_pieces, n_fragments, size
-    cdef int64_t room, known  # how many sub-words of a row are needed, -1 for texts; how many this row has so far
-    cdef int64_t fragment, term  # where the open fragment starts, and the term that it equals so far; -1 if none
+    cdef int64_t room  # how many sub-words per row are needed, or -1 if texts are written
+    cdef int64_t known  # how many sub-words the pieces of this row have so far, without fragments
+    cdef int64_t fragment  # where the open fragment starts in `text`, or -1 if none is open
+    cdef int64_t term  # the term that the open fragment consists of so far, or -1
 
     def __init__(self, int64_t n_rows, int64_t n_pieces, int64_t room, int64_t longest, int64_t most_words):
         self.text = np.empty(256 + 160 * n_rows, dtype=np.uint8)
@@ -95,7 +100,7 @@ cdef class WrittenRows:
         self.word_starts, self.word_stops = (np.empty(most_words + 1, dtype=np.int64) for _ in range(2))
 
     def texts(self):
-        """Return the text of each row, None if it cannot be written: list[str | None]."""
+        """Return the text of each row as list[str | None], with None for a row that cannot be written."""
         cdef int64_t i
         cdef const char* utf8 = <const char*>&self.text[0]
         return [None if self.stops[i] < 0 else
@@ -103,7 +108,7 @@ cdef class WrittenRows:
                 for i in range(self.starts.shape[0] - 1)]
 
     def fragments(self):
-        """Return (text, starts, stops) of the fragments."""
+        """Return (text, starts, stops): fragment i is ``text[starts[i]:stops[i]]``."""
         starts, stops = np.asarray(self.fragment_starts), np.asarray(self.fragment_stops)
         return np.asarray(self.text)[: self.end], starts[: self.n_fragments], stops[: self.n_fragments]
 
@@ -114,21 +119,21 @@ cdef class WrittenRows:
         self.end += n
         return 0
 
-    cdef int grow(self, int64_t n) except -1 with gil:  # separate, because a function with Python objects is slower
+    cdef int grow(self, int64_t n) except -1 with gil:  # not in `put`, which Python objects would slow down
         text = np.empty(2 * (self.end + n), dtype=np.uint8)
         text[: self.end] = self.text[: self.end]
         self.text = text
         return 0
 
     cdef inline uint32_t last(self) noexcept nogil:
-        """Return the last character that was written."""
+        """Return the last character in `text`."""
         cdef int64_t place = self.end - 1
         while self.text[place] & 0xC0 == 0x80:
             place -= 1
         return character(&self.text[place])
 
     cdef inline void keep(self, int64_t place, int64_t size) noexcept nogil:
-        """Add `size` sub-words of the sentence, from index `place` on, to the row's pieces."""
+        """Add a piece for `size` sub-words of the sentence, from index `place` on, or extend the previous piece."""
         cdef int64_t p = self.n_pieces - 1
         if self.known > 0 and self.pieces[p, 0] >= 0 and self.pieces[p, 0] + self.pieces[p, 1] == place:
             self.pieces[p, 1] += <int32_t>size
@@ -142,7 +147,10 @@ cdef class WrittenRows:
         self.known += size
 
     cdef inline void extend_fragment(self, int64_t term) noexcept nogil:
-        """Continue or open a fragment with the text that is put next. term: -1 unless this text is a term."""
+        """Open a fragment for the text that is put next, or extend the open fragment to it.
+
+        term: the id if this text is a term, or -1.
+        """
         self.term = term if self.fragment < 0 else -1
         if self.fragment < 0:
             self.fragment = self.end
@@ -165,14 +173,16 @@ cdef class WrittenRows:
 
 
 cdef class RowWriter:
-    """Writes sentences with replaced words, with their original case and spacing. Threads may share one object.
+    """Writes sentences with replaced words in the original case and spacing. Threads may share one object.
 
     chunks, sentences: `StringTable` and `RaggedArray`. Row i is ``" ".join(chunks[k] for k in sentences[i])``.
-    words: `RaggedArray`, the ids of each row's words: the id of a term, or V + k for word k of `unseen`.
-    forms: 3 V strings, the terms as they are, then capitalised, then in upper case.
-    characters: uint32, the properties of each character.
-    lowered: whether the words are in lower case.
-    subwords: the `Subwords` under a tokenizer, required to write ids.
+    words: `RaggedArray`, the ids of the words of each row. With n_terms terms in `terms`, the id n_terms + k is word k
+        of `unseen`.
+    terms, unseen: `StringTable`, the terms and the words that are not terms.
+    forms: `StringTable` of 3 n_terms strings: the terms unchanged, then capitalised, then in upper case.
+    characters: uint32, the properties of each code point.
+    lowered: whether `words` are in lower case, while the sentences may not be.
+    subwords: the sub-words of terms and chunks. Required to write token ids, None to write texts.
     """
 
     cdef const int32_t[::1] chunks, words
@@ -195,10 +205,10 @@ cdef class RowWriter:
 
     def write(self, const int64_t[::1] rows, const int32_t[::1] drawn, const int64_t[::1] drawn_bounds,
               int64_t room=-1):
-        """Write `rows`, int64 (B,), with new words. Return `WrittenRows`.
+        """Write the rows with the numbers `rows`, int64 (n_rows,), with new words. Return `WrittenRows`.
 
-        Row i gets the words ``drawn[drawn_bounds[i]:drawn_bounds[i + 1]]``. room: how many sub-words of a row are
-        needed, or -1 to write texts.
+        The new words of rows[i] have the ids ``drawn[drawn_bounds[i]:drawn_bounds[i + 1]]``, as many as the row has
+        words. room: how many sub-words per row are needed, or -1 to write texts.
         """
         cdef int64_t i, j, size, longest = 0, most_words = 0, n_pieces = drawn.shape[0], n_rows = rows.shape[0]
         cdef bint fits
@@ -223,7 +233,8 @@ cdef class RowWriter:
     cdef bint write_row(self, WrittenRows out, int64_t row, const int32_t* new) except -1 nogil:
         """Write a row in which new[w] replaces word w.
 
-        Returns False if the text does not contain the words, or if ids are needed and those of a chunk are unknown.
+        Returns False if the text does not contain the words in their order. If token ids are needed, it also returns
+        False if the number of sub-words of a chunk is UNKNOWN.
         """
         cdef int64_t n_words = self.word_bounds[row + 1] - self.word_bounds[row], w = 0, first_word
         cdef int64_t first = self.chunk_bounds[row], stop = self.chunk_bounds[row + 1], j = first
@@ -265,7 +276,7 @@ cdef class RowWriter:
         return True
 
     cdef int copy(self, WrittenRows out, int64_t j, int64_t stop) except -1 nogil:
-        """Copy the chunks ``j .. stop - 1`` of a sentence to the line, separated by spaces."""
+        """Copy the chunks ``j .. stop - 1`` to `out.line`, separated by spaces, and set `out.size` to its length."""
         cdef int64_t n, at = 0
         for j in range(j, stop):
             n = self.offsets[self.chunks[j] + 1] - self.offsets[self.chunks[j]]
@@ -276,7 +287,7 @@ cdef class RowWriter:
         return 0
 
     cdef bint locate(self, WrittenRows out, const int32_t* words, int64_t n_words) noexcept nogil:
-        """Find where each word starts and stops in the line. Returns False if they are not all in it in this order."""
+        """Find where each word starts and stops in the line. Return False unless it has all words in this order."""
         cdef const uint8_t* word
         cdef int64_t k, n, end, at = 0
         cdef bint is_mark
@@ -300,12 +311,12 @@ cdef class RowWriter:
         return True
 
     cdef inline const uint8_t* unseen_word(self, int64_t id, int64_t* n) noexcept nogil:
-        """Return the word of an id of at least V, and set `n` to its size in bytes."""
+        """Return the unseen word with this id (>= n_terms), and set `n` to its size in bytes."""
         n[0] = self.unseen_offsets[id - self.n_terms + 1] - self.unseen_offsets[id - self.n_terms]
         return &self.unseen_utf8[0] + self.unseen_offsets[id - self.n_terms]
 
     cdef inline int64_t match(self, WrittenRows out, int64_t at, const uint8_t* word, int64_t n) noexcept nogil:
-        """Return where a word that starts at `at` of the line ends, or -1 if it does not start there."""
+        """Return where `word`, of n bytes, ends in the line if it starts at index `at`. If it does not, return -1."""
         cdef int64_t k = 0
         cdef uint32_t c, written, last = 0
         if at + n <= out.size and memcmp(&out.line[at], word, n) == 0:
@@ -331,7 +342,7 @@ cdef class RowWriter:
 
     cdef int write_words(self, WrittenRows out, int64_t at, int64_t end, const int32_t* old, const int32_t* new,
                          int64_t w, int64_t stop) except -1 nogil:
-        """Write the line from `at` to `end`, which has the words ``w .. stop - 1``, and split it into fragments."""
+        """Write the line from `at` to `end` with its words ``w .. stop - 1`` replaced, and divide it into fragments."""
         cdef int64_t k, n_kept, form = 0, size = 0
         cdef bint changed, is_glued, is_term, last_changed = False
         cdef uint32_t last, first
@@ -373,7 +384,10 @@ cdef class RowWriter:
         return c < 128 and self.subwords.cuts[c]
 
     cdef Case case_of(self, const uint8_t* word, int64_t n) noexcept nogil:
-        """Return UPPER_CASE for a word of several capitals, or TITLE_CASE for a word that starts with a capital."""
+        """Return the case of a word of n bytes, which its replacement gets too.
+
+        UPPER_CASE: at least two letters, all capitals. TITLE_CASE: the first letter is a capital. AS_IT_IS: any other.
+        """
         cdef const uint8_t* end = word + n
         cdef uint32_t kind, seen = 0
         cdef int64_t n_cased = 0
@@ -413,7 +427,7 @@ cdef inline int64_t mark_size(const uint8_t* at, int64_t n) noexcept nogil:
 
 
 cdef inline int64_t opening(const uint8_t* word, int64_t n) noexcept nogil:
-    """Return the size of the marks "\u00bf" and "\u00a1" before a word, or 0 if the word has no other character."""
+    """Return how many bytes of marks "\u00bf" and "\u00a1" a word starts with, or 0 if it consists only of marks."""
     cdef int64_t k = 0
     while k + 1 < n and word[k] == 0xC2 and (word[k + 1] == 0xBF or word[k + 1] == 0xA1):
         k += 2
@@ -423,11 +437,15 @@ cdef inline int64_t opening(const uint8_t* word, int64_t n) noexcept nogil:
 def fill_rows(WrittenRows written, Subwords subwords, const int32_t[::1] numbers, const int32_t[::1] fragment_ids,
               const int64_t[::1] fragment_bounds, const small_id[::1] ids, const int64_t[::1] id_bounds,
               const int64_t[::1] rows, Frame frame, int64_t[:, ::1] input_ids, int64_t[:, ::1] attention_mask):
-    """Fill row i of both outputs, int64 (B, L), with row i of `written`, made from the sentence rows[i].
+    """Fill row i of `input_ids` and `attention_mask`, int64 (n_rows, width), with row i of `written`.
 
-    numbers: int32: fragment u has the sub-words ``fragment_ids[fragment_bounds[k]:fragment_bounds[k + 1]]`` with
-    k = numbers[u]; if there are none, they depend on the whole text; ids, id_bounds: the sub-words of the sentences of
-    the index. Returns bool (B,): True for a row that only the tokenizer can encode.
+    Returns bool (n_rows,): True for a row that only the tokenizer can encode.
+
+    numbers: int32, the number of each fragment among the distinct fragments.
+    fragment_ids, fragment_bounds: distinct fragment k has the sub-words
+        ``fragment_ids[fragment_bounds[k]:fragment_bounds[k + 1]]``. If there are none, they depend on the whole text.
+    ids, id_bounds: sentence r of the index has the sub-words ``ids[id_bounds[r]:id_bounds[r + 1]]``.
+    rows: int64 (n_rows,). Row i of `written` is the sentence rows[i] with replaced words.
     """
     cdef int64_t i, p, k, n, end, number, width = input_ids.shape[1], room = width - frame.n_special
     cdef const int32_t* source

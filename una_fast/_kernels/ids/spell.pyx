@@ -8,10 +8,10 @@ import numpy as np
 
 def spell_rows(const int32_t[::1] ids, const int64_t[::1] indptr, const unsigned char[::1] utf8,
                const int64_t[::1] offsets, const unsigned char[::1] other_utf8, const int64_t[::1] other_offsets):
-    """Return (text uint8 (T,), bounds int64 (N + 1,)): the text of row i is ``text[bounds[i]:bounds[i + 1]]``.
+    """Return (text uint8, bounds int64 (n_rows + 1,)): the text of row i is ``text[bounds[i]:bounds[i + 1]]``.
 
-    Row i has the ids ``ids[indptr[i]:indptr[i + 1]]``, int32. The id k < V is the string
-    ``utf8[offsets[k]:offsets[k + 1]]``; the id V + k is string k of the table `other_utf8`, `other_offsets`.
+    Row i has the ids ``ids[indptr[i]:indptr[i + 1]]``. With n strings in `utf8`, an id k below n stands for the string
+    ``utf8[offsets[k]:offsets[k + 1]]``, and the id n + k for ``other_utf8[other_offsets[k]:other_offsets[k + 1]]``.
     """
     cdef int64_t row, k, capacity = ids.shape[0], end = 0, n = offsets.shape[0] - 1
     with nogil:
@@ -40,7 +40,7 @@ cdef inline int64_t size(const int64_t[::1] offsets, int64_t i) except -1 nogil:
 
 cdef inline int64_t copy(const unsigned char[::1] utf8, const int64_t[::1] offsets, int64_t i, unsigned char[::1] out,
                          int64_t end) except -1 nogil:
-    """Copy string i to `out`, from index `end` on; returns its size."""
+    """Copy string i to `out`, from index `end` on, and return how many bytes it has."""
     cdef int64_t n = size(offsets, i)
     if n > 0:
         memcpy(&out[end], &utf8[offsets[i]], n)

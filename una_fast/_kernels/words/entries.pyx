@@ -1,9 +1,9 @@
-"""Splits documents into words by way of entries.
+"""Splits documents into words. A piece of text that occurs in many documents is tokenised only once.
 
 An *entry* is a run of consecutive chunks of a document, nearly always a single chunk, together with its edges: whether
-it starts the document, and whether it ends it. Nothing else affects the words of an entry; una_fast/corpus/words.py
-gives the reasons. So each distinct entry is tokenised only once, as a line in which an "x" replaces each neighbour of
-the entry. A document's words are the words of its entries.
+it starts the document, and whether it ends the document. Nothing else affects the words of an entry;
+una_fast/corpus/words.py gives the reasons. So each distinct entry is tokenised once, as a line in which an "x" replaces
+each neighbour of the entry. The words of a document are the words of its entries.
 """
 
 import numpy as np
@@ -20,17 +20,18 @@ ctypedef long long int64
 cdef enum:
     FIRST = 1   # the entry starts the document
     LAST = 2    # the entry ends the document
-    AHEAD = 24  # how many chunks ahead of their lookup codes are prefetched
+    AHEAD = 24  # codes are prefetched this many chunks before they are looked up
 
 
 def find_entries(const int[::1] chunks, const int64[::1] indptr, const unsigned char[::1] closing):
-    """Divide documents into entries, and list the distinct entries by first appearance.
+    """Divide documents into entries, and list the distinct entries in the order in which they first occur.
 
-    chunks: int32 (T,); indptr: int64 (n + 1,): document i has the chunks ``chunks[indptr[i]:indptr[i + 1]]``, at least
-    one; closing: uint8 (C,), 1 for a chunk that may follow a final period.
+    chunks: int32, the chunk ids of all documents. Document i has ``chunks[indptr[i]:indptr[i + 1]]``, at least one.
+    indptr: int64 (n_documents + 1,).
+    closing: uint8, one value per chunk id: 1 if the chunk may follow a final period, as a quotation mark does.
 
-    Returns int64 (E, 3): entry i is ``chunks[entries[i, 0]:entries[i, 1]]``, and entries[i, 2] are its edges, the bits
-    FIRST and LAST.
+    Returns `entries`, int64 (n_entries, 3): entry i is ``chunks[entries[i, 0]:entries[i, 1]]``, and entries[i, 2] are
+    its edges, a sum of FIRST and LAST.
     """
     cdef Py_ssize_t n = indptr.shape[0] - 1, row, i, tail, n_entries = 0
     capacity = min(indptr[n] - indptr[0], 4 * closing.shape[0]) + n
@@ -56,9 +57,10 @@ def find_entries(const int[::1] chunks, const int64[::1] indptr, const unsigned 
 
 cdef inline Py_ssize_t last_entry(const int[::1] chunks, int64 start, int64 stop,
                                   const unsigned char[::1] closing) noexcept nogil:
-    """Return where the last entry of a document starts. It includes the closing chunks at the end.
+    """Return the index in `chunks` at which the last entry of the document ``chunks[start:stop]`` starts.
 
-    Entries of several chunks are rare, and each counts as distinct.
+    The last entry includes the closing chunks at the end of the document. Entries of several chunks are rare, and each
+    counts as distinct.
     """
     cdef Py_ssize_t tail = stop - 1
     while tail > start and closing[chunks[tail]]:
@@ -67,7 +69,7 @@ cdef inline Py_ssize_t last_entry(const int[::1] chunks, int64 start, int64 stop
 
 
 cdef class WordWriter:
-    """Collects words as UTF-8, one after the other. n_bytes: the size of the text that will be read."""
+    """Collects words as UTF-8, one after the other. n_bytes: the size of the text from which the words are made."""
 
     cdef unsigned char[::1] utf8
     cdef int64[::1] offsets
@@ -91,7 +93,7 @@ cdef class WordWriter:
         return self.end_word()
 
     cdef int write_entry(self, Rewriter text, int edges) except -1 nogil:
-        """Split the text of an entry like str.split, and write its words without the "x" of its neighbours."""
+        """Split the rewritten text of an entry at white space, and write the words, without an "x" for a neighbour."""
         cdef Py_ssize_t i, start = 0, stop = text.length
         cdef bint inside = False
         if not edges & FIRST:
@@ -113,11 +115,12 @@ cdef class WordWriter:
 
 
 cdef Py_ssize_t plain_word(const unsigned char[::1] utf8, Py_ssize_t start, Py_ssize_t stop, int edges) noexcept nogil:
-    """Return where the first word of a chunk ends if the chunk needs no rule, or -1. The rest, if any, is a word too.
+    """Return where the first word of a chunk ends, or -1 if a tokenization rule may apply to the chunk.
 
-    Such a chunk consists of ASCII letters and digits, perhaps followed by one punctuation mark that is always a word by
-    itself. (A period is one only at the end of the document.) Contractions such as "gonna" and "cannot" need a rule.
-    They have 5 or 6 letters, and the first one is c, g, l or w.
+    If the first word ends before the chunk does, the second word is a punctuation mark. No rule applies to ASCII
+    letters and digits, followed by at most one punctuation mark that is always a separate word. (A period is a separate
+    word only at the end of the document.) Contractions such as "gonna" and "cannot" need a rule. They have 5 or 6
+    letters, and the first letter is c, g, l or w.
     """
     cdef Py_ssize_t i = start
     cdef unsigned char byte
@@ -138,13 +141,16 @@ cdef Py_ssize_t plain_word(const unsigned char[::1] utf8, Py_ssize_t start, Py_s
 
 def tokenize_entries(const unsigned char[::1] utf8, const int64[::1] offsets, const int[::1] chunks,
                      const int64[:, ::1] entries, bint treebank):
-    """Tokenise `entries`, int64 (E, 3), of `chunks`, int32 (T,), both as in `find_entries`.
+    """Split entries into words, and return them as (word_utf8, word_offsets, indptr).
 
-    Chunk i is ``utf8[offsets[i]:offsets[i + 1]]``; offsets: int64 (C + 1,). treebank: whether to apply the rules of
-    NLTK's tokenizer. If not, entries are only split at white space.
+    Entry i has the words ``indptr[i] .. indptr[i + 1] - 1``. Word j is
+    ``word_utf8[word_offsets[j]:word_offsets[j + 1]]``. The arrays are uint8, int64 (n_words + 1,) and
+    int64 (n_entries + 1,).
 
-    Returns (utf8 uint8, offsets int64 (W + 1,), indptr int64 (E + 1,)): entry i has the words indptr[i] to
-    indptr[i + 1] - 1, and word j is ``utf8[offsets[j]:offsets[j + 1]]``.
+    Args:
+        utf8, offsets: the chunks. The chunk with id k is ``utf8[offsets[k]:offsets[k + 1]]``.
+        chunks, entries: as in `find_entries`.
+        treebank: whether to apply the rules of NLTK's tokenizer. If not, entries are only split at white space.
     """
     cdef Py_ssize_t n = entries.shape[0], e, word
     starts, stops = np.asarray(entries)[:, 0], np.asarray(entries)[:, 1]
@@ -181,7 +187,7 @@ def tokenize_entries(const unsigned char[::1] utf8, const int64[::1] offsets, co
 
 cdef int put_entry(Rewriter text, const unsigned char[::1] utf8, const int64[::1] offsets, const int[::1] chunks,
                    int edges) except -1 nogil:
-    """Write an entry to `text`, with an "x" for each neighbour of the entry."""
+    """Set `text` to the line of an entry: its chunks, joined by spaces, with an "x" for each neighbour of the entry."""
     cdef Py_ssize_t i
     if not edges & FIRST:
         put(text, c'x')
@@ -197,18 +203,19 @@ cdef int put_entry(Rewriter text, const unsigned char[::1] utf8, const int64[::1
 
 
 cdef class EntryWords:
-    """A table of the words of each entry, by chunk and edges.
+    """Looks up the words of each entry of a document.
 
-    chunks: int32 (T,), entries: int64 (E, 3) and closing: uint8 (C,) of all documents, as in `find_entries`; words:
-    int32 (W,), indptr: int64 (E + 1,): entry e has the words ``words[indptr[e]:indptr[e + 1]]``.
+    chunks, entries, closing: as in `find_entries`, of all documents.
+    words, indptr: int32 and int64 (n_entries + 1,). Entry e has the word ids ``words[indptr[e]:indptr[e + 1]]``.
     """
 
     cdef const unsigned char[::1] closing
     cdef const int[::1] words
     cdef const int64[::1] indptr
-    cdef int[:, :, ::1] codes  # by edges and chunk: (word, -1), (word, word), or (-1 - e, -1) for entry e
-    cdef const int64[::1] runs  # the numbers of the entries of several chunks
-    cdef const int64[::1] run_starts
+    # codes[edges, chunk] is (word, -1), (word, word) or, if entry e has no word or more than two, (-1 - e, -1)
+    cdef int[:, :, ::1] codes
+    cdef const int64[::1] runs  # the entries of several chunks, by their index in `entries`
+    cdef const int64[::1] run_starts  # the index in `chunks` at which each of these entries starts
 
     def __init__(self, const int[::1] chunks, const int64[:, ::1] entries, const unsigned char[::1] closing,
                  const int[::1] words, const int64[::1] indptr):
@@ -229,9 +236,10 @@ cdef class EntryWords:
                     code[1] = words[indptr[e] + 1] if n == 2 else -1
 
     def gather(self, const int[::1] chunks, const int64[::1] indptr, int64[::1] lengths, int[::1] out=None):
-        """Fill `lengths`, int64 (n,), with the number of words of each of n documents, given as in `find_entries`.
+        """Fill `lengths`, int64 (n_documents,), with the number of words of each document.
 
-        If `out`, int32, is not None, fill it with the words of one document after the other.
+        chunks, indptr: the documents, as in `find_entries`. out: int32 or None. It is filled with the word ids of all
+        documents, one document after the other, as far as it is long enough.
         """
         cdef Py_ssize_t row, i, tail, run = np.searchsorted(self.run_starts, indptr[0]), last = chunks.shape[0] - 1
         cdef Py_ssize_t filled = 0, before, end = 0 if out is None else out.shape[0]
@@ -258,7 +266,11 @@ cdef class EntryWords:
 
     cdef inline void look_up(self, const int[::1] chunks, Py_ssize_t i, int64 start, int64 stop, Py_ssize_t tail,
                              Py_ssize_t* run, int* code) noexcept nogil:
-        """Set `code` to the code of the entry that starts at chunk `i`. The document's last entry starts at `tail`."""
+        """Set `code` to the code (see `codes`) of the entry that starts at chunks[i].
+
+        The document is ``chunks[start:stop]``, and its last entry starts at `tail`. run: index in `runs` of the next
+        entry of several chunks.
+        """
         cdef int edges
         if i < tail or tail + 1 == stop:
             edges = (FIRST if i == start else 0) | (LAST if i == tail else 0)

@@ -27,7 +27,7 @@ cdef extern from *:
 
 cdef enum:
     GROUP = 128  # strings that are looked up together, so that their cache misses overlap; 32 takes 1.3 times as long
-    FIRST_ROOM = 1 << 8  # strings
+    FIRST_ROOM = 1 << 8  # how many strings a new set has room for
 
 cdef struct String:
     const unsigned char* start
@@ -36,7 +36,7 @@ cdef struct String:
 
 
 cdef inline uint64 first_bytes(const unsigned char* at, Py_ssize_t n, const unsigned char* end) noexcept nogil:
-    """Return the n <= 8 bytes at `at` as a little-endian number. Does not read bytes from `end` on."""
+    """Return the n bytes at `at`, at most 8, as a little-endian number. The memory from `end` on is not read."""
     cdef unsigned char padded[8]
     cdef Py_ssize_t i
     if n == 0:
@@ -54,7 +54,10 @@ cdef inline uint64 mixed(uint64 h) noexcept nogil:
 
 
 cdef inline uint64 key_of(const unsigned char* at, Py_ssize_t n, const unsigned char* end) noexcept nogil:
-    """Return a string of n <= 8 bytes as a number, unique for each n, or a hash of a longer string."""
+    """Return a 64-bit key of a string of n bytes. Up to 8 bytes are their own key; longer strings are hashed.
+
+    Two different strings of the same length, up to 8 bytes, never have the same key.
+    """
     cdef uint64 h = 0
     if n <= 8:
         return first_bytes(at, n, end)
@@ -66,12 +69,12 @@ cdef inline uint64 key_of(const unsigned char* at, Py_ssize_t n, const unsigned 
 
 
 cdef inline uint64 stored_length(Py_ssize_t n) noexcept nogil:
-    """Return the length as a slot stores it: at most 32 bits."""
+    """Return a length in bytes as slots store it: 32 bits, with the largest value for all longer strings."""
     return <uint64>min(n, <Py_ssize_t>0xffffffff)
 
 
 cdef inline unsigned int code_of(uint64 key, uint64 length) noexcept nogil:
-    """Return a 32-bit hash of a string. Results do not depend on it."""
+    """Return a 32-bit hash of a string, from its key and stored length. The string's number does not depend on it."""
     return <unsigned int>((mixed(key ^ length * 0x9e3779b97f4a7c15ULL) * 0xc4ceb9fe1a85ec53ULL) >> 32)
 
 
@@ -82,7 +85,7 @@ cdef class StringSet:
     its number plus 1. An empty slot contains zeros. The key of a string of up to 8 bytes is the string itself, so
     finding most words takes one cache miss. Strings are looked up in groups, so that their cache misses overlap.
 
-    room: the number of strings that fit before the arrays grow.
+    room: how many strings fit before the arrays grow, at least FIRST_ROOM.
     """
 
     cdef unsigned char[::1] utf8
@@ -100,9 +103,9 @@ cdef class StringSet:
         return self.count
 
     def add(self, const unsigned char[::1] data, const int64[::1] starts, const int64[::1] stops):
-        """Return the number of each string ``data[starts[i]:stops[i]]``, int32 (n,), and add new strings to the set.
+        """Add strings to the set, and return the number of each, int32 (n,). String i is ``data[starts[i]:stops[i]]``.
 
-        data: uint8; starts, stops: int64 (n,).
+        A string that is already in the set keeps its number. data: uint8; starts, stops: int64 (n,).
         """
         return self.numbers(data, starts, stops, True)
 
@@ -133,7 +136,7 @@ cdef class StringSet:
         return np.array(self.utf8[: offsets[self.count]]), offsets
 
     cdef int number_group(self, String* group, Py_ssize_t n, int* out, bint adds) except -1 nogil:
-        """Number `n` strings, at most GROUP. See `number`."""
+        """Set ``out[i]`` to the number of string i of `group`, as `number` returns it. n: at most GROUP."""
         cdef unsigned int codes[GROUP]
         cdef int64 found[GROUP]
         cdef uint64 mask = self.slots.shape[0] - 1
@@ -153,7 +156,10 @@ cdef class StringSet:
         return 0
 
     cdef int number(self, String string, unsigned int code, bint adds) except -2 nogil:
-        """Return the number of a string. A new string is added if `adds`; if not, its number is -1."""
+        """Return the number of a string. If it is not in the set, add it if `adds` is true, or else return -1.
+
+        code: the hash of the string, from `code_of`.
+        """
         cdef uint64* slots = &self.slots[0, 0]
         cdef uint64 mask = self.slots.shape[0] - 1, at = code & mask
         cdef uint64 length = stored_length(string.n) << 32
@@ -184,7 +190,7 @@ cdef class StringSet:
         return <int>self.count - 1
 
     cdef int grow(self, Py_ssize_t n) except -1:
-        """Enlarge each full array, so that one more string of n bytes fits."""
+        """Replace each array that is full by a longer one, so that one more string of n bytes fits."""
         cdef Py_ssize_t used = self.offsets[self.count]
         if used + n > self.utf8.shape[0]:
             self.utf8 = _longer(self.utf8, used, 2 * max(used, n))

@@ -36,7 +36,7 @@ cdef enum:  # kinds of characters that the rules name, as bits
 cdef class Rewriter:
     cdef unsigned int[:, ::1] buffers       # (2, capacity) code points
     cdef const unsigned short[::1] kinds    # the kind of each code point up to LAST_KIND
-    cdef int current                        # the number of the text's buffer
+    cdef int current                        # which buffer contains the text, 0 or 1
     cdef unsigned int has                   # the kinds of the characters of the original text, as bits
     cdef Py_ssize_t length                  # code points of the text
     cdef Py_ssize_t written                 # code points that the current rule has written

@@ -51,7 +51,7 @@ FRAMED = re.compile("(NEGATIVE )?(CIRCLED|SQUARED) LATIN CAPITAL LETTER .|CIRCLE
 
 
 def is_word_beyond_letters(str c):
-    """Return whether \\w of `regex` matches a character that is neither a letter nor a digit: marks, framed letters."""
+    """Return whether \\w of `regex` matches `c`, which is neither a letter nor a digit: a mark or a framed letter."""
     return (unicodedata.category(c) in ("Mn", "Mc", "Me", "Nl", "Pc") or c in "\u200c\u200d"
             or FRAMED.fullmatch(unicodedata.name(c, "")) is not None)
 
@@ -82,7 +82,7 @@ cdef class Rewriter:
 
 
 cdef int substitute(Rewriter text, unsigned int kinds, Rule rule, int a=0) except -1 nogil:
-    """Apply a rule at each character of `kinds`, from left to right."""
+    """Apply a rule at each character whose kind is in `kinds`, from left to right. a: the argument of the rule."""
     cdef Py_ssize_t i = 0, stop
     if not text.has & kinds:
         return 0
@@ -230,7 +230,10 @@ cdef inline unsigned int fold(unsigned int c) noexcept nogil:
 
 
 cdef Py_ssize_t after(Rewriter text, Py_ssize_t i, const char* letters) except -1 nogil:
-    """Return the position after `letters` (lower case) if the text has them at `i` in upper or lower case, or 0."""
+    """If the text has `letters` at position `i`, in upper or lower case, return the position after them. If not, 0.
+
+    letters: in lower case.
+    """
     while letters[0]:
         if i >= text.length or fold(at(text, i)) != <unsigned char>letters[0]:
             return 0
