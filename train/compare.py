@@ -31,7 +31,7 @@ from una_fast.options import Files, Words
 from una_fast.text_table import aligned
 
 REFERENCE, CUSTOM = "none", "yours"  # names of conditions
-CONDITIONS: dict[str, dict[str, Any]] = {  # options of train.ddp
+CONDITIONS: dict[str, dict[str, Any]] = {  # condition -> its options of train.ddp
     REFERENCE: {"augment": "none"},
     "paper": {"augment": "una", **PAPER_SETTINGS},
     "defaults": {"augment": "una"},
@@ -54,7 +54,10 @@ N_PROBED = 1000  # sentences of the index that the probe uses
 
 @dataclass(frozen=True)
 class CompareOptions:
-    """Comparison."""
+    """Comparison.
+
+    These options are only of this command; the others are also options of train.ddp.
+    """
 
     output: str = option("folder for the runs and the page: a new one, or one to continue", "",
                          required=True, metavar="FOLDER")  # fmt: skip
@@ -71,7 +74,7 @@ OPTIONS = options_of(CompareOptions) | {
 
 
 def conditions(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the options of train.ddp for each condition, by name. values: the options of this command."""
+    """Return a dictionary from each condition to its options of train.ddp. values: the options of this command."""
     given = {name: values[name] for name in CUSTOM_OPTIONS if values[name] != OPTIONS[name].default}
     return CONDITIONS | ({CUSTOM: {"augment": "una", **given}} if given else {})
 
@@ -97,7 +100,7 @@ def _run(values: dict[str, Any]) -> int:
 
 
 def _run_of(values: Mapping[str, Any], folder: Path, condition: Mapping[str, Any]) -> Run:
-    """Make the run of a condition, with all seeds. It continues an earlier run in `folder`, if there is one."""
+    """Make the options for training a condition with all seeds. Runs that `folder` already contains are continued."""
     options = {name: value for name, value in values.items() if name in RUN and name not in CUSTOM_OPTIONS}
     options |= {"output": str(folder), "index": str(folder.parent / INDEX), "schedule": "linear"}
     options |= {"evaluate": values["data"], "tasks": "sts,near-miss", "resume": is_own(folder, RUNS)}
@@ -105,7 +108,7 @@ def _run_of(values: Mapping[str, Any], folder: Path, condition: Mapping[str, Any
 
 
 def _conclude(values: Mapping[str, Any]) -> None:
-    """Pair the scores by seed, write compare.json and compare.html, and print the answer."""
+    """Compare all conditions with the reference seed by seed, write compare.json and compare.html, print the answer."""
     from train.report.page import make_page
 
     output = Path(values["output"])
@@ -137,7 +140,10 @@ def _conclude(values: Mapping[str, Any]) -> None:
 
 
 def _probed(run: RunRecord, index: una_fast.Index, values: Mapping[str, Any]) -> RunRecord:
-    """Probe best/ of a run on the corpus, and add the probe's distance to the run's scores if it is defined."""
+    """Return the run with the probe's distance added to its scores: best/ is probed on sentences of the index.
+
+    If all texts have the same embedding, warn, and return the run unchanged.
+    """
     from train.evaluation.model import load_model
 
     model = load_model(str(run.folder / BEST), AUTO, device=values["device"], trust=values["trust_remote_code"])

@@ -192,11 +192,11 @@ class Run(Files, Words, Draws):
     demo: bool = option("train a packaged encoder offline, on Python's documentation", False, role="call")
 
     def identity(self) -> dict[str, Any]:
-        """Return the settings that must not change before --resume, by flag."""
+        """Return the values, by flag, that --resume must not change: those of options with the role "result"."""
         return {option.flag: getattr(self, name) for name, option in OPTIONS.items() if option.role == "result"}
 
     def why_eager(self, world: int) -> str:
-        """Return what prevents CUDA graphs on `world` ranks, worded to follow "with"; "" if nothing does."""
+        """Return what rules out CUDA graphs: "more than one rank", "--grad-cache", or "". world: number of ranks."""
         return "more than one rank" if world > 1 else "--grad-cache" if self.grad_cache else ""
 
 
@@ -214,7 +214,7 @@ def compared(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def make_parser(prog: str = "python -m train.ddp") -> Command:
-    """Make the parser of the command."""
+    """Make the parser of train.ddp's command line. prog: the command's name in --help."""
     about = "Train a sentence encoder with UNA's hard negatives, on one rank or many."
     may_change = ", ".join(option.flag for option in OPTIONS.values() if option.role not in ("result", "call"))
     epilog = f"With --resume these may differ from the values of the first call: {may_change}."
@@ -248,7 +248,7 @@ def make_run(values: Mapping[str, Any]) -> Run:
 
 
 def conflicts(run: Run) -> dict[str, Any]:
-    """Map the message about each possible conflict between options to whether this run has it (truthy)."""
+    """Return a dictionary from the message about each possible conflict to a value that is true if `run` has it."""
     return {
         "--seeds: give each seed once": len({*run.seeds}) < len(run.seeds),
         f"--batch-size {run.batch_size} is smaller than --nproc {run.nproc}": run.batch_size < run.nproc,

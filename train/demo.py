@@ -30,7 +30,7 @@ def free_folder() -> Path:
 
 
 def demo_settings(output: Path) -> dict[str, Any]:
-    """Return the options of the demo, by field name; `prepare_demo` writes its corpus later."""
+    """Return the options of the demo, by field name. `prepare_demo` writes the corpus file that they name."""
     return {
         "corpus": (str(output / CORPUS),),
         "model": str(packaged_encoder()),

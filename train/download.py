@@ -28,19 +28,22 @@ FILES = {  # value of --only -> {path in FOLDER: its source in REPOSITORY or at 
     "senteval": {"senteval/downstream": "senteval.tar"},
     "near-miss": {f"{NEAR_MISSES}/{name}.json": f"{name}.json" for name in SUBSETS},
 }
-TIMEOUT = 60  # seconds without a response
+TIMEOUT = 60  # seconds to wait for a response
 
 
 @dataclass(frozen=True)
 class Download:
-    """Data."""
+    """Data.
+
+    The options of `python -m train.download`.
+    """
 
     to: str = option("folder for the data", "", required=True, metavar="FOLDER")
     only: str | None = option("part to fetch; default: all three", None, choices=tuple(FILES))
 
 
 def _run(values: dict[str, Any]) -> int:
-    """Fetch and check; return the exit code, 2 if something is missing or has an unexpected size."""
+    """Fetch data and check it. Return the exit code: 2 if data is missing or has an unexpected size, else 0."""
     folder, parts = Path(values["to"]), [values["only"]] if values["only"] else list(FILES)
     for part in parts:
         fetch(part, folder)
@@ -82,7 +85,10 @@ def _file(part: str, name: str, folder: Path) -> Path:
 
 
 def unpack(archive: Path) -> Path:
-    """Unpack SentEval's archive next to it. Return the folder that contains STS. Raises TarError if there is none."""
+    """Unpack SentEval's archive next to it, and return the folder that contains STS.
+
+    Raises TarError if the archive contains no STS folder.
+    """
     unpacked = archive.with_name("unpacked")
     with tarfile.open(archive) as tar:
         tar.extractall(unpacked, filter="data")  # "data": nothing outside the folder; in Python since 3.10.12, 3.11.4

@@ -15,7 +15,10 @@ from una_fast.errors import InputError
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Model and tasks."""
+    """Model and tasks.
+
+    The options of `python -m train.evaluate`, except those of `EvaluationProtocol`.
+    """
 
     model: str = option("encoder to score: hub name or folder", "", required=True, metavar="NAME")
     data: str | None = option(

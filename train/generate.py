@@ -29,7 +29,10 @@ N_MODELS = {"paraphrase": 1, "back-translation": 2}
 
 @dataclass(frozen=True)
 class Job(Files):
-    """Text to write."""
+    """Text to write.
+
+    The options of `python -m train.generate`.
+    """
 
     kind: str = option(
         "kind of text to write for every sentence", None,
@@ -58,7 +61,10 @@ OPTIONS = options_of(Job)
 
 
 def read_job(given: Mapping[str, Any]) -> Job:
-    """Make a job from the given values, a preset and the defaults. Raises InputError for wrong values."""
+    """Make a job from given values by field name, then the preset that --model names, then defaults.
+
+    Raises InputError for wrong values.
+    """
     names = given.get("model", ())
     preset = PRESETS.get(" ".join(names), {"model": names})
     job = Job(**fill_defaults(OPTIONS, {**preset, **given, "model": preset["model"]}))

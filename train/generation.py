@@ -80,7 +80,7 @@ def write_output(job: Any) -> int:
 
 @contextmanager
 def open_record(path: Path, settings: dict[str, Any]) -> Iterator[tuple[IO[bytes], dict[int, str]]]:
-    """Open and lock the record of a job, OUTPUT.jsonl. Yield the file, and the finished lines of text by row.
+    """Open and lock the record of a job, OUTPUT.jsonl. Yield the file, and the finished texts by row of the corpus.
 
     Raises InputError if another command uses the record, or it was written with other settings.
     """
@@ -109,7 +109,7 @@ def open_record(path: Path, settings: dict[str, Any]) -> Iterator[tuple[IO[bytes
 
 
 class Seq2Seq:
-    """A seq2seq model with its tokenizer, on a device.
+    """A seq2seq model with its tokenizer on a device. It generates texts by beam search.
 
     Attributes:
         digest: hash of the weights.
@@ -133,7 +133,7 @@ class Seq2Seq:
         batch = self._tokenizer(prefixed, truncation=True, max_length=job.max_length, padding=True, return_tensors="pt")
         inputs = {name: batch[name].to(self._device) for name in ("input_ids", "attention_mask")}  # (B, L)
         search = {"num_beams": job.beams, "max_new_tokens": job.max_length}
-        # these override the model's own settings; its start token, forbidden words and penalties stay
+        # these override the model's generation settings, but not its start token, forbidden words and penalties
         search |= {"do_sample": False, "num_beam_groups": 1, "num_return_sequences": 1}
         search |= {"return_dict_in_generate": False, "penalty_alpha": None, "max_time": None}
         try:

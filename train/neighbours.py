@@ -39,8 +39,8 @@ POOL = 0x4E454947  # part of the pool's seed, which makes the pool independent o
 class Neighbours(NamedTuple):
     """Pairs of a sentence and its nearest neighbour, as row numbers of the index."""
 
-    rows: Rows  # int64 (n,), the sentences that have a neighbour, ascending
-    nearest: Rows  # int64 (n,), the nearest neighbour of each sentence in `rows`
+    rows: Rows  # int64 (n,), the rows of the sentences that have a neighbour, ascending
+    nearest: Rows  # int64 (n,), the row of the nearest neighbour of each sentence
 
     def digest(self) -> str:
         """Return a hash of all pairs."""

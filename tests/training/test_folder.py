@@ -140,7 +140,7 @@ class TestResumeWithoutOptions:
         [
             ('{"version": 1, "state": "x"}', "written by another version of una_fast"),
             ("{", "cannot be read"),
-            ('{"version": 9}', "checkpoint.json: the checkpoint is gone, cut short or altered"),
+            ('{"version": 9}', "checkpoint.json: the checkpoint is missing, truncated or altered"),
             ('{"version": 9, "state": 3}', "altered"),
             ('{"version": 9, "state": "../run.json"}', "altered"),
             ('{"version": 9, "state": "state-0.pt"}', "altered"),
@@ -245,7 +245,7 @@ class TestCheckpoint:
         path.write_bytes(content if damage == "bit" else content[:-1])
         if damage == "gone":
             path.unlink()
-        with pytest.raises(InputError, match=r"\.pt: the checkpoint is gone, cut short or altered"):
+        with pytest.raises(InputError, match=r"\.pt: the checkpoint is missing, truncated or altered"):
             load_checkpoint(tmp_path)
 
     def test_lines_after_the_checkpoint_are_written_again(self, tmp_path):

@@ -131,7 +131,7 @@ def test_best_is_the_initial_encoder_if_no_step_was_better_and_last_is_the_train
     tell_end(tmp_path / "run")
     said = capsys.readouterr().err
     assert "No step beat the dev score" in said and f"last {100 * outcome.progress.last_score:.2f}" in said
-    assert "(best/ is of step 0)" in said
+    assert "(best/ is from step 0)" in said
     last = load_model(str(tmp_path / "run" / "last"), device="cpu")
     score = PairScorer(load_dev(values["dev"]), last.tokenizer)(last.encode)
     assert score == pytest.approx(outcome.progress.last_score, abs=2e-3)

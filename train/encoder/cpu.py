@@ -32,7 +32,10 @@ def has_bf16() -> bool:
 
 
 def prefers_onednn() -> bool:
-    """Test whether the processor is not Intel's, and PyTorch's undocumented matrix product by oneDNN works."""
+    """Test whether oneDNN should compute the products of linear layers.
+
+    It should on processors that are not Intel's, if PyTorch's undocumented function for these products works.
+    """
     info = Path("/proc/cpuinfo")
     if "GenuineIntel" in (info.read_text() if info.is_file() else platform.processor()):
         return False

@@ -85,7 +85,7 @@ POOLINGS = {
 }
 AUTO = "auto"  # use the pooling in the model's modules.json, or [CLS] without that file
 DEFAULT_POOLING = "cls_before_pooler"
-Head = Literal["auto", "mlp", "none"]  # what training adds after the pooling
+Head = Literal["auto", "mlp", "none"]  # the layer that training adds after the pooling; mlp: Linear + tanh
 # from the names in training, and from those in sentence-transformers' files, to the keys of POOLINGS
 OF_TRAINING = {kind.in_training: name for name, kind in POOLINGS.items() if kind.in_training}
 OF_MODULES = {kind.in_modules: name for name, kind in POOLINGS.items() if kind.in_modules}

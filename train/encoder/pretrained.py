@@ -27,7 +27,7 @@ WRAPPED = re.compile(r"(?:(?:module|_orig_mod)\.)+")  # prefixes that DDP and to
 # attributes that set dropouts in the configurations of BERT, DistilBERT, ModernBERT, GPT-2 and others
 HIDDEN_DROPOUTS = ("hidden_dropout_prob", "dropout", "embedding_dropout", "mlp_dropout", "resid_pdrop", "embd_pdrop")
 DROPOUTS = (*HIDDEN_DROPOUTS, "attention_probs_dropout_prob", "attention_dropout", "attn_pdrop")
-AFTER_PADDING = ("roberta", "camembert", "mpnet", "longformer")  # types whose positions start after the id of padding
+AFTER_PADDING = ("roberta", "camembert", "mpnet", "longformer")  # model types whose positions start at pad_token_id + 1
 TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model")
 LEAST = 3  # the smallest valid token limit: one token and two special ones
 LONGEST = 8192  # the largest token limit, because a tokenizer without a limit reports 10^30
@@ -35,13 +35,13 @@ ABSENT = ("gated_repo", "missing_entries", "connection_errors")  # reasons for w
 LIST = "modules.json"
 LENGTH = "sentence_bert_config.json"
 SETTINGS = "config_sentence_transformers.json"
-FOLDERS = {"Transformer": "", "Pooling": "1_Pooling", "Normalize": "2_Normalize"}  # by the type of a module
+FOLDERS = {"Transformer": "", "Pooling": "1_Pooling", "Normalize": "2_Normalize"}  # type of a module -> its folder
 PACKAGE = "sentence_transformers.models"  # every version of the library can import the module types from here
 TYPES: dict[str, Any] = {  # valid types of the values in these files
     "type": str, "path": str, "max_seq_length": int, "do_lower_case": (bool, int), "prompts": dict,
     "default_prompt_name": str, "truncate_dim": int, "include_prompt": (bool, int),
 }  # fmt: skip
-FLAGS = {  # keys of 1_Pooling/config.json, which version 6 of the library still reads, and the new name of each
+FLAGS = {  # old keys of 1_Pooling/config.json, which version 6 of the library still reads -> values of pooling_mode
     "pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean", "pooling_mode_max_tokens": "max",
     "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens", "pooling_mode_lasttoken": "lasttoken",
     "pooling_mode_weightedmean_tokens": "weightedmean",
@@ -57,8 +57,8 @@ def quiet() -> None:
 def from_pretrained(what: str, kind: Any, name: str, trust: bool = False, **kwargs: Any) -> Any:
     """Call kind.from_pretrained(name). Raises InputError if the model's files are missing or damaged.
 
-    what: what the error message calls these files. trust: run Python code that comes with the model. If it is False, a
-    model that needs such code raises InputError.
+    what: what the error message calls these files. kind: a class of transformers, such as AutoModel. trust: run Python
+    code that comes with the model. If it is False, a model that needs such code raises InputError.
     """
     try:
         return kind.from_pretrained(None if "state_dict" in kwargs else name, trust_remote_code=trust, **kwargs)
@@ -79,21 +79,22 @@ def from_pretrained(what: str, kind: Any, name: str, trust: bool = False, **kwar
 
 
 def best_of_run(name: str) -> str:
-    """Return the path of best/ if `name` is the folder of a run, else ""."""
+    """Return the path of best/ if `name` is the folder of a training run, else ""."""
     folder = Path(name)
     is_run = (folder / "best/config.json").is_file() and not (folder / "config.json").exists()
     return str(folder / "best") if is_run else ""
 
 
 def refuse_run(name: str) -> None:
-    """Raise InputError if `name` is the folder of a run."""
+    """Raise InputError if `name` is the folder of a training run, because best/ in it is the encoder."""
     if best := best_of_run(name):
         raise InputError(f"model {name}: the folder of a run, not of an encoder: give {best}")
 
 
 def load_pretrained(name: str, config: Any = None, trust: bool = False) -> tuple[Any, bool]:
-    """Load a model. Return it, and whether its checkpoint has a pooler; without one, remove the random pooler.
+    """Load a model. Return the model, and whether its checkpoint has a pooler.
 
+    Without a pooler in the checkpoint, the randomly initialised pooler is removed from the model.
     Prefixes that torch.compile and DDP add to the names of weights are removed, with an InputWarning.
     config: a result of `load_config`; by default one with the checkpoint's own dropout.
 
@@ -189,7 +190,7 @@ def load_tokenizer(name: str, trust: bool = False, config: Any = None) -> Any:
 class Modules:
     """The embedding settings of a model: how texts are prepared, and what follows the backbone."""
 
-    pooling: str = DEFAULT_POOLING  # a name of POOLINGS
+    pooling: str = DEFAULT_POOLING  # a key of POOLINGS
     include_prompt: bool = True  # whether the pooling includes the tokens of the prompt
     normalize: bool = False  # whether embeddings are scaled to length 1
     max_length: int | None = None  # maximum number of tokens of a text; None if no file gives it
@@ -210,7 +211,7 @@ class Modules:
     def longest(self, tokenizer: Any, config: Any) -> int:
         """Return the maximum number of tokens of a text.
 
-        It is the limit of these settings or, if they have none, of the tokenizer, but at most the number of positions.
+        It is `max_length` or, if that is None, the tokenizer's limit, but at most the encoder's number of positions.
         """
         return int(min(self.max_length or tokenizer.model_max_length, positions_of(config) or LONGEST, LONGEST))
 
@@ -238,7 +239,7 @@ class Modules:
 def read_modules(name: str, pooling: str = AUTO) -> Modules:
     """Read the embedding settings of a model. Without a modules.json, its pooling is raw [CLS].
 
-    name: hub name or folder. pooling: a name of POOLINGS, which overrides the one in the files, or "auto".
+    name: hub name or folder. pooling: a key of POOLINGS, which overrides the pooling in the files, or "auto".
     Raises InputError if a file is damaged or, with "auto", if a setting is not supported.
     """
     listed = _read(name, LIST, list)

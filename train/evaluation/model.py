@@ -122,7 +122,7 @@ class Batches:
         device: str | torch.device = "cpu",
         prepare: Callable[[Sequence[str]], Sequence[str]] = list,
     ) -> None:
-        """Tokenize the texts. prepare: maps texts to the strings to tokenize, for example `Modules.prepare`."""
+        """Tokenize the texts of all lists. prepare: maps texts to strings to tokenize, such as `Modules.prepare`."""
         distinct: dict[str, int] = {}
         self.rows = [np.array([distinct.setdefault(text, len(distinct)) for text in of], np.int64) for of in lists]
         self._device = torch.device(device)

@@ -49,7 +49,7 @@ def tell_end(output: Path) -> None:
     progress = Progress(**run.summary["progress"])
     scores = {"start": progress.start_score, "best": progress.best_score, "last": progress.last_score}
     shown = ", ".join(f"{name} {100 * score:.2f}" for name, score in scores.items() if score is not None)
-    dev = shown and f"dev Spearman x 100: {shown} (best/ is of step {progress.best_step})"
+    dev = shown and f"dev Spearman x 100: {shown} (best/ is from step {progress.best_step})"
     end = f"finished after {counted(progress.step, 'step')}: {output / BEST}"
     words = ["una-fast", "probe", "--model", run.settings["model"], str(output / BEST), "--pairs", "pairs.tsv"]
     probe = f"to measure the change on your labelled pairs: {shlex.join(words)}"
@@ -83,7 +83,10 @@ def score_best(run: Run) -> None:
 
 
 def write_card(output: Path) -> None:
-    """Write the model card of the finished run in `output`. Raises InputError as `read_json` and `write_file` do."""
+    """Write the model card of the finished run in `output`.
+
+    Raises InputError if run.json cannot be read, or the card cannot be written.
+    """
     summary, run = read_json(output / SUMMARY), read_run(output)
     settings = {**DEFAULTS, **run.settings}  # an older run may lack an option: it used the default
     shown = {title(name): score for name, score in run.scores.items() if name.startswith(DEV) or name in suite("sts")}

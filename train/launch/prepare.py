@@ -87,7 +87,7 @@ class PreparedRun:
         self.tokenizer = load_tokenizer(run.model, run.trust_remote_code, self.config)
         vocabulary = sorted(self.tokenizer.get_vocab().items())
         content = self.tokenizer.backend_tokenizer.to_str() if self.tokenizer.is_fast else repr(vocabulary)
-        self._tokenizer_digest = xxhash.xxh3_128_hexdigest(content.encode())  # before its first use sets its padding
+        self._tokenizer_digest = xxhash.xxh3_128_hexdigest(content.encode())  # the first use would add padding to it
 
     def _warn(self) -> None:
         """Warn about settings of the model that training ignores, and about missing dropout."""
@@ -116,7 +116,7 @@ class PreparedRun:
 
     @cached_property
     def index(self) -> Index:
-        """The saved index. It begins with the sentences of `sources`; any more only provide words for negatives."""
+        """The saved index. The sentences of `sources` come first; any others only provide words for negatives."""
         return open_index(self.run)
 
     def make_index(self) -> None:
@@ -146,11 +146,14 @@ class PreparedRun:
 
     @cached_property
     def training(self) -> TrainingRows:
-        """The rows of the index to train on."""
+        """The rows of the index to train on, and how many sentences are left out."""
         return self._rows_of(self.index)
 
     def _rows_of(self, index: Index) -> TrainingRows:
-        """Choose the training rows of an index. Raises InputError if there are too few, or paraphrases do not match."""
+        """Choose the training rows of an index.
+
+        Raises InputError if there are too few, or if the number of paraphrases differs from that of the sentences.
+        """
         run = self.run
         sizes = iter(file["n_documents"] for file in index.sources)
         n, n_paraphrases = (sum(next(sizes) for _ in files) for files in self.sources)
@@ -244,14 +247,14 @@ class PreparedRun:
         )
 
     def scorer(self, device: torch.device) -> PairScorer | None:
-        """Make the scorer of an encoder on the dev pairs; None without dev pairs."""
+        """Make the object that scores an encoder on the dev pairs. Return None without --dev."""
         if self.dev is None:
             return None
         limit = self.layout.longest(self.tokenizer, self.encoder.backbone.config)
         return PairScorer(self.dev, self.tokenizer, limit, device, self.layout.prepare)
 
     def summary(self, ranks: Ranks) -> dict[str, Any]:
-        """Return what run.json stores before the first step."""
+        """Return the content that run.json gets before the first step."""
         rows, n, n_blank, n_blank_paraphrases = self.training
         counts = {"sentences": n, "trained_on": len(rows), "blank": n_blank, "blank_paraphrases": n_blank_paraphrases}
         return {

@@ -42,8 +42,9 @@ RANK_PROGRAM = "import sys; sys.path[:] = filter(None, sys.path); from train.lau
 
 
 def launch(run: Run, work: Work | None = None) -> int:
-    """Train as one rank, or start the ranks. If the run ends early, tell the user why. Return the exit code.
+    """Train in this process as one rank, or start run.nproc ranks that train. Return the exit code.
 
+    If the run ends early, tell the user why.
     work: executed by each rank instead of `train.launch.run.run_rank`.
     """
     try:
@@ -70,7 +71,7 @@ def is_rank() -> bool:
 
 
 def _for_rank(run: Run) -> Run:
-    """Return the run with the settings of this rank, and let this process end when its launcher ends."""
+    """Return the run with the rank's values of nproc and resume, and let this process end when its launcher ends."""
     end_with_launcher()
     restarted = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0  # torchrun restarts all ranks if one dies
     resume = run.resume or (restarted and is_own(Path(run.output), RUN))
@@ -144,7 +145,7 @@ def be_rank() -> NoReturn:
 
 def end_with_launcher() -> None:
     """Watch the launcher in a thread, and end this process when it is gone, for example after kill -9."""
-    # the launcher of --nproc may be gone already, so the environment names it; torchrun is the parent process
+    # the environment names the launcher of --nproc, which may be gone already; torchrun is the parent process
     launcher = int(os.environ.get(LAUNCHER, os.getppid()))
 
     def watch() -> None:

@@ -23,11 +23,11 @@ from una_fast.augment.registry import WITH_SYNONYMS, load_augmentation
 from una_fast.augment.word_lists import read_word_lists
 from una_fast.errors import InputError, counted
 
-EVALUATIONS_PER_SAVE = 10  # on a GPU, where an evaluation takes a second; a checkpoint of BERT-base has 1.3 GB
+EVALUATIONS_PER_SAVE = 10  # on a GPU: an evaluation takes a second, and a checkpoint of BERT-base has 1.3 GB
 
 
 def device_of(run: Run) -> Literal["cpu", "cuda"]:
-    """Return the device of a run. Raises InputError if the machine has fewer GPUs than --nproc."""
+    """Return the type of the device of a run. Raises InputError if the machine has fewer GPUs than --nproc."""
     device = ("cuda" if torch.cuda.is_available() else "cpu") if run.device == "auto" else run.device
     if device == "cuda" and run.nproc > torch.cuda.device_count():
         raise InputError(
@@ -69,9 +69,9 @@ def resolve_options(run: Run, config: Any, pooling: str) -> Run:
 
 
 def check_late_inputs(run: Run) -> None:
-    """Check what the run imports and reads only after building its index, which may take hours.
+    """Check the inputs that a run uses only after it has built the index, because that may take hours.
 
-    Raises InputError.
+    Raises InputError if one of them cannot be used.
     """
     if not loss_spec(run.loss).negative_views and run.augment not in (None, "none"):
         raise InputError(f"--loss {run.loss} uses no negatives: choose --augment none, or another loss")

@@ -90,7 +90,10 @@ def train(run: Run, lock: ExitStack) -> Run:
 
 @contextmanager
 def joined(run: Run) -> Iterator[Ranks]:
-    """Join the process group for the with block. If the GPU runs out of memory, end with a clear error message."""
+    """Join the process group for the with block, and leave it afterwards.
+
+    If the GPU runs out of memory in the block, the process or the run ends with a clear error message.
+    """
     try:
         yield join_group(device_of(run))
     except torch.OutOfMemoryError as error:
@@ -107,7 +110,7 @@ def joined(run: Run) -> Iterator[Ranks]:
 
 @contextmanager
 def errors_of_all(ranks: Ranks) -> Iterator[None]:
-    """If one rank raises an InputError in the with block, raise it on all ranks, so that none waits for another."""
+    """If one rank raises InputError or OSError in the with block, raise InputError on all ranks, so that none waits."""
     message = ""
     try:
         yield
@@ -118,7 +121,10 @@ def errors_of_all(ranks: Ranks) -> Iterator[None]:
 
 
 def _take_steps(prepared: PreparedRun, ranks: Ranks, progress: Progress, state: dict[str, Any] | None) -> None:
-    """Train from `progress` to the end of the run, and keep run.json up to date. state: the checkpoint's, or None."""
+    """Train from `progress` to the end of the run, and keep run.json up to date.
+
+    state: the state that the checkpoint contains, or None for a new run.
+    """
     run, output, summary = prepared.run, Path(prepared.run.output), prepared.summary(ranks)
     with errors_of_all(ranks):
         maker, scorer = prepared.batch_maker(ranks), prepared.scorer(ranks.device)
@@ -127,7 +133,7 @@ def _take_steps(prepared: PreparedRun, ranks: Ranks, progress: Progress, state: 
         trainer.try_memory()
         torch.cuda.reset_peak_memory_stats(ranks.device)  # run.json reports the peak of the steps only
 
-    # with several ranks, each gets a signal more than once; the launcher counts signals
+    # with several ranks, a rank may get a signal more than once, so only the launcher counts signals
     handler = stop.note if ranks.world > 1 else stop_then_end(stop.note, leave_at_once)
     with closing(trainer), handled(handler):
         with errors_of_all(ranks):

@@ -51,7 +51,7 @@ def train_seeds(run: Run) -> int:
 
 
 def _write_table(output: Path, folders: Sequence[Path]) -> None:
-    """Write the scores of the finished runs to seeds.json, and print them."""
+    """Write the scores of the finished runs to seeds.json, and print them as a table."""
     group = Group(output.name, [*map(read_run, folders)])
     means = group.compared()
     content = {  # scores are fractions; the deviation is the sample's (n - 1), None for a single seed
@@ -68,7 +68,7 @@ def _write_table(output: Path, folders: Sequence[Path]) -> None:
 
 
 def of_seed(run: Run, seed: int) -> Run:
-    """Return the options of the run with this seed."""
+    """Return the options for training only this seed of `run`, in OUTPUT/seed-N."""
     output = Path(run.output)
     folder = output / f"seed-{seed}"
     return dataclasses.replace(

@@ -26,7 +26,7 @@ from una_fast.augment.counter_rng import CounterRNG, seed_of
 from una_fast.parallel import map_ahead
 from una_fast.tokens.ids import TokenIds
 
-CPU_PARTS = 4  # parts of a batch, by length: padding falls from 25% to 6% of the tokens of Wikipedia sentences
+CPU_PARTS = 4  # a batch is cut by length into 4 parts: padding falls from 25% to 6% of the tokens of Wikipedia text
 GPU_PARTS = 1  # on an H200, 4 parts of a batch of 512 are no faster than 1, although padding falls from 46% to 19%
 GPU_MULTIPLE = 8  # a part's width on a GPU is a multiple of 8, because matrix units compute 8 columns at a time
 AHEAD = 3  # batches prepared ahead, so that no step waits for a single slow batch; 100 kB each
@@ -38,9 +38,9 @@ ViewMaker = Callable[[Rows, int, int], Ids]  # (rows, epoch, max_length) -> the 
 
 @dataclass(frozen=True)
 class Plan:
-    """Chooses the rows of every step. They depend only on the settings."""
+    """Chooses the rows of every step. The choice depends only on the settings."""
 
-    rows: Rows  # (n,), the sentences to train on, ascending
+    rows: Rows  # (n,), the rows of the sentences to train on, ascending
     batch_size: int
     seed: int
     epochs: int = 1
@@ -54,12 +54,12 @@ class Plan:
 
     @property
     def steps_per_epoch(self) -> int:
-        """Optimiser steps per epoch; the last one of an epoch may have fewer sentences."""
+        """Number of optimiser steps per epoch. The last step of an epoch may have fewer sentences."""
         return -(-len(self.rows) // self.rows_per_step)
 
     @property
     def n_steps(self) -> int:
-        """Optimiser steps of the run."""
+        """Number of optimiser steps of the whole run, at most `max_steps`."""
         steps = self.steps_per_epoch * self.epochs
         return min(steps, self.max_steps or steps)
 
@@ -82,7 +82,7 @@ class Plan:
 def original_text(tokens: TokenIds, offset: int = 0) -> ViewMaker:
     """Return a function that makes a view of unedited text: row r of the index or, with `offset`, row r + offset.
 
-    The offset of paraphrases is the number of sentences.
+    If `offset` is the number of sentences, row r + offset is the paraphrase of row r.
     """
     return lambda rows, epoch, max_length: tokens.anchor_ids(rows + offset, max_length)
 

@@ -147,18 +147,21 @@ class CheckpointWriter:
         self._newest: Future[None] | None = None
 
     def encoder(self, name: str, note: dict[str, Any]) -> None:
-        """Write the encoder into the folder `name`, best or last. note: content of its NAME.json, such as the step."""
+        """Write the encoder into the folder `name`, best or last. note: content of NAME.json, such as the step."""
         encoder = self._trainer.encoder
         write = partial(save_encoder, self._output, name, encoder, self._tokenizer, note)
         self._begin(f"encoder in {name}", encoder.backbone.state_dict, write)
 
     def last(self, progress: Progress, finished: bool = False) -> None:
-        """Write the checkpoint in last/. If the run is finished, omit the optimiser's state, two thirds of the size."""
+        """Write the checkpoint in last/. If the run is finished, omit the optimiser's state, two thirds of its size."""
         write = partial(write_checkpoint, self._output, progress)
         self._begin(CHECKPOINT, partial(self._trainer.state, with_optimizer=not finished), write)
 
     def _begin(self, kind: str, state: Callable[[], dict[str, Any]], write: Callable[[dict[str, Any]], None]) -> None:
-        """Copy the state now, and write the copy in the background."""
+        """Copy the state now, and write the copy in the background.
+
+        kind: a write replaces a pending write of the same kind. state: returns the state. write: writes its copy.
+        """
         if not self._trainer.ranks.first or self._stop.error:
             return
         job = partial(self._stop.guard()(write), snapshot(state()))

@@ -101,7 +101,7 @@ class Telemetry:
 
     @rank_zero_only
     def _record(self, step: int, loss: float, negatives: bool, **curves: float) -> None:
-        """Record the loss and other figures of a step. step: its number, counted from 0."""
+        """Record the loss of a step and its other figures, `curves`. step: number of the step, counted from 0."""
         self._write({"step": step, "loss": loss, "negatives": negatives, **curves})
         self._track("log", {"loss/negatives" if negatives else "loss/plain": loss, **curves}, step)
         speed = curves["sentences_per_second"]
@@ -112,7 +112,7 @@ class Telemetry:
 
     @rank_zero_only
     def evaluation(self, progress: Progress) -> None:
-        """Record the newest dev score."""
+        """Record the dev score of the last evaluation, `progress.last_score`."""
         score = progress.last_score
         assert score is not None
         self._write({"step": progress.step, self._dev: score if math.isfinite(score) else None})
@@ -145,6 +145,6 @@ class Telemetry:
                 self.say(f"warning: --report-to {name}: {error!r:.200}; the run continues without it")
 
     def times(self) -> dict[str, Any]:
-        """Return this process's steps, its seconds in the loop, and the share of them spent waiting for batches."""
+        """Return how many steps this process took, in how many seconds, and the share of time it waited for batches."""
         seconds = time.perf_counter() - self._begun
         return {"steps": self._steps, "seconds": seconds, "share_of_time": {"data": self._waited / seconds}}

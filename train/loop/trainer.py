@@ -35,7 +35,7 @@ class Step(NamedTuple):
 
 
 class Trainer:
-    """One rank's encoder, loss and optimiser. state: a checkpoint's result of `state`, or None for a new run."""
+    """One rank's encoder, loss and optimiser. state: the state in a checkpoint (see `state`); None for a new run."""
 
     def __init__(
         self, run: Run, ranks: Ranks, encoder: SentenceEncoder, plan: Plan, state: dict[str, Any] | None = None
@@ -181,18 +181,24 @@ class Trainer:
         return step
 
     def _encode(self, parts: list[dict[str, Tensor]]) -> Tensor:
-        """Encode parts as float32 embeddings (rows of all parts, D)."""
+        """Encode parts, head included. Return float32 embeddings (rows of all parts, D)."""
         with self.autocast():
             encoded = self.model(parts)
         return encoded.float()
 
     def _gathered(self, encoded: Tensor, batch: Batch) -> Tensor:
-        """Gather the views of the whole step (V, B, D), given this rank's encoded parts (rows of all parts, D)."""
+        """Gather the embeddings of the whole step from all ranks, as views (V, B, D).
+
+        encoded: the embeddings of this rank's parts (rows of all parts, D).
+        """
         own = encoded[batch.positions].unflatten(0, (batch.n_views, -1))  # (V, b, D)
         return gather(own.transpose(0, 1), len(batch.rows), self.ranks).transpose(0, 1)
 
     def _compare(self, encoded: Tensor, batch: Batch) -> Step:
-        """Compute the loss and cosines of the whole step, given this rank's encoded parts (rows of all parts, D)."""
+        """Compute the loss and the cosines of the whole step.
+
+        encoded: the embeddings of this rank's parts (rows of all parts, D).
+        """
         views = self._gathered(encoded, batch)
         cosines = functional.cosine_similarity(views[:1].detach(), views[1:3].detach(), dim=-1)
         start: Any = None  # the first and the last view, embedded by the initial encoder (2, B, D), if needed
@@ -217,7 +223,10 @@ class Trainer:
             self.encoder.train()
 
     def embed(self, batch: dict[str, Tensor]) -> Tensor:
-        """Embed a batch without the head, (B, D), for dev scores. Each rank encodes its share of the rows."""
+        """Embed a batch of token ids (B, L) without the head, for dev scores. Return (B, D).
+
+        Each rank encodes its share of the rows.
+        """
         n = len(batch["input_ids"])
         share = rank_share(n, self.ranks.rank, self.ranks.world)
         n_own = share.stop - share.start

@@ -21,7 +21,7 @@ class LossSpec:
     Attributes:
         meaning: text for --help.
         path: the function, as "module:name".
-        negative_views: how many of the views that it gets are the negative: 0, 1 or 2.
+        negative_views: how often its views contain the negative: 0, 1 or 2 times.
         options: the function's other keyword arguments, each with the name of the field of `Run` that sets it.
         takes_start: whether it has a parameter `start`, for embeddings by the initial encoder.
     """
@@ -37,7 +37,7 @@ class LossSpec:
         return import_object(self.path)
 
     def arguments(self, run: Any) -> dict[str, Any]:
-        """Return the values of the parameters in `options` by name. run: a `Run`, which contains the values."""
+        """Return the function's keyword arguments that `options` lists. run: the `Run` that contains their values."""
         return {parameter: getattr(run, option) for parameter, option in self.options.items()}
 
 

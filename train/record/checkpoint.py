@@ -100,7 +100,7 @@ def load_checkpoint(output: Path) -> tuple[Progress, dict[str, Any]]:
     if pointer.get("version") != VERSION:
         raise InputError(f"{path}: written by another version of una_fast: use that version, or {START_AGAIN}")
     checksum = pointer.pop("checksum", None)  # pointers had none up to version 0.3
-    state, what = output / LAST / str(pointer.get("state")), "the checkpoint is gone, cut short or altered"
+    state, what = output / LAST / str(pointer.get("state")), "the checkpoint is missing, truncated or altered"
     if checksum not in (None, _checksum(pointer)) or state.name not in STATES:
         raise InputError(f"{path}: {what}: {START_AGAIN}")
     try:

@@ -123,7 +123,7 @@ def is_finished(output: Path) -> bool:
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write indented JSON as `write_file` does."""
+    """Write an indented JSON file, completely or not at all. Raises InputError if it cannot be written."""
     write_file(path, _encoded(content))
 
 
@@ -140,7 +140,7 @@ def write_file(path: Path, content: bytes | str) -> None:
 
 @contextmanager
 def partial_folder(path: Path) -> Iterator[Path]:
-    """Make a temporary folder next to `path`, and delete it after the with block. Raises OSError."""
+    """Make a temporary folder next to `path`, and delete it after the with block. Raises OSError if that fails."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as partial:
         yield Path(partial)

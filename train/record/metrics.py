@@ -31,11 +31,11 @@ LATE_STEPS = 8  # a GPU's loss is read this many steps later: by then it is comp
 def cut_metrics(output: Path, start: Progress) -> None:
     """Remove from metrics.jsonl the steps and scores after `start`, because the run will write them again.
 
-    Lines in another format stay. Raises InputError as `write_file` does.
+    Lines in another format stay. Raises InputError if the file cannot be written.
     """
     path = output / METRICS
     if path.exists():
-        *lines, _ = path.read_bytes().split(b"\n")  # a kill may have cut the last one short
+        *lines, _ = path.read_bytes().split(b"\n")  # a kill may have truncated the last line
         write_file(path, b"".join(line + b"\n" for line in lines if not _is_later(line, start)))
 
 

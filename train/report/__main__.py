@@ -24,7 +24,10 @@ EPILOG = (
 
 @dataclass(frozen=True)
 class Page:
-    """Runs and page."""
+    """Runs and page.
+
+    The options of `python -m train.report`.
+    """
 
     runs: tuple[str, ...] = option("folders of runs", (), required=True, positional=True, metavar="RUN")
     output: str = option("HTML file to write", "report.html", metavar="FILE")

@@ -74,7 +74,10 @@ def figures(groups: Sequence[Group]) -> list[dict[str, Any]]:
 
 
 def points(curve: Mapping[int, float], factor: int = 1) -> dict[str, list[float]]:
-    """Reduce a curve, values by step, to at most MOST_POINTS means of consecutive values, times `factor`."""
+    """Return the points of a curve (values by step): "x" are steps, and "y" values times `factor`.
+
+    A curve with more than MOST_POINTS values is reduced to MOST_POINTS means of consecutive values.
+    """
     parts = np.array_split(np.array(sorted(curve.items())), min(len(curve), MOST_POINTS))
     x, y = zip(*(part.mean(axis=0) for part in parts), strict=True)
     return {"x": [float(f"{value:.6g}") for value in x], "y": [float(f"{factor * value:.6g}") for value in y]}

@@ -40,7 +40,7 @@ class RunRecord:
     folder: Path
     settings: dict[str, Any]  # its options, as in run.json
     summary: dict[str, Any]  # all of run.json
-    curves: dict[str, dict[int, float]]  # values of metrics.jsonl by step; losses by LOSSES; "dev" as a fraction
+    curves: dict[str, dict[int, float]]  # name (a key of metrics.jsonl, "dev", or one of LOSSES) -> values by step
     scores: dict[str, float]  # by name, as fractions, without undefined ones
 
     @property
@@ -93,7 +93,7 @@ def read_evaluation(path: Path) -> dict[str, float]:
 
 
 def title(score: str) -> str:
-    """Return the column title of a score."""
+    """Return the column title of a score: "STS-B" for "STSBenchmark", "sts-dev, best" for "dev/sts-dev"."""
     for prefix, when in ((DEV, "best"), (DEV_LAST, "last"), (DEV_START, "start")):
         if score.startswith(prefix):
             return f"{score.removeprefix(prefix)}, {when}"
@@ -112,7 +112,10 @@ def unimproved_note(runs: Iterable[RunRecord]) -> str:
 
 
 def find_runs(folders: Iterable[Path]) -> list[RunRecord]:
-    """Find the runs in `folders`, by PATTERNS. Raises InputError for a folder without a run."""
+    """Read the runs in `folders` and in the folders inside them that PATTERNS describes.
+
+    Raises InputError for a folder without a run.
+    """
     paths: dict[Path, None] = {}
     for folder in folders:
         inside = [path.parent.resolve() for pattern in PATTERNS for path in sorted(folder.glob(f"{pattern}{SUMMARY}"))]
@@ -125,7 +128,7 @@ def find_runs(folders: Iterable[Path]) -> list[RunRecord]:
 
 
 class Comparison(NamedTuple):
-    """A score under two conditions with the same n seeds, in the unit of the score."""
+    """The comparison of a score under two conditions with the same n seeds, in the unit of the score."""
 
     n: int
     without: float  # mean of the reference
@@ -138,7 +141,7 @@ class Comparison(NamedTuple):
 
 
 def compare(without: Mapping[Any, float], with_it: Mapping[Any, float]) -> Comparison | None:
-    """Compare the scores of two conditions, each by seed, over their common seeds. Return None if they have none."""
+    """Compare the scores of two conditions, each by seed, over their common seeds. Return None without common seeds."""
     seeds = [seed for seed in with_it if seed in without]
     if not seeds:
         return None
@@ -171,7 +174,10 @@ class Group:
         return {seed: fmean(of_seed) for seed, of_seed in scores.items()}
 
     def compared(self, reference: Group | None = None) -> dict[str, Comparison]:
-        """Compare every score with the reference's, paired by seed. Without a reference, compare with 0."""
+        """Return the comparison of every score with the reference's, paired by seed, by the name of the score.
+
+        Without a reference, scores are compared with 0.
+        """
         pairs = {}
         for name in dict.fromkeys(name for run in self.runs for name in run.scores):
             scores = self.by_seed(name)
@@ -181,7 +187,7 @@ class Group:
 
 
 def group_runs(runs: Sequence[RunRecord]) -> list[Group]:
-    """Group runs with equal `compared` settings, in order of appearance.
+    """Group the runs for which `train.config.compared` selects equal settings, in order of appearance.
 
     A group is named after the folder of its runs, or after its runs if other groups have the same folder.
     """
@@ -197,7 +203,7 @@ def group_runs(runs: Sequence[RunRecord]) -> list[Group]:
 
 
 def differing_settings(groups: Sequence[Group]) -> list[str]:
-    """Return the names of the `compared` settings that differ between groups."""
+    """Return the names of the settings that differ between groups, among those that `compared` selects."""
     settings = [group.runs[0].settings for group in groups]
     names = dict.fromkeys(name for of in settings for name in compared(of))
     return [name for name in names if len({json.dumps(of.get(name), default=str) for of in settings}) > 1]

@@ -48,7 +48,10 @@ class PairTask(Task):
     groups: NDArray[np.str_]  # (n,), the group of each pair
 
     def score(self, embeddings: Sequence[NDArray], protocol: EvaluationProtocol) -> Scores:
-        """Return `PairScores.to_dict`: "auc", "recall" at 5% false positives and other scores, also for each group."""
+        """Return the scores of `PairScores.to_dict`, over all pairs and for each group.
+
+        Among them are "auc" and "recall", at 5% false positives.
+        """
         first, second = embeddings
         return PairScores(cosine(first, second), self.same, self.groups, FALSE_HITS).to_dict()
 
@@ -57,14 +60,17 @@ class PairTask(Task):
 class NearMissTask(Task):
     """Texts with the same meaning, and near-misses.
 
-    texts: captions, paraphrases and near-misses; or for SICK both sides of entailments, then those of contradictions.
+    texts: captions, paraphrases and near-misses; for SICK both sides of entailments, then both sides of contradictions.
     """
 
     kind = "near-miss"
     dev: NDArray[np.bool_] | None = None  # (n,), True if the image is for tuning; None for SICK
 
     def score(self, embeddings: Sequence[NDArray], protocol: EvaluationProtocol) -> Scores:
-        """Compute the score of the task, a fraction."""
+        """Return a fraction: AUC (sick_auc), recall at 5% false positives (recall_at_5), or the share of hits.
+
+        An entry is a hit if its caption and its paraphrase are nearer to each other than each is to the near-miss.
+        """
         if protocol.held_out and self.dev is not None:
             embeddings = [part[~self.dev] for part in embeddings]
         first, second, *others = embeddings
@@ -74,13 +80,12 @@ class NearMissTask(Task):
         (near_miss,) = others
         if self.name == "recall_at_5":
             return PairScores.of(same, cosine(first, near_miss), FALSE_HITS).recall
-        # a hit: both texts are nearer to each other than to the near-miss
         hits = (same > cosine(first, near_miss)) & (same > cosine(second, near_miss))
         return float(np.mean(hits)) if len(hits) else math.nan
 
 
 def read(downstream: Path, name: str, split: str = "test") -> Task:
-    """Read a task. downstream: SentEval's `downstream` folder. It contains SICK; near_miss/ is next to senteval/."""
+    """Read a task. downstream: SentEval's `downstream` folder, which contains SICK; near_miss/ is next to senteval/."""
     if name == "sick_auc":
         rows = read_rows(downstream / "SICK" / SICK_FILES[split], (4, 1, 2), str.strip, skip=1)
         judged = [[row for row in rows if row[0] == judgement] for judgement in ("ENTAILMENT", "CONTRADICTION")]
@@ -102,7 +107,7 @@ def read(downstream: Path, name: str, split: str = "test") -> Task:
 
 
 def _read_pairs(folder: Path, name: str, split: str) -> PairTask:
-    """Read a set of labelled pairs. If it lacks the split, read its dev split."""
+    """Read a set of labelled pairs. If the set has no file for this split, read its dev split."""
     part = split if (folder / f"{name}_{split}.tsv").is_file() else "dev"
     first, second, labels, groups = zip(*read_pairs(folder / f"{name}_{part}.tsv"), strict=True)
     texts = [normalise_spaces(side) for side in (first, second)]

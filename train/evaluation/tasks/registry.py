@@ -42,7 +42,7 @@ NEAR_MISSES = "near_miss"  # the folder of the near-miss data, next to senteval/
 
 
 class TaskSpec(NamedTuple):
-    """An evaluation task."""
+    """The description of an evaluation task."""
 
     name: str
     kind: str
@@ -103,7 +103,7 @@ def suite(name: str) -> list[str]:
 def read_task(folder: Path, name: str, split: str = "test") -> Task:
     """Read a task from SentEval's `downstream` folder.
 
-    Raises InputError if its files are missing or damaged, or if it has no such split.
+    Raises InputError if the task's files are missing or damaged, or if the task has no such split.
     """
     row = TASKS[name]
     return import_module(row.module or KINDS[row.kind].module).read(folder, name, split)
@@ -186,8 +186,8 @@ Scores = Any  # the scores of one task: a number, or a dictionary of JSON types;
 def measures(kind: str, results: Mapping[str, Any]) -> dict[str, float | None]:
     """Select the score that tables show for each task of a kind.
 
-    It is Spearman's correlation over all pairs ("sts"), the accuracy in percent ("transfer"), or the AUC or the only
-    score ("near-miss"). results: the content of evaluation.json.
+    For "sts" this is Spearman's correlation over all pairs, for "transfer" the accuracy in percent, for "near-miss" the
+    AUC or the only score. results: the content of evaluation.json.
     """
     scores, accuracy = results.get(kind, {}), "dev_accuracy" if results["protocol"]["split"] == "dev" else "accuracy"
     if kind == "sts":
@@ -214,8 +214,9 @@ class Task(ABC):
 def downstream_folder(data: str | os.PathLike[str] | None = None) -> Path:
     """Find SentEval's `downstream` folder.
 
-    data: the folder that contains `senteval/`, or `senteval/` or `downstream/` itself; by default UNA_FAST_DATA names
-    it. If it contains only near-miss data, the returned path does not exist. Raises InputError if it has neither.
+    data: the folder that contains `senteval/`, or `senteval/` or `downstream/` itself; by default the folder that
+    UNA_FAST_DATA names. If it contains only near-miss data, the returned path does not exist. Raises InputError if it
+    contains neither.
     """
     named = data if data is not None else os.environ.get("UNA_FAST_DATA")
     if not named:

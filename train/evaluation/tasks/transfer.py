@@ -61,9 +61,10 @@ def fit_folds(
     regularisations: Sequence[float] = REGULARISATIONS,
     shuffle: np.random.RandomState | None = None,
 ) -> Fits:
-    """Fit a model for every fold and regularisation. Each stops early by its accuracy on the dev rows of its fold.
+    """Fit a model for every fold and regularisation. Each fit stops early by its accuracy on the fold's dev rows.
 
-    train, dev: row numbers in `data`, (F, n) and (F, m). shuffle: draws the order of the rows; by default SentEval's.
+    train, dev: row numbers in `data`, (F, n) and (F, m). shuffle: the generator that draws the order of the training
+    rows; by default seeded as in SentEval.
     """
     shuffle = shuffle or np.random.RandomState(SEED)
     with torch.random.fork_rng(devices=[]):
@@ -110,7 +111,7 @@ def _set_gradients(data: Labelled, rows: Tensor, weights: Tensor, biases: Tensor
 
 
 def nested_folds(data: Labelled, n_classes: int, settings: FitSettings) -> tuple[float, float]:
-    """Measure accuracy by nested cross-validation. Return means over the outer folds: dev and test, in percent.
+    """Measure accuracy by nested cross-validation. Return the mean dev and test accuracies, in percent.
 
     In each outer fold, cross-validation on the training rows chooses the regularisation.
     """
