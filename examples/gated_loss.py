@@ -16,7 +16,7 @@ SIGMA = 0.17  # the value in GCSE's code for BERT
 
 
 def gated(views: Tensor, temperature: float, start: Tensor) -> Tensor:
-    """Return `triplet`, but damp the similarity of negatives that are not closer to their anchor than before training.
+    """Return `triplet`, but negatives that are not closer to their anchor than before training count less.
 
     Let s be the cosine of an anchor and its own negative, divided by the temperature, and b the value of s before
     training. The softmax receives s if s > b, else s (1 - exp(-(s - b)^2 / (2 SIGMA^2))).

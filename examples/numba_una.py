@@ -23,9 +23,10 @@ ONE, LOW_6 = np.uint64(1), np.uint64(63)
 
 @numba.njit(error_model="numpy")
 def weigh(ids, n, idf, out):
-    """Return the tf-idf (equation 2) of each word's term.
+    """Return the tf-idf (equation 2) of each of the n words of a row.
 
-    At a term's first position, `out` stores the term's count; at later positions, -1 minus the first position.
+    Also fill `out`: with the term's count at its first position in the row, and with -1 minus the first position at its
+    later positions.
     """
     seen = np.uint64(0)  # a bit for each value of the lowest 6 bits of an id: five of six words then need no search
     for k in range(n):

@@ -128,7 +128,7 @@ def test_an_augmenter_resolves_its_radius(index):
     for radius, expected in ((None, 1), (3, 3), (4000, v), ("50%", v // 2)):
         una = una_fast.Augmenter(index, radius=radius)
         assert una.radius == expected and f"radius={expected}," in repr(una)
-        for term in (0, v // 2, v - 1):  # a window is clipped, not shifted
+        for term in (0, v // 2, v - 1):  # a window is clipped at the first and last id, not shifted
             assert una.window(term) == (max(0, term - expected), min(v, term + expected + 1))
         assert pickle.loads(pickle.dumps(una)).radius == expected
 

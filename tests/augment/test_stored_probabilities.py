@@ -1,4 +1,4 @@
-"""Probabilities stored with an index: they do not change the draws, and each set has its own folder."""
+"""Probabilities stored with an index: they do not change the draws, and each set of settings has a separate folder."""
 
 import itertools
 import pickle

@@ -77,7 +77,9 @@ def test_ids_are_right_after_an_interrupted_call(index, monkeypatch):
 def test_a_word_tokenizer_that_rewrites_words_is_refused():
     texts = ["some words here", "other words there"]
     index = una_fast.build_index(texts, word_tokenizer=lambda text: [word[::-1] for word in text.split()])
-    with pytest.raises(InputError, match="surface=\"kept\": the word tokenizer made words of 'some words here' that"):
+    with pytest.raises(
+        InputError, match="surface=\"kept\": the word tokenizer returned words for 'some words here' that"
+    ):
         una_fast.Augmenter(index).negatives([0])
     with pytest.raises(InputError, match="surface='x': must be 'kept' or 'paper'"):
         una_fast.Augmenter(index, surface="x")
@@ -119,7 +121,7 @@ def test_the_cache_of_subwords_stays_within_its_limit(index, monkeypatch):
 
 @pytest.mark.parametrize("kind", ["kept", "paper"])
 def test_rows_are_copied_before_they_are_read(index, kind):
-    """A thread that writes to the caller's array can change only which rows are read."""
+    """If a thread overwrites the array during a call, each row of the result is that of an old or a new row number."""
     una = una_fast.Augmenter(index, tokenizer=bert_uncased(), surface=kind, n_jobs=2)
     by_length = np.argsort(index.word_ids.lengths(), kind="stable")
     fillings = [np.resize(by_length[:20], 3000), np.resize(by_length[-20:], 3000)]

@@ -157,7 +157,7 @@ def test_any_other_tokenizer_encodes_whole_texts_after_one_warning(case, index):
 def test_a_tokenizer_that_does_not_truncate_is_refused(index):
     with pytest.warns(InputWarning):
         tokens = una_fast.TokenIds(index, framed("$A $A"))
-    with pytest.raises(InputError, match="truncation and padding to 12 ids it makes 16 of "):
+    with pytest.raises(InputError, match="truncation and padding to 12 ids it returns 16 for "):
         tokens.anchor_ids([0], 12)
 
 

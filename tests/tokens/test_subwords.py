@@ -142,7 +142,7 @@ def test_ids_beyond_16_bits_are_stored_as_int32():
 
 
 def test_thousands_of_added_tokens_are_not_searched_one_by_one(monkeypatch):
-    """Gemma has thousands, and searching for each takes 0.8 ms per MB of chunks. Their ids reveal them instead."""
+    """Gemma has thousands. Searching the chunks for each takes 0.8 ms per MB, so their ids reveal them instead."""
     tokenizer = FAMILIES["gemma"]()
     texts = ["a <unused17> b", "x<unused2999>y", "<table>", "<unk> a<unk>", "plain words", "\n"]
     searched = []

@@ -89,10 +89,7 @@ class Sentence:
         return [Edit(start, start + len(old), new, why)] if new else []
 
     def removed(self, i: int, n: int = 1) -> list[Edit]:
-        """Return a list of one edit, which removes n words, from word i on, and the white space before them.
-
-        Returns [] if there is more than white space between word i and the word before it, or no word before it.
-        """
+        """Return a list with the edit that removes n words and the space before them; [] if there is no space."""
         if not self.follows(i):
             return []
         old = "".join(self.parts[2 * i : 2 * (i + n)])
@@ -230,7 +227,7 @@ def _digits(sentence: Sentence, i: int) -> list[Edit]:
         begin, end = start + match.start(), start + match.end()
         ending = text[end : end + 2].lower()
         most = 100 if ending[:1] == "%" else 12 if HOUR.match(text, end) else None
-        options = () if text[:begin].endswith(":") else near_numbers(match[0], most)  # keep the minutes of a time
+        options = () if text[:begin].endswith(":") else near_numbers(match[0], most)  # minutes do not change
         if ending in ("th", *ENDINGS.values()):
             end, options = end + 2, tuple(like(text[end : end + 2], ordinal(other)) for other in options)
         if options:
@@ -271,7 +268,7 @@ def near_numbers(number: str, most: int | None = None) -> tuple[str, ...]:
             unit *= 10
         steps = max(FEW, min(n // unit // 2, MANY))
     if not is_plain and all(len(group) == 3 for group in re.split("[.,]", number)[1:]):
-        least = min(n, 10 ** (len(digits) - 1))  # a value near "1,000" has no fewer digits
+        least = min(n, 10 ** (len(digits) - 1))  # a value near "1,000" has at least as many digits
     highest = n + steps * unit if most is None else min(n + steps * unit, max(n, most))
     values = [value for value in range(n - steps * unit, highest + 1, unit) if value >= least and value != n]
     width = len(digits) if not is_plain or digits[0] == chr(zero) else 0

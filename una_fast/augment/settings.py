@@ -41,7 +41,7 @@ GROUPS += [letters for name, letters in SCRIPTS.items() if name not in EAST_ASIA
 LETTERS = re.compile("|".join(f"([{letters}])" for letters in GROUPS))
 
 VERSION = 4  # of the layout of packed words
-MOST_ID_BITS = 24  # leaves 7 bits for the probability: in a fifth of the sentences, they do not decide all words
+MOST_ID_BITS = 24  # leaves 7 bits for the probability, which do not decide about every word in a fifth of the sentences
 ROWS_A_TASK = 2**13  # their probabilities, 4 MB, fit the second-level cache
 WORDS_A_CHECK = 2**20
 LARGE_SHARE = 0.5  # of the free memory: a larger table would evict other arrays from the page cache

@@ -32,7 +32,7 @@ WITHOUT_SPACES = re.compile(f"[{''.join(SCRIPTS.values())}]")
 ASCII = bytes(range(128))
 # The properties of each character, by code point, for the kernel. 0 until `learn_characters` sets them.
 CHARACTERS = np.zeros(0x110000, dtype=np.uint32)
-IS_SET = 1 << 31  # a bit of CHARACTERS
+IS_SET = 1 << 31  # this bit of an item of CHARACTERS states that the item is set
 
 # A function (rows, key, ids, mask) that draws new words for the documents `rows`, int64 (n_rows,). It fills `ids` and
 # `mask`, int64 (n_rows, max_length), with the token ids and the attention mask of the new texts. It returns bool
@@ -115,7 +115,7 @@ class KeptSurface:
         texts = writer.write(rows, drawn.values, drawn.indptr).texts()
         if None in texts:
             raise InputError(
-                'surface="kept": the word tokenizer made words of '
+                'surface="kept": the word tokenizer returned words for '
                 f"{source.sentence(rows[texts.index(None)])!r} that are not in the text, or not in this order: "
                 'give surface="paper"'
             )

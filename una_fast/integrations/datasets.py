@@ -23,7 +23,10 @@ PASSES = 1.5
 
 
 def negative_names(n: int) -> list[str]:
-    """Return the column names that sentence-transformers' losses expect for `n` negatives."""
+    """Return the names of the columns of n negatives, as sentence-transformers' losses expect them.
+
+    They are "negative" for n = 1, else "negative_1" to "negative_n".
+    """
     if not isinstance(n, int) or n < 1:
         raise InputError(f"n={n!r}: give the number of negatives per sentence, an integer of at least 1")
     return ["negative"] if n == 1 else [f"negative_{number}" for number in range(1, n + 1)]

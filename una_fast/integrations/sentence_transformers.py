@@ -51,7 +51,7 @@ class RowCollator(transformers.RowCollator):
     It has the arguments of `una_fast.integrations.transformers.RowCollator`. The tokenizer must be the model's.
     """
 
-    valid_label_columns: Sequence[str] = ()  # the trainer reads this attribute of its collator
+    valid_label_columns: Sequence[str] = ()  # the trainer reads this attribute of the collator
 
     def __call__(self, rows: Sequence[int | Mapping[str, int]]) -> dict[str, Tensor]:
         """Return the token ids of each view: "anchor_input_ids", "anchor_attention_mask" and so on.

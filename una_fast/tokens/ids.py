@@ -204,7 +204,7 @@ class TokenIds:
         for text, ids in zip(texts, encoded["input_ids"], strict=True):
             if len(ids) != length:
                 raise InputError(
-                    f"tokenizer: with truncation and padding to {length} ids it makes {len(ids)} of {text[:80]!r}: "
+                    f"tokenizer: with truncation and padding to {length} ids it returns {len(ids)} for {text[:80]!r}: "
                     "correct its post-processor, or use another tokenizer"
                 )
         for name, tensor in batch.items():

@@ -101,7 +101,7 @@ def types_of(steps: Sequence[Step]) -> list[str]:
 
 
 def _crosses_marks(model: Step) -> bool:
-    """Return whether BPE can merge ▁ after another character, or lacks ▁ in its vocabulary."""
+    """Return whether a BPE model can merge a character with a ▁ after it, or has no ▁ in its vocabulary."""
     if SPACE_MARK not in model["vocab"] or model.get("continuing_subword_prefix") or model.get("end_of_word_suffix"):
         return True
     merges = (merge.split(" ") if isinstance(merge, str) else merge for merge in model["merges"])

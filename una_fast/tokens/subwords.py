@@ -50,7 +50,7 @@ def as_input_errors() -> Iterator[None]:
     except Exception as error:
         if type(error) is not Exception:
             raise
-        raise InputError(f"tokenizer: it cannot encode a text ({first_line(error)}): use another one") from error
+        raise InputError(f"tokenizer: it cannot encode a text ({first_line(error)}): use another tokenizer") from error
 
 
 class SubwordEncoder:
@@ -313,7 +313,10 @@ def check_settings(tokenizer: PreTrainedTokenizerBase) -> None:
 
 
 def frame_of(tokenizer: PreTrainedTokenizerBase, prefix: np.ndarray, suffix: np.ndarray) -> Frame:
-    """Make a tokenizer's `Frame`. prefix, suffix: int64, the special tokens before and after a text."""
+    """Make the `Frame` of a tokenizer: its special tokens, padding token and padding side.
+
+    prefix, suffix: int64, the ids of the special tokens before and after a text.
+    """
     return Frame(prefix, suffix, int(tokenizer.pad_token_id), tokenizer.padding_side == "left")
 
 
@@ -328,7 +331,10 @@ def _check_by_word(tokenizer: PreTrainedTokenizerBase) -> None:
 
 
 def _copy(tokenizer: PreTrainedTokenizerBase) -> Tokenizer:
-    """Copy the Rust tokenizer of `tokenizer`, without truncation and padding."""
+    """Copy the Rust tokenizer of `tokenizer`, without truncation and padding.
+
+    Raises NotByWordError if the Rust tokenizer cannot be serialised.
+    """
     try:
         backend = import_extra("tokenizers").Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
     except Exception as error:  # the Rust library raises a bare Exception
