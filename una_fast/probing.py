@@ -153,7 +153,7 @@ def probe(
     for edit in parse_edits(edits) if edits else ():
         if edit != name:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", InputWarning)  # here an edit that does not fit is left out
+                warnings.simplefilter("ignore", InputWarning)  # an edit that fits few sentences gives a warning below
                 near_misses = NearMisses(index, edits=edit, seed=seed)
             makers.append((edit, near_misses, near_misses.fits))
     probes: list[Probe] = []

@@ -88,7 +88,7 @@ def test_pairs_that_share_a_sentence_are_in_one_half():
 
 
 def test_intervals_contain_the_true_value_as_often_as_they_claim():
-    """Cosines are normal: AUC is Phi(1 / sqrt 2) = 0.760. A second encoder adds noise, which costs a known amount."""
+    """The AUC of normal cosines is Phi(1 / sqrt 2) = 0.760. The second encoder adds noise: Phi(1 / 2) = 0.691."""
     rng = np.random.default_rng(0)
     same, contained, change_contained = np.arange(200) < 90, 0, 0
     groups = np.full(200, "")
@@ -99,7 +99,7 @@ def test_intervals_contain_the_true_value_as_often_as_they_claim():
         low, high = before.interval()
         contained += low < 0.76025 < high
         low, high = after.interval(before)
-        change_contained += low < 0.69146 - 0.76025 < high  # Phi(1 / 2) is 0.69146
+        change_contained += low < 0.69146 - 0.76025 < high
     assert 370 <= contained <= 391 and 370 <= change_contained <= 391
 
 

@@ -44,7 +44,7 @@ def plain_cosine(first, second):
 
 
 def test_the_threshold_is_the_right_order_statistic():
-    """At most the share of exchangeable near-misses passes. Floating point would fail: 10 * (1 - 0.7) is above 3."""
+    """Its place must be computed with rounding: in floating point, 10 * (1 - 0.7) is above 3."""
     for n, hundredths in itertools.product(range(2, 60), (5, 10, 30, 70, 90)):
         place = n + 1 - (n + 1) * hundredths // 100
         expected = place / 100 if place <= n else None

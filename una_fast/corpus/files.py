@@ -180,7 +180,7 @@ def json_rows(path: File, reading: Reading) -> Iterator[StringTable]:
 
 
 def _plain_objects(path: File, reading: Reading, lines: bytes) -> list[StringTable]:
-    """Read lines with Arrow if each is an object with a text under the column's key. If not, return []."""
+    """Read JSON lines with Arrow. Return [] unless each line is an object with a str under the key `reading.column`."""
     column = pa.schema([(reading.column, pa.string())])
     parse = pa.json.ParseOptions(explicit_schema=column, unexpected_field_behavior="ignore")
     read = pa.json.ReadOptions(use_threads=False, block_size=len(lines) + 1)

@@ -119,7 +119,10 @@ class WordTokenizer:
         return _words_or_none(lambda text: _checked_words(split(text), text, or_empty=True), SIGNATURE_SENTENCES)
 
     def check_signature(self, where: str, expected: Signature) -> None:
-        """Raise InputError if the signature is not `expected`. where: the index's name in error messages."""
+        """Raise InputError if the signature of this tokenizer differs from `expected`, the signature in an index.
+
+        where: the index's name in error messages.
+        """
         for text, old, new in zip(SIGNATURE_SENTENCES, expected, self.signature() or [], strict=True):
             if old != new:
                 raise InputError(

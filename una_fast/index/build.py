@@ -87,7 +87,7 @@ def build_index(
     if folder is None and (memory is not None or executor is not None):
         raise InputError("memory, executor: only for a build in a folder: give `folder` too")
     if folder is not None:
-        from una_fast.index.stages import build_in_stages  # imported here: training builds in memory
+        from una_fast.index.stages import build_in_stages  # imported here, because a build in memory does not need it
 
         built = build_in_stages(corpus, tokenizer, reading, folder, memory, executor, n_jobs, progress)
         index = load_index(built, word_tokenizer=tokenizer.tokenizer)

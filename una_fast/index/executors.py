@@ -49,7 +49,7 @@ def memory_bytes(memory: str | int | None) -> int:
 
 
 def task_memory(memory: int, processes: int, threads: int) -> int:
-    """Return the bytes for each task if `processes` processes with `threads` threads each share `memory` bytes.
+    """Return the memory limit of a task in bytes if `processes` processes of `threads` threads share `memory` bytes.
 
     Raises InputError if a task would have too little memory for the smallest split.
     """

@@ -324,7 +324,7 @@ def _checks(meta: dict[str, Any], arrays: Arrays) -> Iterator[tuple[str, bool]]:
     yield "terms", 0 < len(terms) <= MAX_IDS and terms.is_utf8() and bool(np.diff(terms.offsets).all())
     yield "sentences", len(sentences) == len(words) == sum(source["n_documents"] for source in meta["sources"])
     for name, rows, strings in (("sentences", sentences, chunks), ("words", words, terms)):
-        largest = rows.values.view(np.uint32).max(initial=0)  # a negative id exceeds any valid one
+        largest = rows.values.view(np.uint32).max(initial=0)  # as uint32, a negative id exceeds any valid id
         yield name, len(rows.values) == 0 or largest < len(strings)
     for name, low, high in (("document_frequency", 1, len(words)), *((name, 0, sys.float_info.max) for name in SCORES)):
         values = arrays[name]

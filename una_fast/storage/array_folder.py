@@ -75,11 +75,11 @@ class Manifest:
             manifest = cls(*(content[field.name] for field in fields(cls)))
             has_types = [*map(type, vars(manifest).values())] == [str, int, dict, dict]
             is_whole = content.get("xxh3_64", manifest.xxh3_64) == manifest.xxh3_64
-            # ARRAY_FILE has no separators, because a path could lead out of the folder
+            # ARRAY_FILE allows no path separator, because such a name could lead out of the folder
             if not (has_types and is_whole and all(map(ARRAY_FILE.fullmatch, manifest.files.values()))):
                 raise ValueError
         except Exception as error:  # values of wrong types may raise anything
-            raise InputError(f"{folder / MANIFEST}: damaged, it is not what was written; {REBUILD}") from error
+            raise InputError(f"{folder / MANIFEST}: damaged: its content is not what was written; {REBUILD}") from error
         return manifest
 
     def check(self, folder: Path, kind: str, version: int | None = None) -> None:
@@ -255,7 +255,7 @@ def cached_arrays(
     arrays = make()
     with suppress(InputError, OSError):
         if find_manifest(folder) is None:
-            (folder / MANIFEST).unlink(missing_ok=True)  # a damaged manifest would be refused
+            (folder / MANIFEST).unlink(missing_ok=True)  # save_arrays would refuse a damaged manifest
         save_arrays(folder, CACHE, version, meta, arrays)
         return load_arrays(folder, CACHE, version)[1]
     return arrays
