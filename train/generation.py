@@ -99,8 +99,8 @@ def open_record(path: Path, settings: dict[str, Any]) -> Iterator[tuple[IO[bytes
         if different:
             name = different[0]
             raise InputError(
-                f"{path}: {name} was {saved[name]} when it was started and is {settings[name]} now: give the earlier "
-                "value, or choose another --output"
+                f"{path}: {name} was {saved[name]} when the job was started and is {settings[name]} now: give the "
+                "earlier value, or choose another --output"
             )
         file.truncate(len(content) - len(truncated))
         if not content:
@@ -123,7 +123,9 @@ class Seq2Seq:
         network = from_pretrained("weights", AutoModelForSeq2SeqLM, name)
         positions = getattr(network.config, "max_position_embeddings", None)
         if positions and job.max_length > positions:
-            raise InputError(f"--max-length {job.max_length} is above the {positions} positions of {name}: shorten it")
+            raise InputError(
+                f"--max-length {job.max_length} is above the {positions} positions of {name}: give at most {positions}"
+            )
         self.digest = weights_digest(network)
         self._network = network.to(device, DTYPES[job.precision]).eval()
 

@@ -70,7 +70,8 @@ def load_neighbours(
     if len(found.rows) < run.batch_size // 2:
         raise InputError(
             f"--neighbours: {counted(len(found.rows), 'sentence')} of {len(pool):,} have a neighbour with a cosine of "
-            f"at most {HIGHEST}, fewer than half of --batch-size {run.batch_size}: give more text, or leave it out"
+            f"at most {HIGHEST}, fewer than half of --batch-size {run.batch_size}: give more text, or leave "
+            "--neighbours out"
         )
     content = io.BytesIO()
     np.savez(content, key=key, **found._asdict())

@@ -84,7 +84,7 @@ def test_a_stopped_job_is_continued(models, corpus, written, tmp_path, monkeypat
     assert sum(calls[3:]) == LINES - 2 - 14 and output.read_bytes() == written.read_bytes()
     calls.clear()
     assert generate(*command) == 0 and not calls
-    assert "beams was 2 when it was started and is 5 now" in refusal(capsys, *command, "--beams", 5)
+    assert "beams was 2 when the job was started and is 5 now" in refusal(capsys, *command, "--beams", 5)
     other = write_corpus(tmp_path / "other.txt", LINES, seed=1)
     assert "corpus was" in refusal(capsys, other, *command[1:])
     with open_record(record, json.loads(record.read_text().splitlines()[0])):

@@ -179,7 +179,7 @@ def test_the_command_compares_two_encoders_and_refuses_the_folder_of_a_run(corpu
     assert f"distance of {'/'.join(tiny_model.parts[-2:])}  distance of run/best  change" in out
     assert changes["swap"] == {"distance": 0, "distance_low": 0, "distance_high": 0} and [*changes] == ["word", "swap"]
     assert main([*map(str, ["probe", "--corpus", corpus, "--model", best.parent])]) == 2
-    assert f"run: the folder of a run, not of an encoder: give {best}\n" in capsys.readouterr().err
+    assert f"run: is the folder of a training run, not of an encoder: give {best}\n" in capsys.readouterr().err
 
 
 def test_paths_are_shortened_to_what_distinguishes_them():

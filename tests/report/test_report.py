@@ -135,7 +135,7 @@ def test_a_missing_score_is_a_dash() -> None:
 def test_a_baseline_of_several_settings_is_refused(two_settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_run(two_settings / "none" / "other", 0.5, beta=0.9)
     assert main([str(two_settings / "una"), "--baseline", str(two_settings / "none")]) == 2
-    assert "none: contains runs of several settings" in capsys.readouterr().err
+    assert "none: contains runs with different settings" in capsys.readouterr().err
 
 
 def test_damaged_lines_of_metrics_are_skipped(tmp_path: Path) -> None:

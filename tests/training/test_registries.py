@@ -136,9 +136,9 @@ def test_a_loss_with_a_start_parameter_gets_the_initial_embeddings(own) -> None:
 
 def test_a_loss_that_is_not_a_single_number_is_refused(own, tiny_model) -> None:
     said = refused({**small_options(own, tiny_model), "loss": "own_parts:of_each"})
-    assert "--loss: returned a tensor of shape (8,): a loss must be" in said
+    assert "--loss: the function returned a tensor of shape (8,): it must return" in said
     said = refused({**small_options(own, tiny_model, output=str(own / "other")), "loss": "own_parts:number"})
-    assert "--loss: returned 0.5: a loss must be a tensor" in said
+    assert "--loss: the function returned 0.5: it must return a tensor" in said
 
 
 def test_a_loss_without_negatives_has_none_by_default(own, tiny_model) -> None:

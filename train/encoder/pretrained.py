@@ -88,7 +88,7 @@ def best_of_run(name: str) -> str:
 def refuse_run(name: str) -> None:
     """Raise InputError if `name` is the folder of a training run, because best/ in it is the encoder."""
     if best := best_of_run(name):
-        raise InputError(f"model {name}: the folder of a run, not of an encoder: give {best}")
+        raise InputError(f"model {name}: is the folder of a training run, not of an encoder: give {best}")
 
 
 def load_pretrained(name: str, config: Any = None, trust: bool = False) -> tuple[Any, bool]:

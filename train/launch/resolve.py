@@ -46,7 +46,9 @@ def resolve_options(run: Run, config: Any, pooling: str) -> Run:
     device, roberta = device_of(run), "roberta" in config.model_type  # its defaults differ from BERT's
     positions = positions_of(config)
     if positions and run.max_length > positions:
-        raise InputError(f"--max-length {run.max_length} is above the {positions} positions of the model: shorten it")
+        raise InputError(
+            f"--max-length {run.max_length} is above the {positions} positions of the model: give at most {positions}"
+        )
     if run.compile == "graphs" and device == "cpu":
         raise InputError("--compile graphs needs a GPU, but this run uses the CPU: choose off or on")
     # a graph replay repeats the captured step's Python numbers, but a custom loss may change them at every step

@@ -209,7 +209,7 @@ class Trainer:
         loss = self.loss(views, **({"start": start} if self.loss_spec.takes_start else {}))
         if not isinstance(loss, Tensor) or loss.ndim:
             made = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else f"{loss!r:.80}"
-            raise InputError(f"--loss: returned {made}: a loss must be a tensor with one number")
+            raise InputError(f"--loss: the function returned {made}: it must return a tensor with one number")
         for distillation, weight in self.distillations.items():
             loss = loss + weight * distillation(views, start)
         return Step(loss, cosines)

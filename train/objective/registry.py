@@ -70,7 +70,7 @@ def loss_spec(name: str) -> LossSpec:
     function = import_object(name)
     n_views = getattr(function, "negative_views", 1)
     if n_views not in (0, 1, 2):
-        raise InputError(f"{name!r}: its negative_views is {n_views!r}: a loss takes the negative 0, 1 or 2 times")
+        raise InputError(f"{name!r}: its negative_views is {n_views!r}: it must be 0, 1 or 2")
     takes_start = "start" in inspect.signature(function).parameters
     try:
         inspect.signature(function).bind(None, temperature=1.0, **({"start": None} if takes_start else {}))

@@ -41,7 +41,9 @@ def _run(values: dict[str, Any]) -> None:
     output, baseline = Path(values["output"]), [Path(values["baseline"])] if values["baseline"] else []
     groups = group_runs(find_runs([*baseline, *map(Path, values["runs"])]))  # the baseline's group is the first
     if baseline and len(group_runs(find_runs(baseline))) > 1:
-        raise InputError(f"--baseline {baseline[0]}: contains runs of several settings: name one of them")
+        raise InputError(
+            f"--baseline {baseline[0]}: contains runs with different settings: give a folder of one setting"
+        )
     if output.is_file() and GENERATOR not in output.read_bytes()[:1000]:
         raise InputError(f"--output {output}: exists, and this command did not write it: choose another name")
     page = make_page(groups, groups[0] if baseline else None)

@@ -36,7 +36,7 @@ def read_rows(
         fields = line.split("\t")
         try:
             if len(fields) < needed:
-                raise ValueError(f"{len(fields)} columns between tabs, {needed} expected")
+                raise ValueError(f"{len(fields)} tab-separated columns, {needed} expected")
             value, *texts = (fields[column] for column in columns)
             rows.append((first(value), *texts))
         except ValueError as error:
