@@ -4,8 +4,7 @@
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
-# processes of the tests: one for each core, at most eight, because each takes some 2 GB; WORKERS=0 runs the tests one
-# after the other
+# test processes: one per core, at most eight, because each takes about 2 GB; WORKERS=0 runs all tests in one process
 WORKERS ?= logical
 # DURATIONS=40 lists the 40 tests that take longest
 DURATIONS ?=
@@ -22,11 +21,11 @@ demo: .venv/demo
 
 TEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal $(DURATIONS:%=--durations=%)
 
-# what protects a user
+# the fast tests, which cover what users rely on
 test: kernels
 	$(TEST) -m "not slow"
 
-# everything else: long trainings, kills, all families, benchmarks
+# all other tests: long trainings, kills, all families of tokenizers, benchmarks
 test-slow: kernels
 	$(TEST) -m slow
 
@@ -36,12 +35,12 @@ bench: kernels .venv/peers
 	$(BIN)/python -m pytest bench --benchmark-only --benchmark-json=bench/results/benchmarks.json
 	$(BIN)/python -m bench.report
 
-# a minute: fails if a kernel got slower, against a fixed reference of the same run. On a quiet machine SAVE=1 writes what
-# later runs are compared with; FACTOR=3 widens the tolerance on another processor.
+# takes a minute; fails if a kernel became slower, relative to a reference measured in the same run. On a quiet machine,
+# SAVE=1 writes the ratios that later runs are compared with; FACTOR=3 widens the tolerance on another processor.
 bench-check: kernels
 	$(BIN)/python -m bench.check $(if $(SAVE),--save) $(FACTOR:%=--factor=%)
 
-# nine minutes on a GPU; optional: CORPUS, RELEASED (checkout of the authors' code) and PHASES, with commas between
+# takes nine minutes on a GPU; optional: CORPUS, RELEASED (checkout of the authors' code) and PHASES (comma-separated)
 bench-gpu: kernels .venv/peers
 	$(BIN)/python -m bench.training.card_session --output build/gpu $(CORPUS:%=--corpus "%") \
 	  $(RELEASED:%=--released "%") $(PHASES:%=--phases "%")
@@ -64,8 +63,8 @@ kernels: .venv/packages
 clean:
 	find una_fast -name "*.so" -delete; rm -rf .venv build dist una_fast.egg-info
 
-# constraints.txt pins every version, torch's too. The build runs in .venv, not in isolation, so that the same file pins
-# the packages that it builds with, for any version of pip. Kernels compile while packages, which take one core, arrive.
+# constraints.txt pins every version, also that of torch. The build runs in .venv, not in isolation, so that the same
+# file pins the packages that the build needs, with any version of pip. Kernels compile while pip installs packages.
 .venv/demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(INSTALL) setuptools cython numpy

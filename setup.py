@@ -24,14 +24,14 @@ DIRECTIVES = {
 }
 OWN_CFLAGS = os.environ.get("UNA_FAST_CFLAGS", "").split()
 # no fused multiply-add and no reordered sum, so that logarithms and probabilities have the same bits on every processor
-# -g0: Python's own flags ask for debug symbols, four fifths of the kernels' 21.5 MB
+# -g0: with Python's default flags, debug symbols are four fifths of the kernels' 21.5 MB
 CFLAGS = [] if os.name == "nt" else ["-O3", "-ffp-contract=off", "-g0", *OWN_CFLAGS]
 if any("fast" in flag or "unsafe-math" in flag for flag in OWN_CFLAGS):
     raise SystemExit("UNA_FAST_CFLAGS: -ffast-math and the like would change what is computed; leave them away")
 
 
 def record_settings(file: Path) -> Path:
-    """Write `file` only if the settings differ from its content: a newer file makes every extension be rebuilt."""
+    """Write the settings to `file` if they have changed, and return `file`. A newer file makes all kernels rebuild."""
     settings = f"{DIRECTIVES}\n{CFLAGS}\n"
     if not file.exists() or file.read_text() != settings:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -39,7 +39,7 @@ def record_settings(file: Path) -> Path:
     return file
 
 
-# Cython's code for memoryviews, 1 MB of C, once for all kernels and not in each: 60 s of processor time in place of 140
+# Cython's memoryview code, 1 MB of C, is compiled only once: the build takes 60 s of processor time instead of 140.
 MEMORYVIEWS = "una_fast._kernels.memoryviews"
 
 settings_file = record_settings(Path("build/settings.txt"))
@@ -50,7 +50,7 @@ extensions = [
     for path in sorted(Path("una_fast/_kernels").rglob("*.pyx"))
 ]
 extensions.append(Extension(MEMORYVIEWS, [], extra_compile_args=CFLAGS))  # its source is written by Cython
-# a process that is spawned runs this file again
+# A spawned process would run this file again.
 N_PROCESSES = os.cpu_count() if multiprocessing.get_start_method() == "fork" else 0
 c_folder = "build/c_checked" if CHECKED else "build/c"
 modules = cythonize(

@@ -17,20 +17,23 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the files of examples/, which lie beside docs/, to the site."""
+    """Add the files of examples/, which is not in docs/, to the site."""
     for path in sorted(EXAMPLES.glob("*.*")):
         files.append(File.generated(config, f"examples/{path.name}", abs_src_path=str(path)))
     return files
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Point links to ../examples/ at the site's copies, and put the help of MODULE at ``<!-- options: MODULE -->``."""
+    """Change links to ../examples/ to the site's copies, and replace ``<!-- options: MODULE -->`` by MODULE's help."""
     markdown = markdown.replace("](../examples/", "](examples/")
     return PLACE.sub(lambda place: f"```text\n{help_of(place[1])}\n```", markdown)
 
 
 def help_of(module: str) -> str:
-    """The help text of a command, 100 columns wide. Raises CalledProcessError, which ends the build, if it fails."""
+    """Return the output of ``MODULE --help``, 100 columns wide.
+
+    Raises CalledProcessError if the command fails. This ends the build.
+    """
     environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
     command = [sys.executable, "-m", *module.split(), "--help"]
     return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.rstrip()

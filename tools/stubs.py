@@ -1,7 +1,7 @@
-"""Write the ``.pyi`` stub beside each compiled kernel: ``python tools/stubs.py``, after a change of a signature.
+"""Write a ``.pyi`` stub next to each compiled kernel: run ``python tools/stubs.py`` after changing a signature.
 
-A stub has the module's public functions and classes with their arguments. A memory view is an array of its dtype, a C
-integer an int. What has no type in the ``.pyx``, results among it, is Any.
+A stub has the public functions and classes of a module, with their arguments. A memory view becomes an array of the
+same dtype, and a C integer becomes int. Whatever has no type in the ``.pyx``, such as most results, becomes Any.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FIELD = re.compile(r"^ +cdef (?:readonly|public) (.+?) (\w+)$", re.MULTILINE)
 
 
 def stub_of(source: Path) -> str:
-    """The stub of a .pyx file; "" if it has nothing public."""
+    """Return the stub of a .pyx file, or "" if the file has nothing public."""
     text = source.read_text(encoding="utf-8")
     header = source.with_suffix(".pxd")
     declared = {match[1]: match[3] for match in CLASS.finditer(header.read_text("utf-8") if header.exists() else "")}
@@ -43,13 +43,13 @@ def stub_of(source: Path) -> str:
 def _function(match: re.Match[str], text: str) -> str:
     name = "__init__" if match[2] == "__cinit__" else match[2]
     arguments = ", ".join(_argument(given.strip(), text) for given in COMMA.split(match[3]) if given.strip())
-    if " | NDArray" in arguments:  # a fused function, which has an item for each dtype too
+    if " | NDArray" in arguments:  # a fused function, which is also a mapping from dtypes to functions
         return f"{name}: Any  # ({arguments})"
     return f"def {name}({arguments}) -> {'None' if name == '__init__' else match[4] or 'Any'}: ..."
 
 
 def _argument(given: str, text: str) -> str:
-    """``const int32_t[::1] ids=None`` as ``ids: NDArray[np.int32] | None = ...``."""
+    """Convert a C argument, such as ``const int32_t[::1] ids=None``, to ``ids: NDArray[np.int32] | None = ...``."""
     declared, _, default = (part.strip() for part in given.partition("="))
     if declared in ("self", "*"):
         return declared
@@ -62,7 +62,7 @@ def _argument(given: str, text: str) -> str:
 
 
 def _type(kind: str, text: str) -> str:
-    """The Python type of a C type; a fused type is that of its members."""
+    """Return the Python type of a C type. A fused type becomes the union of its members."""
     base, view, shape = kind.removeprefix("const ").partition("[")
     fused = re.search(rf"^ctypedef fused {base}:.*\n((?: +.+\n)+)", text, re.MULTILINE) if base else None
     if fused:
@@ -74,7 +74,7 @@ def _type(kind: str, text: str) -> str:
 
 
 def _imports(source: Path, body: str) -> str:
-    """The import lines that a stub needs: Any, numpy's, and classes of other kernels."""
+    """Return the import lines that a stub needs: of Any, of numpy, and of classes of other kernels."""
     lines = [f"# made from {source.name} by tools/stubs.py"]
     lines += ["from typing import Any\n"] if "Any" in body else [""]
     lines += ["import numpy as np\nfrom numpy.typing import NDArray\n"] if "NDArray" in body else []

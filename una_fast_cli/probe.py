@@ -33,7 +33,7 @@ class ProbeOptions:
     n: int = option("number of sentences of --corpus to sample", 2000, least=2)
     share: float = option("share of near-misses that the printed threshold may let pass", 0.05, above=0, below=1)
     edits: str = option(
-        "edits of --corpus to report one by one, next to the replacement of an important word",
+        "edits to make to --corpus and report one by one, in addition to the replacement of an important word",
         "polarity,number,name,swap", metavar="NAME,...",
     )  # fmt: skip
     seed: int = option("seed of the sample and of the near-misses", 42, least=0)
@@ -79,7 +79,7 @@ def _probe(values: dict[str, Any]) -> None:
 
 
 def _checked(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the encoders and files for --json. Raises InputError for options that do not fit each other."""
+    """Return the names of encoders and files, as stored in --json. Raises InputError for a wrong set of options."""
     from train.record.folder import read_object
     from una_fast.augment.near_misses import parse_edits
 
@@ -108,12 +108,12 @@ def load_encode(name: str) -> Callable[[list[str]], Any]:
         model = kind(name)
         network = next((module for module in model.modules() if isinstance(module, PreTrainedModel)), None)
         if network and Path(name).is_dir() and not network.config.is_encoder_decoder:
-            # sentence-transformers fills in random weights where a checkpoint has other names
+            # sentence-transformers leaves weights random whose names it does not find in the checkpoint
             network.load_state_dict(load_pretrained(str(network.name_or_path))[0].state_dict(), strict=False)
         return partial(model.encode, show_progress_bar=sys.stderr.isatty())
     except InputError:
         raise
-    except Exception as error:  # it raises exceptions of many types for files that are missing or damaged
+    except Exception as error:  # sentence-transformers raises many types for missing or damaged files
         raise InputError(f"model {name}: sentence-transformers cannot load it: {first_line(error)}") from error
 
 

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 COLOURS = ("#0072b2", "#d55e00")  # of the curves: Okabe and Ito's, which readers with any colour vision can distinguish
 CHANGE = ("change", "95% interval")  # columns of a comparison
 SHARES = (0.1, 0.2)  # of near-misses that may pass, in addition to --share
-FEW = 10  # pairs: no interval is printed for a smaller group
+FEW = 10  # a group with fewer pairs gets no interval
 DISTANCE = (
     "Distance of near-misses: their mean 1 - cosine, divided by that of two sentences. A higher distance is better."
 )
 HELD_OUT = (
-    "Hits on held-out pairs: each half of the pairs chooses the threshold for the other half, such that the allowed "
-    "share of its near-misses passes."
+    "Hits on held-out pairs: the threshold for each half of the pairs is chosen on the other half, where the allowed "
+    "share of near-misses passes."
 )
 PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>una-fast probe</title>
 <style>body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem }} text {{ font-size: 2.8px }}</style>
@@ -56,7 +56,7 @@ def pairs_report(path: str, scores: Mapping[str, PairScores]) -> tuple[str, dict
         own = first.same if name == "all" else first.same[first.groups == name]
         of = [group[name] for group in groups]
         if name != "all" and len(of[0].same) == len(first.same):
-            continue  # it contains all pairs of one label, so its figures are those of all pairs
+            continue  # the group contains all pairs of one label, so its figures are the same as for all pairs
         rows.append([name, f"{own.sum():,}", f"{(~own).sum():,}", *(f"{one.auc:.1%}" for one in of)])
         if len(of) == 2:
             middle, interval = _cells(100 * figure for figure in _change("auc", *of).values())
@@ -77,10 +77,11 @@ def pairs_report(path: str, scores: Mapping[str, PairScores]) -> tuple[str, dict
 
 
 def _held_out(labels: Sequence[str], scores: Sequence[PairScores]) -> tuple[str, list[dict[str, Any]]]:
-    """Return the share of hits for each allowed share and label, as text and as figures.
+    """Return the share of hits at each allowed share of near-misses, as text, and as figures for --json.
 
-    A hit is a pair above the threshold that the other half of the pairs chooses. Raises InputError if one half has no
-    near-misses.
+    The hits are counted separately for pairs with the same meaning and for near-misses. A hit is a pair above the
+    threshold that the other half of the pairs chooses. labels: short names of the encoders. Raises InputError if one
+    half has no near-misses.
     """
     from una_fast.pair_scores import paired_change
 
@@ -118,7 +119,7 @@ def corpus_report(path: str, probes: Mapping[str, Probe]) -> tuple[str, dict[str
 
 
 def _change(figure: str, before: Any, after: Any) -> dict[str, float]:
-    """Return the change of a figure, "auc" or "distance", and its 95% interval, by their names in --json."""
+    """Return the change of a figure, "auc" or "distance", and both ends of its 95% interval, by their --json keys."""
     low, high = after.interval(before)
     return {figure: getattr(after, figure) - getattr(before, figure), f"{figure}_low": low, f"{figure}_high": high}
 

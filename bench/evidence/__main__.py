@@ -1,8 +1,8 @@
 """Is an encoder better with UNA than without? ``python -m bench.evidence --data FOLDER --output FOLDER``.
 
 Trains every condition with every seed on the same sentences in the same order, and scores it on the seven STS tasks.
-The arms that are compared first are tuned on STS-B dev only. Each finished run is added to results/evidence.json at
-once; after a stop, the same command continues. docs/will-it-help.md and its appendix show that file.
+The settings of the first comparison are tuned on STS-B dev only. Each finished run is added to results/evidence.json at
+once; after a stop, the same command continues. docs/will-it-help.md and its appendix show these results.
 """
 
 from __future__ import annotations
@@ -163,7 +163,10 @@ def chosen_stages(options: argparse.Namespace) -> list[Stage]:
 
 
 def carry_out_stage(place: Workplace, stage: Stage, options: argparse.Namespace) -> int:
-    """Make the missing runs of a stage; returns 1 if a run fails or a repeated score differs from the committed one."""
+    """Train and score the missing runs of a stage. With --check, repeat all of its runs.
+
+    Returns 1 if a run fails, or if a repeated score differs from the committed score. Returns 0 if not.
+    """
     conditions = stage.conditions(read_evidence()["conditions"])
     digests = {base: digest(place.base(base)) for base in dict.fromkeys(one.base for one in conditions)}
     machine, code = machine_of(place), 0
@@ -202,7 +205,10 @@ def carry_out_stage(place: Workplace, stage: Stage, options: argparse.Namespace)
 
 
 def keep_bases(place: Workplace, digests: dict[str, str], scored: bool) -> None:
-    """Score the bases before training, if evidence.json lacks their scores."""
+    """Score the bases before training, and add the scores to evidence.json if it lacks them.
+
+    digests: the digest of the weights of each base. scored: False to do nothing.
+    """
     for base, weights in digests.items():
         if scored and read_evidence()["bases"].get(base, {}).get("digest") != weights:
             keep_base(base, weights, scores_before(place, base))

@@ -34,13 +34,16 @@ IGNORED = -100  # target that cross_entropy ignores
 PRETRAINING = "pretraining.json"  # in the folder of a language model from random weights
 WEIGHTS = "model.safetensors"
 HALF = "bases/minilm-half"  # in the folder of the runs
-LOSSES = "mlm_loss.json"  # in the base's folder: the mean loss of each 100 steps
+LOSSES = "mlm_loss.json"  # in the folder of the base: the mean loss of every 100 steps
 
 Ids = dict[str, Tensor]
 
 
 def base_folder(name: str, source: Path, work: Path) -> Path:
-    """Return the folder of a base; make it below `work` if necessary. source: one of `corpora.CORPORA`."""
+    """Return the folder of the encoder that the base `name` starts from. Make it inside `work` if necessary.
+
+    source: the file of sentences to train a language model on, one of `corpora.CORPORA`.
+    """
     steps = BASES[name].mlm_steps
     if BASES[name].from_scratch:
         raise InputError(f"{name}: give --base FOLDER, as `python -m bench.evidence.pretrain` makes it")
@@ -64,7 +67,7 @@ def base_folder(name: str, source: Path, work: Path) -> Path:
 
 
 def copy_encoder(source: Path, target: Path, *dtypes: torch.dtype) -> Path:
-    """Copy an encoder's folder to `target`, its weights converted to each of the dtypes in turn; returns `target`."""
+    """Copy an encoder's folder to `target`, and return `target`. Its weights are converted to each dtype in turn."""
     weights = load_file(source / WEIGHTS)
     for dtype in dtypes:
         weights = {name: one.to(dtype) if one.is_floating_point() else one for name, one in weights.items()}
@@ -78,15 +81,19 @@ def copy_encoder(source: Path, target: Path, *dtypes: torch.dtype) -> Path:
 
 
 def is_from_scratch(folder: Path) -> bool:
-    """Return whether `bench.evidence.pretrain` made this language model."""
+    """Return whether `bench.evidence.pretrain` made the language model in `folder`."""
     return (folder / PRETRAINING).is_file()
 
 
 def checked_base(folder: Path, bases: Mapping[str, Any]) -> Path:
-    """Return the folder of a saved language model after checking its weights. bases: those of evidence.json.
+    """Return `folder`, a saved language model, after checking its weights.
+
+    Args:
+        folder: the folder of the language model.
+        bases: the entry "bases" of evidence.json.
 
     Raises:
-        InputError: its weights differ from those of evidence.json.
+        InputError: the weights are not the ones from which the runs in evidence.json started.
     """
     known = bases.get("wiki-lm", {}).get("digest") if is_from_scratch(folder) else MLM_DIGEST
     if (made := digest(folder)) != (known or made):
@@ -136,7 +143,10 @@ def train_language_model(start: Path, corpus: Path, steps: int, output: Path) ->
 
 
 def batches(tokenizer: Any, corpus: Path, rng: np.random.Generator) -> Iterator[Ids]:
-    """Yield token ids and masks (MLM_BATCH, L) of the lines of a file; a batch has sentences of similar length."""
+    """Yield the lines of a file as batches of token ids and masks, both (MLM_BATCH, n_tokens).
+
+    The sentences of a batch have similar lengths.
+    """
     lines = corpus.read_text(encoding="utf-8").splitlines()
     ids = tokenizer(lines, truncation=True, max_length=MLM_LENGTH)["input_ids"]
     n = MLM_BATCH * SORTED_BATCHES
@@ -148,10 +158,10 @@ def batches(tokenizer: Any, corpus: Path, rng: np.random.Generator) -> Iterator[
 
 
 def masked(ids: Ids, tokenizer: Any) -> tuple[Ids, Tensor, Tensor]:
-    """Return a masked batch, the positions to predict, int64 (m,) into the flat (B L), and their tokens, int64 (m,).
+    """Mask random tokens of a batch. Return (the masked batch, positions to predict, tokens to predict).
 
-    m is padded with IGNORED tokens to a multiple of 64, because oneDNN needs about 0.1 s to make kernels for each new
-    shape.
+    The positions are int64 (m,), indices into the flattened token ids. The tokens are int64 (m,). Both are padded to a
+    multiple of 64, the tokens with IGNORED, because oneDNN needs about 0.1 s to make kernels for each new shape.
     """
     tokens = ids["input_ids"]
     special = torch.isin(tokens, torch.tensor(tokenizer.all_special_ids))

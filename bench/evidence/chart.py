@@ -17,7 +17,7 @@ FIXED = {"svg.hashsalt": "una_fast", "svg.fonttype": "none", "font.family": "san
 
 
 def draw(content: Evidence, pairs: Sequence[Pair], path: Path) -> None:
-    """Write an SVG of the pairs, the first one at the top. The same results give the same bytes."""
+    """Write an SVG of the differences of the pairs, the first pair at the top. The same results give the same bytes."""
     bases = [*dict.fromkeys(BASES[condition.base].title for _, condition, _ in pairs)]
     with mpl.rc_context(FIXED):
         figure = Figure(figsize=(9, 1.6 + 0.3 * len(pairs)), layout="constrained")
@@ -39,7 +39,7 @@ def draw(content: Evidence, pairs: Sequence[Pair], path: Path) -> None:
 
 
 def differences(content: Evidence, pair: Pair) -> tuple[list[float], tuple[float, float, float]]:
-    """Return the difference of each seed, and (low, mean, high) of their interval, which is NaN for one seed."""
+    """Return the difference for each seed, and (low, mean, high) of their 95% interval, all NaN for one seed."""
     _, condition, reference = pair
     without, with_it = (seed_scores(content, one, "average") for one in (reference, condition))
     if reference.is_untrained:
@@ -52,6 +52,6 @@ def differences(content: Evidence, pair: Pair) -> tuple[list[float], tuple[float
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write the SVG without its date."""
+    """Write a figure as SVG without the date, so that the bytes do not change."""
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, metadata={"Date": None})

@@ -1,8 +1,11 @@
 """What is compared, as data: encoders to start from, settings of `train.ddp` that differ, and stages of runs.
 
-A condition is named "BASE: VARIATION[, OPTION VALUE ...]", as in "minilm-mlm: una, temperature 0.03". "BASE: una,
-tuned" means the point with the highest dev score in the grid of 8,192 sentences, "BASE: mined, tuned" means mined
-negatives with the settings of that point, and "BASE: una, tuned at its size" the best point of BASE's own grid.
+A condition is named "BASE: VARIATION[, OPTION VALUE ...]", as in "minilm-mlm: una, temperature 0.03". A grid is a list
+of points, each with other values of some options. These names stand for the best point of a grid, by dev score:
+
+    BASE: una, tuned                the best point of UNA's grid with 8,192 sentences (GRID_BASE)
+    BASE: mined, tuned              mined negatives with the settings of that point
+    BASE: una, tuned at its size    the best point of UNA's grid on BASE itself
 """
 
 from __future__ import annotations
@@ -80,7 +83,9 @@ PAIRS: dict[str, Any] = {  # for labelled paraphrases: "none" is in-batch InfoNC
     "keep_punctuation": True,
     "precision": "bf16",
 }
-OF_NEGATIVES = ("alpha", "beta", "radius", "surface", "keep_punctuation", "select")  # "none" does not have these
+# options of negatives, which a condition without negatives does not have
+OF_NEGATIVES = ("alpha", "beta", "radius", "surface", "keep_punctuation", "select")
+# options that a condition without negatives can also have
 OF_TRAINING = (
     *("temperature", "learning_rate", "warmup_steps", "batch_size", "max_steps", "eval_every"),
     *("positives", "positives_strength"),
@@ -115,15 +120,19 @@ STEPS = (  # variations that replace steps of UNA
 class Base:
     """An encoder to start from, and the settings that its conditions share.
 
-    pooling: for `train.ddp`; before: the value for `train.evaluate` that reads the same embedding before training.
+    title: the name in tables.
+    pooling: the option of `train.ddp`.
+    before: the pooling for `train.evaluate` that gives the same embedding before training.
+    shared: options of `train.ddp` that all conditions of the base have.
     mlm_steps: steps of masked language modelling that first turn the packaged MiniLM back into a language model.
-    from_scratch: the language model of `bench.evidence.pretrain`, which never was a sentence encoder.
+    from_scratch: whether it is the language model of `bench.evidence.pretrain`, which never was a sentence encoder.
     words: minimum and maximum number of words of the training sentences, or None for all sentences.
-    untrained: "none" is the encoder before training, because without negatives the loss has no term.
-    pairs: trains on labelled paraphrases, the training parts of MRPC and STS-B, instead of sentences.
-    tasks: for `train.evaluate`; near-misses are scored on the images that were not used for tuning.
-    half: starts from the packaged MiniLM with weights rounded to half precision, so that a copy has half the size.
-    corpus: file of the data folder whose sentences are all used; "" for the corpora of `corpora`.
+    untrained: whether the condition "none" is the encoder before training, because without negatives the loss has no
+        term.
+    tasks: the option of `train.evaluate`. Near-misses are scored on the images that were not used for tuning.
+    pairs: whether to train on labelled paraphrases, the training parts of MRPC and STS-B, instead of sentences.
+    half: whether to round the weights of the packaged MiniLM to half precision first, so that a copy has half the size.
+    corpus: a file in the data folder, all of whose sentences are used. "" means one of `corpora.CORPORA`.
     """
 
     title: str
@@ -196,7 +205,7 @@ GRID_BASE = "minilm-mlm"  # base on which they are tuned
 WIDE, LARGE = (f"{GRID_BASE}-{64 * steps}" for steps in (WIDE_STEPS, LARGE_STEPS))
 Options = Mapping[str, Sequence[Any]]
 GRID: Options = {"temperature": (0.03, 0.05, 0.1), "learning_rate": (1e-5, 3e-5, 1e-4), "warmup_steps": (0, 0.1)}
-WARM: Options = {"temperature": (0.05, 0.1, 0.2)}  # higher, because GRID's best point has its highest temperature
+WARM: Options = {"temperature": (0.05, 0.1, 0.2)}  # higher: the best point of GRID is at its maximum
 FROM_SCRATCH: Options = {"temperature": (0.1, 0.05), "learning_rate": (1e-4, 3e-5, 3e-4)}  # most promising first
 LARGER_BATCHES = "none, batch_size 128, max_steps 256, eval_every 64"  # the same sentences in larger batches
 GRIDS: dict[str, dict[str, Options]] = {  # base: arm: options; all arms of a base have the same number of points
@@ -212,30 +221,30 @@ GRIDS: dict[str, dict[str, Options]] = {  # base: arm: options; all arms of a ba
 
 @dataclass(frozen=True)
 class Condition:
-    """A base under a variation; its name is "BASE: VARIATION[, OPTION VALUE ...]"."""
+    """A base that is trained with the settings of a variation."""
 
     base: str
     variation: str
 
     @property
     def name(self) -> str:
-        """Its key in evidence.json."""
+        """The condition's key in evidence.json: "BASE: VARIATION[, OPTION VALUE ...]"."""
         return f"{self.base}: {self.variation}"
 
     @property
     def reference(self) -> Condition:
-        """The condition to compare with: without hard negatives, or untrained, with the same options OF_TRAINING."""
+        """The condition to compare with: the same options OF_TRAINING, but no hard negatives, or no training."""
         stated = [] if BASES[self.base].untrained else _parts_of(self.variation)[1]
         same = [f"{option} {value}" for option, value in stated if option in OF_TRAINING]
         return Condition(self.base, ", ".join([REFERENCE, *same]))
 
     @property
     def is_untrained(self) -> bool:
-        """Whether its scores are the base's before training."""
+        """Whether the scores of this condition are the scores of its base before training."""
         return BASES[self.base].untrained and self.variation == REFERENCE
 
     def settings(self) -> dict[str, Any]:
-        """Return all options of `train.ddp` that decide its scores, except the seed and the files."""
+        """Return all options of `train.ddp` that determine the condition's scores, except the seed and the files."""
         base = BASES[self.base]
         if self.is_untrained:
             return {"max_steps": 0}
@@ -244,7 +253,7 @@ class Condition:
         return {name: value for name, value in found.items() if name in drawn or name not in OF_NEGATIVES}
 
     def n_sentences(self) -> int:
-        """Return how many sentences it trains on; each is used once."""
+        """Return how many sentences a run of the condition trains on. Each sentence is used once."""
         settings = self.settings()
         return settings["batch_size"] * settings["max_steps"]
 
@@ -256,7 +265,10 @@ def _settings_of(variation: str) -> dict[str, Any]:
 
 
 def _parts_of(variation: str) -> tuple[str, list[list[str]]]:
-    """Return the name in VARIATIONS, and each option with its value. Raises ValueError for an unknown name."""
+    """Split a variation into its name in VARIATIONS and a list of [option, value].
+
+    Raises ValueError for an unknown name.
+    """
     name = max((one for one in VARIATIONS if f"{variation}, ".startswith(f"{one}, ")), key=len)
     return name, [part.split(" ") for part in variation.removeprefix(name).split(", ")[1:]]
 
@@ -275,7 +287,10 @@ def _value(option: str, text: str) -> Any:
 
 
 def grid(arm: str, base: str = GRID_BASE) -> list[Condition]:
-    """Return the conditions of an arm's grid on a base; names omit the values that the base has by default."""
+    """Return one condition for each point of an arm's grid on a base.
+
+    The name of a condition omits the values that the base has by default.
+    """
     shared, options = BASES[base].shared, GRIDS[base][arm]
     points = [dict(zip(options, values, strict=True)) for values in itertools.product(*options.values())]
     return [
@@ -287,9 +302,13 @@ def grid(arm: str, base: str = GRID_BASE) -> list[Condition]:
 
 
 def tuned(arm: str, results: Mapping[str, Any], base: str = GRID_BASE, whole: bool = True) -> str:
-    """Return the point of an arm's grid with the highest dev score for the first seed.
+    """Return the variation, of the points of an arm's grid, with the highest dev score for the first of SEEDS.
 
-    whole: require a dev score of every point; otherwise one point is enough.
+    Args:
+        arm: a key of GRIDS[base].
+        results: the entry "conditions" of evidence.json.
+        base: the base on which the grid was run.
+        whole: whether every point must have a dev score. If not, one point is enough.
 
     Raises:
         InputError: dev scores are missing.
@@ -302,15 +321,21 @@ def tuned(arm: str, results: Mapping[str, Any], base: str = GRID_BASE, whole: bo
 
 
 def dev_score(result: Mapping[str, Any]) -> float | None:
-    """Return the best dev score of the tuning run, or None."""
+    """Return the best dev score of a condition with the seed of tuning, the first of SEEDS, or None.
+
+    result: the entry of the condition in evidence.json.
+    """
     dev = result.get("runs", {}).get(str(SEEDS[0]), {}).get("dev")
     return max(dev.values()) if dev else None
 
 
 def find_conditions(names: str, results: Mapping[str, Any] | None = None, whole: bool = True) -> list[Condition]:
-    """Return the conditions of "BASE: VARIATION[, OPTION VALUE]; ...", in that order.
+    """Parse names of conditions, "BASE: VARIATION[, OPTION VALUE ...]; ...", and return the conditions in order.
 
-    results: the results of each condition, which "tuned" needs; whole: as in `tuned`.
+    Args:
+        names: the names, separated by semicolons.
+        results: the entry "conditions" of evidence.json. Required for names with "tuned".
+        whole: as in `tuned`.
 
     Raises:
         InputError: an unknown base or variation, or a grid without dev scores.

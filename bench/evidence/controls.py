@@ -25,19 +25,19 @@ MASK = "[MASK]"
 
 
 class Control(TextAugmentation):
-    """Other sentences of the index instead of altered ones; a subclass chooses the row."""
+    """Makes negatives that are other sentences of the index. A subclass chooses which sentence."""
 
     def __init__(self, index: Index, seed: int = 42, tokenizer: Any = None, n_jobs: int | None = None) -> None:
         super().__init__(index, seed=seed, tokenizer=tokenizer, n_jobs=n_jobs)
         self._seed = seed
 
     def others(self, rows: NDArray[np.int64], draws: SampleKey) -> NDArray[np.int64]:
-        """Draw for each of `rows` (B,) another row of the index, all equally likely: int64 (B,)."""
+        """Return another row of the index for each of `rows`, int64 (n_rows,). All other rows are equally likely."""
         found = self.draws(rows, draws).below(self.index.n_documents - 1, 1)[:, 0]
         return found + (found >= rows)
 
     def draws(self, rows: NDArray[Any], draws: SampleKey) -> CounterRNG:
-        """Return the random numbers of rows."""
+        """Return the generator of the random numbers of these rows."""
         return CounterRNG(self._seed, draws.epoch, rows, draws.sample_index)
 
     def _texts(self, source: Rows, rows: NDArray[np.int64], draws: SampleKey) -> list[str]:
@@ -53,10 +53,11 @@ class OtherSentence(Control):
 
 
 class Mined(Control):
-    """A mined negative: one of the sentences at RANKS by the initial encoder, as sentence-transformers mines them.
+    """Makes mined negatives: sentences that are near the anchor under the initial encoder.
 
-    Each sentence gets one mined negative for the whole training, as a user would do. model: folder of the encoder;
-    pooling: of the encoder.
+    The negative is one of the sentences at RANKS by cosine, chosen as in sentence-transformers. Each sentence has the
+    same mined negative during the whole training, as with negatives that a user mines before training. model, pooling:
+    the folder and the pooling of the initial encoder.
     """
 
     training_options: ClassVar[tuple[str, ...]] = ("model", "pooling")
@@ -75,13 +76,16 @@ class Mined(Control):
         self._mined = mined_rows([index.sentence(row) for row in range(index.n_documents)], model, pooling, seed)
 
     def others(self, rows: NDArray[np.int64], draws: SampleKey) -> NDArray[np.int64]:
-        """Return the mined row of each row, or a random other row if none was mined: int64 (B,)."""
+        """Return the mined row of each of `rows`, int64 (n_rows,), or a random other row if none was mined."""
         found = self._mined[rows]
         return np.where(found >= 0, found, super().others(rows, draws))
 
 
 class MinedAndUna(Mined):
-    """The mined negative for half of the sentences, drawn again in each epoch, and UNA's for the other half."""
+    """Makes a mined negative for one half of the sentences, and UNA's negative for the other half.
+
+    Each epoch draws the halves again.
+    """
 
     training_options = ("model", "pooling", "beta")
 
@@ -110,9 +114,10 @@ class MinedAndUna(Mined):
 
 
 def mined_rows(sentences: list[str], model: str, pooling: str, seed: int) -> NDArray[np.int64]:
-    """Return the row of a mined negative for each of N sentences, int64 (N,); -1 if there are too few sentences.
+    """Return the row of a mined negative for each sentence, int64 (n_sentences,), or -1 if there are too few sentences.
 
-    The draws equal those of sentence-transformers' `mine_hard_negatives`, which takes minutes on a GPU for this.
+    The result equals that of sentence-transformers' `mine_hard_negatives`, which takes minutes on a GPU for this.
+    model, pooling: folder and pooling of the encoder.
     """
     encoder = load_model(model, pooling)
     row_of = {sentence: row for row, sentence in reversed([*enumerate(sentences)])}
@@ -129,9 +134,9 @@ def mined_rows(sentences: list[str], model: str, pooling: str, seed: int) -> NDA
 
 
 class Spliced(Control):
-    """The sentence with other text instead of the words that UNA would replace; a subclass chooses the text.
+    """Makes negatives that have other text instead of the words that UNA would replace. A subclass chooses the text.
 
-    beta, select, keep_punctuation: how UNA chooses the words.
+    beta, select, keep_punctuation: how UNA chooses the words, as in `Augmenter`.
     """
 
     def __init__(
@@ -151,7 +156,13 @@ class Spliced(Control):
 
     @abstractmethod
     def put(self, word: WordExplanation, written: str, unit: float) -> str:
-        """Return the text for a word that UNA replaces. written: the word in its sentence; unit: uniform in [0, 1)."""
+        """Return the text for a word that UNA replaces.
+
+        Args:
+            word: the word and its replacement by UNA.
+            written: the word as the sentence has it, with its case.
+            unit: a random number, uniform in [0, 1).
+        """
 
     def _texts(self, source: Rows, rows: NDArray[np.int64], draws: SampleKey) -> list[str]:
         """Return each text with its chosen words replaced."""
@@ -174,7 +185,7 @@ class Spliced(Control):
 
 
 class Deleted(Spliced):
-    """EDA's deletion as the negative: each word is deleted with probability `beta`."""
+    """Deletes each word with probability `beta`, as EDA does."""
 
     def __init__(
         self, index: Index, seed: int = 42, beta: float = 0.3, tokenizer: Any = None, n_jobs: int | None = None
@@ -187,7 +198,7 @@ class Deleted(Spliced):
 
 
 class Masked(Spliced):
-    """[MASK] instead of the words that UNA replaces."""
+    """Writes [MASK] instead of the words that UNA would replace."""
 
     def put(self, word: WordExplanation, written: str, unit: float) -> str:
         """Return BERT's mask token."""

@@ -18,7 +18,7 @@ def corpus_of(data: Path) -> Path:
     """Return the path of the first of CORPORA that the folder `data` contains.
 
     Raises:
-        InputError: it contains none.
+        InputError: `data` contains none of them.
     """
     for name in CORPORA:
         if (data / "corpora" / name).is_file():
@@ -29,9 +29,15 @@ def corpus_of(data: Path) -> Path:
 
 
 def write_lines(source: Path, path: Path, first: int, number: int, words: tuple[int, int] | None = None) -> Path:
-    """Write `number` lines of `source`, from line `first` on, to `path` unless it has them already; returns `path`.
+    """Write lines of a corpus to `path`, unless the file already has this content, and return `path`.
 
-    words: minimum and maximum number of space-separated words of a line; other lines are skipped. None: no limit.
+    Args:
+        source: the corpus, one sentence per line, possibly gzipped.
+        path: the file to write.
+        first: how many lines to skip at the start.
+        number: how many lines to write.
+        words: minimum and maximum number of space-separated words per line. All other lines are ignored, and do not
+            count for `first` and `number`. None: no limit.
 
     Raises:
         InputError: `source` is damaged or has too few lines, or `path` has other content.
@@ -61,7 +67,10 @@ PARAPHRASE = 4.5  # minimum score, of 5, at which a pair of STS-B counts as a pa
 
 
 def write_pairs(data: Path, folder: Path) -> tuple[Path, Path]:
-    """Write both sides of the paraphrases in the training parts of MRPC and STS-B to `folder`; returns both paths."""
+    """Write the paraphrases in the training parts of MRPC and STS-B to two files in `folder`, and return the paths.
+
+    Line i of the first file is a paraphrase of line i of the second. data: folder that contains senteval/.
+    """
     downstream = data / "senteval" / "downstream"
     mrpc = read_rows(downstream / "MRPC" / "msr_paraphrase_train.txt", (0, 3, 4), skip=1)
     sts_b = read_rows(downstream / "STS" / "STSBenchmark" / "sts-train.csv", (4, 5, 6))

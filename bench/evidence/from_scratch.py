@@ -2,11 +2,11 @@
 
 ``python -m bench.evidence.from_scratch --ids FILE --tokenizer FOLDER --data FOLDER --output FOLDER --seconds 450``
 
-First `bench.evidence.pretrain` makes the language model. Then every arm is tuned on STS-B dev, and the best point of
-each is scored on the seven tasks, with as many of five seeds as the time allows. evidence.json is written to --output
-after each run, and so are the weights in half precision; `python -m bench.evidence --merge FILE` adds the runs to the
-repository's. A run that would finish too late does not start. If an arm's grid is not finished, the best of its
-finished points is used.
+First `bench.evidence.pretrain` makes the language model, and writes its weights to --output in half precision. Then the
+settings of every arm are tuned on STS-B dev, and the best settings of each arm are scored on the seven tasks, with as
+many of five seeds as the time allows. evidence.json is written to --output after each run; `python -m bench.evidence
+--merge FILE` adds its runs to the repository's evidence.json. A run that would finish too late does not start. If the
+grid of an arm is not finished, the best finished point is used.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def main() -> int:
 
 
 def carry_out(options: argparse.Namespace) -> None:
-    """Train the language model, run the grid and the best points, and print the table."""
+    """Train the language model, run the grids and then their best points, and print a summary."""
     ends = begin(options)
     os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")  # otherwise shared imports could use the GPU
     place = Workplace(options.data, options.work, corpus_of(options.data), options.jobs, options.base)
@@ -87,7 +87,7 @@ def carry_out(options: argparse.Namespace) -> None:
 
 
 def small_points() -> list[Condition]:
-    """Return two points for each of five arms."""
+    """Return two points for each of five arms, with runs of four steps."""
     names = [f"{name}{option}{SMALL}" for option in ("", ", temperature 0.1") for name in SMALL_CONDITIONS.split("; ")]
     return find_conditions(";".join(names))
 
@@ -103,7 +103,7 @@ def start_pretraining(options: argparse.Namespace) -> subprocess.Popen[bytes]:
 
 
 def arms_of(points: list[Condition]) -> dict[tuple[str, str], list[Condition]]:
-    """Group points by arm; those of `small_points` by their base and first word."""
+    """Group points by base and arm. The arm of a point of `small_points` is the first word of its variation."""
     of_grid = {one: (base, arm) for base, arm in FROM_SCRATCH_ARMS for one in grid(arm, base)}
     arms: dict[tuple[str, str], list[Condition]] = {}
     for one in points:
@@ -112,7 +112,7 @@ def arms_of(points: list[Condition]) -> dict[tuple[str, str], list[Condition]]:
 
 
 def best_points(points: list[Condition], conditions: Mapping[str, Any]) -> dict[tuple[str, str], Condition]:
-    """Return the point of each arm with the highest dev score, among the points that have one."""
+    """Return the point with the highest dev score for each base and arm. An arm without dev scores is left out."""
     best = {}
     for arm, of_arm in arms_of(points).items():
         scores = {one: dev_score(conditions.get(one.name, {})) for one in of_arm}

@@ -6,7 +6,10 @@ import torch
 
 
 def main(words: list[str]) -> int:
-    """Return 0, or raise an exception: CUDA refuses a process whose parent has used it."""
+    """Return 0, or raise an exception if this process cannot use the GPU.
+
+    For example, CUDA refuses a process that was forked from a process that had used the GPU.
+    """
     torch.ones(1, device="cuda" if torch.cuda.device_count() else "cpu").sum().item()
     return 0
 

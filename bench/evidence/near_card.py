@@ -1,9 +1,10 @@
 """Run the stage near and its ablations within a given time on one GPU, from a portable folder.
 
-``python -m bench.evidence.near_card --pack FOLDER --data FOLDER`` writes that folder on a machine that has the encoder
-and the data. ``python -m bench.evidence.near_card --carry FOLDER --output FOLDER --work FOLDER --seconds 120`` runs
-everything from it. evidence.json is written to --output after each run; `python -m bench.evidence --merge FILE` adds
-the runs to the repository's. A run that would finish too late does not start.
+``python -m bench.evidence.near_card --pack FOLDER --data FOLDER`` writes the portable folder, on a machine that has the
+encoder and the data. ``python -m bench.evidence.near_card --carry FOLDER --output FOLDER --work FOLDER --seconds 120``
+makes the runs, and reads only the portable folder. evidence.json is written to --output after each run; `python -m
+bench.evidence --merge FILE` adds its runs to the repository's evidence.json. A run that would finish too late does not
+start.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def carry_out(options: argparse.Namespace) -> None:
 
 
 def all_runs() -> list[tuple[Condition, int]]:
-    """Return the runs: five seeds of the recipe and of its alternatives, then three of all others, seed by seed."""
+    """Return the runs, seed by seed: five seeds of the recipe and its alternatives, then three seeds of all others."""
     compared = find_conditions(";".join(f"{QUESTIONS}: {variation}" for variation in NEAR))
     ablations = find_conditions(";".join(f"{QUESTIONS}: near-misses, {changed}" for changed in NEAR_ABLATIONS))
     others = [*find_conditions(f"{SENTENCES}: near-misses"), *ablations]

@@ -84,7 +84,7 @@ NEAR_COLUMNS = {  # its columns: label -> variation that is trained on questions
 
 
 def pairs_of(content: Evidence, names: Sequence[tuple[str, str, str]] = PAIRS) -> list[Pair]:
-    """Return the pairs of `names` that have runs with the same seeds."""
+    """Return the pairs of `names` whose two conditions have runs with a common seed. names: as in PAIRS."""
     found = []
     for shown, *both in names:
         try:
@@ -97,7 +97,7 @@ def pairs_of(content: Evidence, names: Sequence[tuple[str, str, str]] = PAIRS) -
 
 
 def seed_scores(content: Evidence, condition: Condition, task: str) -> dict[str, float]:
-    """Return a task's scores x 100 by seed; {} for a condition without runs."""
+    """Return a condition's scores x 100 on a task, by seed. The result is empty if there are no runs."""
     runs = content["conditions"].get(condition.name, {}).get("runs", {})
     return {seed: 100 * run["scores"][task] for seed, run in runs.items() if task in run.get("scores", {})}
 
@@ -105,7 +105,10 @@ def seed_scores(content: Evidence, condition: Condition, task: str) -> dict[str,
 def difference(
     content: Evidence, condition: Condition, reference: Condition, task: str = "average"
 ) -> Comparison | None:
-    """Compare two conditions, paired by seed; an untrained reference has the same scores for every seed."""
+    """Compare the scores of two conditions on a task, paired by seed. Return None without a common seed.
+
+    An untrained reference has the same score for every seed.
+    """
     with_it = seed_scores(content, condition, task)
     if reference.is_untrained:
         before = content["bases"].get(reference.base, {}).get("before", {})
@@ -114,7 +117,10 @@ def difference(
 
 
 def pair_table(content: Evidence, pairs: Sequence[Pair], brief: bool = False) -> str:
-    """Return one row per pair: STS average before, without and with, difference. brief: without deviation and p."""
+    """Return a table of the STS averages of pairs: before training, without and with negatives, and the difference.
+
+    brief: whether to leave out the deviation and p.
+    """
     found = [(pair, one) for pair in pairs if (one := difference(content, *pair[1:]))]
     adjusted = holm([one.p for _, one in found])
     columns = ["base", "compared", *FIGURES, *([] if brief else ["p", "p, Holm"])]
@@ -147,7 +153,7 @@ def step_pairs(content: Evidence) -> list[Pair]:
 
 
 def run_table(content: Evidence) -> str:
-    """Return one row per condition: number of seeds, mean of their best dev scores, and mean STS average."""
+    """Return a table with one row per condition: number of seeds, mean of the best dev scores, mean STS average."""
     rows = []
     for one in find_conditions(";".join(content["conditions"])) if content["conditions"] else []:
         runs = content["conditions"][one.name]["runs"]
@@ -159,7 +165,7 @@ def run_table(content: Evidence) -> str:
 
 
 def task_table(content: Evidence, condition: Condition, reference: Condition) -> str:
-    """Return one row per task: scores without and with, and their difference."""
+    """Return a table with one row per task: the scores of reference and condition, and their difference."""
     rows = [
         [title(task), f"{found.without:.2f}", f"{found.with_it:.2f}", *cells(found)]
         for task in content["bases"][condition.base]["before"]
@@ -169,7 +175,7 @@ def task_table(content: Evidence, condition: Condition, reference: Condition) ->
 
 
 def base_table(content: Evidence, base: str, tasks: Sequence[str]) -> str:
-    """Return one row per setting of a base: mean scores, and their difference from training without hard negatives."""
+    """Return a table with one row per condition of a base: mean scores, and their differences from the reference."""
     conditions, before = content["conditions"], content["bases"][base]["before"]
     listed = find_conditions(";".join(name for name in conditions if name.startswith(f"{base}:")))
     rows = [["before training", "", *(f"{100 * before[task]:.2f}" for task in tasks)]]
@@ -184,7 +190,10 @@ def base_table(content: Evidence, base: str, tasks: Sequence[str]) -> str:
 
 
 def near_table(content: Evidence) -> str:
-    """Return one row per data set of near-misses: scores before, and after each training of NEAR_COLUMNS with runs."""
+    """Return the table of docs/near-misses.md: for each of NEAR_ROWS, scores before and after each training.
+
+    The trainings are those of NEAR_COLUMNS that have runs.
+    """
     base = "minilm-questions"
     trained = {shown: Condition(base, variation) for shown, variation in NEAR_COLUMNS.items()}
     trained = {shown: one for shown, one in trained.items() if one.name in content["conditions"]}
@@ -200,7 +209,7 @@ def near_table(content: Evidence) -> str:
 
 
 def cells(found: Comparison) -> list[str]:
-    """Format difference, interval and p of a comparison for a table."""
+    """Return three table cells for a comparison: difference ± deviation, interval, p."""
     if found.n == 1:
         return [f"{found.difference:+.2f}", "", ""]
     interval = f"{found.low:+.2f} to {found.high:+.2f}"
@@ -216,10 +225,10 @@ def holm(values: Sequence[float]) -> np.ndarray:
     """Correct the p values of one table by Holm's step-down method.
 
     Args:
-        values: p of each comparison; NaN for one with one seed.
+        values: p of each comparison, NaN for a comparison with one seed.
 
     Returns:
-        float64 (n,); NaN for a comparison with one seed.
+        The corrected p values, float64 (n_comparisons,). NaN stays NaN.
     """
     p = np.array(values, np.float64)
     known = np.flatnonzero(~np.isnan(p))

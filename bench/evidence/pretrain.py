@@ -1,10 +1,8 @@
 """Train a masked language model from random weights: ``python -m bench.evidence.pretrain --output FOLDER``.
 
-BERT with 6 layers of 384, trained for a number of seconds on one GPU. It has seen no labelled pair and no contrastive
-step, so all gains of an encoder made from it come from the contrastive training. A row has 64 tokens of consecutive
-sentences without padding; sentences are shuffled again in every epoch, and masked again in every step.
-
-Letters of shapes: B rows of a step, L tokens of a row, K masked positions of a row, D width, V size of the vocabulary.
+The model is BERT with 6 layers of width 384, trained for a number of seconds on one GPU. It sees no labelled pair and
+no contrastive step, so all gains of an encoder made from it come from the contrastive training. A row has 64 tokens of
+consecutive sentences without padding; sentences are shuffled again in every epoch, and masked again in every step.
 """
 
 from __future__ import annotations
@@ -92,7 +90,10 @@ def carry_out(options: argparse.Namespace) -> None:
 
 
 def pretrain(ids: Path, tokenizer: Path, plan: Plan, ends: float) -> tuple[Any, dict[str, Any]]:
-    """Train until `ends` of the monotonic clock. Returns BertForMaskedLM and a log of its training."""
+    """Train a new BertForMaskedLM until time.monotonic() is `ends`. Return the model and a log of the training.
+
+    ids: file of `bench.evidence.token_ids`; tokenizer: folder of BERT's tokenizer.
+    """
     import transformers
 
     began, device = time.monotonic(), torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -142,7 +143,7 @@ def pretrain(ids: Path, tokenizer: Path, plan: Plan, ends: float) -> tuple[Any, 
 
 
 def new_model(entries: int, plan: Plan) -> Any:
-    """Return BertForMaskedLM with random weights and 128 positions."""
+    """Return BertForMaskedLM with random weights and 128 positions. entries: the size of the vocabulary."""
     import transformers
 
     return transformers.BertForMaskedLM(
@@ -158,7 +159,7 @@ def new_model(entries: int, plan: Plan) -> Any:
 
 
 class Sentences:
-    """Sentences on a device, which `epoch` shuffles and packs into rows without padding."""
+    """Stores sentences on a device, and packs them into rows without padding."""
 
     def __init__(self, lengths: Any, ids: Any, marks: tuple[int, int], plan: Plan, device: torch.device) -> None:
         """lengths, ids: as `read_ids` returns them; marks: the ids of [CLS] and [SEP]."""
@@ -168,7 +169,10 @@ class Sentences:
         self._length = plan.length
 
     def epoch(self) -> Tensor:
-        """Return rows that begin with a sentence, int64 (R, L); the last sentence of a row is truncated."""
+        """Shuffle the sentences, and return them packed into rows, int64 (n_rows, plan.length).
+
+        Each row begins with the start of a sentence. The last sentence of a row is truncated.
+        """
         order = torch.randperm(len(self._lengths), device=self._stream.device)
         lengths = self._lengths[order]
         starts = lengths.cumsum(0) - lengths
@@ -182,7 +186,7 @@ class Sentences:
         return stream[first[:, None] + places[: self._length]].long()
 
     def batches(self, rows: int) -> Iterator[Tensor]:
-        """Yield batches of rows, int64 (B, L), without end."""
+        """Yield batches of rows, int64 (rows, plan.length), without end."""
         while True:
             full = [part for part in self.epoch().split(rows) if len(part) == rows]
             if not full:
@@ -194,17 +198,21 @@ class Sentences:
 class Masks:
     """BERT's masking, of a fixed number of positions per row, so that all steps have the same shapes."""
 
-    mask: int
-    marks: tuple[int, int]
-    entries: int
-    number: int
+    mask: int  # the id of [MASK]
+    marks: tuple[int, int]  # the ids of [CLS] and [SEP], which are never masked
+    entries: int  # the size of the vocabulary
+    number: int  # masked positions per row
 
     def of(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return masked ids (B, L), positions to predict (B K,) in the flat (B L), and their tokens (B K,): int64."""
+        """Mask rows of token ids, int64 (n_rows, n_tokens). Return (masked ids, positions, tokens), all int64.
+
+        positions: (n_rows * number,), the masked positions as indices into the flattened ids.
+        tokens: (n_rows * number,), the tokens to predict at these positions.
+        """
         chances = torch.rand(rows.shape, device=rows.device)
         for mark in self.marks:
             chances.masked_fill_(rows == mark, -1)
-        places = chances.topk(self.number).indices  # (B, K)
+        places = chances.topk(self.number).indices  # (n_rows, number)
         tokens = rows.gather(1, places)
         kind = torch.rand(places.shape, device=rows.device)
         other = torch.randint(IGNORED_ENTRIES, self.entries, places.shape, device=rows.device)
@@ -217,7 +225,10 @@ Weights = Mapping[str, Tensor]
 
 
 def states_of(weights: Weights, ids: Tensor, heads: int) -> Tensor:
-    """Return BERT's last hidden states (B, L, D) in bf16, without dropout; no mask is needed, as no row has padding."""
+    """Return BERT's last hidden states, bf16 (n_rows, n_tokens, width), without dropout.
+
+    No attention mask is needed, because no row has padding. heads: attention heads per layer.
+    """
     half = {name: value.bfloat16() for name, value in weights.items() if "word_embeddings" not in name}
 
     def linear(x: Tensor, name: str) -> Tensor:
@@ -247,8 +258,11 @@ def states_of(weights: Weights, ids: Tensor, heads: int) -> Tensor:
 
 
 def eager_loss(weights: Weights, ids: Tensor, places: Tensor, tokens: Tensor, heads: int) -> Tensor:
-    """Return the mean cross-entropy at the masked positions; the matrix of BERT's head is the word embeddings."""
-    x = states_of(weights, ids, heads).flatten(0, 1)[places]  # (B K, D)
+    """Return the mean cross-entropy at the masked positions. The output matrix of BERT's head is the word embeddings.
+
+    ids, places, tokens: the masked ids, positions and tokens from `Masks.of`.
+    """
+    x = states_of(weights, ids, heads).flatten(0, 1)[places]  # (n_masked, width)
     at = "cls.predictions"
     half = {name: value.bfloat16() for name, value in weights.items() if name.startswith(at)}
     x = functional.gelu(functional.linear(x, half[f"{at}.transform.dense.weight"], half[f"{at}.transform.dense.bias"]))
@@ -261,7 +275,10 @@ def eager_loss(weights: Weights, ids: Tensor, places: Tensor, tokens: Tensor, he
 def compiled(
     weights: Weights, batch: tuple[Tensor, Tensor, Tensor], heads: int, device: torch.device
 ) -> tuple[Callable[..., Tensor], float | None]:
-    """Compile `eager_loss` and return it with the seconds that this took; if that fails, return it eager with None."""
+    """Compile `eager_loss` with torch.compile. Return the compiled function and the seconds that compiling took.
+
+    On a CPU, or if compiling fails or takes more than COMPILE_SECONDS, return the eager function and None.
+    """
 
     def loss_of(weights: Weights, ids: Tensor, places: Tensor, tokens: Tensor) -> Tensor:
         return eager_loss(weights, ids, places, tokens, heads)
@@ -297,10 +314,10 @@ def rounded_to_half(model: Any) -> None:
 
 
 def save(model: Any, tokenizer: Path, output: Path, log: Mapping[str, Any]) -> None:
-    """Write the encoder without its head, as `train.ddp` loads it, with the tokenizer and the log.
+    """Write the encoder without its head, the tokenizer and the log to `output`, which `train.ddp` can load.
 
     Raises:
-        InputError: the digest in the log differs from that of the weights.
+        InputError: the log contains a digest, and the weights have another one.
     """
     with partial_folder(output) as partial:
         model.cpu().bert.save_pretrained(partial)
@@ -315,7 +332,10 @@ def save(model: Any, tokenizer: Path, output: Path, log: Mapping[str, Any]) -> N
 
 
 def split(folder: Path, parts: Path) -> None:
-    """Write the weights of a saved language model, which float16 stores exactly, as PARTS files, with its log."""
+    """Copy a saved language model to the folder `parts`, with its weights as PARTS files of float16.
+
+    float16 stores the weights exactly, because `rounded_to_half` has rounded them.
+    """
     from safetensors.torch import load_file
 
     weights = load_file(folder / "model.safetensors")

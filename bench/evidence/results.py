@@ -1,8 +1,12 @@
-"""evidence.json: what is stored of every run, and how a repeated run compares with it.
+"""Reads and writes evidence.json, the results of all runs, and compares repeated runs with it.
 
-"bases": base -> "digest" of its weights and scores "before" training; "machines": number -> machine and versions;
-"conditions": condition -> "settings", "digest" and "runs": seed -> "dev" by step, "scores" by task, "machine";
-"failed": condition and seed -> reason. A run without scores only served to choose settings by dev.
+    "bases"       by base: "digest" of its weights, and its scores "before" training
+    "machines"    by number: the machine and the versions of packages
+    "conditions"  by condition: "settings", "digest" of the base, and "runs"
+    "runs"        by seed: "dev" scores by step, "scores" by task, and the number of the "machine"
+    "failed"      by condition and seed: the reason
+
+A run without "scores" was made only to choose settings by dev score.
 """
 
 from __future__ import annotations
@@ -36,7 +40,10 @@ def write_evidence(content: Mapping[str, Any]) -> None:
 
 
 def is_kept(content: Mapping[str, Any], condition: Condition, digest: str, seed: int, scored: bool) -> bool:
-    """Return whether evidence.json has this run with the current settings and from the same weights."""
+    """Return whether evidence.json has this run, with the current settings and from the same weights.
+
+    digest: of the current weights; scored: whether the run must have scores, not only dev scores.
+    """
     earlier = content["conditions"].get(condition.name, {})
     same = (earlier.get("settings"), earlier.get("digest")) == (condition.settings(), digest)
     return same and ("scores" if scored else "dev") in earlier["runs"].get(str(seed), {})
@@ -65,7 +72,7 @@ def keep_failure(condition: Condition, seed: int, reason: str) -> None:
 
 
 def keep_base(name: str, digest: str, before: Mapping[str, float]) -> None:
-    """Add a base's digest and its scores before training to evidence.json."""
+    """Add the digest of a base and its scores before training to evidence.json."""
     content = read_evidence()
     content["bases"][name] = {"digest": digest, "before": before}
     write_evidence(content)
@@ -75,7 +82,7 @@ def merge(file: Path) -> None:
     """Add the bases and runs of another evidence.json, which `write_evidence` wrote on another machine.
 
     Raises:
-        InputError: it cannot be read, or the settings of a condition have changed since.
+        InputError: `file` cannot be read, or the settings of a condition have changed since.
     """
     try:
         other = json.loads(file.read_text(encoding="utf-8"))

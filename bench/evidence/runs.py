@@ -1,4 +1,4 @@
-"""Make the runs of the comparison, each by a command of `train.ddp`, several at a time; finished runs are skipped."""
+"""Make the runs of the comparison with `train.ddp`, several at a time. Finished runs are skipped."""
 
 from __future__ import annotations
 
@@ -38,10 +38,13 @@ _one_at_a_time = threading.Lock()  # starting a process polls all others, and tw
 
 
 class Workplace:
-    """The files that the runs share, and how they are run.
+    """The files that the runs share, and the cores of each run.
 
-    data: the folder with corpora/ and senteval/; folder: the folder of the runs; source: the file of training
-    sentences; jobs: parallel runs, each on its share of the cores; saved: an existing language model to start from.
+    data: the folder with corpora/ and senteval/.
+    folder: the folder of the runs.
+    source: the file of training sentences.
+    jobs: how many runs are made at the same time, each on an equal share of the cores.
+    saved: the folder of an existing language model to start from.
     """
 
     def __init__(self, data: Path, folder: Path, source: Path, jobs: int, saved: Path | None = None):
@@ -57,7 +60,7 @@ class Workplace:
         return self.folder / "runs" / re.sub(r"[^a-z0-9.%]+", "-", condition.name) / f"seed-{seed}"
 
     def sentences(self, condition: Condition) -> dict[str, Any]:
-        """Return the options of `train.ddp` that name the sentences."""
+        """Return the options of `train.ddp` that name the training sentences of a condition and their index."""
         if BASES[condition.base].pairs:
             first, second = write_pairs(self.data, self.folder)
             return {"corpus": [str(first)], "paraphrases": str(second)}
@@ -72,7 +75,7 @@ class Workplace:
         return write_lines(self.source, path, 0, condition.n_sentences(), words)
 
     def index(self, condition: Condition) -> Path:
-        """Return the folder of the index of these sentences; build it if it does not exist."""
+        """Return the folder of the index of a condition's training sentences; build it if it does not exist."""
         folder = self.folder / self._sentences("index", condition)
         if not find_manifest(folder):
             una_fast.build_index(self.corpus(condition)).save(folder)
@@ -91,12 +94,12 @@ class Workplace:
         return base_folder(name, self.source, self.folder)
 
     def scores(self, condition: Condition, seed: int) -> Path:
-        """Return the path of the file of a run's scores."""
+        """Return the path of the JSON file with the scores of a run."""
         folder = self.run_folder(condition, seed)
         return folder.with_name(f"{folder.name}.json")
 
     def is_done(self, condition: Condition, seed: int, scored: bool = True) -> bool:
-        """Whether a run has taken its last step and, if `scored`, has scores."""
+        """Return whether a run has taken its last step and, if `scored` is true, also has scores."""
         return is_finished(self.run_folder(condition, seed)) and (not scored or self.scores(condition, seed).is_file())
 
     def command(self, condition: Condition, seed: int) -> Command:
@@ -116,7 +119,10 @@ class Workplace:
         return "train.ddp", resume + [word for name, value in values.items() for word in OPTIONS[name].arguments(value)]
 
     def evaluate(self, base: str, model: Path, scores: Path, pooling: str = "auto") -> Command:
-        """Return the command that scores an encoder, without the images on which settings were chosen."""
+        """Return the command that scores the encoder `model` on the tasks of a base, and writes the file `scores`.
+
+        Images on which settings were chosen are left out.
+        """
         values = {"model": model, "data": self.data, "pooling": pooling, "tasks": BASES[base].tasks, "json": scores}
         return "train.evaluate", [word for name, value in values.items() for word in (f"--{name}", str(value))] + [
             "--held-out"
@@ -131,15 +137,15 @@ def run_all(
     ends: float = float("inf"),
     after: float = 0.0,
 ) -> None:
-    """Make the runs that are not done, in their order. Ctrl-C stops all of them.
+    """Make the runs that are not done, in the order of `wanted`. Ctrl-C stops all of them.
 
     Args:
         place: the files that the runs share.
-        wanted: conditions and seeds.
+        wanted: the condition and the seed of each run.
         scored: whether the encoders are scored on the tasks.
         done: called after each run, with a message if it failed.
-        ends: time.monotonic() at which running processes are killed. A run that would not finish by then does not
-            start. `done` is called for neither.
+        ends: time.monotonic() at which runs are killed. A run that would not finish by then does not start. `done` is
+            not called for such runs.
         after: time to reserve for later work, as a multiple of the longest run so far.
     """
     todo = [(one, seed) for one, seed in wanted if not place.is_done(one, seed, scored)]
@@ -182,9 +188,13 @@ def run_all(
 
 
 def on_cores(commands: Sequence[Command], cores: set[int], log: Path, ends: float = float("inf")) -> int:
-    """Run commands in a new process on the given cores, until one fails; returns the exit code.
+    """Run commands one after the other in a new process, until one fails. Return the exit code of the process.
 
-    log: file for their output; ends: time.monotonic() at which the process is killed.
+    Args:
+        commands: the commands.
+        cores: the cores that the process may use.
+        log: the file to which the commands' output is appended.
+        ends: time.monotonic() at which the process is killed.
     """
     with _one_at_a_time:
         processes.set_forkserver_preload(PRELOADED)
@@ -200,7 +210,7 @@ def on_cores(commands: Sequence[Command], cores: set[int], log: Path, ends: floa
 
 
 def _carry_out(commands: Sequence[Command], cores: set[int], log: Path) -> None:
-    """Run the commands inside the process of `on_cores`."""
+    """Run the commands in the process that `on_cores` starts, and exit with the first exit code other than 0."""
     os.sched_setaffinity(0, cores)
     with log.open("ab") as file:
         for stream in (1, 2):
@@ -209,7 +219,7 @@ def _carry_out(commands: Sequence[Command], cores: set[int], log: Path) -> None:
 
 
 def scores_before(place: Workplace, name: str) -> dict[str, float]:
-    """Return a base's scores before training, by task and as "average"; they are measured once."""
+    """Return the scores of a base before training, by task and as "average". They are measured only once."""
     kept = place.folder / "before" / f"{name}.json"
     if not kept.is_file():
         kept.parent.mkdir(parents=True, exist_ok=True)
@@ -231,7 +241,7 @@ def result_of(place: Workplace, condition: Condition, seed: int) -> dict[str, An
 
 
 def of_pairs(file: Path) -> dict[str, float]:
-    """Return the recall on each set of labelled pairs in a file of scores, and the AUC of each of its groups."""
+    """Return, from a file of scores, the recall on each set of labelled pairs and the AUC of each group of pairs."""
     found = {}
     for name, of in read_object(file)["near-miss"].items():
         if isinstance(of, dict):
@@ -241,7 +251,7 @@ def of_pairs(file: Path) -> dict[str, float]:
 
 
 def machine_of(place: Workplace) -> dict[str, Any]:
-    """Describe the machine of the runs, with the threads per run."""
+    """Return a description of this machine, the versions of packages, and the number of threads per run."""
     return {"threads": place.threads, **machine(), **versions()}
 
 
@@ -251,5 +261,5 @@ def with_average(scores: dict[str, float]) -> dict[str, float]:
 
 
 def rounded(scores: dict[str, float]) -> dict[str, float]:
-    """Round scores as in evidence.json."""
+    """Round scores to DIGITS digits, as evidence.json stores them."""
     return {name: round(score, DIGITS) for name, score in scores.items()}

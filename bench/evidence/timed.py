@@ -24,7 +24,10 @@ LAST_SECONDS = 5  # reserved for the table
 
 
 def add_options(parser: argparse.ArgumentParser, seconds: float, small: str) -> Callable[..., Any]:
-    """Add the options of such a command; returns `parser.add_argument`. seconds: by default; small: about --small."""
+    """Add the options that both commands have, and return `parser.add_argument`.
+
+    seconds: the default of --seconds; small: the help of --small.
+    """
     add = parser.add_argument
     add("--output", type=Path, help="folder of results")
     add("--work", type=Path, help="folder of the runs; it can be deleted afterwards")
@@ -36,7 +39,7 @@ def add_options(parser: argparse.ArgumentParser, seconds: float, small: str) -> 
 
 
 def begin(options: argparse.Namespace) -> float:
-    """Direct results to --output; returns the time.monotonic() at which the command must end."""
+    """Make evidence.json a file in --output, and return the time.monotonic() at which the command must end."""
     if not (options.output and options.work):
         raise InputError("--output or --work is missing: give the folder of results and the folder of the runs")
     options.output.mkdir(parents=True, exist_ok=True)
@@ -45,7 +48,7 @@ def begin(options: argparse.Namespace) -> float:
 
 
 def start_mps(work: Path) -> None:
-    """Start the MPS daemon until this command ends; later processes use it, unless a trial process fails to."""
+    """Start the MPS daemon, which runs until this command ends. Later processes use it if a trial process can."""
     variables = {f"CUDA_MPS_{name}_DIRECTORY": str(work / f"mps-{name.lower()}") for name in ("PIPE", "LOG")}
     for folder in variables.values():
         Path(folder).mkdir(parents=True, exist_ok=True)
@@ -63,7 +66,10 @@ def start_mps(work: Path) -> None:
 
 
 def warm_up(place: Workplace, points: list[Condition], log: Path) -> None:
-    """Prepare what the runs share, their imports and indexes."""
+    """Import the modules that all runs need, and build the indexes of `points`, before the first run.
+
+    log: the file for the output.
+    """
     log.parent.mkdir(parents=True, exist_ok=True)
     if runs.on_cores([("bench.evidence.gpu", [])], place.shares[0], log):
         print(f"imports of the runs are not shared: see {log}", file=sys.stderr, flush=True)
@@ -75,7 +81,10 @@ def warm_up(place: Workplace, points: list[Condition], log: Path) -> None:
 def make_runs(
     place: Workplace, base: str, wanted: list[tuple[Condition, int]], scored: bool, ends: float, after: float = 0.0
 ) -> None:
-    """Make runs from the weights of a base and save each at once; ends and after: see `run_all`."""
+    """Make runs that start from the weights of `base`, and add each to evidence.json as soon as it has finished.
+
+    wanted, scored, ends, after: as in `run_all`.
+    """
     weights, machine = digest(place.base(base)), machine_of(place)
 
     def done(condition: Condition, seed: int, said: str) -> None:

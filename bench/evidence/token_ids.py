@@ -1,4 +1,4 @@
-"""Store sentences as token ids in one small file: a million of Wikipedia take 31 MB; gzipped text takes 57 MB."""
+"""Stores sentences as token ids in one small file. A million sentences of Wikipedia take 31 MB; gzipped text, 57 MB."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from una_fast.errors import InputError
 
 LONGEST = 62  # tokens of a sentence, without [CLS] and [SEP]
-AT_A_TIME = 20_000  # sentences
+AT_A_TIME = 20_000  # sentences per call of the tokenizer
 # encoding pairs of bytes together gives 57% of the ids' size; the default preset gives 62%
 FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "lc": 0, "lp": 1, "pb": 1, "dict_size": 1 << 26}]
 
@@ -26,8 +26,8 @@ def write_ids(source: Path, tokenizer: Any, path: Path, first: int, number: int 
         source: one sentence per line.
         tokenizer: a fast tokenizer of at most 65,536 entries.
         path: the file to write.
-        first: lines to skip.
-        number: lines to write; None: all.
+        first: how many lines to skip.
+        number: how many lines to write. None: all lines that follow.
     """
     lengths, ids = [], []
     with gzip.open(source, "rt", encoding="utf-8") as file:
@@ -42,7 +42,10 @@ def write_ids(source: Path, tokenizer: Any, path: Path, first: int, number: int 
 
 
 def read_ids(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.uint16]]:
-    """Return the number of tokens of each sentence, uint8 (N,), and all ids, uint16 (n,).
+    """Read a file of `write_ids`, and return (lengths, ids).
+
+    lengths: uint8 (n_sentences,), the number of tokens of each sentence.
+    ids: uint16, the token ids of all sentences, one sentence after the other.
 
     Raises:
         InputError: the file is missing or damaged.
@@ -55,7 +58,10 @@ def read_ids(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.uint16]]:
 
 
 def with_special(lengths: NDArray[np.uint8], ids: NDArray[np.uint16], cls: int, sep: int) -> NDArray[np.int32]:
-    """Return all sentences concatenated, int32 (n + 2 N,), each between [CLS] and [SEP]."""
+    """Return all sentences concatenated, int32, each sentence between [CLS] and [SEP].
+
+    lengths, ids: from `read_ids`; cls, sep: the ids of [CLS] and [SEP].
+    """
     ends = np.cumsum(lengths.astype(np.int64) + 2)
     stream = np.full(ends[-1], -1, np.int32)
     stream[ends - 1] = sep

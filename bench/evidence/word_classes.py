@@ -20,8 +20,8 @@ from una_fast.index.index import Index
 N_CLASSES = 128
 N_FREQUENT = 1000  # terms that are counted as neighbours
 N_VECTORS = 50
-SHARE = 0.1  # share of the class that a word's window covers on either side
-FEWEST = 10  # minimum number of terms on either side
+SHARE = 0.1  # share of the class that a word's window covers on each side
+FEWEST = 10  # minimum number of terms on each side
 
 
 class SameClass(Spliced):
@@ -29,7 +29,7 @@ class SameClass(Spliced):
 
     @cached_property
     def classes(self) -> NDArray[np.int64]:
-        """The class of each term, int64 (V,)."""
+        """The number of the class of each term, int64 (n_terms,)."""
         return word_classes(self.index)
 
     @cached_property
@@ -50,14 +50,17 @@ class SameClass(Spliced):
 
 
 def window(members: NDArray[np.int64], term: int) -> NDArray[np.int64]:
-    """Return the ids of terms of a class near `term`, without it. members: ascending ids, highest tf-idf first."""
+    """Return the ids of the terms in a class whose rank is near that of `term`. `term` itself is left out.
+
+    members: the ids of all terms in the class, ascending.
+    """
     place, reach = int(np.searchsorted(members, term)), max(FEWEST, round(SHARE * len(members)))
     near = members[max(0, place - reach) : place + reach + 1]
     return near[near != term]
 
 
 def word_classes(index: Index, n_classes: int = N_CLASSES, seed: int = 0) -> NDArray[np.int64]:
-    """Return the class of each term, from 0 to n_classes - 1: int64 (V,)."""
+    """Return the number of the class of each term, from 0 to n_classes - 1: int64 (n_terms,)."""
     from sklearn.cluster import KMeans
     from sklearn.preprocessing import normalize
 
@@ -69,7 +72,10 @@ def word_classes(index: Index, n_classes: int = N_CLASSES, seed: int = 0) -> NDA
 
 
 def neighbour_counts(index: Index) -> scipy.sparse.csr_array:
-    """Count how often each of the F most frequent terms is left and right of a term: (V, 2 F), rows sum to 1."""
+    """Count how often each of the N_FREQUENT most frequent terms is the left or the right neighbour of each term.
+
+    Returns counts of shape (n_terms, 2 * N_FREQUENT), left neighbours first. Each row is divided by its sum.
+    """
     ids, offsets = np.asarray(index.word_ids.values), np.asarray(index.word_ids.indptr)
     frequent = np.full(index.n_terms, -1)
     top = np.argsort(-index.document_frequency, kind="stable")[:N_FREQUENT]

@@ -1,10 +1,10 @@
-"""Measure negatives with `surface="kept"` for every family of tokenizers.
+"""Measure the time of negatives with `surface="kept"` for every family of tokenizers.
 
     python -m bench.kernels.kept_surface ../shared/data/corpora/wiki_large.txt.gz [FAMILY ...]
 
 Prints a table: processor time of one thread per negative of 32 tokens, for 4,000 sentences with punctuation kept. "The
 same draws again" is the best of 12 calls, "new draws" the median of 8 epochs; `surface="paper"` is measured in the same
-process. The families are those of the tests, with small vocabularies. Takes two minutes of one core.
+process. The families are those of the tests, with small vocabularies. Takes two minutes on one core.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ SENTENCES, AGAIN, EPOCHS = 4_000, 12, 8
 
 
 def measure(index: una_fast.Index, family: str) -> tuple[float, float, float, float]:
-    """Return us per negative for the same draws, new draws and `surface="paper"`, and the share of rows tokenized."""
+    """Return microseconds per negative for the same draws, for new draws and for `surface="paper"`.
+
+    The fourth value is the share of the rows that only the tokenizer can encode. family: a key of FAMILIES.
+    """
     settings = {"tokenizer": FAMILIES[family](), "keep_punctuation": True, "n_jobs": 1}
     una, paper = (una_fast.Augmenter(index, surface=surface, **settings) for surface in ("kept", "paper"))
     rows, out = np.arange(index.n_documents), una.negative_ids(range(index.n_documents))

@@ -3,7 +3,7 @@
     python -m bench.kernels.numba_rows ../shared/data/corpora/wiki_large.txt.gz
 
 100,000 sentences, 16 batches of 4,096 random rows, WordPiece ids, one thread; the best of 7 rounds in which the
-contenders alternate. Takes a minute and a half of one core.
+contenders alternate. Takes a minute and a half on one core.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def times(makers: list[Any], n_rows: int) -> list[float]:
-    """Return the processor time of each maker, in microseconds per row."""
+    """Return the processor time of each augmentation in `makers`, in microseconds per row."""
     rng, least = np.random.default_rng(0), [float("inf")] * len(makers)
     batches = [rng.integers(0, n_rows, BATCH) for _ in range(BATCHES)]
     out = makers[0].token_ids(batches[0])

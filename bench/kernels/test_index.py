@@ -1,4 +1,4 @@
-"""Building, saving and loading an index: time and peak memory, compared with the plain reference."""
+"""Building, saving and loading an index: time and peak memory, compared with a plain Python reference."""
 
 import subprocess
 import sys

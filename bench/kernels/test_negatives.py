@@ -1,4 +1,4 @@
-"""Negatives by batch size, threads and radius, compared with the plain reference, the tokenizer and nlpaug."""
+"""Negatives by batch size, threads and radius, compared with plain Python, the tokenizer and nlpaug."""
 
 import itertools
 import runpy
@@ -14,11 +14,11 @@ from support import reference
 
 IDS, RADII, TEXT = "negative_ids", "negative_ids by radius", "negatives as text"
 BATCH = 4_096
-CALLS = 16  # batches per round, each with other rows, so that rows are not in cache, as in training
+CALLS = 16  # batches per round, each of other rows: as in training, the rows are not in cache
 REFERENCE_SENTENCES = 200
 TOKENIZER_SENTENCES = 4_096
 NLPAUG_SENTENCES = 50
-PAPER: dict[str, Any] = {"beta": 0.5, "surface": "paper"}  # the settings of earlier figures
+PAPER: dict[str, Any] = {"beta": 0.5, "surface": "paper"}  # so that times are comparable with earlier versions
 
 
 def batches(size: int, batch: int, calls: int) -> list[np.ndarray]:
@@ -41,7 +41,7 @@ def test_negative_ids(note, size: int, index: Any, tokenizer: Any, batch: int, n
     note(IDS, size, label, CALLS * BATCH, lambda: run_ids(una, rows), rounds=7, threads=n_jobs, batch=batch)
 
 
-def test_probabilities_of_each_call(note, size: int, index: Any, tokenizer: Any) -> None:
+def test_probabilities_computed_in_each_call(note, size: int, index: Any, tokenizer: Any) -> None:
     una = una_fast.Augmenter(index, tokenizer=tokenizer, n_jobs=1, radius=4000, keep_probabilities=False, **PAPER)
     rows = batches(size, BATCH, CALLS)
     note(IDS, size, "una_fast, keep_probabilities=False, 1 thread", CALLS * BATCH, lambda: run_ids(una, rows), rounds=7)
@@ -80,7 +80,7 @@ def test_radius(note, size: int, index: Any, tokenizer: Any, radius: int) -> Non
     note(RADII, size, f"radius {radius:,}", CALLS * BATCH, lambda: run_ids(una, rows), rounds=5)
 
 
-def test_tokenizer_of_the_text(note, size: int, index: Any, tokenizer: Any) -> None:
+def test_tokenizer_given_the_text(note, size: int, index: Any, tokenizer: Any) -> None:
     texts = una_fast.Augmenter(index, **PAPER).negatives(batches(size, TOKENIZER_SENTENCES, 1)[0])
     label = "fast tokenizer only, given the text"
     note(IDS, size, label, len(texts), lambda: peers.tokenizer_batch(tokenizer, texts))

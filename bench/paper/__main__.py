@@ -23,7 +23,7 @@ COMMAND = "bench.paper"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line, by default the process's own, and return the exit code."""
+    """Run the command and return the exit code. arguments: by default the command-line arguments of this process."""
     with handled(leave_at_once):  # handles signals from the start, because the imports below take seconds
         return run_command(lambda: _run(list(sys.argv[1:] if arguments is None else arguments)), "train")
 
@@ -59,7 +59,7 @@ def _run(words: list[str]) -> int:
 
 
 def save_tables(request: Request, cells: Sequence[Cell], works: Mapping[Source, Work]) -> str:
-    """Write the table, with the scores so far, in all requested formats; returns it as Markdown."""
+    """Write the table, with the scores so far, in all requested formats. Return it as Markdown."""
     from bench.paper.forms import Table
     from train.record.folder import write_file
 

@@ -27,7 +27,7 @@ Entry = dict[str, Any]
 class Table:
     """A table with the scores so far.
 
-    about: the entries of table.json besides its rows. scores: by source, for measured sources.
+    about: the entries of table.json except "rows". scores: the scores of each source that was measured.
     """
 
     about: Mapping[str, Any]
@@ -36,9 +36,10 @@ class Table:
 
     @cached_property
     def entries(self) -> dict[str, dict[str, Entry]]:
-        """Entries by row and column: paper, paper_deviation, measured (mean over seeds), difference, deviation, seeds.
+        """The figures of each cell, by row and column.
 
-        Scores are fractions; deviations are sample deviations (n - 1); missing values are None.
+        The keys are paper, paper_deviation, measured (mean over seeds), difference, deviation and seeds. Scores are
+        fractions; deviations are sample deviations (n - 1); missing values are None.
         """
         entries: dict[str, dict[str, Entry]] = {}
         for cell in self.cells:
@@ -61,14 +62,14 @@ class Table:
             write_file(Path(f"{stem}.md"), self.markdown() + "\n")
 
     def markdown(self) -> str:
-        """Return title, encoders and variant, the table, and notes."""
+        """Return the title, the table, and notes on encoders, variant and scores, as Markdown."""
         made = f"Encoders: {', '.join(self.about['models'])}. " if self.about["models"] else ""
         head = f"Table {self.about['number']}: {self.about['title']}"
         notes = [f"{made}Negatives: --variant {self.about['variant']}.", NOTE, self.about["note"]]
         return "\n\n".join([head, table(*self._texts()), *filter(None, notes)])
 
     def csv(self) -> str:
-        """Return one line per cell; scores are fractions."""
+        """Return the table as CSV, with one line per cell. Scores are fractions."""
         names = ("paper", "paper_deviation", "measured", "deviation", "difference")
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
@@ -79,14 +80,14 @@ class Table:
         return file.getvalue()
 
     def latex(self) -> str:
-        """Return a tabular for the package booktabs, with the figures of `markdown`."""
+        """Return a LaTeX tabular for the package booktabs, with the same figures as `markdown`."""
         head, rows = self._texts()
         lines = [" & ".join(map(_latex, line)) + r" \\" for line in (head, *rows)]
         frame = ["\\begin{tabular}{l" + "r" * (len(head) - 1) + "}", r"\toprule"]
         return "\n".join([*frame, lines[0], r"\midrule", *lines[1:], r"\bottomrule", r"\end{tabular}", ""])
 
     def svg(self) -> str:
-        """Return the figure of a table whose rows are values of an option: measured and the paper's scores x 100."""
+        """Return curves of the measured and the paper's scores as SVG. The rows must be values of an option."""
         from bench.paper.svg import svg_of  # importing matplotlib takes a second
 
         lines = []
@@ -98,7 +99,7 @@ class Table:
         return svg_of({"label": "STS-B dev x 100", "x_label": self.about["curve"], "lines": lines})
 
     def _texts(self) -> tuple[list[str], list[list[str]]]:
-        """Return the header and the rows, as text."""
+        """Return the cells of the header and of the rows, as text."""
         head = [self.about["curve"], *(TITLES.get(column, column) for column in self.columns)]
         return head, [[label, *(_text(**one) for one in row.values())] for label, row in self.entries.items()]
 

@@ -1,4 +1,4 @@
-"""Parse the command line into a request: the wanted cells, the files that they share, and the options of each run."""
+"""Parses the command line into a request: the cells to measure, the files they share, and the options of each run."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ class Request:
     """A parsed command line.
 
     Attributes:
-        seeds: seeds of every run, the user's or the paper's.
-        given: the options on the command line by name, this command's and those of `train.ddp`.
+        seeds: the seeds of every run: the user's, or if none are given, the paper's.
+        given: the values on the command line, by name of the option, of this command and of `train.ddp`.
         downstream: SentEval's folder downstream/.
         corpus: the files of sentences.
     """
@@ -97,7 +97,7 @@ class Request:
         return SETTINGS | ({} if {"corpus", "radius"} & {*given} else {"radius": RADIUS}) | given
 
     def run_of(self, source: Source, seeds: tuple[int, ...], scored: bool) -> Run:
-        """Return the run of a source. scored: on the STS tasks, not only on the dev set."""
+        """Return the run of a source. scored: whether to score it on the STS tasks, not only on the dev set."""
         values = self.base | dict(source.options)
         if values.get("positives") not in WITH_SYNONYMS:  # with other positives, --synonyms is an error
             values.pop("synonyms", None)
@@ -160,7 +160,7 @@ class Request:
         return cells
 
     def about(self, cells: Sequence[Cell]) -> dict[str, Any]:
-        """Return the entries of table.json besides its rows."""
+        """Return the entries of table.json except "rows"."""
         table = contents()[self.table]
         changed = arguments_of([OPTIONS[name] for name in NOT_THE_PAPER_S if name in self.given], self.given)
         return {

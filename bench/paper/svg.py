@@ -16,7 +16,10 @@ FIXED: Any = {"svg.hashsalt": "una_fast", "svg.fonttype": "none", "font.size": 9
 
 
 def svg_of(figure: Mapping[str, Any]) -> str:
-    """Return the SVG of a figure with "label" (of y), "x_label", and "lines" as in `train.report.page.figures`."""
+    """Return a figure as SVG. Its keys are "label" (of the y axis), "x_label" and "lines".
+
+    "lines" has the format of `train.report.page.figures`.
+    """
     with mpl.rc_context(FIXED):
         drawn = Figure(figsize=(5, 3.2), layout="constrained")
         axes = drawn.subplots()

@@ -13,7 +13,7 @@ import yaml
 from train.evaluation.tasks.registry import suite
 
 BERT, ROBERTA = "bert-base-uncased", "roberta-base"
-AVERAGE, DEV = "average", "stsb_dev"  # scores besides the tasks
+AVERAGE, DEV = "average", "stsb_dev"  # scores that are not tasks
 RUN, CHECKPOINT, PAIRS, NEGATIVE = "run", "checkpoint", "pairs", "negative"  # kinds of sources
 STS = (*suite("sts"), AVERAGE)
 
@@ -22,12 +22,15 @@ Scores = Mapping[int, Mapping[str, Any]]  # by seed, then by name; scores are fr
 
 @dataclass(frozen=True)
 class Source:
-    """A source of figures: a RUN of train.ddp, a published CHECKPOINT, the PAIRS of a task, the NEGATIVE of a text.
+    """What the figure in a cell is measured on.
 
     Attributes:
+        kind: RUN (a training with train.ddp), CHECKPOINT (a published encoder), PAIRS (of a task), or NEGATIVE (of a
+            text).
         name: the encoder, the task or the text.
-        options: (name, value) pairs of the row, for train.ddp or train.evaluate; all others have the paper's values.
-        texts: the kind of text used as the positive; "" if a sentence is its own positive.
+        options: (name, value) pairs of the row, for train.ddp or train.evaluate. All other options have the paper's
+            values.
+        texts: the kind of text that is used as the positive, or "" if the positive is the sentence itself.
     """
 
     kind: str
@@ -38,11 +41,14 @@ class Source:
 
 @dataclass(frozen=True)
 class Cell:
-    """A figure of the paper, or None, and the score of `source` that corresponds to it.
+    """A cell of a table: a figure of the paper, and which score to measure for it.
 
     Attributes:
-        deviation: the paper's, over seeds.
-        seed: the seed of this score; None: the mean over the command's seeds.
+        paper: the paper's figure, or None if the paper has none.
+        deviation: the paper's standard deviation over seeds, or None.
+        source: what is measured.
+        score: the name of the score of `source`.
+        seed: the seed of this score, or None for the mean over all seeds of the command.
     """
 
     row: str
@@ -56,7 +62,7 @@ class Cell:
 
 @functools.cache
 def contents() -> dict[str, dict[str, Any]]:
-    """Read tables.yaml: each table by its name."""
+    """Read tables.yaml, and return the tables by name."""
     return yaml.safe_load(Path(__file__).with_name("tables.yaml").read_text(encoding="utf-8"))
 
 
@@ -65,8 +71,8 @@ def cells_of(name: str, seeds: Sequence[int] = (), model: str = "") -> list[Cell
 
     Args:
         name: name of the table.
-        seeds: seeds of the rows that show one seed; default: the paper's.
-        model: an encoder that replaces BERT; rows with RoBERTa are then left out.
+        seeds: seeds of the rows that show one seed. By default the paper's seeds.
+        model: an encoder that replaces BERT. If it is given, rows with RoBERTa are left out.
     """
     columns, rows = (contents()[name][part] for part in ("columns", "rows"))
     columns = STS if columns == "sts" else columns

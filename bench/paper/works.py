@@ -39,12 +39,13 @@ class Work(NamedTuple):
     """Measures the cells of a source.
 
     Attributes:
-        name: its name in messages.
+        name: how messages call the work.
         command: a shell command that does the same.
-        done: returns whether nothing is left to do.
-        scores: returns the scores so far.
-        do: does what is left, and returns the exit code.
-        check: raises InputError if the work would fail; called before any work, because others take hours.
+        done: a function that returns whether nothing is left to do.
+        scores: a function that returns the scores so far.
+        do: a function that does what is left, and returns the exit code.
+        check: a function that raises InputError if the work would fail. It is called before any work starts, because
+            other work takes hours.
     """
 
     name: str
@@ -56,7 +57,7 @@ class Work(NamedTuple):
 
 
 def works_of(request: Request, cells: Sequence[Cell]) -> dict[Source, Work]:
-    """Return the work of each source, in the order of the rows. Unpublished encoders have none."""
+    """Return the work of each source, in the order of the rows. An unpublished encoder has no work."""
     makers = {CHECKPOINT: scoring, PAIRS: counting, NEGATIVE: drawing, RUN: training}
     by_source: dict[Source, list[Cell]] = {}
     for cell in cells:
@@ -114,7 +115,7 @@ def scoring(request: Request, source: Source, _: Sequence[Cell]) -> Work:
 
 
 def counting(request: Request, source: Source, _: Sequence[Cell]) -> Work:
-    """Return the work of PAIRS: the size of a task's test set, which is counted each time."""
+    """Return the work of PAIRS: count the pairs in the test set of a task. The count is not stored."""
     return Work(
         name=source.name,
         command=f"count the pairs of {source.name}",
@@ -124,7 +125,7 @@ def counting(request: Request, source: Source, _: Sequence[Cell]) -> Work:
 
 
 def drawing(request: Request, source: Source, _: Sequence[Cell]) -> Work:
-    """Return the work of a NEGATIVE: it draws a negative of a sentence with each seed, from an index of the corpus."""
+    """Return the work of a NEGATIVE: draw a negative of a sentence with each seed, from an index of the corpus."""
     run = Run(**request.base | {"corpus": request.corpus, "seeds": ()})
 
     def draw(seed: int) -> str:

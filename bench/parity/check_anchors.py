@@ -1,13 +1,13 @@
-"""Compare the token ids of every sentence of a corpus, and their times, with those of the tokenizer itself.
+"""Compare una_fast's token ids of every sentence of a corpus, and its time, with those of the tokenizer itself.
 
     python -m bench.parity.check_anchors ../shared/data/corpora/wiki_large.txt.gz [--tokenizer bert_uncased roberta ...]
         [--lines 1000000] [--lines-a-call 100000] [--rounds 3] [--note]
 
 The tokenizer is called on lists of sentences, at most --lines-a-call at a time, because its results for a million
-sentences take 8 GB. Both run on the same cores in the same run. A tokenizer is a family of
-tests/support/tokenizer_families.py, trained on the corpus' first lines to about 32,000 sub-words ("bert_uncased" is the
-packaged one), or a folder or a name on the hub. --note saves the number of lines compared in results/tokenizers.json,
-for a column of docs/tokenizers.md.
+sentences take 8 GB. Both run on the same cores in the same run. A tokenizer is a folder, a name on the hub, or a family
+of tests/support/tokenizer_families.py. A family is trained on the first lines of the corpus to about 32,000 sub-words;
+only "bert_uncased" is the packaged tokenizer. --note saves the number of lines compared in results/tokenizers.json, for
+a column of docs/tokenizers.md.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def sentences(index: Any, start: int, stop: int) -> Iterator[str]:
 
 
 class Clock:
-    """Wall-clock and processor seconds of the calls that it times."""
+    """Calls functions, and stores the wall-clock and processor seconds of each call."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[float, float]] = []
@@ -79,7 +79,7 @@ def tokenize(tokenizer: Any, texts: list[str]) -> list[list[int]]:
 
 
 def compare(index: Any, name: str, lines_a_call: int, rounds: int) -> int:
-    """Print the times of a tokenizer; returns the number of sentences whose ids differ.
+    """Print the times of una_fast and of a tokenizer, and return the number of sentences whose ids differ.
 
     The rounds of una_fast alternate with the calls of the tokenizer, so that other load slows down both equally.
     """

@@ -29,7 +29,7 @@ TOLERANCE = 0.01  # Spearman x 100; mteb computes cosines in float32, we in floa
 
 
 def all_of_sick(downstream: Path) -> StsTask:
-    """Return the pairs of the three splits, which mteb scores as one."""
+    """Return the pairs of SICK's three splits as one task, because mteb scores them together."""
     files = [downstream / "SICK" / name for name in SICK_FILES]
     rows = [row for path in files for row in read_rows(path, (3, 1, 2), parse_score, skip=1)]
     gold, *sides = zip(*rows, strict=True)
@@ -37,7 +37,10 @@ def all_of_sick(downstream: Path) -> StsTask:
 
 
 def mtebs_score(model: SentenceTransformer, task: StsTask, name: str) -> tuple[int, float]:
-    """Return how many pairs mteb's own data has, and the cosine Spearman x 100 of its task `name` on our pairs."""
+    """Return how many pairs mteb's data has, and the score of mteb's task `name` on our pairs.
+
+    The score is Spearman x 100 of the cosines.
+    """
     theirs = mteb.get_task(name)
     first, second = task.texts
     pairs = Dataset.from_dict({"sentence1": first, "sentence2": second, "score": task.gold.tolist()})

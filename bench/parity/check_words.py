@@ -24,11 +24,11 @@ from una_fast.parallel import n_cores
 LINES_PER_TASK = 2000
 Task = tuple[int, list[str]]  # the row of the first line, and the lines
 
-parsed: Parsed  # set before the children are forked, which then share it
+parsed: Parsed  # set before worker processes are forked, so that they share it
 
 
 def different_lines(task: Task) -> list[str]:
-    """Report each line whose words differ from NLTK's, or whose chunks do not reproduce the line."""
+    """Return a message for each line whose words differ from NLTK's, or whose chunks do not reproduce the line."""
     found = []
     for row, line in enumerate(task[1], task[0]):
         text = " ".join(parsed.chunks[i] for i in parsed.sentences[row])

@@ -4,7 +4,7 @@
         [--tasks sts|transfer|NAME,...] [--pooling cls_before_pooler,avg] [--mode test] [--threads 2] [--json FILE]
 
 `--senteval` is a checkout of facebookresearch/SentEval or of princeton-nlp/SimCSE's copy; its files are not changed.
-Functions that it calls but newer Python versions or this machine lack are replaced while it runs.
+SentEval calls some functions that newer Python versions or this machine lack. They are replaced while it runs.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from una_fast.errors import InputError
 
 
 class Clock:
-    """Wall-clock seconds, and processor seconds over all cores, which depend less on other load."""
+    """Adds up the wall-clock and processor seconds of with blocks. Processor time depends less on other load."""
 
     wall = cpu = 0.0
 
@@ -41,7 +41,7 @@ class Clock:
 
 
 def load_senteval(folder: Path):
-    """Import the `senteval` package of a checkout, and replace what newer Pythons or this machine lack."""
+    """Import the `senteval` package of a checkout, and replace functions that this Python or this machine lacks."""
     if not (folder / "senteval" / "engine.py").is_file():
         raise InputError(f"--senteval {folder}: contains no senteval/engine.py: give a checkout of SentEval")
     sys.path.insert(0, str(folder))
@@ -53,7 +53,7 @@ def load_senteval(folder: Path):
         torch.Tensor.cuda = torch.nn.Module.cuda = lambda self, *_: self
         classifier = importlib.import_module("senteval.tools.classifier").MLP
         original = classifier.__init__
-        # without a GPU it runs only with its option for data in host memory
+        # without a GPU, the classifier runs only with its option for data in host memory
         classifier.__init__ = lambda self, *args, **kwargs: original(self, *args, **{**kwargs, "cudaEfficient": True})
     return senteval
 
@@ -95,7 +95,7 @@ def our_score(results, task: str, split: str) -> tuple[float, int]:
 
 
 def compare(options: argparse.Namespace) -> list[dict]:
-    """Return one row per pooling and task."""
+    """Return one row of results per pooling and task, and one row of times per pooling."""
     downstream = downstream_folder(options.data)
     names = task_names(options.tasks, options.mode)
     senteval = load_senteval(options.senteval)
@@ -133,7 +133,7 @@ def compare(options: argparse.Namespace) -> list[dict]:
 
 
 def expected_size(task: str, split: str) -> int | None:
-    """Return the number of pairs in the paper's table of test sizes, or of examples in SentEval's documentation."""
+    """Return the expected number of pairs (by the paper's table of test sizes) or examples (by SentEval's docs)."""
     sizes = TASKS[task].sizes
     return sizes.get(split, sizes.get("train"))
 

@@ -23,7 +23,7 @@ def prepare(params: Any, samples: Sequence[Sequence[str]]) -> None:
 
 
 class Batcher:
-    """SentEval's batcher: maps sentences, each a list of words, to embeddings, float32 (B, D)."""
+    """Encodes sentences for SentEval: lists of words become embeddings, float32 (n_sentences, dimension)."""
 
     def __init__(self, model: EvaluatedModel) -> None:
         self.model = model

@@ -2,8 +2,8 @@
 
     python -m bench.scale.large_corpus wiki_large.txt.gz --copies 20 --output FOLDER
 
-So that the vocabulary grows, a quarter of the distinct chunks of copy k > 0, a different quarter in each copy, gets an
-ending of letters that depends on k.
+In each copy except the first, a quarter of the distinct chunks gets an ending, so that the vocabulary grows.
+Consecutive copies alter different quarters, and each copy has another ending.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from una_fast.corpus.word_tokenizers import WordTokenizer
 from una_fast.corpus.words import parse_corpus
 
 ROWS_AT_ONCE = 1 << 17
-ALTERED = 4  # one chunk of this many is altered
+ALTERED = 4  # one chunk in this many is altered
 
 
 def read(corpus: str) -> tuple[list[str], RaggedArray]:
@@ -28,7 +28,7 @@ def read(corpus: str) -> tuple[list[str], RaggedArray]:
 
 
 def altered(chunks: list[str], copy: int) -> StringTable:
-    """Return the chunks of a copy, each followed by a space."""
+    """Return the chunks of copy number `copy`, each followed by a space."""
     ending = chr(ord("a") + copy % 26) + chr(ord("a") + copy // 26) + "q"
     texts = [
         f"{chunk}{ending} " if copy and chunk.isalpha() and (number + copy) % ALTERED == 0 else f"{chunk} "

@@ -27,7 +27,7 @@ INTERVAL = 0.1  # s
 
 
 def tree_memory(process: psutil.Process) -> int:
-    """Return the bytes of a process and its children; a page that several of them map counts once."""
+    """Return the bytes of memory of a process and its children. A page that several of them share counts once."""
     total = 0
     for one in [process, *process.children(recursive=True)]:
         try:
@@ -70,7 +70,7 @@ class Stages:
         opened = build_module.load_index
 
         def opening(*arguments: Any, **named: Any) -> Index:
-            self.enter("open")  # mapped arrays: their pages count as memory once read, but the system may drop them
+            self.enter("open")  # memory-mapped: pages that are read count as memory, but the system can drop them
             return opened(*arguments, **named)
 
         build_module.load_index = opening
@@ -101,7 +101,7 @@ class Stages:
 
     def _disk(self) -> int:
         files = [path for place in self._places if place.exists() for path in place.rglob("*")]
-        sizes = {}  # by inode: a file with two names counts once
+        sizes = {}  # by inode, so that a file with two names counts once
         for path in files:
             try:
                 about = path.stat()

@@ -1,4 +1,4 @@
-"""The phases of `card_session`. Each receives the options, a folder for all phases, and a function for its results."""
+"""The phases of `card_session`. A phase gets the options, a folder for all phases, and `note`, which saves results."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ Note = Callable[..., None]
 
 class Phase(NamedTuple):
     run: Callable[[argparse.Namespace, Path, Note], None]
-    most: float  # seconds after which it is stopped
-    least: float  # it is skipped if fewer seconds are left
-    always: bool = False  # even if --phases does not name it
+    most: float  # seconds after which the phase is stopped
+    least: float  # the phase is skipped if fewer seconds are left
+    always: bool = False  # whether the phase runs even if --phases does not name it
 
 
 def device(options: argparse.Namespace) -> str:
@@ -125,7 +125,10 @@ def bits(options: argparse.Namespace, folder: Path, note: Note) -> None:
 
 
 def steps_of(bench: Bench, compile: str, n_steps: int, **settings: Any) -> dict[str, Any]:
-    """Take steps with and without negatives; returns their losses and the weights after them."""
+    """Take steps with and without negatives, and return their losses and the weights after the last step.
+
+    compile, settings: options of `train.ddp`.
+    """
     trainer, make = bench.trainer(compile, **settings), bench.maker().make
     place, begun = trainer.ranks.device, time.perf_counter()
     with bench.numerics(trainer):
@@ -139,7 +142,10 @@ def steps_of(bench: Bench, compile: str, n_steps: int, **settings: Any) -> dict[
 
 
 def compared(run: dict[str, Any], base: dict[str, Any]) -> dict[str, Any]:
-    """Return how a run differs from the eager one: its first different loss, and the weights that differ most."""
+    """Return how `run` differs from `base`: the first step with another loss, and the weights that differ most.
+
+    run, base: from `steps_of`.
+    """
     pairs = zip(run["losses"], base["losses"], strict=True)
     differs = {
         name: float((weight - base["weights"][name]).abs().max())
@@ -158,7 +164,10 @@ def compared(run: dict[str, Any], base: dict[str, Any]) -> dict[str, Any]:
 
 
 def timed(contender: Contender, rounds: int = 3, plain: int = 20, negatives: int = 5) -> dict[str, Any]:
-    """Measure milliseconds per step without and with negatives in each round, memory, and time of the first steps."""
+    """Measure the time per step without and with negatives, in ms, in each round.
+
+    Also measures the memory and the time of the first steps. plain, negatives: steps per round.
+    """
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
     begun = time.perf_counter()
@@ -211,7 +220,10 @@ def release() -> None:
 def measure(
     bench: Bench, note: Note, ways: Iterable[tuple[str, dict[str, Any]]], profile_steps: int = 0, **how: Any
 ) -> None:
-    """Time some variants in bf16 one after the other; if one fails, note the error and continue with the next."""
+    """Time some variants in bf16 one after the other. If one fails, note the error and continue with the next.
+
+    ways: the name and the settings of each variant, as in `Bench.ours`. how: as in `timed`.
+    """
     for name, settings in ways:
         try:
             contender = bench.ours(**{"precision": "bf16", **settings})
@@ -245,7 +257,7 @@ def batch_512(options: argparse.Namespace, folder: Path, note: Note) -> None:
 
 
 def padding(bench: Bench, parts: int) -> float:
-    """Return the number of tokens, padding included, per real token of some batches."""
+    """Return how many tokens, padding included, three batches have per real token, if split into `parts` by length."""
     make = bench.maker(parts, multiple=8).make
     masks = [part["attention_mask"] for i in (1, 2, 3) for part in make(i, 0, bench.rows(i)).parts]
     return round(sum(mask.numel() for mask in masks) / sum(int(mask.sum()) for mask in masks), 3)
@@ -307,7 +319,7 @@ def whole_runs(options: argparse.Namespace, folder: Path, note: Note) -> None:
 
 
 def halves(options: argparse.Namespace, folder: Path, note: Note) -> None:
-    """Time steps whose weights are in bf16, so that no kernel casts; only the time is meaningful."""
+    """Time steps with weights in bf16, so that no kernel has to cast. Only the times are meaningful."""
     for batch in (64, 512):
         settings = {"precision": "fp32", "compile": "graphs", "dtype": torch.bfloat16}
         ways = [(f"bf16 weights, {batch}", settings)]
@@ -315,7 +327,7 @@ def halves(options: argparse.Namespace, folder: Path, note: Note) -> None:
 
 
 def attention(options: argparse.Namespace, folder: Path, note: Note) -> None:
-    """Time forward and backward of attention with dropout: padded with a bias, and packed by cumulative lengths."""
+    """Time attention with dropout, forward and backward: sentences padded to one length, and packed without padding."""
     if options.small:
         return note(skipped="needs a GPU")
     bench = bench_of(options, folder, 512)

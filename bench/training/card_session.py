@@ -85,9 +85,10 @@ def build_kernels() -> dict[str, Any]:
 
 
 def in_process(run: Callable[..., Any], options: argparse.Namespace, folder: Path, seconds: float) -> dict[str, Any]:
-    """Run a phase in a fork of this process, which has not used the GPU, and kill its process group after `seconds`.
+    """Run a phase in a fork of this process, and kill the fork's process group after `seconds`.
 
-    Returns the results that the phase has noted, with its seconds and, if it failed, its exit code or timeout.
+    A fork can use the GPU, because this process has not used it. Returns the results that the phase has noted, the
+    seconds that it took and, if it failed, the exit code or the timeout.
     """
     file, begun = folder / "result.json", time.monotonic()
     file.unlink(missing_ok=True)
@@ -142,7 +143,7 @@ def save(output: Path, found: dict[str, Any]) -> None:
 
 
 def shortened(value: Any) -> str:
-    """Summarise the results of a phase in one line; the file has the rest."""
+    """Summarise the results of a phase in one line. The results file contains all of them."""
     if isinstance(value, dict):
         short = {name: part for name, part in value.items() if name not in ("profile", "said", "error", "output")}
         if "error" in value:

@@ -23,7 +23,7 @@ SETTING = "BERT-base with random weights, bf16, dropout 0.1, two views of up to 
 
 
 def tables(found: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the tables of steps and of their kernels, for the phases that have results."""
+    """Return the tables of steps and of kernels, from the phases that have results. found: results by phase."""
     timed = [
         (batch, name, one)
         for batch, phase in ((64, "others"), (64, "batch 64"), (512, "batch 512"))
@@ -36,7 +36,10 @@ def tables(found: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def step_table(timed: list[tuple[int, str, dict[str, Any]]]) -> dict[str, Any]:
-    """Return the table of milliseconds per step by batch and contender, in the fastest round."""
+    """Return the table of milliseconds per step, in the fastest round.
+
+    timed: batch size, contender and results of `card_phases.timed` for each row.
+    """
     rows = []
     for batch, name, one in timed:
         plain, negatives = min(one["plain_ms"]), min(one["negatives_ms"], default=None)
@@ -48,7 +51,10 @@ def step_table(timed: list[tuple[int, str, dict[str, Any]]]) -> dict[str, Any]:
 
 
 def kernel_table(timed: list[tuple[int, str, dict[str, Any]]]) -> dict[str, Any]:
-    """Return the table of the kernels of a plain step, in milliseconds by kind; a column for each of PROFILED."""
+    """Return the table of the time of kernels in a step without negatives, in ms.
+
+    Rows are kinds of kernels, columns are the settings of PROFILED.
+    """
     wanted = [(batch, f"una_fast, --compile {how}") for batch, how in PROFILED]
     timed = [row for row in timed if row[:2] in wanted and "profile" in row[2]]
     profiles = [one["profile"] for *_, one in timed]

@@ -34,16 +34,25 @@ MAX_LENGTH, ALPHA = 32, 5
 
 @dataclass(frozen=True)
 class Contender:
-    """A way to train. take: takes the steps with the given numbers and returns the mean seconds per step."""
+    """A training step to measure.
+
+    precision: utilisation is relative to the device's peak rate in this precision. None if no encoder runs.
+    take: takes the steps with these numbers, and returns the mean seconds per step.
+    negatives: whether there are steps with negatives.
+    """
 
     name: str
-    precision: str | None  # utilisation is relative to its peak rate; None if no encoder runs
+    precision: str | None
     take: Callable[[Sequence[int]], float]
     negatives: bool = True
 
 
 class Bench:
-    """The corpus, its batches, and the settings that all contenders share."""
+    """The corpus, its batches, and the settings that all contenders share.
+
+    corpus: file of sentences; model: folder of the encoder; folder: for the index and other files of a run; batch:
+    sentences per batch; clock: returns the current time in seconds.
+    """
 
     def __init__(
         self, corpus: str, model: str, folder: str, device: str, batch: int, clock: Callable[[], float]
@@ -61,7 +70,7 @@ class Bench:
         self._rows = [rows for _, _, rows in self.plan.batches() if len(rows) == batch]
 
     def rows(self, number: int) -> NDArray[np.int64]:
-        """Return the rows of a step; a short corpus is repeated."""
+        """Return the rows of step `number`, int64 (batch,). A short corpus is repeated."""
         return self._rows[number % len(self._rows)]
 
     def seconds(self, work: Callable[[], object], steps: int) -> float:
@@ -77,7 +86,7 @@ class Bench:
             torch.cuda.synchronize()
 
     def maker(self, n_parts: int | None = None, multiple: int | None = None) -> BatchMaker:
-        """Return the object that makes this project's batches for the device."""
+        """Return the object that makes this project's batches. By default, parts and multiple are as in training."""
         on_gpu = self.device.type == "cuda"
         una, n = self.una, LOSSES["pairs"].negative_views
         return BatchMaker(
@@ -87,7 +96,7 @@ class Bench:
         )  # fmt: skip
 
     def trainer(self, compile: str = "off", **settings: Any) -> Trainer:
-        """Return a trainer of a new encoder with the run's settings."""
+        """Return a trainer of a newly loaded encoder. settings: options of `train.ddp` that differ from the bench's."""
         prepared = PreparedRun(make_run({**self.values, **settings}))
         device = torch.device("cuda", 0) if self.device.type == "cuda" else self.device
         return Trainer(replace(prepared.run, compile=compile), Ranks(0, 1, 0, device), prepared.encoder, self.plan)
@@ -107,7 +116,8 @@ class Bench:
     ) -> Contender:
         """Return this project's step; a background thread makes its batches, as in training.
 
-        dtype: of the weights; a value other than None is only for measuring time.
+        n_parts: into how many parts a batch is split by length. dtype: converts the weights; use it only to measure
+        time.
         """
         trainer = self.trainer(compile, precision=precision)
         if dtype:
@@ -134,7 +144,7 @@ class Bench:
         return Contender("(batches alone)", None, take)
 
     def released(self, folder: str) -> Contender:
-        """Return the released code's step, as in its train(); making its negatives is not timed."""
+        """Return the released code's step, as in its train(). The time to make the negatives is not included."""
         simcse, args = _released_trainer(folder, str(self.values["model"]), self.tokenizer, self.device.type)
 
         def step(sample: dict[str, list[str]], number: int) -> None:
@@ -234,7 +244,8 @@ def measure(
     """Return seconds per step by contender: {"plain": [...], "negatives": [...]}, one figure per round.
 
     Contenders take turns within each round, so that other load slows down all of them equally. A turn is `negatives`
-    steps with negatives, then `plain` steps without. warm_up: steps that each takes first, not measured.
+    steps with negatives, then `plain` steps without. warm_up: the numbers of the steps that each contender takes first,
+    which are not measured.
     """
     found: dict[str, dict[str, list[float]]] = {}
     for contender in contenders if warm_up else ():

@@ -42,9 +42,11 @@ WAYS: tuple[dict[str, Any], ...] = (
 
 
 class LiveBytes(TorchDispatchMode):
-    """Adds up the bytes of all live tensors. peak: the highest sum so far.
+    """Counts the memory and the kernels of everything that PyTorch does in the with block.
 
-    launches: number of kernels that compute, by name, without views. moved: bytes that these read and write, by name.
+    live, peak: the bytes of all live tensors, now and at most so far.
+    launches: how often each kernel ran, by name. Views are not counted, because they compute nothing.
+    moved: the bytes that these kernels read and wrote, by name.
     """
 
     def __init__(self) -> None:
@@ -86,7 +88,10 @@ class LiveBytes(TorchDispatchMode):
 def _attention(
     query: Tensor, key: Tensor, value: Tensor, attn_mask: Any = None, dropout_p: float = 0.0, **named: Any
 ) -> Tensor:
-    """Compute attention by the kernel that a GPU uses with dropout and a mask; it stores no matrix (L, L)."""
+    """Compute attention by the kernel that a GPU uses with dropout and a mask.
+
+    This kernel does not store the matrix of attention weights, (n_tokens, n_tokens).
+    """
     mask = attn_mask
     if mask is not None:
         shape = (len(query), query.shape[1], query.shape[2], key.shape[2])
@@ -101,7 +106,10 @@ def _dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool
 
 @contextmanager
 def as_on_a_gpu() -> Iterator[None]:
-    """Use a GPU's attention, dropout masks and autocast in the with block, so that CPU tensors take as much memory."""
+    """In the with block, use the attention, dropout and autocast of a GPU.
+
+    CPU tensors then take as much memory as on a GPU.
+    """
     norm = functional.layer_norm
 
     def layer_norm(input: Tensor, *args: Any, **named: Any) -> Tensor:
@@ -131,7 +139,7 @@ def fake_trainer(config: BertConfig, batch_size: int, **settings: Any) -> Iterat
 
 
 def peak_of_step(config: BertConfig, batch_size: int, tokens: int = TOKENS, **settings: Any) -> int:
-    """Return the peak bytes of two steps; only the second has the optimiser's moments from its start."""
+    """Return the peak bytes of two steps. From the second step on, the optimiser's moments take memory too."""
     with fake_trainer(config, batch_size, **settings) as (trainer, counted):
         for step in range(2):
             trainer.step(fake_batch(step, batch_size, tokens, trainer.run.grad_cache))
@@ -139,7 +147,7 @@ def peak_of_step(config: BertConfig, batch_size: int, tokens: int = TOKENS, **se
 
 
 def fake_batch(step: int, batch_size: int, tokens: int, rows_of_part: int) -> Batch:
-    """Make a batch of texts of `tokens` tokens."""
+    """Make a batch in which every text has `tokens` tokens. rows_of_part: texts per part, or 0 for one part."""
     ids = torch.ones(VIEWS * batch_size, tokens, dtype=torch.int64)
     parts = [
         {"input_ids": part, "attention_mask": torch.ones_like(part)} for part in ids.split(rows_of_part or len(ids))
@@ -148,7 +156,7 @@ def fake_batch(step: int, batch_size: int, tokens: int, rows_of_part: int) -> Ba
 
 
 def counted_step(config: BertConfig, batch_size: int) -> LiveBytes:
-    """Return launches and traffic of the second step in bf16; the first one also makes the optimiser's moments."""
+    """Return the counts of the second step in bf16. The first step also makes the optimiser's moments."""
     with fake_trainer(config, batch_size, precision="bf16") as (trainer, counted):
         for step in range(2):
             counted.launches.clear()

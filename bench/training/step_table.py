@@ -37,7 +37,10 @@ def mean_step(plain: float | None, negatives: float | None) -> float | None:
 
 
 def summarise(found: Mapping[str, Mapping[str, list[float]]], bench: Bench, contenders: Iterable[Contender]) -> dict:
-    """Return what a results file contains for each contender: median seconds over the rounds, and utilisation."""
+    """Return, by contender, what a results file contains: median seconds over the rounds, and utilisation.
+
+    found: the seconds from `contenders.measure`.
+    """
     steps = [bench.maker().make(number, 0, bench.rows(number)) for number in range(1, ALPHA)]
     config = load_config(str(bench.values["model"]), 0.1)
     lengths = [part["attention_mask"].sum(1).numpy() for batch in steps for part in batch.parts]
@@ -57,7 +60,10 @@ def summarise(found: Mapping[str, Mapping[str, list[float]]], bench: Bench, cont
 
 
 def rows(kept: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
-    """Return rows with the cells of COLUMNS; a cell is empty if nothing was measured."""
+    """Return one table row per contender, with the cells of COLUMNS. A cell is empty if nothing was measured.
+
+    kept: from `summarise`.
+    """
     base = kept.get(BASE)
     lines = []
     for name, one in kept.items():
@@ -74,7 +80,7 @@ def rows(kept: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
 
 
 def shown(number: float | None, digits: int) -> str:
-    """Format a cell; None gives an empty one."""
+    """Format a number with `digits` decimals for a table cell. None gives an empty cell."""
     return "" if number is None else f"{number:,.{digits}f}"
 
 
@@ -114,10 +120,12 @@ def sizes(model: str) -> str:
 
 
 def save(path: Path, tables: list[dict[str, Any]], measured: dict[str, Any]) -> None:
-    """Save the tables for bench/report.py and the figures from which they were made, replacing earlier ones.
+    """Save tables for bench/report.py, and the measured figures from which the tables were made.
+
+    Earlier results in the file are replaced.
 
     Raises:
-        InputError: the file exists and contains something else.
+        InputError: the file exists and does not contain such results.
     """
     with contextlib.suppress(FileNotFoundError):
         if not path.read_bytes().startswith(b'{\n "tables": ['):

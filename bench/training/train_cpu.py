@@ -80,7 +80,7 @@ def run(options: argparse.Namespace, folder: str) -> None:
 
 
 def compiled_step(bench: Bench, precision: str, folder: str) -> tuple[Contender, float]:
-    """Return the compiled step, and the processor seconds of its first compilation, with an empty kernel cache."""
+    """Return the compiled step, and the processor seconds of compiling it with an empty kernel cache."""
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{folder}/kernels-{precision}"
     torch._inductor.config.compile_threads = 1  # in this process, whose time is measured
     begun = sum(os.times()[:4])  # of this process and of the C++ compiler

@@ -1,4 +1,4 @@
-"""Model FLOPs utilisation: the operations of a training step, divided by those that the device can do in its time."""
+"""Model FLOPs utilisation: the operations per second of a training step, divided by the device's peak rate."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ FORMULA = (
 
 
 def step_flops(config: Any, lengths: NDArray[np.int64]) -> float:
-    """Return the operations of a training step on sentences of `lengths` tokens, with special tokens, int64 (rows,).
+    """Return the number of operations of a training step.
+
+    config: the encoder's config.
+    lengths: int64 (n_sentences,), the number of tokens of each sentence, special tokens included.
 
     A multiplication and its addition count as two. Embeddings, norms, the head and the loss (under 1%) do not count.
     """
@@ -41,7 +44,7 @@ def step_flops(config: Any, lengths: NDArray[np.int64]) -> float:
 
 
 def peak(precision: str, device: torch.device) -> tuple[float, str]:
-    """Return the peak operations per second of the device, and the source of this figure."""
+    """Return the peak rate of the device, in operations per second, and where this figure is from."""
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
     if name in PEAKS:
         return PEAKS[name][precision] * 1e12, "data sheet"
@@ -49,7 +52,7 @@ def peak(precision: str, device: torch.device) -> tuple[float, str]:
 
 
 def _product_rate(size: int, dtype: torch.dtype, device: torch.device) -> float:
-    """Return the operations per second of the fastest of five square products."""
+    """Return the operations per second of the fastest of five products of `size` x `size` matrices."""
     layer = nn.Linear(size, size, bias=False, device=device, dtype=dtype)
     use_cpu_layers(layer)
     x = torch.randn(size, size, device=device, dtype=dtype)

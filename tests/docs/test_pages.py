@@ -28,7 +28,7 @@ def extras() -> set[str]:
 
 
 @pytest.mark.parametrize("files", [PAGES, CODE], ids=["pages", "messages"])
-def test_installs_name_extras_that_exist(files: list[Path]) -> None:
+def test_install_commands_name_extras_that_exist(files: list[Path]) -> None:
     """una_fast is on no package index, so pages and messages install a clone."""
     assert set(EXTRA_OF.values()) <= extras()
     installs = [(path, *match) for path in files for match in INSTALL.findall(path.read_text(encoding="utf-8"))]

@@ -103,7 +103,7 @@ def assert_forms(folder):
 
 
 @pytest.mark.slow
-def test_rows_of_other_kinds_at_small_scale(paper, folder, tmp_path):
+def test_checkpoints_and_rows_with_texts_or_synonyms_are_measured(paper, folder, tmp_path):
     """A published encoder is scored, texts and synonyms are used, and the average needs all seven tasks."""
     synonyms = tmp_path / "synonyms.tsv"
     synonyms.write_text("river\tstream\ncastle\tfort\n")
@@ -192,7 +192,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("words", "message"), REFUSED)
-def test_bad_input_is_one_clear_message_before_a_run(folder, tiny_model, tmp_path, capsys, words, message):
+def test_bad_input_gives_one_clear_message_before_a_run(folder, tiny_model, tmp_path, capsys, words, message):
     words = shlex.split(words.format(folder=folder, model=tiny_model, new=tmp_path / "new"))
     assert main(words) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()

@@ -107,7 +107,7 @@ def test_help_names_the_command_and_its_page(words: list[str], capsys: pytest.Ca
 
 
 @pytest.mark.parametrize(("module", "words"), [(module, words) for module, said in MISTAKES.items() for words in said])
-def test_a_wrong_call_is_one_clear_message_and_exit_code_2(module, words, capsys, tmp_path, monkeypatch) -> None:
+def test_a_wrong_call_gives_one_clear_message_and_exit_code_2(module, words, capsys, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     code = importlib.import_module(module).main(words.split())
     said = capsys.readouterr()

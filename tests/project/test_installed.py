@@ -50,7 +50,7 @@ def test_negatives_are_the_same_on_every_machine(una: una_fast.Augmenter) -> Non
     assert una.augment(["An unseen castle on the river"], epoch=3) == [UNSEEN]
 
 
-def test_the_commands_of_the_library(tmp_path: Path) -> None:
+def test_the_commands_run_and_write_the_same_negatives(tmp_path: Path) -> None:
     (tmp_path / "sentences.txt").write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
     calls = (
         ["index", "sentences.txt", "--output", "index"],

@@ -75,7 +75,7 @@ def first(values):
     return calls_of_a_start(values)
 
 
-def test_everything_is_opened_read_and_bound_once(first):
+def test_a_start_reads_each_input_and_binds_the_tokenizer_only_once(first):
     found = own_names(first)
     assert {name: found[name] for name in [*ONCE, "parse_corpus"]} == dict.fromkeys([*ONCE, "parse_corpus"], 1)
     read = [code for code in first if code.co_filename.endswith("configuration_auto.py")]
