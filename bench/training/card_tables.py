@@ -46,7 +46,8 @@ def step_table(timed: list[tuple[int, str, dict[str, Any]]]) -> dict[str, Any]:
         memory = shown(one.get("reserved_gib"), 1)
         rows.append([name, batch, shown(plain, 1), shown(negatives, 1), shown(1000 * batch / plain, 0), memory])
     columns = ["contender", "batch", "plain step, ms", "with negatives, ms", "sentences/s, plain", "GPU GiB"]
-    note = f"{SETTING} (four with negatives). Each time is the fastest round."
+    about_parts = "`2 parts`: the batch is split in two by text length"
+    note = f"{SETTING} (four with negatives). {about_parts}. Each time is the fastest round."
     return {"title": "A training step on a GPU", "columns": columns, "rows": rows, "note": note}
 
 
@@ -63,7 +64,7 @@ def kernel_table(timed: list[tuple[int, str, dict[str, Any]]]) -> dict[str, Any]
     rows.append(["all kernels", *(shown(profile["busy_us"] / 1000, 1) for profile in profiles)])
     rows.append(["number of kernels", *(f"{profile['kernels']:,.0f}" for profile in profiles)])
     columns = ["kernels of a plain step, ms", *(f"batch {batch}, {name}" for batch, name, _ in timed)]
-    note = f"{SETTING}. `{REST}` also includes all kernels except the 25 longest."
+    note = f"{SETTING}. `{REST}` also includes the kernels that are not among the 25 longest."
     table = {"title": "Where a step's time on a GPU goes", "columns": columns, "note": note}
     return {**table, "rows": rows if times else []}
 
