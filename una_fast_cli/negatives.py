@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -114,7 +114,7 @@ def _explain(values: dict[str, Any]) -> None:
     augmenter = _augmenter(values)
     for sentence in values["sentences"]:
         explanation = augmenter.explain(sentence, values["epoch"])
-        text = json.dumps(explanation.to_dict(), ensure_ascii=False) if values["json"] else f"{explanation}\n"
+        text = json.dumps(asdict(explanation), ensure_ascii=False) if values["json"] else f"{explanation}\n"
         sys.stdout.buffer.write(f"{text}\n".encode())  # UTF-8 in every locale, like `negatives`
 
 

@@ -88,7 +88,7 @@ def test_explain_agrees_with_augment(index, text, variant):
             assert term != word.word or variant == "released"
     columns = ("word", "tf-idf", "window", "draw", "replacement", "why p", "candidates")
     assert all(column in str(explanation) and column in str(una.explain("")) for column in columns)
-    assert explanation.to_dict()["words"][0]["word"] == words[0]
+    assert explanation.words[0].word == words[0]
 
 
 def test_explain_states_the_reason_for_each_probability(index):

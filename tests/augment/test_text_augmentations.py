@@ -87,7 +87,7 @@ def test_samples_differ_and_sample_0_is_the_default(augmentation):
     texts = [augmentation.augment(TEXTS, sample_index=k) for k in range(3)]
     assert texts[0] == augmentation.augment(TEXTS)
     assert texts[0] != texts[1] != texts[2]
-    assert augmentation.explain(TEXTS[5], 2, sample_index=1).to_dict()
+    assert str(augmentation.explain(TEXTS[5], 2, sample_index=1))
     for wrong in (-1, 2**64, "a", None):
         with pytest.raises(InputError, match="sample_index="):
             augmentation.texts([0], sample_index=wrong)

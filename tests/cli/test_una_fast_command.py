@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -119,7 +120,7 @@ def test_explain_prints_a_table_or_json(folder, capsys):
     assert main(arguments) == 0
     assert capsys.readouterr().out == f"{una.explain('the river castle')}\n\n"
     assert main([*arguments, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(una.explain("the river castle").to_dict()))
+    assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(asdict(una.explain("the river castle"))))
 
 
 def test_near_misses_can_be_seen_before_training(folder, tmp_path, capsys):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
@@ -177,10 +177,6 @@ class Edited:
 
     words: list[str]
     result: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the attributes as a dict for JSON."""
-        return asdict(self)
 
     def __str__(self) -> str:
         return f"{' '.join(self.words)}\n{self.result}"

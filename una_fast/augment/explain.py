@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -58,10 +57,6 @@ class Explanation:
 
     words: list[WordExplanation]
     negative: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the attributes as a dict for JSON."""
-        return asdict(self)
 
     def __str__(self) -> str:
         header = ("word", "tf-idf", "p", "window", "draw", "replacement", "why p", "some candidates and their scores")

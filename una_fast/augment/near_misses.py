@@ -7,7 +7,7 @@ import re
 from bisect import bisect
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -53,10 +53,6 @@ class NearMiss:
     place: int
     why: str
     fitting: list[str]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the attributes as a dict for JSON."""
-        return asdict(self)
 
     def __str__(self) -> str:
         what = f"{self.edit}: {self.why}: {self.old!r} -> {self.new!r}" if self.edit else "no edit"
