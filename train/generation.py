@@ -18,8 +18,8 @@ import xxhash
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from train.encoder.encoder import weights_digest
-from train.encoder.pretrained import from_pretrained, quiet
-from train.evaluation.model import DTYPES, pick_device
+from train.encoder.pretrained import DTYPES, from_pretrained, quiet
+from train.evaluation.model import pick_device
 from train.record.folder import write_file
 from train.record.metrics import Bar
 from train.signals import Stopped, handled, raise_stopped, tell_user

@@ -258,7 +258,7 @@ def batch_512(options: argparse.Namespace, folder: Path, note: Note) -> None:
 
 def padding(bench: Bench, parts: int) -> float:
     """Return how many tokens, padding included, three batches have per real token, if split into `parts` by length."""
-    make = bench.maker(parts, multiple=8).make
+    make = bench.maker(parts).make
     masks = [part["attention_mask"] for i in (1, 2, 3) for part in make(i, 0, bench.rows(i)).parts]
     return round(sum(mask.numel() for mask in masks) / sum(int(mask.sum()) for mask in masks), 3)
 
@@ -331,7 +331,7 @@ def attention(options: argparse.Namespace, folder: Path, note: Note) -> None:
     if options.small:
         return note(skipped="needs a GPU")
     bench = bench_of(options, folder, 512)
-    part = bench.maker(1, multiple=8).make(1, 0, bench.rows(1)).parts[0]
+    part = bench.maker(1).make(1, 0, bench.rows(1)).parts[0]
     lengths = part["attention_mask"].sum(1)
     rows, width = part["input_ids"].shape
     make: dict[str, Any] = {"dtype": torch.bfloat16, "device": "cuda", "requires_grad": True}

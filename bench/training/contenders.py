@@ -24,7 +24,7 @@ import una_fast
 from train.config import PAPER_SETTINGS, make_run
 from train.distributed import Ranks, set_numerics
 from train.launch.prepare import PreparedRun
-from train.loop.data import CPU_PARTS, GPU_MULTIPLE, GPU_PARTS, BatchMaker, Plan, Views, original_text, prefetched
+from train.loop.data import PARTS, BatchMaker, Plan, Views, original_text, prefetched
 from train.loop.trainer import Trainer
 from train.objective.registry import LOSSES
 from una_fast.errors import InputError
@@ -85,15 +85,12 @@ class Bench:
         if self.device.type == "cuda":
             torch.cuda.synchronize()
 
-    def maker(self, n_parts: int | None = None, multiple: int | None = None) -> BatchMaker:
-        """Return the object that makes this project's batches. By default, parts and multiple are as in training."""
-        on_gpu = self.device.type == "cuda"
+    def maker(self, n_parts: int | None = None) -> BatchMaker:
+        """Return the object that makes this project's batches; by default, in as many parts as in training."""
         una, n = self.una, LOSSES["pairs"].negative_views
-        return BatchMaker(
-            Views(original_text(una.tokens), None, una.token_ids, MAX_LENGTH, ALPHA, n), 0, 1,
-            n_parts=n_parts or (GPU_PARTS if on_gpu else CPU_PARTS),
-            multiple=multiple or (GPU_MULTIPLE if on_gpu else 1),
-        )  # fmt: skip
+        views = Views(original_text(una.tokens), None, una.token_ids, MAX_LENGTH, ALPHA, n)
+        parts = PARTS[self.device.type]
+        return BatchMaker(views, 0, 1, **parts | ({"n_parts": n_parts} if n_parts else {}))
 
     def trainer(self, compile: str = "off", **settings: Any) -> Trainer:
         """Return a trainer of a newly loaded encoder. settings: options of `train.ddp` that differ from the bench's."""

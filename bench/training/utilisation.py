@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from train.encoder.cpu import use_cpu_layers
+from train.encoder.pretrained import DTYPES
 
 # Dense TFLOP/s from the vendor's data sheets: fp32 without tensor cores, bf16 and fp16 with them and fp32 accumulation
 PEAKS = {
@@ -22,7 +23,6 @@ PEAKS = {
     "NVIDIA L40S": {"fp32": 91.6, "bf16": 362, "fp16": 362},
     "NVIDIA L4": {"fp32": 30.3, "bf16": 121, "fp16": 121},
 }
-DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 SIZES = (1024, 2048)  # widths of the square products that measure a peak; larger ones are no faster on a CPU
 FORMULA = (
     "Utilisation: 3 x (2 n (4 D^2 + 2 D F) + 4 n^2 D) operations per layer for a sentence of n tokens, padding not "

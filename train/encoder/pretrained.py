@@ -23,6 +23,7 @@ from transformers.utils.hub import cached_file
 from train.encoder.pooling import AUTO, DEFAULT_POOLING, OF_MODULES, POOLINGS
 from una_fast.errors import InputError, first_line, warn_user
 
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}  # by --precision
 WRAPPED = re.compile(r"(?:(?:module|_orig_mod)\.)+")  # prefixes that DDP and torch.compile add to the names of weights
 # attributes that set dropouts in the configurations of BERT, DistilBERT, ModernBERT, GPT-2 and others
 HIDDEN_DROPOUTS = ("hidden_dropout_prob", "dropout", "embedding_dropout", "mlp_dropout", "resid_pdrop", "embd_pdrop")

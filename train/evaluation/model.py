@@ -26,7 +26,6 @@ from train.evaluation.similarity import cosine, spearman
 from train.evaluation.tasks.sts import StsTask
 from una_fast.errors import InputError, counted
 
-DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}  # by --precision
 Encode = Callable[[dict[str, Tensor]], Tensor]  # maps a padded batch of token ids (B, L) to embeddings (B, D)
 CPU_BATCH_TOKENS = 1024  # maximum tokens of a batch, with padding, so that its activations fit into the cache
 GPU_BATCH_TOKENS = 65_536  # enough to keep a GPU busy
@@ -103,7 +102,7 @@ def load_model(
         raise InputError(f"{name}: --pooling cls: the checkpoint has no pooler: give cls_before_pooler")
     if "token_type_ids" not in signature(network.forward).parameters:  # before transformers 5, passing them is an error
         tokenizer.model_input_names = [name for name in tokenizer.model_input_names if name != "token_type_ids"]
-    network = network.to(on, DTYPES[precision]).eval()
+    network = network.to(on, pretrained.DTYPES[precision]).eval()
     use_cpu_layers(network)
     return EvaluatedModel(name, network, tokenizer, on, layout)
 

@@ -22,18 +22,7 @@ from train.encoder.pretrained import HIDDEN_DROPOUTS, load_config, load_tokenize
 from train.evaluation.model import PairScorer
 from train.evaluation.tasks.sts import load_dev
 from train.launch.resolve import check_late_inputs, resolve_options
-from train.loop.data import (
-    CPU_PARTS,
-    GPU_MULTIPLE,
-    GPU_PARTS,
-    BatchMaker,
-    Plan,
-    Rows,
-    ViewMaker,
-    Views,
-    on_share,
-    original_text,
-)
+from train.loop.data import PARTS, BatchMaker, Plan, Rows, ViewMaker, Views, on_share, original_text
 from train.neighbours import Neighbours, load_neighbours
 from train.objective.registry import loss_spec
 from train.record.metrics import machine, versions
@@ -236,15 +225,8 @@ class PreparedRun:
         elif run.paraphrases:
             positive = original_text(tokens, self.training.n_sentences)
         negative_views = loss_spec(run.loss).negative_views
-        on_gpu = ranks.device.type == "cuda"
-        return BatchMaker(
-            views=Views(original_text(tokens), positive, negative, run.max_length, run.alpha, negative_views),
-            rank=ranks.rank,
-            world=ranks.world,
-            rows_of_part=run.grad_cache,
-            n_parts=GPU_PARTS if on_gpu else CPU_PARTS,
-            multiple=GPU_MULTIPLE if on_gpu else 1,
-        )
+        views = Views(original_text(tokens), positive, negative, run.max_length, run.alpha, negative_views)
+        return BatchMaker(views, ranks.rank, ranks.world, run.grad_cache, **PARTS[ranks.device.type])
 
     def scorer(self, device: torch.device) -> PairScorer | None:
         """Make the object that scores an encoder on the dev pairs. Return None without --dev."""

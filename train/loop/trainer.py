@@ -17,14 +17,13 @@ from torch.nn import functional
 from train.config import Run
 from train.distributed import Ranks, averaging_gradients, gather, rank_share, set_numerics
 from train.encoder.encoder import SentenceEncoder, compile_layers, part_of_ones
+from train.encoder.pretrained import DTYPES
 from train.loop.data import Batch, Plan
 from train.loop.graphs import DEVICE, Graphs
 from train.objective.registry import loss_spec
 from train.signals import tell_user
 from una_fast.errors import InputError
 from una_fast.losses import neighbour_distillation, similarity_distillation
-
-DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 class Step(NamedTuple):
