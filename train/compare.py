@@ -116,7 +116,9 @@ def _conclude(values: Mapping[str, Any]) -> None:
     groups = []
     for name in conditions(values):
         runs = find_runs(output / name / f"seed-{seed}" for seed in values["seeds"])
-        groups.append(Group(name, [_probed(replace(run, name=f"{name}/{run.name}"), index, values) for run in runs]))
+        groups.append(
+            Group(name, [_add_probe_score(replace(run, name=f"{name}/{run.name}"), index, values) for run in runs])
+        )
     paired = {group.label: group.compared(groups[0]) for group in groups[1:]}
     lines = [answer(name, pairs) for name, pairs in paired.items()]
     scored = any(score != PROBE for pairs in paired.values() for score in pairs)
@@ -139,7 +141,7 @@ def _conclude(values: Mapping[str, Any]) -> None:
     sys.stdout.write("\n".join([*table, "", *lines, end, ""]))
 
 
-def _probed(run: RunRecord, index: una_fast.Index, values: Mapping[str, Any]) -> RunRecord:
+def _add_probe_score(run: RunRecord, index: una_fast.Index, values: Mapping[str, Any]) -> RunRecord:
     """Return the run with the probe's distance added to its scores: best/ is probed on sentences of the index.
 
     If all texts have the same embedding, warn, and return the run unchanged.

@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") -
 def _run(argv: Sequence[str] | None, prog: str) -> int:
     from train.config import make_run, parse
 
-    run = make_run(_with_saved(_with_demo(parse(argv, prog))))
+    run = make_run(_add_saved_options(_add_demo_options(parse(argv, prog))))
     # imported late: --help and errors of the command line should not wait for torch
     if run.seeds:
         from train.launch.seeds import train_seeds
@@ -37,7 +37,7 @@ def _run(argv: Sequence[str] | None, prog: str) -> int:
     return launch(run)
 
 
-def _with_demo(values: dict[str, Any]) -> dict[str, Any]:
+def _add_demo_options(values: dict[str, Any]) -> dict[str, Any]:
     """If `values` contain --demo, add the demo's option values for the options that `values` lack."""
     if not values.get("demo"):
         return values
@@ -46,7 +46,7 @@ def _with_demo(values: dict[str, Any]) -> dict[str, Any]:
     return {**demo_settings(Path(values["output"]) if values.get("output") else free_folder()), **values}
 
 
-def _with_saved(values: dict[str, Any]) -> dict[str, Any]:
+def _add_saved_options(values: dict[str, Any]) -> dict[str, Any]:
     """If `values` contain --resume, add the option values of the run in --output for the options that `values` lack."""
     if not (values.get("resume") and values.get("output")):
         return values

@@ -89,7 +89,7 @@ def rank_share(n: int, rank: int, world: int) -> slice:
     return slice(n * rank // world, n * (rank + 1) // world)
 
 
-def of_all_ranks(ranks: Ranks, value: T) -> list[T]:
+def gather_objects(ranks: Ranks, value: T) -> list[T]:
     """Exchange `value` between all ranks, and return the values of all ranks in rank order."""
     values: list[Any] = [value] * ranks.world
     if ranks.world > 1:

@@ -89,14 +89,14 @@ def draw_pool(rows: Rows, most: int, seed: int) -> Rows:
 
 def embed(encoder: SentenceEncoder, tokens: TokenIds, rows: Rows, max_length: int, device: torch.device) -> Tensor:
     """Embed the sentences at `rows`, (P,), without dropout and training head. Return float32 (P, D), of length 1."""
-    parts, place = cut_by_length(tokens.anchor_ids(rows, max_length), ROWS)
+    parts, positions = cut_by_length(tokens.anchor_ids(rows, max_length), ROWS)
     was_training = encoder.training
     encoder.to(device).eval()
     with torch.inference_mode():
         bar = tqdm(parts, desc="encoding", unit=" batches", disable=None)  # None: on a terminal only
-        found = [encoder.embed({name: ids.to(device) for name, ids in part.items()}).float() for part in bar]
+        embeddings = [encoder.embed({name: ids.to(device) for name, ids in part.items()}).float() for part in bar]
     encoder.train(was_training)
-    return functional.normalize(torch.cat(found)[place.to(device)], dim=-1)
+    return functional.normalize(torch.cat(embeddings)[positions.to(device)], dim=-1)
 
 
 def find_nearest(embeddings: Tensor) -> Rows:

@@ -63,7 +63,7 @@ def handled(handler: Handler) -> Iterator[None]:
 
 
 @contextmanager
-def held_back() -> Iterator[None]:
+def signals_blocked() -> Iterator[None]:
     """Block stop signals inside the with block. A child process that starts there must unblock them itself."""
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:

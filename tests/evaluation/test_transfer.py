@@ -10,7 +10,15 @@ from torch import nn
 
 from train.evaluation.tasks import transfer
 from train.evaluation.tasks.registry import EvaluationProtocol, FitSettings
-from train.evaluation.tasks.transfer import MAX_PASSES, SEED, Labelled, TransferTask, fit_folds, nested_folds, validated
+from train.evaluation.tasks.transfer import (
+    MAX_PASSES,
+    SEED,
+    Labelled,
+    TransferTask,
+    fit_folds,
+    nested_folds,
+    select_and_test,
+)
 from una_fast.errors import InputError
 
 SMALL = FitSettings(folds=3, optimiser="adam", batch_size=16, tenacity=1, passes=2)
@@ -86,7 +94,11 @@ def test_fits_neither_use_nor_advance_the_global_generators() -> None:
 def test_all_three_validation_protocols_beat_chance_and_report_percent() -> None:
     train, dev, test = (separable(n, 3, seed=i) for i, n in enumerate((150, 60, 90)))
     nested = nested_folds(train, 3, BRISK)
-    for on_dev, on_test in (nested, validated(train, test, 3, BRISK)[:2], validated(train, test, 3, BRISK, dev)[:2]):
+    for on_dev, on_test in (
+        nested,
+        select_and_test(train, test, 3, BRISK)[:2],
+        select_and_test(train, test, 3, BRISK, dev)[:2],
+    ):
         assert 50 < on_dev <= 100 and 50 < on_test <= 100
 
 

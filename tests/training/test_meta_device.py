@@ -26,7 +26,7 @@ from train.config import Run
 from train.distributed import Ranks, StopConsensus, averaging_gradients, join_group
 from train.encoder.encoder import SentenceEncoder, load_encoder
 from train.encoder.pooling import OF_TRAINING
-from train.launch.run import joined
+from train.launch.run import process_group
 from train.loop import trainer as trainers
 from train.loop.trainer import Trainer
 from train.objective.registry import LOSSES
@@ -296,6 +296,6 @@ def test_running_out_of_memory_ends_the_run_with_a_clear_error(tmp_path, tiny_mo
     monkeypatch.setattr("train.launch.run.join_group", lambda device: Ranks(1, 2, 0, torch.device(device)))
     monkeypatch.setattr(torch.distributed, "is_initialized", lambda: next(in_group))
     monkeypatch.setattr(os, "_exit", sys.exit)
-    with pytest.raises(SystemExit, match="1"), joined(Run(device="cpu", batch_size=8, precision="fp32")):
+    with pytest.raises(SystemExit, match="1"), process_group(Run(device="cpu", batch_size=8, precision="fp32")):
         full()
     assert f"error: rank 1: {sentence}\n" in capsys.readouterr().err

@@ -28,11 +28,11 @@ from train.config import Run, make_run
 from train.distributed import Ranks
 from train.evaluation.model import PairScorer
 from train.launch.ranks import launch
-from train.launch.run import beginning
+from train.launch.run import starting_point
 from train.loop.trainer import Trainer
 from train.record.checkpoint import Progress
 from train.record.folder import RUN, output_folder, saved_step
-from train.signals import Stopped, handled, held_back, raise_stopped
+from train.signals import Stopped, handled, raise_stopped, signals_blocked
 from una_fast.errors import InputError
 
 STEPS = 10
@@ -233,12 +233,12 @@ class TestSeveralMachines:
 
     def test_a_machine_without_a_checkpoint_begins_where_rank_0_does(self, tmp_path):
         run = Run(output=str(tmp_path / "none"), resume=True)
-        assert beginning(run, self.other, self.fingerprint) == (Progress(step=5), {"weights": 1})
+        assert starting_point(run, self.other, self.fingerprint) == (Progress(step=5), {"weights": 1})
 
     @pytest.mark.parametrize("name", fingerprint)
     def test_machines_that_differ_are_refused(self, name):
         with pytest.raises(InputError, match=f"rank 2 has {name} b, and rank 0 a: give all machines the same options"):
-            beginning(Run(output=""), self.other, {**self.fingerprint, name: "b"})
+            starting_point(Run(output=""), self.other, {**self.fingerprint, name: "b"})
 
 
 LONGEST = 20  # seconds for a stop on a busy machine; on an idle one it takes less than one
@@ -312,7 +312,7 @@ def test_a_run_under_nohup_ignores_sighup(monkeypatch):
 def test_blocked_signals_arrive_inside_handled():
     noted = []
     handlers = signal.getsignal(signal.SIGUSR1)
-    with held_back():
+    with signals_blocked():
         signal.raise_signal(signal.SIGUSR1)  # to this thread, which blocks it; threads of libraries may not
         assert not noted
         with handled(lambda number, frame: noted.append(number)):

@@ -61,9 +61,9 @@ def is_scored(run: Run) -> bool:
     """Return whether every readable task of --tasks is already scored in the run's folder."""
     scores = read_object(Path(run.output) / EVALUATION)
     scored = {name for kind in KINDS if isinstance(scores.get(kind), dict) for name in scores[kind]}
-    left = [name for name in task_names(run.tasks) if name not in scored]
+    missing = [name for name in task_names(run.tasks) if name not in scored]
     try:
-        return not (left and read_tasks(downstream_folder(run.evaluate), left, PROTOCOL.split))
+        return not (missing and read_tasks(downstream_folder(run.evaluate), missing, PROTOCOL.split))
     except InputError:  # no remaining task can be read
         return bool(scored)
 
@@ -91,8 +91,8 @@ def write_card(output: Path) -> None:
     settings = {**DEFAULTS, **run.settings}  # an older run may lack an option: it used the default
     shown = {title(name): score for name, score in run.scores.items() if name.startswith(DEV) or name in suite("sts")}
     augment = settings["augment"] if settings["augment"] not in (None, "none") and settings["alpha"] else ""
-    taken = training_options_of(load_augmentation(augment)) if augment else ()
-    draws = {name: value for name, value in {**settings, **summary["resolved"]}.items() if name in {*taken} & DRAWS}
+    accepted = training_options_of(load_augmentation(augment)) if augment else ()
+    draws = {name: value for name, value in {**settings, **summary["resolved"]}.items() if name in {*accepted} & DRAWS}
     is_on_hub = HUB_NAME.fullmatch(settings["model"]) and not Path(settings["model"]).exists()
     name, base = output.resolve().name, settings["model"] if is_on_hub else None
     results = [

@@ -25,8 +25,8 @@ from train.signals import (
     EXIT_DIED,
     Stopped,
     handled,
-    held_back,
     raise_stopped,
+    signals_blocked,
     stop_then_end,
     tell_user,
 )
@@ -96,7 +96,7 @@ def start_ranks(run: Run, work: Work | None) -> int:
 
     try:
         with handled(stop_then_end(pass_on, raise_stopped)):
-            with held_back():  # a rank starts with signals blocked, and unblocks them when it can handle them
+            with signals_blocked():  # a rank starts with signals blocked, and unblocks them when it can handle them
                 ranks += [_start(rank, store.port, run, work) for rank in range(run.nproc)]
             died = _wait(ranks)
     finally:

@@ -18,7 +18,7 @@ import torch
 import torch.distributed as dist
 
 from train.config import Run
-from train.distributed import Ranks, StopConsensus, join_group, of_all_ranks, set_numerics
+from train.distributed import Ranks, StopConsensus, gather_objects, join_group, set_numerics
 from train.encoder.pretrained import quiet
 from train.launch.finish import finish
 from train.launch.prepare import PreparedRun
@@ -67,20 +67,20 @@ def train(run: Run, lock: ExitStack) -> Run:
 
     lock: on rank 0 it receives the lock of the output folder, which the caller releases.
     """
-    with joined(run) as ranks:
-        with errors_of_all(ranks):
+    with process_group(run) as ranks:
+        with raise_on_all_ranks(ranks):
             prepared = PreparedRun(run)
             if ranks.first:
                 lock.enter_context(output_folder(Path(run.output), RUN, run.resume, vars(prepared.run)))
-        with errors_of_all(ranks):
+        with raise_on_all_ranks(ranks):
             if ranks.local_rank == 0:
                 prepared.make_index()
-        with errors_of_all(ranks):
+        with raise_on_all_ranks(ranks):
             neighbours = prepared.find_neighbours(ranks.device) if ranks.first and run.neighbours else None
-        prepared.neighbours = of_all_ranks(ranks, neighbours)[0]
-        with errors_of_all(ranks):
+        prepared.neighbours = gather_objects(ranks, neighbours)[0]
+        with raise_on_all_ranks(ranks):
             fingerprint = prepared.fingerprint
-        progress, state = beginning(prepared.run, ranks, fingerprint)
+        progress, state = starting_point(prepared.run, ranks, fingerprint)
         if progress.step and state is None:
             tell_user(f"{run.output}: already finished")
         else:
@@ -89,7 +89,7 @@ def train(run: Run, lock: ExitStack) -> Run:
 
 
 @contextmanager
-def joined(run: Run) -> Iterator[Ranks]:
+def process_group(run: Run) -> Iterator[Ranks]:
     """Join the process group for the with block, and leave it afterwards.
 
     If the GPU runs out of memory in the block, the process or the run ends with a clear error message.
@@ -109,14 +109,14 @@ def joined(run: Run) -> Iterator[Ranks]:
 
 
 @contextmanager
-def errors_of_all(ranks: Ranks) -> Iterator[None]:
+def raise_on_all_ranks(ranks: Ranks) -> Iterator[None]:
     """If one rank raises InputError or OSError in the with block, raise InputError on all ranks, so that none waits."""
     message = ""
     try:
         yield
     except (InputError, OSError) as error:
         message = str(error)
-    if first := next(filter(None, of_all_ranks(ranks, message)), ""):
+    if first := next(filter(None, gather_objects(ranks, message)), ""):
         raise InputError(first)
 
 
@@ -126,7 +126,7 @@ def _take_steps(prepared: PreparedRun, ranks: Ranks, progress: Progress, state: 
     state: the state that the checkpoint contains, or None for a new run.
     """
     run, output, summary = prepared.run, Path(prepared.run.output), prepared.summary(ranks)
-    with errors_of_all(ranks):
+    with raise_on_all_ranks(ranks):
         maker, scorer = prepared.batch_maker(ranks), prepared.scorer(ranks.device)
     trainer, stop = Trainer(run, ranks, prepared.encoder, prepared.plan(), state), StopConsensus(ranks)
     if ranks.device.type == "cuda":
@@ -136,7 +136,7 @@ def _take_steps(prepared: PreparedRun, ranks: Ranks, progress: Progress, state: 
     # with several ranks, a rank may get a signal more than once, so only the launcher counts signals
     handler = stop.note if ranks.world > 1 else stop_then_end(stop.note, leave_at_once)
     with closing(trainer), handled(handler):
-        with errors_of_all(ranks):
+        with raise_on_all_ranks(ranks):
             if ranks.first:
                 write_json(output / SUMMARY, {"status": "running", **summary})
             telemetry = Telemetry(trainer, progress, stop, prepared.trackers)
@@ -159,7 +159,7 @@ def _take_steps(prepared: PreparedRun, ranks: Ranks, progress: Progress, state: 
     set_numerics(dataclasses.replace(run, precision="fp32", deterministic=False), ranks.device)  # for the evaluation
 
 
-def beginning(run: Run, ranks: Ranks, fingerprint: dict[str, Any]) -> tuple[Progress, dict[str, Any] | None]:
+def starting_point(run: Run, ranks: Ranks, fingerprint: dict[str, Any]) -> tuple[Progress, dict[str, Any] | None]:
     """Return the progress to start from, and the checkpoint's state, which is None for a new or a finished run.
 
     Rank 0 reads them for all ranks, because the machines may not share --output.
@@ -170,7 +170,7 @@ def beginning(run: Run, ranks: Ranks, fingerprint: dict[str, Any]) -> tuple[Prog
     """
     output = Path(run.output)
     message: list[Any] = [fingerprint, Progress(), None]
-    with errors_of_all(ranks):
+    with raise_on_all_ranks(ranks):
         # without a checkpoint the run was killed before its first step, and starts again
         if ranks.first and run.resume and (is_finished(output) or has_checkpoint(output)):
             summary = read_json(output / SUMMARY)
@@ -179,7 +179,7 @@ def beginning(run: Run, ranks: Ranks, fingerprint: dict[str, Any]) -> tuple[Prog
     if ranks.world > 1:
         dist.broadcast_object_list(message)
     first_fingerprint, progress, state = message
-    with errors_of_all(ranks):
+    with raise_on_all_ranks(ranks):
         if not ranks.first and (difference := first_difference(first_fingerprint, fingerprint)):
             what, first, value = difference
             raise InputError(

@@ -118,13 +118,13 @@ def nested_folds(data: Labelled, n_classes: int, settings: FitSettings) -> tuple
 
     def run(split: Sequence[NDArray]) -> tuple[float, float]:
         train, test = map(data.select, split)
-        return validated(train, test, n_classes, settings)[:2]
+        return select_and_test(train, test, n_classes, settings)[:2]
 
     dev, test = zip(*in_threads(run, _folds(data.labels.numpy(), settings.folds)), strict=True)
     return round(float(np.mean(dev)), 2), round(float(np.mean(test)), 2)
 
 
-def validated(
+def select_and_test(
     train: Labelled, test: Labelled, n_classes: int, settings: FitSettings, dev: Labelled | None = None
 ) -> tuple[float, float, NDArray[np.int64]]:
     """Choose the regularisation by the accuracy on dev, and measure the accuracy of that fit on test.
@@ -181,7 +181,7 @@ class TransferTask(Task):
         if "test" not in data:
             dev, test = nested_folds(data["train"], n_classes, protocol.fit)
             return {"examples": self.sizes, "dev_accuracy": dev, "accuracy": test}
-        dev, test, predicted = validated(data["train"], data["test"], n_classes, protocol.fit, data.get("dev"))
+        dev, test, predicted = select_and_test(data["train"], data["test"], n_classes, protocol.fit, data.get("dev"))
         scores: Scores = {"examples": self.sizes, "dev_accuracy": dev, "accuracy": test}
         if self.name == "MRPC":
             f1 = f1_score(self.labels["test"], predicted, zero_division=0.0)  # of class 1
