@@ -37,8 +37,6 @@ PRESETS: dict[str, dict[str, Any]] = {  # preset option -> the options that it s
         "batch_size": 32,
         "max_steps": 640,
         "similarity_distillation": 10.0,
-        "positives": "harmless",
-        "positives_share": 0.5,
         "neighbours": True,
         "neighbours_pool": 24000,
         "neighbour_distillation": 10.0,

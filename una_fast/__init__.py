@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from una_fast import losses as losses
     from una_fast.augment.base import WordAugmentation as WordAugmentation
     from una_fast.augment.eda import EDA as EDA
-    from una_fast.augment.harmless import HarmlessEdits as HarmlessEdits
     from una_fast.augment.near_misses import NearMisses as NearMisses
     from una_fast.augment.numba import numba_augmentation as numba_augmentation
     from una_fast.augment.una import Augmenter as Augmenter
@@ -35,7 +34,6 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())  # only programs t
 _HOMES = {
     "Augmenter": "augment.una",
     "EDA": "augment.eda",
-    "HarmlessEdits": "augment.harmless",
     "Index": "index.index",
     "InputError": "errors",
     "InputWarning": "errors",

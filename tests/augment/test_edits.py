@@ -1,4 +1,4 @@
-"""NearMisses and HarmlessEdits: exact results of each edit, how edits are drawn, ids, other languages."""
+"""NearMisses: exact results of each edit, how edits are drawn, ids, other languages."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ import una_fast
 from bench.endurance import fuzz_tokenizers as fuzz
 from support.reference import draw64
 from support.tokenizer_families import FAMILIES, bert_uncased
-from una_fast import HarmlessEdits, InputError, InputWarning, NearMisses
-from una_fast.augment import harmless
+from una_fast import InputError, InputWarning, NearMisses
 from una_fast.augment.counter_rng import seed_of
 from una_fast.augment.edits import Sentence, near_numbers, number_edits, polarity_edits, swap_edits
 from una_fast.augment.near_misses import BY_LISTS, EDITS, find_names, parse_edits
@@ -34,7 +33,6 @@ QUESTIONS = [
     "People in Lima do not like cold soup.",
     "Where do people in Peru buy 12 eggs?",
 ]
-LINES = ["How do I reset the phone?", "What is a cat", "it is cold.", "東京", "?!", "", "I don't know"]
 
 POLARITY = {
     # opposites, in the case of the word
@@ -104,41 +102,7 @@ IN_TEXT = {
     "5 years": {"5 days", "5 weeks", "5 months"} | {f"{n} years" for n in range(1, 11)} - {"5 years"},
 }
 
-HARMLESS = {
-    harmless.openings: {
-        "Can I fly": {f"{opening} fly" for opening in ("Can you", "Can one", "Is it possible to", "Is there a way to")}
-        | {"Is there any way to fly"},
-        "should I go": {"should one go"},
-        "should one go": {"should i go"},  # all in lower case, "i" too
-        "How to": set(),
-    },
-    harmless.contractions: {
-        "What is it": {"What's it"},
-        "it's cold and I'm ill": {"it is cold and I'm ill", "it's cold and I am ill"},
-        "We don't know": {"We do not know"},
-        "Why don't we": set(),  # not "Why do not we"
-        "they cannot": {"they can't"},
-    },
-    harmless.articles: {
-        "buy the car or a bus": {"buy car or a bus", "buy the car or bus"},
-        "The car, a lot of the cars, vitamin A is": set(),
-    },
-    harmless.fillers: {
-        "Can I really go": {"Can I go"},
-        "Can I go": {f"Can I {new} go" for new in ("actually", "basically", "just", "really", "simply")},
-        "I go": set(),
-    },
-    harmless.final_marks: {
-        "Go now!": {"Go now"},
-        "去吗？": {"去吗"},
-        "去吗": set(),
-        "go now": {"go now."},
-        "How far is it": {"How far is it?"},
-        "wait...": set(),
-    },
-    harmless.first_letter: {"Go Now": {"go Now"}, "go now": {"Go now"}, "NASA": set(), "東京": set()},
-}
-TEXTS_OF = {polarity_edits: POLARITY, number_edits: IN_TEXT, **HARMLESS}
+TEXTS_OF = {polarity_edits: POLARITY, number_edits: IN_TEXT}
 
 
 @pytest.mark.parametrize(("find", "text"), [(find, text) for find, texts in TEXTS_OF.items() for text in texts])
@@ -262,11 +226,10 @@ def test_ids_equal_those_of_every_kind_of_tokenizer(index, family):
     index, tokenizer = una_fast.build_index(texts), FAMILIES[family]()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        made = (NearMisses(index, ",".join(EDITS), tokenizer=tokenizer), HarmlessEdits(index, tokenizer=tokenizer))
-    for augmentation in made:
-        for epoch, length in ((0, 32), (1, 8), (2, 128)):
-            found = augmentation.token_ids(range(len(texts)), epoch, length)
-            assert fuzz.compare(tokenizer, augmentation.texts(range(len(texts)), epoch), found, length) == []
+        near = NearMisses(index, ",".join(EDITS), tokenizer=tokenizer)
+    for epoch, length in ((0, 32), (1, 8), (2, 128)):
+        found = near.token_ids(range(len(texts)), epoch, length)
+        assert fuzz.compare(tokenizer, near.texts(range(len(texts)), epoch), found, length) == []
 
 
 WORDS = (
@@ -285,11 +248,9 @@ def test_ids_are_exact_for_random_tokenizers_and_texts(seed):
     draw = random.Random(seed)
     tokenizer, edits = fuzz.tokenizer(draw), draw.choice(["polarity,number:3", ",".join(EDITS), "swap"])
     index = una_fast.build_index([*(fuzzed_line(draw) for _ in range(150)), "", "not"], lowercase=draw.random() < 0.8)
-    made = NearMisses(index, edits, tokenizer=tokenizer), HarmlessEdits(index, tokenizer=tokenizer)
-    for augmentation in made:
-        length = draw.choice([8, 12, 40, 200])
-        texts, found = augmentation.texts(range(152)), augmentation.token_ids(range(152), max_length=length)
-        assert fuzz.compare(tokenizer, texts, found, length) == []
+    near, length = NearMisses(index, edits, tokenizer=tokenizer), draw.choice([8, 12, 40, 200])
+    texts, found = near.texts(range(152)), near.token_ids(range(152), max_length=length)
+    assert fuzz.compare(tokenizer, texts, found, length) == []
 
 
 def test_threads_and_processes_give_the_same_ids(index):
@@ -353,7 +314,7 @@ def test_bad_input_raises_an_error_that_says_what_to_do(index, tmp_path):
         with pytest.raises(InputError, match=message):
             NearMisses(index, polarity=path)
     with pytest.raises(InputError, match="index='x': must be an Index"):
-        HarmlessEdits("x")
+        NearMisses("x")
     with pytest.raises(InputError, match="polarity: nowhere.txt: No such file"):
         NearMisses(index, polarity="nowhere.txt")
 
@@ -369,54 +330,4 @@ def test_the_near_misses_of_a_seed_are_fixed(index):
         "I pm n't open the 2nd file from Lima.",
         "People in Lima do hours like cold soup.",
         "Where do people in Peru buy 11 eggs?",
-    ]
-
-
-def plain(row: int, epoch: int, seed: int) -> str:
-    """Return the edited text of a row, computed by a plain implementation."""
-    sentence, n = Sentence(LINES[row]), len(harmless.EDITS)
-    fitting = [k for k, find in enumerate(harmless.EDITS) if sentence.words and find(sentence, ENGLISH)]
-    fitting += [n] if sentence.words and LINES[row] != LINES[row].lower() else []
-    if not fitting:
-        return LINES[row]
-    chosen = [k for k in fitting if draw64(seed, epoch, row, k, 0) >= 2**63]
-    text, changed = [*LINES[row], ""], set()
-    for k in chosen or [fitting[draw64(seed, epoch, row, n + 1, 0) * len(fitting) >> 64]]:
-        if k == n:
-            text = [part.lower() for part in text]
-            continue
-        found = harmless.EDITS[k](sentence, ENGLISH)
-        edit = found[draw64(seed, epoch, row, k, 1) * len(found) >> 64]
-        new = edit.options[draw64(seed, epoch, row, k, 2) * len(edit.options) >> 64]
-        if changed.isdisjoint(range(edit.start, edit.stop)):
-            changed |= {*range(edit.start, edit.stop)}
-            text[edit.start : edit.stop] = ["" for _ in range(edit.start, edit.stop)]
-            text[edit.start] = new + text[edit.start]
-    return "".join(text)
-
-
-def test_each_fitting_edit_is_made_with_probability_one_half_but_at_least_one_is_made():
-    index = una_fast.build_index(LINES)
-    edits, seed = HarmlessEdits(index, seed=3), seed_of("harmless", 3)
-    for epoch in range(20):
-        texts = edits.texts(range(len(LINES)), epoch)
-        assert texts == [plain(row, epoch, seed) for row in range(len(LINES))]
-        assert [text == line for text, line in zip(texts, LINES, strict=True)] == [False] * 3 + [True] * 3 + [False]
-
-
-def test_the_harmless_edits_of_a_seed_are_fixed():
-    """Fixed values: if they change, so do the positives of every run."""
-    edits = HarmlessEdits(una_fast.build_index(LINES))
-    assert edits.texts(range(7), 1) == [
-        "how would i just reset the phone",
-        "what's cat?",
-        "it's cold.",
-        "東京",
-        "?!",
-        "",
-        "I do not know",
-    ]
-    assert edits.augment(LINES[:2], 2, sample_index=1) == [
-        "What is the best way to actually reset the phone?",
-        "what is cat?",
     ]

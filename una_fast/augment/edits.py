@@ -88,14 +88,6 @@ class Sentence:
         new = tuple(text for text in dict.fromkeys(like(old, option) for option in options) if text != old)
         return [Edit(start, start + len(old), new, why)] if new else []
 
-    def removed(self, i: int, n: int = 1) -> list[Edit]:
-        """Return a list with the edit that removes n words and the space before them; [] if there is no space."""
-        if not self.follows(i):
-            return []
-        old = "".join(self.parts[2 * i : 2 * (i + n)])
-        start = self.start(i) - len(self.parts[2 * i])
-        return [Edit(start, start + len(old), ("",), f"{old.strip()!r} is removed")]
-
 
 def like(old: str, new: str) -> str:
     """Return `new`, capitalised like `old`."""
@@ -131,8 +123,13 @@ def _affirmed(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
 
 
 def _without_negation(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
+    """Return the edit that removes a negation, from word i on, and the white space before it; [] if none fits."""
     n = next((len(phrase) for phrase in lists.negations if sentence.words[i : i + len(phrase)] == phrase), 0)
-    return sentence.removed(i, n) if n else []
+    if not n or not sentence.follows(i):
+        return []
+    start = sentence.start(i) - len(sentence.parts[2 * i])
+    old = "".join(sentence.parts[2 * i : 2 * (i + n)])
+    return [Edit(start, start + len(old), ("",), f"{old.strip()!r} is removed")]
 
 
 def _auxiliary(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:

@@ -49,7 +49,6 @@ POSITIVES = {
     "eda-insert": AugmentationSpec("synonyms of some words are put in at random places", EDA, {"operation": "insert"}),
     "eda-swap": AugmentationSpec("some words change places", EDA, {"operation": "swap"}),
     "eda-delete": AugmentationSpec("some words are left out", EDA, {"operation": "delete"}),
-    "harmless": AugmentationSpec("small edits keep the meaning", "una_fast.augment.harmless:HarmlessEdits"),
 }
 WITH_SYNONYMS = ("eda-synonym", "eda-insert")
 AUGMENTATIONS = HARD | POSITIVES

@@ -17,16 +17,14 @@ GUARDS = "only after", "only before", "not after", "not before"
 DIVIDERS = {  # sections with several items per line, and the separators of the items
     "opposites": r"[\t,]",
     "auxiliaries": ",",
-    "contractions": ",",
     "classes": r"\s",
-    "openings": r"\|",
     **dict.fromkeys(GUARDS, ":"),
 }
-IN_PAIRS = "auxiliaries", "contractions", *GUARDS
+IN_PAIRS = "auxiliaries", *GUARDS
 FUNCTION = "function words"
 WORDS = (
-    *("capitalised", "commands", "subjects", "participles", "articles", "fillers"),
-    *("question words", "before infinitives", "determiners", FUNCTION),
+    *("capitalised", "commands", "subjects", "before infinitives", "determiners", "question words", "participles"),
+    FUNCTION,
 )
 Line = tuple[str, ...]
 
@@ -37,12 +35,11 @@ class WordLists:
     lines: maps each section to its lines. Each line is a tuple of items.
 
     Attributes:
-        opposites, classes, openings: map a word or phrase to its replacements.
+        opposites, classes: map a word to its replacements.
         negations: phrases that can be removed, longest first.
         negation: the phrase that is inserted.
         negated: maps an auxiliary to its negative form.
         affirmed: maps a negative form to its auxiliary.
-        contracted: maps two words to their contraction, and a contraction to its two words.
         words: maps each section in `WORDS` to its words.
         roles: maps a word to the name of the edit in `edits.POLARITY` that fits it.
     """
@@ -56,8 +53,6 @@ class WordLists:
         self.negations = sorted(negations, key=len, reverse=True)
         self.negated = {pair[0]: pair[1] for pair in reversed(lines["auxiliaries"])}
         self.affirmed = {pair[1]: pair[0] for pair in lines["auxiliaries"]}
-        self.contracted = {a.lower(): b for pair in lines["contractions"] for a, b in (pair, pair[::-1])}
-        self.openings = {phrase.lower(): others for phrase, others in _others(lines["openings"]).items()}
         self.words = {name: frozenset(" ".join(line[0] for line in lines[name]).split()) for name in WORDS}
         self.roles = dict.fromkeys(self.opposites, "opposite") | dict.fromkeys(self.affirmed, "affirmed")
         if self.negation:
@@ -113,9 +108,8 @@ def read_word_lists(file: str | Path | None = None) -> WordLists:
 
 
 def _items(section: str, text: str, where: str) -> Line:
-    """Split a line into items with single spaces, in lower case except in [openings] and [contractions]."""
-    text = text if section in ("openings", "contractions") else text.lower()
-    items = [" ".join(item.split()) for item in re.split(DIVIDERS.get(section, NEVER), text)]
+    """Split a line into items in lower case, with single spaces."""
+    items = [" ".join(item.split()) for item in re.split(DIVIDERS.get(section, NEVER), text.lower())]
     n_items = {2} if section in IN_PAIRS else {1, 2} if section == "opposites" else {len(items)}
     if not all(items) or len(items) not in n_items or len({*items}) < len(items):
         needed = "two different words, separated by a tab or a comma, or one negation"
