@@ -84,10 +84,10 @@ def main() -> int:
     add("--merge", type=Path, metavar="FILE", help="add the runs of another evidence.json and run nothing")
     add("--collect", action="store_true", help="add the finished runs of --output, which may be in use; run nothing")
     options = parser.parse_args()
-    return run_command(lambda: carry_out(options), "evidence")
+    return run_command(lambda: run_or_merge(options), "evidence")
 
 
-def carry_out(options: argparse.Namespace) -> int:
+def run_or_merge(options: argparse.Namespace) -> int:
     """Do what the command line asks for; returns the exit code."""
     if options.merge:
         merge(options.merge)
@@ -104,17 +104,17 @@ def carry_out(options: argparse.Namespace) -> int:
             for condition, seed in itertools.product(stage.conditions(read_evidence()["conditions"]), stage.seeds):
                 committed(condition, seed)
     if options.collect:
-        return carry_out_all(stages, options, saved)
+        return run_stages(stages, options, saved)
     with output_folder(options.output, COMMAND, resume=is_own(options.output, COMMAND)):
-        return carry_out_all(stages, options, saved)
+        return run_stages(stages, options, saved)
 
 
-def carry_out_all(stages: list[Stage], options: argparse.Namespace, saved: Path | None) -> int:
+def run_stages(stages: list[Stage], options: argparse.Namespace, saved: Path | None) -> int:
     """Run the stages in order, then write the pages; returns the highest exit code of a stage."""
     place, code = Workplace(options.data, options.output, corpus_of(options.data), options.jobs, saved), 0
     for stage in stages:
         try:
-            code = max(code, carry_out_stage(place, stage, options))
+            code = max(code, run_stage(place, stage, options))
         except InputError as error:
             if not options.collect:
                 raise
@@ -162,7 +162,7 @@ def chosen_stages(options: argparse.Namespace) -> list[Stage]:
     return [Stage(one.names, options.seeds or one.seeds, one.scored) for one in found]
 
 
-def carry_out_stage(place: Workplace, stage: Stage, options: argparse.Namespace) -> int:
+def run_stage(place: Workplace, stage: Stage, options: argparse.Namespace) -> int:
     """Train and score the missing runs of a stage. With --check, repeat all of its runs.
 
     Returns 1 if a run fails, or if a repeated score differs from the committed score. Returns 0 if not.

@@ -56,10 +56,10 @@ def main() -> int:
     add("--data", type=Path, required=True, help="folder with corpora/ and senteval/")
     add("--pretrain-seconds", type=float, default=205, help="share of --seconds for the language model [205]")
     options = parser.parse_args()
-    return run_command(lambda: carry_out(options), "evidence")
+    return run_command(lambda: train_and_run_grid(options), "evidence")
 
 
-def carry_out(options: argparse.Namespace) -> None:
+def train_and_run_grid(options: argparse.Namespace) -> None:
     """Train the language model, run the grids and then their best points, and print a summary."""
     ends = begin(options)
     os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")  # otherwise shared imports could use the GPU

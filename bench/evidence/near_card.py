@@ -52,7 +52,7 @@ def main() -> int:
     add("--data", type=Path, help="with --pack: folder with corpora/, near_miss/ and senteval/")
     add("--carry", type=Path, metavar="FOLDER", help="the folder that --pack wrote")
     options = parser.parse_args()
-    return run_command(lambda: pack(options) if options.pack else carry_out(options), "evidence")
+    return run_command(lambda: pack(options) if options.pack else score_and_run(options), "evidence")
 
 
 def pack(options: argparse.Namespace) -> None:
@@ -72,7 +72,7 @@ def pack(options: argparse.Namespace) -> None:
     short.unlink()
 
 
-def carry_out(options: argparse.Namespace) -> None:
+def score_and_run(options: argparse.Namespace) -> None:
     """Score the encoder before training, and make the runs, most important first."""
     if not options.carry:
         raise InputError("--carry is missing: give the folder that --pack wrote, or --pack")

@@ -70,10 +70,10 @@ def main() -> int:
     add("--join", type=Path, metavar="FOLDER", help="train nothing: join the parts that --parts wrote")
     add("--parts", type=Path, metavar="FOLDER", help="also write the weights here, in three files of half precision")
     options = parser.parse_args()
-    return run_command(lambda: carry_out(options), "train")
+    return run_command(lambda: pretrain_or_join(options), "train")
 
 
-def carry_out(options: argparse.Namespace) -> None:
+def pretrain_or_join(options: argparse.Namespace) -> None:
     """Train a language model, or join its parts."""
     began = time.monotonic()
     if options.output.exists():

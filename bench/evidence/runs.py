@@ -198,7 +198,7 @@ def on_cores(commands: Sequence[Command], cores: set[int], log: Path, ends: floa
     """
     with _one_at_a_time:
         processes.set_forkserver_preload(PRELOADED)
-        process = processes.Process(target=_carry_out, args=(commands, cores, log))
+        process = processes.Process(target=_run_commands, args=(commands, cores, log))
         process.start()
     while True:
         with _one_at_a_time:
@@ -209,7 +209,7 @@ def on_cores(commands: Sequence[Command], cores: set[int], log: Path, ends: floa
         time.sleep(WATCH_SECONDS)
 
 
-def _carry_out(commands: Sequence[Command], cores: set[int], log: Path) -> None:
+def _run_commands(commands: Sequence[Command], cores: set[int], log: Path) -> None:
     """Run the commands in the process that `on_cores` starts, and exit with the first exit code other than 0."""
     os.sched_setaffinity(0, cores)
     with log.open("ab") as file:

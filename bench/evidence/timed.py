@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +62,15 @@ def start_mps(work: Path) -> None:
         print(f"without MPS: {error}", file=sys.stderr, flush=True)
         return
     os.environ.update(variables)
-    stop = ["nvidia-cuda-mps-control"]
-    atexit.register(subprocess.run, stop, input=b"quit\n", env=environment, timeout=10, check=False)
+    atexit.register(stop_mps, environment)
+
+
+def stop_mps(environment: dict[str, str]) -> None:
+    """Stop the MPS daemon, and end its servers if they still run after 5 seconds."""
+    with suppress(OSError, subprocess.TimeoutExpired):
+        subprocess.run(
+            ["nvidia-cuda-mps-control"], input=b"quit -t 5\n", env=environment, timeout=10, capture_output=True
+        )
 
 
 def warm_up(place: Workplace, points: list[Condition], log: Path) -> None:
