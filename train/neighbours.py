@@ -1,8 +1,8 @@
 """--neighbours: half of each step's sentences are random, and the other half are their nearest neighbours.
 
-A search should return the nearest neighbours of a sentence, but training on near-misses changes their cosines with it.
-So each step contains pairs of neighbours, and `una_fast.losses.neighbour_distillation` keeps the cosine of each pair
-near its initial value.
+Training on near-misses also changes the cosines between a sentence and its nearest neighbours, which a search should
+still return. So each step contains pairs of neighbours, and `una_fast.losses.neighbour_distillation` keeps the cosine
+of each pair near its initial value.
 
 Letters: P sentences of the pool, D width.
 """

@@ -1,4 +1,4 @@
-"""Write the folders of runs, as training leaves them, without training."""
+"""Write folders like those of training runs, without training."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Small training runs: a corpus, options, running inside this process or as a command, comparing results."""
+"""Helpers for small training runs: make a corpus and options, train in this process or as a command, compare runs."""
 
 import json
 import os

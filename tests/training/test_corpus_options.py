@@ -1,4 +1,4 @@
-"""How a run reads its corpus: options of `build_index`, and paraphrases in several files; positives by augmentation."""
+"""How a run reads its corpus: options of `build_index`, paraphrases in several files, positives by augmentation."""
 
 import contextlib
 import json

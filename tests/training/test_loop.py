@@ -1,4 +1,4 @@
-"""Only the loop, with stand-ins that record calls: how it ends, and its messages."""
+"""The training loop with stand-ins for all other parts: how it ends, and its messages."""
 
 import contextlib
 import json

@@ -1,7 +1,7 @@
 """Writes and reads last/, which contains what --resume needs, and writes encoders into best/ and last/.
 
 The pointer, last/checkpoint.json, contains the progress of the run and the name and checksum of the newest state file.
-It is replaced after the state file is on the disk, so it always names a complete one. run.json contains what must not
+It is replaced after the state file is on the disk, so it always names a complete file. run.json contains what must not
 change before --resume. The state contains no random generator: dropout is seeded from (seed, step, rank) and the data
 order from (seed, epoch), so both can start at any step.
 

@@ -1,4 +1,4 @@
-"""Parts of a run's report: metrics.jsonl, the progress bar, losses and speed of steps, versions, machine and memory."""
+"""What a run records: metrics.jsonl, the progress bar, losses and speed of steps, versions, machine and memory."""
 
 from __future__ import annotations
 

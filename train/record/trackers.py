@@ -1,14 +1,15 @@
 """--report-to: experiment trackers, which show the metrics of a run while it trains.
 
-A tracker is a class without constructor arguments; MODULE:CLASS names a user-defined one. Only rank 0 calls it:
+A tracker is a class with the methods below, and its constructor takes no arguments. MODULE:CLASS names a user-defined
+tracker. Only rank 0 calls the methods:
 
-start(settings, step, run_id)   before a run starts or continues. settings: every option by name; step: the first
+start(settings, step, run_id)   called before a run starts or continues. settings: every option by name; step: the first
     step that will be logged; run_id: what an earlier `start` returned, or None for a new run. Returns the run's id, or
     None.
-log(values, step)   metrics of a step, by name: "loss/plain" or "loss/negatives", "lr", "dev/FILE" and others
-finish()   the run has ended or was stopped
+log(values, step)   called with metrics of a step by name: "loss/plain" or "loss/negatives", "lr", "dev/FILE" and others
+finish()   called when the run has ended or was stopped
 
-Packages are imported only if --report-to names them. OUTPUT/trackers.json stores the ids.
+Packages are imported only if --report-to names them. OUTPUT/trackers.json stores the ids of the runs.
 """
 
 from __future__ import annotations
