@@ -137,7 +137,7 @@ def benchmark_tables(saved: dict[str, Any]) -> str:
 
 
 def page_parts(saved: dict[str, Any]) -> list[str]:
-    """Return sections of docs/benchmarks.md: those that show `saved`, the content of one file in results/."""
+    """Return the sections of docs/benchmarks.md that show `saved`, the content of a file in results/."""
     return [benchmark_tables(saved)] if "benchmarks" in saved else [single_table(one) for one in _tables(saved)]
 
 
@@ -182,7 +182,7 @@ def _times(cells: Cells) -> str:
 
 
 def _memory(notes: list[dict[str, Any]]) -> str:
-    """Return the memory of a build, one row per corpus size."""
+    """Return a table of the memory that building an index takes, one row per corpus size."""
     rows = [[f"{note['size']:,} sentences", f"{note['peak_mib']:,.0f}"] for note in notes]
     return table(["una_fast, the whole corpus", "peak MiB of the process"], rows)
 

@@ -127,7 +127,7 @@ def treebank(folder: Path) -> list[str]:
 
 
 def language_rows(name: str, lines: Sequence[str], **options: Any) -> dict[str, dict[str, float]]:
-    """Return the table rows of a language: each surface with the default beta."""
+    """Return the table rows of a language, one per surface of the negatives. options: for `build_index`."""
     index, rows = una_fast.build_index(lines, **options), {}
     for surface in ("paper", "kept"):
         negatives = una_fast.Augmenter(index, surface=surface, keep_punctuation=True).negatives(range(len(lines)))
@@ -165,7 +165,7 @@ def table(rows: dict[str, dict[str, float]], first: str = "surface, beta") -> st
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus", type=Path, help=".gz file with one sentence per line")
-    parser.add_argument("--sentences", type=int, default=SENTENCES)
+    parser.add_argument("--sentences", type=int, default=SENTENCES, help="sentences to measure [10,000]")
     parser.add_argument("--only", default="", help="only measure and print settings whose name contains this text")
     parser.add_argument("--german", type=Path, help="a treebank: measure only the other languages")
     parser.add_argument("--chinese", type=Path, help="a treebank")
@@ -191,7 +191,7 @@ def main() -> None:
 
 
 def write(result: dict[str, Any]) -> None:
-    """Write the result and the two tables of its page."""
+    """Write bench/results/style.json and the two tables of docs/style.md."""
     RESULT.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     for name, made in tables(result).items():
         write_between_marks(PAGE, [made], name)

@@ -23,7 +23,7 @@ COLUMNS = ["tokenizers of", "pipeline", "padding side", "lines compared"]
 
 
 def page() -> str:
-    """Return the page with a new table and new reasons."""
+    """Return the text of docs/tokenizers.md, with the table and the list of reasons written again."""
     compared = json.loads(COMPARED.read_text(encoding="utf-8"))
     rows = [_row(family, compared.get(name, 0)) for name, family in {**FAMILIES, **BY_TEXT}.items()]
     table = "".join("| " + " | ".join(cells) + " |\n" for cells in [COLUMNS, ["---"] * len(COLUMNS), *rows])

@@ -86,7 +86,7 @@ def _imports(source: Path, body: str) -> str:
 
 
 def stubs() -> dict[Path, str]:
-    """The text of each stub by its file."""
+    """Return the text of each stub, by the path of its file."""
     made = {source.with_suffix(".pyi"): stub_of(source) for source in sorted(KERNELS.rglob("*.pyx"))}
     return {path: text for path, text in made.items() if text}
 

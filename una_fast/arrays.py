@@ -110,7 +110,7 @@ class StringTable(Sequence[str]):
         return cls(np.frombuffer(utf8 or b"", dtype=np.uint8)[bounds[0] : bounds[-1]], bounds - bounds[0])
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return both arrays by the names under which they are stored in files."""
+        """Return both arrays as a dict. The keys are the names under which the arrays are stored in files."""
         return {"utf8": self.utf8, "offsets": self.offsets}
 
     def take(self, order: np.ndarray) -> StringTable:

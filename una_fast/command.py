@@ -59,7 +59,7 @@ def option(text: str, default: Any, heading: str = "", **attributes: Any) -> Any
 
 @dataclass(frozen=True)
 class Option:
-    """An option, made from its dataclass field."""
+    """One option of a command, made from a dataclass field: type, default, help, allowed values and role."""
 
     name: str
     default: Any
@@ -192,7 +192,7 @@ def fill_defaults(options: Mapping[str, Option], given: Mapping[str, Any]) -> di
 
 
 def arguments_of(options: Iterable[Option], values: Mapping[str, Any]) -> list[str]:
-    """Return the command-line arguments for `options` with these values, without those that equal their default.
+    """Return the command-line arguments that set `options` to `values`. Options at their default are left out.
 
     values: by field name.
     """

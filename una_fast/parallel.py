@@ -71,7 +71,7 @@ def map_threads(
 
 
 def read_ahead(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield the items in order. While the caller works on one, a thread reads the next. No item may be None."""
+    """Yield the items in order. While the caller uses an item, a thread reads the next item. No item may be None."""
     iterator = iter(items)
     with ThreadPoolExecutor(1) as thread:
         future = thread.submit(next, iterator, None)

@@ -71,8 +71,8 @@ def fuzz(seeds: range) -> Counter:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=10_000_000, help="total number of rows over all kernels")
-    parser.add_argument("--processes", type=int, default=os.cpu_count())
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--processes", type=int, default=os.cpu_count(), help="parallel processes [one per core]")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the first random corpus [0]")
     arguments = parser.parse_args()
     per_corpus = sum(fuzz_corpus(arguments.seed).values())
     n = -(-arguments.rows // per_corpus)

@@ -200,7 +200,7 @@ def compare(made: Any, texts: list[str], found: dict[str, torch.Tensor], length:
 def differences(seed: int, n_rows: int) -> dict[int, str]:
     """Compare the cases seed, seed + 1, ... until `n_rows` texts are compared.
 
-    Returns one text that differs for each case with a difference, by the seed of the case.
+    Returns a dict: for each case with a difference, its seed and one text that differs.
     """
     compared, wrong = 0, {}
     while compared < n_rows:

@@ -175,9 +175,9 @@ def small_corpus(folder: Path, moments: random.Random) -> Path:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus", type=Path, nargs="?", help="file or folder; a small one is made by default")
-    parser.add_argument("--stops", type=int, default=200)
-    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=["alone"])
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--stops", type=int, default=200, help="total number of kills [200]")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=["alone"], help="kinds of builds [alone]")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the moments of the kills [0]")
     options = parser.parse_args()
     moments, stops, n_builds = random.Random(options.seed), Counter[str](), 0
     with tempfile.TemporaryDirectory() as temporary:

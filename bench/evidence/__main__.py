@@ -207,7 +207,7 @@ def run_stage(place: Workplace, stage: Stage, options: argparse.Namespace) -> in
 def keep_bases(place: Workplace, digests: dict[str, str], scored: bool) -> None:
     """Score the bases before training, and add the scores to evidence.json if it lacks them.
 
-    digests: the digest of the weights of each base. scored: False to do nothing.
+    digests: the digest of the weights of each base. If `scored` is false, this does nothing.
     """
     for base, weights in digests.items():
         if scored and read_evidence()["bases"].get(base, {}).get("digest") != weights:

@@ -123,7 +123,7 @@ class Base:
     before: the pooling for `train.evaluate` that gives the same embedding before training.
     shared: options of `train.ddp` that all conditions of the base have.
     mlm_steps: steps of masked language modelling that first turn the packaged MiniLM back into a language model.
-    from_scratch: whether it is the language model of `bench.evidence.pretrain`, which never was a sentence encoder.
+    from_scratch: whether to start from the model of `bench.evidence.pretrain`, which never was a sentence encoder.
     words: minimum and maximum number of words of the training sentences, or None for all sentences.
     untrained: whether the condition "none" is the encoder before training, because without negatives the loss has no
         term.
@@ -300,7 +300,7 @@ def grid(arm: str, base: str = GRID_BASE) -> list[Condition]:
 
 
 def tuned(arm: str, results: Mapping[str, Any], base: str = GRID_BASE, whole: bool = True) -> str:
-    """Return the variation, of the points of an arm's grid, with the highest dev score for the first of SEEDS.
+    """Return the variation of the best point of an arm's grid, by dev score with the first of SEEDS.
 
     Args:
         arm: a key of GRIDS[base].
@@ -319,7 +319,7 @@ def tuned(arm: str, results: Mapping[str, Any], base: str = GRID_BASE, whole: bo
 
 
 def dev_score(result: Mapping[str, Any]) -> float | None:
-    """Return the best dev score of a condition with the seed of tuning, the first of SEEDS, or None.
+    """Return the best dev score of a condition's run with the first of SEEDS, or None without such a run.
 
     result: the entry of the condition in evidence.json.
     """

@@ -49,7 +49,10 @@ class Control(TextAugmentation):
 
 
 class OtherSentence(Control):
-    """A random other sentence: a step has as many texts as with UNA, but none is similar to its anchor."""
+    """Makes negatives that are random other sentences.
+
+    A step then has as many texts as with UNA, but no negative is similar to its anchor.
+    """
 
 
 class Mined(Control):

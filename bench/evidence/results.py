@@ -27,7 +27,7 @@ PARTS = ("bases", "machines", "conditions", "failed")
 
 
 def read_evidence() -> dict[str, Any]:
-    """Read the committed results."""
+    """Read evidence.json. Parts that it lacks are empty."""
     return {part: {} for part in PARTS} | (
         json.loads(EVIDENCE.read_text(encoding="utf-8")) if EVIDENCE.is_file() else {}
     )
@@ -50,7 +50,11 @@ def is_kept(content: Mapping[str, Any], condition: Condition, digest: str, seed:
 
 
 def keep(condition: Condition, digest: str, seed: int, result: Mapping[str, Any], machine: Mapping[str, Any]) -> None:
-    """Add a run to evidence.json. Runs with other settings, or from other weights, are replaced."""
+    """Add a run to evidence.json.
+
+    Earlier runs of the condition are deleted if they have other settings or started from other weights. digest: of the
+    weights from which the run started; result: from `runs.result_of`; machine: from `runs.machine_of`.
+    """
     content = read_evidence()
     about = {"settings": condition.settings(), "digest": digest}
     earlier = content["conditions"].get(condition.name, {})

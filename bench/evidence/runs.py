@@ -230,7 +230,7 @@ def scores_before(place: Workplace, name: str) -> dict[str, float]:
 
 
 def result_of(place: Workplace, condition: Condition, seed: int) -> dict[str, Any] | None:
-    """Return what evidence.json stores of a run: "dev" by step and "scores" by task; None if it is not finished."""
+    """Return what evidence.json stores of a run: "dev" by step and "scores" by task. None without a finished run."""
     if not place.is_done(condition, seed, scored=False):
         return None
     record, scores = read_run(place.run_folder(condition, seed)), place.scores(condition, seed)

@@ -25,7 +25,10 @@ FEWEST = 10  # minimum number of terms on each side
 
 
 class SameClass(Spliced):
-    """UNA with a window inside the word's class; words that the index does not contain are not replaced."""
+    """Replaces words like UNA, but only by words of the same class.
+
+    Words that the index does not contain are not replaced.
+    """
 
     @cached_property
     def classes(self) -> NDArray[np.int64]:

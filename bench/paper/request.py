@@ -92,7 +92,10 @@ class Request:
 
     @property
     def base(self) -> dict[str, Any]:
-        """The options of every run by name: the user's, and the paper's where they differ from train.ddp's defaults."""
+        """The options of every run, by name.
+
+        These are the options that the user gave, and the paper's values that differ from train.ddp's defaults.
+        """
         given = {name: value for name, value in self.given.items() if name not in {"paraphrases", *options_of(Paper)}}
         return SETTINGS | ({} if {"corpus", "radius"} & {*given} else {"radius": RADIUS}) | given
 

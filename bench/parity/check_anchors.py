@@ -115,11 +115,13 @@ def record(name: str, lines: int) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("corpus", type=Path)
-    parser.add_argument("--tokenizer", nargs="+", default=list(tokenizer_families.FAMILIES))
-    parser.add_argument("--lines", type=int, help="the first lines of the corpus only")
-    parser.add_argument("--lines-a-call", type=int, default=100_000)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("corpus", type=Path, help="file of sentences, possibly gzipped")
+    parser.add_argument(
+        "--tokenizer", nargs="+", default=list(tokenizer_families.FAMILIES), help="tokenizers to compare [all families]"
+    )
+    parser.add_argument("--lines", type=int, help="use only this many lines, the first ones [all]")
+    parser.add_argument("--lines-a-call", type=int, default=100_000, help="sentences per tokenizer call [100,000]")
+    parser.add_argument("--rounds", type=int, default=3, help="how often una_fast is timed [3]")
     parser.add_argument("--note", action="store_true", help="save the number of lines compared")
     options = parser.parse_args()
     corpus = options.corpus if options.lines is None else list(islice(read_lines(options.corpus), options.lines))

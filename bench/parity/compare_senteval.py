@@ -76,7 +76,7 @@ def run_theirs(senteval, model, task: str, data: Path, mode: str) -> tuple[dict,
 
 
 def their_score(result: dict, task: str, split: str) -> tuple[float, int]:
-    """Return SentEval's score x 100 as SimCSE reports it, and its number of pairs or examples."""
+    """Return SentEval's score x 100 as SimCSE reports it, and how many pairs or examples were scored."""
     if task in ("STSBenchmark", "SICKRelatedness"):
         return 100 * float(result[split]["spearman"][0]), result[split]["nsamples"]
     if "all" in result:
@@ -86,7 +86,7 @@ def their_score(result: dict, task: str, split: str) -> tuple[float, int]:
 
 
 def our_score(results, task: str, split: str) -> tuple[float, int]:
-    """Return our score x 100, and its number of pairs or examples."""
+    """Return our score x 100, and how many pairs or examples were scored."""
     if pairs := results["sts"].get(task):
         return 100 * pairs["spearman"]["all"], pairs["pairs"]
     scores = results["transfer"][task]
@@ -179,14 +179,14 @@ def as_table(rows: list[dict], options: argparse.Namespace) -> dict:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--senteval", type=Path, required=True)
-    parser.add_argument("--model", required=True)
-    parser.add_argument("--data")
-    parser.add_argument("--tasks", default="sts")
-    parser.add_argument("--pooling", default="cls_before_pooler,avg")
-    parser.add_argument("--mode", choices=("dev", "test", "fasttest"), default="test")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--senteval", type=Path, required=True, help="checkout of SentEval")
+    parser.add_argument("--model", required=True, help="name or folder of an encoder")
+    parser.add_argument("--data", help="folder that contains senteval/, or senteval/ itself [UNA_FAST_DATA]")
+    parser.add_argument("--tasks", default="sts", help="sts, transfer, or names of tasks, comma-separated [sts]")
+    parser.add_argument("--pooling", default="cls_before_pooler,avg", help="poolings, comma-separated [%(default)s]")
+    parser.add_argument("--mode", choices=("dev", "test", "fasttest"), default="test", help="[test]")
+    parser.add_argument("--threads", type=int, default=2, help="threads of torch [2]")
+    parser.add_argument("--json", type=Path, help="file for the table and the figures")
     options = parser.parse_args()
     logging.basicConfig(level=logging.WARNING)
     torch.set_num_threads(options.threads)

@@ -49,9 +49,9 @@ def write_copy(path: Path, chunks: StringTable, sentences: RaggedArray) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("corpus")
-    parser.add_argument("--copies", type=int, default=20)
-    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("corpus", help="file of sentences to copy")
+    parser.add_argument("--copies", type=int, default=20, help="number of copies [20]")
+    parser.add_argument("--output", type=Path, required=True, help="folder for the shards; it must not exist")
     options = parser.parse_args()
     options.output.mkdir(parents=True)
     chunks, sentences = read(options.corpus)

@@ -52,7 +52,7 @@ def tree_work(process: psutil.Process) -> dict[str, float]:
 
 
 class Stages:
-    """Seconds, peak memory and peak disk by stage, measured inside the process that builds."""
+    """Measures seconds, peak memory and peak disk of each stage, inside the process that builds."""
 
     def __init__(self, folder: Path):
         self.by_stage: dict[str, dict[str, float]] = {}
@@ -145,11 +145,11 @@ def build(options: argparse.Namespace) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("corpus", type=Path)
-    parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--memory", default="2GiB")
-    parser.add_argument("--workers", type=int, default=0)
-    parser.add_argument("--in-memory", action="store_true")
+    parser.add_argument("corpus", type=Path, help="file of sentences, or folder of .txt files")
+    parser.add_argument("--output", type=Path, required=True, help="folder of the index")
+    parser.add_argument("--memory", default="2GiB", help="memory limit of the build [2GiB]")
+    parser.add_argument("--workers", type=int, default=0, help="number of Dask processes [threads of one process]")
+    parser.add_argument("--in-memory", action="store_true", help="build in memory instead of in stages, then save")
     options = parser.parse_args()
     print(json.dumps(build(options), indent=1))
 

@@ -86,7 +86,7 @@ def setup(options: argparse.Namespace, folder: Path, note: Note) -> None:
 
 
 def random_bert(folder: Path) -> None:
-    """Save a BERT-base with random weights, which is as fast as a trained one, and the packaged vocabulary."""
+    """Save a BERT-base with random weights and the packaged vocabulary. It is as fast as a trained encoder."""
     tokenizer = AutoTokenizer.from_pretrained(packaged_encoder())
     torch.manual_seed(0)
     BertModel(BertConfig(vocab_size=len(tokenizer)), add_pooling_layer=False).save_pretrained(folder)

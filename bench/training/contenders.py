@@ -86,7 +86,10 @@ class Bench:
             torch.cuda.synchronize()
 
     def maker(self, n_parts: int | None = None) -> BatchMaker:
-        """Return the object that makes this project's batches; by default, in as many parts as in training."""
+        """Return the object that makes this project's batches.
+
+        n_parts: into how many parts a batch is split by length. None: as many as in training.
+        """
         una, n = self.una, LOSSES["pairs"].negative_views
         views = Views(original_text(una.tokens), None, una.token_ids, MAX_LENGTH, ALPHA, n)
         parts = PARTS[self.device.type]

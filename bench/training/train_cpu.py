@@ -28,12 +28,12 @@ from una_fast.parallel import n_cores
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--corpus", required=True)
+    parser.add_argument("--corpus", required=True, help="file of sentences")
     parser.add_argument("--model", required=True, help="folder of a BERT encoder")
     parser.add_argument("--released", help="checkout of the authors' code")
     parser.add_argument("--compiled", action="store_true", help="also measure the compiled step")
-    parser.add_argument("--batch-size", type=int, default=64)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--batch-size", type=int, default=64, help="sentences per step [64]")
+    parser.add_argument("--rounds", type=int, default=3, help="how often each contender is timed [3]")
     parser.add_argument("--json", help="file for the result")
     parser.add_argument("--processor-time", action="store_true", help="processor time of one thread, for busy machines")
     options = parser.parse_args(argv)

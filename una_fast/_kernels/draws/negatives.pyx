@@ -111,9 +111,10 @@ cdef int64_t choose_exactly(bint released, uint64_t key, const int32_t* first, c
                             int32_t* chosen) noexcept nogil:
     """Choose words like `choose`, but from the exact probabilities. Return how many are chosen, never -1.
 
-    first, p: from `fill_probabilities`. A chosen word at position k is always stored in `chosen` as 2 k. In
-    the paper's variant, one draw decides for all occurrences of a term, and only the first occurrence is stored. In the
-    released code's variant, each occurrence has a separate draw.
+    first, p: from `fill_probabilities`. A chosen word at position k is always stored in `chosen` as 2 k.
+
+    In the paper's variant, one draw decides for all occurrences of a term, and only the first occurrence is stored. In
+    the released code's variant, each occurrence has a separate draw.
     """
     cdef int64_t k, n_chosen = 0
     for k in range(n):

@@ -55,7 +55,8 @@ cdef class SamplingConfig:
     cdef int find_window(self, int64_t term, double score, Window *window) except -1 nogil:
         """Set `window` to the ids around `term`, or around the rank that an unseen word (term >= n_terms) would have.
 
-        This rank is just before the first term with a score below `score`, the tf-idf of the unseen word.
+        This rank is just before the first term with a score below `score`, the tf-idf of the unseen word. With
+        random_replace, the window is the whole vocabulary.
         """
         cdef int64_t n_terms = self.scores.shape[0], low = 0, high = n_terms, middle
         if self.random_replace:

@@ -50,14 +50,15 @@ cdef class Workspace:
 
 
 cdef class RowKernel:
-    """Augments rows of words; a subclass defines how. Threads may share one object: each call uses another `Workspace`.
+    """Augments rows of words; a subclass defines how. Threads may share one object.
 
     words: `RaggedArray` int32, the term ids of each row of an index or of a user's text.
     seed: the seed of all draws.
     streams: uint64 (n_rows,), the number of each row's random stream. None means that row i uses stream i.
     growth: how many words can replace one word.
 
-    If `draw_row` first reads another array than the words, the subclass sets prefetch_source, int32 (n_words,), to it.
+    Each running call has a separate `Workspace`. A subclass whose `draw_row` reads another array than the words sets
+    prefetch_source, int32 (n_words,), to that array.
     """
 
     def __init__(self, words, uint64_t seed, streams=None, int64_t growth=1):

@@ -48,11 +48,11 @@ cdef enum Case:  # in the order of `KeptSurface.forms`
 cdef class Subwords:
     """The sub-words of an index's terms and chunks under one tokenizer.
 
-    terms: `RaggedArray` int32. Row t contains the sub-words that term t has after a space. An empty row means that they
-        depend on the whole text. If they differ at the start of a text, as many rows follow with those sub-words, from
-        row `first_term` on.
-    sizes: uint16, the number of sub-words that each chunk has after a space, or UNKNOWN. If they differ at the start of
-        a text, as many values follow for the start of a text, from index `first_chunk` on.
+    terms: `RaggedArray` int32. Row t contains the sub-words that term t has after a space. An empty row means that the
+        sub-words depend on the whole text. Unless the tokenizer is `context_free`, n_terms more rows follow, from row
+        `first_term` on. These contain the sub-words that each term has at the start of a text.
+    sizes: uint16, the number of sub-words that each chunk has after a space, or UNKNOWN. Unless the tokenizer is
+        `context_free`, n_chunks more numbers follow, from index `first_chunk` on: those for the start of a text.
     cuts: uint8 (128,), 1 for an ASCII character that the tokenizer always makes a separate word.
     alike: uint8 (3 n_terms,), 1 for each form (see `RowWriter`) that has the same sub-words as its term.
     """
