@@ -108,7 +108,7 @@ def load_encode(name: str) -> Callable[[list[str]], Any]:
         model = kind(name)
         network = next((module for module in model.modules() if isinstance(module, PreTrainedModel)), None)
         if network and Path(name).is_dir() and not network.config.is_encoder_decoder:
-            # sentence-transformers leaves weights random whose names it does not find in the checkpoint
+            # sentence-transformers leaves a weight random if the checkpoint stores it under another name
             network.load_state_dict(load_pretrained(str(network.name_or_path))[0].state_dict(), strict=False)
         return partial(model.encode, show_progress_bar=sys.stderr.isatty())
     except InputError:

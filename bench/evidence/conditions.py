@@ -130,7 +130,7 @@ class Base:
     tasks: the option of `train.evaluate`. Near-misses are scored on the images that were not used for tuning.
     pairs: whether to train on labelled paraphrases, the training parts of MRPC and STS-B, instead of sentences.
     half: whether to round the weights of the packaged MiniLM to half precision first, so that a copy has half the size.
-    corpus: a file in the data folder, all of whose sentences are used. "" means one of `corpora.CORPORA`.
+    corpus: a file in the data folder. All of its sentences are used. "" means one of `corpora.CORPORA`.
     """
 
     title: str

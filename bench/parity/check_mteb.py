@@ -2,9 +2,10 @@
 
     python -m bench.parity.check_mteb --model runs/una/best --data senteval
 
-Needs `pip install mteb`. Columns: the pairs in mteb's own data (by the statistics that mteb ships) and the pairs here;
-Spearman x 100 by mteb's run of SentenceTransformer(model) and by `train.evaluate`. mteb's SICK-R is all of SICK,
-SentEval's is the test split: there is a row for each. Exit code 1 if a difference is above TOLERANCE.
+Needs `pip install mteb`. Prints one row per task: the number of pairs in mteb's data (from the statistics that mteb
+ships) and in SentEval's, and Spearman x 100 by mteb with SentenceTransformer(model) and by `train.evaluate`. SICK-R has
+two rows, because mteb scores all of SICK, and SentEval the test split. The exit code is 1 if a difference is above
+TOLERANCE.
 """
 
 import argparse

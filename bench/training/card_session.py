@@ -1,9 +1,9 @@
 """Measure and check training on a GPU within minutes: ``python -m bench.training.card_session --output FOLDER``.
 
-Phases run one after the other, most important first, each in its own process with a time limit. After each, the results
-so far are in FOLDER/train_gpu.json, from which bench.report makes tables. If a phase fails or times out, the file says
-so and the next phase runs. A phase is skipped if too little of --seconds is left for it. --small runs all phases on a
-CPU, with a tiny encoder.
+Phases run one after the other, most important first, each in a new process with a time limit. After each phase, the
+results so far are written to FOLDER/train_gpu.json, from which bench.report makes tables. If a phase fails or times
+out, this is noted in the file and the next phase runs. A phase is skipped if too little of --seconds is left for it.
+--small runs all phases on a CPU, with a tiny encoder.
 
 Only the standard library is imported at first; large packages are imported while the kernels compile.
 """
