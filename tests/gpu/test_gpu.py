@@ -8,7 +8,7 @@ import torch
 
 from support import fake_tokens
 from support.fake_tokens import SETTINGS
-from support.small_runs import assert_same_run, at_step, final_state, metrics, options, start, train_here
+from support.small_runs import assert_resume_is_bit_identical, metrics, options, start, train_here
 from train.config import Run
 from train.distributed import Ranks
 from train.objective.registry import LOSSES
@@ -129,15 +129,8 @@ def test_losses_in_half_precision_are_finite_and_close_to_fp32(tiny_model, preci
     ],
 )
 def test_a_resumed_run_is_bit_identical(shared, tiny_model, compile, precision, grad_cache):
-    name = f"{compile}-{precision}-{grad_cache}"
     values = values_on_gpu(shared, tiny_model, compile=compile, precision=precision, grad_cache=grad_cache)
-    whole, cut = ({**values, "output": str(shared / f"{name}-{kind}")} for kind in ("whole", "cut"))
-    assert train_here(whole).status == "finished"
-    with at_step(7, lambda trainer: 1 / 0), pytest.raises(ZeroDivisionError):
-        train_here(cut)
-    assert train_here({**cut, "resume": True}).status == "finished"
-    assert_same_run(cut["output"], whole["output"])
-    state = final_state(whole["output"])
+    state = assert_resume_is_bit_identical(values, shared / f"{compile}-{precision}-{grad_cache}")
     assert not any("_orig_mod" in weight for weight in state["model"])
     assert ("scale" in state["scaler"]) == (precision == "fp16")
 

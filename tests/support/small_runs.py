@@ -219,6 +219,18 @@ def assert_same_run(a, b):
     assert weights[0] == weights[1]
 
 
+def assert_resume_is_bit_identical(values, folder):
+    """Assert that a run which fails before step 7 and is resumed equals an uninterrupted one. Return its last state."""
+    whole, cut = ({**values, "output": str(folder / name)} for name in ("whole", "cut"))
+    assert train_here(whole).status == "finished"
+    with at_step(7, lambda trainer: 1 / 0), pytest.raises(ZeroDivisionError):
+        train_here(cut)
+    torch._dynamo.reset()  # as in a new process
+    assert train_here({**cut, "resume": True}).status == "finished"
+    assert_same_run(cut["output"], whole["output"])
+    return final_state(cut["output"])
+
+
 def flat(state, prefix=""):
     """Flatten a nested state into one dictionary of tensors."""
     if isinstance(state, dict):

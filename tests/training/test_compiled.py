@@ -7,7 +7,7 @@ import torch
 from transformers import AutoModel, BertConfig, DebertaV2Config, ModernBertConfig, MPNetConfig, RobertaConfig
 
 from support.fake_tokens import train
-from support.small_runs import assert_same_run, at_step, options, train_here
+from support.small_runs import assert_resume_is_bit_identical, options
 from train.encoder.encoder import SentenceEncoder, compile_layers
 from una_fast.errors import InputError
 
@@ -81,11 +81,4 @@ def test_one_program_serves_all_layers_and_shapes_of_a_family(family, monkeypatc
 
 @pytest.mark.slow
 def test_a_resumed_compiled_run_is_bit_identical(tmp_path, tiny_model):
-    values = options(tmp_path, tiny_model, compile="on", grad_cache=5)
-    whole, cut = ({**values, "output": str(tmp_path / name)} for name in ("whole", "cut"))
-    assert train_here(whole).status == "finished"
-    with at_step(7, lambda trainer: 1 / 0), pytest.raises(ZeroDivisionError):
-        train_here(cut)
-    torch._dynamo.reset()  # as in a new process
-    assert train_here({**cut, "resume": True}).status == "finished"
-    assert_same_run(cut["output"], whole["output"])
+    assert_resume_is_bit_identical(options(tmp_path, tiny_model, compile="on", grad_cache=5), tmp_path)
