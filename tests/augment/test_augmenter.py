@@ -143,6 +143,9 @@ def test_a_wide_radius_warns(index):
         warnings.simplefilter("error")
         una_fast.Augmenter(index)
         una_fast.Augmenter(index, radius=4000, replace="random")
+    tiny = una_fast.build_index(["a window of two words"])
+    with pytest.warns(InputWarning, match="differ in importance: give a larger corpus"):
+        una_fast.Augmenter(tiny, radius="1%")  # no radius is smaller
 
 
 LINES = training_lines()[:200]

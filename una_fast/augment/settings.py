@@ -84,9 +84,10 @@ class Sampler:
         ranks = resolve_radius(radius, index.n_terms)
         widest = min(2 * ranks + 1, index.n_terms)
         if radius is not None and replace != "random" and widest * WIDE > index.n_terms:
+            advice = "give a larger corpus" if ranks == 1 else 'give a smaller radius such as "1%", or a larger corpus'
             warn_user(
                 f"radius={radius!r}: a window has up to {widest:,} of the {index.n_terms:,} terms, so replacements may "
-                'differ in importance: give a smaller radius such as "1%", or a larger corpus'
+                f"differ in importance: {advice}"
             )
         self.kept, self._scripts = kept, scripts_drawn(index.terms, fixed) if same_script else np.empty(0, np.intp)
         groups = self._groups(index.terms, fixed)
