@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -18,10 +17,10 @@ from train.demo import prepare_demo
 from train.distributed import Ranks
 from train.encoder.encoder import SentenceEncoder, load_encoder, weights_digest
 from train.encoder.pooling import AUTO, OF_TRAINING
-from train.encoder.pretrained import HIDDEN_DROPOUTS, load_config, load_tokenizer, read_modules
+from train.encoder.pretrained import load_config, load_tokenizer, read_modules
 from train.evaluation.model import PairScorer
 from train.evaluation.tasks.sts import load_dev
-from train.launch.resolve import check_late_inputs, resolve_options
+from train.launch.resolve import check_late_inputs, resolve_options, warn_of_ignored
 from train.loop.data import PARTS, BatchMaker, Plan, Rows, ViewMaker, Views, on_share, original_text
 from train.neighbours import Neighbours, load_neighbours
 from train.objective.registry import loss_spec
@@ -32,7 +31,7 @@ from una_fast.augment.registry import make_augmentation
 from una_fast.augment.settings import KeptWords, read_words, resolve_radius
 from una_fast.corpus.documents import Reading
 from una_fast.corpus.sources import Source, check_sources, open_sources
-from una_fast.errors import InputError, InputWarning, counted
+from una_fast.errors import InputError, counted
 from una_fast.index.build import build_index
 from una_fast.index.index import KIND, Index, load_index
 from una_fast.parallel import RowThreads
@@ -68,7 +67,7 @@ class PreparedRun:
         self.config = load_config(run.model, run.dropout, run.trust_remote_code)
         self.layout = read_modules(run.model, OF_TRAINING.get(run.pooling, AUTO))
         self.run = resolve_options(run, self.config, self.layout.pooling)
-        self._warn()
+        warn_of_ignored(run, self.config, self.layout)
         self.kept_words = read_words(run.keep_words)
         self.dev = load_dev(run.dev) if run.dev else None
         check_late_inputs(run)
@@ -77,23 +76,6 @@ class PreparedRun:
         vocabulary = sorted(self.tokenizer.get_vocab().items())
         content = self.tokenizer.backend_tokenizer.to_str() if self.tokenizer.is_fast else repr(vocabulary)
         self._tokenizer_digest = xxhash.xxh3_128_hexdigest(content.encode())  # the first use would add padding to it
-
-    def _warn(self) -> None:
-        """Warn about settings of the model that training ignores, and about missing dropout."""
-        run, layout = self.run, self.layout
-        applied = "is applied in dev scores and where best/ is used, but not in training"
-        same_text = run.positives == SAME and not run.paraphrases
-        remarks = {
-            f"its default prompt {layout.prompt!r} {applied}": layout.prompt,
-            f"its lower-casing {applied}": layout.lower_case,
-            f"{self.config.model_type} has no dropout in its hidden states, so a sentence and its positive are nearly "
-            "the same vector: give --positives or --paraphrases": (
-                same_text and run.dropout and not any(hasattr(self.config, name) for name in HIDDEN_DROPOUTS)
-            ),
-        }
-        for remark, applies in remarks.items():
-            if applies:
-                warnings.warn(f"--model {run.model}: {remark}", InputWarning, stacklevel=3)
 
     @cached_property
     def sources(self) -> tuple[list[Source], list[Source]]:

@@ -1,18 +1,19 @@
-"""Chooses the options that the user left out, and refuses options that the model or this machine rules out."""
+"""Chooses the options that the user left out, and refuses or warns of options that do not suit the model or machine."""
 
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 
-from train.config import Run
+from train.config import SAME, Run
 from train.encoder.cpu import has_bf16
 from train.encoder.encoder import head_of
 from train.encoder.pooling import POOLINGS
-from train.encoder.pretrained import positions_of
+from train.encoder.pretrained import HIDDEN_DROPOUTS, Modules, positions_of
 from train.evaluation.scoring import read_tasks
 from train.evaluation.tasks.registry import downstream_folder, task_names
 from train.objective.registry import loss_spec
@@ -21,7 +22,7 @@ from una_fast.augment.eda import open_synonyms
 from una_fast.augment.near_misses import parse_edits
 from una_fast.augment.registry import WITH_SYNONYMS, load_augmentation
 from una_fast.augment.word_lists import read_word_lists
-from una_fast.errors import InputError, counted
+from una_fast.errors import InputError, InputWarning, counted
 
 EVALUATIONS_PER_SAVE = 10  # on a GPU: an evaluation takes a second, and a checkpoint of BERT-base has 1.3 GB
 
@@ -68,6 +69,23 @@ def resolve_options(run: Run, config: Any, pooling: str) -> Run:
         schedule=run.schedule or ("constant" if roberta else "linear"),
         index=run.index or str(Path(run.output) / INDEX),
     )
+
+
+def warn_of_ignored(run: Run, config: Any, layout: Modules) -> None:
+    """Warn about settings of the model that training ignores, and about missing dropout."""
+    applied = "is applied in dev scores and where best/ is used, but not in training"
+    same_text = run.positives == SAME and not run.paraphrases
+    remarks = {
+        f"its default prompt {layout.prompt!r} {applied}": layout.prompt,
+        f"its lower-casing {applied}": layout.lower_case,
+        f"{config.model_type} has no dropout in its hidden states, so a sentence and its positive are nearly the same "
+        "vector: give --positives or --paraphrases": (
+            same_text and run.dropout and not any(hasattr(config, name) for name in HIDDEN_DROPOUTS)
+        ),
+    }
+    for remark, applies in remarks.items():
+        if applies:
+            warnings.warn(f"--model {run.model}: {remark}", InputWarning, stacklevel=2)
 
 
 def check_late_inputs(run: Run) -> None:
