@@ -136,9 +136,9 @@ def write_paragraph(content: dict[str, Any]) -> None:
     least, most = (f"{100 * of(scores):.0f}" for of in (min, max))
     una, random = (content["correlations"][f"{title}, distance"]["replace"] for title in ("UNA", "random words"))
     said = (
-        f"Over {len(scores)} layers and poolings of MiniLM, the rank correlation between the probe's distance and the "
-        f"score on SugarCrepe++ `replace` ({least} to {most}) is {una:+.2f}. With randomly replaced words, it is "
-        f"{random:+.2f}."
+        f"Over {len(scores)} layers and poolings of MiniLM, the near-misses' distance in the probe has a rank "
+        f"correlation of {una:+.2f} with the score on SugarCrepe++ `replace` ({least} to {most}). If the probe "
+        f"replaces random words, the correlation is {random:+.2f}."
     )
     write_between_marks(PAGE, [textwrap.fill(said, WIDTH)])
 
