@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from train.evaluation.tasks.registry import NEAR_MISSES, TASKS, downstream_folder, read_task, suite
+from train.evaluation.tasks.registry import NEAR_MISSES, SUGARCREPE, TASKS, downstream_folder, read_task, suite
 from train.record.folder import partial_folder
 from una_fast.command import Command, option, options_of
 from una_fast.errors import InputError, counted, first_line
@@ -22,11 +22,10 @@ REPOSITORY = "princeton-nlp/datasets-for-simcse"
 WIKI = "wiki1m_for_simcse.txt"
 WIKI_LINES = 1_000_000
 NEAR_MISS_ADDRESS = "https://raw.githubusercontent.com/Sri-Harsha/scpp/c083bbf039a5ca215acaf25e7ee736d2ea6f3864/data"
-SUBSETS = ("replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att")  # of SugarCrepe++, each also a task
 FILES = {  # value of --only -> {path in FOLDER: its source in REPOSITORY or at NEAR_MISS_ADDRESS}
     "wiki": {f"corpora/{WIKI}": WIKI},
     "senteval": {"senteval/downstream": "senteval.tar"},
-    "near-miss": {f"{NEAR_MISSES}/{name}.json": f"{name}.json" for name in SUBSETS},
+    "near-miss": {f"{NEAR_MISSES}/{name}.json": f"{name}.json" for name in SUGARCREPE},
 }
 TIMEOUT = 60  # seconds to wait for a response
 
@@ -105,7 +104,7 @@ def check(part: str, folder: Path) -> list[str]:
             n_lines = sum(1 for _ in file)
         return [] if n_lines == WIKI_LINES else [f"{WIKI}: {counted(n_lines, 'line')}, {WIKI_LINES:,} expected"]
     problems = []
-    for name in SUBSETS if part == "near-miss" else suite("full"):
+    for name in SUGARCREPE if part == "near-miss" else suite("full"):
         try:
             sizes = read_task(downstream_folder(folder), name).sizes
         except InputError as error:

@@ -10,8 +10,8 @@ import pytest
 from train.evaluate import main
 from train.evaluation.model import load_model
 from train.evaluation.scoring import evaluate
-from train.evaluation.tasks.near_miss import COLUMNS, PAIR_SETS, REPLACED, SUBSETS, is_dev
-from train.evaluation.tasks.registry import EvaluationProtocol, read_task, suite
+from train.evaluation.tasks.near_miss import COLUMNS, PAIR_SETS, REPLACED, is_dev
+from train.evaluation.tasks.registry import SUGARCREPE, EvaluationProtocol, read_task, suite
 from una_fast.errors import InputError
 
 
@@ -21,7 +21,7 @@ def data(tmp_path: Path) -> Path:
     folder, sick = tmp_path / "data", tmp_path / "data" / "senteval" / "downstream" / "SICK"
     (folder / "near_miss").mkdir(parents=True)
     sick.mkdir(parents=True)
-    for name in SUBSETS:
+    for name in SUGARCREPE:
         texts = [{column: f"{name} {i} {column}" for column in COLUMNS} for i in range(30)]
         entries = [{"filename": f"{i // 2:012}.jpg", **of} for i, of in enumerate(texts)]
         (folder / "near_miss" / f"{name}.json").write_text(json.dumps(entries))
@@ -45,8 +45,8 @@ def cosine(u: np.ndarray, v: np.ndarray) -> float:
                                                         ("test", True, {False})])  # fmt: skip
 def test_scores_of_dev_all_and_held_out_images_equal_plain_references(data, mode, held_out, kept):
     protocol = EvaluationProtocol(mode=mode, held_out=held_out)
-    for name in (*SUBSETS, "replace", "recall_at_5"):
-        subsets = [name] if name in SUBSETS else REPLACED
+    for name in (*SUGARCREPE, "replace", "recall_at_5"):
+        subsets = [name] if name in SUGARCREPE else REPLACED
         read = [one for of in subsets for one in json.loads((data / "near_miss" / f"{of}.json").read_text())]
         texts = list(dict.fromkeys(one[column] for one in read for column in COLUMNS))
         embeddings = dict(zip(texts, np.random.default_rng(1).normal(size=(len(texts), 4)), strict=True))

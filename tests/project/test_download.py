@@ -10,8 +10,8 @@ import huggingface_hub
 import pytest
 
 from train import download
-from train.download import REPOSITORY, SUBSETS, WIKI, check, fetch, main
-from train.evaluation.tasks.registry import NEAR_MISSES, TaskSpec
+from train.download import REPOSITORY, WIKI, check, fetch, main
+from train.evaluation.tasks.registry import NEAR_MISSES, SUGARCREPE, TaskSpec
 from una_fast.errors import InputError
 
 SENTEVAL = "senteval.tar"
@@ -36,7 +36,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatc
     (hub / WIKI).write_bytes(WIKI_TEXT)
     (hub / SENTEVAL).write_bytes(archive(stsb))
     entry = dict.fromkeys(("filename", "caption", "caption2", "negative_caption"), "a")
-    for name in SUBSETS:
+    for name in SUGARCREPE:
         (hub / f"{name}.json").write_text(json.dumps([entry]))
     monkeypatch.setattr(download, "NEAR_MISS_ADDRESS", hub.as_uri())
 
@@ -51,14 +51,14 @@ def hub(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatc
 def test_all_files_are_fetched_and_checked(hub, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(download, "WIKI_LINES", 4000)
     monkeypatch.setattr(download, "suite", lambda name: ["STSBenchmark"])
-    rows = [TaskSpec(name, "", {"test": 1}) for name in ("STSBenchmark", *SUBSETS)]
+    rows = [TaskSpec(name, "", {"test": 1}) for name in ("STSBenchmark", *SUGARCREPE)]
     monkeypatch.setattr(download, "TASKS", {row.name: row for row in rows})
     assert main(["--to", str(tmp_path)]) == 0
     assert "wiki, senteval, near-miss complete" in capsys.readouterr().out
     assert (tmp_path / "corpora" / WIKI).read_bytes() == WIKI_TEXT
     assert (tmp_path / "senteval/downstream/STS/STSBenchmark/sts-test.csv").is_file()
     left = {path.name for path in tmp_path.rglob("*") if path.is_file()}
-    assert left == {WIKI, "sts-test.csv", *(f"{name}.json" for name in SUBSETS)}
+    assert left == {WIKI, "sts-test.csv", *(f"{name}.json" for name in SUGARCREPE)}
     shutil.rmtree(hub)
     assert main(["--to", str(tmp_path)]) == 0  # no file is fetched twice
 

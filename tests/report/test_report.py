@@ -229,7 +229,7 @@ def test_charts_show_what_the_runs_recorded(two_settings: Path) -> None:
 
 
 def test_long_lines_are_reduced_to_means() -> None:
-    line = points({i: float(i % 2) for i in range(10_000)})
+    line = points({i: float(i % 2) for i in range(10_000)}, 1)
     assert len(line["x"]) == MOST_POINTS and all(0.4 < y < 0.6 for y in line["y"])
     assert sum(line["x"]) / MOST_POINTS == pytest.approx(4999.5, rel=1e-3)
 

@@ -281,7 +281,6 @@ def _read(name: str, file: str, kind: Any = dict) -> Any:
     kind: dict if the file contains an object, list if it contains a list of objects.
     """
     absent = {f"_raise_exceptions_for_{reason}": False for reason in ABSENT}
-
     if (path := cached_file(name, file, **absent)) is None:
         return kind()
     try:

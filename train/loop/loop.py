@@ -174,7 +174,6 @@ class CheckpointWriter:
     def _write_next(self) -> None:
         with self._lock:
             job = self._pending.pop(next(iter(self._pending), ""), None)
-
         if job and not self._stop.error:
             job()
 

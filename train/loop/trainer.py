@@ -267,5 +267,4 @@ def learning_rate(run: Run, step: int, n_steps: int) -> float:
         return run.learning_rate * step / warmup
     f = (step - warmup) / max(1, n_steps - warmup)
     factor = {"constant": 1.0, "linear": 1 - f, "cosine": (1 + math.cos(math.pi * f)) / 2}
-
     return run.learning_rate * factor[run.schedule or "linear"]

@@ -73,7 +73,7 @@ def figures(groups: Sequence[Group]) -> list[dict[str, Any]]:
     return drawn
 
 
-def points(curve: Mapping[int, float], factor: int = 1) -> dict[str, list[float]]:
+def points(curve: Mapping[int, float], factor: int) -> dict[str, list[float]]:
     """Return the points of a curve (values by step): "x" are steps, and "y" values times `factor`.
 
     A curve with more than MOST_POINTS values is reduced to MOST_POINTS means of consecutive values.

@@ -18,7 +18,7 @@ from una_fast.parallel import RowThreads, n_cores
 from una_fast.tokens.pipelines import NotByWordError
 from una_fast.tokens.subwords import (
     SubwordEncoder,
-    as_input_errors,
+    tokenizer_errors,
     bind,
     check_settings,
     compare_with_tokenizer,
@@ -199,7 +199,7 @@ class TokenIds:
 
     def _write_whole(self, texts: list[str], rows: np.ndarray, batch: dict[str, torch.Tensor]) -> None:
         length = batch["input_ids"].shape[1]
-        with self._lock, as_input_errors():  # a call sets the tokenizer's padding length, which threads share
+        with self._lock, tokenizer_errors():  # a call sets the tokenizer's padding length, which threads share
             encoded = self._tokenizer(texts, truncation=True, padding="max_length", max_length=length, verbose=False)
         for text, ids in zip(texts, encoded["input_ids"], strict=True):
             if len(ids) != length:

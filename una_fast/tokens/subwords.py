@@ -43,7 +43,7 @@ BEFORE = "a"  # to get the ids of a chunk after a space, this word, a space and 
 
 
 @contextmanager
-def as_input_errors() -> Iterator[None]:
+def tokenizer_errors() -> Iterator[None]:
     """Turn the Rust library's bare Exceptions into InputErrors. Use it as a context manager or a decorator."""
     try:
         yield
@@ -67,7 +67,7 @@ class SubwordEncoder:
     Raises NotByWordError if the ids of this tokenizer cannot be made word by word.
     """
 
-    @as_input_errors()
+    @tokenizer_errors()
     def __init__(self, tokenizer: PreTrainedTokenizerBase):
         _check_by_word(tokenizer)
         self._backend = _copy(tokenizer)
@@ -116,7 +116,7 @@ class SubwordEncoder:
         known[np.searchsorted(ids.indptr, added, side="right") - 1] = False
         return rows_from(ids.values, ids.indptr[:-1], ids.lengths() * known), known
 
-    @as_input_errors()
+    @tokenizer_errors()
     def _encode_words(self, words: Sequence[str]) -> RaggedArray:
         """Return the int32 ids of each of `words`, encoded separately, as words of pre-tokenized inputs."""
         groups = [words[i : i + GROUP] for i in range(0, len(words), GROUP)]
@@ -153,7 +153,7 @@ class SubwordEncoder:
             cuts[ord(mark)] = np.array_equal(joined, apart)
         return cuts
 
-    @as_input_errors()
+    @tokenizer_errors()
     def encode_texts(self, texts: Sequence[str]) -> RaggedArray:
         """Return the int32 ids of each text, encoded as a whole, with a single call of the tokenizer."""
         ids = [np.array(encoding.ids, dtype=ID) for encoding in self._backend.encode_batch_fast(texts)]

@@ -26,13 +26,12 @@ from numpy.typing import NDArray
 
 from train.evaluation.similarity import cosine
 from train.evaluation.tasks.reading import normalise_spaces, read_lines, read_rows
-from train.evaluation.tasks.registry import NEAR_MISSES, EvaluationProtocol, Scores, Task
+from train.evaluation.tasks.registry import NEAR_MISSES, SUGARCREPE, EvaluationProtocol, Scores, Task
 from train.evaluation.tasks.sts import SICK_FILES
 from una_fast.errors import InputError
 from una_fast.pair_scores import PairScores, read_pairs
 
 REPLACED = ("replace_obj", "replace_att", "replace_rel")
-SUBSETS = (*REPLACED, "swap_obj", "swap_att")
 PAIR_SETS = ("qqp_near", "qqp_close", "paws_wiki", "checklist")
 COLUMNS = ("caption", "caption2", "negative_caption")
 FALSE_HITS = 0.05  # share of near-misses above the threshold of recall_at_5
@@ -96,7 +95,7 @@ def read(downstream: Path, name: str, split: str = "test") -> Task:
         return _read_pairs(root / NEAR_MISSES / "pairs", name, split)
     if not (folder := root / NEAR_MISSES).is_dir():
         raise InputError(f"{folder}: missing; `python -m train.download --only near-miss --to {root}` fetches it")
-    subsets = (name,) if name in SUBSETS else REPLACED
+    subsets = (name,) if name in SUGARCREPE else REPLACED
     entries = [entry for subset in subsets for entry in _read_entries(folder / f"{subset}.json")]
     if split == "dev":
         entries = [entry for entry in entries if is_dev(entry["filename"])]

@@ -38,6 +38,7 @@ KINDS = {
     "near-miss": Kind("train.evaluation.tasks.near_miss", "Near-misses x 100"),
 }
 FULL = tuple(name for name, kind in KINDS.items() if kind.average)  # the kinds that --tasks full means
+SUGARCREPE = ("replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att")  # its subsets, each also a task
 NEAR_MISSES = "near_miss"  # the folder of the near-miss data, next to senteval/
 
 
