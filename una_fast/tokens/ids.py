@@ -18,11 +18,11 @@ from una_fast.parallel import RowThreads, n_cores
 from una_fast.tokens.pipelines import NotByWordError
 from una_fast.tokens.subwords import (
     SubwordEncoder,
-    tokenizer_errors,
     bind,
     check_settings,
     compare_with_tokenizer,
     frame_of,
+    tokenizer_errors,
 )
 
 if TYPE_CHECKING:
