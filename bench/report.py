@@ -159,7 +159,7 @@ def machine_line(machine: dict[str, Any]) -> str:
         f"Measured on {machine['cores']} cores of {machine['processor']}, {machine['memory_gib']} GiB, "
         f"{machine['system']}, Python {machine['python']}, {versions}; corpus: {machine['corpus']}. "
         "Each time is the fastest round of one run. The last column is the ratio to the first row at the largest "
-        "common size."
+        "corpus size that both rows have."
     )
 
 
