@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -133,13 +133,13 @@ def pair_table(content: Evidence, pairs: Sequence[Pair], brief: bool = False) ->
     return table(columns, rows)
 
 
-def every_pair(content: Evidence) -> list[Pair]:
-    """Return every condition with scores, paired with its reference."""
+def every_pair(content: Evidence, without: Collection[str] = ()) -> list[Pair]:
+    """Return every condition with scores, paired with its reference. without: bases to leave out."""
     found = find_conditions(";".join(content["conditions"])) if content["conditions"] else []
     return [
         (one.variation, one, one.reference)
         for one in found
-        if one != one.reference and difference(content, one, one.reference)
+        if one.base not in without and one != one.reference and difference(content, one, one.reference)
     ]
 
 
