@@ -134,7 +134,7 @@ def test_whitened_embeddings_have_mean_0_and_identity_covariance() -> None:
 # --- batches and pooling ---
 
 
-@given(st.lists(st.integers(2, 40), max_size=60), st.integers(16, 200))
+@given(st.lists(st.integers(2, 40), min_size=1, max_size=60), st.integers(16, 200))
 def test_batches_cover_all_rows_within_the_budget(lengths, budget):
     batches = batches_by_length(lengths, budget)
     rows = [int(row) for batch in batches for row in batch]

@@ -126,8 +126,7 @@ class Batches:
         self.rows = [np.array([distinct.setdefault(text, len(distinct)) for text in of], np.int64) for of in lists]
         self._device = torch.device(device)
         limit = min(max_length or tokenizer.model_max_length, LONGEST)
-        texts = list(prepare([*distinct]))
-        encoded = tokenizer(texts, truncation=True, max_length=limit) if texts else {"input_ids": []}
+        encoded = tokenizer(list(prepare([*distinct])), truncation=True, max_length=limit)
         budget = GPU_BATCH_TOKENS if self._device.type == "cuda" else CPU_BATCH_TOKENS
         batches = batches_by_length([*map(len, encoded["input_ids"])], budget)
         self._order = np.concatenate(batches)
@@ -199,4 +198,4 @@ def batches_by_length(lengths: Sequence[int], budget: int) -> list[NDArray[np.in
         changes = length != before and before * (stop - ends[-1]) * 4 >= budget
         if full or changes:
             ends.append(stop)
-    return np.split(order, ends[1:]) if len(lengths) else []
+    return np.split(order, ends[1:])
