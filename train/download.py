@@ -68,12 +68,16 @@ def fetch(part: str, folder: Path) -> None:
                 (unpack(path) if part == "senteval" else path).rename(target)
         except ModuleNotFoundError:
             raise  # huggingface_hub is not installed: the command names its extra
-        except Exception as error:  # the hub, the network and the disk raise exceptions of different types
+        except Exception as error:  # the Hugging Face hub, the network and the disk raise exceptions of different types
             raise InputError(f"{source}: cannot be fetched into {target} ({first_line(error)}): try again") from error
 
 
 def _file(part: str, name: str, folder: Path) -> Path:
-    """Fetch one file of a part into `folder`, from GitHub or the hub, and return its path."""
+    """Download the file `name` into `folder`, and return its path.
+
+    part: the key of FILES that lists the file. The files of "near-miss" are on GitHub, the others on the Hugging Face
+    hub.
+    """
     if part == "near-miss":
         with urllib.request.urlopen(f"{NEAR_MISS_ADDRESS}/{name}", timeout=TIMEOUT) as answer:
             (folder / name).write_bytes(answer.read())
@@ -98,7 +102,7 @@ def unpack(archive: Path) -> Path:
 
 
 def check(part: str, folder: Path) -> list[str]:
-    """Return a message for each problem of a part in `folder`: a missing task, or an unexpected size."""
+    """Check the files of a part, a key of FILES. Return a message for each missing task and each unexpected size."""
     if part == "wiki":
         with (folder / "corpora" / WIKI).open("rb") as file:
             n_lines = sum(1 for _ in file)

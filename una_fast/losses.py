@@ -6,8 +6,8 @@ another dropout mask. Each loss returns a scalar tensor. It raises InputError fo
 temperature that is not above 0.
 
 The two distillations are also losses, but accept `start` instead of a temperature. `start`, float (1 or 2, B, D),
-contains embeddings by the encoder before training: those of the same anchors and, on steps with negatives, those of the
-same negatives. The caller computes them without dropout and without gradients.
+contains the initial encoder's embeddings of the same anchors and, on steps with negatives, of the same negatives. The
+caller computes them without dropout and without gradients.
 
 Letters: V views, B sentences, D width, R = V * B rows. A row is the embedding of one sentence in one view.
 """
@@ -36,9 +36,10 @@ def pairs(views: Tensor, temperature: float) -> Tensor:
 
 
 def decoupled(views: Tensor, temperature: float) -> Tensor:
-    """Return equation 1 of the UNA paper as printed: `pairs`, but the sum over k leaves out the partner of r.
+    """Return the mean over all rows r of -ln(exp(s(r, p)) / sum over all rows k except r and p of exp(s(r, k))).
 
-    The loss is 0 for one sentence without negatives, because the sum is empty.
+    p is the partner of r. Rows, partners and s are defined in `pairs`, which keeps p in the sum. This is equation 1 of
+    the UNA paper as printed. For one sentence without negatives, no row k remains, and the loss is 0.
 
     views: float (V, B, D), for B sentences: anchors, positives and, if V = 4, the negatives under two dropout masks.
     """
@@ -115,7 +116,7 @@ def similarity_distillation(views: Tensor, start: Tensor) -> Tensor:
     a_i is the anchor embedding of sentence i, and b_i is its embedding by the encoder before training. As a loss, the
     function preserves the similarities of texts that are not near-copies. It is 0 for a single sentence.
 
-    views: float (V, B, D), of which ``views[0]`` is a; start: float (1 or 2, B, D), of which ``start[0]`` is b.
+    views: float (V, B, D); ``views[0]`` contains all a_i. start: float (1 or 2, B, D); ``start[0]`` contains all b_i.
     """
     now, before = (functional.normalize(part[0], dim=-1) for part in (views, start))  # (B, D)
     n = len(now)
@@ -132,7 +133,7 @@ def neighbour_distillation(views: Tensor, start: Tensor) -> Tensor:
     a_i is the anchor embedding of sentence i, and b_i is its embedding by the encoder before training. Sentence
     i + B / 2 should be a near neighbour of sentence i.
 
-    views: float (V, B, D), of which ``views[0]`` is a; start: float (1 or 2, B, D), of which ``start[0]`` is b.
+    views: float (V, B, D); ``views[0]`` contains all a_i. start: float (1 or 2, B, D); ``start[0]`` contains all b_i.
     """
     now, before = (functional.cosine_similarity(*part[0].unflatten(0, (2, -1))) for part in (views, start))  # (B / 2,)
     return (now - before).square().mean()

@@ -57,7 +57,7 @@ class PreparedRun:
 
     Attributes:
         run: the options, in which each missing or "auto" value is resolved.
-        neighbours: the pairs of --neighbours. None until rank 0 has computed them, and without --neighbours.
+        neighbours: the pairs of --neighbours. None without this option, and until rank 0 has computed the pairs.
     """
 
     neighbours: Neighbours | None = None
@@ -123,7 +123,7 @@ class PreparedRun:
     def _rows_of(self, index: Index) -> TrainingRows:
         """Choose the training rows of an index.
 
-        Raises InputError if there are too few, or if the number of paraphrases differs from that of the sentences.
+        Raises InputError if there are too few, or if the number of paraphrases differs from the number of sentences.
         """
         run = self.run
         sizes = iter(file["n_documents"] for file in index.sources)
@@ -145,7 +145,10 @@ class PreparedRun:
 
     @cached_property
     def tokens(self) -> TokenIds:
-        """The token ids of the index, made on all cores. Batches use only one core, because steps use the others."""
+        """The token ids of the index, computed on all cores.
+
+        Later, a single thread makes batches from them, because the training steps need the other cores.
+        """
         tokens = TokenIds(self.index, self.tokenizer)
         tokens.threads = RowThreads(1)
         return tokens
@@ -164,7 +167,7 @@ class PreparedRun:
 
     @cached_property
     def fingerprint(self) -> dict[str, Any]:
-        """The values that must not change before --resume, by name. run.json stores them."""
+        """The values that must be the same when --resume continues the run, by name. run.json stores them."""
         run, encoder = self.run, self.encoder
         files = {"dev pairs": run.dev, "synonyms": run.synonyms}
         files |= {"words to keep": run.keep_words, "opposites": run.polarity}
@@ -192,7 +195,10 @@ class PreparedRun:
         return Plan(rows, run.batch_size, run.seed, run.epochs, run.max_steps, nearest)
 
     def batch_maker(self, ranks: Ranks) -> BatchMaker:
-        """Make this rank's batch maker: anchors, positives and, on the steps set by --alpha, negatives."""
+        """Make this rank's batch maker.
+
+        Its batches contain anchors, positives and, on the steps that --alpha selects, negatives.
+        """
         run, tokens = self.run, self.tokens
         always = {"seed": run.seed, "tokenizer": tokens, "n_jobs": 1}
         positive: ViewMaker | None = None  # None: a sentence is its own positive

@@ -1,11 +1,11 @@
 """Makes the batches of training.
 
-`Plan` chooses the rows of each step, `Views` makes the token ids of the texts that a step compares, and `BatchMaker`
-makes one rank's share of them. `prefetched` prepares batches in a background thread.
+`Plan` chooses the rows of each step. `BatchMaker` makes the batch of one rank, which contains the rank's share of the
+rows. It gets the token ids of their texts from `Views`. `prefetched` prepares batches in a background thread.
 
 A step has the same rows with any number of ranks and after a resume. Token ids depend only on (row, epoch).
 
-Letters: B sentences of a step over all ranks, b sentences of one rank, V views, L tokens.
+Letters: a step has B sentences on all ranks together, and b on one rank. V views, L tokens.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from una_fast.augment.counter_rng import CounterRNG, seed_of
 from una_fast.parallel import map_ahead
 from una_fast.tokens.ids import TokenIds
 
-PARTS: dict[str, dict[str, int]] = {  # how `BatchMaker` cuts a batch by length, by type of device
+PARTS: dict[str, dict[str, int]] = {  # how `BatchMaker` cuts a batch by length, for each type of device
     # on a CPU, 4 parts reduce padding from 25% to 6% of the tokens of Wikipedia sentences
     "cpu": {"n_parts": 4, "multiple": 1},
     # on an H200, a step of 512 sentences takes 50.1 ms in one part, 50.3 ms in two and 54.3 ms in four;
@@ -49,7 +49,7 @@ class Plan:
     seed: int
     epochs: int = 1
     max_steps: int | None = None
-    nearest: Rows | None = None  # (n,), the neighbour of each row in `rows`; if given, half of a batch are neighbours
+    nearest: Rows | None = None  # (n,), the neighbour of each row in `rows`; if given, half of each batch is neighbours
 
     @property
     def rows_per_step(self) -> int:
@@ -92,7 +92,7 @@ def original_text(tokens: TokenIds, offset: int = 0) -> ViewMaker:
 
 
 def on_share(edited: ViewMaker, plain: ViewMaker, share: float, seed: int) -> ViewMaker:
-    """Return a function that makes a view: by `edited` for a share of the rows, and by `plain` for the other rows.
+    """Return a view maker that uses `edited` for a share of the rows, and `plain` for the other rows.
 
     Which rows are edited depends on (seed, epoch, row).
     """

@@ -41,7 +41,7 @@ GROUPS += [letters for name, letters in SCRIPTS.items() if name not in EAST_ASIA
 LETTERS = re.compile("|".join(f"([{letters}])" for letters in GROUPS))
 
 VERSION = 4  # of the layout of packed words
-MOST_ID_BITS = 24  # leaves 7 bits for the probability, which do not decide about every word in a fifth of the sentences
+MOST_ID_BITS = 24  # leaves 7 bits for the probability: too few to decide about every word in a fifth of the sentences
 ROWS_A_TASK = 2**13  # their probabilities, 4 MB, fit the second-level cache
 WORDS_A_CHECK = 2**20
 LARGE_SHARE = 0.5  # of the free memory: a larger table would evict other arrays from the page cache
@@ -107,8 +107,9 @@ class Sampler:
     def _groups(self, words: Sequence[str], fixed: np.ndarray) -> np.ndarray:
         """Return the group of each word: uint8 (n_words,).
 
-        It is FIXED for a word that is never replaced, and a number of `_scripts` for a word that is replaced only by
-        words of this script. Any other word has the group ANY. fixed: bool (n_words,), True for the FIXED words.
+        A word that is never replaced has the group FIXED. If only words of the same script can replace a word, its
+        group is the number of the script, one of `_scripts`. Any other word has the group ANY. fixed: bool (n_words,),
+        True for the FIXED words.
         """
         scripts = scripts_of(words) if len(self._scripts) else np.zeros(len(words), dtype=np.uint8)
         groups = np.where(np.isin(scripts, self._scripts), scripts, np.uint8(ANY))
@@ -223,8 +224,8 @@ def read_words(source: str | Path | Iterable[str]) -> frozenset[str]:
 def read_lines(setting: str, file: str | Path, what: str) -> list[tuple[int, str]]:
     """Return (line number, line) for each line of a UTF-8 file that is not blank. The first line has number 1.
 
-    Raises InputError if the file cannot be read. The message names `setting`, the argument that accepts the file, and
-    `what` the file must be.
+    Raises InputError if the file cannot be read. Its message contains `setting`, the name of the argument, and `what`,
+    a description of the expected file.
     """
     try:
         lines = Path(file).read_bytes().decode("utf-8-sig").splitlines()
@@ -241,7 +242,7 @@ def scripts_of(words: Sequence[str]) -> np.ndarray:
 
 
 def scripts_drawn(terms: StringTable, fixed: np.ndarray) -> np.ndarray:
-    """Return the scripts, as numbers of `scripts_of`, that have at least two replaceable terms.
+    """Return the numbers (see `scripts_of`) of the scripts that have at least two replaceable terms.
 
     Returns an empty array if the script of every term is 0. fixed: bool (n_terms,), True for terms that are never
     replaced.
@@ -267,9 +268,10 @@ def stored_probabilities(index: Index, config: SamplingConfig, n_jobs: int | Non
     name = f"probabilities-{VERSION}-{xxhash.xxh3_128_hexdigest(repr(settings).encode())}"
 
     def fits(stored: Arrays) -> bool:
-        """Return whether these are the words of this index: another process can save another index to the folder.
+        """Return whether `stored` contains the words of this index.
 
-        The words are compared in parts that fit the cache, which takes 20 ms for 24 million words.
+        It does not if another process has saved another index to the folder. The words are compared in parts that fit
+        the cache, which takes 20 ms for 24 million words.
         """
         mask, ids, words = np.uint32((1 << id_bits(index.n_terms)) - 1), index.word_ids.values, stored["words"]
         parts = (slice(start, start + WORDS_A_CHECK) for start in range(0, n_words, WORDS_A_CHECK))
@@ -280,7 +282,7 @@ def stored_probabilities(index: Index, config: SamplingConfig, n_jobs: int | Non
 
 
 def packed_words(index: Index, config: SamplingConfig, n_jobs: int | None) -> np.ndarray:
-    """Compute the array of `stored_probabilities`."""
+    """Compute the packed words of the whole corpus on several threads: uint32 (n_words,), see `pack_words`."""
     values, indptr = index.word_ids.values, index.word_ids.indptr
     out = np.empty(len(values), dtype=np.uint32)
 

@@ -69,7 +69,7 @@ cdef inline Py_ssize_t last_entry(const int[::1] chunks, int64 start, int64 stop
 
 
 cdef class WordWriter:
-    """Collects words as UTF-8, one after the other. n_bytes: the size of the text from which the words are made."""
+    """Collects words as UTF-8, one after the other. n_bytes: the size of the text to split."""
 
     cdef unsigned char[::1] utf8
     cdef int64[::1] offsets
@@ -93,7 +93,7 @@ cdef class WordWriter:
         return self.end_word()
 
     cdef int write_entry(self, Rewriter text, int edges) except -1 nogil:
-        """Split the rewritten text of an entry at white space, and write the words, without an "x" for a neighbour."""
+        """Split the rewritten text of an entry at white space, and write the words, without the "x" of a neighbour."""
         cdef Py_ssize_t i, start = 0, stop = text.length
         cdef bint inside = False
         if not edges & FIRST:
@@ -115,12 +115,14 @@ cdef class WordWriter:
 
 
 cdef Py_ssize_t plain_word(const unsigned char[::1] utf8, Py_ssize_t start, Py_ssize_t stop, int edges) noexcept nogil:
-    """Return where the first word of a chunk ends, or -1 if a tokenization rule may apply to the chunk.
+    """Return the index in `utf8` at which the first word of a chunk ends, or -1 if a rule of the tokenizer may apply.
 
-    If the first word ends before the chunk does, the second word is a punctuation mark. No rule applies to ASCII
-    letters and digits, followed by at most one punctuation mark that is always a separate word. (A period is a separate
-    word only at the end of the document.) Contractions such as "gonna" and "cannot" need a rule. They have 5 or 6
-    letters, and the first letter is c, g, l or w.
+    No rule applies to ASCII letters and digits, alone or followed by one of the marks . , : ; ? ! and ). Such a
+    mark is a separate word, so the first word ends before it. A period is a separate word only if `edges` contains
+    LAST; without LAST, it belongs to the first word.
+
+    Contractions such as "gonna" and "cannot" do need a rule. They have 5 or 6 letters and start with c, g, l or w, so
+    the result is -1 for all words of this form.
     """
     cdef Py_ssize_t i = start
     cdef unsigned char byte
@@ -238,8 +240,8 @@ cdef class EntryWords:
     def gather(self, const int[::1] chunks, const int64[::1] indptr, int64[::1] lengths, int[::1] out=None):
         """Fill `lengths`, int64 (n_documents,), with the number of words of each document.
 
-        chunks, indptr: the documents, as in `find_entries`. out: int32 or None. It is filled with the word ids of all
-        documents, one document after the other, as far as it is long enough.
+        chunks, indptr: the documents, as in `find_entries`. out: int32 or None. It receives the word ids of the first
+        document, then of the second and so on, until it is full.
         """
         cdef Py_ssize_t row, i, tail, run = np.searchsorted(self.run_starts, indptr[0]), last = chunks.shape[0] - 1
         cdef Py_ssize_t filled = 0, before, end = 0 if out is None else out.shape[0]
