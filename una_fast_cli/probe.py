@@ -79,7 +79,10 @@ def _probe(values: dict[str, Any]) -> None:
 
 
 def _checked(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the names of encoders and files, as stored in --json. Raises InputError for a wrong set of options."""
+    """Check the options, and return the part of --json that names the encoders, the corpus and the pairs.
+
+    Raises InputError if an option is missing or invalid, or if the file of --json exists and has other contents.
+    """
     from train.record.folder import read_object
     from una_fast.augment.near_misses import parse_edits
 

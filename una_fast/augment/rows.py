@@ -41,11 +41,11 @@ class Rows:
     hashes: np.ndarray | None = None
 
     def sentence(self, row: int) -> str:
-        """Return the text of the sentence with the number `row`."""
+        """Return the text of sentence `row`."""
         return " ".join(self.chunks[k] for k in self.sentences[row])
 
     def texts(self, rows: np.ndarray) -> list[str]:
-        """Return the texts of the sentences with the numbers `rows`, int64 (n_rows,)."""
+        """Return the text of each sentence in `rows`: row numbers, int64 (n_rows,)."""
         starts = self.sentences.indptr[rows]
         chunks = rows_from(self.sentences.values, starts, self.sentences.indptr[rows + 1] - starts)
         tables = self.chunks.utf8, self.chunks.offsets, NO_STRINGS.utf8, NO_STRINGS.offsets

@@ -162,13 +162,14 @@ class TokenIds:
         return out
 
     def write_texts(self, texts: Sequence[str], rows: np.ndarray, batch: dict[str, torch.Tensor]) -> None:
-        """Write the token ids of any texts to `batch`, int64 (n_rows, max_length): text i to row ``rows[i]``.
+        """Write the token ids of texts, which need not be in the index, to a batch from `tensors`.
 
-        If `by_word`, each distinct chunk is encoded once. If not, or if a chunk's ids depend on the whole text, the
-        tokenizer encodes the whole text, which takes 100 us.
+        Text i fills row ``rows[i]`` of each tensor. If `by_word`, each distinct chunk of the texts is encoded once and
+        cached. Otherwise, and for a text with a chunk whose ids depend on the whole text, the tokenizer encodes the
+        whole text, which takes 100 us or more.
 
         Raises:
-            InputError: the tokenizer does not truncate a text to the width of `batch`.
+            InputError: the tokenizer cannot encode a text, or does not truncate or pad it to the width of the batch.
         """
         whole = np.arange(len(texts))
         if self.by_word and len(texts):
@@ -183,7 +184,8 @@ class TokenIds:
     def _write_chunks(self, texts: Sequence[str], ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
         """Fill `ids` and `mask`, int64 (n_texts, max_length), chunk by chunk.
 
-        Return bool (n_texts,): False for a text with a chunk whose ids depend on the whole text. Its row is not usable.
+        Return bool (n_texts,): False if the ids of one of the text's chunks depend on the whole text. The rows of such
+        texts are not usable.
         """
         encoded = [f"\n{text}".encode() for text in texts]
         bounds = row_bounds([*map(len, encoded)])

@@ -142,9 +142,8 @@ class SubwordEncoder:
     def cuts(self, characters: Sequence[str]) -> np.ndarray:
         """Return 1 for each ASCII character at which a chunk can be split and encoded in parts, else 0: uint8 (128,).
 
-        Such a character is a mark that no added token contains. It is a separate word next to any of `characters`, as
-        it is between spaces. Only BertPreTokenizer has such marks: with other pre-tokenizers, sub-words can cross a
-        mark.
+        Such a character is one of `Pipeline.marks`. Spaces between it and any of `characters` do not change the ids.
+        With a pre-tokenizer other than BertPreTokenizer, no character qualifies, because sub-words can cross a mark.
         """
         cuts = np.zeros(128, dtype=np.uint8)
         for mark in self.pipeline.marks:
@@ -217,7 +216,7 @@ def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[RaggedArra
 def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[RaggedArray, np.ndarray]:
     """Encode each sentence chunk by chunk, or as a whole if the ids of one of its chunks are not known.
 
-    Returns `sentences` and `sizes` of `bind`.
+    Returns `sentences` and `sizes`, as `bind` does.
     """
     is_first = np.zeros(len(index.chunks), dtype=bool)
     is_first[index.sentences.values[index.sentences.indptr[:-1][index.sentences.lengths() > 0]]] = True
@@ -253,10 +252,10 @@ def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tupl
 def encode_first_and_later(
     table: StringTable, is_first: np.ndarray, encoder: SubwordEncoder, n_jobs: int
 ) -> tuple[RaggedArray, np.ndarray]:
-    """Encode n strings after a space and, if a string can have other ids at the start of a text, also there.
+    """Encode n strings as chunks after a space and, unless the pipeline is `context_free`, as starts of a text too.
 
     Returns ids and known, as `SubwordEncoder.encode` does. Row i is string i after a space. If there are 2 n rows, row
-    n + i is string i at the start of a text, or a copy of row i unless ``is_first[i]``. is_first: bool (n,).
+    n + i is string i at the start of a text if ``is_first[i]``, else a copy of row i. is_first: bool (n,).
     """
     n = len(table)
     if encoder.pipeline.context_free:

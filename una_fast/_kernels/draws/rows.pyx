@@ -34,7 +34,7 @@ cdef class Workspace:
 
     Args:
         longest_row: how many words the longest row has.
-        growth: how many words can replace one word.
+        growth: after augmentation, a row of n words has at most growth * n words.
         n_ids: the length of the buffer `latest`, one entry per id.
     """
 
@@ -55,10 +55,10 @@ cdef class RowKernel:
     words: `RaggedArray` int32, the term ids of each row of an index or of a user's text.
     seed: the seed of all draws.
     streams: uint64 (n_rows,), the number of each row's random stream. None means that row i uses stream i.
-    growth: how many words can replace one word.
+    growth: after augmentation, a row of n words has at most growth * n words.
 
-    Each running call has a separate `Workspace`. A subclass whose `draw_row` reads another array than the words sets
-    prefetch_source, int32 (n_words,), to that array.
+    Each running call has a separate `Workspace`. If the `draw_row` of a subclass reads an array other than the words,
+    the subclass sets prefetch_source, int32 (n_words,), to that array.
     """
 
     def __init__(self, words, uint64_t seed, streams=None, int64_t growth=1):
@@ -77,9 +77,9 @@ cdef class RowKernel:
 
     def token_ids(self, const int64_t[::1] rows, uint64_t epoch, uint64_t sample_index, TermTokens tokens,
                   int64_t[:, ::1] input_ids, int64_t[:, ::1] attention_mask):
-        """Augment the rows with the numbers `rows`, int64 (n_rows,), and fill `input_ids` and `attention_mask`.
+        """Augment some rows, and write their token ids to `input_ids` and `attention_mask`, both int64 (n_rows, width).
 
-        Both outputs are int64 (n_rows, width). Longer rows are truncated, shorter rows are padded.
+        rows: int64 (n_rows,), the row numbers. Longer rows are truncated, shorter rows are padded.
 
         Returns bool (n_rows,): True for a row that only the tokenizer can encode, because one of its terms has no
         sub-words in `tokens`.
@@ -106,10 +106,9 @@ cdef class RowKernel:
         return needs_tokenizer
 
     def terms(self, const int64_t[::1] rows, uint64_t epoch, uint64_t sample_index=0):
-        """Augment the rows with the numbers `rows`, int64 (n_rows,), and return (values, indptr).
+        """Augment some rows, and return their term ids as (values, indptr): int32 and int64 (n_rows + 1,).
 
-        values: int32, term ids; indptr: int64 (n_rows + 1,). The augmented rows[i] is
-        ``values[indptr[i]:indptr[i + 1]]``.
+        rows: int64 (n_rows,), the row numbers. After augmentation, row rows[i] is ``values[indptr[i]:indptr[i + 1]]``.
         """
         cdef int64_t begin = 0, stop, k, end = 0, capacity = 1
         cdef uint64_t key = stream_key(self.seed, epoch, sample_index)

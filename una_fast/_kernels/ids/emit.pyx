@@ -28,7 +28,7 @@ cdef class Frame:
         self.n_special = prefix.shape[0] + suffix.shape[0]
 
     cdef void write(self, const int32_t* inner, int64_t n, int64_t* ids, int64_t* mask, int64_t width) noexcept nogil:
-        """Fill one row of `ids` and `mask`, each of `width` columns, with a text of `n` sub-words and its surroundings.
+        """Fill one row of `ids` and `mask`, both of `width` columns, with special tokens, `n` sub-words and padding.
 
         inner: int32 (width,), the sub-words; values after the first n are ignored. The loops run over all columns,
         because a loop end that differs from row to row would be mispredicted.
@@ -98,7 +98,7 @@ cdef void write_rows(TermTokens tokens, const int32_t* terms, const int64_t* bou
 
 cdef inline int64_t join_terms(TermTokens tokens, const int32_t* terms, int64_t n_terms, int32_t* line,
                                int64_t room) noexcept nogil:
-    """Write the sub-words of the terms to `line`, at most `room`, and return how many were written.
+    """Write the sub-words of the terms to `line`, at most `room` of them, and return how many were written.
 
     A record of up to 7 sub-words is copied whole, and the next copy overwrites the excess: a branch on the number of
     sub-words would be mispredicted at every other word.
@@ -117,10 +117,10 @@ cdef inline int64_t join_terms(TermTokens tokens, const int32_t* terms, int64_t 
 
 
 cdef inline int64_t put(const int32_t* record, const int32_t* values, int32_t* line, int64_t room) noexcept nogil:
-    """Write the sub-words of a term to `line`, and return how many it has.
+    """Write the sub-words of a term to `line`. Return how many the term has, even if fewer were written.
 
-    A record of up to 7 sub-words is copied whole, without regard to `room`. Of more sub-words, at most `room` are
-    written.
+    If the record contains the sub-words (at most 7), it is copied whole, even if `room` is smaller. Otherwise the
+    sub-words are copied from `values`, at most `room` of them.
     """
     if record[0] < RECORD:
         memcpy(line, record + 1, (RECORD - 1) * sizeof(int32_t))
@@ -137,13 +137,13 @@ def pad_rows(
     int64_t[:, ::1] input_ids,
     int64_t[:, ::1] attention_mask,
 ):
-    """Write the sentences with the numbers `rows`, int64 (n_rows,), as token ids, truncated or padded to the width.
+    """Write sentences as token ids, truncated or padded to the width of `input_ids` and `attention_mask`.
 
-    Sentence r has the sub-words ``values[bounds[r]:bounds[r + 1]]``. Sentence rows[i] fills row i of `input_ids` and
-    `attention_mask`, both int64 (n_rows, width).
+    Sentence r has the sub-words ``values[bounds[r]:bounds[r + 1]]``. Sentence rows[i] fills row i of both outputs,
+    which are int64 (n_rows, width).
 
-    values: uint16 or int32; bounds: int64 (n_sentences + 1,). The caller checks that every row is below n_sentences,
-    and that the special tokens of `frame` fit the width.
+    values: uint16 or int32; bounds: int64 (n_sentences + 1,); rows: int64 (n_rows,), sentence numbers. The caller
+    checks that every row is below n_sentences, and that the special tokens of `frame` fit the width.
     """
     cdef int64_t i, k, start, n, n_prefix = frame.prefix.shape[0], width = input_ids.shape[1]
     with nogil:

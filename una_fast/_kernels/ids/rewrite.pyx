@@ -205,10 +205,12 @@ cdef class RowWriter:
 
     def write(self, const int64_t[::1] rows, const int32_t[::1] drawn, const int64_t[::1] drawn_bounds,
               int64_t room=-1):
-        """Write the rows with the numbers `rows`, int64 (n_rows,), with new words. Return `WrittenRows`.
+        """Write some rows with new words. Return `WrittenRows`.
 
-        The new words of rows[i] have the ids ``drawn[drawn_bounds[i]:drawn_bounds[i + 1]]``, as many as the row has
-        words. room: how many sub-words per row are needed, or -1 to write texts.
+        rows: int64 (n_rows,), the row numbers.
+        drawn, drawn_bounds: the ids of the new words. Row rows[i] gets ``drawn[drawn_bounds[i]:drawn_bounds[i + 1]]``,
+            as many as it has words.
+        room: how many sub-words per row are needed, or -1 to write texts.
         """
         cdef int64_t i, j, size, longest = 0, most_words = 0, n_pieces = drawn.shape[0], n_rows = rows.shape[0]
         cdef bint fits

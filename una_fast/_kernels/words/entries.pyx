@@ -93,7 +93,7 @@ cdef class WordWriter:
         return self.end_word()
 
     cdef int write_entry(self, Rewriter text, int edges) except -1 nogil:
-        """Split the rewritten text of an entry at white space, and write the words, without the "x" of a neighbour."""
+        """Split the rewritten text of an entry at white space. Write the words, except the "x" for each neighbour."""
         cdef Py_ssize_t i, start = 0, stop = text.length
         cdef bint inside = False
         if not edges & FIRST:
@@ -205,10 +205,12 @@ cdef int put_entry(Rewriter text, const unsigned char[::1] utf8, const int64[::1
 
 
 cdef class EntryWords:
-    """Looks up the words of each entry of a document.
+    """Looks up the words of documents. Each distinct entry (see the top of this file) is already split into words.
 
-    chunks, entries, closing: as in `find_entries`, of all documents.
-    words, indptr: int32 and int64 (n_entries + 1,). Entry e has the word ids ``words[indptr[e]:indptr[e + 1]]``.
+    chunks, closing: the arguments with which `find_entries` was called for all documents.
+    entries: what `find_entries` returned.
+    words: int32, the word ids of all entries. Entry e has the word ids ``words[indptr[e]:indptr[e + 1]]``.
+    indptr: int64 (n_entries + 1,).
     """
 
     cdef const unsigned char[::1] closing
@@ -240,8 +242,9 @@ cdef class EntryWords:
     def gather(self, const int[::1] chunks, const int64[::1] indptr, int64[::1] lengths, int[::1] out=None):
         """Fill `lengths`, int64 (n_documents,), with the number of words of each document.
 
-        chunks, indptr: the documents, as in `find_entries`. out: int32 or None. It receives the word ids of the first
-        document, then of the second and so on, until it is full.
+        chunks, indptr: the documents, as in `find_entries`.
+        out: int32 or None. It receives the word ids of the first document, then of the second and so on, until it is
+            full.
         """
         cdef Py_ssize_t row, i, tail, run = np.searchsorted(self.run_starts, indptr[0]), last = chunks.shape[0] - 1
         cdef Py_ssize_t filled = 0, before, end = 0 if out is None else out.shape[0]
