@@ -175,7 +175,7 @@ def options_of(kind: type) -> dict[str, Option]:
 
 
 def _leaves(hint: Any) -> list[Any]:
-    """Return the innermost parts of a type hint: types, values of a Literal, and the ... of a tuple."""
+    """Return the innermost parts of a type hint, such as [int, Ellipsis, NoneType] for ``tuple[int, ...] | None``."""
     return [leaf for part in typing.get_args(hint) for leaf in _leaves(part)] or [hint]
 
 
@@ -201,9 +201,9 @@ def arguments_of(options: Iterable[Option], values: Mapping[str, Any]) -> list[s
 
 
 def foreign_names() -> dict[str, str]:
-    """Return what to use instead of an option or a value of another trainer, by its name there.
+    """Return a dict that maps an option of another trainer to advice, such as "lr" to "--learning-rate".
 
-    The name of an option has no dashes, such as "lr". The name of a value is OPTION-VALUE, such as "device-mps". Each
+    A key is an option without leading dashes, or OPTION-VALUE for one value of an option, such as "device-mps". Each
     line of foreign.tsv has the advice, a tab, and names from SimCSE, transformers, sentence-transformers, Accelerate
     and Lightning. A name is not listed if `nearest` finds the right option for it.
     """
@@ -288,9 +288,10 @@ class Command(argparse.ArgumentParser):
         return run_command(lambda: self.run(fill_defaults(self.options, self.given(arguments))), self.extra)
 
     def given(self, arguments: Sequence[str] | None) -> dict[str, Any]:
-        """Read a command line and its --config file, and return the given values by field name; the command line wins.
+        """Read a command line and its --config file, and return the given values by field name.
 
-        Raises InputError. Unknown options are reported first, because a misspelt option also counts as missing.
+        A value on the command line replaces the value in the file. Raises InputError if an option or a value is
+        invalid. Unknown options are reported first, because a misspelt required option would be reported as missing.
         """
         arguments = sys.argv[1:] if arguments is None else arguments
         for argument in takewhile(lambda argument: argument != "--", arguments):
@@ -330,10 +331,12 @@ class Command(argparse.ArgumentParser):
 
 
 def run_command(action: Callable[[], int | None], extra: str | None = None) -> int:
-    """Run `action` and return its exit code, 0 for None. extra: see `Command`.
+    """Run `action` and return its exit code, or 0 if `action` returns None.
 
-    Bad input, an unusable file or a missing package prints a one-line message on stderr and returns 2. Ctrl-C, or a
-    closed pipe such as `| head`, returns 128 + the signal's number.
+    Returns 2 and prints a one-line message on stderr if the input is invalid, a file is not usable or a package is
+    missing. Returns 128 + the signal's number after Ctrl-C or a closed pipe, such as `| head`.
+
+    extra: the extra of this package that the command needs, for the message about a missing package.
     """
     warnings.formatwarning = _one_line  # type: ignore[assignment]
     if "OMP_WAIT_POLICY" not in os.environ:

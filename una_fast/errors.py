@@ -46,7 +46,10 @@ def failed(place: object, action: str, error: BaseException) -> InputError:
 
 @contextmanager
 def as_input_errors(place: object, action: str) -> Iterator[None]:
-    """Turn any exception inside the block into the InputError that `failed` makes. InputErrors are not changed."""
+    """Return a context manager that turns any exception in its block into the InputError that `failed` makes.
+
+    An exception that is already an InputError is not changed.
+    """
     try:
         yield
     except InputError:
@@ -83,7 +86,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 def check_keywords(function: str, given: Iterable[str], known: Iterable[str]) -> None:
-    """Raise InputError for the first `given` keyword that is not a `known` argument. function: the function's name."""
+    """Raise InputError if a keyword in `given` is not in `known`, the arguments of a function. function: its name."""
     known = [name for name in known if name != "self"]
     for name in given:
         if name not in known:
@@ -92,7 +95,7 @@ def check_keywords(function: str, given: Iterable[str], known: Iterable[str]) ->
 
 
 def suggests_keywords(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function so that an unknown keyword raises InputError with the most similar argument.
+    """Decorate a function so that an unknown keyword argument raises an InputError, which suggests a similar name.
 
     The function must not accept ``**kwargs``.
     """

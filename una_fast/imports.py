@@ -35,7 +35,7 @@ def missing_package(error: ModuleNotFoundError, extra: str | None = None) -> Inp
 
     Args:
         error: the error of the import, which names the package.
-        extra: the extra that the message recommends, by default the one in EXTRA_OF.
+        extra: the extra that the message recommends. If None, this is the extra that installs the package (EXTRA_OF).
     """
     package = (error.name or "").split(".")[0]
     if package not in EXTRA_OF:
@@ -48,9 +48,11 @@ def missing_package(error: ModuleNotFoundError, extra: str | None = None) -> Inp
 
 @contextmanager
 def naming_extras(extra: str | None = None) -> Iterator[None]:
-    """If the block cannot import an optional package, raise an InputError that names the extra to install.
+    """Return a context manager for imports of optional packages.
 
-    extra: the extra to name, by default the one in EXTRA_OF.
+    If a package is not installed, the context manager raises an InputError that names the extra to install.
+
+    extra: the extra to name. If None, this is the extra that installs the package (EXTRA_OF).
     """
     try:
         yield

@@ -42,7 +42,7 @@ WriteIds = Callable[[np.ndarray, SampleKey, np.ndarray, np.ndarray], np.ndarray]
 
 
 class PaperSurface:
-    """Writes the words as the index spells them, separated by spaces."""
+    """Writes an augmented text as its words in the spelling of the index, separated by spaces."""
 
     def __init__(self, index: Index, documents: Rows):
         self._n_terms = index.n_terms
@@ -50,12 +50,16 @@ class PaperSurface:
     def texts(self, source: Rows, rows: np.ndarray, drawn: RaggedArray) -> list[str]:
         """Return the augmented texts of the sentences `rows` of `source`.
 
-        rows: row numbers, int64 (n_rows,). drawn: one row of ids of new words per sentence.
+        rows: row numbers, int64 (n_rows,).
+        drawn: int32. Row i contains the ids of all words of the augmented text of sentence ``rows[i]``.
         """
         return [*source.spell(drawn)]
 
     def id_writer(self, kernel: RowKernel, tokens: TokenIds) -> WriteIds:
-        """Make the function that draws new words of documents with `kernel` and writes their token ids."""
+        """Return a function that draws new words for documents and writes the token ids of the new texts.
+
+        `WriteIds` describes the function. kernel: draws the words. tokens: contains the token ids of each term.
+        """
         terms = TermTokens(tokens.terms, self._n_terms, tokens.frame)
 
         def write(rows: np.ndarray, key: SampleKey, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
@@ -100,7 +104,7 @@ class KeptSurface:
     def _row_writer(self, source: Rows, subwords: rewrite.Subwords | None = None) -> rewrite.RowWriter:
         """Make a writer for the sentences of `source`. It writes texts or, if `subwords` is given, token ids.
 
-        subwords: the sub-words of the documents of the index, so `source` must contain these documents.
+        subwords: the result of `_subwords`. If it is given, `source` must contain the documents of the index.
         """
         learn_characters(source.chunks)
         tables = source.chunks, source.sentences, source.words, source.unseen, source.terms, self.forms
@@ -109,7 +113,7 @@ class KeptSurface:
     def texts(self, source: Rows, rows: np.ndarray, drawn: RaggedArray) -> list[str]:
         """Return the augmented texts, as `PaperSurface.texts` does.
 
-        Raises InputError if a sentence does not contain the words that the word tokenizer made of it, in their order.
+        Raises InputError if the word tokenizer returned words that are not in the sentence, or in another order.
         """
         writer = self._document_writer if source.hashes is None else self._row_writer(source)
         texts = writer.write(rows, drawn.values, drawn.indptr).texts()
@@ -122,7 +126,10 @@ class KeptSurface:
         return texts
 
     def id_writer(self, kernel: RowKernel, tokens: TokenIds) -> WriteIds:
-        """Make the function, as `PaperSurface.id_writer` does. Chunks without a replaced word keep their stored ids."""
+        """Return a function that draws new words and writes token ids, as `PaperSurface.id_writer` does.
+
+        The function copies the stored token ids of every chunk (text between two spaces) without a replaced word.
+        """
         subwords, sentences, frame = self._subwords(tokens), tokens.sentences, tokens.frame
         writer = self._row_writer(self._documents, subwords)
         fill_rows = rewrite.fill_rows[f"{sentences.values.dtype}_t"]
@@ -137,7 +144,7 @@ class KeptSurface:
         return write
 
     def _subwords(self, tokens: TokenIds) -> rewrite.Subwords:
-        """Return the sub-words of the index's terms and chunks, in the form that `RowWriter` needs."""
+        """Collect what `RowWriter` must know about the tokenizer's sub-words to write token ids."""
         encoder, forms = tokens.encoder, self.forms
         cuts = encoder.cuts(learn_characters(self._index.chunks, forms))
         name, terms = f"tokens-forms-{encoder.fingerprint}", self._index.terms
@@ -164,7 +171,7 @@ def forms_of_ascii(terms: StringTable) -> StringTable:
 
 
 def learn_characters(*tables: StringTable) -> list[str]:
-    """Set CHARACTERS for all characters of the tables. Return these characters, each once."""
+    """Store the properties of each character in `tables`, such as its case, in CHARACTERS. Return these characters."""
     others = (table.utf8.tobytes().translate(None, ASCII).decode("utf-8") for table in tables)
     of_ascii = (chr(byte) for table in tables for byte in np.flatnonzero(np.bincount(table.utf8, minlength=128)[:128]))
     used = sorted({*of_ascii}.union(*others))

@@ -2,9 +2,9 @@
 
 `Augmenter.negative_ids` calls `TextAugmentation.token_ids` (base.py), which passes the row numbers to the function that
 the surface's `id_writer` made (surface.py). This function draws the new words with `UnaRows`
-(_kernels/draws/negatives.pyx). It then writes the token ids: in _kernels/ids/rewrite.pyx with surface="kept", in
-_kernels/ids/emit.pyx with "paper". The few rows that need the tokenizer go through `TokenIds.write_texts`
-(tokens/ids.py).
+(_kernels/draws/negatives.pyx). It then writes the token ids. The code for this is in _kernels/ids/rewrite.pyx for
+surface="kept", and in _kernels/ids/emit.pyx for surface="paper". The tokenizer encodes only the few texts whose ids
+depend on the whole text (`TokenIds.write_texts` in tokens/ids.py).
 """
 
 from __future__ import annotations

@@ -32,16 +32,17 @@ Line = tuple[str, ...]
 class WordLists:
     """The word lists of a file.
 
-    lines: maps each section to its lines. Each line is a tuple of items.
+    lines: maps the name of each section of the file to its lines. Each line is a tuple of items.
 
     Attributes:
-        opposites, classes: map a word to its replacements.
-        negations: phrases that can be removed, longest first.
-        negation: the phrase that is inserted.
-        negated: maps an auxiliary to its negative form.
-        affirmed: maps a negative form to its auxiliary.
-        words: maps each section in `WORDS` to its words.
-        roles: maps a word to the name of the edit in `edits.POLARITY` that fits it.
+        opposites: maps a word to its opposites.
+        classes: maps a word for a number, day, month or unit to other words of the same kind.
+        negations: the negations that an edit can remove from a sentence, each as a list of words. Longest first.
+        negation: the negation that an edit inserts into a sentence, such as "not"; "" if the file has none.
+        negated: maps an auxiliary to its negative form ("is" to "isn't").
+        affirmed: maps a negative form to its auxiliary ("isn't" to "is").
+        words: maps the name of each section in `WORDS` to the words in this section.
+        roles: maps each word that a polarity edit can change to the name of the edit, a key of `edits.POLARITY`.
     """
 
     def __init__(self, lines: dict[str, list[Line]]):
@@ -66,7 +67,10 @@ class WordLists:
                     guard[name] = guard.get(name, frozenset()) | {*near.split()}
 
     def allow(self, words: Sequence[str], i: int) -> bool:
-        """Return whether the words around ``words[i]`` allow an edit of it, by the rules in the sections GUARDS."""
+        """Return whether the words around ``words[i]`` allow an edit of this word.
+
+        The sections GUARDS contain the rules. For example, "up" is edited only after a word such as "turn" or "go".
+        """
         if not (guard := self._guards.get(words[i])):
             return True
         before, after = (_neighbour(words[k]) if 0 <= k < len(words) else "" for k in (i - 1, i + 1))
@@ -81,7 +85,7 @@ def _neighbour(word: str) -> str:
 
 
 def _others(lines: Sequence[Line]) -> dict[str, Line]:
-    """Map each word to the other words of all lines that contain it, each once."""
+    """Map each word to all other words that occur in a line with it. Each tuple is without duplicates."""
     found: dict[str, dict[str, None]] = {}
     for line in lines:
         for word in line:
@@ -108,7 +112,12 @@ def read_word_lists(file: str | Path | None = None) -> WordLists:
 
 
 def _items(section: str, text: str, where: str) -> Line:
-    """Split a line into items in lower case, with single spaces."""
+    """Split a line of a section into its items, in lower case.
+
+    section: the name of the section. text: the line. where: the file and the line number, for error messages.
+
+    Raises InputError if the line does not have the form that the section requires.
+    """
     items = [" ".join(item.split()) for item in re.split(DIVIDERS.get(section, NEVER), text.lower())]
     n_items = {2} if section in IN_PAIRS else {1, 2} if section == "opposites" else {len(items)}
     if not all(items) or len(items) not in n_items or len({*items}) < len(items):

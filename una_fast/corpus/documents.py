@@ -29,7 +29,7 @@ class Reading:
 
     Attributes:
         column: the column, or the key of a mapping, that contains the text.
-        quoting: whether cells may be in quotation marks; if None, they may in .csv but not in .tsv.
+        quoting: whether the cells of a .csv or .tsv may be in quotation marks. None means yes in .csv, no in .tsv.
         max_document_bytes: the longest accepted document, in bytes of UTF-8; 0 or None for any length.
     """
 
@@ -113,7 +113,7 @@ def joined(blocks: Iterable[StringTable], n_bytes: int) -> Iterator[StringTable]
 
 
 def arrow_blocks(arrays: Iterable[pa.Array], where: str) -> Iterator[StringTable]:
-    """Make a block of each Arrow array of text, without copying the text. where: the arrays' name in error messages.
+    """Convert each Arrow array of text to a block, without copying the text. where: the arrays' name in error messages.
 
     Raises InputError if an array does not contain text, or contains null or invalid UTF-8.
     """
@@ -138,7 +138,8 @@ def arrow_blocks(arrays: Iterable[pa.Array], where: str) -> Iterator[StringTable
 def object_blocks(corpus: Any, reading: Reading) -> tuple[str, Iterator[StringTable]] | None:
     """Read a Hugging Face dataset, an Arrow table, a frame or series of pandas or polars, or an iterable.
 
-    Returns the object's name for error messages and its blocks, or None if the object has another type.
+    Returns the name of `corpus` for error messages, and an iterator over blocks of its documents. Returns None if
+    `corpus` has none of these types.
     """
     column, kind = reading.column, type(corpus).__name__
     is_frame = hasattr(corpus, "iloc") or hasattr(corpus, "to_arrow")  # a frame or series of pandas, or of polars

@@ -59,11 +59,17 @@ class RemoteFile:
         return PurePosixPath(self.path.partition("?")[0]).name
 
     def identity(self) -> list[str | int]:
-        """Return the file's address, its size in bytes, and a hash of the server's metadata. Raises OSError."""
+        """Return the file's address, its size in bytes, and a hash of the server's metadata.
+
+        Raises OSError if the metadata cannot be read.
+        """
         return [str(self), self.system.size(self.path) or 0, self.system.ukey(self.path)]
 
     def open(self, mode: str = "rb") -> IO[bytes]:
-        """Open the file for reading bytes, seekable if the server supports it. Raises OSError."""
+        """Open the file for reading bytes. The result is seekable if the server supports it.
+
+        Raises OSError if the file cannot be opened.
+        """
         return self.system.open(self.path, mode)
 
 
@@ -136,7 +142,10 @@ def whole_lines(path: File, max_line_bytes: int | None) -> Iterator[tuple[int, b
 
 
 def decoded(path: File, number: int, text: bytes) -> str:
-    """Decode text that starts in line `number` of a file. Raises InputError that names the line that is not UTF-8."""
+    """Decode UTF-8 text from a file. number: the number of the text's first line.
+
+    Raises InputError, with the line number, if a line is not UTF-8.
+    """
     try:
         return text.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -145,7 +154,7 @@ def decoded(path: File, number: int, text: bytes) -> str:
 
 
 def text_lines(path: File, reading: Reading) -> Iterator[StringTable]:
-    """Read a .txt with one sentence per line. Blank lines are documents too, so the first line is row 0."""
+    """Read a .txt with one sentence per line. Blank lines are documents too, so line n of the file is row n - 1."""
     for number, lines in whole_lines(path, reading.max_document_bytes):
         decoded(path, number, lines)
         yield split_lines(lines if number > 1 else lines.removeprefix(codecs.BOM_UTF8))
@@ -213,7 +222,8 @@ def _json_value(path: File, number: int, text: bytes, what: str) -> Any:
 def has_quotes(name: str, reading: Reading) -> bool:
     """Return whether cells of a .csv or .tsv may be in quotation marks.
 
-    By default they may in a .csv, but not in a .tsv, where most programs write quotation marks as ordinary characters.
+    By default, the cells of a .csv may be quoted. The cells of a .tsv may not, because most programs write quotation
+    marks in a .tsv as ordinary characters.
     """
     return not _has_tabs(name) if reading.quoting is None else reading.quoting
 

@@ -9,9 +9,9 @@ _END = re.compile(r"(?<=[a-z\d)][.!?]) (?=[A-Z])")  # the space between two sent
 
 
 def sample_corpus() -> list[str]:
-    """Return about 1,500 distinct sentences of Python's language reference, the text of ``help()``.
+    """Return about 1,500 distinct sentences of Python's language reference, which ``help()`` shows.
 
-    They contain no code, tables, headings or markup. They differ slightly between versions of Python.
+    The sentences contain no code, tables, headings or markup, and differ slightly between versions of Python.
     """
     from pydoc_data.topics import topics  # imported here: 0.5 MB of text
 

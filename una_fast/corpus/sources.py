@@ -84,10 +84,10 @@ class Source:
             yield block
 
     def digest(self) -> str:
-        """Return an xxh3_128 that identifies the documents.
+        """Return an xxh3_128 hash that identifies the documents.
 
-        For a file, it covers the file's bytes and `key`. For an object in memory, it covers the texts that `blocks` has
-        yielded, so call it after `blocks`.
+        For a file, this is a hash of the file's bytes and of `key`. For an object in memory, it is a hash of the texts
+        that `blocks` has yielded so far, so iterate over `blocks` first.
         """
         if self.file is None:
             return xxhash.xxh3_128_hexdigest(self._text.digest() + self._lengths.digest())
@@ -113,9 +113,11 @@ class Source:
 
 
 def open_sources(corpus: Any, reading: Reading) -> Sequence[Source]:
-    """Open the sources of a corpus, in order. Raises InputError for a type or file that is not a corpus.
+    """Open the sources of a corpus, in order.
 
     corpus: anything that `una_fast.build_index` accepts, or a `Source`.
+
+    Raises InputError if an object has another type, or a file does not exist or has an unknown extension.
     """
     if isinstance(corpus, (list, tuple)) and corpus and all(map(_is_source, corpus)):
         return [source for item in corpus for source in _open_source(item, reading)]
@@ -131,8 +133,8 @@ def read_blocks(
 
     Args:
         sources: the sources of a corpus.
-        summaries: a list to which the name, n_documents and xxh3_128 of each source are added.
-        ahead: wraps the blocks of a file, for example to read them in another thread.
+        summaries: a list. After each source, a dict with its name, n_documents and xxh3_128 is appended to the list.
+        ahead: wraps the iterator over a file's blocks, for example to read them in another thread.
 
     Raises:
         InputError: a source has no document, or a file changed during the build.
@@ -156,7 +158,7 @@ def all_blank(n_documents: int) -> InputError:
 
 
 def check_sources(folder: Path, indexed: list[dict[str, Any]], sources: Sequence[Source]) -> None:
-    """Raise InputError unless the index in `folder` was built from `sources`. indexed: the index's `sources`."""
+    """Raise InputError unless the index in `folder` was built from `sources`. indexed: its `Index.sources`."""
     if len(indexed) != len(sources):
         raise InputError(
             f"{folder}: made from {counted(len(indexed), 'source')}, but the corpus has {len(sources)}: build it again"
@@ -222,7 +224,10 @@ def _file_sources(path: str, reading: Reading) -> list[Source]:
 
 
 def address_in(path: str) -> str | None:
-    """Return `path` as an address, with the slashes that pathlib removed. None for a local path."""
+    """Return `path` if it is an address, or None if it is a local path.
+
+    Restores slashes that pathlib removed: "s3:/bucket/a.txt" -> "s3://bucket/a.txt".
+    """
     url = URL.match(path)
     if url is None:
         return None

@@ -69,8 +69,8 @@ class WordTokenizer:
     """Splits a sentence into words.
 
     Attributes:
-        tokenizer: a name in NAMED or SEGMENTERS, or a function. Any other name raises InputError. An import path is
-            not imported, because it may come from somebody else's index (see `resolve_tokenizer`).
+        tokenizer: a name in NAMED or SEGMENTERS, or a function. Any other str raises InputError. This includes import
+            paths, because an import path may come from somebody else's index (see `resolve_tokenizer`).
         lowercase: whether a sentence is lower-cased before it is split.
     """
 
@@ -108,9 +108,11 @@ class WordTokenizer:
         return _checked_words(words, text)
 
     def signature(self) -> Signature | None:
-        """Return the words of each of SIGNATURE_SENTENCES, which are not lower-cased. They identify the tokenizer.
+        """Return the words into which the tokenizer splits each of SIGNATURE_SENTENCES.
 
-        An item is None if the tokenizer raises an exception for this sentence. Returns None if `is_named`.
+        These words identify the tokenizer. The sentences are not lower-cased. If the tokenizer raises an exception for
+        a sentence, the item for this sentence is None.
+        Returns None if `is_named`, because such a tokenizer never changes.
         """
         if self.is_named:
             return None
@@ -142,7 +144,7 @@ class WordTokenizer:
 
 
 def resolve_tokenizer(tokenizer: str | SplitWords) -> str | SplitWords:
-    """Import a word tokenizer that is given as an import path "module:function". Return a name or a function unchanged.
+    """Import the word tokenizer at an import path "module:function". A name or a function is returned unchanged.
 
     An import runs code, so call this only with an argument that the user gave. Raises InputError if the import fails.
     """

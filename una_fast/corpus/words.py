@@ -1,25 +1,25 @@
 r"""Parses a corpus into the ids of its distinct chunks and of its distinct words.
 
 A chunk is a piece of text between two spaces. Most chunks of a corpus occur many times, so each distinct chunk is split
-into words only once. The words are the same as if each whole line were split, because a rule of the Treebank tokenizer
-(nltk.tokenize.destructive) sees little of the text around a chunk. The rules see the following (`_` is a space):
+into words only once. Splitting chunks gives the same words as splitting whole lines, because the rules of the Treebank
+tokenizer (nltk.tokenize.destructive) see little of the text around a chunk. They see the following (`_` is a space):
 
 - `^"` and `([_([{<])("|'')` treat a chunk's first quote differently after a space and at the start of the line.
-- `([^.])(\.)` and `([^'])'_` start with a character before the period or quote. If the period or quote is the first
-  character of its chunk, this is a space, or nothing at the start of the line.
+- `([^.])(\.)` and `([^'])'_` need a character before the period or quote. If the period or quote is the first
+  character of its chunk, the character before it is a space. At the start of the line, there is no such character.
 - `([:,])([^\d])`, `([^'])'_` and the clitics can end with the space after a chunk. `([:,])$` needs the end of the line.
 - Only `([^'])'_` can both start and end with a space. In a line with `a'_'_`, the first match consumes the space that
   the second one needs. In separate chunks both match, but the second match only adds a space, which changes no word.
 - `\b`, `(?<!\w)` and `(?=\w)` look one character back or ahead, and treat the ends of the line like spaces.
 - `(?=\s)` and `_('t)(is)` need a space. An earlier step has put one at both ends of the line.
 - `\s+` and str.split replace or remove only white space.
-- The two final-period rules match a period, then only closers (brackets, quotes, white space) up to the end of the
-  line. Such a match can contain spaces if the last chunks consist of closers.
+- The two final-period rules match a period that only closers (brackets, quotes, white space) follow, up to the end of
+  the line. Such a match contains several chunks if the last chunks consist of closers.
 
 So without the final-period rules, a chunk's words would depend only on its text and on whether it starts or ends the
-line. With these rules, the same is true of an *entry*: a single chunk or, if the last chunks of the line consist of
-closers, these chunks and the one before them. The kernel tokenises each entry separately, with an `x` in place of the
-text before it and another in place of the text after it, if any.
+line. With these rules, the same is true of an *entry*. An entry is a single chunk or, if the last chunks of the line
+consist of closers, these chunks and the one before them. The kernel tokenises each entry separately. An `x`
+replaces the text before the entry, if any, and another `x` replaces the text after the entry, if any.
 
 A chunk can also be lower-cased separately: the lower case of a character depends on other characters only for the
 capital sigma, and only up to the next space.
@@ -152,7 +152,7 @@ class NumberedStrings:
 
 
 def add_sentence_words(rows: NumberedStrings, block: StringTable, tokenizer: WordTokenizer) -> None:
-    """Split each document of a block into words, without dividing it into chunks, and add its words to `rows`."""
+    """Split each document of a block into words, and add them to `rows` as one row. Documents are split as a whole."""
     lists = [tokenizer.words(text) for text in block]
     try:
         table = StringTable.from_strings([*chain.from_iterable(lists)])
@@ -190,7 +190,7 @@ def _document_words(
 
 
 def _lower(chunks: StringTable) -> StringTable:
-    """Lower-case the chunks, all ASCII ones in a single call."""
+    """Lower-case the chunks. Chunks in ASCII are converted together, and the others one by one."""
     text = chunks.utf8.tobytes()
     lowered = StringTable(np.frombuffer(text.lower(), dtype=np.uint8), chunks.offsets)
     if text.isascii():
@@ -205,7 +205,7 @@ def _lower(chunks: StringTable) -> StringTable:
 def _gather(n_jobs: int | None, sentences: RaggedArray, words: EntryWords) -> RaggedArray:
     """Return the int32 word ids of each document.
 
-    sentences: the int32 chunk ids of each document; words: the words of each entry.
+    sentences: the int32 chunk ids of each document. words: the word ids of each entry (see the top of this file).
     """
     lengths = np.empty(len(sentences), dtype=POINTER)
     parts = [slice(row, min(row + ROWS_PER_TASK, len(sentences))) for row in range(0, len(sentences), ROWS_PER_TASK)]

@@ -57,8 +57,8 @@ def build_index(
         column: the column of a table or dataset, or the key of a dict, that contains the text.
         n_jobs: the number of threads; if None, one for each core that this process may use.
         progress: show a progress bar.
-        quoting: whether a cell in quotation marks may contain line ends and delimiters. By default it may in .csv, but
-            not in .tsv, where a quotation mark is an ordinary character.
+        quoting: whether a cell in quotation marks may contain line ends and delimiters. None means True for .csv, and
+            False for .tsv, where a quotation mark is an ordinary character.
         max_document_bytes: the longest accepted document, in bytes of UTF-8, by default 1 MiB. Longer ones occur only
             in files that are damaged, hostile or without line ends. Reading a document takes about 5 times its size in
             memory. The limit for a whole row of a table is 8 times higher. 0 or None accepts any length, but a .csv is

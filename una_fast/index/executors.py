@@ -51,7 +51,7 @@ def memory_bytes(memory: str | int | None) -> int:
 def task_memory(memory: int, processes: int, threads: int) -> int:
     """Return the memory limit of a task in bytes if `processes` processes of `threads` threads share `memory` bytes.
 
-    Raises InputError if a task would have too little memory for the smallest split.
+    Raises InputError if this is less than a task needs for SMALLEST_SPLIT bytes of text.
     """
     slots = processes * threads
     task = (memory - processes * BASE) // (slots + 1)  # the building process also has a split in memory
@@ -106,13 +106,15 @@ class Runner:
         return cls(executor, slots, task_memory(memory_bytes(memory), processes, slots // processes), progress)
 
     def split_bytes(self) -> int:
-        """Return how many bytes of text a split of the corpus should contain."""
+        """Return how many bytes of text a split should contain. A split is a part of the corpus that one task scans."""
         return min(max(self.task_bytes // TEXT_FACTOR, SMALLEST_SPLIT), LARGEST_SPLIT)
 
     def n_partitions(self, text_bytes: int) -> int:
-        """Return into how many hash ranges, and into how many rank ranges, the strings of a corpus are divided.
+        """Return into how many ranges the distinct words, or the distinct chunks, of a corpus are divided.
 
-        A task processes one range. text_bytes: the size of the corpus's text.
+        Some stages divide them by hash, and others by rank. One task processes one range.
+
+        text_bytes: the size of the corpus's text.
         """
         return min(max(-(-text_bytes // (self.task_bytes // 2)), self.slots), N_BUCKETS)
 
@@ -164,5 +166,5 @@ def _checked_workers(client: Any, work: Path) -> list[int]:
 
 
 def worker_answer(work: Path) -> tuple[str, bool]:
-    """Return the version of una_fast on the worker that runs this, and whether it has access to the folder `work`."""
+    """Return this worker's version of una_fast, and whether it has access to the folder `work`. Runs on each worker."""
     return VERSION, work.exists()

@@ -138,10 +138,11 @@ class Index:
         return TermIds(self.terms)
 
     def tfidf(self) -> scipy.sparse.csr_array:
-        """Compute the tf-idf of each term in each document, ln(1 + n_t / n) idf_t (matrix Z of equation 2).
+        """Compute the tf-idf of each term in each document (matrix Z of equation 2).
 
-        n_t is how often the document contains term t, and n is the document's number of words. The result is a sparse
-        float64 matrix (n_documents, n_terms), with entries at the same positions as `counts`.
+        The tf-idf is ``ln(1 + n_t / n) * idf[t]``. Here n is the document's number of words, and n_t is how often the
+        document contains term t. The result is a sparse float64 matrix (n_documents, n_terms), with entries at the same
+        positions as `counts`.
         """
         import scipy.sparse
 
@@ -173,8 +174,8 @@ class Index:
         """Return arrays that are computed from this index. The folder of a saved index stores them for later calls.
 
         Args:
-            name: the subfolder for the arrays. The name must identify everything except the index that the arrays
-                depend on.
+            name: the subfolder for the arrays. If the arrays depend on anything besides the index, such as a tokenizer,
+                the name must identify it.
             version: the version of the arrays' layout. Stored arrays of another version are computed again.
             make: computes the arrays. It must be deterministic.
             fits: checks stored arrays. If it returns False or raises, they are computed again.
@@ -300,7 +301,7 @@ def index_meta(sources: list[dict[str, Any]], tokenizer: WordTokenizer) -> dict[
 
 
 def _check_content(folder: Path, meta: dict[str, Any], arrays: Arrays) -> None:
-    """Raise InputError if a wrong type, length or value could make a kernel read outside an array."""
+    """Raise InputError if `meta` or an array is invalid, because a kernel could then read outside an array."""
     wrong = "types"
     with suppress(Exception):  # values of wrong types may raise anything
         wrong = next((name for name, is_right in _checks(meta, arrays) if not is_right), "")

@@ -38,7 +38,7 @@ def term_frequency(count: np.ndarray | float, length: np.ndarray | float) -> np.
 def inverse_document_frequency(document_frequency: np.ndarray | float, n_documents: int) -> np.ndarray:
     """Return idf = -ln(N_t / N) of equation 2, float64. It is not smoothed: a term in every document has idf 0.
 
-    document_frequency: N_t, the number of documents that contain the term; n_documents: N.
+    document_frequency: N_t, the number of documents that contain the term. n_documents: N, the number of all documents.
     """
     return 0.0 - _logarithm(np.divide(document_frequency, n_documents, dtype=SCORE))  # 0 - x: never -0
 
@@ -63,11 +63,13 @@ def score_terms(words: RaggedArray, n_terms: int, n_jobs: int = 1) -> TermScores
 
 
 def count_documents(words: RaggedArray, n_terms: int) -> tuple[np.ndarray, np.ndarray]:
-    """Count the documents that contain each term. Also find each term's highest n_t / n in any document.
+    """Count the documents that contain each term, and find each term's highest share of the words of a document.
 
-    n_t / n is the term's count in a document divided by the document's number of words.
+    The share is the term's count in a document divided by the document's number of words (n_t / n in equation 2).
 
-    words: the int32 term ids of each document. Returns int64 (n_terms,) and float64 (n_terms,).
+    words: the int32 term ids of each document.
+
+    Returns the numbers of documents, int64 (n_terms,), and the highest shares, float64 (n_terms,).
     """
     document_frequency = np.zeros(n_terms, dtype=POINTER)
     highest_ratio = np.zeros(n_terms, dtype=SCORE)
