@@ -1,10 +1,11 @@
-"""Compare training with and without negatives: ``una-fast compare --model M --corpus FILE --output FOLDER``.
+"""Compare training with and without hard negatives: ``una-fast compare --model M --corpus FILE --output FOLDER``.
 
-Trains the model once per seed under each of CONDITIONS, on the same sentences in the same order. Scores every encoder,
-and computes the differences to "none" seed by seed. A stopped comparison continues if the command is repeated.
+Each of CONDITIONS sets its own training options; the condition "none" trains without negatives. The command trains and
+scores an encoder for each condition and seed. For one seed, all conditions use the same sentences in the same order, so
+the command compares each condition with "none" seed by seed. To continue a stopped comparison, repeat the command.
 
 OUTPUT/compare.json   scores by condition and seed, and the differences with their intervals
-OUTPUT/compare.html   the same scores with charts, and the answer
+OUTPUT/compare.html   the same scores with charts, and a sentence on whether each condition is better than "none"
 OUTPUT/CONDITION/     the runs of a condition, one folder per seed, as `train.ddp --seeds` writes them
 """
 
@@ -56,7 +57,7 @@ N_PROBED = 1000  # sentences of the index that the probe uses
 class CompareOptions:
     """Comparison.
 
-    These options are only of this command; the others are also options of train.ddp.
+    The first line is the heading of these options in --help. The other options of the command come from train.ddp.
     """
 
     output: str = option("folder for the runs and the page: a new one, or one to continue", "",
@@ -74,7 +75,10 @@ OPTIONS = options_of(CompareOptions) | {
 
 
 def conditions(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return a dictionary from each condition to its options of train.ddp. values: the options of this command."""
+    """Return the options of train.ddp that each condition sets: {name of the condition: {name of the option: value}}.
+
+    values: the options of the compare command.
+    """
     given = {name: values[name] for name in CUSTOM_OPTIONS if values[name] != OPTIONS[name].default}
     return CONDITIONS | ({CUSTOM: {"augment": "una", **given}} if given else {})
 
@@ -100,7 +104,10 @@ def _run(values: dict[str, Any]) -> int:
 
 
 def _run_of(values: Mapping[str, Any], folder: Path, condition: Mapping[str, Any]) -> Run:
-    """Make the options for training a condition with all seeds. Runs that `folder` already contains are continued."""
+    """Make the options for training one condition with all seeds. Include --resume if `folder` contains runs.
+
+    values: the options of the compare command. condition: the options that the condition sets.
+    """
     options = {name: value for name, value in values.items() if name in RUN and name not in CUSTOM_OPTIONS}
     options |= {"output": str(folder), "index": str(folder.parent / INDEX), "schedule": "linear"}
     options |= {"evaluate": values["data"], "tasks": "sts,near-miss", "resume": is_own(folder, RUNS)}
@@ -108,7 +115,7 @@ def _run_of(values: Mapping[str, Any], folder: Path, condition: Mapping[str, Any
 
 
 def _conclude(values: Mapping[str, Any]) -> None:
-    """Compare all conditions with the reference seed by seed, write compare.json and compare.html, print the answer."""
+    """Compare every condition with "none", seed by seed. Write compare.json and compare.html, and print a summary."""
     from train.report.page import make_page
 
     output = Path(values["output"])
@@ -142,7 +149,7 @@ def _conclude(values: Mapping[str, Any]) -> None:
 
 
 def _add_probe_score(run: RunRecord, index: una_fast.Index, values: Mapping[str, Any]) -> RunRecord:
-    """Return the run with the probe's distance added to its scores: best/ is probed on sentences of the index.
+    """Probe the run's best encoder on sentences of the index, and return the run with `Probe.distance` as a new score.
 
     If all texts have the same embedding, warn, and return the run unchanged.
     """
@@ -157,9 +164,11 @@ def _add_probe_score(run: RunRecord, index: una_fast.Index, values: Mapping[str,
 
 
 def answer(name: str, pairs: Mapping[str, Comparison]) -> str:
-    """Return a sentence on whether a condition is better than the reference, judged by the first score of TITLES.
+    """Return a sentence that says whether a condition is better than the reference.
 
-    name: the condition. pairs: its comparisons with the reference, by score.
+    The sentence is about the STS average; without it, about the dev score; without both, about the probe's distance.
+
+    name: the condition. pairs: its comparisons with the reference, by name of the score.
     """
     scored = [(prefix, score) for prefix in TITLES for score in pairs if score.startswith(prefix)]
     if not scored:

@@ -190,7 +190,7 @@ class Run(Files, Words, Draws):
     demo: bool = option("train a packaged encoder offline, on Python's documentation", False, role="call")
 
     def identity(self) -> dict[str, Any]:
-        """Return the values, by flag, that --resume must not change: those of options with the role "result"."""
+        """Return the values of all options that change what a run computes, by flag. --resume must not change them."""
         return {option.flag: getattr(self, name) for name, option in OPTIONS.items() if option.role == "result"}
 
     def why_eager(self, world: int) -> str:
@@ -203,9 +203,10 @@ DEFAULTS = {name: option.default for name, option in OPTIONS.items()}  # a run o
 
 
 def compared(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Select the settings that distinguish runs in a report.
+    """Select the settings by which a report distinguishes runs.
 
-    These are all options except the seed and those with the role "running" or "call".
+    They are the options that change the result, and those that name a corpus, model or dev set. The seed is left out,
+    because a report groups runs over seeds.
     """
     left_out = {name for name, option in OPTIONS.items() if option.role in ("running", "call")} | {"seed"}
     return {name: value for name, value in settings.items() if name not in left_out}
@@ -246,7 +247,7 @@ def make_run(values: Mapping[str, Any]) -> Run:
 
 
 def conflicts(run: Run) -> dict[str, Any]:
-    """Return a dictionary from the message about each possible conflict to a value that is true if `run` has it."""
+    """Return {message: value} for every possible conflict between options. The value is true if `run` has it."""
     return {
         "--seeds: give each seed once": len({*run.seeds}) < len(run.seeds),
         f"--batch-size {run.batch_size} is smaller than --nproc {run.nproc}": run.batch_size < run.nproc,

@@ -1,4 +1,4 @@
-"""`--demo`: trains offline, on text that comes with Python, from the packaged MiniLM encoder.
+"""Implements `--demo`, which trains the packaged MiniLM encoder offline, on text that comes with Python.
 
 The sentences come from the language reference behind Python's own ``help()``; the graded pairs in ``demo_pairs.tsv``
 were written for this project. Both are small: the scores show that training works, not how good the method is.
@@ -46,7 +46,7 @@ def demo_settings(output: Path) -> dict[str, Any]:
 
 
 def show_negatives(run: Run) -> None:
-    """Show three sentences of the corpus, each with a negative, unless the run uses no negatives."""
+    """If the run uses hard negatives, print three sentences of the corpus, each with a negative."""
     if run.augment in (None, "none"):
         return
     index = load_index(run.index, word_tokenizer=run.word_tokenizer)

@@ -70,10 +70,10 @@ def join_group(device: str) -> Ranks:
 
 
 def set_numerics(run: Run, device: torch.device) -> None:
-    """Set how a GPU rounds in this process. On a CPU, do nothing.
+    """Set the determinism and the precision of a GPU's arithmetic in this process. On a CPU, do nothing.
 
-    With --deterministic, the GPU adds in the same order every time, so that --resume is bit-identical. With --precision
-    bf16 or fp16, matrix products that autocast leaves in fp32 use TF32.
+    With --deterministic, the GPU adds in the same order every time, so that a resumed run is bit-identical. With
+    --precision bf16 or fp16, matrix products that autocast leaves in fp32 use TF32.
     """
     if device.type != "cuda":
         return
@@ -85,7 +85,10 @@ def set_numerics(run: Run, device: torch.device) -> None:
 
 
 def rank_share(n: int, rank: int, world: int) -> slice:
-    """Return the slice of n rows that a rank works on. Slices differ by at most one row, and may be empty."""
+    """Return the slice of n rows that a rank works on. world: number of ranks.
+
+    The slices of two ranks differ in length by at most one row. A slice is empty if there are fewer rows than ranks.
+    """
     return slice(n * rank // world, n * (rank + 1) // world)
 
 
@@ -98,7 +101,10 @@ def gather_objects(ranks: Ranks, value: T) -> list[T]:
 
 
 def gather(own: Tensor, n: int, ranks: Ranks) -> Tensor:
-    """Gather all n rows, (n, ...), from the ranks. own: this rank's `rank_share`, the only rows with gradients."""
+    """Exchange rows between the ranks, and return the n rows of all ranks in rank order, (n, ...).
+
+    own: the rows in this rank's `rank_share`. Gradients flow only into these rows.
+    """
     if ranks.world == 1:
         return own
     shares = [rank_share(n, rank, ranks.world) for rank in range(ranks.world)]
@@ -127,7 +133,8 @@ def averaging_gradients(model: nn.Module, ranks: Ranks) -> nn.Module:
 class StopConsensus:
     """Lets all ranks stop after the same step when one of them gets a signal or fails.
 
-    After each step the ranks exchange codes over gloo, and all of them act on the highest code.
+    After each step, every rank sends a code over gloo: 0, the number of a signal, or FAILED. All ranks act on the
+    highest code.
 
     Attributes:
         error: the first error that was raised inside `guard` on this rank, or None.
@@ -138,7 +145,7 @@ class StopConsensus:
         self._ranks, self._code = ranks, 0
 
     def note(self, number: int, frame: Any = None) -> None:
-        """Handle a signal: make all ranks stop at the next `check`, with the number of the signal as code."""
+        """Handle the signal with this number: make all ranks stop at the next `check`."""
         if self._ranks.first and not self._code:  # a signal to the process group arrives twice
             tell_user(f"{signal.Signals(number).name}: the run stops after this step; Ctrl-C ends it at once")
         self._code = self._code or number

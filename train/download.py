@@ -34,7 +34,7 @@ TIMEOUT = 60  # seconds to wait for a response
 class Download:
     """Data.
 
-    The options of `python -m train.download`.
+    The options of `python -m train.download`. The first line is their heading in --help.
     """
 
     to: str = option("folder for the data", "", required=True, metavar="FOLDER")
@@ -55,9 +55,9 @@ def _run(values: dict[str, Any]) -> int:
 
 
 def fetch(part: str, folder: Path) -> None:
-    """Fetch the missing files of a part, a key of FILES, into `folder`. No incomplete file is visible there.
+    """Download the missing files of a part into `folder`. A file gets its final name only when it is complete.
 
-    Raises InputError if a file cannot be fetched.
+    part: "wiki", "senteval" or "near-miss". Raises InputError if a file cannot be downloaded.
     """
     for target, source in ((folder / name, source) for name, source in FILES[part].items()):
         if target.exists():
@@ -102,7 +102,11 @@ def unpack(archive: Path) -> Path:
 
 
 def check(part: str, folder: Path) -> list[str]:
-    """Check the files of a part, a key of FILES. Return a message for each missing task and each unexpected size."""
+    """Check the downloaded files of a part. Return a list with a message for each problem.
+
+    A problem is a task that cannot be read, or a wrong number of lines or examples. part: "wiki", "senteval" or
+    "near-miss".
+    """
     if part == "wiki":
         with (folder / "corpora" / WIKI).open("rb") as file:
             n_lines = sum(1 for _ in file)

@@ -17,7 +17,8 @@ from una_fast.errors import InputError
 class Evaluation:
     """Model and tasks.
 
-    The options of `python -m train.evaluate`, except those of `EvaluationProtocol`.
+    The first line is the heading of these options in --help. `EvaluationProtocol` contains the other options of
+    `python -m train.evaluate`.
     """
 
     model: str = option("encoder to score: hub name or folder", "", required=True, metavar="NAME")
@@ -57,7 +58,7 @@ def _run(values: dict[str, Any]) -> None:
 def has_scores_of(file: Path, model: str) -> bool:
     """Return whether the scores in `file` are of `model`.
 
-    Scores of a run in its evaluation.json count as scores of the run's best/.
+    The evaluation.json of a training run contains the scores of the run's encoder, which is in its folder best/.
     """
     saved, folder = read_object(file).get("model"), Path(model).resolve()
     if not isinstance(saved, str):

@@ -1,12 +1,14 @@
-"""Faster layers for a CPU: linear layers by oneDNN, and dropout that uses 16 random bits per element.
+"""Faster layers for a CPU: linear layers that use oneDNN, and dropout that uses 16 random bits per element.
 
-- PyTorch computes float32 products with MKL, which does not use the wide vectors of AMD's processors. On an EPYC core,
-  MKL reaches 103 GFLOP/s for MiniLM's (2048, 384) x (384, 1536), and oneDNN 240. On Intel's processors MKL is faster: a
-  step of MiniLM on a Xeon takes 3.7 s with MKL and 5.4 s with oneDNN. Results differ by rounding.
-- PyTorch makes one draw for each element of a dropout mask, in 4.6 ns: 11% of a bf16 step of MiniLM on one core. One
-  64-bit draw for four elements takes 1.1 ns per element.
+PyTorch computes float32 products with MKL, which does not use the wide vectors of AMD's processors. MiniLM's product
+(2048, 384) x (384, 1536) runs at 103 GFLOP/s with MKL on one EPYC core, and at 240 GFLOP/s with oneDNN. On Intel's
+processors MKL is faster: a step of MiniLM on a Xeon takes 3.7 s with MKL and 5.4 s with oneDNN. The results of the two
+libraries differ by rounding.
 
-Letters: R rows, K inputs, N outputs.
+PyTorch draws one random number for each element of a dropout mask. This takes 4.6 ns per element, which is 11% of a
+bf16 step of MiniLM on one core. Drawing 64 bits for four elements takes 1.1 ns per element.
+
+Letters in shapes: R rows, K inputs, N outputs.
 """
 
 from __future__ import annotations
@@ -32,9 +34,9 @@ def has_bf16() -> bool:
 
 
 def prefers_onednn() -> bool:
-    """Test whether oneDNN should compute the products of linear layers.
+    """Test whether linear layers should use oneDNN: the processor is not Intel's, and `_product` works.
 
-    It should on processors that are not Intel's, if PyTorch's undocumented function for these products works.
+    `_product` needs a test, because it calls an undocumented function of PyTorch.
     """
     info = Path("/proc/cpuinfo")
     if "GenuineIntel" in (info.read_text() if info.is_file() else platform.processor()):
@@ -61,10 +63,13 @@ class _Linear(torch.autograd.Function):
 
 
 class OneDnnLinear(nn.Linear):
-    """An nn.Linear that uses oneDNN, except under autocast, in compiled code and on other devices."""
+    """An nn.Linear that computes float32 products on the CPU with oneDNN.
+
+    On a GPU, under autocast, in compiled code and for other dtypes, it does the same as nn.Linear.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
-        """Transform (..., K) to (..., N)."""
+        """Apply the layer to `input`, (..., in_features). Return (..., out_features)."""
         on_cpu = input.device.type == "cpu" and input.dtype == torch.float32
         if not on_cpu or not input.numel() or torch.is_autocast_enabled("cpu") or torch.compiler.is_compiling():
             return super().forward(input)
@@ -73,13 +78,13 @@ class OneDnnLinear(nn.Linear):
 
 
 class CpuDropout(nn.Dropout):
-    """An unbiased nn.Dropout that rounds its probability to a multiple of 2**-16 (0.1 becomes 0.100006).
+    """An nn.Dropout that rounds its probability to a multiple of 2**-16 (0.1 becomes 0.100006).
 
-    It draws from PyTorch's default generator. In compiled code and on other devices, PyTorch's own dropout runs.
+    It draws from PyTorch's default generator. In compiled code and on a GPU, PyTorch's own dropout runs.
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """Zero each element with probability p, and divide the others by 1 - p."""
+        """Zero each element with probability p (rounded), and divide the others by 1 - p (rounded)."""
         if not self.training or self.p == 0 or input.device.type != "cpu" or torch.compiler.is_compiling():
             return super().forward(input)
         return input * keep_mask(input, self.p)

@@ -1,6 +1,8 @@
 """Turns token ids into embeddings: a Hugging Face model, its pooling, and a head that exists only in training.
 
-Letters: B texts of all parts, B' texts of one part, L tokens, D width, V tokens of the vocabulary.
+The texts of a step are in one or more padded batches, called parts: {"input_ids", "attention_mask"}, int64 (B', L).
+
+Letters in shapes: B texts of all parts, B' texts of one part, L tokens, D width.
 """
 
 from __future__ import annotations
@@ -39,12 +41,19 @@ class SentenceEncoder(nn.Module):
             self.head = nn.Linear(width, width) if head else None
 
     def forward(self, parts: list[dict[str, Tensor]]) -> Tensor:
-        """Compute the embeddings (B, D) for the loss, head included. Each part contains token ids and mask (B', L)."""
+        """Compute the embeddings (B, D) of the texts of all parts, for the loss, with the head if there is one.
+
+        parts: padded batches {"input_ids", "attention_mask"}, int64 (B', L).
+        """
         embeddings = torch.cat([*map(self.embed, self._looked_up(parts))])  # (B, D)
         return torch.tanh(self.head(embeddings)) if self.head else embeddings
 
     def embed(self, part: dict[str, Any]) -> Tensor:
-        """Compute the embeddings (B', D) of a part, without the head. The part contains token ids and mask (B', L)."""
+        """Compute the embeddings (B', D) of one padded batch of texts, without the head.
+
+        part: {"input_ids", "attention_mask"}, int64 (B', L). It may contain "inputs_embeds", (B', L, D), instead of
+        the ids.
+        """
         mask = part["attention_mask"]
         if self.bias_as_mask:
             part = {**part, "attention_mask": attention_bias(mask, self.token_embeddings.weight.dtype)}
@@ -52,7 +61,7 @@ class SentenceEncoder(nn.Module):
 
     @property
     def token_embeddings(self) -> nn.Embedding:
-        """The backbone's token embeddings, with weights (V, D)."""
+        """The backbone's token embeddings, with weights (size of the vocabulary, D)."""
         return self.backbone.get_input_embeddings()
 
     def _looked_up(self, parts: list[dict[str, Tensor]]) -> list[dict[str, Any]]:
@@ -76,8 +85,9 @@ class SentenceEncoder(nn.Module):
 def compile_layers(encoder: SentenceEncoder, part: dict[str, Tensor], autocast: AbstractContextManager[Any]) -> None:
     """Compile the layers of an encoder in training mode. All layers and input shapes share one program.
 
-    part: token ids and mask (B', L) to compile with. The kernels depend on this shape, so a resumed run must pass the
-    same one. autocast: the context of --precision. Raises InputError if PyTorch cannot compile the layers.
+    part: the padded batch {"input_ids", "attention_mask"}, int64 (B', L), that the layers encode while PyTorch compiles
+    them. The kernels depend on its shape, so a resumed run must pass a batch of the same shape. autocast: the context
+    of --precision. Raises InputError if PyTorch cannot compile the layers.
     """
     torch._dynamo.config.optimize_ddp = False  # one graph instead of one for each of DDP's buckets
     lists = (module for module in encoder.backbone.modules() if isinstance(module, nn.ModuleList))
@@ -162,10 +172,10 @@ def attention_bias(mask: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
 
 
 def accepts_bias(backbone: Any) -> bool:
-    """Test whether a model gives the same output for `attention_bias` as for the mask; leave it in training mode.
+    """Test whether a model's output is equal for `attention_bias` and the mask. Leave the model in training mode.
 
-    A model that gets a mask checks it for zeros, which makes the host wait for the GPU. The bias avoids this.
-    Models with sliding-window attention need the mask, because they build the masks of their layers from it.
+    A model checks whether the mask contains zeros, and this check makes the host wait for the GPU. The bias avoids the
+    check. Models with sliding-window attention need the mask, because they build the masks of their layers from it.
     """
     if any(getattr(backbone.config, name, None) for name in ("sliding_window", "local_attention")):
         return False
@@ -183,7 +193,7 @@ def accepts_bias(backbone: Any) -> bool:
 
 
 def weights_digest(module: nn.Module) -> str:
-    """Hash the names and values of all weights that are not frozen (xxh3-128), which identifies a model."""
+    """Return a hash that identifies a model: xxh3-128 of the names and values of all weights that are not frozen."""
     digest = xxhash.xxh3_128()
     for name, weights in sorted(module.named_parameters()):
         if weights.requires_grad:

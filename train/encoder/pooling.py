@@ -61,9 +61,11 @@ def _weighted_mean(states: Tensor, mask: Tensor) -> Tensor:
 
 
 def _token(states: Tensor, position: Tensor) -> Tensor:
-    """Select the states (B, D) at one position (B,) per sentence, as a sum in which all other states are set to 0.
+    """Select the state of one token per sentence. Return (B, D).
 
-    Indexing would be simpler, but its gradient is a scatter, which has no fast deterministic kernel on GPUs.
+    position: int64 (B,), the position of the token in each sentence. The function sets the states of all other tokens
+    to 0 and sums over the tokens. Indexing would be simpler, but its gradient is a scatter, which has no fast
+    deterministic kernel on GPUs.
     """
     columns = position.new_ones(states.shape[1]).cumsum(0) - 1  # (L,): 0, 1, 2, ...
     return states.masked_fill((columns != position[:, None]).unsqueeze(-1), 0).sum(1)

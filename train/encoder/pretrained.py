@@ -80,14 +80,14 @@ def from_pretrained(what: str, kind: Any, name: str, trust: bool = False, **kwar
 
 
 def best_of_run(name: str) -> str:
-    """Return the path of best/ if `name` is the folder of a training run, else ""."""
+    """If `name` is the folder of a training run, return the path of its encoder, `name`/best; else return ""."""
     folder = Path(name)
     is_run = (folder / "best/config.json").is_file() and not (folder / "config.json").exists()
     return str(folder / "best") if is_run else ""
 
 
 def refuse_run(name: str) -> None:
-    """Raise InputError if `name` is the folder of a training run, because best/ in it is the encoder."""
+    """Raise InputError if `name` is the folder of a training run, because the encoder is in its subfolder best/."""
     if best := best_of_run(name):
         raise InputError(f"model {name}: is the folder of a training run, not of an encoder: give {best}")
 
@@ -148,9 +148,10 @@ def load_config(name: str, dropout: float | None, trust: bool = False) -> Any:
 
 
 def positions_of(config: Any) -> int | None:
-    """Return the largest number of tokens for which an encoder has positions; None without a limit, as in XLNet.
+    """Return the largest number of tokens that an encoder accepts; None if it has no limit, as in XLNet.
 
-    Raises InputError if positions start after the padding token's id, but config.json lacks that id.
+    Models such as RoBERTa number their positions from pad_token_id + 1. Raises InputError if the config.json of such a
+    model has no pad_token_id.
     """
     positions = getattr(config, "max_position_embeddings", None)
     if not positions or positions < 1:
@@ -205,7 +206,7 @@ class Modules:
         return str((self.settings.get("prompts") or {}).get(self.settings.get("default_prompt_name")) or "")
 
     def prepare(self, texts: Sequence[str]) -> list[str]:
-        """Put the default prompt before each text, and lower-case it if `lower_case`."""
+        """Put the default prompt before each text. If `lower_case` is true, lower-case the prompt and the text."""
         prompted = [self.prompt + text for text in texts]
         return [text.lower() for text in prompted] if self.lower_case else prompted
 
@@ -238,7 +239,7 @@ class Modules:
 
 
 def read_modules(name: str, pooling: str = AUTO) -> Modules:
-    """Read the embedding settings of a model. Without a modules.json, its pooling is raw [CLS].
+    """Read the embedding settings of a model. Without a modules.json, its pooling is "cls_before_pooler".
 
     name: hub name or folder. pooling: a key of POOLINGS, which overrides the pooling in the files, or "auto".
     Raises InputError if a file is damaged or, with "auto", if a setting is not supported.

@@ -85,7 +85,7 @@ def load_model(
 ) -> EvaluatedModel:
     """Load an encoder from the Hugging Face hub or a folder.
 
-    pooling: a key of POOLINGS, "mean" for "avg", or "auto" for the pooling in the model's modules.json.
+    pooling: a key of POOLINGS; "mean", another name of "avg"; or "auto", the pooling in the model's modules.json.
     trust: run Python code that comes with the model.
 
     Raises:
@@ -108,9 +108,10 @@ def load_model(
 
 
 class Batches:
-    """The distinct sentences of several lists of texts, tokenized once, which can be embedded repeatedly.
+    """The distinct sentences of several lists of texts, tokenized once so that they can be embedded repeatedly.
 
-    rows: for each list, the row of each of its texts in the result of `embed`, int64 (number of texts,).
+    rows: an int64 array (number of texts,) for each list. Text i of the list has the embedding in row ``array[i]`` of
+    the array that `embed` returns.
     """
 
     def __init__(
@@ -121,7 +122,7 @@ class Batches:
         device: str | torch.device = "cpu",
         prepare: Callable[[Sequence[str]], Sequence[str]] = list,
     ) -> None:
-        """Tokenize the texts of all lists. prepare: maps texts to strings to tokenize, such as `Modules.prepare`."""
+        """Tokenize the texts of all lists. prepare: a function that changes them first, such as `Modules.prepare`."""
         distinct: dict[str, int] = {}
         self.rows = [np.array([distinct.setdefault(text, len(distinct)) for text in of], np.int64) for of in lists]
         self._device = torch.device(device)
@@ -164,16 +165,20 @@ class PairScorer(Batches):
         self._gold = pairs.gold
 
     def __call__(self, encode: Encode, threads: int | None = 1) -> float:
-        """Return Spearman's correlation over all pairs; NaN if all similarities are equal. Arguments as in `embed`."""
+        """Return Spearman's correlation of the pairs' cosines with their gold scores; NaN if all cosines are equal.
+
+        The arguments are those of `embed`.
+        """
         embeddings = self.embed(encode, threads)
         return spearman(cosine(*(embeddings[side] for side in self.rows)), self._gold)
 
 
 def in_threads(function: Callable[[Any], Any], items: Sequence[Any], threads: int | None = None) -> list[Any]:
-    """Apply `function` to `threads` items at a time (None: PyTorch's number of threads).
+    """Apply `function` to `threads` items at a time, each on a single core. Return the results in the order of `items`.
 
-    PyTorch computes each item on a single core. Encoding 2,909 sentences with MiniLM on 2 cores takes 2.7 s this way,
-    and 3.3 s with both cores on each batch: operations between matrix products are too small to divide among threads.
+    threads: None means PyTorch's number of threads. Encoding 2,909 sentences with MiniLM on 2 cores takes 2.7 s if each
+    core encodes its own batch, and 3.3 s if both cores share each batch, because operations between matrix products are
+    too small to divide among threads.
     """
     before = torch.get_num_threads()
     if (workers := min(threads or before, len(items))) < 2:
@@ -189,8 +194,8 @@ def in_threads(function: Callable[[Any], Any], items: Sequence[Any], threads: in
 def batches_by_length(lengths: Sequence[int], budget: int) -> list[NDArray[np.int64]]:
     """Group texts, shortest first, into batches of at most `budget` tokens with padding. Return each batch's indices.
 
-    lengths: the number of tokens of each text, (n,). A batch with at least a quarter of the budget also ends where the
-    length changes, which makes more batches but less padding.
+    lengths: the number of tokens of each text, (n,). A batch that fills at least a quarter of the budget ends before
+    the next longer text. This makes more batches, but less padding.
     """
     order, ends = np.argsort(np.array(lengths, np.int64), kind="stable"), [0]
     for stop, (before, length) in enumerate(pairwise(lengths[i] for i in order), start=1):

@@ -40,9 +40,10 @@ def spearman(x: Floats, y: Floats) -> float:
 
 
 def whiten(embeddings: NDArray, rows: NDArray) -> NDArray[np.float64]:
-    """Transform embeddings (n, D) so that the sample `rows` has mean 0 and identity covariance (BERT-whitening).
+    """Transform embeddings (n, D) so that a sample of them has mean 0 and identity covariance (BERT-whitening).
 
-    rows: int64 (m,), the rows of the sample; a repeated row counts several times. Directions without variance become 0.
+    rows: int64 (m,), the numbers of the rows that form the sample; a repeated number counts several times. Directions
+    without variance become 0.
     """
     sample = embeddings[rows].astype(np.float64)
     mean = sample.mean(axis=0)

@@ -1,15 +1,17 @@
 """The near-miss tasks: do texts with the same meaning have higher cosines than texts that only look alike?
 
-All data is labelled by people:
+People labelled all the data, which come from three sources:
 
-- SugarCrepe++ (Dumpala et al. 2024, arXiv:2406.11171), `near_miss/NAME.json`: five subsets of entries with a `caption`
-  of an image, a paraphrase of it (`caption2`) and a near-miss (`negative_caption`).
-- SICK (Marelli et al. 2014): the pairs that are labelled entailment or contradiction.
-- Labelled pairs, `near_miss/pairs/NAME_SPLIT.tsv`.
+- SugarCrepe++ (Dumpala et al. 2024, arXiv:2406.11171) has five subsets, `near_miss/NAME.json`. An entry contains the
+  `caption` of an image, a paraphrase of the caption (`caption2`) and a near-miss (`negative_caption`).
+- SICK (Marelli et al. 2014) has pairs of sentences. The task uses those labelled entailment or contradiction.
+- `near_miss/pairs/NAME_SPLIT.tsv` contains pairs that are labelled as having the same meaning or not.
 
-docs/near-misses.md defines each score; all scores are fractions. Split "dev" is for tuning. It contains a fifth of
-SugarCrepe++'s images, chosen by their file names, and SICK's trial pairs. Split "test" contains all images and SICK's
-test pairs. The protocol's `held_out` excludes the images of "dev" from "test".
+docs/near-misses.md defines each score; all scores are fractions.
+
+The split "dev" is for tuning. It contains a fifth of SugarCrepe++'s images, chosen by their file names, and SICK's
+trial pairs. The split "test" contains all images and SICK's test pairs. If the protocol's `held_out` is true, the
+images of "dev" are left out of "test".
 """
 
 from __future__ import annotations
@@ -47,9 +49,9 @@ class PairTask(Task):
     groups: NDArray[np.str_]  # (n,), the group of each pair
 
     def score(self, embeddings: Sequence[NDArray], protocol: EvaluationProtocol) -> Scores:
-        """Return the scores of `PairScores.to_dict`, over all pairs and for each group.
+        """Return the scores of all pairs, and of each group, as `PairScores.to_dict` returns them.
 
-        Among them are "auc" and "recall", at 5% false positives.
+        They include the AUC as "auc", and the recall at 5% false positives as "recall".
         """
         first, second = embeddings
         return PairScores(cosine(first, second), self.same, self.groups, FALSE_HITS).to_dict()
@@ -59,16 +61,19 @@ class PairTask(Task):
 class NearMissTask(Task):
     """Texts with the same meaning, and near-misses.
 
-    texts: captions, paraphrases and near-misses; for SICK both sides of entailments, then both sides of contradictions.
+    texts: SugarCrepe++ has three lists: the captions, the paraphrases and the near-misses. SICK has four: the first
+    sentences of the entailments, the second ones, the first sentences of the contradictions, and the second ones.
     """
 
     kind = "near-miss"
     dev: NDArray[np.bool_] | None = None  # (n,), True if the image is for tuning; None for SICK
 
     def score(self, embeddings: Sequence[NDArray], protocol: EvaluationProtocol) -> Scores:
-        """Return a fraction: AUC (sick_auc), recall at 5% false positives (recall_at_5), or the share of hits.
+        """Return the score of the task, a fraction.
 
-        An entry is a hit if its caption and its paraphrase are nearer to each other than each is to the near-miss.
+        For the task "sick_auc" it is the AUC, for "recall_at_5" the recall at 5% false positives, and for the others
+        the share of hits. An entry is a hit if its caption and its paraphrase are nearer to each other than each is to
+        the near-miss.
         """
         if protocol.held_out and self.dev is not None:
             embeddings = [part[~self.dev] for part in embeddings]

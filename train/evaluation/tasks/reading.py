@@ -56,5 +56,5 @@ def parse_score(text: str) -> float:
 
 
 def normalise_spaces(texts: Iterable[str]) -> list[str]:
-    """Replace all runs of white space by single spaces, and strip them at both ends, as SentEval does."""
+    """Replace each run of white space by one space, and strip each text at both ends, as SentEval does."""
     return [" ".join(text.split()) for text in texts]

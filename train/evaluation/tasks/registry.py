@@ -96,7 +96,7 @@ CHOICES = (
 
 
 def suite(name: str) -> list[str]:
-    """List the tasks that "sts", "transfer", "near-miss" or "full" means in --tasks; an empty list for other names."""
+    """List the tasks of a suite: "sts", "transfer", "near-miss" or "full". Return [] if `name` is not a suite."""
     kinds = FULL if name == "full" else (name,)
     return [row.name for row in TASKS.values() if row.kind in kinds and not row.module]
 
@@ -159,7 +159,7 @@ MODES = {
 class EvaluationProtocol:
     """How scores are computed.
 
-    Each field is an option of `train.evaluate`.
+    Each field is an option of `train.evaluate`. The first line is the heading of these options in --help.
     """
 
     mode: str = option("evaluation mode, as in SimCSE", "test", choices=MODES)
@@ -187,8 +187,8 @@ Scores = Any  # the scores of one task: a number, or a dictionary of JSON types;
 def measures(kind: str, results: Mapping[str, Any]) -> dict[str, float | None]:
     """Select the score that tables show for each task of a kind.
 
-    For "sts" this is Spearman's correlation over all pairs, for "transfer" the accuracy in percent, for "near-miss" the
-    AUC or the only score. results: the content of evaluation.json.
+    For "sts" this is Spearman's correlation over all pairs, and for "transfer" the accuracy in percent. For "near-miss"
+    it is the task's only score, or the AUC of a task with several. results: the content of evaluation.json.
     """
     scores, accuracy = results.get(kind, {}), "dev_accuracy" if results["protocol"]["split"] == "dev" else "accuracy"
     if kind == "sts":
@@ -216,8 +216,8 @@ def downstream_folder(data: str | os.PathLike[str] | None = None) -> Path:
     """Find SentEval's `downstream` folder.
 
     data: the folder that contains `senteval/`, or `senteval/` or `downstream/` itself; by default the folder that
-    UNA_FAST_DATA names. If it contains only near-miss data, the returned path does not exist. Raises InputError if it
-    contains neither.
+    UNA_FAST_DATA names. If `data` contains near_miss/ but no SentEval, the returned path does not exist. Raises
+    InputError if `data` contains neither near_miss/ nor SentEval.
     """
     named = data if data is not None else os.environ.get("UNA_FAST_DATA")
     if not named:

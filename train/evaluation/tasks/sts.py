@@ -39,7 +39,7 @@ class StsTask(Task):
     gold: NDArray[np.float64]
 
     def score(self, embeddings: Sequence[NDArray], protocol: EvaluationProtocol) -> Scores:
-        """Compute the correlations over all pairs together, which SentEval calls "all"."""
+        """Correlate the cosines with the gold scores, over all pairs together. SentEval calls these scores "all"."""
         similarity = cosine(*embeddings)
         return {
             "pairs": len(self.gold),

@@ -97,12 +97,19 @@ def fit_folds(
 
 
 def _logits(x: Tensor, weights: Tensor, biases: Tensor) -> Tensor:
-    """Compute the logits (F, B, R, C) of features (F, B, D)."""
+    """Compute the logits of all models, (folds, rows of a batch, regularisations, classes).
+
+    x: features (F, B, D). weights: (F, D, R, C). biases: (F, 1, R, C).
+    """
     return (x @ weights.flatten(2)).unflatten(2, weights.shape[2:]) + biases
 
 
 def _set_gradients(data: Labelled, rows: Tensor, weights: Tensor, biases: Tensor, decay: Tensor) -> None:
-    """Compute the gradients of cross-entropy on the rows (F, B), plus weight decay (R, 1), without autograd."""
+    """Set the gradients of `weights` and `biases` for one batch of every fold, without autograd.
+
+    They are the gradients of cross-entropy, plus weight decay. rows: int64 (folds, rows of a batch), row numbers in
+    `data`. decay: the weight decay of each regularisation, (R, 1).
+    """
     x = data.features[rows]  # (F, B, D)
     target = nn.functional.one_hot(data.labels[rows], weights.shape[3]).unsqueeze(2)  # (F, B, 1, C)
     error = (torch.softmax(_logits(x, weights, biases), dim=3) - target) / rows.shape[1]  # (F, B, R, C)
@@ -127,10 +134,10 @@ def nested_folds(data: Labelled, n_classes: int, settings: FitSettings) -> tuple
 def select_and_test(
     train: Labelled, test: Labelled, n_classes: int, settings: FitSettings, dev: Labelled | None = None
 ) -> tuple[float, float, NDArray[np.int64]]:
-    """Choose the regularisation by the accuracy on dev, and measure the accuracy of that fit on test.
+    """Fit one model per regularisation on `train`, choose the one with the best dev accuracy, and test it.
 
-    The fits also stop early by their accuracy on dev. Without dev, cross-validation on train chooses the
-    regularisation, and a new fit on all of train is measured.
+    Each fit stops early by its accuracy on `dev`. If `dev` is None, cross-validation on `train` chooses the
+    regularisation, and a new model that is fitted on `train` is tested.
     Returns the accuracies on dev and on test in percent, and the predicted classes of the test set.
     """
     if dev is None:
@@ -164,7 +171,7 @@ def _folds(labels: NDArray, n_folds: int) -> list[Sequence[NDArray]]:
 
 @dataclass(frozen=True)
 class TransferTask(Task):
-    """Labelled sentences or pairs, in the splits "train"; "train" and "test"; or "train", "dev" and "test".
+    """Labelled sentences or pairs. Every task has a split "train"; some also have "test", or "dev" and "test".
 
     texts: for each split, the list of its sentences, or two lists: the first and the second sentences of its pairs.
     """
@@ -173,7 +180,10 @@ class TransferTask(Task):
     labels: dict[str, NDArray[np.int64]]  # the classes in each split
 
     def score(self, embeddings: Sequence[NDArray], protocol: EvaluationProtocol) -> Scores:
-        """Compute the accuracies on dev and on test in percent, by SentEval's protocol for these splits."""
+        """Compute the accuracies on dev and on test in percent, as SentEval does for a task with these splits.
+
+        If the task has no split "test", both accuracies come from nested cross-validation on "train".
+        """
         n_sides, data = len(embeddings) // len(self.labels), {}
         for i, (split, labels) in enumerate(self.labels.items()):
             data[split] = Labelled(_features(embeddings[i * n_sides :][:n_sides]), torch.from_numpy(labels))
@@ -190,7 +200,11 @@ class TransferTask(Task):
 
 
 def _features(embeddings: Sequence[NDArray]) -> Tensor:
-    """Make the classifier's input: embeddings (n, D) of sentences, or [|u - v|, u * v] (n, 2 D) for pairs."""
+    """Make the classifier's input from one array of embeddings (n, D), or from two arrays for pairs of sentences.
+
+    The input of a sentence is its embedding. The input of a pair with embeddings u and v is [|u - v|, u * v], so the
+    result has the shape (n, 2 D).
+    """
     u, *pair = (torch.from_numpy(np.asarray(part, np.float32)) for part in embeddings)
     return torch.cat([(u - pair[0]).abs(), u * pair[0]], dim=1) if pair else u
 
