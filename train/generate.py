@@ -29,10 +29,7 @@ N_MODELS = {"paraphrase": 1, "back-translation": 2}
 
 @dataclass(frozen=True)
 class Job(Files):
-    """Text to write.
-
-    The options of `python -m train.generate`.
-    """
+    """The options of `python -m train.generate`."""
 
     kind: str = option(
         "kind of text to write for every sentence", None,
@@ -61,9 +58,10 @@ OPTIONS = options_of(Job)
 
 
 def read_job(given: Mapping[str, Any]) -> Job:
-    """Make a job from given values by field name, then the preset that --model names, then defaults.
+    """Make a job from the option values that the user gave, by field name.
 
-    Raises InputError for wrong values.
+    A missing value comes from the preset that --model names, or else it is the default. Raises InputError for wrong
+    values.
     """
     names = given.get("model", ())
     preset = PRESETS.get(" ".join(names), {"model": names})

@@ -1,8 +1,8 @@
 """Generates a paraphrase or back-translation of each sentence of a corpus with seq2seq models of transformers.
 
-OUTPUT.jsonl stores the settings in its first line, then a line for each finished sentence, so that a later call can
-continue. Which sentences share a batch changes a text only through rounding. In fp32 that matters only if the scores of
-two beams agree to about 1e-6, in bf16 to about 1e-2.
+OUTPUT.jsonl contains the settings in its first line and one finished text in each further line, so that a later call
+can continue. The batch size can change a text only through rounding errors. These matter where the scores of two beams
+agree to about 1e-6 in fp32, or to about 1e-2 in bf16.
 """
 
 from __future__ import annotations
@@ -130,7 +130,10 @@ class Seq2Seq:
         self._network = network.to(device, DTYPES[job.precision]).eval()
 
     def write(self, texts: list[str]) -> list[str]:
-        """Generate one line for each text, "" for an empty text. Raises InputError if memory runs out."""
+        """Return the generated text, without line breaks, for each of `texts`; "" for an empty text.
+
+        Raises InputError if the GPU's memory runs out.
+        """
         job, prefixed = self._job, [self._job.prefix + text for text in texts]
         batch = self._tokenizer(prefixed, truncation=True, max_length=job.max_length, padding=True, return_tensors="pt")
         inputs = {name: batch[name].to(self._device) for name in ("input_ids", "attention_mask")}  # (B, L)

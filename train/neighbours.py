@@ -1,8 +1,8 @@
 """--neighbours: half of each step's sentences are random, and the other half are their nearest neighbours.
 
-Training on near-misses also changes the cosines between a sentence and its nearest neighbours, which a search should
-still return. So each step contains pairs of neighbours, and `una_fast.losses.neighbour_distillation` keeps the cosine
-of each pair near its initial value.
+A semantic search should still return the nearest neighbours of a sentence, but training on near-misses also changes the
+cosines of such pairs. So each step contains pairs of neighbours, and `una_fast.losses.neighbour_distillation` keeps the
+cosine of each pair near its initial value.
 
 Letters: P sentences of the pool, D width.
 """
@@ -88,7 +88,10 @@ def draw_pool(rows: Rows, most: int, seed: int) -> Rows:
 
 
 def embed(encoder: SentenceEncoder, tokens: TokenIds, rows: Rows, max_length: int, device: torch.device) -> Tensor:
-    """Embed the sentences at `rows`, (P,), without dropout and training head. Return float32 (P, D), of length 1."""
+    """Embed sentences without dropout and without the training head.
+
+    rows: int64 (P,), the rows of the sentences. Return float32 (P, D). Each embedding is normalised to length 1.
+    """
     parts, positions = cut_by_length(tokens.anchor_ids(rows, max_length), ROWS)
     was_training = encoder.training
     encoder.to(device).eval()
@@ -100,10 +103,10 @@ def embed(encoder: SentenceEncoder, tokens: TokenIds, rows: Rows, max_length: in
 
 
 def find_nearest(embeddings: Tensor) -> Rows:
-    """Return the index in `embeddings` of each embedding's nearest neighbour, int64 (P,); -1 if it has none.
+    """Find the nearest neighbour of each embedding. Return the neighbours' positions in `embeddings`, int64 (P,).
 
-    embeddings: (P, D), of length 1. Pairs with a cosine above HIGHEST do not count. The first of equally near
-    embeddings is returned.
+    embeddings: float (P, D), each normalised to length 1. Pairs with a cosine above HIGHEST do not count. An embedding
+    without a neighbour gets -1. Of equally near neighbours, the first one is returned.
     """
     found = []
     for first in range(0, len(embeddings), BLOCK):

@@ -1,4 +1,4 @@
-"""Ends a run after its last step: makes the demo's page, scores best/ (--evaluate), and writes its model card."""
+"""Finishes a run after its last step: scores the encoder in best/ with --evaluate, and writes the model card."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ TAGS = ["sentence-transformers", "sentence-similarity", "feature-extraction", "u
 
 
 def finish(run: Run) -> None:
-    """Score best/ of a finished run if --evaluate asks for it, and write its card. run: the resolved options."""
+    """Score the encoder in best/ of a finished run if --evaluate is set, and write the model card.
+
+    With --demo, make report.html too. run: the resolved options.
+    """
     output = Path(run.output)
     tell_end(output)
     if run.demo:
@@ -44,7 +47,7 @@ def finish(run: Run) -> None:
 
 
 def tell_end(output: Path) -> None:
-    """Tell the user how the finished run in `output` ended."""
+    """Tell the user the number of steps and the dev scores of the finished run in `output`."""
     run = read_run(output)
     progress = Progress(**run.summary["progress"])
     scores = {"start": progress.start_score, "best": progress.best_score, "last": progress.last_score}
@@ -58,7 +61,7 @@ def tell_end(output: Path) -> None:
 
 
 def is_scored(run: Run) -> bool:
-    """Return whether every readable task of --tasks is already scored in the run's folder."""
+    """Return whether evaluation.json has a score for every task of --tasks whose data files can be read."""
     scores = read_object(Path(run.output) / EVALUATION)
     scored = {name for kind in KINDS if isinstance(scores.get(kind), dict) for name in scores[kind]}
     missing = [name for name in task_names(run.tasks) if name not in scored]
@@ -69,7 +72,7 @@ def is_scored(run: Run) -> bool:
 
 
 def score_best(run: Run) -> None:
-    """Score best/ of a finished run and write evaluation.json."""
+    """Score the encoder in best/ on the tasks of --tasks, and write the scores to evaluation.json."""
     output = Path(run.output)
     data, names = downstream_folder(run.evaluate), task_names(run.tasks)
     results = score_model(str(output / BEST), data, names, PROTOCOL, run.device, run.trust_remote_code)
@@ -129,9 +132,9 @@ def _without_user(path: Path) -> str:
 
 
 def _command(settings: Mapping[str, Any]) -> str:
-    """Return the command that repeats the run.
+    """Return the shell command that repeats the run, for the model card.
 
-    It gives the options with the role "result" or "source" whose values differ from the defaults. Absolute paths are
+    The command contains the options that affect the result and differ from their defaults. Absolute paths are
     reduced to file names.
     """
     stated = [option for option in OPTIONS.values() if option.role in ("result", "source")]

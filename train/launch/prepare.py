@@ -57,7 +57,7 @@ class PreparedRun:
 
     Attributes:
         run: the options, in which each missing or "auto" value is resolved.
-        neighbours: the pairs of --neighbours. None without this option, and until rank 0 has computed the pairs.
+        neighbours: pairs of similar sentences, which `train.launch.run.train` sets with --neighbours; None without it.
     """
 
     neighbours: Neighbours | None = None
@@ -145,9 +145,10 @@ class PreparedRun:
 
     @cached_property
     def tokens(self) -> TokenIds:
-        """The token ids of the index, computed on all cores.
+        """The token ids of the index.
 
-        Later, a single thread makes batches from them, because the training steps need the other cores.
+        All cores compute them, but only one thread makes batches from them, because the training steps need the other
+        cores.
         """
         tokens = TokenIds(self.index, self.tokenizer)
         tokens.threads = RowThreads(1)
@@ -184,7 +185,7 @@ class PreparedRun:
         }
 
     def find_neighbours(self, device: torch.device) -> Neighbours:
-        """Compute the neighbours for --neighbours, or read them from the run's folder."""
+        """Find pairs of similar training sentences for --neighbours, or read them from the run's folder."""
         fingerprint, rows = self.index.fingerprint, self.training.rows
         return load_neighbours(self.run, fingerprint, self.tokens, rows, self.encoder, device)
 

@@ -66,12 +66,15 @@ def launch(run: Run, work: Work | None = None) -> int:
 
 
 def is_rank() -> bool:
-    """Return whether torchrun or a launcher started this process as a rank."""
+    """Return whether this process is a rank that torchrun or `start_ranks` started."""
     return "TORCHELASTIC_RUN_ID" in os.environ
 
 
 def _for_rank(run: Run) -> Run:
-    """Return the run with the rank's values of nproc and resume, and let this process end when its launcher ends."""
+    """Return `run` with `nproc` and `resume` as torchrun's environment variables require.
+
+    From then on, this process ends when the process that started it ends.
+    """
     end_with_launcher()
     restarted = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0  # torchrun restarts all ranks if one dies
     resume = run.resume or (restarted and is_own(Path(run.output), RUN))

@@ -89,9 +89,10 @@ def warn_of_ignored(run: Run, config: Any, layout: Modules) -> None:
 
 
 def check_late_inputs(run: Run) -> None:
-    """Check the inputs that a run uses only after it has built the index, because that may take hours.
+    """Check the loss, the augmentations, their word lists and the evaluation tasks before the index is built.
 
-    Raises InputError if one of them cannot be used.
+    Building the index can take hours, and the run uses these inputs only afterwards. Raises InputError if one of them
+    cannot be used.
     """
     if not loss_spec(run.loss).negative_views and run.augment not in (None, "none"):
         raise InputError(f"--loss {run.loss} uses no negatives: choose --augment none, or another loss")

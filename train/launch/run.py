@@ -1,7 +1,7 @@
-"""Runs one rank from the options to the exit code, in the same way for a single process, --nproc and torchrun.
+"""Trains as one rank, from loading the files to the model card. A single process is a rank too.
 
 The first rank of each machine builds the index there. Only rank 0 writes the output folder, loads a checkpoint and
-sends it to the others, scores best/, and tells the user how the run ended.
+sends it to the other ranks, scores the encoder in best/, and tells the user how the run ended.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def run_rank(run: Run) -> int:
 def train(run: Run, lock: ExitStack) -> Run:
     """Train, and return the run with all options resolved. Raises InputError and Stopped as `run_rank` does.
 
-    lock: on rank 0 it receives the lock of the output folder, which the caller releases.
+    lock: an exit stack. Rank 0 locks the output folder until the caller closes this stack.
     """
     with process_group(run) as ranks:
         with raise_on_all_ranks(ranks):
@@ -92,7 +92,8 @@ def train(run: Run, lock: ExitStack) -> Run:
 def process_group(run: Run) -> Iterator[Ranks]:
     """Join the process group for the with block, and leave it afterwards.
 
-    If the GPU runs out of memory in the block, the process or the run ends with a clear error message.
+    If the GPU runs out of memory in the block, a single process raises InputError. One of several ranks writes an error
+    message and exits, and its launcher ends the other ranks.
     """
     try:
         yield join_group(device_of(run))
@@ -162,7 +163,7 @@ def _take_steps(prepared: PreparedRun, ranks: Ranks, progress: Progress, state: 
 def starting_point(run: Run, ranks: Ranks, fingerprint: dict[str, Any]) -> tuple[Progress, dict[str, Any] | None]:
     """Return the progress to start from, and the checkpoint's state, which is None for a new or a finished run.
 
-    Rank 0 reads them for all ranks, because the machines may not share --output.
+    Rank 0 reads both and sends them to the other ranks, because only its machine needs to have the output folder.
 
     Raises:
         InputError: the checkpoint is damaged or from another run, or the machines have different sentences, weights or

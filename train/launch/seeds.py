@@ -1,4 +1,4 @@
-"""`--seeds 42,0,1`: trains one run per seed, and makes a table of their scores like the paper's.
+"""`--seeds 42,0,1`: trains one run per seed, and makes a table of the mean scores and their standard deviations.
 
 OUTPUT/seed-N is the folder of one run, all runs share OUTPUT/index, and OUTPUT/seeds.json contains the table.
 """
@@ -26,7 +26,8 @@ def train_seeds(run: Run) -> int:
     continues from its checkpoint, and the others start.
 
     Raises:
-        InputError: OUTPUT is not empty, and not a folder of --seeds to resume; or torchrun started this process.
+        InputError: without --resume, OUTPUT is not empty; with --resume, OUTPUT was not made by a command with
+            --seeds; or torchrun started this process.
     """
     if is_rank():
         raise InputError(

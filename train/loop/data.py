@@ -1,7 +1,7 @@
 """Makes the batches of training.
 
-`Plan` chooses the rows of each step. `BatchMaker` makes the batch of one rank, which contains the rank's share of the
-rows. It gets the token ids of their texts from `Views`. `prefetched` prepares batches in a background thread.
+`Plan` chooses the rows of each step. `BatchMaker` makes the batch of one rank from the rank's share of these rows.
+`Views` provides the token ids. `prefetched` prepares batches in a background thread.
 
 A step has the same rows with any number of ranks and after a resume. Token ids depend only on (row, epoch).
 
@@ -53,7 +53,7 @@ class Plan:
 
     @property
     def rows_per_step(self) -> int:
-        """Number of entries of `rows` that a step uses, not counting neighbours."""
+        """Number of sentences in a full step, not counting the neighbours in `nearest`."""
         return self.batch_size if self.nearest is None else self.batch_size // 2
 
     @property
@@ -84,7 +84,7 @@ class Plan:
 
 
 def original_text(tokens: TokenIds, offset: int = 0) -> ViewMaker:
-    """Return a function that makes a view of unedited text: row r of the index or, with `offset`, row r + offset.
+    """Return a function that gives, for each row r, the token ids of the unedited sentence at row r + `offset`.
 
     If `offset` is the number of sentences, row r + offset is the paraphrase of row r.
     """
@@ -119,7 +119,10 @@ class Views:
     negative_views: int  # the number of views of the negative that the loss needs: 0, 1 or 2
 
     def of(self, step: int, epoch: int, rows: Rows) -> list[Ids]:
-        """Return the token ids (b, L) of each view: anchor, positive and, on some steps, the negative once or twice."""
+        """Return the token ids of the anchors, of the positives and, on some steps, of the negatives once or twice.
+
+        rows: int64 (b,), the rows of the sentences. Each returned tensor has the shape (b, number of tokens).
+        """
         anchors = self.anchor(rows, epoch, self.max_length)
         views = [anchors, self.positive(rows, epoch, self.max_length) if self.positive else anchors]
         if self.negative and self.negative_views and self.alpha and step % self.alpha == 0:
@@ -155,7 +158,10 @@ class Batch:
 
 @dataclass(frozen=True)
 class BatchMaker:
-    """Makes one rank's batches, cut into parts of texts with similar lengths to reduce padding."""
+    """Makes the batches of one rank.
+
+    To reduce padding, a batch is split into parts, and each part contains texts of similar length.
+    """
 
     views: Views
     rank: int
@@ -176,10 +182,10 @@ class BatchMaker:
 
 
 def cut_by_length(texts: Ids, n_rows: int, multiple: int = 1) -> tuple[list[Ids], Tensor]:
-    """Sort texts by length, cut them into parts of `n_rows` rows, and remove superfluous padding.
+    """Sort texts by length, split them into parts of `n_rows` texts, and remove superfluous padding.
 
-    Return the parts, and the position of each text in the concatenation of all parts, int64 (number of texts,).
-    multiple: the number of columns of each part is a multiple of this.
+    Return the parts, and the position of each text in the concatenation of all parts, int64 (number of texts,). The
+    padded length of each part is divisible by `multiple`.
     """
     mask = texts["attention_mask"]
     lengths = mask.sum(1)  # (rows,)

@@ -37,13 +37,13 @@ class Graph(NamedTuple):
 class Graphs:
     """Takes optimiser steps: eagerly for the first batch of each shape, then by replaying a graph of that shape.
 
-    The eager step allocates what must not be allocated during a capture: optimiser moments, library handles and caches,
-    kernels. If two steps of a shape make the host wait for the GPU, the shape stays eager. A single wait is tolerated,
-    because the first step of a process may wait.
+    The eager step allocates optimiser moments, library handles, caches and kernels, because a capture must not allocate
+    them. If two steps of a shape make the host wait for the GPU, all later steps of this shape are eager too. A single
+    wait is tolerated, because the first step of a process may wait.
 
     Args:
         step: takes one optimiser step on a batch on the GPU, and returns a tuple of tensors. It must not read Python
-            numbers such as `batch.step`, because a replay would reuse their values at capture.
+            numbers such as `batch.step`, because a replay would use the number from the captured step.
         optimizer: the optimiser that `step` uses.
 
     Attributes:

@@ -116,7 +116,10 @@ class Loop:
         self.telemetry.evaluation(progress)
 
     def _embed(self, batch: dict[str, Tensor]) -> Tensor:
-        """Embed a batch of the dev pairs, divided among the ranks. Raises Stopped if the run should stop."""
+        """Embed a batch of dev sentences. Each rank embeds a share of them, and all ranks return all embeddings.
+
+        Raises Stopped if the run should stop.
+        """
         self.stop.check()
         return self.trainer.embed(batch)
 
@@ -133,9 +136,9 @@ class Loop:
 class CheckpointWriter:
     """Writes best/ and last/ in the background; only rank 0 writes.
 
-    One write runs at a time, and neither steps nor evaluations wait for it. A newer write replaces a pending one of the
-    same kind. last/ is written after the best/ that it refers to, or after a newer one. If a write fails, all ranks
-    stop and nothing more is written.
+    One write runs at a time, and neither steps nor evaluations wait for it. A new write replaces a pending write of the
+    same kind. A checkpoint is written after the encoders that were pending before it, so it never refers to an encoder
+    that is not yet in best/. If a write fails, all ranks stop and nothing more is written.
     """
 
     def __init__(self, trainer: Trainer, tokenizer: Any, stop: StopConsensus) -> None:
@@ -153,14 +156,14 @@ class CheckpointWriter:
         self._begin(f"encoder in {name}", encoder.backbone.state_dict, write)
 
     def last(self, progress: Progress, finished: bool = False) -> None:
-        """Write the checkpoint in last/. If the run is finished, omit the optimiser's state, two thirds of its size."""
+        """Write a checkpoint into last/. For a finished run, omit the optimiser's state, which only new steps need."""
         write = partial(write_checkpoint, self._output, progress)
         self._begin(CHECKPOINT, partial(self._trainer.state, with_optimizer=not finished), write)
 
     def _begin(self, kind: str, state: Callable[[], dict[str, Any]], write: Callable[[dict[str, Any]], None]) -> None:
-        """Copy the state now, and write the copy in the background.
+        """Call `state`, copy the result at once, and pass the copy to `write` in the background.
 
-        kind: a write replaces a pending write of the same kind. state: returns the state. write: writes its copy.
+        kind: what is written, such as "encoder in best". A pending write of the same kind is dropped.
         """
         if not self._trainer.ranks.first or self._stop.error:
             return

@@ -85,9 +85,9 @@ class Telemetry:
         self.catch_up(all_of_them=False)
 
     def _warn_of_far_negatives(self, positive: Tensor, negative: Tensor) -> None:
-        """Warn if the cosines of negatives are more than --margin-most below those of their positives.
+        """Warn if an anchor's cosine with its negative is more than --margin-most below that with its positive.
 
-        Arguments: the cosines of positives and negatives with their anchors in the first step, (B,).
+        positive, negative: float (B,), the cosines of the anchors with their positives and negatives in the first step.
         """
         most = self._run.margin_most
         if n := int((positive - negative > most).sum()):  # synchronises a GPU, but only after the first step
@@ -101,7 +101,11 @@ class Telemetry:
 
     @rank_zero_only
     def _record(self, step: int, loss: float, negatives: bool, **curves: float) -> None:
-        """Record the loss of a step and its other figures, `curves`. step: number of the step, counted from 0."""
+        """Record a step in metrics.jsonl, in the trackers and on the progress bar.
+
+        step: number of the step, counted from 0. negatives: whether the step has negatives. curves: other values of
+        the step by name, such as "sentences_per_second".
+        """
         self._write({"step": step, "loss": loss, "negatives": negatives, **curves})
         self._track("log", {"loss/negatives" if negatives else "loss/plain": loss, **curves}, step)
         speed = curves["sentences_per_second"]

@@ -27,14 +27,17 @@ from una_fast.losses import neighbour_distillation, similarity_distillation
 
 
 class Step(NamedTuple):
-    """The results of a step, on the device."""
+    """The loss and the cosines of an optimiser step, as tensors on the rank's device."""
 
     loss: Tensor  # a scalar, for the whole step
     cosines: Tensor  # (1 or 2, B): of each anchor with its positive and, if the step has negatives, with its negative
 
 
 class Trainer:
-    """One rank's encoder, loss and optimiser. state: the state in a checkpoint (see `state`); None for a new run."""
+    """One rank's encoder, loss and optimiser.
+
+    state: the content of a checkpoint, as returned by `Trainer.state`; None for a new run.
+    """
 
     def __init__(
         self, run: Run, ranks: Ranks, encoder: SentenceEncoder, plan: Plan, state: dict[str, Any] | None = None
@@ -77,19 +80,20 @@ class Trainer:
         return {"model": self.encoder.state_dict(), **optimizer, "scaler": self.scaler.state_dict()}
 
     def close(self) -> None:
-        """Free the graphs' memory, and free DDP before the process group is destroyed.
+        """Free the graphs' memory and the DDP wrapper. Call this before the process group is destroyed.
 
-        In the other order, the process can deadlock. DDP's reducer, the last owner of the group, waits for gloo's
-        thread while it holds the GIL, and that thread waits for the GIL to free the tensor of the last exchange.
+        Otherwise the process can deadlock: the DDP wrapper keeps the GIL and waits for gloo's thread, and gloo's thread
+        waits for the GIL.
         """
         del self.model
         if self.graphs:
             self.graphs.close()
 
     def part_of_ones(self, views: int) -> dict[str, Tensor]:
-        """Make dummy token ids of the largest possible part of a step with this number of views.
+        """Make dummy token ids with the largest shape that a training step passes to the encoder at once.
 
-        Their shape is the same on all ranks and after a resume.
+        views: number of texts per sentence, such as 3 for anchor, positive and negative. The shape is the same on all
+        ranks and after a resume.
         """
         rows = views * -(-self.run.batch_size // self.ranks.world)
         return part_of_ones(min(rows, self.run.grad_cache or rows), self.run.max_length, self.ranks.device)
@@ -144,7 +148,10 @@ class Trainer:
         return step._replace(loss=step.loss.detach())  # a live autograd graph would prevent capturing the next step
 
     def _seed(self, step: int, number: int = 0) -> None:
-        """Seed the dropout masks of a step or, with --grad-cache, of part `number` of the step."""
+        """Set the random seed of the dropout masks for a step.
+
+        number: the number of the part that is encoded next; always 0 without --grad-cache.
+        """
         seeds = np.random.SeedSequence([self.run.seed, step, self.ranks.rank, number])
         torch.manual_seed(int(seeds.generate_state(1, np.uint64)[0]))
 
@@ -180,23 +187,23 @@ class Trainer:
         return step
 
     def _encode(self, parts: list[dict[str, Tensor]]) -> Tensor:
-        """Encode parts, head included. Return float32 embeddings (rows of all parts, D)."""
+        """Embed the texts of all parts, with the training head. Return float32 (number of texts, D)."""
         with self.autocast():
             encoded = self.model(parts)
         return encoded.float()
 
     def _gathered(self, encoded: Tensor, batch: Batch) -> Tensor:
-        """Gather the embeddings of the whole step from all ranks, as views (V, B, D).
+        """Collect the embeddings of a step from all ranks. Return shape (number of views, sentences in the step, D).
 
-        encoded: the embeddings of this rank's parts (rows of all parts, D).
+        encoded: the embeddings of this rank's texts, in the order of the parts of `batch`.
         """
         own = encoded[batch.positions].unflatten(0, (batch.n_views, -1))  # (V, b, D)
         return gather(own.transpose(0, 1), len(batch.rows), self.ranks).transpose(0, 1)
 
     def _compare(self, encoded: Tensor, batch: Batch) -> Step:
-        """Compute the loss and the cosines of the whole step.
+        """Compute the loss of a step, and the cosines of its anchors with their positives and negatives.
 
-        encoded: the embeddings of this rank's parts (rows of all parts, D).
+        encoded: the embeddings of this rank's texts, in the order of the parts of `batch`.
         """
         views = self._gathered(encoded, batch)
         cosines = functional.cosine_similarity(views[:1].detach(), views[1:3].detach(), dim=-1)
@@ -222,9 +229,9 @@ class Trainer:
             self.encoder.train()
 
     def embed(self, batch: dict[str, Tensor]) -> Tensor:
-        """Embed a batch of token ids (B, L) without the head, for dev scores. Return (B, D).
+        """Embed a batch of dev sentences without the training head. Return float32 (number of sentences, D).
 
-        Each rank encodes its share of the rows.
+        Each rank embeds a share of the batch, and all ranks return the embeddings of the whole batch.
         """
         n = len(batch["input_ids"])
         share = rank_share(n, self.ranks.rank, self.ranks.world)
@@ -255,11 +262,11 @@ def adamw(run: Run, model: nn.Module) -> torch.optim.AdamW:
 
 
 def learning_rate(run: Run, step: int, n_steps: int) -> float:
-    """Compute the learning rate of a step, counted from 0, as transformers' `get_*_schedule_with_warmup` does.
+    """Compute the learning rate of a step, as transformers' `get_*_schedule_with_warmup` does. Steps count from 0.
 
-    It rises linearly from 0 to --learning-rate over the first w = --warmup-steps. After that it is --learning-rate
-    times 1 (constant), 1 - f (linear) or (1 + cos(pi f)) / 2 (cosine), where f = (step - w) / (n_steps - w). If w is
-    below 1, it is a share of all steps, rounded up.
+    The rate rises linearly from 0 to --learning-rate in the first --warmup-steps. A value of --warmup-steps below 1 is
+    a share of all steps. After the warmup, --schedule decides: the rate stays constant, or falls to 0 linearly, or
+    falls to 0 as half a cosine wave.
     """
     assert run.learning_rate is not None
     warmup = math.ceil(run.warmup_steps * n_steps) if run.warmup_steps < 1 else int(run.warmup_steps)

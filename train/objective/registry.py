@@ -20,10 +20,10 @@ class LossSpec:
 
     Attributes:
         meaning: text for --help.
-        path: the function, as "module:name".
-        negative_views: how often its views contain the negative: 0, 1 or 2 times.
-        options: the function's other keyword arguments, each with the name of the field of `Run` that sets it.
-        takes_start: whether it has a parameter `start`, for embeddings by the initial encoder.
+        path: import path of the function, such as "una_fast.losses:pairs".
+        negative_views: number of views of the negative that the function needs: 0, 1 or 2.
+        options: names of the function's other parameters -> names of the `Run` fields that contain their values.
+        takes_start: whether the function has a parameter `start`, for embeddings by the initial encoder.
     """
 
     meaning: str
@@ -59,8 +59,9 @@ LOSSES = {
 def loss_spec(name: str) -> LossSpec:
     """Find a loss by its name in `LOSSES`, or a user's function by its import path "module:function".
 
-    A user's function is called as ``f(views, temperature)``. It gets the negative as one view, unless its attribute
-    `negative_views` is 0 or 2. If it has a parameter `start`, it also gets embeddings by the initial encoder.
+    A user's function is called as ``f(views, temperature)``. Its attribute `negative_views`, by default 1, is the
+    number of views of the negative that the function needs. If it has a parameter `start`, it also receives the
+    embeddings of the first and the last view by the initial encoder.
 
     Raises:
         InputError: the function does not exist, it needs other arguments, or its `negative_views` is not 0, 1 or 2.

@@ -1,9 +1,9 @@
 """Writes and reads last/, which contains what --resume needs, and writes encoders into best/ and last/.
 
 The pointer, last/checkpoint.json, contains the progress of the run and the name and checksum of the newest state file.
-It is replaced after the state file is on the disk, so it always names a complete file. run.json contains what must not
-change before --resume. The state contains no random generator: dropout is seeded from (seed, step, rank) and the data
-order from (seed, epoch), so both can start at any step.
+It is replaced after the state file is on the disk, so it always names a complete file. run.json contains the settings
+and hashes that must be the same when --resume continues the run. The state contains no random generator, because the
+dropout masks depend only on (seed, step, rank), and the data order depends only on (seed, epoch).
 
 best/, and last/ of a finished run, can be loaded by transformers and sentence-transformers.
 """
@@ -112,14 +112,17 @@ def load_checkpoint(output: Path) -> tuple[Progress, dict[str, Any]]:
 
 
 def has_checkpoint(output: Path) -> bool:
-    """Return whether `output` has a checkpoint, or had one that is gone: then best/ is from a step after step 0."""
+    """Return whether the run in `output` has written a checkpoint, even if the checkpoint was deleted later.
+
+    A deleted checkpoint is noticed only if best/best.json names a step above 0.
+    """
     return (output / POINTER).is_file() or bool(read_object(output / BEST / f"{BEST}.json").get("step"))
 
 
 def first_difference(saved: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[str, Any, Any] | None:
     """Return the name, the saved and the given value of the first difference between two fingerprints, or None.
 
-    An option that `saved` lacks was added later, so the saved run used its default.
+    An option that is missing from `saved` is newer than the saved run, so the option's default is compared.
     """
     defaults = {option.flag: option.default for option in OPTIONS.values()}
     earlier, now = (json.loads(json.dumps(side)) for side in ({**defaults, **saved}, dict(given)))
@@ -137,9 +140,9 @@ def check_resumed(output: Path, saved: Mapping[str, Any], given: Mapping[str, An
 
 
 def saved_options(output: Path) -> dict[str, Any]:
-    """Return the option values with which the run or runs in `output` were started; {} if none are saved.
+    """Return the options with which the run in `output` was started, by field name; {} if none are saved.
 
-    They do not include --output and --trust-remote-code.
+    The result contains neither --output nor --trust-remote-code. With --seeds, it contains all seeds of the folder.
     """
     settings = read_mark(output).get("settings", {})
     names = {name for name, option in OPTIONS.items() if option.role != "call"} & settings.keys()

@@ -1,8 +1,8 @@
-"""The output folder of a command: its owner, its lock, and its small files.
+"""Manages the output folder of a command: its owner, its lock, and its small files.
 
-A command starts in a folder that is missing or empty, and continues only in a folder that it owns. The mark,
-`.una_fast.json`, names the owner and the settings with which it started. It is locked while a command writes there. All
-other files are complete when they appear. docs/files.md lists the files of a run.
+A command starts in a folder that is missing or empty, and continues only in a folder that it owns. The file
+`.una_fast.json`, called the mark, stores the owning command and its settings. A command locks the mark while it writes
+in the folder. All other files are complete when they appear. docs/files.md lists the files of a run.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ DEV, DEV_LAST = "dev/", "dev_last/"  # prefixes of the dev scores of best/ and a
 def output_folder(path: Path, command: str, resume: bool, settings: Mapping[str, Any] | None = None) -> Iterator[None]:
     """Make `path` the output folder of `command`, and lock it for the with block.
 
-    With `resume`, the command must own the folder. Without it, the folder must be missing or empty, and its mark stores
-    `command`, such as RUN, and `settings`. If the block writes no file, the folder still counts as empty.
+    With `resume`, `command` must own the folder. Without `resume`, the folder must be missing or empty, and its file
+    `.una_fast.json` stores `command` and `settings`. If the block writes no file, the folder still counts as empty.
 
     Raises:
-        InputError: without `resume` the folder is not empty; with it, the command does not own it; another process
-            writes there; or it cannot be made or written.
+        InputError: without `resume`, the folder is not empty; with `resume`, `command` does not own the folder;
+            another process writes there; or the folder cannot be made or written.
     """
     check = check_owner if resume else check_new
     try:
@@ -58,9 +58,10 @@ def output_folder(path: Path, command: str, resume: bool, settings: Mapping[str,
 
 
 def read_mark(path: Path) -> dict[str, Any]:
-    """Read the "command" that owns a folder and the "settings" with which it started; {} if no command owns it.
+    """Return the "command" that owns a folder, and the "settings" of its start; {} if no command owns the folder.
 
-    If a run was copied without its hidden files, its run.json replaces the mark.
+    They come from the folder's file `.una_fast.json`. A run that was copied without hidden files lacks this file, so
+    its run.json is read instead.
     """
     mark = read_object(path / MARK) or {"command": RUN, **read_object(path / SUMMARY)}
     return mark if isinstance(mark.get("settings"), dict) else {}
@@ -140,7 +141,10 @@ def write_file(path: Path, content: bytes | str) -> None:
 
 @contextmanager
 def partial_folder(path: Path) -> Iterator[Path]:
-    """Make a temporary folder next to `path`, and delete it after the with block. Raises OSError if that fails."""
+    """Make a temporary folder next to `path` for the with block, and delete it afterwards.
+
+    Raises OSError if the temporary folder cannot be made or deleted.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as partial:
         yield Path(partial)

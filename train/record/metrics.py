@@ -1,4 +1,7 @@
-"""What a run records: metrics.jsonl, the progress bar, losses and speed of steps, versions, machine and memory."""
+"""Collects what a run records: losses and speed of its steps, package versions, the machine, and peak memory.
+
+It also provides the progress bar, and trims metrics.jsonl when a run continues.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,7 @@ def _is_later(line: bytes, start: Progress) -> bool:
 
 
 class Bar(tqdm):
-    """A progress bar on standard error; without a terminal, a line per minute."""
+    """A progress bar on standard error. Without a terminal, it prints one line per minute."""
 
     def __init__(self, start: int, total: int, unit: str, smoothing: float = 0.3) -> None:
         seconds = 0.5 if sys.stderr.isatty() else LINE_SECONDS
@@ -61,14 +64,17 @@ class Bar(tqdm):
 
 
 class AsyncLossReader:
-    """Reads the losses of steps: on a CPU at once, on a GPU LATE_STEPS steps later, so that no step waits."""
+    """Reads the losses of steps. On a GPU, it reads a loss LATE_STEPS steps later, so that no step waits for it."""
 
     def __init__(self, device: torch.device) -> None:
         self._late = LATE_STEPS if device.type == "cuda" else 0
         self._pending: deque[tuple[Tensor, Any, Any, dict[str, Any]]] = deque()
 
     def now(self) -> Any:
-        """Return a time stamp: seconds on a CPU, an event on a GPU, which computes a step after its launch."""
+        """Return the current time, to measure how long a step takes: seconds on a CPU, a CUDA event on a GPU.
+
+        A clock on the CPU cannot measure a step on a GPU, because the GPU computes the step after its launch.
+        """
         if not self._late:
             return time.perf_counter()
         event = torch.cuda.Event(enable_timing=True)
@@ -76,12 +82,12 @@ class AsyncLossReader:
         return event
 
     def push(self, loss: Tensor, about: dict[str, Any], cosines: Tensor, begun: Any) -> None:
-        """Queue a step's loss until it is due.
+        """Queue the results of a step. `due` returns them later.
 
         Args:
             loss: the loss, a scalar.
             about: other entries of the step's line in metrics.jsonl, including "step".
-            cosines: see `train.loop.trainer.Step`, (1 or 2, B).
+            cosines: float (1 or 2, B), the cosines of B anchors with their positives and, if any, their negatives.
             begun: the result of `now` at the beginning of the step.
         """
         read = torch.cat([loss.detach()[None], cosines.mean(1)])  # one copy to the host for all
@@ -90,9 +96,10 @@ class AsyncLossReader:
         self._pending.append((read, begun, self.now(), {"n": cosines.shape[1], **about}))
 
     def due(self, all_of_them: bool = False) -> Iterator[dict[str, Any]]:
-        """Yield the content of a line in metrics.jsonl for each step whose loss is due, or for all queued steps.
+        """Yield one dict for metrics.jsonl per queued step. On a GPU, the newest LATE_STEPS steps stay in the queue.
 
-        Raises InputError if a loss is NaN or infinite. All ranks raise it, because the same steps are due on each rank.
+        all_of_them: empty the queue, and wait for the GPU. Raises InputError, on all ranks, if a loss is NaN or
+        infinite.
         """
         while len(self._pending) > (0 if all_of_them else self._late):
             loss, begun, ended, about = self._pending.popleft()
@@ -130,7 +137,7 @@ def machine() -> dict[str, Any]:
 
 
 def peak_memory() -> dict[str, int]:
-    """Return the peaks in bytes of this process's resident memory, and of allocated and reserved GPU memory."""
+    """Return the peak memory use of this process in bytes. With a GPU, include allocated and reserved GPU memory."""
     import resource
 
     unit = 1 if sys.platform == "darwin" else 1024
