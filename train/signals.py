@@ -34,7 +34,7 @@ NEEDS_POSIX = (
 
 
 class Stopped(BaseException):
-    """Raised when a stop signal came. Not an Exception, so that error handlers let it pass."""
+    """Raised when a stop signal came. It is not an Exception, so ``except Exception`` does not catch it."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -80,7 +80,8 @@ def raise_stopped(number: int, frame: Any = None) -> NoReturn:
 def leave_at_once(number: int, frame: Any = None) -> NoReturn:
     """Handle a signal by printing a message and exiting at once with code 128 + `number`.
 
-    It raises no exception, because an import may swallow one, or leave a module half initialised.
+    The handler does not raise an exception. During an import, other code could catch the exception, or the exception
+    could leave a module half initialised.
     """
     tell_user(f"stopped by {signal.Signals(number).name}")
     os._exit(128 + number)
@@ -89,7 +90,7 @@ def leave_at_once(number: int, frame: Any = None) -> NoReturn:
 def stop_then_end(stop: Callable[[int], object], end: Callable[[int, Any], object]) -> Callable[[int, Any], None]:
     """Return a signal handler that calls `stop` for the first signal, and `end` for a later Ctrl-C.
 
-    It ignores all other signals, and a Ctrl-C within ONE_PRESS seconds of the first signal.
+    After the first signal, the handler ignores all signals except Ctrl-C, and ignores Ctrl-C for ONE_PRESS seconds.
     """
     times: list[float] = []
 
@@ -104,7 +105,10 @@ def stop_then_end(stop: Callable[[int], object], end: Callable[[int, Any], objec
 
 
 class _StandardError:
-    """Standard error that ignores write errors: the terminal may be gone (SIGHUP), or Ctrl-C may have ended a `tee`."""
+    """Standard error, but errors of writing are ignored.
+
+    They occur if the terminal was closed, or if the output goes to a program such as `tee` that Ctrl-C has ended.
+    """
 
     def write(self, text: str) -> None:
         with suppress(OSError, ValueError):

@@ -65,7 +65,7 @@ class RaggedArray:
         return np.flatnonzero(self.indptr[1:] == self.indptr[:-1])  # `lengths` of a billion rows would take 8 GB
 
     def followed_by(self, *others: RaggedArray) -> RaggedArray:
-        """Return these rows, followed by the rows of `others`."""
+        """Return a new array with the rows of this array, followed by the rows of `others`."""
         parts = [self, *others]
         lengths = np.concatenate([part.lengths() for part in parts])
         return RaggedArray(np.concatenate([part.values for part in parts]), row_bounds(lengths))
@@ -110,7 +110,7 @@ class StringTable(Sequence[str]):
         return cls(np.frombuffer(utf8 or b"", dtype=np.uint8)[bounds[0] : bounds[-1]], bounds - bounds[0])
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return both arrays as a dict. The keys are the names under which the arrays are stored in files."""
+        """Return `utf8` and `offsets` as a dict, with the names under which they are stored in files as keys."""
         return {"utf8": self.utf8, "offsets": self.offsets}
 
     def take(self, order: np.ndarray) -> StringTable:
@@ -119,7 +119,7 @@ class StringTable(Sequence[str]):
         return StringTable.from_arrow(self._arrow().take(numbers))  # 4 times as fast as `RaggedArray.take`
 
     def followed_by(self, *others: StringTable) -> StringTable:
-        """Return these strings, followed by the strings of `others`."""
+        """Return a new table with the strings of this table, followed by the strings of `others`."""
         first, *following = (RaggedArray(table.utf8, table.offsets) for table in (self, *others))
         joined = first.followed_by(*following)
         return StringTable(joined.values, joined.indptr)
@@ -133,7 +133,7 @@ class StringTable(Sequence[str]):
         return self.matching(escaped or r"[^\x00-\x{10FFFF}]")  # this pattern matches nothing
 
     def matching(self, pattern: str) -> np.ndarray:
-        """Return the indices of the strings in which an RE2 pattern matches, int64, ascending."""
+        """Return the indices of the strings that contain a match of an RE2 regular expression: int64, ascending."""
         numbers = pc.indices_nonzero(pc.match_substring_regex(self._arrow(), pattern))
         # to_numpy would import pandas
         return np.frombuffer(numbers.buffers()[1], np.uint64, len(numbers)).astype(np.int64)
@@ -147,7 +147,8 @@ class StringTable(Sequence[str]):
         return True
 
     def _arrow(self) -> pa.LargeStringArray:
-        """Return an Arrow array that shares this memory. pa.array would import pandas."""
+        """Return this table as an Arrow array that shares its memory."""
+        # made of buffers, because pa.array would import pandas
         buffers = [None, pa.py_buffer(self.offsets), pa.py_buffer(self.utf8)]
         return pa.Array.from_buffers(pa.large_string(), len(self), buffers)
 
@@ -177,10 +178,10 @@ class StringTable(Sequence[str]):
 
 
 def cache_aligned_zeros(n: int, dtype: DTypeLike) -> np.ndarray:
-    """Return an array of n zeros that shares no cache line with other data.
+    """Return an array of n zeros that does not share a cache line with any other data.
 
-    Every buffer that a thread writes needs this, because a write invalidates the whole line in the other cores' caches.
-    With two 4-byte counters next to another thread's pointers, a negative took 1.0 us instead of 0.7.
+    Use it for every buffer that a thread writes: a write to a cache line invalidates the line in the other cores'
+    caches. When a thread's counters shared a line with another thread's pointers, a negative took 1.0 us, not 0.7.
     """
     itemsize = np.dtype(dtype).itemsize
     buffer = np.zeros(-(-n * itemsize // CACHE_LINES) * CACHE_LINES + CACHE_LINES, dtype=np.uint8)

@@ -1,15 +1,16 @@
-"""--report-to: experiment trackers, which show the metrics of a run while it trains.
+"""The experiment trackers of the option --report-to, which show the metrics of a run while it trains.
 
-A tracker is a class with the methods below, and its constructor takes no arguments. MODULE:CLASS names a user-defined
-tracker. Only rank 0 calls the methods:
+A tracker is a class with three methods. Its constructor takes no arguments. --report-to MODULE:CLASS selects a
+user-defined tracker. Only rank 0 calls the methods.
 
-start(settings, step, run_id)   called before a run starts or continues. settings: every option by name; step: the first
-    step that will be logged; run_id: what an earlier `start` returned, or None for a new run. Returns the run's id, or
-    None.
-log(values, step)   called with metrics of a step by name: "loss/plain" or "loss/negatives", "lr", "dev/FILE" and others
-finish()   called when the run has ended or was stopped
+- ``start(settings, step, run_id)`` is called before a run starts or continues. `settings` maps the names of all options
+  to their values. `step` is the first step that will be logged. `run_id` is the id that an earlier call of `start`
+  returned, or None for a new run. The method returns the id of the run, or None if the run has no id.
+- ``log(values, step)`` is called after a step. `values` maps names such as "loss/negatives", "lr" and "dev/FILE" to
+  metrics of this step.
+- ``finish()`` is called when the run has ended or was stopped.
 
-Packages are imported only if --report-to names them. OUTPUT/trackers.json stores the ids of the runs.
+The package of a tracker is imported only if --report-to names the tracker. OUTPUT/trackers.json stores the run ids.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ FLUSH_SECONDS = 3  # between two flushes of TensorBoard's values; a killed proce
 
 
 class _TensorBoard:
-    """Event files in OUTPUT/tensorboard. Hides values for `step` and later steps that an earlier process wrote."""
+    """Writes event files to OUTPUT/tensorboard.
+
+    If a run continues, TensorBoard hides the values that an earlier process wrote for the steps from `step` on.
+    """
 
     def start(self, settings: dict[str, Any], step: int, run_id: str | None) -> None:
         from torch.utils.tensorboard import SummaryWriter
@@ -46,7 +50,11 @@ class _TensorBoard:
 
 
 class _WandB:
-    """Weights & Biases: project "una_fast", or WANDB_PROJECT. WANDB_MODE=offline writes files to OUTPUT/wandb."""
+    """Logs to Weights & Biases.
+
+    The environment variable WANDB_PROJECT names the project; the default is "una_fast". With WANDB_MODE=offline the
+    values are only written to OUTPUT/wandb.
+    """
 
     def start(self, settings: dict[str, Any], step: int, run_id: str | None) -> str:
         import wandb
@@ -63,7 +71,11 @@ class _WandB:
 
 
 class _Trackio:
-    """Trackio: project "una_fast", or TRACKIO_PROJECT, on this machine or in the Space TRACKIO_SPACE_ID."""
+    """Logs to Trackio.
+
+    The environment variable TRACKIO_PROJECT names the project; the default is "una_fast". Values are stored on this
+    machine, or in a Hugging Face Space if TRACKIO_SPACE_ID names one.
+    """
 
     def start(self, settings: dict[str, Any], step: int, run_id: str | None) -> str:
         import trackio
@@ -75,7 +87,10 @@ class _Trackio:
 
 
 class _MLflow:
-    """MLflow: experiment "una_fast", or MLFLOW_EXPERIMENT_NAME, at MLFLOW_TRACKING_URI."""
+    """Logs to the MLflow server or folder in the environment variable MLFLOW_TRACKING_URI.
+
+    MLFLOW_EXPERIMENT_NAME names the experiment; the default is "una_fast".
+    """
 
     def start(self, settings: dict[str, Any], step: int, run_id: str | None) -> str:
         import mlflow
@@ -88,14 +103,15 @@ class _MLflow:
         return run.info.run_id
 
 
-# by the names of their packages
+# package name -> tracker
 TRACKERS = {"tensorboard": _TensorBoard, "wandb": _WandB, "trackio": _Trackio, "mlflow": _MLflow}
 
 
 def make_trackers(names: str) -> dict[str, Any]:
-    """Make the trackers of --report-to by name, without starting them.
+    """Make the trackers that --report-to names, but do not start them. Return a dict from names to trackers.
 
-    Raises InputError if a tracker is unknown, or its package is not installed.
+    names: the value of --report-to, such as "wandb,mlflow". Raises InputError if a name is unknown, or the package of a
+    tracker is not installed.
     """
     listed = dict.fromkeys(map(str.strip, names.split(",")))
     return {name: _make(name) for name in listed if name not in ("", NONE)}

@@ -1,6 +1,7 @@
 """Show runs as one HTML page: ``python -m train.report RUN... [--output report.html]``.
 
-`runs` reads the files of runs, groups runs over seeds and compares their scores; `page` makes the page from them.
+`runs` reads the files of the runs, groups runs that differ only in the seed, and compares the scores of the groups.
+`page` makes the HTML page.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ EPILOG = (
 class Page:
     """Runs and page.
 
-    The options of `python -m train.report`.
+    The options of `python -m train.report`. The line above is their heading in --help.
     """
 
     runs: tuple[str, ...] = option("folders of runs", (), required=True, positional=True, metavar="RUN")

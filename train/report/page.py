@@ -74,9 +74,10 @@ def figures(groups: Sequence[Group]) -> list[dict[str, Any]]:
 
 
 def points(curve: Mapping[int, float], factor: int) -> dict[str, list[float]]:
-    """Return the points of a curve (values by step): "x" are steps, and "y" values times `factor`.
+    """Return the steps of a curve as "x", and its values multiplied by `factor` as "y".
 
-    A curve with more than MOST_POINTS values is reduced to MOST_POINTS means of consecutive values.
+    curve: maps steps to values. If it has more than MOST_POINTS steps, consecutive steps are averaged, so that
+    MOST_POINTS points remain.
     """
     parts = np.array_split(np.array(sorted(curve.items())), min(len(curve), MOST_POINTS))
     x, y = zip(*(part.mean(axis=0) for part in parts), strict=True)

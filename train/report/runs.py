@@ -1,7 +1,7 @@
-"""Reads the folders of runs, groups runs over seeds, and compares groups.
+"""Reads the folders of runs, groups the runs that differ only in the seed, and compares the scores of the groups.
 
-Differences are paired by seed, with 95% intervals by Student's t. The report, `--seeds` and `una-fast compare` show
-the table of scores.
+Two groups are compared seed by seed: the result is the mean difference and its 95% interval by Student's t. The report,
+`--seeds` and `una-fast compare` show the table of scores.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from una_fast.errors import InputError
 
 STS_AVERAGE = KINDS["sts"].average
 DEV_START = "dev_start/"  # prefix of the dev score before training
-# where runs are in a folder: the folder itself, seeds, conditions of a comparison, tables of the paper
+# where a folder contains runs: the folder itself, one run per seed, conditions and seeds, tables of the paper
 PATTERNS = ("", "*/", "*/*/", "runs/*/*/")
 LOSSES = ("loss without negatives", "loss with negatives")  # two curves: negatives double the candidates of a step
 UNREADABLE = (OSError, ValueError, TypeError, KeyError, AttributeError)  # errors when a file is from another program
@@ -64,7 +64,10 @@ def read_run(folder: Path, name: str | None = None) -> RunRecord:
 
 
 def _read_curves(path: Path, dev: str) -> dict[str, dict[int, float]]:
-    """Read the curves in metrics.jsonl, and skip lines that a kill has truncated. dev: the name of the dev file."""
+    """Read metrics.jsonl. Return the `curves` of `RunRecord`, which map the name of a metric to its values by step.
+
+    A line that is not complete, because the run was killed, is skipped. dev: the name of the dev file.
+    """
     curves: dict[str, dict[int, float]] = {}
     for line in path.read_bytes().splitlines() if path.is_file() else ():
         with suppress(*UNREADABLE):
@@ -112,7 +115,7 @@ def unimproved_note(runs: Iterable[RunRecord]) -> str:
 
 
 def find_runs(folders: Iterable[Path]) -> list[RunRecord]:
-    """Read the runs in `folders` and in the folders inside them that PATTERNS describes.
+    """Read all runs in `folders`. A folder may be one run, or contain runs at the places that PATTERNS lists.
 
     Raises InputError for a folder without a run.
     """
@@ -128,9 +131,12 @@ def find_runs(folders: Iterable[Path]) -> list[RunRecord]:
 
 
 class Comparison(NamedTuple):
-    """The comparison of a score under two conditions with the same n seeds, in the unit of the score."""
+    """The comparison of one score between two conditions, from runs with the same seeds under both conditions.
 
-    n: int
+    All fields except `n` and `p` have the unit of the score.
+    """
+
+    n: int  # number of seeds
     without: float  # mean of the reference
     with_it: float  # mean of the other condition
     difference: float  # mean over seeds of with_it - without; the fields below are NaN for one seed
@@ -141,7 +147,10 @@ class Comparison(NamedTuple):
 
 
 def compare(without: Mapping[Any, float], with_it: Mapping[Any, float]) -> Comparison | None:
-    """Compare the scores of two conditions, each by seed, over their common seeds. Return None without common seeds."""
+    """Compare the scores of two conditions over the seeds that both have. Return None if they have no common seed.
+
+    without, with_it: map seeds to scores.
+    """
     seeds = [seed for seed in with_it if seed in without]
     if not seeds:
         return None
@@ -166,7 +175,10 @@ class Group:
     runs: list[RunRecord]
 
     def by_seed(self, name: str) -> dict[str, float]:
-        """Return the score `name` by seed. Runs with the same seed are averaged, and runs without it are left out."""
+        """Return a dict from seeds to the score called `name`.
+
+        Scores of runs with the same seed are averaged. Runs that do not have this score are left out.
+        """
         scores: dict[str, list[float]] = {}
         for run in self.runs:
             if name in run.scores:
@@ -174,9 +186,9 @@ class Group:
         return {seed: fmean(of_seed) for seed, of_seed in scores.items()}
 
     def compared(self, reference: Group | None = None) -> dict[str, Comparison]:
-        """Return the comparison of every score with the reference's, paired by seed, by the name of the score.
+        """Compare this group with `reference`, or with scores of 0 if `reference` is None.
 
-        Without a reference, scores are compared with 0.
+        Returns a dict from the name of a score to its comparison, which is paired by seed.
         """
         pairs = {}
         for name in dict.fromkeys(name for run in self.runs for name in run.scores):
@@ -187,9 +199,10 @@ class Group:
 
 
 def group_runs(runs: Sequence[RunRecord]) -> list[Group]:
-    """Group the runs for which `train.config.compared` selects equal settings, in order of appearance.
+    """Group the runs whose settings are equal, except settings that `train.config.compared` ignores, such as the seed.
 
-    A group is named after the folder of its runs, or after its runs if other groups have the same folder.
+    Groups are in the order of their first runs. The label of a group is the folder of its runs, or lists the names of
+    the runs if other groups have the same folder.
     """
     members: dict[str, list[RunRecord]] = {}
     for run in runs:
@@ -203,7 +216,7 @@ def group_runs(runs: Sequence[RunRecord]) -> list[Group]:
 
 
 def differing_settings(groups: Sequence[Group]) -> list[str]:
-    """Return the names of the settings that differ between groups, among those that `compared` selects."""
+    """Return the names of the settings that differ between groups. `train.config.compared` ignores some settings."""
     settings = [group.runs[0].settings for group in groups]
     names = dict.fromkeys(name for of in settings for name in compared(of))
     return [name for name in names if len({json.dumps(of.get(name), default=str) for of in settings}) > 1]
@@ -220,8 +233,10 @@ class TableRow(NamedTuple):
 def score_table(groups: Sequence[Group], baseline: Group | None = None) -> tuple[list[str], list[TableRow]]:
     """Return the column titles and the rows of the table, with scores × 100.
 
-    Columns are a name, the seed or the number of runs, all scores, and the settings that differ between groups. Rows
-    are a group's runs, their mean ± deviation, and the differences to the baseline with 95% intervals.
+    The columns contain the name of the row, the seed or the number of runs, all scores, and the settings that differ
+    between groups. Each group has a row with the mean and the standard deviation of its runs. Before it, a group of
+    several runs has one row per run. After it, every group except the baseline has a row with the differences to the
+    baseline and their 95% intervals.
     """
     settings = differing_settings(groups)
     names = list(dict.fromkeys(name for group in groups for run in group.runs for name in run.scores))

@@ -84,7 +84,7 @@ class TextAugmentation(ABC):
         Args:
             sentences: any text, which may contain words that are not in the index.
             epoch: the number of the epoch. Each epoch gives new texts for the same sentences.
-            sample_index: 0, 1, 2 ...: each gives new texts for the same sentences in the same epoch.
+            sample_index: 0, 1, 2 and so on. Each sample index gives new texts for the same sentences and epoch.
 
         Raises:
             InputError: `sentences` is one str, an item is not a str, or `epoch` or `sample_index` is out of range.
@@ -112,7 +112,7 @@ class TextAugmentation(ABC):
         *,
         sample_index: int = 0,
     ) -> dict[str, torch.Tensor]:
-        """Return the token ids of `texts(rows, epoch)`, truncated and padded, exactly as the tokenizer returns them.
+        """Return the token ids of ``texts(rows, epoch)``. They equal the tokenizer's output for these texts.
 
         Args:
             rows: row numbers of the index, integers (n_rows,).
@@ -149,7 +149,7 @@ class TextAugmentation(ABC):
         return out
 
     def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> Any:
-        """Return the words of `sentence`, and what `augment` makes of it. The result prints as two lines."""
+        """Return the words of `sentence` and its augmented text. The result prints as two lines."""
         source = self._read([sentence])
         (result,) = self._texts(source, np.zeros(1, dtype=np.int64), SampleKey(epoch, sample_index))
         return Edited(source.strings(source.words.values), result)
@@ -210,7 +210,10 @@ class KernelAugmentation(TextAugmentation):
             self._write_ids = self._surface.id_writer(self._kernel, self.tokens)
 
     def _draw(self, source: Rows, rows: np.ndarray, key: SampleKey) -> RaggedArray:
-        """Draw the new words of the sentences `rows` of `source`. Return one row of int32 word ids per sentence."""
+        """Draw new words for some sentences of `source`. Return one row of int32 word ids per sentence.
+
+        rows: the row numbers of the sentences, int64 (n_rows,). key: the epoch and the sample index.
+        """
         kernel = self._kernel if source.hashes is None else self._make_kernel(source)
         return RaggedArray(*kernel.terms(rows, key.epoch, key.sample_index))
 
@@ -252,7 +255,10 @@ class WordAugmentation(TextAugmentation):
         ]
 
     def _edited(self, words: list[str], draws: CounterRNG) -> str:
-        """Return the edited words, joined with spaces. NLTK's words for quotation marks, `` and '', become '"'."""
+        """Edit the words of a sentence, and return the edited words as text, joined with spaces.
+
+        NLTK's word tokenizer writes quotation marks as the words `` and ''. Both become '"' in the text.
+        """
         result = self.edit([*words], draws) if words else []
         if not isinstance(result, list) or not all(isinstance(word, str) for word in result):
             raise InputError(f"{type(self).__name__}.edit({words!r}) returned {result!r}: it must return a list of str")

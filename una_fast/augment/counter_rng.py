@@ -1,4 +1,7 @@
-"""Counter-based random numbers for sentences, as numpy arrays. The generator is una_fast/_kernels/draws/random.pxd."""
+"""Counter-based random numbers for sentences, as numpy arrays.
+
+The kernels draw the same numbers: both use the generator in una_fast/_kernels/draws/random.pxd.
+"""
 
 from __future__ import annotations
 
@@ -47,11 +50,11 @@ def seed_of(method: str, seed: int) -> int:
 class CounterRNG:
     """The random numbers of a batch of sentences, for one epoch and one sample index.
 
-    A draw is a function of only (seed, epoch, sample index, row, position, number), so it does not depend on the other
-    sentences of the batch. The position is usually that of a word in the sentence. The number, from 0 to 127,
-    distinguishes the draws at one position.
+    Each draw depends only on the seed, epoch, sample index, row, position and draw number, and not on the other
+    sentences of the batch. The position is usually the position of a word in the sentence. The draw number, from 0 to
+    127, distinguishes the draws at one position. `bits`, `units` and `below` return the same draws in different forms.
 
-    rows: one integer per sentence: its row number in the index, int64 (n_rows,), or a hash of its words, uint64
+    rows: one integer per sentence, either its row number in the index, int64 (n_rows,), or a hash of its words, uint64
     (n_rows,).
     """
 
@@ -61,19 +64,25 @@ class CounterRNG:
     sample_index: int = 0
 
     def bits(self, n_positions: int, number: int = 0) -> NDArray[np.uint64]:
-        """Return draw `number` of each row at each position, 64 random bits: uint64 (n_rows, n_positions)."""
+        """Return 64 random bits for each row and each position: uint64 (n_rows, n_positions).
+
+        number: the draw number.
+        """
         out = np.empty((len(self.rows), n_positions), dtype=np.uint64)
         fill_bits(self.seed % 2**64, self.epoch, self.sample_index, self.rows.astype(np.uint64), number, out)
         return out
 
     def units(self, n_positions: int, number: int = 0) -> NDArray[np.float64]:
-        """Return the draws of `bits` as numbers that are uniform in [0, 1): float64 (n_rows, n_positions)."""
+        """Return one number per row and position, uniform in [0, 1): float64 (n_rows, n_positions).
+
+        number: the draw number.
+        """
         return (self.bits(n_positions, number) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
     def below(self, n: int, n_positions: int, number: int = 0) -> NDArray[np.int64]:
-        """Return the draws of `bits` as integers that are uniform over 0 .. n - 1: int64 (n_rows, n_positions).
+        """Return one integer per row and position, uniform over 0 .. n - 1: int64 (n_rows, n_positions).
 
-        n: below 2**32.
+        n: below 2**32. number: the draw number.
         """
         bits = self.bits(n_positions, number)
         low, high = bits & np.uint64(2**32 - 1), bits >> np.uint64(32)  # floor(bits * n / 2**64)

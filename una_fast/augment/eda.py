@@ -26,7 +26,7 @@ LINES = "lines of word<TAB>synonym<TAB>..."
 class EDA(WordAugmentation):
     """Applies one of EDA's four operations to each sentence.
 
-    With n = max(1, int(strength * number of words)), the operations are:
+    Let n be max(1, int(strength * number of words)). The operations are:
 
     - synonym: replace all occurrences of n distinct words with synonyms.
     - insert: insert a synonym of one of the sentence's words at a random position, n times.

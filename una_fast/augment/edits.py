@@ -26,9 +26,9 @@ LONGEST_NUMBER = 15  # digits; longer numbers are not changed
 
 
 class Edit(NamedTuple):
-    """A possible edit of a text: ``text[start:stop]`` becomes one of `options`, which all differ from it.
+    """A possible edit of a text: one of `options` replaces ``text[start:stop]``. No option equals ``text[start:stop]``.
 
-    why: the rule that made the edit, for `explain`.
+    why: the rule that found the edit, for `explain`.
     """
 
     start: int
@@ -41,7 +41,7 @@ class Edit(NamedTuple):
         return self._replace(options=(pick(bits, self.options),))
 
     def applied(self, text: str) -> str:
-        """Return `text` after this edit, with the first option."""
+        """Return `text` with the first option instead of ``text[start:stop]``."""
         return f"{text[: self.start]}{self.options[0]}{text[self.stop :]}"
 
 
@@ -79,9 +79,10 @@ class Sentence:
         return self.follows(i) and self.word(i).istitle() and not self.text.istitle()
 
     def replaced(self, i: int, options: Iterable[str], why: str, n: int = 1) -> list[Edit]:
-        """Return a list of one edit, which replaces n words, from word i on, with one of `options`.
+        """Return a list with one edit, which replaces the n words from word i on with one of `options`.
 
-        Each option gets the case of the old words (see `like`). Returns [] if all options then equal the old words.
+        Each option gets the case of the old words (see `like`). Options that then equal the old words are left out. If
+        no option remains, the list is empty. why: the rule that found the edit.
         """
         start = self.start(i)
         old = "".join(self.parts[2 * i + 1 : 2 * (i + n)])
@@ -90,7 +91,7 @@ class Sentence:
 
 
 def like(old: str, new: str) -> str:
-    """Return `new`, capitalised like `old`."""
+    """Return `new` in the case of `old`. "cold" becomes "COLD" if `old` is "HOT", and "Cold" if it is "Hot"."""
     if len(old) > 1 and old.isupper():
         return new.upper()
     if old.islower():
@@ -123,7 +124,10 @@ def _affirmed(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
 
 
 def _without_negation(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
-    """Return the edit that removes a negation, from word i on, and the white space before it; [] if none fits."""
+    """Return the edit that removes the negation that starts at word i: "is not true" -> "is true".
+
+    Returns [] if no negation starts at word i, or if more than white space separates it from the word before it.
+    """
     n = next((len(phrase) for phrase in lists.negations if sentence.words[i : i + len(phrase)] == phrase), 0)
     if not n or not sentence.follows(i):
         return []
@@ -158,7 +162,10 @@ def _auxiliary(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
 
 
 def _infinitive(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
-    """Return the edit that inserts a negation before or after word i, the "to" of an infinitive; [] if none fits."""
+    """Return the edit that negates an infinitive: "to go" -> "not to go" or "to not go". Its "to" is word i.
+
+    Returns [] if the infinitive cannot be negated.
+    """
     words = sentence.words
     if not sentence.follows(i) or not sentence.follows(i + 1) or words[i - 1] not in lists.words["before infinitives"]:
         return []
@@ -171,7 +178,10 @@ def _infinitive(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
 
 
 def _command(sentence: Sentence, lists: WordLists) -> list[Edit]:
-    """Return the edit that inserts a negation before the first word, the verb of a command; [] if none fits."""
+    """Return the edit that negates a command: "open it" -> "don't open it" or "do not open it".
+
+    Returns [] if the sentence is not a command.
+    """
     first = sentence.words[0] if sentence.follows(1) else ""
     if first not in lists.words["commands"] or "do" not in lists.negated or sentence.text.rstrip().endswith("?"):
         return []
@@ -211,7 +221,7 @@ def number_edits(sentence: Sentence, lists: WordLists) -> list[Edit]:
 def _digits(sentence: Sentence, i: int) -> list[Edit]:
     """Return the edits that replace word i, a number in digits, with other numbers.
 
-    If the number has several parts, as the date 24.12.2025 has, there is one edit for each part.
+    A number with several parts gets one edit per part: the date 24.12.2025 gets three edits.
     """
     text, number, start = sentence.text, sentence.word(i), sentence.start(i)
     before, after = text[start - 1 : start], text[start + len(number) : start + len(number) + 1]
@@ -248,9 +258,10 @@ def ordinal(number: str) -> str:
 def near_numbers(number: str, most: int | None = None) -> tuple[str, ...]:
     """Return numbers close to `number`, in the same notation: "1,000" gives "1,100" and others.
 
-    For a year (see YEARS), these are the years at most NEAR_YEARS away. Any other number is m times a unit. The unit is
-    1 for numbers up to SMALL. For larger numbers it is the highest power of ten that divides the number and leaves
-    m > 1. The results are at most m / 2 units away, but this limit is at least FEW and at most MANY units.
+    For a year (see YEARS), the results are the years at most NEAR_YEARS away. Any other number changes in steps. The
+    step is 1 for numbers up to SMALL. For a larger number, the step is the highest power of ten that divides the number
+    and is smaller than the number: 100 for 1,000, but 1 for 57. The largest change is number / 2, but at least FEW and
+    at most MANY steps.
 
     number: digits of any script, with separators. most: the highest value that makes sense, such as 12 for an hour;
     None for no limit.
@@ -273,9 +284,10 @@ def near_numbers(number: str, most: int | None = None) -> tuple[str, ...]:
 
 
 def _written_like(digits: str, number: str, zero: int) -> str:
-    """Write `digits` in the script of `number`, and insert the separators of `number` at the same places from the end.
+    """Write `digits` like `number`: in its script, and with its separators at the same places from the end.
 
-    zero: the code point of 0 in this script.
+    For example, "1100" becomes "1,100" if `number` is "1,000". digits: ASCII digits. zero: the code point of the digit
+    0 in the script of `number`.
     """
     out = [chr(zero + int(digit)) for digit in digits]
     for place, character in enumerate(reversed(number)):
@@ -287,11 +299,11 @@ def _written_like(digits: str, number: str, zero: int) -> str:
 def swap_edits(sentence: Sentence, importance: Mapping[str, float], function_words: Collection[str]) -> list[Edit]:
     """Return the edits that swap two important words. The two words are not adjacent.
 
-    A word is important if it is not one of `function_words`, and its importance is at least the mean importance of the
-    sentence's known words. Of all pairs of important words, only the half with the smallest differences in importance
-    is used, but at least one pair.
+    A word is important if it is not in `function_words`, and its importance is at least the mean importance of the
+    sentence's words. Pairs of important words are sorted by their difference in importance, smallest first. Only the
+    first half of the pairs, but at least one pair, is swapped.
 
-    importance: maps the known words of the sentence to their importance.
+    importance: maps lower-case words of the sentence to their importance. Words that it does not contain are ignored.
     """
     places = [i for i, word in enumerate(sentence.words) if word in importance]
     scores = {i: importance[sentence.words[i]] for i in places}

@@ -26,8 +26,8 @@ class WordExplanation:
         probability: the replacement probability p of the word (equation 3).
         reason: why p has this value.
         window: (start, stop): the replacement is drawn from the terms with the ids ``start .. stop - 1``.
-        candidates: some terms of the window that can replace the word, spread evenly over the window. Each has its
-            score s, and the replacement is drawn in proportion to s.
+        candidates: some terms of the window that can replace the word, each with its score s. The probability that a
+            term is drawn is proportional to s.
         draw: a random number, uniform in [0, 1). The word is replaced if `draw` is below p. If no word of the sentence
             has a draw below its p, the word with the smallest draw is replaced.
         replacement: the new word; None if the word was kept.
@@ -107,9 +107,10 @@ def explain_words(
 
 
 def _reasons(sampler: Sampler, first: np.ndarray, z: np.ndarray, p: np.ndarray, words: list[str]) -> np.ndarray:
-    """Return the reason for the replacement probability of each word, as a short text: str (n_words,).
+    """Return why each word has its replacement probability, as a short text such as "lowest tf-idf": str (n_words,).
 
-    first: the position where each word's term first occurs. z: tf-idf. p: replacement probability.
+    first: the position in the sentence where each word first occurs. z: the tf-idf of each word. p: the replacement
+    probability of each word.
     """
     fixed = sampler.kept.among(words)
     lowest, highest = np.min(z, where=~fixed, initial=np.inf), np.max(z, where=~fixed, initial=-np.inf)

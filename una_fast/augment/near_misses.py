@@ -41,8 +41,8 @@ class NearMiss:
         old: the text that was replaced.
         new: its replacement.
         place: the position in `sentence` where `old` starts, in characters.
-        why: the rule that was applied.
-        fitting: the names in `edits` of `NearMisses` that fit the sentence; ["word"] if none of them fits.
+        why: the rule that found the edit.
+        fitting: the names of the edits that could have been drawn for the sentence.
     """
 
     sentence: str
@@ -62,9 +62,9 @@ class NearMiss:
 class NearMisses(TextAugmentation):
     """Changes the meaning of each sentence with one small edit.
 
-    Of those `edits` that fit a sentence, one is drawn with a probability proportional to its weight. Then the place of
-    the edit and the replacement are drawn. If none of `edits` fits, the edit "word" is made. The draws are a function
-    of only (seed, epoch, sample index, row), as in `Augmenter`.
+    One of the edits that fit a sentence is drawn, with a probability proportional to its weight in `edits`. Then the
+    place of the edit and the replacement are drawn. A sentence that none of `edits` fits gets the edit "word". The
+    draws are a function of only (seed, epoch, sample index, row), as in `Augmenter`.
 
     Args:
         index: the corpus.
@@ -75,8 +75,8 @@ class NearMisses(TextAugmentation):
             - name: replace a name (a word that is mostly capitalised inside sentences) with another name.
             - swap: swap two important words.
             - word: replace the most important word with another one (UNA with beta 0).
-        polarity: a file of words to use instead of the English word lists, for another language or to use your own
-            words. Each line contains two opposites, separated by a tab or a comma, or one negation. `english.txt` in
+        polarity: a file with your own words, or words of another language, which replaces the English word lists. Each
+            line contains either two opposites, separated by a tab or a comma, or one negation. `english.txt` in
             una_fast/augment shows the other sections that a file may contain.
         seed: any integer.
         tokenizer: a Hugging Face tokenizer; only `token_ids` needs it.
@@ -125,9 +125,10 @@ class NearMisses(TextAugmentation):
                 warn_user(f"edits: {name} fits {n} of {len(sentences)} sentences; the others get another edit{advice}")
 
     def _find(self, name: str, ids: np.ndarray, sentence: Sentence) -> list[Edit] | None:
-        """Return the edits called `name` that fit a sentence, or None if one fits but a kernel draws it.
+        """Return the edits called `name` that fit a sentence, an empty list if none fits.
 
-        ids: the ids of the sentence's words.
+        The edits "word" and "name" are made by kernels. If they fit, the result is None. ids: the ids of the sentence's
+        words.
         """
         if name in BY_LISTS:
             return BY_LISTS[name](sentence, self._lists)
@@ -157,10 +158,10 @@ class NearMisses(TextAugmentation):
         )
 
     def _draw_edit(self, ids: np.ndarray, text: str, bits: Sequence[int]) -> tuple[str, Edit | None]:
-        """Draw an edit of `text`. Return its name, and the edit with a single option, or None if a kernel draws it.
+        """Draw the name of an edit that fits `text`, one of the edits with this name, and one option of the edit.
 
-        ids: the ids of the words of `text`. bits: three integers of 64 random bits, which choose the name, one of the
-        edits with this name, and the option.
+        Returns the name, and the edit with only this option. If a kernel makes the edit, returns the name and None.
+        ids: the ids of the words of `text`. bits: three integers of 64 random bits, one for each of the three draws.
         """
         fitting = self._fitting(ids, Sentence(text))
         ends = [*accumulate(self._weights.get(name, 1.0) for name in fitting)]
@@ -196,7 +197,7 @@ class NearMisses(TextAugmentation):
 
 
 class AllExcept(KeptWords):
-    """Keeps all words except `words`. `KeptWords` does the reverse: it keeps `words`."""
+    """The reverse of `KeptWords`: all words except `words` are kept, so only `words` may be replaced."""
 
     def among(self, words: Sequence[str]) -> np.ndarray:
         """Return whether each word is kept: bool (n_words,)."""
@@ -243,11 +244,13 @@ def parse_edits(edits: str) -> dict[str, float]:
 
 
 def find_names(index: Index, never: Collection[str] = ()) -> np.ndarray:
-    """Return whether each term is a name, a word that is mostly capitalised inside sentences: bool (n_terms,).
+    """Return whether each term is a name: bool (n_terms,).
 
-    The first chunk of a document is not counted, because it usually is capitalised. Words of one letter are not names.
+    A name is a word of at least two letters that is capitalised in most of its occurrences. Occurrences at the start of
+    a document do not count, because nearly all words are capitalised there.
 
-    never: lower-case words that are not names, such as "what", which often starts the second sentence of a document.
+    never: lower-case words that are not names. "what", for example, is often capitalised because it starts the second
+    sentence of a document.
     """
     chunks, sentences = index.chunks, index.sentences
     inside = np.bincount(sentences.values, minlength=len(chunks))

@@ -1,6 +1,6 @@
-"""User-defined augmentations as functions that Numba compiles. They run without the GIL.
+"""User-defined augmentations: functions that Numba compiles, so that they run without the GIL.
 
-The random numbers equal those of una_fast/_kernels/draws/random.pxd. All constants are 64-bit unsigned integers,
+`draw64` returns the same random bits as una_fast/_kernels/draws/random.pxd. Its constants are 64-bit unsigned integers,
 because Numba converts a mix of signed and unsigned integers to floats.
 """
 
@@ -71,10 +71,11 @@ def below(bits: np.uint64, n: int) -> np.int64:
 
 @njit
 def window(term: int, score: float, radius: int, max_tfidf: Any, n_terms: int) -> tuple[int, int]:
-    """Return (start, stop): the ids ``start .. stop - 1`` are at most `radius` ranks away from the id `term`.
+    """Return (start, stop): the ids ``start .. stop - 1`` are at most `radius` ranks away from a word.
 
-    If `term` is an unseen word (an id of at least `n_terms`), the window is around the rank that a term with the tf-idf
-    `score` would have. max_tfidf: as in `numba_augmentation`.
+    term: the id of the word. If it is at least `n_terms`, the word is unseen. An unseen word has the rank that a term
+    with the tf-idf `score` would have. score: the tf-idf of the word, used only if the word is unseen.
+    max_tfidf, n_terms: as in `numba_augmentation`.
     """
     if term < n_terms:
         return max(0, term - radius), min(n_terms, term + 1 + radius)
@@ -92,11 +93,11 @@ def window(term: int, score: float, radius: int, max_tfidf: Any, n_terms: int) -
 def sample(key: np.uint64, position: int, weights: Any, start: int, stop: int, excluded: int) -> int:
     """Draw one of the ids ``start .. stop - 1`` except `excluded`, with a probability proportional to ``weights[id]``.
 
-    Returns -1 if there is no such id. Rejection sampling proposes up to 64 candidates; after that, one is drawn by
-    cumulative weights. So `sample` uses draws 1 to 65 at `position`.
+    Returns -1 if there is no such id. `sample` uses the draws 1 to 65 at `position`. The first 64 are candidates for
+    rejection sampling. If all 64 candidates are rejected, the last draw searches the cumulative weights.
 
-    weights: at least 0, in descending order, such as `max_tfidf`. If all weights of the window are 0, the draw is
-    uniform.
+    weights: one weight per id, at least 0, in descending order, such as `max_tfidf`. If all weights from `start` to
+    ``stop - 1`` are 0, the draw is uniform.
     """
     if start >= stop:
         return -1
@@ -132,23 +133,23 @@ def numba_augmentation(draw_row: CFunc) -> Callable[..., NumbaAugmentation]:
     """Make an augmentation from `draw_row`, a compiled function that augments one row. It runs on several threads.
 
     Args:
-        draw_row: a function decorated with ``@numba.cfunc(ROW)``. It has these arguments:
+        draw_row: a function decorated with ``@numba.cfunc(ROW)``, with these arguments:
 
             ids: int32 (n,), the ids of the row's words. A term's id is its rank by `max_tfidf`, highest first. An id of
                 `n_terms` or more is an unseen word.
             n: the number of words in the row, at least 1.
-            key: uint64, which `draw64` needs for the row's random numbers. It depends only on seed, epoch, sample index
-                and row.
+            key: uint64, the row's key for `draw64`. It depends only on the seed, epoch, sample index and row.
             idf, max_tfidf, document_frequency: float64, float64 and int64, each indexed by id. An unseen word has
                 document frequency 1, the corresponding idf, and the median `max_tfidf` of the rarest terms.
             n_terms: the number of terms in the index.
-            out: int32 (2 n,), the array for the ids of the new words. Each must be the id of a term, or one of `ids`.
+            out: int32 (2 n,), the array for the ids of the new words. Each new id must be the id of a term, or one of
+                `ids`.
 
-            It returns how many ids it wrote to `out`: 1 to 2 n, but exactly n with surface="kept".
+            The function returns how many ids it wrote to `out`: from 1 to 2 n, or exactly n if surface="kept".
 
     Returns:
         A function with the arguments of `NumbaAugmentation`, such as ``augment(index, seed=42, tokenizer=tokenizer)``.
-        The option `--augment MODULE:NAME` of training accepts it too.
+        The training option --augment accepts this function as MODULE:NAME.
 
     Raises:
         InputError: `draw_row` is not decorated with ``@numba.cfunc(ROW)``.
@@ -215,7 +216,7 @@ def custom_rows(index: Index, draw_row: CFunc, seed: int, keeps_length: bool, so
 
 
 def _compiled(path: str) -> CFunc:
-    """Import the compiled function at `path`, "module:name". If an augmentation is there, return its `draw_row`."""
+    """Import a compiled function. path: "module:name" of the function, or of what `numba_augmentation` made from it."""
     named: Any = import_object(path)
     return named.keywords["draw_row"] if isinstance(named, partial) else named
 

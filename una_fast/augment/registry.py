@@ -1,7 +1,8 @@
-"""The text augmentations by name. To add one, add a file to this folder and a row here.
+"""The names of all text augmentations, and the classes that they stand for.
 
-HARD contains the augmentations for training's option --augment, POSITIVES those for --positives. The augmentations in
-WITH_SYNONYMS also read --synonyms.
+HARD contains the augmentations that the training option --augment accepts, and POSITIVES those that --positives
+accepts. WITH_SYNONYMS lists the names of the augmentations that use the option --synonyms. To add an augmentation, add
+a file to this folder, and an entry to HARD or POSITIVES.
 
 Training makes its options from these tables. So importing this module must be fast, and only `load_augmentation`
 imports the classes.
@@ -31,7 +32,7 @@ class AugmentationSpec:
     Attributes:
         meaning: what the augmentation does to a sentence, for --help.
         path: the class, as "module:name". Its constructor accepts the index, `seed`, `tokenizer` and `n_jobs`.
-        settings: the arguments that the name implies: "eda-swap" is `EDA` with operation="swap".
+        settings: the arguments that the name implies, such as operation="swap" for the name "eda-swap".
     """
 
     meaning: str
@@ -59,8 +60,9 @@ def make_augmentation(
 ) -> TextAugmentation:
     """Make an augmentation for `index`.
 
-    name: a name or an import path, as in `load_augmentation`. offered: options of training, from which the constructor
-    gets those that are in the class's `training_options`. settings: other arguments of the constructor.
+    name: a name or an import path, as in `load_augmentation`. offered: the values of training options by name. The
+    constructor only gets the options that are listed in the class's `training_options`. settings: other arguments of
+    the constructor.
 
     Raises InputError if the constructor does not accept one of `settings`.
     """

@@ -1,4 +1,4 @@
-"""Sentences as rows of word ids. They are the documents of an index, or any text, which may have unseen words."""
+"""Sentences as rows of word ids: documents of an index, or any other text. Other text may contain unseen words."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ class Rows:
 
     Attributes:
         terms: the terms of the index. V below is their number.
-        chunks: the distinct texts between spaces for documents of the index; each sentence as a whole for other text.
-        sentences: `RaggedArray` int32, indices into `chunks`. A sentence is its chunks, joined with spaces.
+        chunks: texts that make up the sentences. For documents of the index, these are the distinct texts between
+            spaces. For any other text, each sentence is a single chunk.
+        sentences: `RaggedArray` int32, indices into `chunks`. The text of a sentence is its chunks, joined with spaces.
         words: `RaggedArray` int32, word ids: the id of a term, or V + k for the unseen word ``unseen[k]``.
         unseen: the words that are not in the index.
         hashes: uint64 (n_rows,), a hash of the words of each sentence; None for documents of the index.
@@ -52,9 +53,9 @@ class Rows:
         return [*StringTable(*spell_rows(chunks.values, chunks.indptr, *tables))]
 
     def streams(self, rows: np.ndarray) -> np.ndarray:
-        """Return one integer per sentence that determines its random numbers, as `rows` of `CounterRNG`.
+        """Return one integer per sentence, which determines the random numbers of the sentence (see `CounterRNG.rows`).
 
-        For documents of the index, these are the row numbers. For any other text, they are `hashes`, so equal
+        For documents of the index, the integers are the row numbers. For any other text, they are `hashes`, so equal
         sentences have equal random numbers. rows: row numbers, int64 (n_rows,).
         """
         return rows if self.hashes is None else self.hashes[rows]
@@ -65,14 +66,15 @@ class Rows:
         return [self.terms[i] if i < n else self.unseen[i - n] for i in ids.tolist()]
 
     def spell(self, ids: RaggedArray) -> StringTable:
-        """Return one text per row of word ids: its words, joined with spaces."""
+        """Return one text per row of `ids`, with the words of the row joined by spaces. ids: word ids."""
         tables = self.terms.utf8, self.terms.offsets, self.unseen.utf8, self.unseen.offsets
         return StringTable(*spell_rows(ids.values, ids.indptr, *tables))
 
 
 def read_rows(sentences: Iterable[str], index: Index, split: WordTokenizer) -> Rows:
-    """Make `Rows` of sentences that need not be in the index. `split` splits them into words as the index was split.
+    """Make `Rows` of any sentences. They need not be in the index.
 
+    split: the word tokenizer of the index, which splits the sentences into words.
     Raises InputError if `sentences` is one str or a table, or if an item is not a str.
     """
     if isinstance(sentences, (str, Mapping)) or not isinstance(sentences, Iterable) or hasattr(sentences, "columns"):

@@ -50,11 +50,11 @@ LARGE_SHARE = 0.5  # of the free memory: a larger table would evict other arrays
 class Sampler:
     """Checks the settings of an `Augmenter`, and makes its kernels.
 
-    The arguments are as in `Augmenter`, except `kept`: the words that are neither replaced nor drawn.
+    The arguments other than `index` and `kept` are as in `Augmenter`.
 
     Attributes:
-        kept: the words that are neither replaced nor drawn.
-        config: all settings in the form that the kernels read.
+        kept: the words that are neither replaced nor drawn as replacements.
+        config: all settings, as the object that the kernels read.
     """
 
     def __init__(
@@ -108,8 +108,8 @@ class Sampler:
         """Return the group of each word: uint8 (n_words,).
 
         A word that is never replaced has the group FIXED. If only words of the same script can replace a word, its
-        group is the number of the script, one of `_scripts`. Any other word has the group ANY. fixed: bool (n_words,),
-        True for the FIXED words.
+        group is the number of this script (see `scripts_of`). Any other word has the group ANY. fixed: bool (n_words,),
+        True for words that are never replaced.
         """
         scripts = scripts_of(words) if len(self._scripts) else np.zeros(len(words), dtype=np.uint8)
         groups = np.where(np.isin(scripts, self._scripts), scripts, np.uint8(ANY))
@@ -129,10 +129,10 @@ class Sampler:
         return UnaRows(source.words, self.config, packed, source.hashes, self.unseen_groups(source))
 
     def probabilities(self, source: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return (first, z, p) of the words of all sentences of `source`, each (n_words,).
+        """Return three arrays (first, z, p) with one value for each word of all sentences of `source`.
 
-        first: int32, the position in the sentence where the word first occurs. z: float64, tf-idf (equation 2).
-        p: float64, replacement probability (equations 3 and 4).
+        first: int32, the position in the sentence where the word first occurs. z: float64, the word's tf-idf (equation
+        2). p: float64, the word's replacement probability (equations 3 and 4).
         """
         return replacement_probabilities(self.config, source.words, self.unseen_groups(source))
 
@@ -162,11 +162,11 @@ def is_number(value: object) -> TypeGuard[float]:
 
 @dataclass(frozen=True)
 class KeptWords:
-    """The words that are never replaced. Its truth value is False if all words may be replaced.
+    """The words that are never replaced. ``bool(kept_words)`` is False if all words may be replaced.
 
     Attributes:
-        punctuation: whether words without a letter or digit are kept.
-        words: other kept words, spelled as in the index.
+        punctuation: whether words without a letter or digit are never replaced.
+        words: other words that are never replaced, spelled as in the index.
     """
 
     punctuation: bool = False
@@ -236,7 +236,10 @@ def read_lines(setting: str, file: str | Path, what: str) -> list[tuple[int, str
 
 
 def scripts_of(words: Sequence[str]) -> np.ndarray:
-    """Return the number of each word's script: uint8 (n_words,), 0 for all scripts with spaces between words."""
+    """Return the number of each word's script: uint8 (n_words,).
+
+    Scripts that write spaces between words, such as Latin, all have the number 0.
+    """
     matches = (LETTERS.search(word) for word in words)
     return np.array([match.lastindex if match else 0 for match in matches], dtype=np.uint8)
 
@@ -270,8 +273,8 @@ def stored_probabilities(index: Index, config: SamplingConfig, n_jobs: int | Non
     def fits(stored: Arrays) -> bool:
         """Return whether `stored` contains the words of this index.
 
-        It does not if another process has saved another index to the folder. The words are compared in parts that fit
-        the cache, which takes 20 ms for 24 million words.
+        Another process may have saved another index to the same folder. The words are compared in parts that fit the
+        cache, which takes 20 ms for 24 million words.
         """
         mask, ids, words = np.uint32((1 << id_bits(index.n_terms)) - 1), index.word_ids.values, stored["words"]
         parts = (slice(start, start + WORDS_A_CHECK) for start in range(0, n_words, WORDS_A_CHECK))
@@ -282,7 +285,7 @@ def stored_probabilities(index: Index, config: SamplingConfig, n_jobs: int | Non
 
 
 def packed_words(index: Index, config: SamplingConfig, n_jobs: int | None) -> np.ndarray:
-    """Compute the packed words of the whole corpus on several threads: uint32 (n_words,), see `pack_words`."""
+    """Compute the array that `stored_probabilities` loads, on several threads: uint32 (n_words,)."""
     values, indptr = index.word_ids.values, index.word_ids.indptr
     out = np.empty(len(values), dtype=np.uint32)
 
