@@ -190,11 +190,14 @@ class Run(Files, Words, Draws):
     demo: bool = option("train a packaged encoder offline, on Python's documentation", False, role="call")
 
     def identity(self) -> dict[str, Any]:
-        """Return the values of all options that change what a run computes, by flag. --resume must not change them."""
+        """Return the values of all options that affect what a run computes, by flag. --resume must not change them."""
         return {option.flag: getattr(self, name) for name, option in OPTIONS.items() if option.role == "result"}
 
     def why_eager(self, world: int) -> str:
-        """Return what rules out CUDA graphs: "more than one rank", "--grad-cache", or "". world: number of ranks."""
+        """Return what rules out CUDA graphs: "more than one rank", "--grad-cache", or "" for nothing.
+
+        world: number of ranks.
+        """
         return "more than one rank" if world > 1 else "--grad-cache" if self.grad_cache else ""
 
 
@@ -247,7 +250,7 @@ def make_run(values: Mapping[str, Any]) -> Run:
 
 
 def conflicts(run: Run) -> dict[str, Any]:
-    """Return {message: value} for every possible conflict between options. The value is true if `run` has it."""
+    """Return {message: value} for every possible conflict between options. The value is true if the conflict exists."""
     return {
         "--seeds: give each seed once": len({*run.seeds}) < len(run.seeds),
         f"--batch-size {run.batch_size} is smaller than --nproc {run.nproc}": run.batch_size < run.nproc,

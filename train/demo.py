@@ -1,7 +1,8 @@
 """Implements `--demo`, which trains the packaged MiniLM encoder offline, on text that comes with Python.
 
-The sentences come from the language reference behind Python's own ``help()``; the graded pairs in ``demo_pairs.tsv``
-were written for this project. Both are small: the scores show that training works, not how good the method is.
+The sentences come from the language reference behind Python's own ``help()``. The pairs of sentences with gold scores,
+``demo_pairs.tsv``, were written for this project. Both are small, so the scores show that training works, not how good
+the method is.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def set_numerics(run: Run, device: torch.device) -> None:
 def rank_share(n: int, rank: int, world: int) -> slice:
     """Return the slice of n rows that a rank works on. world: number of ranks.
 
-    The slices of two ranks differ in length by at most one row. A slice is empty if there are fewer rows than ranks.
+    The slices of two ranks differ in length by at most one row. With fewer rows than ranks, some slices are empty.
     """
     return slice(n * rank // world, n * (rank + 1) // world)
 

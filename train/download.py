@@ -1,7 +1,7 @@
 """Download and check SimCSE's Wikipedia sentences, SentEval's files and SugarCrepe++.
 
 `python -m train.download --to FOLDER` fills FOLDER with corpora/wiki1m_for_simcse.txt, senteval/downstream/ and
-near_miss/, the layout of the folder that UNA_FAST_DATA names.
+near_miss/. The variable UNA_FAST_DATA names a folder with this layout.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def _run(values: dict[str, Any]) -> None:
 def has_scores_of(file: Path, model: str) -> bool:
     """Return whether the scores in `file` are of `model`.
 
-    The evaluation.json of a training run contains the scores of the run's encoder, which is in its folder best/.
+    The evaluation.json of a training run contains the scores of the encoder in the run's folder best/.
     """
     saved, folder = read_object(file).get("model"), Path(model).resolve()
     if not isinstance(saved, str):

@@ -109,7 +109,7 @@ def compile_layers(encoder: SentenceEncoder, part: dict[str, Tensor], autocast: 
 
 
 def head_of(pooling: str, head: Head) -> Head:
-    """Resolve --head to "mlp" or "none". "auto" means SimCSE's head for [CLS], and no head for other poolings."""
+    """Resolve --head to "mlp" or "none". "auto" means "mlp" for [CLS] pooling, and "none" for other poolings."""
     return head if head != AUTO else "mlp" if pooling == POOLINGS[DEFAULT_POOLING].in_training else "none"
 
 
@@ -172,7 +172,7 @@ def attention_bias(mask: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
 
 
 def accepts_bias(backbone: Any) -> bool:
-    """Test whether a model's output is equal for `attention_bias` and the mask. Leave the model in training mode.
+    """Test whether a model gives equal outputs for a mask and its `attention_bias`. Leave it in training mode.
 
     A model checks whether the mask contains zeros, and this check makes the host wait for the GPU. The bias avoids the
     check. Models with sliding-window attention need the mask, because they build the masks of their layers from it.

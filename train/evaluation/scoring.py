@@ -117,7 +117,7 @@ def _table(kind: str, results: Results) -> str:
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
-    """Compute the mean of all values except None; None if nothing remains."""
+    """Compute the mean of the values that are not None. Return None if there are no such values."""
     defined = [value for value in values if value is not None]
     return sum(defined) / len(defined) if defined else None
 

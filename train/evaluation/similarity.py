@@ -35,7 +35,10 @@ def pearson(x: Floats, y: Floats) -> float:
 
 
 def spearman(x: Floats, y: Floats) -> float:
-    """Compute Spearman's correlation of two (n,) arrays; ties get their mean rank. NaN if either is constant."""
+    """Compute Spearman's correlation of two (n,) arrays. Equal values get the mean of their ranks.
+
+    It is NaN if either array is constant.
+    """
     return pearson(rankdata(x), rankdata(y))
 
 

@@ -251,7 +251,7 @@ def _examples(downstream: Path, name: str, split: str) -> list[tuple[Any, ...]]:
 
 
 def _parse_class(text: str, classes: Sequence[str] = ("0", "1")) -> int:
-    """Return the number of a class, given its name. Raises ValueError for any other text."""
+    """Return the position of a class name in `classes`. Raises ValueError if `classes` does not contain the name."""
     if text.strip() not in classes:
         raise ValueError(f"class {text!r} is not one of {', '.join(classes)}")
     return classes.index(text.strip())
