@@ -1,15 +1,14 @@
 """Losses as functions of embeddings. They need no model and no process group.
 
-Each loss accepts `views`, float (V, B, D): the embeddings of B sentences in V views. The views are the anchors, the
-positives and, on steps with negatives, the negatives. `pairs` and `decoupled` also need the same negatives again, under
-another dropout mask. Each loss returns a scalar tensor. It raises InputError for a wrong number of views, or for a
-temperature that is not above 0.
+Each loss accepts `views`, float (V, B, D): V views of B sentences, as embeddings of width D. ``views[0]`` contains the
+anchors, ``views[1]`` the positives and, on steps with negatives, ``views[2]`` the negatives. `pairs` and `decoupled`
+then need ``views[3]``: the same negatives under another dropout mask. Each loss returns a scalar tensor.
 
-The two distillations are also losses, but accept `start` instead of a temperature. `start`, float (1 or 2, B, D),
-contains the initial encoder's embeddings of the same anchors and, on steps with negatives, of the same negatives. The
-caller computes them without dropout and without gradients.
+Most losses accept a temperature. They raise InputError for a wrong number of views, or for a temperature that is not
+above 0. The two distillations accept `start` instead, float (1 or 2, B, D): the initial encoder's embeddings of the
+anchors and, on steps with negatives, of the negatives. The caller computes them without dropout and without gradients.
 
-Letters: V views, B sentences, D width, R = V * B rows. A row is the embedding of one sentence in one view.
+A row is the embedding of one sentence in one view. Comments call the number of rows R = V * B.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from una_fast.errors import InputError
 
 
 def pairs(views: Tensor, temperature: float) -> Tensor:
-    """Return the mean over all rows r of -ln(exp(s(r, partner of r)) / sum over all rows k != r of exp(s(r, k))).
+    """Return the contrastive loss of the UNA authors' code. It pulls each embedding towards its partner.
 
-    A row is one of the V * B embeddings, and s(r, k) is the cosine of two rows divided by the temperature. An anchor
-    and its positive are partners. The two embeddings of a negative are partners too. This is the loss of the UNA
-    authors' code.
+    The partner of an anchor is its positive, and the partner of a positive is its anchor. The two embeddings of a
+    negative are partners too. s(r, k) is the cosine of embeddings r and k divided by the temperature, and p is the
+    partner of r. The loss is the mean over all r of -ln(exp(s(r, p)) / sum over all k except r of exp(s(r, k))).
 
     views: float (V, B, D), for B sentences: anchors, positives and, if V = 4, the negatives under two dropout masks.
     """
@@ -36,10 +35,12 @@ def pairs(views: Tensor, temperature: float) -> Tensor:
 
 
 def decoupled(views: Tensor, temperature: float) -> Tensor:
-    """Return the mean over all rows r of -ln(exp(s(r, p)) / sum over all rows k except r and p of exp(s(r, k))).
+    """Return the contrastive loss of the UNA paper, equation 1. Its denominator leaves out the partner, unlike `pairs`.
 
-    p is the partner of r. Rows, partners and s are defined in `pairs`, which keeps p in the sum. This is equation 1 of
-    the UNA paper as printed. For one sentence without negatives, no row k remains, and the loss is 0.
+    The partner of an anchor is its positive, and the partner of a positive is its anchor. The two embeddings of a
+    negative are partners too. s(r, k) is the cosine of embeddings r and k divided by the temperature, and p is the
+    partner of r. The loss is the mean over all r of -ln(exp(s(r, p)) / sum over all k except r and p of exp(s(r, k))).
+    For one sentence without negatives, the sum is empty, and the loss is 0.
 
     views: float (V, B, D), for B sentences: anchors, positives and, if V = 4, the negatives under two dropout masks.
     """
@@ -58,10 +59,10 @@ pairs.negative_views = decoupled.negative_views = 2  # type: ignore[attr-defined
 
 
 def triplet(views: Tensor, temperature: float) -> Tensor:
-    """Return the mean over the anchors a of -ln(exp(s(a, p)) / sum over k of exp(s(a, k))).
+    """Return the contrastive loss of each anchor against all positives and negatives of the batch.
 
-    p is the positive of a, and k is each positive and each negative of the batch. s is the cosine divided by the
-    temperature.
+    s(a, k) is the cosine of embeddings a and k divided by the temperature, and p is the positive of an anchor a. The
+    loss is the mean over all anchors a of -ln(exp(s(a, p)) / sum over all positives and negatives k of exp(s(a, k))).
 
     views: float (V, B, D), for B sentences: anchors, positives and, if V = 3, negatives.
     """
@@ -84,11 +85,12 @@ simcse.negative_views = 0  # type: ignore[attr-defined]
 
 
 def margin(views: Tensor, temperature: float, least: float = 0.1, most: float = 0.3) -> Tensor:
-    """Return the mean over the anchors a of max(0, d + least) + max(0, -d - most), where d = cos(a, n) - cos(a, p).
+    """Return the bidirectional margin loss of SNCSE. It pushes a negative away from its anchor, but not far.
 
-    p and n are the positive and the negative of a. An anchor's term is 0 if cos(a, n) is `least` to `most` below
-    cos(a, p). So the loss pushes a near-copy away, but not far. It is the bidirectional margin of SNCSE (Wang et al.
-    2022, arXiv:2201.05979) with the bounds of that paper. It ignores the temperature, and is 0 without negatives.
+    d is cos(anchor, negative) - cos(anchor, positive). The loss is the mean over all anchors of
+    max(0, d + least) + max(0, -d - most). So an anchor contributes 0 if its negative is less similar to it than its
+    positive by `least` to `most`. The default bounds are those of the SNCSE paper (Wang et al. 2022, arXiv:2201.05979).
+    The loss ignores the temperature, and is 0 without negatives.
 
     views: float (V, B, D), for B sentences: anchors, positives and, if V = 3, negatives.
     """
@@ -111,10 +113,11 @@ def soft(views: Tensor, temperature: float, weight: float = 1e-3, least: float =
 
 
 def similarity_distillation(views: Tensor, start: Tensor) -> Tensor:
-    """Return the mean of (cos(a_i, a_j) - cos(b_i, b_j))^2 over all pairs of different sentences i, j of a step.
+    """Return how much training has changed the cosines between the sentences of a batch, as a mean square.
 
-    a_i is the anchor embedding of sentence i, and b_i is its embedding by the encoder before training. As a loss, the
-    function preserves the similarities of texts that are not near-copies. It is 0 for a single sentence.
+    a_i is the anchor embedding of sentence i, and b_i is its embedding by the encoder before training. The loss is the
+    mean of (cos(a_i, a_j) - cos(b_i, b_j))^2 over all pairs of different sentences i, j. It preserves the similarities
+    of texts that are not near-copies. It is 0 for a single sentence.
 
     views: float (V, B, D); ``views[0]`` contains all a_i. start: float (1 or 2, B, D); ``start[0]`` contains all b_i.
     """
@@ -128,10 +131,11 @@ def similarity_distillation(views: Tensor, start: Tensor) -> Tensor:
 
 
 def neighbour_distillation(views: Tensor, start: Tensor) -> Tensor:
-    """Return the mean of (cos(a_i, a_j) - cos(b_i, b_j))^2 over i < B / 2, where j = i + B / 2.
+    """Return how much training has changed the cosines of sentences with their neighbours, as a mean square.
 
-    a_i is the anchor embedding of sentence i, and b_i is its embedding by the encoder before training. Sentence
-    i + B / 2 should be a near neighbour of sentence i.
+    The batch has B sentences. Sentence i + B / 2 should be a near neighbour of sentence i. a_i is the anchor embedding
+    of sentence i, and b_i is its embedding by the encoder before training. The loss is the mean of
+    (cos(a_i, a_j) - cos(b_i, b_j))^2 over all i < B / 2, where j = i + B / 2.
 
     views: float (V, B, D); ``views[0]`` contains all a_i. start: float (1 or 2, B, D); ``start[0]`` contains all b_i.
     """

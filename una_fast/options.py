@@ -1,4 +1,4 @@
-"""Options that several commands share, by group: the first line of a docstring is the group's heading in --help."""
+"""Options that several commands share. Each class is a group of options, and its docstring is the heading in --help."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FILES = tuple(field.name for field in fields(Files))
 
 @dataclass(frozen=True)
 class Words:
-    """Words."""
+    """How sentences are split into words."""
 
     word_tokenizer: str = option(
         "how to split sentences into words: treebank, whitespace, rjieba (Chinese), fugashi (Japanese), pythainlp "

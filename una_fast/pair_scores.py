@@ -51,7 +51,10 @@ class PairScores:
     def of(cls, same: Floats, near_misses: Floats, share: float = 0.05) -> PairScores:
         """Make the scores of pairs without groups from two arrays of cosines.
 
-        same: the cosines of the pairs with the same meaning; near_misses: the cosines of the near-misses.
+        Args:
+            same: the cosines of the pairs with the same meaning.
+            near_misses: the cosines of the near-misses.
+            share: the largest share of near-misses that may have a cosine above `threshold`.
         """
         n = len(same) + len(near_misses)
         return cls(np.concatenate([same, near_misses]), np.arange(n) < len(same), np.full(n, ""), share)
@@ -66,9 +69,9 @@ class PairScores:
 
     @property
     def threshold(self) -> float:
-        """The (floor(share * m) + 1)-th highest cosine of the m near-misses.
+        """The lowest threshold that at most share * m of the m near-misses exceed.
 
-        It is the lowest threshold that at most share * m near-misses exceed.
+        It is the (floor(share * m) + 1)-th highest cosine of the near-misses.
         """
         return _threshold(self.cosines[~self.same], self.share)
 
@@ -150,10 +153,11 @@ class PairScores:
         return self.cosines[self.same], self.cosines[~self.same]
 
     def _placements(self) -> tuple[Floats, Floats]:
-        """Return two float64 arrays, (s,) and (m,). The mean of each is the AUC. Ties count half.
+        """Return two float64 arrays: a value for each pair with the same meaning, and a value for each near-miss.
 
-        The first is, for each of the s pairs with the same meaning, the share of near-misses with a lower cosine. The
-        second is, for each of the m near-misses, the share of pairs with the same meaning that have a higher cosine.
+        The value of a pair with the same meaning is the share of near-misses that have a lower cosine. The value of a
+        near-miss is the share of pairs with the same meaning that have a higher cosine. Ties count half. The mean of
+        each array is the AUC.
         """
         same, near_misses = self._split()
         ranks = rankdata(self.cosines)

@@ -1,4 +1,6 @@
-"""Counts cores and free memory, and runs work in threads. Kernels release the GIL, so threads run at the same time."""
+"""Counts cores and free memory, and runs work in threads. The kernels are compiled code that releases the GIL, so that
+threads run at the same time.
+"""
 
 from __future__ import annotations
 
@@ -40,11 +42,15 @@ def free_memory() -> int | None:
 def map_ahead(
     submit: Callable[[Item], Future[Result]], items: Iterable[Item], ahead: int
 ) -> Generator[Result, None, None]:
-    """Submit each item, and yield the results in order.
+    """Start the work on each item in a worker, and yield the results in order.
 
-    `submit` starts the work on an item in a worker. The calling thread reads `items`. It submits up to `ahead` items
-    before it waits for the first result, so workers never wait for the caller, and only `ahead` items are in memory. If
-    an item fails or the caller stops early, this waits for the items that are already running.
+    If an item fails or the caller stops early, this waits for the items that are already running.
+
+    Args:
+        submit: starts the work on an item, and returns the future of its result.
+        items: the items. The calling thread reads them.
+        ahead: the number of items to submit before waiting for the first result. So workers have work while the
+            caller uses a result, and at most `ahead` items are in memory.
     """
     futures, waiting = map(submit, items), deque[Future[Result]]()
     try:
@@ -81,7 +87,7 @@ def read_ahead(items: Iterable[Item]) -> Iterator[Item]:
 
 
 class RowThreads:
-    """Threads that each fill a part of the rows of a batch. The first large batch starts them."""
+    """Threads that fill a batch together, each a part of the rows. The first call that needs them starts them."""
 
     def __init__(self, n_jobs: int):
         self._n_jobs = n_jobs

@@ -1,4 +1,4 @@
-"""Measures how similar an encoder finds near-misses of your own text, without training or labels."""
+"""Measures the cosines of your own sentences with their near-misses under an encoder, without training or labels."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ class Probe:
 
     @property
     def threshold(self) -> float | None:
-        """The ceil((n + 1) * (1 - share))-th smallest cosine of the n near-misses. None if n is too small for `share`.
+        """A cosine that a new near-miss exceeds with probability at most `share`. None if n is too small for `share`.
 
-        A near-miss that is made in the same way from another sentence of the text exceeds the threshold with
-        probability at most `share` (split conformal prediction). For near-misses that people write, the threshold is
-        only an estimate.
+        The new near-miss must be made in the same way from another sentence of the text (split conformal prediction).
+        For near-misses that people write, the threshold is only an estimate. The threshold is the
+        ceil((n + 1) * (1 - share))-th smallest cosine of the n near-misses.
         """
         n = len(self.near_misses)
         place = math.ceil(round((n + 1) * (1 - self.share), 9))  # 10 (1 - 0.7) is 3.0000000000000004
@@ -65,9 +65,10 @@ class Probe:
 
     @property
     def distance(self) -> float:
-        """(1 - mean of `near_misses`) / (1 - mean of `usual`).
+        """The mean distance of a sentence from its near-miss, divided by its mean distance from another sentence.
 
-        0 means that a near-miss has the embedding of its sentence, 1 that it is as far away as another sentence.
+        A distance is 1 - cosine. The result is 0 if near-misses have the embeddings of their sentences, and 1 if they
+        are as far away as other sentences.
         """
         return float((1 - self.near_misses.mean()) / (1 - self.usual.mean()))
 
@@ -137,8 +138,8 @@ def probe(
             `Probe.edits`.
 
     Raises:
-        InputError: `n` or `share` is out of range, an edit is unknown, or fewer than two sentences have a near-miss. Or
-            `encode` does not return one row of finite numbers per text, or returns the same embedding for all texts.
+        InputError: `n` or `share` is out of range, an edit is unknown, fewer than two sentences have a near-miss,
+            `encode` does not return one row of finite numbers per text, or it returns the same embedding for all texts.
 
     Warns:
         InputWarning: an edit fits fewer than two sentences, and is left out.
@@ -186,8 +187,8 @@ def _cosines(encode: Encode, pairs: dict[str, str]) -> tuple[Floats, Floats]:
 def _sample(index: Index, augmenter: TextAugmentation, n: int, seed: int, fits: Fits | None) -> dict[str, str]:
     """Draw up to n sentences that have a near-miss. Return a dict from each sentence to its near-miss.
 
-    fits: a function that returns, for each of an array of rows, whether its sentence may be in the sample. At most
-        SEARCH_FACTOR * n rows are then searched. If None, every sentence may be in the sample.
+    fits: a function from an array of row numbers to a bool array, True for rows that may be in the sample. With `fits`,
+        at most SEARCH_FACTOR * n rows are searched. If None, every row may be in the sample.
     """
     order = np.random.default_rng(np.random.SeedSequence(seed % 2**64)).permutation(len(index))
     pairs: dict[str, str] = {}

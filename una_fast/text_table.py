@@ -21,6 +21,6 @@ def aligned(rows: Sequence[Sequence[str]], left: Container[int] = ()) -> list[st
 
 
 def _width(cell: str) -> int:
-    """Return the cell's width on a terminal: two for an East Asian character, none for a combining mark."""
+    """Return how many columns a cell fills on a terminal: 2 per East Asian character, 0 per combining mark, else 1."""
     wide = sum(unicodedata.east_asian_width(character) in "WF" for character in cell)
     return len(cell) + wide - sum(unicodedata.category(character) in ("Mn", "Me", "Cf") for character in cell)

@@ -76,13 +76,15 @@ def work_folder(folder: Path) -> Path:
 
 @contextmanager
 def open_work(folder: Path) -> Iterator[Path]:
-    """Create and lock the work folder of a build in `folder`.
+    """Create the folder for a build's temporary files, and lock it for a `with` block. Yield the folder's path.
 
-    At the start, this deletes all files of interrupted builds except those that the scan wrote. At the end, it deletes
-    the files of the splits, and deletes the work folder if it is empty.
+    Before the block, delete all files of interrupted builds, except those that the scan wrote. After the block, delete
+    the files of the splits, and delete the folder if it is empty.
+
+    folder: the folder of the index.
 
     Raises:
-        InputError: the work folder cannot be created, or another process is building there.
+        InputError: the folder cannot be created, or another process is building there.
     """
     work = work_folder(folder)
     try:
@@ -111,18 +113,18 @@ def _delete(work: Path, *patterns: str) -> None:
 def _scan(
     blocks: Iterator[StringTable], tokenizer: WordTokenizer, settings: str, work: Path, runner: Runner
 ) -> tuple[PackFiles, int]:
-    """Divide the corpus into splits, and run `tasks.scan_split` on each split that no earlier build has scanned.
+    """Divide the corpus into splits. Run `tasks.scan_split` on each split that no earlier build has scanned.
 
     The text of a split is stored in a file until the split is scanned.
 
     Args:
         blocks: the documents of the corpus.
         tokenizer: the word tokenizer.
-        settings: identifies the settings. Scans with other settings are not reused.
-        work: the work folder.
+        settings: a string that identifies the build's settings. Files of a scan with other settings are not reused.
+        work: the folder for the build's temporary files.
         runner: runs the tasks.
 
-    Returns the scans of all splits, and the size of the corpus's text in bytes.
+    Returns the files that `scan_split` wrote, one per split, and the size of the corpus in bytes of UTF-8.
     """
     n, text_bytes = 0, 0
 
@@ -145,7 +147,11 @@ def _scan(
 def _join(scans: PackFiles, n: int, n_documents: int, runner: Runner) -> dict[str, str]:
     """Run all stages after the scan. They write the arrays of the index. Return the arrays' checksums by name.
 
-    n: the number of hash ranges, and of rank ranges; n_documents: the number of documents of the corpus.
+    Args:
+        scans: the files that the scan wrote.
+        n: the number of tasks of a stage. The strings are divided into n ranges of hashes, and into n ranges of ranks.
+        n_documents: the number of documents of the corpus.
+        runner: runs the tasks.
     """
     work, writes = scans.work, []
     for kind, rows in tasks.ROWS_WITH.items():

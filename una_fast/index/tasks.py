@@ -1,18 +1,19 @@
 """The tasks of a build in a folder, and the files through which they exchange data.
 
-A split is a run of consecutive documents of the corpus. A split-local id is the position of a string among the distinct
-strings of a split, in the order of first appearance. There are five tasks (task: what it reads -> what it writes):
+A split is a run of consecutive documents of the corpus. A string is a word or a chunk. Each split numbers its distinct
+strings in the order of first appearance; these numbers are split-local ids. In the index, the id of a string is its
+rank: its position among all distinct strings of the corpus. Words are ranked by their highest TF-IDF score, highest
+first. Chunks, and words with the same score, are ranked by first appearance in the corpus. There are five stages:
 
-scan: a split -> its documents as split-local ids of words and of chunks; its distinct words and chunks, sorted by hash
-merge: the strings of all splits in one hash range -> the distinct strings with scores, highest score first
-rank: the strings of all hash ranges in one range of ranks -> the strings, sorted
-label: one hash range -> the ranks of the strings of each split
-write: all parts of an array of the index -> the array, with ranks instead of split-local ids
+scan: finds the distinct strings of each split, and writes the split's documents as split-local ids
+merge: finds the distinct strings of the corpus, and scores them; each task does this for one range of string hashes
+rank: sorts the strings; each task does this for one range of ranks
+label: looks up the rank of each split-local id; each task does this for one range of string hashes
+write: writes the arrays of the index, with ranks instead of split-local ids; each task writes one array
 
-The strings are either the words, which become the terms, or the chunks. Strings are sorted by a complex number, because
-numpy sorts complex numbers by the real part and then by the imaginary part. The real part is the negated highest score,
-or 0 for chunks. The imaginary part encodes the first split that contains the string, and the string's id in that split.
-So strings with the same score are sorted by first appearance in the corpus.
+The stages merge and rank sort strings by complex numbers, because numpy sorts these by the real part and then by the
+imaginary part. The real part is the negated highest score, or 0 for chunks. The imaginary part encodes the first split
+that contains the string, and the string's id in that split.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _ONE_AT_A_TIME = threading.Lock()  # a user's word tokenizer may not be thread-s
 
 @dataclass(frozen=True)
 class PackFiles:
-    """The files of the n tasks of a stage in the folder `work`. Iteration opens them as `Pack`, in order."""
+    """The files that the n tasks of one stage write to the folder `work`. Iteration yields a `Pack` for each file."""
 
     work: Path
     stage: str
@@ -62,7 +63,8 @@ class PackFiles:
 def write_pack(path: Path, made_of: str, arrays: dict[str, np.ndarray]) -> None:
     """Write one-dimensional `arrays` to a file, completely or not at all.
 
-    made_of: a checksum of the data that the arrays were computed from, which `is_pack_of` compares. It may be "".
+    made_of: a checksum of the data that the arrays were computed from, or "". The file stores it, so that `is_pack_of`
+    can tell whether the data has changed.
     Raises InputError if the file cannot be written.
     """
     starts = row_bounds([array.nbytes for array in arrays.values()]).tolist()
@@ -107,9 +109,12 @@ class Pack:
         return np.fromfile(self._path, dtype, count, offset=self._start + position + start * np.dtype(dtype).itemsize)
 
     def read_rows(self, name: str, bounds: str, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
-        """Read rows `start` to `stop` - 1. Return the values of these rows, and the bounds of the rows in these values.
+        """Read rows `start` to `stop` - 1 of an array whose rows have different lengths.
 
-        name: the array with the values of all rows; bounds: the array with the bounds of the rows.
+        name: the array of the values of all rows. bounds: the array of the rows' bounds. Row i consists of the values
+        ``bounds[i]`` to ``bounds[i + 1] - 1``.
+
+        Returns the values of the rows that were read, and the bounds of these rows, shifted to begin at 0.
         """
         ends = self.read(bounds, start, stop + 1)
         return self.read(name, ends[0], ends[-1]), ends - ends[0]
@@ -128,13 +133,17 @@ def _whole_file(path: Path) -> Iterator[IO[bytes]]:
 def scan_split(split: Path, tokenizer: WordTokenizer, output: Path) -> None:
     """Divide the documents of a split into chunks and words, write these to the file `output`, and delete `split`.
 
-    The output contains these arrays for the chunks, and again for the words:
+    The distinct strings are sorted into buckets by their hash. The output contains these arrays for the words:
 
-    - `utf8`, `offsets`: the distinct strings, sorted by the bucket of their hash
-    - `bounds`: the bounds of the buckets in this order
-    - `numbers`, int32: the split-local id of each string in this order
-    - `values`, `lengths`, int32: the split-local ids of all documents, and how many each document has
-    - `frequency`, `ratio`: for words only, the results of `count_documents` in this order
+    - `terms_utf8`, `terms_offsets`: the distinct words, bucket by bucket
+    - `terms_bounds`: the position of each bucket's first word, and then the number of words
+    - `terms_numbers`, int32: the split-local id of each distinct word
+    - `terms_frequency`, `terms_ratio`: the results of `count_documents` for each distinct word
+    - `words_values`, int32: the split-local ids of the words of all documents, document by document
+    - `words_lengths`, int32: the number of words of each document
+
+    For the chunks, the output contains the same arrays except frequency and ratio. Their names begin with `chunks_`
+    instead of `terms_`, and with `sentences_` instead of `words_`.
     """
     if output.exists():  # a worker wrote it and was lost before it could report
         return
@@ -162,16 +171,16 @@ def scan_split(split: Path, tokenizer: WordTokenizer, output: Path) -> None:
 def merge_strings(kind: str, scans: PackFiles, partition: int, n_documents: int, merged: PackFiles) -> None:
     """Collect the distinct strings of all splits in one hash range, and write them to a file of `merged`.
 
-    The strings are sorted by their `keys`: words by score, chunks by first appearance. The file also contains, split by
-    split, the position of each of the split's strings in this order (`positions`), and the `bounds` of the splits in
-    `positions`.
+    The strings are sorted by `keys`: words by score, chunks by first appearance. The file also contains `positions`,
+    the position of each string of each split among the sorted strings. `positions` begins with the strings of the first
+    split, and `bounds` contains the bounds of the splits in it.
 
     Args:
         kind: "terms" for words, or "chunks".
-        scans: the scans of all splits.
-        partition: the position of the hash range among the hash ranges.
+        scans: the files that the scan wrote.
+        partition: the number of the hash range, from 0.
         n_documents: the number of documents of the corpus.
-        merged: the files of this stage.
+        merged: the files of this stage, one per hash range.
     """
     buckets = (partition * N_BUCKETS // merged.n, (partition + 1) * N_BUCKETS // merged.n)
     strings, positions, firsts, frequencies, ratios = StringSet(), [], [], [], []
@@ -218,14 +227,14 @@ def cut_ranks(merged: PackFiles) -> list[list[int]]:
 
 
 def rank_strings(kind: str, merged: PackFiles, starts: list[int], stops: list[int], output: Path) -> None:
-    """Collect the strings of one range of ranks from all hash ranges, and write them to the file `output`, sorted.
+    """Collect the strings of one range of ranks from all hash ranges, and write them to `output` in order of rank.
 
-    The output also contains the rank of each string in the unsorted order, hash range by hash range (`ranks`, int32),
-    and the `bounds` of the hash ranges in `ranks`.
+    The output also contains `ranks` (int32): the ranks of the strings of the first hash range, then of the second, and
+    so on. `bounds` contains the bounds of the hash ranges in `ranks`.
 
     Args:
         kind: "terms" for words, or "chunks".
-        merged: the files of all hash ranges.
+        merged: the files that `merge_strings` wrote, one per hash range.
         starts: for each hash range, the position of the first string of this range of ranks.
         stops: for each hash range, the position after the last string of this range of ranks.
         output: the file to write.
@@ -245,9 +254,16 @@ def rank_strings(kind: str, merged: PackFiles, starts: list[int], stops: list[in
 
 
 def label_strings(merged: PackFiles, ranked: PackFiles, partition: int, output: Path) -> None:
-    """Write the rank of each string of each split in one hash range, split by split (`labels`, int32).
+    """Look up the ranks of all strings of one hash range in all splits, and write them to the file `output`.
 
-    Also write the `bounds` of the splits in `labels`. partition: the position of the hash range among the hash ranges.
+    The output contains `labels` (int32): the ranks of the strings of the first split, then of the second, and so on.
+    `bounds` contains the bounds of the splits in `labels`.
+
+    Args:
+        merged: the files that `merge_strings` wrote.
+        ranked: the files that `rank_strings` wrote.
+        partition: the number of the hash range, from 0.
+        output: the file to write.
     """
     ranks = np.concatenate([pack.read_rows("ranks", "bounds", partition, partition + 1)[0] for pack in ranked])
     strings = Pack(merged.path(partition))
@@ -278,9 +294,11 @@ def write_array(name: str, parts: PackFiles, labelled: PackFiles, array: Path) -
 
 
 def _bounds(lengths: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """Yield the int64 bounds of rows in several arrays: first 0, then the ends of the rows of each part.
+    """Yield the row bounds of an array that is joined from several parts, as int64 arrays.
 
-    lengths: an array of row lengths for each part.
+    The first yielded array is [0]. Each part then has one array: the ends of the part's rows in the joined array.
+
+    lengths: for each part, an array of the lengths of its rows.
     """
     end = 0
     yield np.zeros(1, dtype=POINTER)
@@ -290,9 +308,9 @@ def _bounds(lengths: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
 
 
 def _row_ids(table: str, scans: PackFiles, labelled: PackFiles) -> Iterator[np.ndarray]:
-    """Yield for each split the ids of all its documents, with ranks instead of split-local ids.
+    """Yield for each split the ids of all words, or of all chunks, of its documents as one array. The ids are ranks.
 
-    table: "words" or "sentences".
+    table: "words" for the ids of words, or "sentences" for the ids of chunks.
     """
     labels, kind = [*labelled], next(kind for kind, rows in ROWS_WITH.items() if rows == table)
     for split, scan in enumerate(scans):

@@ -43,8 +43,9 @@ class DrawnByEpoch:
         n: negatives per sentence.
 
     Attributes:
-        negatives: the names of the negatives, from `negative_names`.
-        views: ``["anchor", "positive", *negatives]``, without "positive" if there are no positives.
+        negatives: the names of a sentence's negatives, from `negative_names`.
+        views: the names of all texts made from a sentence: ``["anchor", "positive", *negatives]``. Without positives,
+            "positive" is left out.
 
     Raises:
         InputError: the index is not saved, or `n` is invalid.
@@ -72,7 +73,7 @@ class DrawnByEpoch:
 
     @property
     def epoch(self) -> int:
-        """The epoch of the next negatives, from 0."""
+        """The number of the epoch for which negatives are drawn, from 0."""
         return int(self._shared[0])
 
     def set_epoch(self, epoch: int) -> None:
@@ -208,7 +209,10 @@ class Negatives(DrawnByEpoch):
         return dataset if all(kept) else dataset.select([row for row, keep in enumerate(kept) if keep])
 
     def _view_columns(self) -> dict[str, str]:
-        """Return the names of the columns that contain the anchors and, if any, the positives."""
+        """Return the columns of the anchors and positives: ``{"anchor": COLUMN, "positive": COLUMN}``.
+
+        Without positives, "positive" is left out.
+        """
         positive = self.column if self.positive == "same" else self.positive
         return {"anchor": self.column} | ({"positive": positive} if positive is not None else {})
 

@@ -1,4 +1,4 @@
-"""Token ids for SentenceTransformerTrainer, so that no tokenizer runs during training, and the losses of una_fast."""
+"""Token ids and losses for SentenceTransformerTrainer. With these token ids, no tokenizer runs during training."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ class RowCollator(transformers.RowCollator):
             model, args, row_dataset(una), loss=loss, data_collator=collator, callbacks=[collator.callback()]
         )
 
-    It has the arguments of `una_fast.integrations.transformers.RowCollator`. The tokenizer must be the model's.
+    The arguments are those of `una_fast.integrations.transformers.RowCollator`. The augmenter's tokenizer must be the
+    tokenizer of the model.
     """
 
     valid_label_columns: Sequence[str] = ()  # the trainer reads this attribute of the collator
@@ -81,9 +82,9 @@ class ViewsLoss(nn.Module):
             that a frozen copy of the model computes. The copy is made when `ViewsLoss` is constructed, and stays in
             eval mode.
         temperature: divides the cosine similarities.
-        alpha: use negatives on every alpha-th optimiser step, counted from 0; 0 for never. If alpha is above 1, the
-            loss must know the step: add ``loss.callback()`` to the trainer's callbacks, or set ``loss.step`` in your
-            loop.
+        alpha: use negatives on the optimiser steps 0, alpha, 2 * alpha and so on, or on no step if alpha is 0. If alpha
+            is above 1, the loss must know the step: add ``loss.callback()`` to the trainer's callbacks, or set
+            ``loss.step`` in your loop.
         similarity_distillation: the weight of `una_fast.losses.similarity_distillation`, which is added to the loss. It
             preserves the similarities that the frozen copy computes. With 0, nothing is added.
         gather_across_devices: whether to compare each embedding with the embeddings of all ranks. Then the loss of
@@ -173,7 +174,7 @@ class ViewsLoss(nn.Module):
         return (self.step or 0) % self.alpha == 0
 
     def callback(self) -> TrainerCallback:
-        """Return a `TrainerCallback` that sets ``step`` to the trainer's current optimiser step."""
+        """Return a `TrainerCallback` that sets this loss's ``step`` to the trainer's current optimiser step."""
         loss = self
 
         class StepCallback(TrainerCallback):
@@ -190,7 +191,7 @@ class ViewsLoss(nn.Module):
 
     @property
     def citation(self) -> str:
-        """The citation of the paper for the model card."""
+        """The citation of the UNA paper in BibTeX. sentence-transformers writes it to the model card."""
         return CITATION
 
 

@@ -83,7 +83,10 @@ class Manifest:
         return manifest
 
     def check(self, folder: Path, kind: str, version: int | None = None) -> None:
-        """Raise InputError if the manifest has another kind or version. A `version` of None accepts any version."""
+        """Raise InputError unless the manifest has this `kind` and `version`. A `version` of None accepts any version.
+
+        folder: the folder of the manifest, for the message.
+        """
         if self.kind != kind:
             raise InputError(f"{folder}: contains a saved {self.kind!r}, not a {kind!r}; give another folder")
         if version not in (None, self.version):
@@ -171,7 +174,7 @@ def load_arrays(
         folder: the folder.
         kind: the kind that the folder must have.
         version: the version that the layout must have; None for any.
-        verify: compare the checksums of all files, including the files of caches in subfolders.
+        verify: compare the checksum of each file with the manifest. This includes the files of caches in subfolders.
 
     Raises:
         InputError: the folder does not exist or has another kind or version, or a file is missing or damaged. Without
@@ -241,7 +244,8 @@ def cached_arrays(
     Args:
         folder: the folder that stores the arrays. If it is None or cannot be written, the arrays stay in memory.
         version: the version of the arrays' layout. Stored arrays of another version are computed again.
-        made_from: identifies everything that the arrays depend on. Stored arrays with another value are computed again.
+        made_from: identifies everything that the arrays depend on. If it differs from the stored `made_from`, the
+            arrays are computed again.
         make: computes the arrays. It must be deterministic, because two processes may write at the same time.
         fits: checks stored arrays. If it returns False or raises, the arrays are computed again.
     """

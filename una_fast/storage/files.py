@@ -30,11 +30,11 @@ def one_line(text: str) -> str:
 
 @contextmanager
 def new_file(path: Path) -> Iterator[IO[bytes]]:
-    """Open a new file for writing. At the end of the block it is synced and renamed to `path`. An error deletes it.
+    """Open a new file for writing in a `with` block. After the block, sync the file and rename it to `path`.
 
-    Until it is renamed, the file has a temporary name in the same folder, and an existing file `path` stays unchanged.
-    If two processes write the same `path`, the file of the process that ends last replaces the other file.
-    `remove_partial` deletes temporary files of killed processes.
+    During the block, the file has a temporary name in the same folder, and an existing file `path` stays unchanged. If
+    the block raises an exception, the new file is deleted. If two processes write the same `path`, the file of the
+    process that ends last replaces the other file. `remove_partial` deletes temporary files of killed processes.
     """
     partial = path.with_name(f".{path.name}.{os.urandom(8).hex()}.partial")
     try:
@@ -63,9 +63,9 @@ def remove_partial(folder: Path) -> None:
 
 
 def unwritable(path: Path, error: BaseException, kept: str = "what was saved before is intact") -> InputError:
-    """Make the error for a `path` that could not be written. kept: the end of the message, about what was saved before.
+    """Make the InputError for a `path` that could not be written.
 
-    error: the exception of the write, or one that it caused.
+    error: the exception of the write, or one that it caused. kept: the end of the message, which says what is intact.
     """
     cause: BaseException | None = error
     while cause and not isinstance(cause, OSError):  # torch.save reports a full disk as a RuntimeError
@@ -86,7 +86,10 @@ def checksum_of(parts: Iterable[Any]) -> str:
 
 
 def file_checksum(path: Path, skip: int = 0) -> str:
-    """Return the xxh3_64 of a file without its first `skip` bytes, as 16 hexadecimal digits. Raises OSError."""
+    """Return the xxh3_64 of a file without its first `skip` bytes, as 16 hexadecimal digits.
+
+    Raises OSError if the file cannot be read.
+    """
     with path.open("rb", buffering=0) as file:
         file.seek(skip)
         return checksum_of(iter(lambda: file.read(READ_AT_ONCE), b""))
@@ -112,9 +115,9 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def locked(folder: Path, wait: bool = True) -> Iterator[bool]:
-    """Lock `folder` during the block, and yield True. If another process has locked it, wait until it is free.
+    """Lock `folder` for a `with` block. Yield False if another process has locked it, and True if not.
 
-    wait: if False, do not wait: if another process has locked the folder, yield False.
+    wait: if True, wait until the folder is free, so the result is always True.
     """
     if fcntl is None:  # Windows cannot open a folder
         yield True
@@ -129,7 +132,7 @@ def locked(folder: Path, wait: bool = True) -> Iterator[bool]:
 def lock(handle: int, wait: bool = False) -> bool:
     """Lock an open file or folder until it is closed. Return False if another process has locked it, and True if not.
 
-    handle: the file descriptor; wait: if True, wait until it is free instead of returning False.
+    handle: the file descriptor. wait: if True, wait until the file or folder is free, so the result is always True.
     """
     try:
         if fcntl is not None:

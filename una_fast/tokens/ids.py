@@ -1,4 +1,4 @@
-"""Token ids of an index's sentences, and of any text, under one tokenizer, as padded batches."""
+"""Makes padded batches of token ids, from the sentences of an index or from any text."""
 
 from __future__ import annotations
 
@@ -44,17 +44,15 @@ class TokenIds:
     not saved, or its folder is not writable, the ids stay in memory.
 
     Attributes:
-        by_word: False if this tokenizer's ids cannot be made word by word (docs/tokenizers.md). In this case, a warning
-            states the reason and the cost, the tokenizer encodes whole texts, and of the attributes below only `frame`
-            exists.
+        by_word: whether this tokenizer's ids can be made word by word (docs/tokenizers.md). If False, the tokenizer
+            encodes whole texts, a warning states the reason and the cost, and `frame` is the only attribute below that
+            may be used.
         frame: the special tokens before and after a text, and the padding.
         sentences: `RaggedArray`. Row i contains the token ids of sentence i, without truncation and special tokens:
             uint16 if every id of the tokenizer fits, else int32.
         terms: `RaggedArray` int32. Row t contains the token ids of term t after a space. If terms can have other ids at
-            the start of a text, row V + t contains those, where V is the number of terms. So the token ids of the terms
-            w0, w1, ... joined with spaces are ``terms[first + w0] + terms[w1] + ...`` with ``first = len(terms) - V``.
-            A term has an empty row if this rule fails for it, as for an added token ("[MASK]"), or if the normaliser
-            removes it.
+            the start of a text, row n_terms + t contains the ids of term t there. A row is empty if the ids of the term
+            depend on the whole text, as for an added token ("[MASK]"), or if the normaliser removes the term.
         chunk_sizes: uint16, the number of sub-words of each chunk (see `bind`).
         encoder: encodes strings with this tokenizer.
         cache: the sub-words of recently encoded strings.
@@ -162,11 +160,15 @@ class TokenIds:
         return out
 
     def write_texts(self, texts: Sequence[str], rows: np.ndarray, batch: dict[str, torch.Tensor]) -> None:
-        """Write the token ids of texts, which need not be in the index, to a batch from `tensors`.
+        """Write the token ids of each text ``texts[i]`` to row ``rows[i]`` of `batch`.
 
-        Text i fills row ``rows[i]`` of each tensor. If `by_word`, each distinct chunk of the texts is encoded once and
-        cached. Otherwise, and for a text with a chunk whose ids depend on the whole text, the tokenizer encodes the
-        whole text, which takes 100 us or more.
+        If `by_word`, each distinct chunk of the texts is encoded once and cached. If not, or if the ids of one of a
+        text's chunks depend on the whole text, the tokenizer encodes the whole text, which takes 100 us or more.
+
+        Args:
+            texts: any texts. They need not be in the index.
+            rows: integers (n_texts,), row numbers of the batch.
+            batch: the tensors of the batch, from `tensors`: int64 (n_rows, max_length).
 
         Raises:
             InputError: the tokenizer cannot encode a text, or does not truncate or pad it to the width of the batch.
@@ -182,7 +184,9 @@ class TokenIds:
             self._write_whole([texts[i] for i in whole.tolist()], rows[whole], batch)
 
     def _write_chunks(self, texts: Sequence[str], ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        """Fill `ids` and `mask`, int64 (n_texts, max_length), chunk by chunk.
+        """Encode texts chunk by chunk. Write their token ids to `ids`, and their attention masks to `mask`.
+
+        ids, mask: int64 (n_texts, max_length).
 
         Return bool (n_texts,): False if the ids of one of the text's chunks depend on the whole text. The rows of such
         texts are not usable.
@@ -254,8 +258,8 @@ class SubwordCache:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return the sub-words of the UTF-8 strings ``text[starts[i]:stops[i]]``, and encode those not in the cache.
 
-        Unless the pipeline is `context_free`, each string must begin with the space before it, or with a newline if it
-        is at the start of a text.
+        Each string is a chunk. Unless the pipeline is `context_free`, the string must include one character before the
+        chunk: a space, or a newline if the chunk is at the start of a text.
 
         Returns:
             places: int32 (n_strings,), the place of each string in the cache.

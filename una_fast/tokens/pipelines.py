@@ -1,17 +1,17 @@
 """Decides whether a tokenizer can encode a text chunk by chunk.
 
-A text consists of chunks separated by one space (see `una_fast.corpus.words`). Let ``later(c)`` be the ids of chunk c
-after a space: those that follow the ids of "a" in the encoding of "a " + c. Encoding the text chunk by chunk,
-``ids(c0) + later(c1) + ...``, equals encoding the whole text under three conditions:
+A text consists of chunks separated by one space (see `una_fast.corpus.words`). The first chunk is encoded alone. The
+ids of any other chunk are those that follow the ids of "a" in the encoding of "a " + chunk. The ids of all chunks, one
+after the other, equal the ids of the whole text under three conditions:
 
-1. The normalised text is the sequence of normalised chunks, each with the space before it. Most steps of a normaliser
-   work on characters or on runs that end at a space (in Unicode normalisation, a space composes with nothing). Some
-   look further: a SentencePiece character map works on grapheme clusters, and stripping and collapsing work on runs
-   of white space. If a normaliser has such a step, it is run on every chunk that is not plain ASCII, to test that the
-   neighbours of the chunk have no effect.
-2. The pre-tokenizer, or the model's vocabulary, starts a new word at each of these spaces. A row of PIPELINES gives the
-   reason, and the conditions for the ends of a chunk.
-3. The text contains no added token ("[MASK]"): these are matched in the whole text and can remove white space.
+1. The normaliser changes a chunk in the same way whatever its neighbours are. Most steps of a normaliser change single
+   characters, or runs that end at a space (in Unicode normalisation, a space composes with nothing). Some steps can
+   look further: a SentencePiece character map works on grapheme clusters, and stripping and collapsing work on runs of
+   white space. If a normaliser has such a step, every chunk that is not plain ASCII is normalised with and without
+   neighbours, and the results are compared.
+2. A new word begins at each space between chunks. The pre-tokenizer or the model's vocabulary ensures this. Each row of
+   PIPELINES describes a kind of tokenizer for which this is true, and how its chunks must begin and end.
+3. The text contains no added token ("[MASK]"). Added tokens are matched in the whole text and can remove white space.
 
 `Pipeline.regular` tests conditions 1 and 2 for each chunk, and `Pipeline.are_added_tokens` tests condition 3 on the
 chunk's ids. A text is encoded chunk by chunk if all its chunks pass these tests. If no row of PIPELINES fits a
@@ -87,7 +87,7 @@ def _splits_by_expression(splits: Sequence[Step], normalizers: Sequence[Step], m
 
 
 def _is_one_word(splits: Sequence[Step], normalizers: Sequence[Step], model: Step) -> bool:
-    """Return whether spaces become ▁, the text is not split, and no merge crosses a ▁."""
+    """Return whether a tokenizer writes ▁ for each space, does not split the text, and never merges across a space."""
     marked = list(normalizers) in ([SPACE_TO_MARK], [MARK_FIRST, SPACE_TO_MARK])
     splits_nothing = not splits or (types_of(splits) == ["Split"] and splits[0]["pattern"] == {"String": " "})
     unsplit_mark = not normalizers and types_of(splits) == ["Metaspace"] and not splits[0].get("split", True)
@@ -154,15 +154,15 @@ class NotByWordError(InputError):
 
 
 class Pipeline:
-    """The parts of a `tokenizers.Tokenizer` that determine what happens at a space.
+    """The parts of a tokenizer that decide whether texts can be encoded chunk by chunk.
 
-    backend: the tokenizer. description: its tokenizer.json, parsed.
+    backend: the `tokenizers.Tokenizer`. description: its tokenizer.json, parsed.
 
     Attributes:
         kind: the row of PIPELINES that fits the tokenizer.
         context_free: whether every chunk has the same sub-words after a space as at the start of a text.
-        marks: ASCII marks at which a chunk can be split and encoded in parts. BertPreTokenizer makes each of them a
-            separate word, and no added token contains them. `SubwordEncoder.cuts` tests them.
+        marks: the ASCII punctuation marks at which a chunk may be split, to encode its parts separately. No added token
+            contains them. Only tokenizers with BertPreTokenizer have such marks. `SubwordEncoder.cuts` tests each mark.
         raw: the added tokens that are matched before normalising, as UTF-8.
         normalize: the normaliser, as a function from a text to the normalised text.
 
@@ -213,7 +213,10 @@ class Pipeline:
         return regular
 
     def are_added_tokens(self, ids: np.ndarray) -> np.ndarray:
-        """Return whether each id is that of an added token: bool (n_ids,). A chunk with such an id is not regular."""
+        """Return whether each id shows that the text contains an added token: bool (n_ids,).
+
+        Such a text must be encoded as a whole.
+        """
         return np.isin(ids, self._added_ids)
 
     def _is_regular(self, chunk: str) -> bool:
@@ -229,11 +232,11 @@ class Pipeline:
         return not self._needs_visible_ends or (bool(visible) and visible == later[1:] and first.endswith(visible))
 
     def _read_added_tokens(self, description: dict[str, Any]) -> None:
-        """Set the ids that reveal an added token, and the added tokens that must be searched for in the text instead.
+        """Decide how each added token of a tokenizer is recognised: by its id, or by a search for it in the text.
 
-        The unknown token must be searched for if it is matched before normalising, because the model also emits its id
-        for unknown text. All other added tokens have an id that reveals them. Searching the text for them would be
-        slow: there can be thousands, and each takes 0.8 ms per MB.
+        A search is slow: there can be thousands of added tokens, and each takes 0.8 ms per MB. So added tokens are
+        recognised by their ids. The only exception is the unknown token if it is matched before normalising. The model
+        also emits the id of the unknown token for unknown text, so this id does not reveal an added token.
         """
         added = description["added_tokens"]
         self.raw = [token["content"].encode() for token in added if not token["normalized"]]
@@ -290,7 +293,7 @@ def _check_normalizers(steps: Sequence[Step]) -> None:
 
 
 def _keeps_words_apart(replace: Step) -> bool:
-    """Return whether `replace` only collapses runs of white space, or only replaces other characters."""
+    """Return whether a Replace step only collapses runs of white space, or neither matches nor inserts spaces."""
     pattern, content = replace["pattern"], replace["content"]
     if "Regex" in pattern:
         return pattern["Regex"] in COLLAPSING

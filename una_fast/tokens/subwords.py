@@ -118,7 +118,7 @@ class SubwordEncoder:
 
     @tokenizer_errors()
     def _encode_words(self, words: Sequence[str]) -> RaggedArray:
-        """Return the int32 ids of each of `words`, encoded separately, as words of pre-tokenized inputs."""
+        """Return the int32 ids of each of `words`. Each is encoded as if it were a whole text."""
         groups = [words[i : i + GROUP] for i in range(0, len(words), GROUP)]
         encodings = self._backend.encode_batch(groups, is_pretokenized=True)
         ids = [np.array(encoding.ids, dtype=ID) for encoding in encodings]
@@ -129,10 +129,12 @@ class SubwordEncoder:
         return RaggedArray(np.concatenate(ids), row_bounds(np.concatenate(counts)))
 
     def alike(self, forms: StringTable, terms: StringTable) -> np.ndarray:
-        """Return 1 for each form that has the same ids as its term, else 0: uint8 (3 n_terms,).
+        """Compare each form of a term with the term. Return uint8 (n_forms,): 1 if both have the same ids, else 0.
 
-        The ids are the same if the form and the term normalise to the same string, and the form contains no added token
-        that is matched before normalising. forms: the terms in three cases, as in `KeptSurface.forms`.
+        A form is a term as it is written in a text, capitalised, or in upper case. The ids are the same if the form and
+        the term normalise to the same string, and the form contains no added token that is matched before normalising.
+
+        forms: the forms of all terms, from `KeptSurface.forms`, so n_forms = 3 * n_terms.
         """
         normal = itertools.cycle([*map(self.pipeline.normalize, terms)])
         alike = np.array([*map(operator.eq, map(self.pipeline.normalize, forms), normal)], dtype=np.uint8)
@@ -140,10 +142,13 @@ class SubwordEncoder:
         return alike
 
     def cuts(self, characters: Sequence[str]) -> np.ndarray:
-        """Return 1 for each ASCII character at which a chunk can be split and encoded in parts, else 0: uint8 (128,).
+        """Return whether a chunk can be split at each ASCII character and encoded in parts: uint8 (128,), 1 or 0.
 
-        Such a character is one of `Pipeline.marks`. Spaces between it and any of `characters` do not change the ids.
-        With a pre-tokenizer other than BertPreTokenizer, no character qualifies, because sub-words can cross a mark.
+        A chunk can be split at a punctuation mark that no added token contains, if the mark is a separate word next to
+        each of `characters`, just as it is between spaces. Only BertPreTokenizer has such marks. With other
+        pre-tokenizers, a sub-word can contain a mark and its neighbours.
+
+        characters: all characters that a chunk may contain.
         """
         cuts = np.zeros(128, dtype=np.uint8)
         for mark in self.pipeline.marks:
@@ -252,10 +257,16 @@ def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tupl
 def encode_first_and_later(
     table: StringTable, is_first: np.ndarray, encoder: SubwordEncoder, n_jobs: int
 ) -> tuple[RaggedArray, np.ndarray]:
-    """Encode n strings as chunks after a space and, unless the pipeline is `context_free`, as starts of a text too.
+    """Encode n strings as chunks after a space. If their ids can differ at the start of a text, encode them there too.
 
-    Returns ids and known, as `SubwordEncoder.encode` does. Row i is string i after a space. If there are 2 n rows, row
-    n + i is string i at the start of a text if ``is_first[i]``, else a copy of row i. is_first: bool (n,).
+    Args:
+        table: n strings.
+        is_first: bool (n,), True for a string that is the first chunk of a text.
+        encoder: encodes the strings.
+        n_jobs: threads.
+
+    Returns `ids` and `known` of `SubwordEncoder.encode`, with n or 2 n rows. Row i is string i after a space. If there
+    are 2 n rows, row n + i is string i at the start of a text, or a copy of row i unless ``is_first[i]``.
     """
     n = len(table)
     if encoder.pipeline.context_free:
