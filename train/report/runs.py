@@ -50,7 +50,10 @@ class RunRecord:
 
 
 def read_run(folder: Path, name: str | None = None) -> RunRecord:
-    """Read the folder of one run. Raises InputError if run.json is missing, or a file has the wrong format."""
+    """Read the folder of one run. name: the name of the run; by default the name of its folder.
+
+    Raises InputError if run.json is missing, or a file has the wrong format.
+    """
     summary, evaluation = read_json(folder / SUMMARY), folder / EVALUATION
     try:
         settings = dict(summary["settings"])

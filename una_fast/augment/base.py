@@ -69,10 +69,10 @@ class TextAugmentation(ABC):
 
     @abstractmethod
     def _texts(self, source: Rows, rows: np.ndarray, key: SampleKey) -> list[str]:
-        """Return the augmented text of each of `rows`.
+        """Return the augmented texts of some sentences of `source`.
 
-        source: the documents of the index, or other sentences. rows: row numbers in `source`, int64 (n_rows,).
-        key: the epoch and the sample index.
+        source: the documents of the index, or other sentences. rows: the row numbers of the sentences in `source`,
+        int64 (n_rows,). key: the epoch and the sample index.
         """
 
     def _read(self, sentences: Iterable[str]) -> Rows:

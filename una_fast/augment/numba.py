@@ -47,8 +47,8 @@ ROW = types.int64(
 def draw64(key: np.uint64, position: int, number: int) -> np.uint64:
     """Return 64 random bits: draw `number` at `position` in a row.
 
-    key: the row's key, an argument of `draw_row`. position: usually that of a word in the row. number: 0 to 127, one
-    for each draw at this position.
+    key: the row's key, an argument of `draw_row`. position: usually the position of a word in the row.
+    number: 0 to 127; it distinguishes the draws at one position.
     """
     x = key + (np.uint64(position) * NUMBERS + np.uint64(number) + ONE) * GAMMA
     x = (x ^ (x >> N30)) * FACTORS[0]

@@ -256,11 +256,11 @@ def scripts_drawn(terms: StringTable, fixed: np.ndarray) -> np.ndarray:
 
 
 def stored_probabilities(index: Index, config: SamplingConfig, n_jobs: int | None) -> np.ndarray | None:
-    """Load the id and the replacement probability of every word of the corpus: uint32 (n_words,), see `pack_words`.
+    """Load an array with one value per word of the corpus: uint32 (n_words,).
 
-    The array is memory-mapped from the index's folder. The first call computes it, which takes 0.2 s of processor time
-    per million sentences. Returns None if the array would exceed half of the free memory, or if the index has more than
-    2**24 terms.
+    A value contains the word's id and its replacement probability (see `pack_words`). The array is memory-mapped from
+    the index's folder. The first call computes the array, which takes 0.2 s of processor time per million sentences.
+    Returns None if the array would exceed half of the free memory, or if the index has more than 2**24 terms.
     """
     n_words, free = len(index.word_ids.values), free_memory()
     is_large = free is not None and np.dtype(np.uint32).itemsize * n_words > LARGE_SHARE * free
