@@ -1,4 +1,4 @@
-"""Write paraphrases or back-translations of a corpus, for `--paraphrases` of training.
+"""Write a paraphrase or a back-translation of each sentence of a corpus, for `train.ddp --paraphrases`.
 
 ``python -m train.generate paraphrase --model pegasus --corpus FILE --output FILE``
 ``python -m train.generate back-translation --model opus-mt-fr --corpus FILE --output FILE``

@@ -80,9 +80,9 @@ def write_output(job: Any) -> int:
 
 @contextmanager
 def open_record(path: Path, settings: dict[str, Any]) -> Iterator[tuple[IO[bytes], dict[int, str]]]:
-    """Open and lock the record of a job, OUTPUT.jsonl. Yield the file, and the finished texts by row of the corpus.
+    """Open and lock a job's file OUTPUT.jsonl. Yield the open file, and the finished texts by row of the corpus.
 
-    Raises InputError if another command uses the record, or it was written with other settings.
+    Raises InputError if another command writes the file, or if the file was started with other settings.
     """
     with path.open("a+b") as file:
         if not lock(file.fileno()):

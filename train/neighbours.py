@@ -4,7 +4,7 @@ A semantic search should still return the nearest neighbours of a sentence, but 
 cosines of such pairs. So each step contains pairs of neighbours, and `una_fast.losses.neighbour_distillation` keeps the
 cosine of each pair near its initial value.
 
-Letters: P sentences of the pool, D width.
+Letters: P sentences in the pool, a random sample of the training sentences; D width of an embedding.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Neighbours(NamedTuple):
 def load_neighbours(
     run: Run, corpus: str, tokens: TokenIds, rows: Rows, encoder: SentenceEncoder, device: torch.device
 ) -> Neighbours:
-    """Load the neighbours of a run from its folder, or compute them and store them there.
+    """Load the pairs of neighbours from the run's folder. If they are missing, compute and store them.
 
     corpus: hash of the corpus. rows: row numbers of the sentences to train on. encoder: the initial encoder.
     Raises InputError if fewer sentences than half of --batch-size have a neighbour.
@@ -80,7 +80,7 @@ def load_neighbours(
 
 
 def draw_pool(rows: Rows, most: int, seed: int) -> Rows:
-    """Draw at most `most` of the rows, and return them in ascending order."""
+    """Draw a random sample of up to `most` rows, without repeats. Return it in ascending order."""
     if len(rows) <= most:
         return rows
     generator = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, POOL])))

@@ -126,7 +126,7 @@ def write_card(output: Path) -> None:
 
 
 def _without_user(path: Path) -> str:
-    """Shorten an absolute path to at most its last two parts, without /home/NAME. Return a relative one unchanged."""
+    """Shorten an absolute path to at most its last two parts, without /home/NAME. Return a relative path unchanged."""
     shown = path.parts[3:][-2:] or path.parts[-1:]
     return str(Path(*shown)) if path.is_absolute() else str(path)
 

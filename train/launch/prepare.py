@@ -63,7 +63,10 @@ class PreparedRun:
     neighbours: Neighbours | None = None
 
     def __init__(self, run: Run) -> None:
-        """Read the small files. Raises InputError if a file, a model or an option of `run` cannot be used."""
+        """Read the model's configuration and tokenizer, the dev pairs and the words to keep, and check all options.
+
+        Raises InputError if a file, a model or an option of `run` cannot be used.
+        """
         self.config = load_config(run.model, run.dropout, run.trust_remote_code)
         self.layout = read_modules(run.model, OF_TRAINING.get(run.pooling, AUTO))
         self.run = resolve_options(run, self.config, self.layout.pooling)
@@ -87,7 +90,7 @@ class PreparedRun:
 
     @cached_property
     def index(self) -> Index:
-        """The saved index. The sentences of `sources` come first; any others only provide words for negatives."""
+        """The saved index. It begins with the sentences of `sources`. Any more only provide words for negatives."""
         return open_index(self.run)
 
     def make_index(self) -> None:

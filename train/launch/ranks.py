@@ -1,6 +1,7 @@
-"""Starts a run in this process or, with --nproc, in one process per rank, with torchrun's environment variables.
+"""Starts a run: in this process or, with --nproc, in one process per rank.
 
-It does not use torch's elastic agent, which takes 31 s to stop after a signal: agent and ranks wait for each other.
+The processes get the same environment variables as under torchrun, but torch's elastic agent is not used. It takes 31 s
+to stop after a signal, because the agent and the ranks wait for each other.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def is_rank() -> bool:
 
 
 def _for_rank(run: Run) -> Run:
-    """Return `run` with `nproc` and `resume` as torchrun's environment variables require.
+    """Return `run` with the number of ranks on this machine, and with `resume` if torchrun has restarted the ranks.
 
     From then on, this process ends when the process that started it ends.
     """
@@ -147,7 +148,7 @@ def be_rank() -> NoReturn:
 
 
 def end_with_launcher() -> None:
-    """Watch the launcher in a thread, and end this process when it is gone, for example after kill -9."""
+    """Start a thread that ends this process when torchrun or the launcher of --nproc is gone, such as after kill -9."""
     # the environment names the launcher of --nproc, which may be gone already; torchrun is the parent process
     launcher = int(os.environ.get(LAUNCHER, os.getppid()))
 

@@ -1,4 +1,4 @@
-"""Chooses the options that the user left out, and refuses or warns of options that do not suit the model or machine."""
+"""Chooses values for missing options, and refuses or warns of options that do not suit the model or the machine."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ from una_fast.parallel import n_cores
 
 
 def run_rank(run: Run) -> int:
-    """Train as the rank that the environment describes, or as the only one; return the exit code.
+    """Train as one rank, and return the exit code. Without torchrun's environment variables it is the only rank.
 
     Raises:
         InputError: the run cannot start or continue; every rank raises the same error.

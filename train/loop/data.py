@@ -68,7 +68,7 @@ class Plan:
         return min(steps, self.max_steps or steps)
 
     def order(self, epoch: int) -> Rows:
-        """Return the rows of an epoch in training order, int64 (n,): a permutation that depends on (seed, epoch)."""
+        """Return the rows of an epoch in training order, int64 (n,). The order depends only on (seed, epoch)."""
         return np.random.Generator(np.random.Philox(np.random.SeedSequence([self.seed, epoch]))).permutation(self.rows)
 
     def batches(self, start: int = 0) -> Iterator[tuple[int, int, Rows]]:
@@ -119,9 +119,10 @@ class Views:
     negative_views: int  # the number of views of the negative that the loss needs: 0, 1 or 2
 
     def of(self, step: int, epoch: int, rows: Rows) -> list[Ids]:
-        """Return the token ids of the anchors, of the positives and, on some steps, of the negatives once or twice.
+        """Return the token ids of each view: the anchors, the positives and, if the step has negatives, the negatives.
 
-        rows: int64 (b,), the rows of the sentences. Each returned tensor has the shape (b, number of tokens).
+        rows: int64 (b,), the rows of the sentences. Each returned tensor has the shape (b, number of tokens). The
+        negatives are returned `negative_views` times.
         """
         anchors = self.anchor(rows, epoch, self.max_length)
         views = [anchors, self.positive(rows, epoch, self.max_length) if self.positive else anchors]
@@ -132,7 +133,7 @@ class Views:
 
 @dataclass(frozen=True)
 class Batch:
-    """One rank's share of a step: b sentences, in the form that the encoder receives.
+    """One rank's share of a step: the token ids of b sentences in all views.
 
     A rank without sentences encodes a sentence that the loss ignores, because all ranks must exchange gradients.
     """

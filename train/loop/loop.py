@@ -1,4 +1,4 @@
-"""The training loop of one rank: takes steps, computes dev scores, saves, and ends the run."""
+"""The training loop of one rank: takes steps, computes dev scores, and saves encoders and checkpoints."""
 
 from __future__ import annotations
 

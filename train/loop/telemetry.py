@@ -1,4 +1,4 @@
-"""Reports what a rank does: losses and dev scores in metrics.jsonl, lines on the terminal, and timings."""
+"""Reports a run: writes losses and dev scores to metrics.jsonl, prints progress, and measures the time of steps."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from una_fast.errors import counted
 
 
 def rank_zero_only(method: Callable[..., None]) -> Callable[..., None]:
-    """Decorate a method so that it runs only on rank 0, and a failed write stops all ranks."""
+    """Decorate a method so that only rank 0 executes it. If the method fails to write, all ranks stop."""
 
     @functools.wraps(method)
     def act(self: Telemetry, *arguments: Any, **named: Any) -> None:
@@ -75,7 +75,10 @@ class Telemetry:
             yield batch
 
     def step(self, batch: Batch, step: Step) -> None:
-        """Record one optimiser step. Raises InputError if a loss that is ready by now is NaN or infinite."""
+        """Record one optimiser step.
+
+        Raises InputError if its loss is NaN or infinite. On a GPU the error comes a few steps later.
+        """
         self._steps += 1
         rate = learning_rate(self._run, batch.step, self._n_steps)
         about = {"step": batch.step, "negatives": batch.n_views > 2, "lr": rate}
@@ -85,9 +88,9 @@ class Telemetry:
         self.catch_up(all_of_them=False)
 
     def _warn_of_far_negatives(self, positive: Tensor, negative: Tensor) -> None:
-        """Warn if an anchor's cosine with its negative is more than --margin-most below that with its positive.
+        """Warn if the cosine of a negative is more than --margin-most below the cosine of the positive.
 
-        positive, negative: float (B,), the cosines of the anchors with their positives and negatives in the first step.
+        positive, negative: float (B,), the cosine of each anchor with its positive and its negative in the first step.
         """
         most = self._run.margin_most
         if n := int((positive - negative > most).sum()):  # synchronises a GPU, but only after the first step
@@ -149,6 +152,6 @@ class Telemetry:
                 self.say(f"warning: --report-to {name}: {error!r:.200}; the run continues without it")
 
     def times(self) -> dict[str, Any]:
-        """Return how many steps this process took, in how many seconds, and the share of time it waited for batches."""
+        """Return this process's number of steps, its seconds, and the share of time in which it waited for batches."""
         seconds = time.perf_counter() - self._begun
         return {"steps": self._steps, "seconds": seconds, "share_of_time": {"data": self._waited / seconds}}

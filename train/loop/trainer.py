@@ -99,7 +99,7 @@ class Trainer:
         return part_of_ones(min(rows, self.run.grad_cache or rows), self.run.max_length, self.ranks.device)
 
     def _warm_up(self) -> None:
-        """Run one backward pass, in which DDP orders its buckets of gradients, and discard its gradients.
+        """Run one backward pass, so that DDP fixes the order of its gradient buckets. Discard the gradients.
 
         The order determines how sums over ranks are rounded. Without this pass, the first step after --resume would not
         be bit-identical to an uninterrupted run.
@@ -150,13 +150,13 @@ class Trainer:
     def _seed(self, step: int, number: int = 0) -> None:
         """Set the random seed of the dropout masks for a step.
 
-        number: the number of the part that is encoded next; always 0 without --grad-cache.
+        number: with --grad-cache, the part of the batch that is encoded next, counted from 0.
         """
         seeds = np.random.SeedSequence([self.run.seed, step, self.ranks.rank, number])
         torch.manual_seed(int(seeds.generate_state(1, np.uint64)[0]))
 
     def _backward(self, batch: Batch) -> Step:
-        """Compute the gradients of a step, and return its results."""
+        """Compute the gradients of a step, and return the loss and the cosines of the step."""
         step = self._compare(self._encode(batch.parts), batch)
         self.scaler.scale(step.loss * self.ranks.world).backward()  # DDP averages gradients over the ranks
         return step
@@ -193,7 +193,7 @@ class Trainer:
         return encoded.float()
 
     def _gathered(self, encoded: Tensor, batch: Batch) -> Tensor:
-        """Collect the embeddings of a step from all ranks. Return shape (number of views, sentences in the step, D).
+        """Collect the embeddings of a step from all ranks, as a tensor of shape (views, sentences of the step, D).
 
         encoded: the embeddings of this rank's texts, in the order of the parts of `batch`.
         """

@@ -22,7 +22,7 @@ class LossSpec:
         meaning: text for --help.
         path: import path of the function, such as "una_fast.losses:pairs".
         negative_views: number of views of the negative that the function needs: 0, 1 or 2.
-        options: names of the function's other parameters -> names of the `Run` fields that contain their values.
+        options: for each other parameter of the function, the name of the `Run` field that contains its value.
         takes_start: whether the function has a parameter `start`, for embeddings by the initial encoder.
     """
 
@@ -37,7 +37,7 @@ class LossSpec:
         return import_object(self.path)
 
     def arguments(self, run: Any) -> dict[str, Any]:
-        """Return the function's keyword arguments that `options` lists. run: the `Run` that contains their values."""
+        """Return the values in `run` for the function's parameters in `options`, by parameter name."""
         return {parameter: getattr(run, option) for parameter, option in self.options.items()}
 
 

@@ -47,7 +47,7 @@ STATES = ("state-0.pt", "state-1.pt")  # used in turn: one stays until the point
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is: optimiser steps, and the dev scores of the initial, the best and the last encoder."""
+    """Stores how many steps a run has taken, and the dev scores of the initial, the best and the last encoder."""
 
     step: int = 0  # number of optimiser steps taken
     start_score: float | None = None
@@ -58,7 +58,7 @@ class Progress:
 
 
 def snapshot(state: Any) -> Any:
-    """Copy nested state to the CPU, where later steps do not change it."""
+    """Copy all tensors in nested dicts and lists to the CPU, so that later training steps do not change them."""
     # from a GPU the copy goes into pinned memory, at full speed
     copy = tree_map_only(torch.Tensor, lambda tensor: tensor.detach().to("cpu", non_blocking=True, copy=True), state)
     if torch.cuda.is_initialized():
@@ -67,7 +67,10 @@ def snapshot(state: Any) -> Any:
 
 
 def write_checkpoint(output: Path, progress: Progress, state: dict[str, Any]) -> None:
-    """Write the state into last/, then the pointer to it. An InputError leaves the previous checkpoint intact."""
+    """Write the state into last/, then last/checkpoint.json, which names the state file.
+
+    An InputError leaves the previous checkpoint intact.
+    """
     folder = output / LAST
     before = read_object(output / POINTER).get("state")
     name, other = STATES[::-1] if before == STATES[0] else STATES
@@ -87,7 +90,7 @@ def write_checkpoint(output: Path, progress: Progress, state: dict[str, Any]) ->
 
 
 def _checksum(pointer: Mapping[str, Any]) -> str:
-    """Compute the checksum of the pointer's other fields, which detects a flipped bit."""
+    """Compute a checksum of the fields of last/checkpoint.json, to detect a flipped bit."""
     return xxhash.xxh3_64_hexdigest(json.dumps(pointer, sort_keys=True).encode())
 
 

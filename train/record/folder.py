@@ -29,8 +29,9 @@ DEV, DEV_LAST = "dev/", "dev_last/"  # prefixes of the dev scores of best/ and a
 def output_folder(path: Path, command: str, resume: bool, settings: Mapping[str, Any] | None = None) -> Iterator[None]:
     """Make `path` the output folder of `command`, and lock it for the with block.
 
-    With `resume`, `command` must own the folder. Without `resume`, the folder must be missing or empty, and its file
-    `.una_fast.json` stores `command` and `settings`. If the block writes no file, the folder still counts as empty.
+    With `resume`, `command` must own the folder. Without `resume`, the folder must be missing or empty. It then gets a
+    file `.una_fast.json` with `command` and `settings`. If the block writes no other file, the folder still counts as
+    empty.
 
     Raises:
         InputError: without `resume`, the folder is not empty; with `resume`, `command` does not own the folder;
@@ -58,17 +59,17 @@ def output_folder(path: Path, command: str, resume: bool, settings: Mapping[str,
 
 
 def read_mark(path: Path) -> dict[str, Any]:
-    """Return the "command" that owns a folder, and the "settings" of its start; {} if no command owns the folder.
+    """Read the file `.una_fast.json` in a folder. Return {} if no command owns the folder.
 
-    They come from the folder's file `.una_fast.json`. A run that was copied without hidden files lacks this file, so
-    its run.json is read instead.
+    Otherwise "command" is the owner, and "settings" are its options. A run that was copied without hidden files lacks
+    `.una_fast.json`, so its run.json is read instead.
     """
     mark = read_object(path / MARK) or {"command": RUN, **read_object(path / SUMMARY)}
     return mark if isinstance(mark.get("settings"), dict) else {}
 
 
 def is_own(path: Path, command: str) -> bool:
-    """Return whether a run of `command` made the folder, according to the mark in it."""
+    """Return whether a run of `command` made the folder, according to its file `.una_fast.json`."""
     return read_mark(path).get("command") == command
 
 
@@ -80,7 +81,7 @@ def check_owner(path: Path, command: str) -> None:
 
 
 def check_new(path: Path, command: str) -> None:
-    """Raise InputError if the folder contains a file besides the mark, and OSError if it cannot be read."""
+    """Raise InputError if the folder contains a file besides `.una_fast.json`, and OSError if it cannot be read."""
     names = sorted(entry.name for entry in path.iterdir() if entry.name != MARK) if path.exists() else []
     if names and (owner := read_mark(path).get("command")):
         advice = "give --resume to continue it, " if owner == command else ""
