@@ -168,7 +168,7 @@ def as_table(rows: list[dict], options: argparse.Namespace) -> dict:
             lines.append([f"{name}, {pooling}", *scores, f"{seconds:.1f}"])
         ratios.append(f"{pooling} {total['seconds_senteval'] / total['seconds']:.1f} times")
     return {
-        "title": f"Scores next to SentEval's, mode {options.mode}",
+        "title": f"Scores of una_fast and SentEval on the {options.mode} sets",
         "columns": ["", *tasks, "seconds"],
         "rows": lines,
         "machine": described(),
