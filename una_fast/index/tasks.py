@@ -169,7 +169,7 @@ def scan_split(split: Path, tokenizer: WordTokenizer, output: Path) -> None:
 
 
 def merge_strings(kind: str, scans: PackFiles, partition: int, n_documents: int, merged: PackFiles) -> None:
-    """Collect the distinct strings of all splits in one hash range, and write them to a file of `merged`.
+    """Collect the distinct strings with a hash in one range from all splits, and write them to a file of `merged`.
 
     The strings are sorted by `keys`: words by score, chunks by first appearance. The file also contains `positions`,
     the position of each string of each split among the sorted strings. `positions` begins with the strings of the first
@@ -212,13 +212,13 @@ def merge_strings(kind: str, scans: PackFiles, partition: int, n_documents: int,
 
 
 def cut_ranks(merged: PackFiles) -> list[list[int]]:
-    """Divide the ranks into n ranges, where n is also the number of hash ranges.
+    """Divide the ranks of all strings into n ranges, where n is also the number of hash ranges.
 
     Returns n + 1 lists of n positions. Item h of list r is the position where rank range r starts in the sorted strings
     of hash range h. The last list contains the positions where the last rank range ends.
 
-    A hash range is a random sample of all strings. So the keys that divide the largest hash range into equal parts also
-    divide the other hash ranges into almost equal parts.
+    A hash range is a random sample of all strings. So the sort keys that divide the largest hash range into equal
+    parts also divide the other hash ranges into almost equal parts.
     """
     keys = max(merged, key=lambda pack: pack.length("keys")).read("keys")
     cuts = keys[len(keys) * np.arange(1, merged.n) // merged.n]
@@ -308,7 +308,9 @@ def _bounds(lengths: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
 
 
 def _row_ids(table: str, scans: PackFiles, labelled: PackFiles) -> Iterator[np.ndarray]:
-    """Yield for each split the ids of all words, or of all chunks, of its documents as one array. The ids are ranks.
+    """Yield for each split the ids of all words, or of all chunks, of its documents, as one array.
+
+    The ids are those of the index, not split-local ids.
 
     table: "words" for the ids of words, or "sentences" for the ids of chunks.
     """

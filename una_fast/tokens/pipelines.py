@@ -10,7 +10,7 @@ after the other, equal the ids of the whole text under three conditions:
    white space. If a normaliser has such a step, every chunk that is not plain ASCII is normalised with and without
    neighbours, and the results are compared.
 2. A new word begins at each space between chunks. The pre-tokenizer or the model's vocabulary ensures this. Each row of
-   PIPELINES describes a kind of tokenizer for which this is true, and how its chunks must begin and end.
+   PIPELINES describes a kind of tokenizer for which this is true, and states how a chunk must begin and end.
 3. The text contains no added token ("[MASK]"). Added tokens are matched in the whole text and can remove white space.
 
 `Pipeline.regular` tests conditions 1 and 2 for each chunk, and `Pipeline.are_added_tokens` tests condition 3 on the

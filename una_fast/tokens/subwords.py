@@ -142,7 +142,7 @@ class SubwordEncoder:
         return alike
 
     def cuts(self, characters: Sequence[str]) -> np.ndarray:
-        """Return whether a chunk can be split at each ASCII character and encoded in parts: uint8 (128,), 1 or 0.
+        """Return for each ASCII character whether chunks can be split at it to encode the parts: uint8 (128,), 1 or 0.
 
         A chunk can be split at a punctuation mark that no added token contains, if the mark is a separate word next to
         each of `characters`, just as it is between spaces. Only BertPreTokenizer has such marks. With other
