@@ -1,8 +1,8 @@
 """`una-fast COMMAND`: runs every command of the project, in any working folder.
 
 `python -m train.ddp` searches the working folder first, so a user's own train.py there hides our package `train`. The
-script `una-fast` does not search the working folder. If a `train` in a folder of PYTHONPATH hides ours, `main` prints
-an error that names this file. This works because `main` is not in the package `train`.
+script `una-fast` does not search the working folder. If a folder of PYTHONPATH contains another `train`, `main` prints
+an error with the path of that `train`. If `main` were in our package `train`, Python would not find `main`.
 """
 
 from __future__ import annotations

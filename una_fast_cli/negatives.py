@@ -28,7 +28,10 @@ BATCH_ROWS = 8192  # sentences per batch: a few megabytes, and enough work for a
 
 @dataclass(frozen=True)
 class Input:
-    """Input."""
+    """Input.
+
+    The options that `una-fast negatives` and `una-fast explain` share. The first line is their heading in --help.
+    """
 
     index: str = option("folder of an index that `una-fast index` built", "", required=True, metavar="FOLDER")
     word_tokenizer: str = option(
@@ -55,7 +58,10 @@ class NegativesOptions:
 
 @dataclass(frozen=True)
 class ExplainOptions:
-    """The sentences of `una-fast explain`."""
+    """Sentences and output.
+
+    The options that only `una-fast explain` has. The first line is their heading in --help.
+    """
 
     sentences: tuple[str, ...] = option("sentences to explain", (), required=True, positional=True, metavar="SENTENCE")
     json: bool = option("write one JSON object per line instead of a table", False)
@@ -84,7 +90,12 @@ def _negatives(values: dict[str, Any]) -> None:
 
 
 def _lines(augmenter: TextAugmentation, values: dict[str, Any], bar: Any) -> Iterator[bytes]:
-    """Yield one JSON line per sentence of --corpus, or of the index, in order, up to --rows. Advances `bar`."""
+    """Yield one JSON line per sentence: the sentence's row, its text and its negatives. Advance `bar`.
+
+    The sentences are the first --rows sentences of --corpus or, without --corpus, of the index.
+
+    Raises InputError if --corpus contains no sentence.
+    """
     from una_fast.corpus.documents import Reading
     from una_fast.corpus.sources import open_sources
     from una_fast.integrations.datasets import negative_names

@@ -18,7 +18,10 @@ from una_fast_cli.probe_report import COLOURS, corpus_report, page, pairs_report
 
 @dataclass(frozen=True)
 class ProbeOptions:
-    """Encoder and text."""
+    """Encoder and text.
+
+    The options of `una-fast probe`, except the options in `Files` and `Words`. The first line is a heading in --help.
+    """
 
     model: tuple[str, ...] = option(
         "encoder that sentence-transformers loads; give two to compare them, such as before and after training",
@@ -99,7 +102,13 @@ def _checked(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def load_encode(name: str) -> Callable[[list[str]], Any]:
-    """Load an encoder with sentence-transformers. Return its function from texts to embeddings."""
+    """Load an encoder with sentence-transformers, and return a function that encodes texts.
+
+    name: the folder of the encoder, or its name on the Hugging Face Hub. The function takes a list of texts and returns
+    their embeddings, an array (n_texts, width).
+
+    Raises InputError if sentence-transformers cannot load the encoder.
+    """
     kind = import_extra("sentence_transformers").SentenceTransformer
     from transformers import PreTrainedModel
 

@@ -45,7 +45,10 @@ FIGURE = """<p>Each point of a curve is a threshold. A higher curve is a better 
 
 
 def pairs_report(path: str, scores: Mapping[str, PairScores]) -> tuple[str, dict[str, Any]]:
-    """Return the scores of a file of pairs as text, and as figures for --json. scores: by the encoder's name."""
+    """Report how well each encoder separates the pairs in the file `path`, as a text and as figures for --json.
+
+    scores: a dictionary from the name of each encoder to the encoder's scores.
+    """
     labels, of_all = shortened([*scores]), [*scores.values()]
     figures: dict[str, Any] = {"pairs_scores": {name: one.to_dict() for name, one in scores.items()}}
     if len(of_all) == 2:
@@ -77,11 +80,15 @@ def pairs_report(path: str, scores: Mapping[str, PairScores]) -> tuple[str, dict
 
 
 def _held_out(labels: Sequence[str], scores: Sequence[PairScores]) -> tuple[str, list[dict[str, Any]]]:
-    """Return the share of hits at each allowed share of near-misses, as text, and as figures for --json.
+    """Report the share of hits of each encoder on held-out pairs, as a text and as figures for --json.
 
-    The hits are counted separately for pairs with the same meaning and for near-misses. A hit is a pair above the
-    threshold that the other half of the pairs chooses. labels: short names of the encoders. Raises InputError if one
-    half has no near-misses.
+    A pair is a hit if its cosine is above a threshold that is chosen on other pairs (see `PairScores.held_out_hits`).
+    The threshold depends on the share of near-misses that may be above it: --share, 10% or 20%. For each of these
+    shares, the report has one line for the pairs with the same meaning, and one line for the near-misses.
+
+    labels: a short name of each encoder. scores: the scores of the encoders, in the order of `labels`.
+
+    Raises InputError if one half of the pairs contains no near-misses.
     """
     from una_fast.pair_scores import paired_change
 
@@ -100,7 +107,10 @@ def _held_out(labels: Sequence[str], scores: Sequence[PairScores]) -> tuple[str,
 
 
 def corpus_report(path: str, probes: Mapping[str, Probe]) -> tuple[str, dict[str, Any]]:
-    """Return the probes of a corpus as text, and as figures for --json. probes: by the encoder's name."""
+    """Report how far each encoder separates sentences from their near-misses, as a text and as figures for --json.
+
+    path: the file of the sentences. probes: a dictionary from the name of each encoder to the encoder's `Probe`.
+    """
     labels = shortened([*probes])
     figures: dict[str, Any] = {"probes": {name: probe.to_dict() for name, probe in probes.items()}}
     texts = [
@@ -119,24 +129,31 @@ def corpus_report(path: str, probes: Mapping[str, Probe]) -> tuple[str, dict[str
 
 
 def _change(figure: str, before: Any, after: Any) -> dict[str, float]:
-    """Return the change of a figure, "auc" or "distance", and both ends of its 95% interval, by their --json keys."""
+    """Return the difference `after` - `before` of a figure, and both ends of the 95% interval of this difference.
+
+    figure: "auc" or "distance", an attribute of `before` and `after`, which belong to two encoders. The keys of the
+    result are, for example, "auc", "auc_low" and "auc_high".
+    """
     low, high = after.interval(before)
     return {figure: getattr(after, figure) - getattr(before, figure), f"{figure}_low": low, f"{figure}_high": high}
 
 
 def _cells(change: Iterable[float], digits: int = 1) -> list[str]:
-    """Format a change and both ends of its interval as cells of the columns CHANGE."""
+    """Format a change and both ends of its interval as two cells of a table: (1, -2, 4) -> ["+1.0", "-2.0 to +4.0"]."""
     middle, low, high = (f"{figure:+.{digits}f}" for figure in change)
     return [middle, f"{low} to {high}"]
 
 
 def page(text: str, scores: Mapping[str, PairScores]) -> str:
-    """Return an HTML page of the printed text and, if pairs were scored, the curves of the encoders."""
+    """Return an HTML page that contains `text` and, if pairs were scored, the ROC curve of each encoder.
+
+    scores: a dictionary from the name of each encoder to the encoder's scores. It is empty if no pairs were scored.
+    """
     return PAGE.format(figure=_figure(scores) if scores else "", text=escape(text))
 
 
 def _figure(scores: Mapping[str, PairScores]) -> str:
-    """Return the curves of the encoders as SVG, in a square of 100 x 100 units."""
+    """Return HTML with the names of the encoders, and an SVG image of their ROC curves. One unit of the SVG is 1%."""
     names, curves = "", ""
     for label, one, colour in zip(shortened([*scores]), scores.values(), COLOURS, strict=False):
         names += f'<li style="color: {colour}">{escape(label)}</li>'
@@ -151,7 +168,10 @@ def _figure(scores: Mapping[str, PairScores]) -> str:
 
 
 def shortened(names: Sequence[str]) -> list[str]:
-    """Shorten paths to their last two parts, or to as many as distinguish them."""
+    """Shorten paths to their last two parts. If two results would be equal, keep more parts of every path.
+
+    For example, "runs/a/model" and "runs/b/model" become "a/model" and "b/model".
+    """
     paths = [*map(Path, names)]
     lengths = range(2, max(len(path.parts) for path in paths) + 1)
     candidates = ([str(Path(*path.parts[-n:])) for path in paths] for n in lengths)

@@ -1,11 +1,12 @@
 """Draws negatives: chooses which words to replace (step 2 of the paper), and replacements (step 3).
 
-A replacement is drawn by rejection sampling. A candidate j is drawn uniformly from the window and accepted with
-probability s_j / m, where s_j is its score (its highest tf-idf) and m is an upper bound of all scores in the window.
-After a rejection, the next candidate is drawn independently, so the probability of each term is exactly s_j divided by
-the sum of the window's scores. Fixed terms are never candidates. In the paper's variant, the term that is replaced is
-not a candidate either. Only the scores of candidates are in the sum. Scores differ little inside a window, so the first
-candidate is nearly always accepted.
+A replacement is drawn by rejection sampling from the window, which contains the terms with a similar rank. A term j is
+drawn uniformly from the window and accepted with probability s_j / m. Here s_j is the score of term j (its highest
+tf-idf), and m is an upper bound of all scores in the window. After a rejection, the next term is drawn independently.
+
+Some terms of the window are always rejected: terms that `SamplingConfig.groups` excludes and, in the paper's variant,
+the replaced term itself. All other terms are candidates. The probability of candidate j is exactly s_j divided by the
+sum of the candidates' scores. Scores differ little inside a window, so the first draw is nearly always accepted.
 
 `SamplingConfig.blocks` contains an upper and a lower bound of each score and stays in cache. The score itself is read
 only if these two bounds cannot decide. A binary search in cumulative weights would take 13 cache misses per draw.
@@ -80,15 +81,16 @@ cdef class UnaRows(RowKernel):
 
 cdef inline int64_t choose(const uint32_t* packed, int bits, uint64_t key, int64_t n, int32_t* ids, int32_t* out,
                            int32_t* chosen) noexcept nogil:
-    """Choose which of the first n words of a row to replace. Return how many are chosen, or -1 if this is undecided.
+    """Choose which of the first n words of a row to replace. Return how many, or -1 if `packed` cannot decide.
 
-    It is undecided if a draw is so close to a probability that the packed bits of the probability do not suffice. With
-    523,000 terms and p below 1, this happens for one word in 4,096.
+    A word is chosen if its random number is below its replacement probability. A packed word contains only the first
+    bits of the probability. If the random number starts with the same bits, `packed` cannot decide. With 523,000 terms,
+    this happens for one word in 4,096.
 
     packed: the words of the row, from `probability.pack_words`.
     bits: how many bits of a packed word contain the term id, from `probability.id_bits`.
     key: the key of the row, from `row_key`.
-    ids, out: int32 (n,), outputs. Both are filled with the term ids of the row.
+    ids, out: int32 (n,), outputs. Both are filled with the term ids of the row; `replace_chosen` then changes `out`.
     chosen: int32 (n,), output. A chosen word at position k is stored as 2 k, or as 2 k + 1 if its term occurs again
         later in the row. All later occurrences get the same replacement.
     """
@@ -126,11 +128,13 @@ cdef int64_t choose_exactly(bint released, uint64_t key, const int32_t* first, c
 cdef int64_t choose_one(SamplingConfig config, uint64_t key, const int32_t* ids, const int32_t* first,
                         const double* p, int64_t length, int64_t n, int32_t* chosen,
                         const uint8_t[::1] unseen_groups) noexcept nogil:
-    """Choose one term, if no word of the whole row was chosen. Return how many terms are chosen, 0 or 1.
+    """Choose one term of a row if `choose_exactly` chose none of the first n words. Return how many are chosen, 0 or 1.
 
-    The row has `length` words, and only the first n are needed. The term with the smallest draw is chosen, so all terms
-    that are not fixed are equally likely. Returns 0 if a word after the first n was chosen, if the smallest draw
-    belongs to a word after the first n, or if all words are fixed.
+    The caller needs only the first n of the row's `length` words. If the random number of a later word is below the
+    probability of that word, the later word is replaced, so no other term is chosen. If there is no such word, the term
+    with the smallest random number is chosen. So all terms that are not fixed are equally likely.
+
+    Returns 0 if the replaced word is not among the first n words, or if all words are fixed.
     """
     cdef int64_t k, place = n
     cdef double draw, smallest = 1.0

@@ -22,9 +22,9 @@ cdef class SamplingConfig:
     radius: how many ranks a window contains on each side of a term.
     seed: the seed of all draws.
     released: whether to draw like the released code instead of the paper.
-    random_select: whether to replace every term with probability `beta`. If this chooses no term, the paper's variant
-        replaces one.
-    random_replace: whether replacements are uniform over the vocabulary.
+    random_select: whether every term has the replacement probability `beta`. If no term of a row is chosen, the paper's
+        variant replaces one term.
+    random_replace: whether replacements are drawn uniformly from the whole vocabulary.
     groups: uint8 (n_terms,), the group of each term. A FIXED term is neither replaced nor drawn. A term of group
         ANY is replaced by any term that is not fixed. Any other term is replaced only by terms of its group. None means
         that all groups are ANY.
@@ -74,7 +74,11 @@ cdef class SamplingConfig:
         return 0
 
     cdef int reach_candidate(self, int64_t excluded, uint8_t group, Window *window) except -1 nogil:
-        """Widen `window` one rank at a time, on both sides, until it contains a candidate. A candidate must exist."""
+        """Widen `window` on both sides, one rank at a time, until `is_candidate` is true for a term in it.
+
+        The index must contain such a term. excluded: a term that is not a candidate, or -1; group: the group of the
+        replaced word.
+        """
         cdef int64_t j
         for j in range(window.start, window.stop):
             if is_candidate(self, j, excluded, group):
@@ -105,10 +109,10 @@ cdef class SamplingConfig:
 
 
 cdef void find_first(int32_t* latest, const int32_t* ids, int64_t n, int32_t* first) noexcept nogil:
-    """Set first[k] to the first position of the term ids[k] in a row of n words.
+    """Set first[k] to the position at which the term ids[k] first occurs in a row of n words.
 
-    latest: int32, scratch with one entry per id. It need not be cleared between rows, because an entry counts only if
-    it is a position of this row that contains the id.
+    latest: int32, scratch with one entry per id, a position. Positions from earlier rows are harmless: latest[id] is
+    ignored unless this row contains the id at that position.
     """
     cdef int64_t k
     cdef int32_t place
@@ -167,10 +171,13 @@ cdef int fill_probabilities(SamplingConfig config, int32_t* latest, int32_t* rep
 
 cdef int fill_tfidf(SamplingConfig config, int32_t* repeats, const int32_t* ids, int64_t n, const int32_t* first,
                     double* z, double* count) except -1 nogil:
-    """Fill z with the tf-idf of each word of a row: ln(1 + n_t / n) * idf (equation 2). Ids from n_terms on are unseen.
+    """Fill z with the tf-idf of each word of a row of n words: ln(1 + n_t / n) * idf (equation 2).
 
-    The first loop scores each word as if it occurred once, and the other loops correct repeated words: in a single
-    loop, each repeated word would be a branch misprediction. repeats, count: scratch.
+    ids: int32 (n,), term ids; ids from n_terms on are unseen words. first: from `find_first`. repeats, count: int32 and
+    float64 (n,), scratch.
+
+    The first loop scores each word as if it occurred once. The other loops correct the scores of repeated words. A
+    single loop would have a branch misprediction at each repeated word.
     """
     cdef int64_t k, i, n_repeats = 0, n_terms = config.idf.shape[0]
     cdef double once = config.tf(1, n)
@@ -189,7 +196,7 @@ cdef int fill_tfidf(SamplingConfig config, int32_t* repeats, const int32_t* ids,
 
 
 def replacement_probabilities(SamplingConfig config, words, const uint8_t[::1] unseen_groups=None):
-    """Return (first, z, p) for the rows of `words`, each an array of shape (n_words,), one value per word of all rows.
+    """Return three arrays, first, z and p. Each has the shape (n_words,), one value for each word of all rows.
 
     first: int32, the position in the row at which the word's term first occurs.
     z: float64, tf-idf of the word (equation 2).

@@ -1,11 +1,14 @@
-"""Fills arrays with the draws of random.pxd."""
+"""Fills arrays with random bits from the generator in random.pxd."""
 
 from libc.stdint cimport int64_t, uint64_t
 
 
 def fill_bits(uint64_t seed, uint64_t epoch, uint64_t sample_index, const uint64_t[::1] rows, int64_t number,
               uint64_t[:, ::1] out):
-    """Fill ``out[i, k]`` with the 64 random bits of draw `number` at position k of row ``rows[i]``.
+    """Fill ``out[i, k]`` with 64 random bits for position k of row ``rows[i]``.
+
+    The bits depend only on seed, epoch, sample_index, row, position and `number`. So a position can have several
+    independent draws, with the numbers 0, 1, 2 ...
 
     rows: uint64 (n_rows,); out: uint64 (n_rows, n_positions).
     """

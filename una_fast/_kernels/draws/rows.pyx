@@ -142,7 +142,7 @@ cdef class RowKernel:
                         Workspace work) except -1 nogil:
         """Fill work.terms and work.ends with the augmented rows of ``rows[begin:stop]``, at most BLOCK rows.
 
-        key: from `stream_key`; most_words: at most this many first words of each row are needed.
+        key: from `stream_key`; most_words: only the first `most_words` words of each row are needed.
         """
         cdef int64_t k, row, n, end = 0
         self.prefetch_block(rows, stop, most_words)

@@ -158,7 +158,10 @@ def pad_rows(
 
 
 def make_records(terms):
-    """Return the record (see emit.pxd) of each row of `terms`, a `RaggedArray` of int32: int32 (n_rows, RECORD)."""
+    """Return an array int32 (n_terms, RECORD), with one record per term. emit.pxd describes the format of a record.
+
+    terms: `RaggedArray` int32. Each row contains the sub-words of a term.
+    """
     records = cache_aligned_zeros(len(terms) * RECORD, np.int32).reshape(-1, RECORD)
     records[:, 0] = counts = terms.lengths()
     for k in range(RECORD - 1):

@@ -49,10 +49,10 @@ cdef class Subwords:
     """The sub-words of an index's terms and chunks under one tokenizer.
 
     terms: `RaggedArray` int32. Row t contains the sub-words that term t has after a space. An empty row means that the
-        sub-words depend on the whole text. Unless the tokenizer is `context_free`, n_terms more rows follow, from row
-        `first_term` on. These contain the sub-words that each term has at the start of a text.
-    sizes: uint16, the number of sub-words that each chunk has after a space, or UNKNOWN. Unless the tokenizer is
-        `context_free`, n_chunks more numbers follow, from index `first_chunk` on: those for the start of a text.
+        sub-words depend on the whole text. If sub-words can be different at the start of a text, row first_term + t
+        contains the sub-words that term t has there.
+    sizes: uint16. sizes[k] is the number of sub-words that chunk k has after a space, or UNKNOWN. If sub-words can be
+        different at the start of a text, sizes[first_chunk + k] is the number of sub-words that chunk k has there.
     cuts: uint8 (128,), 1 for an ASCII character that the tokenizer always makes a separate word.
     alike: uint8 (3 n_terms,), 1 for each form (see `RowWriter`) that has the same sub-words as its term.
     """
@@ -76,8 +76,9 @@ cdef class WrittenRows:
 
     text: uint8, for each row a newline and the row's text. If there are pieces, only the changed chunks are in `text`.
     starts, stops: int64 (n_rows + 1,). Row i has the text ``text[starts[i]:stops[i]]``. stops[i] is -1 if row i cannot
-        be written. The last values are unused.
-    pieces: int32 (n_pieces, 2), kind and number. Row i has the pieces ``ends[i] .. ends[i + 1] - 1``.
+        be written. starts[n_rows] and stops[n_rows] are unused.
+    pieces: int32 (n_pieces, 2). A piece is a kind and a number (see the comment above TERM).
+    ends: int64 (n_rows + 1,). Row i has the pieces ``ends[i] .. ends[i + 1] - 1``.
     fragment_starts, fragment_stops: int64, the bounds in `text` of each fragment. If the token ids of a fragment depend
         on the character before it, the bounds include this character.
     """
@@ -133,7 +134,10 @@ cdef class WrittenRows:
         return character(&self.text[place])
 
     cdef inline void keep(self, int64_t place, int64_t size) noexcept nogil:
-        """Add a piece for `size` sub-words of the sentence, from index `place` on, or extend the previous piece."""
+        """Add a piece that copies `size` sub-words of the sentence, from index `place` on.
+
+        If the previous piece of the row copies the sub-words just before `place`, that piece is extended instead.
+        """
         cdef int64_t p = self.n_pieces - 1
         if self.known > 0 and self.pieces[p, 0] >= 0 and self.pieces[p, 0] + self.pieces[p, 1] == place:
             self.pieces[p, 1] += <int32_t>size
@@ -147,9 +151,9 @@ cdef class WrittenRows:
         self.known += size
 
     cdef inline void extend_fragment(self, int64_t term) noexcept nogil:
-        """Open a fragment for the text that is put next, or extend the open fragment to it.
+        """Include the text of the next call of `put` in the open fragment. If no fragment is open, open one.
 
-        term: the id if this text is a term, or -1.
+        term: the id of the term if this text is a term, or -1 if it is not.
         """
         self.term = term if self.fragment < 0 else -1
         if self.fragment < 0:
@@ -278,7 +282,7 @@ cdef class RowWriter:
         return True
 
     cdef int copy(self, WrittenRows out, int64_t j, int64_t stop) except -1 nogil:
-        """Copy the chunks ``j .. stop - 1`` to `out.line`, separated by spaces, and set `out.size` to its length."""
+        """Copy the chunks ``j .. stop - 1``, separated by spaces, to the line. Set `out.size` to its size in bytes."""
         cdef int64_t n, at = 0
         for j in range(j, stop):
             n = self.offsets[self.chunks[j] + 1] - self.offsets[self.chunks[j]]
@@ -289,7 +293,10 @@ cdef class RowWriter:
         return 0
 
     cdef bint locate(self, WrittenRows out, const int32_t* words, int64_t n_words) noexcept nogil:
-        """Find where each word starts and stops in the line. Return False unless it has all words in this order."""
+        """Find where each word starts and stops in `out.line`. Return whether all were found, in order.
+
+        words: the ids of the words, in order. out.word_starts, out.word_stops: outputs, indices in `out.line`.
+        """
         cdef const uint8_t* word
         cdef int64_t k, n, end, at = 0
         cdef bint is_mark
@@ -344,7 +351,11 @@ cdef class RowWriter:
 
     cdef int write_words(self, WrittenRows out, int64_t at, int64_t end, const int32_t* old, const int32_t* new,
                          int64_t w, int64_t stop) except -1 nogil:
-        """Write the line from `at` to `end` with its words ``w .. stop - 1`` replaced, and divide it into fragments."""
+        """Write ``out.line[at:end]``, which contains the words ``w .. stop - 1``, with replaced words.
+
+        old, new: the word ids of the whole row, before and after replacement. If token ids are needed, the written text
+        is divided into fragments.
+        """
         cdef int64_t k, n_kept, form = 0, size = 0
         cdef bint changed, is_glued, is_term, last_changed = False
         cdef uint32_t last, first
@@ -439,13 +450,14 @@ cdef inline int64_t opening(const uint8_t* word, int64_t n) noexcept nogil:
 def fill_rows(WrittenRows written, Subwords subwords, const int32_t[::1] numbers, const int32_t[::1] fragment_ids,
               const int64_t[::1] fragment_bounds, const small_id[::1] ids, const int64_t[::1] id_bounds,
               const int64_t[::1] rows, Frame frame, int64_t[:, ::1] input_ids, int64_t[:, ::1] attention_mask):
-    """Fill row i of `input_ids` and `attention_mask`, int64 (n_rows, width), with row i of `written`.
+    """Fill row i of `input_ids` and `attention_mask`, int64 (n_rows, width), with the token ids of row i of `written`.
 
     Returns bool (n_rows,): True for a row that only the tokenizer can encode.
 
-    numbers: int32, the number of each fragment among the distinct fragments.
-    fragment_ids, fragment_bounds: distinct fragment k has the sub-words
-        ``fragment_ids[fragment_bounds[k]:fragment_bounds[k + 1]]``. If there are none, they depend on the whole text.
+    numbers: int32 (n_fragments,). Fragment i of `written` is equal to the distinct fragment numbers[i].
+    fragment_ids, fragment_bounds: the distinct fragment k has the sub-words
+        ``fragment_ids[fragment_bounds[k]:fragment_bounds[k + 1]]``. If this slice is empty, the sub-words depend on the
+        whole text.
     ids, id_bounds: sentence r of the index has the sub-words ``ids[id_bounds[r]:id_bounds[r + 1]]``.
     rows: int64 (n_rows,). Row i of `written` is the sentence rows[i] with replaced words.
     """

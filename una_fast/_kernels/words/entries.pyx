@@ -1,9 +1,10 @@
 """Splits documents into words. A piece of text that occurs in many documents is tokenised only once.
 
-An *entry* is a run of consecutive chunks of a document, nearly always a single chunk, together with its edges: whether
-it starts the document, and whether it ends the document. Nothing else affects the words of an entry;
-una_fast/corpus/words.py gives the reasons. So each distinct entry is tokenised once, as a line in which an "x" replaces
-each neighbour of the entry. The words of a document are the words of its entries.
+A chunk is a piece of text between two spaces. An *entry* is a run of consecutive chunks of a document, nearly always a
+single chunk, together with its edges: whether it starts the document, and whether it ends the document. Only the text
+and the edges affect the words of an entry; una_fast/corpus/words.py gives the reasons. So each distinct entry is
+tokenised once, as a line in which one "x" replaces all text before the entry and another "x" replaces all text after
+the entry. The words of a document are the words of its entries.
 """
 
 import numpy as np
@@ -59,8 +60,8 @@ cdef inline Py_ssize_t last_entry(const int[::1] chunks, int64 start, int64 stop
                                   const unsigned char[::1] closing) noexcept nogil:
     """Return the index in `chunks` at which the last entry of the document ``chunks[start:stop]`` starts.
 
-    The last entry includes the closing chunks at the end of the document. Entries of several chunks are rare, and each
-    counts as distinct.
+    The last entry includes the closing chunks at the end of the document. If it has several chunks, `find_entries` does
+    not check whether an equal entry exists, because such entries are rare.
     """
     cdef Py_ssize_t tail = stop - 1
     while tail > start and closing[chunks[tail]]:
@@ -271,10 +272,10 @@ cdef class EntryWords:
 
     cdef inline void look_up(self, const int[::1] chunks, Py_ssize_t i, int64 start, int64 stop, Py_ssize_t tail,
                              Py_ssize_t* run, int* code) noexcept nogil:
-        """Set `code` to the code (see `codes`) of the entry that starts at chunks[i].
+        """Copy the two values of `codes` for the entry that starts at chunks[i] to `code`.
 
-        The document is ``chunks[start:stop]``, and its last entry starts at `tail`. run: index in `runs` of the next
-        entry of several chunks.
+        The document is ``chunks[start:stop]``, and its last entry starts at `tail`. run: the index in `runs` of the
+        next entry of several chunks. It is incremented if this entry has several chunks.
         """
         cdef int edges
         if i < tail or tail + 1 == stop:

@@ -69,12 +69,15 @@ cdef inline uint64 key_of(const unsigned char* at, Py_ssize_t n, const unsigned 
 
 
 cdef inline uint64 stored_length(Py_ssize_t n) noexcept nogil:
-    """Return a length in bytes as slots store it: 32 bits, with the largest value for all longer strings."""
+    """Return the length n of a string, in bytes, as a slot stores it in 32 bits: min(n, 2**32 - 1)."""
     return <uint64>min(n, <Py_ssize_t>0xffffffff)
 
 
 cdef inline unsigned int code_of(uint64 key, uint64 length) noexcept nogil:
-    """Return a 32-bit hash of a string, from its key and stored length. The string's number does not depend on it."""
+    """Return a 32-bit hash of a string. It determines the slot of the string, but not the number of the string.
+
+    key: from `key_of`; length: from `stored_length`.
+    """
     return <unsigned int>((mixed(key ^ length * 0x9e3779b97f4a7c15ULL) * 0xc4ceb9fe1a85ec53ULL) >> 32)
 
 
@@ -131,12 +134,18 @@ cdef class StringSet:
         return numbers
 
     def strings(self):
-        """Return copies (utf8 uint8, offsets int64): string i is ``utf8[offsets[i]:offsets[i + 1]]``."""
+        """Return all strings as two arrays, utf8 and offsets. String i is ``utf8[offsets[i]:offsets[i + 1]]``.
+
+        The arrays are copies: uint8 (n_bytes,) and int64 (n + 1,).
+        """
         offsets = np.array(self.offsets[: self.count + 1])
         return np.array(self.utf8[: offsets[self.count]]), offsets
 
     cdef int number_group(self, String* group, Py_ssize_t n, int* out, bint adds) except -1 nogil:
-        """Set ``out[i]`` to the number of string i of `group`, as `number` returns it. n: at most GROUP."""
+        """Set ``out[i]`` to the number of the string ``group[i]``, as `number` returns it.
+
+        n: how many strings are in `group`, at most GROUP; adds: whether to add strings that are not in the set.
+        """
         cdef unsigned int codes[GROUP]
         cdef int64 found[GROUP]
         cdef uint64 mask = self.slots.shape[0] - 1

@@ -51,7 +51,11 @@ FRAMED = re.compile("(NEGATIVE )?(CIRCLED|SQUARED) LATIN CAPITAL LETTER .|CIRCLE
 
 
 def is_word_beyond_letters(str c):
-    """Return whether \\w of `regex` matches `c`, which is neither a letter nor a digit: a mark or a framed letter."""
+    """Return whether \\w of `regex` matches the character `c`. The caller checks that `c` is not a letter or digit.
+
+    The result is True for combining marks, connectors such as "_", letter-like numbers such as "Ⅳ", the two zero-width
+    joiners, and framed letters such as "Ⓐ".
+    """
     return (unicodedata.category(c) in ("Mn", "Mc", "Me", "Nl", "Pc") or c in "\u200c\u200d"
             or FRAMED.fullmatch(unicodedata.name(c, "")) is not None)
 
@@ -82,7 +86,10 @@ cdef class Rewriter:
 
 
 cdef int substitute(Rewriter text, unsigned int kinds, Rule rule, int a=0) except -1 nogil:
-    """Apply a rule at each character whose kind is in `kinds`, from left to right. a: the argument of the rule."""
+    """Apply `rule` at each character whose kind is in `kinds`, from left to right. The output becomes the text.
+
+    kinds: the sum of one or more kinds, such as DOT; a: the last argument of `rule`.
+    """
     cdef Py_ssize_t i = 0, stop
     if not text.has & kinds:
         return 0
@@ -112,7 +119,7 @@ cdef int apply_treebank(Rewriter text) except -1 nogil:
     """Rewrite `text` with all rules in NLTK's order. Skips rules whose characters the text lacks.
 
     Consecutive rules that only put spaces around characters share one pass over the text. The buffers of `text` must
-    have room for GROWTH times its length + EXTRA.
+    have room for GROWTH * n + EXTRA code points, where n is the length of `text` at the start.
     """
     cdef Py_ssize_t i
     text.has = 0
@@ -182,7 +189,7 @@ cdef Py_ssize_t pad_pair(Rewriter text, Py_ssize_t i, int _) except -1 nogil:
 
 
 cdef Py_ssize_t put_pair(Rewriter text, unsigned int c, Py_ssize_t stop) except -1 nogil:
-    """Write " cc " and return `stop`."""
+    """Write a space, `c` twice, and another space. Return `stop`."""
     put(text, c' ')
     put(text, c)
     put(text, c)
@@ -221,7 +228,10 @@ cdef Py_ssize_t opening_single_quote(Rewriter text, Py_ssize_t i, int _) except 
 
 
 cdef inline unsigned int fold(unsigned int c) noexcept nogil:
-    """Return the lower-case ASCII letter that `c` matches under (?i), in `re` and in `regex`, or `c` itself."""
+    """Return the lower-case ASCII letter that `re` and `regex` match with `c` if case is ignored, or `c` itself.
+
+    For example, "S" and "ſ" give "s", and "é" gives "é".
+    """
     if c'A' <= c <= c'Z':
         return c + 32
     if c == 0x130 or c == 0x131:  # İ and ı
@@ -230,9 +240,9 @@ cdef inline unsigned int fold(unsigned int c) noexcept nogil:
 
 
 cdef Py_ssize_t after(Rewriter text, Py_ssize_t i, const char* letters) except -1 nogil:
-    """If the text has `letters` at position `i`, in upper or lower case, return the position after them. If not, 0.
+    """If the text has `letters` at position `i`, return the position after these letters. If it does not, return 0.
 
-    letters: in lower case.
+    letters: in lower case. The text may have these letters in upper case.
     """
     while letters[0]:
         if i >= text.length or fold(at(text, i)) != <unsigned char>letters[0]:
