@@ -66,14 +66,12 @@ NEAR_ROWS = {  # rows of docs/near-misses.md: label -> task
     "... in a number": "qqp_near number",
     "... in polarity": "qqp_near polarity",
     "... in a name": "qqp_near name",
-    "... in added words": "qqp_near added",
     "... recall at 5%": "qqp_near recall",
     "QQP, close pairs: AUC": "qqp_close",
     "CheckList, templates: AUC": "checklist",
     "PAWS, Wikipedia: AUC": "paws_wiki",
     "SICK, captions: AUC": "sick_auc",
     "SugarCrepe++: recall at 5%": "recall_at_5",
-    "SugarCrepe++: objects": "replace_obj",
     "STS average": "average",
 }
 NEAR_COLUMNS = {  # its columns: label -> variation that is trained on questions
