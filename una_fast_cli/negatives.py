@@ -132,7 +132,7 @@ def _explain(values: dict[str, Any]) -> None:
 def _augmenter(values: dict[str, Any]) -> TextAugmentation:
     """Make the augmentation that --augment names, for the index in --index.
 
-    `make_augmentation` passes only those options of `values` that this augmentation accepts.
+    values: the options of the command. `make_augmentation` ignores the options that this augmentation does not have.
     """
     import una_fast  # imported here, so that --help and command-line errors do not wait for it
 

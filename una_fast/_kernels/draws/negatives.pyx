@@ -36,7 +36,7 @@ cdef class UnaRows(RowKernel):
     words, streams: as in `RowKernel`. With n_terms terms in the index, the id n_terms + k is unseen word k.
     unseen_groups: uint8, the group of each unseen word. Required if `config` has groups.
     packed: uint32 (n_words,), each word with its replacement probability, from `probability.pack_words`. If `packed` is
-        None, the kernel computes the probabilities. The negatives are the same, but take longer.
+        None, the kernel computes the probabilities. This draws the same negatives, but takes longer.
     """
 
     cdef readonly SamplingConfig config

@@ -129,8 +129,8 @@ cdef int fill_probabilities(SamplingConfig config, int32_t* latest, int32_t* rep
 
     latest: as in `find_first`; repeats: int32 (n,), scratch.
 
-    In the paper's variant, C in equation 3 is a mean over the distinct terms, and all occurrences of the first term
-    with the highest z get p = 1. In the released code's variant, C is a mean over the words, and the first word with
+    In the paper's variant, the mean C in equation 3 is over the distinct terms, and all occurrences of the first term
+    with the highest z get p = 1. In the released code's variant, the mean is over all words, and the first word with
     the highest p gets p = 1 if no p reaches 1. Fixed words get p = 0, and the equations are applied to the other words.
     """
     cdef int64_t k, counts, n_averaged = 0, highest = -1

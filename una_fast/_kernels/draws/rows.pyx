@@ -1,7 +1,7 @@
 """Augments rows of words, and returns terms or token ids.
 
-A block of BLOCK rows is drawn and written before the next one is read. So each stage finds the output of the previous
-one in the first-level cache, and the cache misses of the rows of a block overlap.
+The rows are processed in blocks of BLOCK rows. First all rows of a block are augmented, then the output of the block is
+written. So the augmented rows are still in the first-level cache, and the cache misses of different rows overlap.
 
 To add an augmentation, derive a class from `RowKernel` and define `draw_row`, which augments one row.
 """

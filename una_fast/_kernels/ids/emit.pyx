@@ -18,7 +18,7 @@ ctypedef fused small_id:  # uint16 if all ids fit, because most of the time is s
 cdef class Frame:
     """What surrounds a text in a row of token ids: special tokens before and after it, and padding on one side.
 
-    prefix, suffix: int64, the special tokens before and after the text. n_special is the number of both together.
+    prefix, suffix: int64, the special tokens before and after the text. n_special is len(prefix) + len(suffix).
     pad_id: the token id of the padding.
     pads_left: whether the padding comes before the prefix instead of after the suffix.
     """

@@ -440,7 +440,7 @@ cdef inline int64_t mark_size(const uint8_t* at, int64_t n) noexcept nogil:
 
 
 cdef inline int64_t opening(const uint8_t* word, int64_t n) noexcept nogil:
-    """Return how many bytes of marks "\u00bf" and "\u00a1" a word starts with, or 0 if it consists only of marks."""
+    """Return the size of the marks "¿" and "¡" at the start of a word of n bytes, or 0 if the word has only marks."""
     cdef int64_t k = 0
     while k + 1 < n and word[k] == 0xC2 and (word[k + 1] == 0xBF or word[k + 1] == 0xA1):
         k += 2

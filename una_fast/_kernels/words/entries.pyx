@@ -31,8 +31,8 @@ def find_entries(const int[::1] chunks, const int64[::1] indptr, const unsigned 
     indptr: int64 (n_documents + 1,).
     closing: uint8, one value per chunk id: 1 if the chunk may follow a final period, as a quotation mark does.
 
-    Returns `entries`, int64 (n_entries, 3): entry i is ``chunks[entries[i, 0]:entries[i, 1]]``, and entries[i, 2] are
-    its edges, a sum of FIRST and LAST.
+    Returns `entries`, int64 (n_entries, 3). Entry i is ``chunks[entries[i, 0]:entries[i, 1]]``. Its edges are
+    entries[i, 2]: FIRST if it starts a document, LAST if it ends one, FIRST + LAST for both, or 0.
     """
     cdef Py_ssize_t n = indptr.shape[0] - 1, row, i, tail, n_entries = 0
     capacity = min(indptr[n] - indptr[0], 4 * closing.shape[0]) + n
