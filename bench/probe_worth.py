@@ -132,13 +132,11 @@ def measure_and_write(data: Path | None) -> int:
 
 def write_paragraph(content: dict[str, Any]) -> None:
     """Write the rank correlations into docs/near-misses.md. content: from `measured`."""
-    scores = [one["scores"]["replace"] for one in content["encoders"].values()]
-    least, most = (f"{100 * of(scores):.0f}" for of in (min, max))
     una, random = (content["correlations"][f"{title}, distance"]["replace"] for title in ("UNA", "random words"))
     said = (
-        f"Over {len(scores)} layers and poolings of MiniLM, the near-misses' distance in the probe has a rank "
-        f"correlation of {una:+.2f} with the score on SugarCrepe++ `replace` ({least} to {most}). If the probe "
-        f"replaces random words, the correlation is {random:+.2f}."
+        "The probe also prints the distance of near-misses from their sentences. Over "
+        f"{len(content['encoders'])} layers and poolings of MiniLM, its rank correlation with the score on "
+        f"SugarCrepe++ `replace` is {una:+.2f}. If the probe replaces random words, it is {random:+.2f}."
     )
     write_between_marks(PAGE, [textwrap.fill(said, WIDTH)])
 

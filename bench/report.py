@@ -44,7 +44,7 @@ HEADLINES = (  # name of the row, operation of a benchmark, our contender, the p
     ("a sentence as token ids, all cores", "anchors: encode", "una_fast, terms included", "fast tokenizer"),
 )
 PEERS = (
-    "Negatives use one thread, the fast tokenizer all cores, and the other peers one thread. The time of the paper's "
+    "Negatives use one thread. The fast tokenizer uses all cores, the other peers one thread. The time of the paper's "
     "released code is estimated: NLTK's `word_tokenize` is timed in the same run and multiplied by "
     f"{RELEASED_NEGATIVE_IDS:g} for a negative, by {RELEASED_STATISTICS:g} for the index."
 )

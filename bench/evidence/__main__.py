@@ -130,7 +130,7 @@ def write_pages(content: Evidence) -> None:
     pairs = pairs_of(content)
     first = pair_table(content, pairs, brief=True)
     draw(content, pairs, PAGE.parent / CHART)
-    write_between_marks(PAGE, [f"![Difference of each pair with its interval and seeds]({CHART})", first])
+    write_between_marks(PAGE, [f"![The differences in the table, with intervals and seeds]({CHART})", first])
     parts = [ABOUT_APPENDIX, "## Every setting against none", pair_table(content, every_pair(content, NEAR_BASES))]
     parts += ["## UNA's steps replaced by other rules", pair_table(content, step_pairs(content))]
     for shown, condition, reference in pairs:
