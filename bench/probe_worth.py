@@ -135,8 +135,9 @@ def write_paragraph(content: dict[str, Any]) -> None:
     una, random = (content["correlations"][f"{title}, distance"]["replace"] for title in ("UNA", "random words"))
     said = (
         "The probe also prints the distance of near-misses from their sentences. Over "
-        f"{len(content['encoders'])} layers and poolings of MiniLM, its rank correlation with the score on "
-        f"SugarCrepe++ `replace` is {una:+.2f}. If the probe replaces random words, it is {random:+.2f}."
+        f"{len(content['encoders'])} layers and poolings of MiniLM, this distance has a rank correlation of "
+        f"{una:+.2f} with the score on SugarCrepe++ `replace`. If the probe replaces random words, the correlation is "
+        f"{random:+.2f}."
     )
     write_between_marks(PAGE, [textwrap.fill(said, WIDTH)])
 
