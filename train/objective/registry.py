@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from una_fast.errors import InputError
@@ -21,16 +22,22 @@ class LossSpec:
     Attributes:
         meaning: text for --help.
         path: import path of the function, such as "una_fast.losses:pairs".
-        negative_views: number of views of the negative that the function needs: 0, 1 or 2.
         options: for each other parameter of the function, the name of the `Run` field that contains its value.
-        takes_start: whether the function has a parameter `start`, for embeddings by the initial encoder.
     """
 
     meaning: str
     path: str
-    negative_views: int = 1
     options: Mapping[str, str] = field(default_factory=dict)
-    takes_start: bool = False
+
+    @cached_property
+    def negative_views(self) -> int:
+        """Number of views of the negative that the function needs: 0, 1 or 2. It is 1 without such an attribute."""
+        return getattr(self.load(), "negative_views", 1)
+
+    @cached_property
+    def takes_start(self) -> bool:
+        """Whether the function has a parameter `start`, for embeddings by the initial encoder."""
+        return "start" in inspect.signature(self.load()).parameters
 
     def load(self) -> Callable[..., Any]:
         """Import the function."""
@@ -43,10 +50,10 @@ class LossSpec:
 
 BOUNDS = {"least": "margin_least", "most": "margin_most"}  # parameters of the losses with a margin
 LOSSES = {
-    "pairs": LossSpec("every embedding of the step against all others", "una_fast.losses:pairs", 2),
+    "pairs": LossSpec("every embedding of the step against all others", "una_fast.losses:pairs"),
     "triplet": LossSpec("anchors against all positives and all negatives", "una_fast.losses:triplet"),
-    "simcse": LossSpec("anchors against all positives", "una_fast.losses:simcse", 0),
-    "decoupled": LossSpec("equation 1 of the paper as printed", "una_fast.losses:decoupled", 2),
+    "simcse": LossSpec("anchors against all positives", "una_fast.losses:simcse"),
+    "decoupled": LossSpec("equation 1 of the paper as printed", "una_fast.losses:decoupled"),
     "soft": LossSpec(
         "simcse, plus --margin-weight times a margin on each anchor's own negative",
         "una_fast.losses:soft",
@@ -68,13 +75,11 @@ def loss_spec(name: str) -> LossSpec:
     """
     if name in LOSSES:
         return LOSSES[name]
-    function = import_object(name)
-    n_views = getattr(function, "negative_views", 1)
-    if n_views not in (0, 1, 2):
-        raise InputError(f"{name!r}: its negative_views is {n_views!r}: it must be 0, 1 or 2")
-    takes_start = "start" in inspect.signature(function).parameters
+    spec = LossSpec("your own function", name)
+    if spec.negative_views not in (0, 1, 2):
+        raise InputError(f"{name!r}: its negative_views is {spec.negative_views!r}: it must be 0, 1 or 2")
     try:
-        inspect.signature(function).bind(None, temperature=1.0, **({"start": None} if takes_start else {}))
+        inspect.signature(spec.load()).bind(None, temperature=1.0, **({"start": None} if spec.takes_start else {}))
     except TypeError as error:
         raise InputError(f"{name!r}: {error}: a loss is called as f(views, temperature=0.05)") from None
-    return LossSpec("your own function", name, n_views, takes_start=takes_start)
+    return spec
