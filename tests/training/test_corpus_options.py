@@ -16,6 +16,7 @@ from support.small_runs import options, train_here, write_corpus
 from train.config import Run, make_parser, make_run
 from train.distributed import Ranks
 from train.launch.prepare import PreparedRun, open_index
+from train.neighbours import Neighbours
 from train.record.checkpoint import first_difference
 from una_fast.augment.registry import POSITIVES, make_augmentation
 from una_fast.errors import InputError, InputWarning
@@ -28,7 +29,7 @@ def prepared(values):
     """Build the index of a run. Return the run with resolved options, its training rows and its counts."""
     ready = PreparedRun(make_run(values))
     ready.make_index()
-    return ready.run, ready.training.rows, ready.summary(RANKS)["corpus"]
+    return ready.run, ready.training.rows, ready.summary(RANKS, {})["corpus"]
 
 
 @pytest.fixture
@@ -117,10 +118,10 @@ def fingerprinted(tmp_path, tiny_model):
     values = options(tmp_path, folder, positives="eda-synonym", **files)
     index = una_fast.build_index(Path(values["corpus"][0]))
 
-    def fingerprint():
+    def fingerprint(neighbours=None):
         ready = PreparedRun(make_run(values))
         ready.index = index
-        return ready.fingerprint
+        return ready.fingerprint(neighbours)
 
     return tmp_path, fingerprint
 
@@ -142,6 +143,12 @@ def test_the_fingerprint_contains_what_changes_the_result(fingerprinted, name, c
     assert first_difference(before, fingerprint()) is None
     (folder / name).write_text((folder / name).read_text().replace(*change))
     assert first_difference(before, fingerprint())[0] == what
+
+
+def test_the_fingerprint_contains_the_neighbours(fingerprinted):
+    _, fingerprint = fingerprinted
+    one, other = (fingerprint(Neighbours(np.arange(2), np.array(nearest))) for nearest in ([1, 0], [0, 1]))
+    assert first_difference(one, other)[0] == "neighbours"
 
 
 @pytest.mark.parametrize(

@@ -57,10 +57,7 @@ class PreparedRun:
 
     Attributes:
         run: the options, in which each missing or "auto" value is resolved.
-        neighbours: pairs of similar sentences, which `train.launch.run.train` sets with --neighbours; None without it.
     """
-
-    neighbours: Neighbours | None = None
 
     def __init__(self, run: Run) -> None:
         """Read the model's configuration and tokenizer, the dev pairs and the words to keep, and check all options.
@@ -169,9 +166,11 @@ class PreparedRun:
             raise InputError(f"--model {run.model}: some of its weights are NaN or infinite: give another model")
         return encoder
 
-    @cached_property
-    def fingerprint(self) -> dict[str, Any]:
-        """The values that must be the same when --resume continues the run, by name. run.json stores them."""
+    def fingerprint(self, neighbours: Neighbours | None) -> dict[str, Any]:
+        """Return the values that must be the same when --resume continues the run, by name. run.json stores them.
+
+        neighbours: the pairs of --neighbours, if any.
+        """
         run, encoder = self.run, self.encoder
         files = {"dev pairs": run.dev, "synonyms": run.synonyms}
         files |= {"words to keep": run.keep_words, "opposites": run.polarity}
@@ -184,7 +183,7 @@ class PreparedRun:
             "model's config.json": file_checksum(Path(cast(str, cached_file(run.model, "config.json")))),
             **{f"model's {name}": value for name, value in dataclasses.asdict(encoder.layout).items()},
             **{name: file_checksum(Path(file)) if file else None for name, file in files.items()},
-            **({"neighbours": self.neighbours.digest()} if self.neighbours else {}),
+            **({"neighbours": neighbours.digest()} if neighbours else {}),
         }
 
     def find_neighbours(self, device: torch.device) -> Neighbours:
@@ -192,10 +191,10 @@ class PreparedRun:
         fingerprint, rows = self.index.fingerprint, self.training.rows
         return load_neighbours(self.run, fingerprint, self.tokens, rows, self.encoder, device)
 
-    def plan(self) -> Plan:
-        """Make the plan, which chooses the rows of every step."""
-        run, chosen = self.run, self.neighbours
-        rows, nearest = (chosen.rows, chosen.nearest) if chosen else (self.training.rows, None)
+    def plan(self, neighbours: Neighbours | None) -> Plan:
+        """Make the plan, which chooses the rows of every step. neighbours: the pairs of --neighbours, if any."""
+        run = self.run
+        rows, nearest = (neighbours.rows, neighbours.nearest) if neighbours else (self.training.rows, None)
         return Plan(rows, run.batch_size, run.seed, run.epochs, run.max_steps, nearest)
 
     def batch_maker(self, ranks: Ranks) -> BatchMaker:
@@ -227,8 +226,8 @@ class PreparedRun:
         limit = self.layout.longest(self.tokenizer, self.encoder.backbone.config)
         return PairScorer(self.dev, self.tokenizer, limit, device, self.layout.prepare)
 
-    def summary(self, ranks: Ranks) -> dict[str, Any]:
-        """Return the content that run.json gets before the first step."""
+    def summary(self, ranks: Ranks, fingerprint: dict[str, Any]) -> dict[str, Any]:
+        """Return the content that run.json gets before the first step. fingerprint: the result of `fingerprint`."""
         rows, n, n_blank, n_blank_paraphrases = self.training
         counts = {"sentences": n, "trained_on": len(rows), "blank": n_blank, "blank_paraphrases": n_blank_paraphrases}
         return {
@@ -238,7 +237,7 @@ class PreparedRun:
             "machine": machine(),
             "ranks": ranks.world,
             "corpus": {**counts, "terms": self.index.n_terms, "sources": self.index.sources},
-            "resume_fingerprint": self.fingerprint,
+            "resume_fingerprint": fingerprint,
         }
 
 

@@ -23,6 +23,7 @@ from train.encoder.pretrained import quiet
 from train.launch.finish import finish
 from train.launch.prepare import PreparedRun
 from train.launch.resolve import device_of
+from train.loop.data import Plan
 from train.loop.loop import CheckpointWriter, Loop
 from train.loop.telemetry import Telemetry
 from train.loop.trainer import Trainer, remedy
@@ -76,15 +77,16 @@ def train(run: Run, lock: ExitStack) -> Run:
             if ranks.local_rank == 0:
                 prepared.make_index()
         with raise_on_all_ranks(ranks):
-            neighbours = prepared.find_neighbours(ranks.device) if ranks.first and run.neighbours else None
-        prepared.neighbours = gather_objects(ranks, neighbours)[0]
+            found = prepared.find_neighbours(ranks.device) if ranks.first and run.neighbours else None
+        neighbours = gather_objects(ranks, found)[0]
         with raise_on_all_ranks(ranks):
-            fingerprint = prepared.fingerprint
+            fingerprint = prepared.fingerprint(neighbours)
         progress, state = starting_point(prepared.run, ranks, fingerprint)
         if progress.step and state is None:
             tell_user(f"{run.output}: already finished")
         else:
-            _take_steps(prepared, ranks, progress, state)
+            plan, summary = prepared.plan(neighbours), prepared.summary(ranks, fingerprint)
+            _take_steps(prepared, ranks, plan, summary, progress, state)
         return prepared.run
 
 
@@ -121,15 +123,22 @@ def raise_on_all_ranks(ranks: Ranks) -> Iterator[None]:
         raise InputError(first)
 
 
-def _take_steps(prepared: PreparedRun, ranks: Ranks, progress: Progress, state: dict[str, Any] | None) -> None:
+def _take_steps(
+    prepared: PreparedRun,
+    ranks: Ranks,
+    plan: Plan,
+    summary: dict[str, Any],
+    progress: Progress,
+    state: dict[str, Any] | None,
+) -> None:
     """Train from `progress` to the end of the run, and keep run.json up to date.
 
-    state: the state that the checkpoint contains, or None for a new run.
+    summary: see `PreparedRun.summary`. state: the state that the checkpoint contains, or None for a new run.
     """
-    run, output, summary = prepared.run, Path(prepared.run.output), prepared.summary(ranks)
+    run, output = prepared.run, Path(prepared.run.output)
     with raise_on_all_ranks(ranks):
         maker, scorer = prepared.batch_maker(ranks), prepared.scorer(ranks.device)
-    trainer, stop = Trainer(run, ranks, prepared.encoder, prepared.plan(), state), StopConsensus(ranks)
+    trainer, stop = Trainer(run, ranks, prepared.encoder, plan, state), StopConsensus(ranks)
     if ranks.device.type == "cuda":
         trainer.try_memory()
         torch.cuda.reset_peak_memory_stats(ranks.device)  # run.json reports the peak of the steps only
