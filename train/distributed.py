@@ -21,7 +21,6 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from train.config import Run
 from train.signals import Stopped, tell_user
 from una_fast.errors import InputError
 from una_fast.parallel import n_cores
@@ -69,19 +68,19 @@ def join_group(device: str) -> Ranks:
     return ranks
 
 
-def set_numerics(run: Run, device: torch.device) -> None:
+def set_numerics(device: torch.device, precision: str, deterministic: bool) -> None:
     """Set the determinism and the precision of a GPU's arithmetic in this process. On a CPU, do nothing.
 
-    With --deterministic, the GPU adds in the same order every time, so that a resumed run is bit-identical. With
-    --precision bf16 or fp16, matrix products that autocast leaves in fp32 use TF32.
+    precision: a value of --precision. With bf16 or fp16, matrix products that autocast leaves in fp32 use TF32.
+    deterministic: whether the GPU adds in the same order every time, so that a resumed run is bit-identical.
     """
     if device.type != "cuda":
         return
-    if run.deterministic:
+    if deterministic:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # PyTorch requires it before the first product
-    torch.use_deterministic_algorithms(run.deterministic)
+    torch.use_deterministic_algorithms(deterministic)
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # not needed, and slow
-    torch.set_float32_matmul_precision("highest" if run.precision == "fp32" else "high")  # high: TF32
+    torch.set_float32_matmul_precision("highest" if precision == "fp32" else "high")  # high: TF32
 
 
 def rank_share(n: int, rank: int, world: int) -> slice:

@@ -104,7 +104,7 @@ class Bench:
     @contextmanager
     def numerics(self, trainer: Trainer) -> Iterator[None]:
         """Use the numerical settings of a training in the with block; other contenders use PyTorch's defaults."""
-        set_numerics(trainer.run, trainer.ranks.device)
+        set_numerics(trainer.ranks.device, trainer.run.precision, trainer.run.deterministic)
         try:
             yield
         finally:

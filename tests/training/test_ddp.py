@@ -155,12 +155,12 @@ def test_numerics_of_a_gpu_are_set(monkeypatch, deterministic):
     monkeypatch.setattr(torch.utils.deterministic, "fill_uninitialized_memory", True)
     matmul, gpu = torch.backends.cuda.matmul, torch.device("cuda", 0)
     try:
-        ranks.set_numerics(Run(precision="bf16", deterministic=deterministic), gpu)
+        ranks.set_numerics(gpu, "bf16", deterministic)
         assert os.environ.get("CUBLAS_WORKSPACE_CONFIG") == (":4096:8" if deterministic else None)
         assert torch.are_deterministic_algorithms_enabled() is deterministic
         assert not torch.utils.deterministic.fill_uninitialized_memory and matmul.fp32_precision == "tf32"
         os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":16:8"
-        ranks.set_numerics(Run(precision="fp32"), gpu)
+        ranks.set_numerics(gpu, "fp32", deterministic=True)
         assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":16:8" and matmul.fp32_precision == "ieee"
     finally:
         torch.use_deterministic_algorithms(False)

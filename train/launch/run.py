@@ -6,7 +6,6 @@ sends it to the other ranks, scores the encoder in best/, and tells the user how
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import warnings
 from collections.abc import Iterator
@@ -166,7 +165,7 @@ def _take_steps(
                 }
                 write_json(output / SUMMARY, {"status": status, **summary, **results})
         stop.check()  # a signal may have come after the last step
-    set_numerics(dataclasses.replace(run, precision="fp32", deterministic=False), ranks.device)  # for the evaluation
+    set_numerics(ranks.device, "fp32", deterministic=False)  # for the evaluation
 
 
 def starting_point(run: Run, ranks: Ranks, fingerprint: dict[str, Any]) -> tuple[Progress, dict[str, Any] | None]:

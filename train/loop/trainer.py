@@ -42,7 +42,7 @@ class Trainer:
     def __init__(
         self, run: Run, ranks: Ranks, encoder: SentenceEncoder, plan: Plan, state: dict[str, Any] | None = None
     ) -> None:
-        set_numerics(run, ranks.device)
+        set_numerics(ranks.device, run.precision, run.deterministic)
         self.run, self.ranks, self.plan = run, ranks, plan
         self.loss_spec = loss_spec(run.loss)
         self.loss = partial(self.loss_spec.load(), temperature=run.temperature, **self.loss_spec.arguments(run))
