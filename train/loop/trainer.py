@@ -64,7 +64,7 @@ class Trainer:
         self.rate = torch.zeros((), device=ranks.device) if ranks.device.type == DEVICE else None
         self.model = averaging_gradients(self.encoder, ranks)
         if run.compile == "on":
-            compile_layers(self.encoder, self.part_of_ones(2), self.autocast())
+            compile_layers(self.encoder, self.largest_part(2), self.autocast())
         self.graphs: Graphs | None = None
         reason = "no GPU" if ranks.device.type != DEVICE else run.why_eager(ranks.world)
         if run.compile != "off" and not reason:
@@ -89,7 +89,7 @@ class Trainer:
         if self.graphs:
             self.graphs.close()
 
-    def part_of_ones(self, views: int) -> dict[str, Tensor]:
+    def largest_part(self, views: int) -> dict[str, Tensor]:
         """Make dummy token ids with the largest shape that a training step passes to the encoder at once.
 
         views: number of texts per sentence, such as 3 for anchor, positive and negative. The shape is the same on all
@@ -110,7 +110,7 @@ class Trainer:
     def try_memory(self) -> None:
         """Tell the user if the GPU's memory is too small for a step in which all texts have --max-length tokens."""
         run = self.run
-        part = self.part_of_ones(2 + (self.loss_spec.negative_views if run.alpha else 0))
+        part = self.largest_part(2 + (self.loss_spec.negative_views if run.alpha else 0))
         try:
             # the first step allocates AdamW's two moments per weight, unless they came with a checkpoint
             weights = [] if self.optimizer.state else self.encoder.parameters()
