@@ -66,7 +66,7 @@ class PreparedRun:
         """
         self.config = load_config(run.model, run.dropout, run.trust_remote_code)
         self.layout = read_modules(run.model, OF_TRAINING.get(run.pooling, AUTO))
-        self.run = resolve_options(run, self.config, self.layout.pooling)
+        run = self.run = resolve_options(run, self.config, self.layout.pooling)
         warn_of_ignored(run, self.config, self.layout)
         self.kept_words = read_words(run.keep_words)
         self.dev = load_dev(run.dev) if run.dev else None
