@@ -3,7 +3,19 @@
 import gc
 import os
 import signal
+import sys
 import time
+from types import SimpleNamespace
+
+from train.launch.ranks import be_rank
+
+RUN_RANK = "train.launch.run"  # the module whose `run_rank` a rank executes; importing it takes seconds
+
+
+def be_rank_that(name):
+    """Be a rank that `start_ranks` started. It executes the function `name` of this module instead of training."""
+    sys.modules[RUN_RANK] = SimpleNamespace(run_rank=globals()[name])
+    be_rank()
 
 
 def number(run):
@@ -47,6 +59,7 @@ def stops_at_once(run):
     import torch.distributed as dist  # not above, because the other functions need no torch
     from torch.nn.parallel import DistributedDataParallel
 
+    del sys.modules[RUN_RANK]  # the stand-in, because this rank starts like any other
     from train.launch.run import run_rank
     from train.loop.loop import Loop
 

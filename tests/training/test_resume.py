@@ -325,6 +325,11 @@ def test_blocked_signals_arrive_inside_handled():
 class TestProcesses:
     """The processes of ranks, which execute simple functions instead of training."""
 
+    def launch(self, run, work, monkeypatch):
+        program = f"from support.rank_processes import be_rank_that; be_rank_that({work!r})"
+        monkeypatch.setattr("train.launch.ranks.RANK_PROGRAM", program)
+        return launch(run)
+
     @pytest.mark.parametrize(
         ("work", "code", "said"),
         [
@@ -335,8 +340,8 @@ class TestProcesses:
             ("saves_for_long", 130, "stopped by SIGINT: no checkpoint"),  # at the second signal
         ],
     )
-    def test_all_ranks_end_when_one_ends(self, work, code, said, tmp_path, capfd):
-        assert launch(Run(nproc=2, output=str(tmp_path)), getattr(rank_processes, work)) == code
+    def test_all_ranks_end_when_one_ends(self, work, code, said, tmp_path, capfd, monkeypatch):
+        assert self.launch(Run(nproc=2, output=str(tmp_path)), work, monkeypatch) == code
         assert said in capfd.readouterr().err
 
     @pytest.mark.parametrize(("restarts", "code"), [(0, 0), (1, 7)])
@@ -346,11 +351,12 @@ class TestProcesses:
         monkeypatch.setattr("train.launch.ranks.end_with_launcher", lambda: None)
         monkeypatch.setenv("TORCHELASTIC_RUN_ID", "x")
         monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", str(restarts))
-        assert launch(Run(output=str(tmp_path)), rank_processes.resumes) == code
+        monkeypatch.setattr("train.launch.run.run_rank", rank_processes.resumes)
+        assert launch(Run(output=str(tmp_path))) == code
 
-    def test_a_stopped_rank_frees_its_reducer_before_it_leaves_the_group(self, tmp_path, tiny_model):
+    def test_a_stopped_rank_frees_its_reducer_before_it_leaves_the_group(self, tmp_path, tiny_model, monkeypatch):
         run = make_run(options(tmp_path, tiny_model, nproc=2))
-        assert launch(run, rank_processes.stops_at_once) == 128 + signal.SIGTERM
+        assert self.launch(run, "stops_at_once", monkeypatch) == 128 + signal.SIGTERM
 
 
 @pytest.mark.slow

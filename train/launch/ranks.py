@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, NoReturn, cast
@@ -34,7 +34,6 @@ from train.signals import (
 from una_fast.command import run_command
 from una_fast.errors import InputError
 
-Work = Callable[[Run], int]  # what a rank executes; returns its exit code
 HOST = "127.0.0.1"
 LAUNCHER = "UNA_FAST_LAUNCHER"  # environment variable: the process id of the launcher of --nproc
 WATCH_SECONDS = 0.1  # between checks that the ranks and the launcher are still running
@@ -42,22 +41,19 @@ WATCH_SECONDS = 0.1  # between checks that the ranks and the launcher are still 
 RANK_PROGRAM = "import sys; sys.path[:] = filter(None, sys.path); from train.launch.ranks import be_rank; be_rank()"
 
 
-def launch(run: Run, work: Work | None = None) -> int:
+def launch(run: Run) -> int:
     """Train in this process as one rank, or start run.nproc ranks that train. Return the exit code.
 
     If the run ends early, tell the user why.
-    work: executed by each rank instead of `train.launch.run.run_rank`.
     """
     try:
         if run.nproc > 1 and not is_rank():
-            return start_ranks(run, work)
-        if work is None:
-            from train.launch.run import run_rank  # imported here: a launcher needs neither models nor training code
+            return start_ranks(run)
+        from train.launch.run import run_rank  # imported here: a launcher needs neither models nor training code
 
-            work = run_rank
         # one of several ranks may be waiting in C++, where no Python handler runs, so the signal kills it
         with handled(raise_stopped if os.environ.get("WORLD_SIZE", "1") == "1" else signal.SIG_DFL):
-            return work(_for_rank(run) if is_rank() else run)
+            return run_rank(_for_rank(run) if is_rank() else run)
     except Stopped as stopped:
         code, reason = 128 + stopped.number, f"stopped by {stopped}: {next_start(Path(run.output))}"
     except InputError as error:
@@ -82,7 +78,7 @@ def _for_rank(run: Run) -> Run:
     return dataclasses.replace(run, nproc=int(os.environ["LOCAL_WORLD_SIZE"]), resume=resume)
 
 
-def start_ranks(run: Run, work: Work | None) -> int:
+def start_ranks(run: Run) -> int:
     """Start run.nproc ranks, wait for them, and return their highest exit code.
 
     If a rank dies, kill the others, tell the user, and return EXIT_DIED. Raises Stopped if a signal ended the ranks.
@@ -101,7 +97,7 @@ def start_ranks(run: Run, work: Work | None) -> int:
     try:
         with handled(stop_then_end(pass_on, raise_stopped)):
             with signals_blocked():  # a rank starts with signals blocked, and unblocks them when it can handle them
-                ranks += [_start(rank, store.port, run, work) for rank in range(run.nproc)]
+                ranks += [_start(rank, store.port, run) for rank in range(run.nproc)]
             died = _wait(ranks)
     finally:
         for rank in ranks:
@@ -115,7 +111,7 @@ def start_ranks(run: Run, work: Work | None) -> int:
     return code
 
 
-def _start(rank: int, port: int, run: Run, work: Work | None) -> subprocess.Popen[bytes]:
+def _start(rank: int, port: int, run: Run) -> subprocess.Popen[bytes]:
     """Start the process of a rank, with the module search path of this process."""
     variables = {"MASTER_ADDR": HOST, "MASTER_PORT": port, "WORLD_SIZE": run.nproc, "LOCAL_WORLD_SIZE": run.nproc}
     variables |= {"RANK": rank, "LOCAL_RANK": rank, "TORCHELASTIC_RUN_ID": "nproc", LAUNCHER: os.getpid()}
@@ -124,7 +120,7 @@ def _start(rank: int, port: int, run: Run, work: Work | None) -> subprocess.Pope
     environment = threads | os.environ | {name: str(value) for name, value in variables.items()}
     process = subprocess.Popen([sys.executable, "-c", RANK_PROGRAM], env=environment, stdin=subprocess.PIPE)
     with suppress(BrokenPipeError), cast(IO[bytes], process.stdin) as pipe:  # the rank may have died
-        pickle.dump((run, work), pipe)
+        pickle.dump(run, pipe)
     return process
 
 
@@ -141,10 +137,10 @@ def _wait(ranks: Sequence[subprocess.Popen[bytes]]) -> str:
 
 
 def be_rank() -> NoReturn:
-    """Execute the work that `start_ranks` sent to this process, and exit."""
+    """Train as a rank, with the options that `start_ranks` sent to this process, and exit."""
     with handled(signal.SIG_DFL):
-        run, work = pickle.load(sys.stdin.buffer)
-        os._exit(run_command(lambda: launch(run, work), "train"))  # a normal exit unloads torch, which takes a second
+        run = pickle.load(sys.stdin.buffer)
+        os._exit(run_command(lambda: launch(run), "train"))  # a normal exit unloads torch, which takes a second
 
 
 def end_with_launcher() -> None:
