@@ -11,8 +11,8 @@ from support.fake_tokens import SETTINGS
 from support.small_runs import assert_resume_is_bit_identical, metrics, options, start, train_here
 from train.config import Run
 from train.distributed import Ranks
+from train.loop.telemetry import LATE_STEPS, StepReader
 from train.objective.registry import LOSSES
-from train.record.metrics import LATE_STEPS, AsyncLossReader
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that PyTorch can use")
 COMPILE = ["off", "graphs", pytest.param("on", marks=pytest.mark.slow)]
@@ -93,18 +93,18 @@ def test_a_model_that_waits_runs_eagerly(tiny_model, capsys):
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
 def test_no_step_waits_for_the_gpu(tiny_model, precision, compile):
     trainer, batches = make_trainer(tiny_model, precision, compile)
-    losses = AsyncLossReader(torch.device("cuda", 0))
+    reader = StepReader(torch.device("cuda", 0))
     for batch in 3 * batches:  # every shape is captured here
         trainer.step(batch)
     torch.cuda.set_sync_debug_mode("error")
     try:
         for batch in (2 * batches)[:LATE_STEPS]:
-            begun, step = losses.now(), trainer.step(batch)
-            losses.push(step.loss, {"step": batch.step}, step.cosines, begun)
+            begun, step = reader.now(), trainer.step(batch)
+            reader.push(step.loss, {"step": batch.step}, step.cosines, begun)
     finally:
         torch.cuda.set_sync_debug_mode("default")
-    assert not list(losses.due())  # none is due before another LATE_STEPS steps
-    assert len(list(losses.due(all_of_them=True))) == LATE_STEPS
+    assert not list(reader.due())  # none is due before another LATE_STEPS steps
+    assert len(list(reader.due(all_of_them=True))) == LATE_STEPS
 
 
 @pytest.mark.parametrize("compile", COMPILE)

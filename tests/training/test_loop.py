@@ -11,11 +11,10 @@ import torch
 
 from train.distributed import Ranks, StopConsensus
 from train.loop.loop import Loop
-from train.loop.telemetry import Telemetry
+from train.loop.telemetry import StepReader, Telemetry
 from train.loop.trainer import Step
 from train.objective.registry import loss_spec
 from train.record.checkpoint import Progress
-from train.record.metrics import AsyncLossReader
 from una_fast.errors import InputError
 
 RANKS = Ranks(0, 1, 0, torch.device("cpu"))
@@ -141,16 +140,16 @@ def telemetry(tmp_path):
 
 
 def test_records_contain_loss_and_cosines_and_a_nan_loss_is_an_error():
-    losses = AsyncLossReader(torch.device("cpu"))
-    losses.push(torch.tensor(2.0), {"step": 0}, torch.tensor([[0.5, 1.0]]), losses.now())
-    losses.push(torch.tensor(3.0), {"step": 1}, torch.tensor([[0.5, 1.0], [0.25, -0.25]]), losses.now())
-    plain, negatives = losses.due(all_of_them=True)
+    reader = StepReader(torch.device("cpu"))
+    reader.push(torch.tensor(2.0), {"step": 0}, torch.tensor([[0.5, 1.0]]), reader.now())
+    reader.push(torch.tensor(3.0), {"step": 1}, torch.tensor([[0.5, 1.0], [0.25, -0.25]]), reader.now())
+    plain, negatives = reader.due(all_of_them=True)
     assert plain.pop("sentences_per_second") > 0 and negatives.pop("sentences_per_second") > 0
     assert plain == {"step": 0, "loss": 2.0, "cosine_positive": 0.75}
     assert negatives == {"step": 1, "loss": 3.0, "cosine_positive": 0.75, "cosine_negative": 0.0}
-    losses.push(torch.tensor(torch.nan), {"step": 5}, torch.ones(1, 2), losses.now())
+    reader.push(torch.tensor(torch.nan), {"step": 5}, torch.ones(1, 2), reader.now())
     with pytest.raises(InputError, match="step 5: the loss is nan: try a lower --learning-rate"):
-        next(losses.due())
+        next(reader.due())
 
 
 def test_negatives_beyond_the_margin_in_the_first_step_get_a_warning(telemetry, capsys):

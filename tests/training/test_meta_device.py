@@ -28,9 +28,9 @@ from train.encoder.encoder import SentenceEncoder, load_encoder
 from train.encoder.pooling import OF_TRAINING
 from train.launch.run import process_group
 from train.loop import trainer as trainers
+from train.loop.telemetry import LATE_STEPS, StepReader
 from train.loop.trainer import Trainer
 from train.objective.registry import LOSSES
-from train.record.metrics import LATE_STEPS, AsyncLossReader
 from una_fast.errors import InputError
 
 STEPS = 2
@@ -151,7 +151,7 @@ def test_a_step_stays_on_the_gpu_and_never_waits(encoders, settings):
 @pytest.mark.usefixtures("gpu")
 def test_losses_are_read_late_with_one_copy_per_step(encoders):
     _, steps = train(encoders)
-    reader = AsyncLossReader(torch.device("cuda"))
+    reader = StepReader(torch.device("cuda"))
     with HostData(), Copies() as copies:
         for step in steps * LATE_STEPS:
             reader.push(step.loss, {"step": 0}, step.cosines, reader.now())

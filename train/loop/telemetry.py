@@ -6,6 +6,7 @@ import functools
 import json
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,66 @@ from train.loop.data import Batch
 from train.loop.trainer import Step, Trainer, learning_rate
 from train.record.checkpoint import Progress
 from train.record.folder import DEV, METRICS, dev_name
-from train.record.metrics import AsyncLossReader, Bar, cut_metrics
+from train.record.metrics import Bar, cut_metrics
 from train.record.trackers import start_trackers
 from train.signals import STDERR
-from una_fast.errors import counted
+from una_fast.errors import InputError, counted
+
+LATE_STEPS = 8  # a GPU's loss is read this many steps later: by then it is computed, so reading does not wait
+
+
+class StepReader:
+    """Reads the loss, the cosines and the time of steps. On a GPU, it does so LATE_STEPS steps later: no step waits."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._late = LATE_STEPS if device.type == "cuda" else 0
+        self._pending: deque[tuple[Tensor, Any, Any, dict[str, Any]]] = deque()
+
+    def now(self) -> Any:
+        """Return the current time, to measure how long a step takes: seconds on a CPU, a CUDA event on a GPU.
+
+        A clock on the CPU cannot measure a step on a GPU, because the GPU computes the step after its launch.
+        """
+        if not self._late:
+            return time.perf_counter()
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def push(self, loss: Tensor, about: dict[str, Any], cosines: Tensor, begun: Any) -> None:
+        """Queue the results of a step. `due` returns them later.
+
+        Args:
+            loss: the loss, a scalar.
+            about: other entries of the step's line in metrics.jsonl, including "step".
+            cosines: float (1 or 2, B), the cosines of B anchors with their positives and, if any, their negatives.
+            begun: the result of `now` at the beginning of the step.
+        """
+        read = torch.cat([loss.detach()[None], cosines.mean(1)])  # one copy to the host for all
+        if self._late:
+            read = torch.empty_like(read, device="cpu", pin_memory=True).copy_(read, non_blocking=True)
+        self._pending.append((read, begun, self.now(), {"n": cosines.shape[1], **about}))
+
+    def due(self, all_of_them: bool = False) -> Iterator[dict[str, Any]]:
+        """Yield one dict for metrics.jsonl per queued step. On a GPU, the newest LATE_STEPS steps stay in the queue.
+
+        all_of_them: empty the queue, and wait for the GPU. Raises InputError, on all ranks, if a loss is NaN or
+        infinite.
+        """
+        while len(self._pending) > (0 if all_of_them else self._late):
+            loss, begun, ended, about = self._pending.popleft()
+            if self._late:
+                ended.synchronize()
+            seconds = begun.elapsed_time(ended) / 1000 if self._late else ended - begun
+            speed = round(about.pop("n") / seconds, 2)
+            value, *cosines = loss.tolist()
+            means = dict(zip(("cosine_positive", "cosine_negative"), (round(c, 5) for c in cosines), strict=False))
+            if not math.isfinite(value):
+                raise InputError(
+                    f"step {about['step']}: the loss is {value}: try a lower --learning-rate, a higher --temperature, "
+                    "or --precision fp32 or bf16"
+                )
+            yield {**about, "sentences_per_second": speed, **means, "loss": value}
 
 
 def rank_zero_only(method: Callable[..., None]) -> Callable[..., None]:
@@ -57,9 +114,9 @@ class Telemetry:
             self._bar = Bar(start.step, self._n_steps, "step")
             if start.evaluated_step == start.step:  # log it again: a resumed TensorBoard hides points from here on
                 self._track("log", {self._dev: start.last_score}, start.step)
-        self._losses = AsyncLossReader(ranks.device)
+        self._reader = StepReader(ranks.device)
         self._steps, self._waited = 0, 0.0  # steps that this process took, and the seconds it waited for batches
-        self._begun, self._step_begun = time.perf_counter(), self._losses.now()
+        self._begun, self._step_begun = time.perf_counter(), self._reader.now()
         on = torch.cuda.get_device_name(ranks.device) if ranks.device.type == "cuda" else ranks.device.type
         about = f"{on}, {counted(ranks.world, 'rank')}, {run.precision}"
         self.say(f"training on {about}: steps {start.step:,} to {self._n_steps:,}")
@@ -67,7 +124,7 @@ class Telemetry:
     def timed(self, batches: Iterator[Batch]) -> Iterator[Batch]:
         """Yield the batches, and measure the wait for each one. A step's time includes this wait."""
         while True:
-            self._step_begun, begun = self._losses.now(), time.perf_counter()
+            self._step_begun, begun = self._reader.now(), time.perf_counter()
             batch = next(batches, None)
             self._waited += time.perf_counter() - begun
             if batch is None:
@@ -82,7 +139,7 @@ class Telemetry:
         self._steps += 1
         rate = learning_rate(self._run, batch.step, self._n_steps)
         about = {"step": batch.step, "negatives": batch.n_views > 2, "lr": rate}
-        self._losses.push(step.loss, about, step.cosines, self._step_begun)
+        self._reader.push(step.loss, about, step.cosines, self._step_begun)
         if batch.step == 0 and batch.n_views > 2 and "margin_most" in self._loss_options:
             self._warn_of_far_negatives(*step.cosines)
         self.catch_up(all_of_them=False)
@@ -99,7 +156,7 @@ class Telemetry:
 
     def catch_up(self, all_of_them: bool = True) -> None:
         """Record the losses of all steps so far, or only those that are ready without waiting for the GPU."""
-        for record in self._losses.due(all_of_them):
+        for record in self._reader.due(all_of_them):
             self._record(**record)
 
     @rank_zero_only

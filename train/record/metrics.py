@@ -1,4 +1,4 @@
-"""Collects what a run records: losses and speed of its steps, package versions, the machine, and peak memory.
+"""Collects what a run records: package versions, the machine, and peak memory.
 
 It also provides the progress bar, and trims metrics.jsonl when a run continues.
 """
@@ -7,28 +7,22 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
-import math
 import platform
 import sys
-import time
-from collections import deque
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 from tqdm import tqdm
 
 import una_fast
 from train.record.checkpoint import Progress
 from train.record.folder import METRICS, write_file
 from train.signals import STDERR
-from una_fast.errors import InputError
 from una_fast.parallel import n_cores
 
+PACKAGES = ("torch", "transformers", "tokenizers", "numpy")  # a result depends on their versions
 LINE_SECONDS = 60.0  # between two lines of the bar without a terminal
-LATE_STEPS = 8  # a GPU's loss is read this many steps later: by then it is computed, so reading does not wait
 
 
 def cut_metrics(output: Path, start: Progress) -> None:
@@ -61,63 +55,6 @@ class Bar(tqdm):
             initial=start, total=total, unit=unit, smoothing=smoothing, mininterval=seconds, maxinterval=seconds,
             dynamic_ncols=True, file=STDERR,
         )  # fmt: skip
-
-
-class AsyncLossReader:
-    """Reads the losses of steps. On a GPU, it reads a loss LATE_STEPS steps later, so that no step waits for it."""
-
-    def __init__(self, device: torch.device) -> None:
-        self._late = LATE_STEPS if device.type == "cuda" else 0
-        self._pending: deque[tuple[Tensor, Any, Any, dict[str, Any]]] = deque()
-
-    def now(self) -> Any:
-        """Return the current time, to measure how long a step takes: seconds on a CPU, a CUDA event on a GPU.
-
-        A clock on the CPU cannot measure a step on a GPU, because the GPU computes the step after its launch.
-        """
-        if not self._late:
-            return time.perf_counter()
-        event = torch.cuda.Event(enable_timing=True)
-        event.record()
-        return event
-
-    def push(self, loss: Tensor, about: dict[str, Any], cosines: Tensor, begun: Any) -> None:
-        """Queue the results of a step. `due` returns them later.
-
-        Args:
-            loss: the loss, a scalar.
-            about: other entries of the step's line in metrics.jsonl, including "step".
-            cosines: float (1 or 2, B), the cosines of B anchors with their positives and, if any, their negatives.
-            begun: the result of `now` at the beginning of the step.
-        """
-        read = torch.cat([loss.detach()[None], cosines.mean(1)])  # one copy to the host for all
-        if self._late:
-            read = torch.empty_like(read, device="cpu", pin_memory=True).copy_(read, non_blocking=True)
-        self._pending.append((read, begun, self.now(), {"n": cosines.shape[1], **about}))
-
-    def due(self, all_of_them: bool = False) -> Iterator[dict[str, Any]]:
-        """Yield one dict for metrics.jsonl per queued step. On a GPU, the newest LATE_STEPS steps stay in the queue.
-
-        all_of_them: empty the queue, and wait for the GPU. Raises InputError, on all ranks, if a loss is NaN or
-        infinite.
-        """
-        while len(self._pending) > (0 if all_of_them else self._late):
-            loss, begun, ended, about = self._pending.popleft()
-            if self._late:
-                ended.synchronize()
-            seconds = begun.elapsed_time(ended) / 1000 if self._late else ended - begun
-            speed = round(about.pop("n") / seconds, 2)
-            value, *cosines = loss.tolist()
-            means = dict(zip(("cosine_positive", "cosine_negative"), (round(c, 5) for c in cosines), strict=False))
-            if not math.isfinite(value):
-                raise InputError(
-                    f"step {about['step']}: the loss is {value}: try a lower --learning-rate, a higher --temperature, "
-                    "or --precision fp32 or bf16"
-                )
-            yield {**about, "sentences_per_second": speed, **means, "loss": value}
-
-
-PACKAGES = ("torch", "transformers", "tokenizers", "numpy")
 
 
 def versions() -> dict[str, str]:
