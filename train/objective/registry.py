@@ -31,7 +31,7 @@ class LossSpec:
 
     @cached_property
     def negative_views(self) -> int:
-        """Number of views of the negative that the function needs: 0, 1 or 2. It is 1 without such an attribute."""
+        """Number of views of the negative that the function needs: 0, 1 or 2. The default is 1."""
         return getattr(self.load(), "negative_views", 1)
 
     @cached_property
