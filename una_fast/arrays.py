@@ -71,8 +71,9 @@ class RaggedArray:
         return RaggedArray(np.concatenate([part.values for part in parts]), row_bounds(lengths))
 
     def take(self, rows: np.ndarray) -> RaggedArray:
-        """Return the rows with the indices `rows`, integers (m,), in the order of `rows`."""
-        return rows_from(self.values, self.indptr[:-1][rows], self.lengths()[rows])
+        """Return the rows with the indices `rows`, integers (m,) of at least 0, in the order of `rows`."""
+        starts = self.indptr[rows]
+        return rows_from(self.values, starts, self.indptr[rows + 1] - starts)
 
 
 def rows_from(values: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> RaggedArray:

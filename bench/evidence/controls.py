@@ -169,7 +169,7 @@ class Spliced(Control):
 
     def _texts(self, source: Rows, rows: NDArray[np.int64], draws: SampleKey) -> list[str]:
         """Return each text with its chosen words replaced."""
-        return [self._splice(source.sentence(row), draws) for row in rows.tolist()]
+        return [self._splice(text, draws) for text in source.texts(rows)]
 
     def _splice(self, sentence: str, draws: SampleKey) -> str:
         lower, parts, end = sentence.lower(), [], 0

@@ -10,7 +10,7 @@ import numpy as np
 import xxhash
 
 from una_fast._kernels.ids.spell import spell_rows
-from una_fast.arrays import ID, RaggedArray, StringTable, row_bounds, rows_from
+from una_fast.arrays import ID, RaggedArray, StringTable, row_bounds
 from una_fast.corpus.documents import encode_sentence
 from una_fast.corpus.word_tokenizers import WordTokenizer
 from una_fast.corpus.words import split_texts
@@ -41,14 +41,9 @@ class Rows:
     unseen: StringTable = NO_STRINGS
     hashes: np.ndarray | None = None
 
-    def sentence(self, row: int) -> str:
-        """Return the text of sentence `row`."""
-        return " ".join(self.chunks[k] for k in self.sentences[row])
-
     def texts(self, rows: np.ndarray) -> list[str]:
         """Return the text of each sentence in `rows`: row numbers, int64 (n_rows,)."""
-        starts = self.sentences.indptr[rows]
-        chunks = rows_from(self.sentences.values, starts, self.sentences.indptr[rows + 1] - starts)
+        chunks = self.sentences.take(rows)
         tables = self.chunks.utf8, self.chunks.offsets, NO_STRINGS.utf8, NO_STRINGS.offsets
         return [*StringTable(*spell_rows(chunks.values, chunks.indptr, *tables))]
 

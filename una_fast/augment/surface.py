@@ -118,10 +118,10 @@ class KeptSurface:
         writer = self._document_writer if source.hashes is None else self._row_writer(source)
         texts = writer.write(rows, drawn.values, drawn.indptr).texts()
         if None in texts:
+            (sentence,) = source.texts(rows[[texts.index(None)]])
             raise InputError(
-                'surface="kept": the word tokenizer returned words for '
-                f"{source.sentence(rows[texts.index(None)])!r} that are not in the text, or not in this order: "
-                'give surface="paper"'
+                f'surface="kept": the word tokenizer returned words for {sentence!r} that are not in the text, or not '
+                'in this order: give surface="paper"'
             )
         return texts
 
