@@ -100,8 +100,12 @@ class StringTable(Sequence[str]):
     @classmethod
     def from_strings(cls, strings: Sequence[str]) -> StringTable:
         """Encode `strings` into one buffer, in order."""
-        encoded = [s.encode("utf-8") for s in strings]
-        return cls(np.frombuffer(b"".join(encoded), dtype=np.uint8), row_bounds([len(e) for e in encoded]))
+        return cls.from_bytes([string.encode("utf-8") for string in strings])
+
+    @classmethod
+    def from_bytes(cls, strings: Sequence[bytes]) -> StringTable:
+        """Copy strings that are already encoded in UTF-8 into one buffer, in order."""
+        return cls(np.frombuffer(b"".join(strings), dtype=np.uint8), row_bounds([*map(len, strings)]))
 
     @classmethod
     def from_arrow(cls, strings: pa.LargeStringArray) -> StringTable:

@@ -23,6 +23,7 @@ from support.token_ids import assert_ids
 from support.tokenizer_families import bert_uncased
 from una_fast._kernels.words.strings import StringSet
 from una_fast._kernels.words.treebank import is_word_beyond_letters, treebank_words
+from una_fast.arrays import StringTable
 from una_fast.corpus.word_tokenizers import SEGMENTERS, SIGNATURE_SENTENCES, WordTokenizer, resolve_tokenizer
 from una_fast.corpus.words import Parsed, parse_corpus, split_texts
 from una_fast.errors import InputError, InputWarning
@@ -158,7 +159,7 @@ def split_at_commas(sentence):
 @given(texts=st.lists(text, max_size=6))
 def test_splitting_texts_together_gives_the_words_of_each_text(named, lowercase, texts: list[str]) -> None:
     tokenizer = WordTokenizer(named, lowercase)
-    vocabulary, rows = split_texts([line.encode() for line in texts], tokenizer)
+    vocabulary, rows = split_texts(StringTable.from_strings(texts), tokenizer)
     assert [[vocabulary[i] for i in row] for row in rows] == [tokenizer.words(line) for line in texts]
     assert len(set(vocabulary)) == len(vocabulary)
 

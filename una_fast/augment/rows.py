@@ -10,7 +10,7 @@ import numpy as np
 import xxhash
 
 from una_fast._kernels.ids.spell import spell_rows
-from una_fast.arrays import ID, RaggedArray, StringTable, row_bounds
+from una_fast.arrays import ID, RaggedArray, StringTable
 from una_fast.corpus.documents import encode_sentence
 from una_fast.corpus.word_tokenizers import WordTokenizer
 from una_fast.corpus.words import split_texts
@@ -76,14 +76,14 @@ def read_rows(sentences: Iterable[str], index: Index, split: WordTokenizer) -> R
         raise InputError(
             f"sentences: is {type(sentences).__name__}, must be a list of str: give [sentence], or TABLE[COLUMN]"
         )
-    texts = [encode_sentence(sentence, f"sentences[{i}]") for i, sentence in enumerate(sentences)]
+    texts = StringTable.from_bytes([encode_sentence(text, f"sentences[{i}]") for i, text in enumerate(sentences)])
     vocabulary, words = split_texts(texts, split)
     known = index.term_ids.find(vocabulary)
     new = np.flatnonzero(known < 0)
     known[new] = index.n_terms + np.arange(len(new), dtype=ID)
     rows = Rows(
         index.terms,
-        StringTable(np.frombuffer(b"".join(texts), dtype=np.uint8), row_bounds([*map(len, texts)])),
+        texts,
         RaggedArray(np.arange(len(texts), dtype=ID), np.arange(len(texts) + 1)),
         RaggedArray(known[words.values], words.indptr),
         vocabulary.take(new),

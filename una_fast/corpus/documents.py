@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-import numpy as np
 import pyarrow as pa
 
-from una_fast.arrays import StringTable, row_bounds
+from una_fast.arrays import StringTable
 from una_fast.errors import InputError
 
 Item = TypeVar("Item")
@@ -98,12 +97,7 @@ def _groups(items: Iterable[Item], n_bytes: Callable[[Item], int], least: int) -
 
 def blocks_of(documents: Iterable[bytes]) -> Iterator[StringTable]:
     """Collect documents, encoded in UTF-8, into blocks of about BLOCK_BYTES."""
-    return map(block_of, _groups(documents, lambda document: len(document) + 1, BLOCK_BYTES))
-
-
-def block_of(documents: Sequence[bytes]) -> StringTable:
-    """Make one block of documents that are encoded in UTF-8."""
-    return StringTable(np.frombuffer(b"".join(documents), dtype=np.uint8), row_bounds([*map(len, documents)]))
+    return map(StringTable.from_bytes, _groups(documents, lambda document: len(document) + 1, BLOCK_BYTES))
 
 
 def joined(blocks: Iterable[StringTable], n_bytes: int) -> Iterator[StringTable]:

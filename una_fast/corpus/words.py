@@ -28,7 +28,7 @@ capital sigma, and only up to the next space.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -38,7 +38,7 @@ from tqdm import tqdm
 from una_fast._kernels.words.entries import EntryWords, find_entries, tokenize_entries
 from una_fast._kernels.words.strings import StringSet
 from una_fast.arrays import ID, POINTER, RaggedArray, StringTable, check_id_range, row_bounds
-from una_fast.corpus.documents import Reading, block_of
+from una_fast.corpus.documents import Reading
 from una_fast.corpus.sources import all_blank, open_sources, read_blocks
 from una_fast.corpus.word_tokenizers import WordTokenizer
 from una_fast.errors import InputError
@@ -220,15 +220,14 @@ def _gather(n_jobs: int | None, sentences: RaggedArray, words: EntryWords) -> Ra
     return RaggedArray(values, indptr)
 
 
-def split_texts(texts: Sequence[bytes], tokenizer: WordTokenizer) -> tuple[StringTable, RaggedArray]:
-    """Split texts, encoded in UTF-8, into the words of `tokenizer`, which runs in the caller's thread.
+def split_texts(texts: StringTable, tokenizer: WordTokenizer) -> tuple[StringTable, RaggedArray]:
+    """Split texts into the words of `tokenizer`, which runs in the caller's thread.
 
     Returns the distinct words by first appearance, and the int32 ids of each text's words.
     """
-    block = block_of(texts)
     if tokenizer.is_named and len(texts) >= FEW:
-        parsed = parse([block], tokenizer, 1)
+        parsed = parse([texts], tokenizer, 1)
         return parsed.vocabulary, parsed.words
     rows = NumberedStrings("words")
-    add_sentence_words(rows, block, tokenizer)
+    add_sentence_words(rows, texts, tokenizer)
     return rows.result()
