@@ -112,7 +112,7 @@ class NearMisses(TextAugmentation):
             self._is_name = find_names(index, self._lists.words["question words"])
         if np.count_nonzero(self._is_name) >= 2:
             names = frozenset(index.terms.take(np.flatnonzero(self._is_name)))
-            self._kernels["name"] = _important_word(index, AllExcept(words=names), seed)
+            self._kernels["name"] = _important_word(index, KeptWords(replaceable=names), seed)
         self._warn_of_other_language()
 
     def _warn_of_other_language(self) -> None:
@@ -194,14 +194,6 @@ class NearMisses(TextAugmentation):
         replaced, (new,) = text[edit.start : edit.stop], edit.options
         fitting = [*self._fitting(ids, Sentence(text))]
         return NearMiss(text, result, "" if result == text else name, replaced, new, edit.start, edit.why, fitting)
-
-
-class AllExcept(KeptWords):
-    """The reverse of `KeptWords`: all words except `words` are kept, so only `words` may be replaced."""
-
-    def among(self, words: Sequence[str]) -> np.ndarray:
-        """Return whether each word is kept: bool (n_words,)."""
-        return np.fromiter((word not in self.words for word in words), bool, len(words))
 
 
 def _important_word(index: Index, kept: KeptWords, seed: int) -> KernelAugmentation:

@@ -167,10 +167,12 @@ class KeptWords:
     Attributes:
         punctuation: whether words without a letter or digit are never replaced.
         words: other words that are never replaced, spelled as in the index.
+        replaceable: if not None, words other than these are never replaced.
     """
 
     punctuation: bool = False
     words: frozenset[str] = frozenset()
+    replaceable: frozenset[str] | None = None
 
     @classmethod
     def of(cls, punctuation: bool, source: str | Path | Iterable[str], lowercase: bool) -> KeptWords:
@@ -182,11 +184,16 @@ class KeptWords:
         return cls(punctuation, frozenset(word.lower() for word in words) if lowercase else words)
 
     def __bool__(self) -> bool:
-        return self.punctuation or bool(self.words)
+        return self.punctuation or bool(self.words) or self.replaceable is not None
 
     def among(self, words: Sequence[str]) -> np.ndarray:
         """Return whether each word is kept: bool (n_words,)."""
-        kept = (word in self.words or (self.punctuation and not any(map(str.isalnum, word))) for word in words)
+        kept = (
+            word in self.words
+            or (self.punctuation and not any(map(str.isalnum, word)))
+            or (self.replaceable is not None and word not in self.replaceable)
+            for word in words
+        )
         return np.fromiter(kept, bool, len(words))
 
     def terms(self, index: Index) -> np.ndarray:
