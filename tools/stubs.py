@@ -11,9 +11,9 @@ from pathlib import Path
 
 KERNELS = Path(__file__).parents[1] / "una_fast" / "_kernels"
 DTYPES = {
-    "double": "float64", "float": "float32", "int": "int32", "char": "int8", "unsigned char": "uint8", "int64": "int64",
+    "double": "float64", "float": "float32", "int": "int32", "char": "int8", "unsigned char": "uint8",
     "uint8_t": "uint8", "uint16_t": "uint16", "int32_t": "int32", "uint32_t": "uint32", "int64_t": "int64",
-    "uint64_t": "uint64", "uint64": "uint64", "Py_ssize_t": "intp",
+    "uint64_t": "uint64", "Py_ssize_t": "intp",
 }  # fmt: skip
 SCALARS = {"double": "float", "float": "float", "bint": "bool", "bool": "bool", "object": "Any"}
 CLASS = re.compile(r"^cdef class (\w+)(?:\((\w+)\))?:\n((?:(?: .*)?\n)*)", re.MULTILINE)

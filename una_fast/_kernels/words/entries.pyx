@@ -9,6 +9,7 @@ the entry. The words of a document are the words of its entries.
 
 import numpy as np
 
+from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcpy
 
 from una_fast._kernels.prefetch cimport una_prefetch
@@ -16,15 +17,13 @@ from una_fast._kernels.words.treebank cimport (
     EXTRA, GROWTH, Py_UNICODE_ISSPACE, Rewriter, apply_treebank, at, flip, put, put_utf8, write_utf8,
 )
 
-ctypedef long long int64
-
 cdef enum:
     FIRST = 1   # the entry starts the document
     LAST = 2    # the entry ends the document
     AHEAD = 24  # codes are prefetched this many chunks before they are looked up
 
 
-def find_entries(const int[::1] chunks, const int64[::1] indptr, const unsigned char[::1] closing):
+def find_entries(const int32_t[::1] chunks, const int64_t[::1] indptr, const unsigned char[::1] closing):
     """Divide documents into entries, and list the distinct entries in the order in which they first occur.
 
     chunks: int32, the chunk ids of all documents. Document i has ``chunks[indptr[i]:indptr[i + 1]]``, at least one.
@@ -37,7 +36,7 @@ def find_entries(const int[::1] chunks, const int64[::1] indptr, const unsigned 
     cdef Py_ssize_t n = indptr.shape[0] - 1, row, i, tail, n_entries = 0
     capacity = min(indptr[n] - indptr[0], 4 * closing.shape[0]) + n
     entries_array = np.empty((capacity, 3), dtype=np.int64)  # only the part that is filled takes memory
-    cdef int64[:, ::1] entries = entries_array
+    cdef int64_t[:, ::1] entries = entries_array
     cdef unsigned char[::1] seen = np.zeros(closing.shape[0], dtype=np.uint8)  # bit e: an entry with edges e was seen
     cdef unsigned char edges
     with nogil:
@@ -56,7 +55,7 @@ def find_entries(const int[::1] chunks, const int64[::1] indptr, const unsigned 
     return entries_array[:n_entries].copy()
 
 
-cdef inline Py_ssize_t last_entry(const int[::1] chunks, int64 start, int64 stop,
+cdef inline Py_ssize_t last_entry(const int32_t[::1] chunks, int64_t start, int64_t stop,
                                   const unsigned char[::1] closing) noexcept nogil:
     """Return the index in `chunks` at which the last entry of the document ``chunks[start:stop]`` starts.
 
@@ -73,7 +72,7 @@ cdef class WordWriter:
     """Collects words as UTF-8, one after the other. n_bytes: the size of the text to split."""
 
     cdef unsigned char[::1] utf8
-    cdef int64[::1] offsets
+    cdef int64_t[::1] offsets
     cdef Py_ssize_t count
     cdef Py_ssize_t used
 
@@ -142,8 +141,8 @@ cdef Py_ssize_t plain_word(const unsigned char[::1] utf8, Py_ssize_t start, Py_s
     return i if byte == c',' or byte == c':' or byte == c';' or byte == c'?' or byte == c'!' or byte == c')' else -1
 
 
-def tokenize_entries(const unsigned char[::1] utf8, const int64[::1] offsets, const int[::1] chunks,
-                     const int64[:, ::1] entries, bint treebank):
+def tokenize_entries(const unsigned char[::1] utf8, const int64_t[::1] offsets, const int32_t[::1] chunks,
+                     const int64_t[:, ::1] entries, bint treebank):
     """Split entries into words, and return them as (word_utf8, word_offsets, indptr).
 
     Entry i has the words ``indptr[i] .. indptr[i + 1] - 1``. Word j is
@@ -166,8 +165,8 @@ def tokenize_entries(const unsigned char[::1] utf8, const int64[::1] offsets, co
     cdef Rewriter text = Rewriter()
     text.reserve(GROWTH * (sizes.max(initial=0) + 4) + EXTRA)
     indptr_array = np.zeros(n + 1, dtype=np.int64)
-    cdef int64[::1] indptr = indptr_array
-    cdef int64 start, stop
+    cdef int64_t[::1] indptr = indptr_array
+    cdef int64_t start, stop
     cdef int edges
     with nogil:
         for e in range(n):
@@ -188,7 +187,7 @@ def tokenize_entries(const unsigned char[::1] utf8, const int64[::1] offsets, co
     return np.asarray(out.utf8)[: out.used], np.asarray(out.offsets)[: out.count + 1], indptr_array
 
 
-cdef int put_entry(Rewriter text, const unsigned char[::1] utf8, const int64[::1] offsets, const int[::1] chunks,
+cdef int put_entry(Rewriter text, const unsigned char[::1] utf8, const int64_t[::1] offsets, const int32_t[::1] chunks,
                    int edges) except -1 nogil:
     """Set `text` to the line of an entry: its chunks, joined by spaces, with an "x" for each neighbour of the entry."""
     cdef Py_ssize_t i
@@ -215,18 +214,18 @@ cdef class EntryWords:
     """
 
     cdef const unsigned char[::1] closing
-    cdef const int[::1] words
-    cdef const int64[::1] indptr
+    cdef const int32_t[::1] words
+    cdef const int64_t[::1] indptr
     # codes[edges, chunk] is (word, -1), (word, word) or, if entry e has no word or more than two, (-1 - e, -1)
-    cdef int[:, :, ::1] codes
-    cdef const int64[::1] runs  # the entries of several chunks, by their index in `entries`
-    cdef const int64[::1] run_starts  # the index in `chunks` at which each of these entries starts
+    cdef int32_t[:, :, ::1] codes
+    cdef const int64_t[::1] runs  # the entries of several chunks, by their index in `entries`
+    cdef const int64_t[::1] run_starts  # the index in `chunks` at which each of these entries starts
 
-    def __init__(self, const int[::1] chunks, const int64[:, ::1] entries, const unsigned char[::1] closing,
-                 const int[::1] words, const int64[::1] indptr):
+    def __init__(self, const int32_t[::1] chunks, const int64_t[:, ::1] entries, const unsigned char[::1] closing,
+                 const int32_t[::1] words, const int64_t[::1] indptr):
         cdef Py_ssize_t e
-        cdef int64 n
-        cdef int* code
+        cdef int64_t n
+        cdef int32_t* code
         self.closing, self.words, self.indptr = closing, words, indptr
         self.codes = np.empty((4, closing.shape[0], 2), dtype=np.int32)
         table = np.asarray(entries)
@@ -237,10 +236,10 @@ cdef class EntryWords:
                 if entries[e, 1] - entries[e, 0] == 1:
                     n = indptr[e + 1] - indptr[e]
                     code = &self.codes[entries[e, 2], chunks[entries[e, 0]], 0]
-                    code[0] = words[indptr[e]] if 1 <= n <= 2 else <int>(-1 - e)
+                    code[0] = words[indptr[e]] if 1 <= n <= 2 else <int32_t>(-1 - e)
                     code[1] = words[indptr[e] + 1] if n == 2 else -1
 
-    def gather(self, const int[::1] chunks, const int64[::1] indptr, int64[::1] lengths, int[::1] out=None):
+    def gather(self, const int32_t[::1] chunks, const int64_t[::1] indptr, int64_t[::1] lengths, int32_t[::1] out=None):
         """Fill `lengths`, int64 (n_documents,), with the number of words of each document.
 
         chunks, indptr: the documents, as in `find_entries`.
@@ -249,8 +248,8 @@ cdef class EntryWords:
         """
         cdef Py_ssize_t row, i, tail, run = np.searchsorted(self.run_starts, indptr[0]), last = chunks.shape[0] - 1
         cdef Py_ssize_t filled = 0, before, end = 0 if out is None else out.shape[0]
-        cdef int code[2]
-        cdef int64 word
+        cdef int32_t code[2]
+        cdef int64_t word
         with nogil:
             for row in range(lengths.shape[0]):
                 tail, before = last_entry(chunks, indptr[row], indptr[row + 1], self.closing), filled
@@ -270,8 +269,8 @@ cdef class EntryWords:
                         filled += 1
                 lengths[row] = filled - before
 
-    cdef inline void look_up(self, const int[::1] chunks, Py_ssize_t i, int64 start, int64 stop, Py_ssize_t tail,
-                             Py_ssize_t* run, int* code) noexcept nogil:
+    cdef inline void look_up(self, const int32_t[::1] chunks, Py_ssize_t i, int64_t start, int64_t stop,
+                             Py_ssize_t tail, Py_ssize_t* run, int32_t* code) noexcept nogil:
         """Copy the two values of `codes` for the entry that starts at chunks[i] to `code`.
 
         The document is ``chunks[start:stop]``, and its last entry starts at `tail`. run: the index in `runs` of the
@@ -282,5 +281,5 @@ cdef class EntryWords:
             edges = (FIRST if i == start else 0) | (LAST if i == tail else 0)
             memcpy(code, &self.codes[edges, chunks[i], 0], 8)
         else:
-            code[0], code[1] = <int>(-1 - self.runs[run[0]]), -1
+            code[0], code[1] = <int32_t>(-1 - self.runs[run[0]]), -1
             run[0] += 1

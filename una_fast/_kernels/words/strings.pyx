@@ -2,20 +2,19 @@
 
 import numpy as np
 
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
 from una_fast.arrays import cache_aligned_zeros
 
 from una_fast._kernels.prefetch cimport una_prefetch
 
-ctypedef unsigned long long uint64
-ctypedef long long int64
-
 cdef extern from *:
     """
+    #include <stdint.h>
     #include <string.h>
-    static inline unsigned long long una_load(const unsigned char *at) {
-        unsigned long long word;
+    static inline uint64_t una_load(const unsigned char *at) {
+        uint64_t word;
         memcpy(&word, at, 8);
     #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
         word = __builtin_bswap64(word);
@@ -23,7 +22,7 @@ cdef extern from *:
         return word;
     }
     """
-    uint64 una_load(const unsigned char* at) noexcept nogil
+    uint64_t una_load(const unsigned char* at) noexcept nogil
 
 cdef enum:
     GROUP = 128  # strings that are looked up together, so that their cache misses overlap; 32 takes 1.3 times as long
@@ -32,33 +31,33 @@ cdef enum:
 cdef struct String:
     const unsigned char* start
     Py_ssize_t n
-    uint64 key
+    uint64_t key
 
 
-cdef inline uint64 first_bytes(const unsigned char* at, Py_ssize_t n, const unsigned char* end) noexcept nogil:
+cdef inline uint64_t first_bytes(const unsigned char* at, Py_ssize_t n, const unsigned char* end) noexcept nogil:
     """Return the n bytes at `at`, at most 8, as a little-endian number. The memory from `end` on is not read."""
     cdef unsigned char padded[8]
     cdef Py_ssize_t i
     if n == 0:
         return 0
     if end - at >= 8:
-        return una_load(at) & (~<uint64>0 >> (64 - 8 * n))
+        return una_load(at) & (~<uint64_t>0 >> (64 - 8 * n))
     for i in range(8):
         padded[i] = at[i] if i < n else 0
     return una_load(padded)
 
 
-cdef inline uint64 mixed(uint64 h) noexcept nogil:
+cdef inline uint64_t mixed(uint64_t h) noexcept nogil:
     h *= 0xff51afd7ed558ccdULL
     return h ^ h >> 32
 
 
-cdef inline uint64 key_of(const unsigned char* at, Py_ssize_t n, const unsigned char* end) noexcept nogil:
+cdef inline uint64_t key_of(const unsigned char* at, Py_ssize_t n, const unsigned char* end) noexcept nogil:
     """Return a 64-bit key of a string of n bytes. Up to 8 bytes are their own key; longer strings are hashed.
 
     Two different strings of the same length, up to 8 bytes, never have the same key.
     """
-    cdef uint64 h = 0
+    cdef uint64_t h = 0
     if n <= 8:
         return first_bytes(at, n, end)
     while n >= 8:
@@ -68,17 +67,17 @@ cdef inline uint64 key_of(const unsigned char* at, Py_ssize_t n, const unsigned 
     return mixed(h ^ first_bytes(at, n, end))
 
 
-cdef inline uint64 stored_length(Py_ssize_t n) noexcept nogil:
+cdef inline uint64_t stored_length(Py_ssize_t n) noexcept nogil:
     """Return the length n of a string, in bytes, as a slot stores it in 32 bits: min(n, 2**32 - 1)."""
-    return <uint64>min(n, <Py_ssize_t>0xffffffff)
+    return <uint64_t>min(n, <Py_ssize_t>0xffffffff)
 
 
-cdef inline unsigned int code_of(uint64 key, uint64 length) noexcept nogil:
+cdef inline uint32_t code_of(uint64_t key, uint64_t length) noexcept nogil:
     """Return a 32-bit hash of a string. It determines the slot of the string, but not the number of the string.
 
     key: from `key_of`; length: from `stored_length`.
     """
-    return <unsigned int>((mixed(key ^ length * 0x9e3779b97f4a7c15ULL) * 0xc4ceb9fe1a85ec53ULL) >> 32)
+    return <uint32_t>((mixed(key ^ length * 0x9e3779b97f4a7c15ULL) * 0xc4ceb9fe1a85ec53ULL) >> 32)
 
 
 cdef class StringSet:
@@ -92,8 +91,8 @@ cdef class StringSet:
     """
 
     cdef unsigned char[::1] utf8
-    cdef int64[::1] offsets
-    cdef uint64[:, ::1] slots  # (key, length << 32 | number + 1)
+    cdef int64_t[::1] offsets
+    cdef uint64_t[:, ::1] slots  # (key, length << 32 | number + 1)
     cdef Py_ssize_t count
 
     def __cinit__(self, Py_ssize_t room=FIRST_ROOM):
@@ -105,24 +104,24 @@ cdef class StringSet:
     def __len__(self):
         return self.count
 
-    def add(self, const unsigned char[::1] data, const int64[::1] starts, const int64[::1] stops):
+    def add(self, const unsigned char[::1] data, const int64_t[::1] starts, const int64_t[::1] stops):
         """Add strings to the set, and return the number of each, int32 (n,). String i is ``data[starts[i]:stops[i]]``.
 
         A string that is already in the set keeps its number. data: uint8; starts, stops: int64 (n,).
         """
         return self.numbers(data, starts, stops, True)
 
-    def find(self, const unsigned char[::1] data, const int64[::1] starts, const int64[::1] stops):
+    def find(self, const unsigned char[::1] data, const int64_t[::1] starts, const int64_t[::1] stops):
         """Return the number of each string ``data[starts[i]:stops[i]]``, int32 (n,), -1 if it is not in the set."""
         return self.numbers(data, starts, stops, False)
 
-    cdef numbers(self, const unsigned char[::1] data, const int64[::1] starts, const int64[::1] stops, bint adds):
+    cdef numbers(self, const unsigned char[::1] data, const int64_t[::1] starts, const int64_t[::1] stops, bint adds):
         cdef Py_ssize_t n = starts.shape[0], i, filled = 0
         cdef String group[GROUP]
         cdef const unsigned char* text = &data[0] if data.shape[0] else NULL
         cdef const unsigned char* end = text + data.shape[0]
         numbers = np.empty(n, dtype=np.int32)
-        cdef int[::1] out = numbers
+        cdef int32_t[::1] out = numbers
         with nogil:
             for i in range(n):
                 group[filled].start, group[filled].n = text + starts[i], stops[i] - starts[i]
@@ -141,21 +140,21 @@ cdef class StringSet:
         offsets = np.array(self.offsets[: self.count + 1])
         return np.array(self.utf8[: offsets[self.count]]), offsets
 
-    cdef int number_group(self, String* group, Py_ssize_t n, int* out, bint adds) except -1 nogil:
+    cdef int number_group(self, String* group, Py_ssize_t n, int32_t* out, bint adds) except -1 nogil:
         """Set ``out[i]`` to the number of the string ``group[i]``, as `number` returns it.
 
         n: how many strings are in `group`, at most GROUP; adds: whether to add strings that are not in the set.
         """
-        cdef unsigned int codes[GROUP]
-        cdef int64 found[GROUP]
-        cdef uint64 mask = self.slots.shape[0] - 1
+        cdef uint32_t codes[GROUP]
+        cdef int64_t found[GROUP]
+        cdef uint64_t mask = self.slots.shape[0] - 1
         cdef Py_ssize_t i, k, n_found = 0
         for i in range(n):
             codes[i] = code_of(group[i].key, stored_length(group[i].n))
             una_prefetch(&self.slots[codes[i] & mask, 0])
         for i in range(n):  # prefetch the strings with which those longer than 8 bytes will be compared
             if group[i].n > 8 and self.slots[codes[i] & mask, 0] == group[i].key and self.slots[codes[i] & mask, 1]:
-                found[n_found] = <int64>(self.slots[codes[i] & mask, 1] & 0xffffffffU) - 1
+                found[n_found] = <int64_t>(self.slots[codes[i] & mask, 1] & 0xffffffffU) - 1
                 una_prefetch(&self.offsets[found[n_found]])
                 n_found += 1
         for k in range(n_found):
@@ -164,19 +163,19 @@ cdef class StringSet:
             out[i] = self.number(group[i], codes[i], adds)
         return 0
 
-    cdef int number(self, String string, unsigned int code, bint adds) except -2 nogil:
+    cdef int32_t number(self, String string, uint32_t code, bint adds) except -2 nogil:
         """Return the number of a string. If it is not in the set, add it if `adds` is true, or else return -1.
 
         code: the hash of the string, from `code_of`.
         """
-        cdef uint64* slots = &self.slots[0, 0]
-        cdef uint64 mask = self.slots.shape[0] - 1, at = code & mask
-        cdef uint64 length = stored_length(string.n) << 32
-        cdef int64 start
-        cdef int found
+        cdef uint64_t* slots = &self.slots[0, 0]
+        cdef uint64_t mask = self.slots.shape[0] - 1, at = code & mask
+        cdef uint64_t length = stored_length(string.n) << 32
+        cdef int64_t start
+        cdef int32_t found
         while slots[2 * at + 1]:
             if slots[2 * at] == string.key and (slots[2 * at + 1] ^ length) >> 32 == 0:
-                found = <int>(slots[2 * at + 1] & 0xffffffffU) - 1
+                found = <int32_t>(slots[2 * at + 1] & 0xffffffffU) - 1
                 if string.n <= 8:
                     return found
                 start = self.offsets[found]
@@ -193,10 +192,10 @@ cdef class StringSet:
             return self.number(string, code, adds)
         if string.n:
             memcpy(&self.utf8[start], string.start, string.n)
-        slots[2 * at], slots[2 * at + 1] = string.key, length | <uint64>(self.count + 1)
+        slots[2 * at], slots[2 * at + 1] = string.key, length | <uint64_t>(self.count + 1)
         self.count += 1
         self.offsets[self.count] = start + string.n
-        return <int>self.count - 1
+        return <int32_t>self.count - 1
 
     cdef int grow(self, Py_ssize_t n) except -1:
         """Replace each array that is full by a longer one, so that one more string of n bytes fits."""
@@ -209,8 +208,8 @@ cdef class StringSet:
             self.offsets = longer  # last: if `rehash` raised, `number` would overfill the old table
         return 0
 
-    cdef int rehash(self, uint64[:, ::1] slots) except -1:
-        cdef uint64 mask = slots.shape[0] - 1, at
+    cdef int rehash(self, uint64_t[:, ::1] slots) except -1:
+        cdef uint64_t mask = slots.shape[0] - 1, at
         cdef Py_ssize_t i
         for i in range(self.slots.shape[0]):
             if self.slots[i, 1]:
@@ -229,14 +228,14 @@ def _longer(array, Py_ssize_t used, Py_ssize_t n):
     return longer
 
 
-def hash_strings(const unsigned char[::1] utf8, const int64[::1] offsets):
+def hash_strings(const unsigned char[::1] utf8, const int64_t[::1] offsets):
     """Return a hash of each string ``utf8[offsets[i]:offsets[i + 1]]``, uint32 (n,), the same on every machine.
 
     utf8: uint8; offsets: int64 (n + 1,).
     """
     cdef Py_ssize_t i, n = offsets.shape[0] - 1, length
     hashes = np.empty(n, dtype=np.uint32)
-    cdef unsigned int[::1] out = hashes
+    cdef uint32_t[::1] out = hashes
     cdef const unsigned char* start = &utf8[0] if utf8.shape[0] else NULL
     cdef const unsigned char* end = start + utf8.shape[0]
     with nogil:

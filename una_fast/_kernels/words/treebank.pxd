@@ -3,6 +3,8 @@
 A rule reads the text in one buffer of a `Rewriter` and writes the new text to the other, so it never reads its output.
 """
 
+from libc.stdint cimport uint16_t, uint32_t
+
 cdef extern from "Python.h" nogil:
     bint Py_UNICODE_ISSPACE(Py_UCS4 c)
 
@@ -34,37 +36,37 @@ cdef enum:  # kinds of characters that the rules name, as bits
 
 
 cdef class Rewriter:
-    cdef unsigned int[:, ::1] buffers       # (2, capacity) code points
-    cdef const unsigned short[::1] kinds    # the kind of each code point up to LAST_KIND
+    cdef uint32_t[:, ::1] buffers           # (2, capacity) code points
+    cdef const uint16_t[::1] kinds          # the kind of each code point up to LAST_KIND
     cdef int current                        # which buffer contains the text, 0 or 1
-    cdef unsigned int has                   # the kinds of the characters of the original text, as bits
+    cdef uint32_t has                       # the kinds of the characters of the original text, as bits
     cdef Py_ssize_t length                  # code points of the text
     cdef Py_ssize_t written                 # code points that the current rule has written
 
     cdef int reserve(self, Py_ssize_t capacity) except -1
 
 
-cdef inline unsigned int at(Rewriter text, Py_ssize_t i) except? 0xffffffff nogil:
+cdef inline uint32_t at(Rewriter text, Py_ssize_t i) except? 0xffffffff nogil:
     return text.buffers[text.current, i]
 
 
-cdef inline unsigned int kind(Rewriter text, Py_ssize_t i) except? 0xffffffff nogil:
-    cdef unsigned int c = at(text, i)
+cdef inline uint32_t kind(Rewriter text, Py_ssize_t i) except? 0xffffffff nogil:
+    cdef uint32_t c = at(text, i)
     return text.kinds[c] if c <= LAST_KIND else 0
 
 
-cdef inline bint holds(Rewriter text, Py_ssize_t i, unsigned int c) except? -1 nogil:
+cdef inline bint holds(Rewriter text, Py_ssize_t i, uint32_t c) except? -1 nogil:
     """Return whether character `i` of the text exists and is `c`."""
     return i < text.length and at(text, i) == c
 
 
-cdef inline int put(Rewriter text, unsigned int c) except -1 nogil:
+cdef inline int put(Rewriter text, uint32_t c) except -1 nogil:
     text.buffers[1 - text.current, text.written] = c
     text.written += 1
     return 0
 
 
-cdef inline int put_spaced(Rewriter text, unsigned int c) except -1 nogil:
+cdef inline int put_spaced(Rewriter text, uint32_t c) except -1 nogil:
     put(text, c' ')
     put(text, c)
     return put(text, c' ')
@@ -87,5 +89,5 @@ cdef inline int flip(Rewriter text) except -1 nogil:
 
 
 cdef int put_utf8(Rewriter text, const unsigned char[::1] utf8, Py_ssize_t start, Py_ssize_t stop) except -1 nogil
-cdef Py_ssize_t write_utf8(unsigned int c, unsigned char[::1] out, Py_ssize_t i) except -1 nogil
+cdef Py_ssize_t write_utf8(uint32_t c, unsigned char[::1] out, Py_ssize_t i) except -1 nogil
 cdef int apply_treebank(Rewriter text) except -1 nogil

@@ -85,7 +85,7 @@ cdef class Rewriter:
         return 0
 
 
-cdef int substitute(Rewriter text, unsigned int kinds, Rule rule, int a=0) except -1 nogil:
+cdef int substitute(Rewriter text, uint32_t kinds, Rule rule, int a=0) except -1 nogil:
     """Apply `rule` at each character whose kind is in `kinds`, from left to right. The output becomes the text.
 
     kinds: the sum of one or more kinds, such as DOT; a: the last argument of `rule`.
@@ -188,7 +188,7 @@ cdef Py_ssize_t pad_pair(Rewriter text, Py_ssize_t i, int _) except -1 nogil:
     return put_pair(text, at(text, i), i + 2) if holds(text, i + 1, at(text, i)) else 0
 
 
-cdef Py_ssize_t put_pair(Rewriter text, unsigned int c, Py_ssize_t stop) except -1 nogil:
+cdef Py_ssize_t put_pair(Rewriter text, uint32_t c, Py_ssize_t stop) except -1 nogil:
     """Write a space, `c` twice, and another space. Return `stop`."""
     put(text, c' ')
     put(text, c)
@@ -227,7 +227,7 @@ cdef Py_ssize_t opening_single_quote(Rewriter text, Py_ssize_t i, int _) except 
     return i + 1
 
 
-cdef inline unsigned int fold(unsigned int c) noexcept nogil:
+cdef inline uint32_t fold(uint32_t c) noexcept nogil:
     """Return the lower-case ASCII letter that `re` and `regex` match with `c` if case is ignored, or `c` itself.
 
     For example, "S" and "ſ" give "s", and "é" gives "é".
@@ -362,7 +362,7 @@ cdef Py_ssize_t put_halves(Rewriter text, Py_ssize_t start, Py_ssize_t middle, P
 cdef int put_utf8(Rewriter text, const unsigned char[::1] utf8, Py_ssize_t start, Py_ssize_t stop) except -1 nogil:
     """Write the code points of utf8[start:stop], which is valid UTF-8."""
     cdef Py_ssize_t i = start
-    cdef unsigned int byte, c
+    cdef uint32_t byte, c
     cdef int n_more
     while i < stop:
         byte = utf8[i]
@@ -377,7 +377,7 @@ cdef int put_utf8(Rewriter text, const unsigned char[::1] utf8, Py_ssize_t start
     return 0
 
 
-cdef Py_ssize_t write_utf8(unsigned int c, unsigned char[::1] out, Py_ssize_t i) except -1 nogil:
+cdef Py_ssize_t write_utf8(uint32_t c, unsigned char[::1] out, Py_ssize_t i) except -1 nogil:
     """Write the code point `c` as UTF-8 from out[i] on, and return the position after its last byte."""
     cdef int shift = 0 if c < 0x80 else 6 if c < 0x800 else 12 if c < 0x10000 else 18
     out[i] = c >> shift | (0 if shift == 0 else 0xc0 if shift == 6 else 0xe0 if shift == 12 else 0xf0)
