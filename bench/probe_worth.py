@@ -134,10 +134,9 @@ def write_paragraph(content: dict[str, Any]) -> None:
     """Write the rank correlations into docs/near-misses.md. content: from `measured`."""
     una, random = (content["correlations"][f"{title}, distance"]["replace"] for title in ("UNA", "random words"))
     said = (
-        "The probe also prints the distance of near-misses from their sentences. Over "
-        f"{len(content['encoders'])} layers and poolings of MiniLM, this distance has a rank correlation of "
-        f"{una:+.2f} with the score on SugarCrepe++ `replace`. If the probe replaces random words, the correlation is "
-        f"{random:+.2f}."
+        f"Over {len(content['encoders'])} layers and poolings of MiniLM, the printed distance of near-misses has a "
+        f"rank correlation of {una:+.2f} with the score on SugarCrepe++ `replace`. With random words replaced, the "
+        f"correlation is {random:+.2f}."
     )
     write_between_marks(PAGE, [textwrap.fill(said, WIDTH)])
 
