@@ -1,8 +1,8 @@
 """`una-fast COMMAND`: runs every command of the project, in any working folder.
 
 `python -m train.ddp` searches the working folder first, so a user's own train.py there hides our package `train`. The
-script `una-fast` does not search the working folder. If a folder of PYTHONPATH contains another `train`, `main` prints
-an error with the path of that `train`. If `main` were in our package `train`, Python would not find `main`.
+script `una-fast` does not search the working folder. Another `train` in a folder of PYTHONPATH can still hide ours.
+Python finds `main` even then, because `main` is outside our `train`. It prints an error with the path of the other one.
 """
 
 from __future__ import annotations
