@@ -110,7 +110,7 @@ class Runner:
         return min(max(self.task_bytes // TEXT_FACTOR, SMALLEST_SPLIT), LARGEST_SPLIT)
 
     def n_partitions(self, text_bytes: int) -> int:
-        """Return into how many ranges the distinct words, or the distinct chunks, of a corpus are divided.
+        """Return the number of ranges into which to divide the distinct words, or the distinct chunks, of a corpus.
 
         Some stages divide them by hash, and others by rank. One task processes one range.
 

@@ -271,10 +271,10 @@ cdef class EntryWords:
 
     cdef inline void look_up(self, const int32_t[::1] chunks, Py_ssize_t i, int64_t start, int64_t stop,
                              Py_ssize_t tail, Py_ssize_t* run, int32_t* code) noexcept nogil:
-        """Copy the two values of `codes` for the entry that starts at chunks[i] to `code`.
+        """Set `code` to two values for the entry that starts at chunks[i], in the format of `codes`.
 
-        The document is ``chunks[start:stop]``, and its last entry starts at `tail`. run: the index in `runs` of the
-        next entry of several chunks. It is incremented if this entry has several chunks.
+        The document is ``chunks[start:stop]``, and its last entry starts at `tail`. `runs` lists the entries that have
+        several chunks. run: the index in `runs` of the next such entry; incremented if the entry at chunks[i] is it.
         """
         cdef int edges
         if i < tail or tail + 1 == stop:
