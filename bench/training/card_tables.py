@@ -64,7 +64,7 @@ def kernel_table(timed: list[tuple[int, str, dict[str, Any]]]) -> dict[str, Any]
     rows.append(["all kernels", *(shown(profile["busy_us"] / 1000, 1) for profile in profiles)])
     rows.append(["number of kernels", *(f"{profile['kernels']:,.0f}" for profile in profiles)])
     columns = ["kernels of a plain step, ms", *(f"batch {batch}, {name}" for batch, name, _ in timed)]
-    note = f"{SETTING}. `{REST}` contains kernels of other kinds or outside the 25 longest."
+    note = f"{SETTING}. `{REST}` contains kernels of other kinds and kernels not among the 25 longest."
     table = {"title": "Where a step's time on a GPU goes", "columns": columns, "note": note}
     return {**table, "rows": rows if times else []}
 
