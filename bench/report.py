@@ -44,9 +44,9 @@ HEADLINES = (  # name of the row, operation of a benchmark, our contender, the p
     ("a sentence as token ids, all cores", "anchors: encode", "una_fast, terms included", "fast tokenizer"),
 )
 PEERS = (
-    "Negatives use one thread. The fast tokenizer uses all cores, the other peers one thread. The time of the paper's "
-    "released code is estimated: NLTK's `word_tokenize` is timed in the same run and multiplied by "
-    f"{RELEASED_NEGATIVE_IDS:g} for a negative, by {RELEASED_STATISTICS:g} for the index."
+    "Negatives use one thread. The fast tokenizer uses all cores; nlpaug and the paper's released code use one thread. "
+    "The released code's time is estimated from the measured time of NLTK's `word_tokenize`: "
+    f"{RELEASED_NEGATIVE_IDS:g} times as long for a negative, {RELEASED_STATISTICS:g} times for the index."
 )
 WIDTH = 120  # characters per line of the README
 Cells = dict[str, dict[int, float]]  # contender -> size of the corpus -> microseconds per sentence
