@@ -45,8 +45,8 @@ HEADLINES = (  # name of the row, operation of a benchmark, our contender, the p
 )
 PEERS = (
     "Negatives use one thread. The fast tokenizer uses all cores; nlpaug and the paper's released code use one thread. "
-    "The released code's time is estimated from the measured time of NLTK's `word_tokenize`: "
-    f"{RELEASED_NEGATIVE_IDS:g} times as long for a negative, {RELEASED_STATISTICS:g} times for the index."
+    "The released code's times are estimates: the measured time of NLTK's `word_tokenize`, "
+    f"multiplied by {RELEASED_NEGATIVE_IDS:g} for a negative and by {RELEASED_STATISTICS:g} for the index."
 )
 WIDTH = 120  # characters per line of the README
 Cells = dict[str, dict[int, float]]  # contender -> size of the corpus -> microseconds per sentence

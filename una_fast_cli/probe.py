@@ -82,9 +82,10 @@ def _probe(values: dict[str, Any]) -> None:
 
 
 def _checked(values: dict[str, Any]) -> dict[str, Any]:
-    """Check the options, and return the part of --json that names the encoders, the corpus and the pairs.
+    """Check the options, and return the entries of the --json file that name the encoders, the corpus and the pairs.
 
-    Raises InputError if an option is missing or invalid, or if the file of --json exists and has other contents.
+    Raises InputError if an option is missing or invalid, or if the --json file exists and does not contain the same
+    entries.
     """
     from train.record.folder import read_object
     from una_fast.augment.near_misses import parse_edits

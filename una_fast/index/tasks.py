@@ -227,16 +227,16 @@ def cut_ranks(merged: PackFiles) -> list[list[int]]:
 
 
 def rank_strings(kind: str, merged: PackFiles, starts: list[int], stops: list[int], output: Path) -> None:
-    """Collect the strings of one range of ranks from all hash ranges, and write them to `output` in order of rank.
+    """Collect the strings of one rank range from all hash ranges, and write them to `output` in order of rank.
 
-    The output also contains `ranks` (int32): the ranks of the strings of the first hash range, then of the second, and
-    so on. `bounds` contains the bounds of the hash ranges in `ranks`.
+    The output also contains `ranks` (int32), the ranks of the same strings, grouped by hash range. The ranks of hash
+    range h are ``ranks[bounds[h] : bounds[h + 1]]``.
 
     Args:
         kind: "terms" for words, or "chunks".
         merged: the files that `merge_strings` wrote, one per hash range.
-        starts: for each hash range, the position of the first string of this range of ranks.
-        stops: for each hash range, the position after the last string of this range of ranks.
+        starts: for each hash range, the position in its file of the first string of this rank range.
+        stops: for each hash range, the position in its file after the last string of this rank range.
         output: the file to write.
     """
     spans = [*zip(merged, starts, stops, strict=True)]

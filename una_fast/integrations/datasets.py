@@ -90,7 +90,10 @@ class DrawnByEpoch:
         set_epoch(self.epoch)
 
         class EpochCallback(TrainerCallback):
-            """Counts epochs itself, because `state.epoch` is a share of max_steps if streamed data has no length."""
+            """Counts epochs itself instead of reading `state.epoch` at the start of each one.
+
+            For streamed data without a length, the trainer computes `state.epoch` as if an epoch had max_steps steps.
+            """
 
             next_epoch = 0
 
