@@ -53,7 +53,7 @@ def load_neighbours(
     """Load the pairs of neighbours from the run's folder. If they are missing, compute and store them.
 
     corpus: hash of the corpus. rows: row numbers of the sentences to train on. encoder: the initial encoder.
-    Raises InputError if fewer sentences than half of --batch-size have a neighbour.
+    Raises InputError if the sentences with a neighbour are fewer than half of --batch-size.
     """
     file = Path(run.output) / FILE
     key = f"{weights_digest(encoder.backbone)} {corpus} {run.neighbours_pool} {run.seed} {run.max_length} {len(rows)}"

@@ -90,7 +90,7 @@ def leave_at_once(number: int, frame: Any = None) -> NoReturn:
 def stop_then_end(stop: Callable[[int], object], end: Callable[[int, Any], object]) -> Callable[[int, Any], None]:
     """Return a signal handler that calls `stop` for the first signal, and `end` for a later Ctrl-C.
 
-    After the first signal, the handler ignores all signals except Ctrl-C, and ignores Ctrl-C for ONE_PRESS seconds.
+    After the first signal, the handler ignores every signal for ONE_PRESS seconds, and then every signal except Ctrl-C.
     """
     times: list[float] = []
 
@@ -105,9 +105,9 @@ def stop_then_end(stop: Callable[[int], object], end: Callable[[int, Any], objec
 
 
 class _StandardError:
-    """Standard error, but errors of writing are ignored.
+    """Standard error that ignores failed writes.
 
-    They occur if the terminal was closed, or if the output goes to a program such as `tee` that Ctrl-C has ended.
+    A write fails if the terminal was closed, or if Ctrl-C has ended the program that reads the output, such as `tee`.
     """
 
     def write(self, text: str) -> None:

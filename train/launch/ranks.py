@@ -125,7 +125,7 @@ def _start(rank: int, port: int, run: Run) -> subprocess.Popen[bytes]:
 
 
 def _wait(ranks: Sequence[subprocess.Popen[bytes]]) -> str:
-    """Wait until all ranks have ended or one has died. Return which rank died and its exit code, or ""."""
+    """Wait until all ranks have ended or one has died. Return the dead rank and its exit code as text, or ""."""
     codes: list[int | None] = [None]
     while None in codes:
         time.sleep(WATCH_SECONDS)

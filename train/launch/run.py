@@ -93,8 +93,8 @@ def train(run: Run, lock: ExitStack) -> Run:
 def process_group(run: Run) -> Iterator[Ranks]:
     """Join the process group for the with block, and leave it afterwards.
 
-    If the GPU runs out of memory in the block, a single process raises InputError. One of several ranks writes an error
-    message and exits, and its launcher ends the other ranks.
+    If the GPU runs out of memory in the block, a run with one rank raises InputError. With several ranks, the rank
+    writes an error message and exits, and its launcher ends the other ranks.
     """
     try:
         yield join_group(device_of(run))

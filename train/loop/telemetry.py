@@ -28,7 +28,7 @@ LATE_STEPS = 8  # a GPU's loss is read this many steps later: by then it is comp
 
 
 class StepReader:
-    """Reads the loss, cosines and duration of steps: on a GPU, LATE_STEPS steps later, so that no step waits."""
+    """Reads the loss, cosines and duration of steps. On a GPU, it stays LATE_STEPS steps behind, so no step waits."""
 
     def __init__(self, device: torch.device) -> None:
         self._late = LATE_STEPS if device.type == "cuda" else 0

@@ -22,7 +22,7 @@ class LossSpec:
     Attributes:
         meaning: text for --help.
         path: import path of the function, such as "una_fast.losses:pairs".
-        options: for each other parameter of the function, the name of the `Run` field that contains its value.
+        options: maps the function's parameters, except views and temperature, to the names of `Run` fields.
     """
 
     meaning: str
@@ -44,7 +44,7 @@ class LossSpec:
         return import_object(self.path)
 
     def arguments(self, run: Any) -> dict[str, Any]:
-        """Return the values in `run` for the function's parameters in `options`, by parameter name."""
+        """Return keyword arguments for the function, read from the fields of `run` that `options` names."""
         return {parameter: getattr(run, option) for parameter, option in self.options.items()}
 
 

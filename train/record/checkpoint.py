@@ -115,15 +115,15 @@ def load_checkpoint(output: Path) -> tuple[Progress, dict[str, Any]]:
 
 
 def has_checkpoint(output: Path) -> bool:
-    """Return whether the run in `output` has written a checkpoint, even if the checkpoint was deleted later.
+    """Return whether the run in `output` has a checkpoint, or had one that was deleted.
 
-    A deleted checkpoint is noticed only if best/best.json names a step above 0.
+    A step above 0 in best/best.json counts as evidence of a deleted checkpoint.
     """
     return (output / POINTER).is_file() or bool(read_object(output / BEST / f"{BEST}.json").get("step"))
 
 
 def first_difference(saved: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[str, Any, Any] | None:
-    """Return the name, the saved and the given value of the first difference between two fingerprints, or None.
+    """Find the first difference between two fingerprints. Return its name, saved value and given value, or None.
 
     An option that is missing from `saved` is newer than the saved run, so the option's default is compared.
     """

@@ -152,7 +152,7 @@ def partial_folder(path: Path) -> Iterator[Path]:
 
 
 def dev_name(file: str | None) -> str:
-    """Return the part of score names that identifies a dev file: "sts-dev" for "data/sts-dev.csv", "dev" for none."""
+    """Return the name of a dev file in score names: "sts-dev" for "data/sts-dev.csv", and "dev" without a file."""
     return Path(file or "dev").name.split(".")[0]
 
 

@@ -34,7 +34,7 @@ FLUSH_SECONDS = 3  # between two flushes of TensorBoard's values; a killed proce
 class _TensorBoard:
     """Writes event files to OUTPUT/tensorboard.
 
-    If a run continues, TensorBoard hides the values that an earlier process wrote for the steps from `step` on.
+    If a run continues at `step`, TensorBoard hides the values that an earlier process wrote for this and later steps.
     """
 
     def start(self, settings: dict[str, Any], step: int, run_id: str | None) -> None:

@@ -87,7 +87,7 @@ def _defined(scores: Mapping[str, float | None]) -> dict[str, float]:
 
 
 def read_evaluation(path: Path) -> dict[str, float]:
-    """Read the scores in evaluation.json, as fractions by name, and add the average of each complete suite."""
+    """Read the scores in evaluation.json. Return them as fractions, with the average of each complete suite."""
     content = read_json(path)
     scores: dict[str, float] = {}
     for kind, row in KINDS.items():

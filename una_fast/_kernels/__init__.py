@@ -11,7 +11,7 @@ caller does. Building with UNA_FAST_CHECKS=1 adds bounds checks.
     strings      numbers distinct strings in order of first appearance; hashes strings
     entries      splits documents into words, and tokenises repeated chunks only once
     treebank     applies the rules of NLTK's word tokenizer
-    random       generates random bits from the seed, epoch, sample index, row, position and number of a draw
+    random       generates random bits as a function of seed, epoch, sample index, row, position and draw number
     probability  stores the settings of an augmenter; computes replacement probabilities (equations 3 and 4)
     emit         writes rows of words, or sentences of the index, as token ids, with special tokens and padding
     rows         augments rows of words, in blocks that fit the cache
