@@ -38,7 +38,7 @@ def _run(argv: Sequence[str] | None, prog: str) -> int:
 
 
 def _add_demo_options(values: dict[str, Any]) -> dict[str, Any]:
-    """With --demo, add the demo's options to `values`. Options that the user gave stay."""
+    """With --demo, add the demo's options to `values`. The user's options override them."""
     if not values.get("demo"):
         return values
     from train.demo import demo_settings, free_folder
@@ -47,7 +47,7 @@ def _add_demo_options(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _add_saved_options(values: dict[str, Any]) -> dict[str, Any]:
-    """With --resume, add the options of the run in --output to `values`. Options that the user gave stay."""
+    """With --resume, add the options of the run in --output to `values`. The user's options override them."""
     if not (values.get("resume") and values.get("output")):
         return values
     from train.record.checkpoint import saved_options

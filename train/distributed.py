@@ -151,7 +151,7 @@ class StopConsensus:
 
     @contextlib.contextmanager
     def guard(self) -> Iterator[None]:
-        """Store an error that the with block raises, and make all ranks stop at the next `check`.
+        """Store an error that the `with` block raises, and make all ranks stop at the next `check`.
 
         The block may run on one rank only, and in any thread.
         """

@@ -172,7 +172,7 @@ def attention_bias(mask: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
 
 
 def accepts_bias(backbone: Any) -> bool:
-    """Test whether a model gives equal outputs for a mask and its `attention_bias`. Leave it in training mode.
+    """Test whether a model gives equal outputs for a mask and its `attention_bias`. Leave the model in training mode.
 
     A model checks whether the mask contains zeros, and this check makes the host wait for the GPU. The bias avoids the
     check. Models with sliding-window attention need the mask, because they build the masks of their layers from it.

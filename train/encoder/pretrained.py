@@ -1,7 +1,7 @@
 """Loads a model from a folder or the Hugging Face hub: weights, configuration, tokenizer and embedding settings.
 
 The embedding settings are in files that only sentence-transformers writes: modules.json lists what follows the encoder
-(Pooling, Normalize), and two others contain the maximum length, the prompts and the similarity.
+(Pooling, Normalize), and two other files contain the maximum length, the prompts and the similarity.
 """
 
 from __future__ import annotations

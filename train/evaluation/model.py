@@ -85,7 +85,7 @@ def load_model(
 ) -> EvaluatedModel:
     """Load an encoder from the Hugging Face hub or a folder.
 
-    pooling: a key of POOLINGS; "mean", another name of "avg"; or "auto", the pooling in the model's modules.json.
+    pooling: a key of POOLINGS, "mean" (the same as "avg") or "auto" (the pooling in the model's modules.json).
     trust: run Python code that comes with the model.
 
     Raises:
@@ -110,8 +110,7 @@ def load_model(
 class Batches:
     """The distinct sentences of several lists of texts, tokenized once so that they can be embedded repeatedly.
 
-    rows: an int64 array (number of texts,) for each list. Text i of the list has the embedding in row ``array[i]`` of
-    the array that `embed` returns.
+    rows: for each list, the row of each text in the result of `embed`, int64 (number of texts,).
     """
 
     def __init__(
@@ -194,8 +193,8 @@ def in_threads(function: Callable[[Any], Any], items: Sequence[Any], threads: in
 def batches_by_length(lengths: Sequence[int], budget: int) -> list[NDArray[np.int64]]:
     """Group texts, shortest first, into batches of at most `budget` tokens with padding. Return each batch's indices.
 
-    lengths: the number of tokens of each text, (n,). A batch that fills at least a quarter of the budget ends before
-    the next longer text. This makes more batches, but less padding.
+    lengths: the number of tokens of each text, (n,). Once a batch fills a quarter of the budget, a longer text starts a
+    new batch. This makes more batches, but less padding.
     """
     order, ends = np.argsort(np.array(lengths, np.int64), kind="stable"), [0]
     for stop, (before, length) in enumerate(pairwise(lengths[i] for i in order), start=1):

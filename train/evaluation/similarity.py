@@ -15,7 +15,7 @@ Floats = NDArray[np.floating]
 
 
 def cosine(first: Floats, second: Floats) -> NDArray[np.float64]:
-    """Compute the cosine of each pair of rows of two (n, D) arrays, float64 (n,).
+    """Compute the cosine of each row of `first`, (n, D), with the same row of `second`. Return float64 (n,).
 
     As in SentEval, NaN counts as 0, infinity as a large number, and the cosine of a zero row is 0.
     """

@@ -41,7 +41,7 @@ from una_fast.tokens.ids import TokenIds
 
 
 class TrainingRows(NamedTuple):
-    """The rows of an index to train on, and how many sentences are left out."""
+    """The training rows of an index, and how many sentences are left out."""
 
     rows: Rows  # int64, ascending; each sentence, and its paraphrase if any, contains a replaceable word
     n_sentences: int  # of the corpus; row i + n_sentences of the index is the paraphrase of row i
@@ -87,7 +87,7 @@ class PreparedRun:
 
     @cached_property
     def index(self) -> Index:
-        """The saved index. It begins with the sentences of `sources`. Any more only provide words for negatives."""
+        """The saved index: the sentences of `sources`, then any that only provide words for negatives."""
         return open_index(self.run)
 
     def make_index(self) -> None:
@@ -117,7 +117,7 @@ class PreparedRun:
 
     @cached_property
     def training(self) -> TrainingRows:
-        """The rows of the index to train on, and how many sentences are left out."""
+        """The training rows of the index, and how many sentences are left out."""
         return self._rows_of(self.index)
 
     def _rows_of(self, index: Index) -> TrainingRows:
@@ -167,7 +167,7 @@ class PreparedRun:
         return encoder
 
     def fingerprint(self, neighbours: Neighbours | None) -> dict[str, Any]:
-        """Return the values that must be the same when --resume continues the run, by name. run.json stores them.
+        """Return, by name, the values that must not change when --resume continues the run. run.json stores them.
 
         neighbours: the pairs of --neighbours, if any.
         """

@@ -215,8 +215,8 @@ class Task(ABC):
 def downstream_folder(data: str | os.PathLike[str] | None = None) -> Path:
     """Find SentEval's `downstream` folder.
 
-    data: the folder that contains `senteval/`, or `senteval/` or `downstream/` itself; by default the folder that
-    UNA_FAST_DATA names. If `data` contains near_miss/ but no SentEval, the returned path does not exist. Raises
+    data: the folder `downstream/`, its parent `senteval/`, or the folder that contains `senteval/`; by default the one
+    that UNA_FAST_DATA names. If `data` contains near_miss/ but no SentEval, the returned path does not exist. Raises
     InputError if `data` contains neither near_miss/ nor SentEval.
     """
     named = data if data is not None else os.environ.get("UNA_FAST_DATA")

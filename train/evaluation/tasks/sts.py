@@ -89,7 +89,7 @@ def _read_subset(folder: Path, subset: str) -> list[tuple[Any, ...]]:
 
 
 def _task(name: str, path: Path, rows: Sequence[tuple[Any, ...]], split: str = "test") -> StsTask:
-    """Make a task of the rows (gold score, first sentence, second sentence) of a file."""
+    """Make a task from a file's rows (gold score, first sentence, second sentence)."""
     if not rows:
         raise InputError(f"{path}: no pairs of sentences")
     gold, *texts = zip(*rows, strict=True)

@@ -134,10 +134,10 @@ def nested_folds(data: Labelled, n_classes: int, settings: FitSettings) -> tuple
 def select_and_test(
     train: Labelled, test: Labelled, n_classes: int, settings: FitSettings, dev: Labelled | None = None
 ) -> tuple[float, float, NDArray[np.int64]]:
-    """Fit one model per regularisation on `train`, choose the one with the best dev accuracy, and test it.
+    """Fit one model on `train` for each regularisation, and test the model with the best dev accuracy.
 
     Each fit stops early by its accuracy on `dev`. If `dev` is None, cross-validation on `train` chooses the
-    regularisation, and a new model that is fitted on `train` is tested.
+    regularisation, with which a new model is fitted on `train` and tested.
     Returns the accuracies on dev and on test in percent, and the predicted classes of the test set.
     """
     if dev is None:
