@@ -88,9 +88,9 @@ def margin(views: Tensor, temperature: float, least: float = 0.1, most: float = 
     """Return the bidirectional margin loss of SNCSE. It pushes a negative away from its anchor, but not far.
 
     d is cos(anchor, negative) - cos(anchor, positive). The loss is the mean over all anchors of
-    max(0, d + least) + max(0, -d - most). So an anchor contributes 0 if its negative is less similar to it than its
-    positive by `least` to `most`. The default bounds are those of the SNCSE paper (Wang et al. 2022, arXiv:2201.05979).
-    The loss ignores the temperature, and is 0 without negatives.
+    max(0, d + least) + max(0, -d - most). So an anchor contributes 0 if cos(anchor, negative) is lower than
+    cos(anchor, positive) by `least` to `most`. The default bounds are those of the SNCSE paper (Wang et al. 2022,
+    arXiv:2201.05979). The loss ignores the temperature, and is 0 without negatives.
 
     views: float (V, B, D), for B sentences: anchors, positives and, if V = 3, negatives.
     """

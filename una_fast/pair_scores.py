@@ -38,7 +38,7 @@ class PairScores:
         groups: str (n,), the group of each pair, "" for a pair without a group.
         share: the largest share of near-misses that may have a cosine above `threshold`.
         half: bool (n,), True for the pairs in the second of two random halves. Pairs that share a sentence are in the
-            same half. If None, every second pair is in the second half.
+            same half. If None, the pairs alternate between the halves.
     """
 
     cosines: Floats
@@ -86,10 +86,10 @@ class PairScores:
         return float(np.mean(self.cosines[self.same] > self.threshold))
 
     def held_out_hits(self, share: float) -> NDArray[np.bool_]:
-        """Return bool (n,): whether each pair has a cosine above a threshold that was chosen on the other half.
+        """Return bool (n,): whether each pair has a cosine above a threshold that was chosen on other pairs.
 
-        Each half has a threshold: the lowest one that at most share * m of the m near-misses in this half exceed. So no
-        pair is compared with a threshold that it helped to choose.
+        Each half of the pairs has a threshold: the lowest one that at most share * m of its m near-misses exceed. A
+        pair is compared with the threshold of the half that does not contain it.
 
         Raises:
             InputError: one half has no near-misses, for example because most pairs contain the same sentence.

@@ -87,7 +87,7 @@ def read_ahead(items: Iterable[Item]) -> Iterator[Item]:
 
 
 class RowThreads:
-    """Threads that fill a batch together, each a part of the rows. The first call that needs them starts them."""
+    """Threads that fill a batch together: each fills some of the rows. They start at the first call that needs them."""
 
     def __init__(self, n_jobs: int):
         self._n_jobs = n_jobs

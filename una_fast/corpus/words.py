@@ -152,7 +152,7 @@ class NumberedStrings:
 
 
 def add_sentence_words(rows: NumberedStrings, block: StringTable, tokenizer: WordTokenizer) -> None:
-    """Split each document of a block into words, and add them to `rows` as one row. Documents are split as a whole."""
+    """Split each whole document of a block into words, and add its words to `rows` as one row."""
     lists = [tokenizer.words(text) for text in block]
     try:
         table = StringTable.from_strings([*chain.from_iterable(lists)])

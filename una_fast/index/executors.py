@@ -49,9 +49,11 @@ def memory_bytes(memory: str | int | None) -> int:
 
 
 def task_memory(memory: int, processes: int, threads: int) -> int:
-    """Return the memory limit of a task in bytes if `processes` processes of `threads` threads share `memory` bytes.
+    """Return the memory limit of a task in bytes.
 
-    Raises InputError if this is less than a task needs for SMALLEST_SPLIT bytes of text.
+    memory: the bytes that all processes share. processes: the number of processes. threads: the number in each process.
+
+    Raises InputError if the limit is less than a task needs for SMALLEST_SPLIT bytes of text.
     """
     slots = processes * threads
     task = (memory - processes * BASE) // (slots + 1)  # the building process also has a split in memory

@@ -79,7 +79,7 @@ def open_work(folder: Path) -> Iterator[Path]:
     """Create the folder for a build's temporary files, and lock it for a `with` block. Yield the folder's path.
 
     Before the block, delete all files of interrupted builds, except those that the scan wrote. After the block, delete
-    the files of the splits, and delete the folder if it is empty.
+    the files with the text of splits, and delete the folder if it is empty.
 
     folder: the folder of the index.
 

@@ -11,7 +11,7 @@ rank: sorts the strings; each task does this for one range of ranks
 label: looks up the rank of each split-local id; each task does this for one range of string hashes
 write: writes the arrays of the index, with ranks instead of split-local ids; each task writes one array
 
-The stages merge and rank sort strings by complex numbers, because numpy sorts these by the real part and then by the
+In merge and rank, strings are sorted by complex numbers, because numpy sorts these by the real part and then by the
 imaginary part. The real part is the negated highest score, or 0 for chunks. The imaginary part encodes the first split
 that contains the string, and the string's id in that split.
 """
@@ -169,11 +169,11 @@ def scan_split(split: Path, tokenizer: WordTokenizer, output: Path) -> None:
 
 
 def merge_strings(kind: str, scans: PackFiles, partition: int, n_documents: int, merged: PackFiles) -> None:
-    """Collect the distinct strings with a hash in one range from all splits, and write them to a file of `merged`.
+    """Collect the distinct strings of one hash range from all splits, and write them to a file of `merged`.
 
     The strings are sorted by `keys`: words by score, chunks by first appearance. The file also contains `positions`,
-    the position of each string of each split among the sorted strings. `positions` begins with the strings of the first
-    split, and `bounds` contains the bounds of the splits in it.
+    the positions of each split's strings among the sorted strings, split by split. `bounds` contains the bounds of the
+    splits in `positions`.
 
     Args:
         kind: "terms" for words, or "chunks".
@@ -212,10 +212,10 @@ def merge_strings(kind: str, scans: PackFiles, partition: int, n_documents: int,
 
 
 def cut_ranks(merged: PackFiles) -> list[list[int]]:
-    """Divide the ranks of all strings into n ranges, where n is also the number of hash ranges.
+    """Divide the ranks of all strings into as many ranges as there are hash ranges.
 
-    Returns n + 1 lists of n positions. Item h of list r is the position where rank range r starts in the sorted strings
-    of hash range h. The last list contains the positions where the last rank range ends.
+    Returns a list of positions for each rank range. Item h is the position where the rank range starts in the sorted
+    strings of hash range h. One more list contains the positions where the last rank range ends.
 
     A hash range is a random sample of all strings. So the sort keys that divide the largest hash range into equal
     parts also divide the other hash ranges into almost equal parts.
@@ -229,8 +229,8 @@ def cut_ranks(merged: PackFiles) -> list[list[int]]:
 def rank_strings(kind: str, merged: PackFiles, starts: list[int], stops: list[int], output: Path) -> None:
     """Collect the strings of one rank range from all hash ranges, and write them to `output` in order of rank.
 
-    The output also contains `ranks` (int32), the ranks of the same strings, grouped by hash range. The ranks of hash
-    range h are ``ranks[bounds[h] : bounds[h + 1]]``.
+    The output also contains `ranks` (int32), the ranks of the same strings, grouped by hash range. `bounds` contains
+    the bounds of the hash ranges in `ranks`.
 
     Args:
         kind: "terms" for words, or "chunks".
@@ -254,7 +254,7 @@ def rank_strings(kind: str, merged: PackFiles, starts: list[int], stops: list[in
 
 
 def label_strings(merged: PackFiles, ranked: PackFiles, partition: int, output: Path) -> None:
-    """Look up the ranks of all strings of one hash range in all splits, and write them to the file `output`.
+    """Look up the rank of every string of one hash range, split by split, and write the ranks to the file `output`.
 
     The output contains `labels` (int32): the ranks of the strings of the first split, then of the second, and so on.
     `bounds` contains the bounds of the splits in `labels`.
@@ -294,9 +294,9 @@ def write_array(name: str, parts: PackFiles, labelled: PackFiles, array: Path) -
 
 
 def _bounds(lengths: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """Yield the row bounds of an array that is joined from several parts, as int64 arrays.
+    """Yield the row bounds of an array that is joined from several parts: [0], and then one int64 array per part.
 
-    The first yielded array is [0]. Each part then has one array: the ends of the part's rows in the joined array.
+    Each of these arrays contains the ends of a part's rows in the joined array.
 
     lengths: for each part, an array of the lengths of its rows.
     """
@@ -308,7 +308,7 @@ def _bounds(lengths: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
 
 
 def _row_ids(table: str, scans: PackFiles, labelled: PackFiles) -> Iterator[np.ndarray]:
-    """Yield for each split the ids of all words, or of all chunks, of its documents, as one array.
+    """Yield one array per split: the ids of all words, or of all chunks, in the split's documents.
 
     The ids are those of the index, not split-local ids.
 

@@ -31,8 +31,8 @@ class RowCollator(DrawnByEpoch):
         augmenter: an augmentation with a tokenizer, whose index is saved.
         max_length: each sentence is truncated or padded to this many tokens, special tokens included.
         positive: "same" for the sentence itself, None for no positive, or the distance in rows from each anchor to its
-            positive. If the second half of the corpus contains the paraphrases of the first half, this is half the
-            number of documents.
+            positive. For a corpus with sentences in its first half and their paraphrases in its second half, give
+            half the number of documents.
         n: negatives per sentence.
 
     Raises:

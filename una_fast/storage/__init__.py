@@ -1,1 +1,1 @@
-"""Files that are written completely or not at all, whatever stops the process, and folders of memory-mapped arrays."""
+"""Folders of memory-mapped arrays, and files that are written completely or not at all, whatever stops the process."""

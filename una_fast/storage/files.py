@@ -65,7 +65,7 @@ def remove_partial(folder: Path) -> None:
 def unwritable(path: Path, error: BaseException, kept: str = "what was saved before is intact") -> InputError:
     """Make the InputError for a `path` that could not be written.
 
-    error: the exception of the write, or one that it caused. kept: the end of the message, which says what is intact.
+    error: the exception that reports the failed write. kept: the end of the message, which says what is intact.
     """
     cause: BaseException | None = error
     while cause and not isinstance(cause, OSError):  # torch.save reports a full disk as a RuntimeError
@@ -78,7 +78,7 @@ def unwritable(path: Path, error: BaseException, kept: str = "what was saved bef
 
 
 def checksum_of(parts: Iterable[Any]) -> str:
-    """Return the xxh3_64 of `parts` one after the other, as 16 hexadecimal digits. A part is bytes or a buffer."""
+    """Return the xxh3_64 of the joined `parts`, as 16 hexadecimal digits. A part is bytes or a buffer."""
     checksum = xxhash.xxh3_64()
     for part in parts:
         checksum.update(part)
