@@ -126,7 +126,7 @@ def _affirmed(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
 def _without_negation(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
     """Return the edit that removes the negation that starts at word i: "is not true" -> "is true".
 
-    Returns [] if no negation starts at word i, or if more than white space separates it from the word before it.
+    Returns [] unless a negation starts at word i and only white space separates word i from word i - 1.
     """
     n = next((len(phrase) for phrase in lists.negations if sentence.words[i : i + len(phrase)] == phrase), 0)
     if not n or not sentence.follows(i):
@@ -260,8 +260,8 @@ def near_numbers(number: str, most: int | None = None) -> tuple[str, ...]:
 
     For a year (see YEARS), the results are the years at most NEAR_YEARS away. Any other number changes in steps. The
     step is 1 for numbers up to SMALL. For a larger number, the step is the highest power of ten that divides the number
-    and is smaller than the number: 100 for 1,000, but 1 for 57. The largest change is number / 2, but at least FEW and
-    at most MANY steps.
+    and is smaller than the number: 100 for 1,000, but 1 for 57. Results are at most number / 2 away,
+    and at most MANY steps. FEW steps are always allowed.
 
     number: digits of any script, with separators. most: the highest value that makes sense, such as 12 for an hour;
     None for no limit.
@@ -300,8 +300,8 @@ def swap_edits(sentence: Sentence, importance: Mapping[str, float], function_wor
     """Return the edits that swap two important words. The two words are not adjacent.
 
     A word is important if it is not in `function_words`, and its importance is at least the mean importance of the
-    sentence's words. Pairs of important words are sorted by their difference in importance, smallest first. Only the
-    first half of the pairs, but at least one pair, is swapped.
+    sentence's words. Pairs of important words are sorted by their difference in importance, smallest first. Each
+    pair in the first half gets an edit, and so does a single pair.
 
     importance: maps lower-case words of the sentence to their importance. Words that it does not contain are ignored.
     """

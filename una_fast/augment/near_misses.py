@@ -63,7 +63,7 @@ class NearMisses(TextAugmentation):
     """Changes the meaning of each sentence with one small edit.
 
     One of the edits that fit a sentence is drawn, with a probability proportional to its weight in `edits`. Then the
-    place of the edit and the replacement are drawn. A sentence that none of `edits` fits gets the edit "word". The
+    place of the edit and the replacement are drawn. If none of `edits` fits, the sentence gets the edit "word". The
     draws are a function of only (seed, epoch, sample index, row), as in `Augmenter`.
 
     Args:
@@ -76,8 +76,8 @@ class NearMisses(TextAugmentation):
             - swap: swap two important words.
             - word: replace the most important word with another one (UNA with beta 0).
         polarity: a file with your own words, or words of another language, which replaces the English word lists. Each
-            line contains either two opposites, separated by a tab or a comma, or one negation. `english.txt` in
-            una_fast/augment shows the other sections that a file may contain.
+            line contains either two opposites, separated by a tab or a comma, or one negation. Sections with
+            further lists may follow, as in una_fast/augment/english.txt.
         seed: any integer.
         tokenizer: a Hugging Face tokenizer; only `token_ids` needs it.
         n_jobs: threads that encode the index with the tokenizer.
@@ -125,10 +125,9 @@ class NearMisses(TextAugmentation):
                 warn_user(f"edits: {name} fits {n} of {len(sentences)} sentences; the others get another edit{advice}")
 
     def _find(self, name: str, ids: np.ndarray, sentence: Sentence) -> list[Edit] | None:
-        """Return the edits called `name` that fit a sentence, an empty list if none fits.
+        """Return the edits with this name that fit a sentence, or an empty list if none fits.
 
-        The edits "word" and "name" are made by kernels. If they fit, the result is None. ids: the ids of the sentence's
-        words.
+        Returns None if the edit fits and a kernel makes it ("word" or "name"). ids: the ids of the sentence's words.
         """
         if name in BY_LISTS:
             return BY_LISTS[name](sentence, self._lists)
@@ -149,7 +148,7 @@ class NearMisses(TextAugmentation):
     def fits(self, rows: np.ndarray) -> np.ndarray:
         """Return for each document in `rows` whether at least one of `edits` fits it: bool (n_rows,).
 
-        A document that none of them fits gets the edit "word". rows: row numbers of the index, int64 (n_rows,).
+        If none of them fits, the document gets the edit "word". rows: row numbers of the index, int64 (n_rows,).
         """
         texts, words = self._documents.texts(rows), self._documents.words
         sentences = zip(rows.tolist(), map(Sentence, texts), strict=True)
@@ -158,9 +157,9 @@ class NearMisses(TextAugmentation):
         )
 
     def _draw_edit(self, ids: np.ndarray, text: str, bits: Sequence[int]) -> tuple[str, Edit | None]:
-        """Draw the name of an edit that fits `text`, one of the edits with this name, and one option of the edit.
+        """Draw an edit that fits `text`: first its name, then one of the edits with this name, then one of its options.
 
-        Returns the name, and the edit with only this option. If a kernel makes the edit, returns the name and None.
+        Returns the name, and the edit with only the drawn option, or None if a kernel makes the edit.
         ids: the ids of the words of `text`. bits: three integers of 64 random bits, one for each of the three draws.
         """
         fitting = self._fitting(ids, Sentence(text))

@@ -231,8 +231,8 @@ def read_words(source: str | Path | Iterable[str]) -> frozenset[str]:
 def read_lines(setting: str, file: str | Path, what: str) -> list[tuple[int, str]]:
     """Return (line number, line) for each line of a UTF-8 file that is not blank. The first line has number 1.
 
-    Raises InputError if the file cannot be read. Its message contains `setting`, the name of the argument, and `what`,
-    a description of the expected file.
+    Raises InputError if the file cannot be read. Its message contains `setting` (the name of the argument) and
+    `what` (a description of the expected file).
     """
     try:
         lines = Path(file).read_bytes().decode("utf-8-sig").splitlines()
@@ -252,9 +252,9 @@ def scripts_of(words: Sequence[str]) -> np.ndarray:
 
 
 def scripts_drawn(terms: StringTable, fixed: np.ndarray) -> np.ndarray:
-    """Return the numbers (see `scripts_of`) of the scripts that have at least two replaceable terms.
+    """Return which scripts have at least two replaceable terms, as script numbers (see `scripts_of`).
 
-    Returns an empty array if the script of every term is 0. fixed: bool (n_terms,), True for terms that are never
+    Returns an empty array if every term has script number 0. fixed: bool (n_terms,), True for terms that are never
     replaced.
     """
     if not LETTERS.search(terms.utf8.tobytes().decode("utf-8")):
@@ -280,8 +280,8 @@ def stored_probabilities(index: Index, config: SamplingConfig, n_jobs: int | Non
     def fits(stored: Arrays) -> bool:
         """Return whether `stored` contains the words of this index.
 
-        Another process may have saved another index to the same folder. The words are compared in parts that fit the
-        cache, which takes 20 ms for 24 million words.
+        Another process may have saved a new index to this index's folder. The words are compared in parts that fit
+        the cache, which takes 20 ms for 24 million words.
         """
         mask, ids, words = np.uint32((1 << id_bits(index.n_terms)) - 1), index.word_ids.values, stored["words"]
         parts = (slice(start, start + WORDS_A_CHECK) for start in range(0, n_words, WORDS_A_CHECK))
@@ -292,7 +292,7 @@ def stored_probabilities(index: Index, config: SamplingConfig, n_jobs: int | Non
 
 
 def packed_words(index: Index, config: SamplingConfig, n_jobs: int | None) -> np.ndarray:
-    """Compute the array that `stored_probabilities` loads, on several threads: uint32 (n_words,)."""
+    """Compute, on several threads, the array that `stored_probabilities` loads: uint32 (n_words,)."""
     values, indptr = index.word_ids.values, index.word_ids.indptr
     out = np.empty(len(values), dtype=np.uint32)
 

@@ -51,7 +51,7 @@ class PaperSurface:
         """Return the augmented texts of the sentences `rows` of `source`.
 
         rows: row numbers, int64 (n_rows,).
-        drawn: int32. Row i contains the ids of all words of the augmented text of sentence ``rows[i]``.
+        drawn: the ids of the words to write, int32. Row i is for sentence ``rows[i]``.
         """
         return [*source.spell(drawn)]
 
@@ -128,7 +128,7 @@ class KeptSurface:
     def id_writer(self, kernel: RowKernel, tokens: TokenIds) -> WriteIds:
         """Return a function that draws new words and writes token ids, as `PaperSurface.id_writer` does.
 
-        The function copies the stored token ids of every chunk (text between two spaces) without a replaced word.
+        The function copies the stored token ids of every chunk (text between two spaces) in which no word was replaced.
         """
         subwords, sentences, frame = self._subwords(tokens), tokens.sentences, tokens.frame
         writer = self._row_writer(self._documents, subwords)

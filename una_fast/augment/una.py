@@ -41,8 +41,8 @@ class Augmenter(KernelAugmentation):
         index: the corpus that determines how important each term is.
         beta: mean replacement probability, in [0, 1] (equation 3).
         radius: how many ranks a replacement can be above or below the term that it replaces: a number of ranks, or a
-            share of the number of terms such as "1%". None means 1%, at most 4,000 ranks; the paper uses 4,000 ranks of
-            451,691 terms.
+            share of the number of terms such as "1%". None means 1%, but at most 4,000 ranks. The paper uses 4,000
+            ranks for 451,691 terms.
         seed: any integer.
         select: which terms are replaced. "tfidf" follows step 2 of the paper. "random" (ablation) replaces every term
             with probability `beta`, and at least one term.
@@ -64,7 +64,7 @@ class Augmenter(KernelAugmentation):
             with surface="paper". If False, both surfaces have the same draws.
         keep_probabilities: whether to store the replacement probability of each word, if there is a tokenizer. This
             makes `negative_ids` faster and does not change the draws. It takes 4 bytes per word in the index's folder,
-            which all processes memory-map. Nothing is stored if that is more than half of the free memory.
+            which all processes memory-map. Nothing is stored if these bytes exceed half of the free memory.
         n_jobs: threads for large batches; all cores that this process may use if None.
 
     Raises:

@@ -42,7 +42,7 @@ class WordLists:
         negated: maps an auxiliary to its negative form ("is" to "isn't").
         affirmed: maps a negative form to its auxiliary ("isn't" to "is").
         words: maps the name of each section in `WORDS` to the words in this section.
-        roles: maps each word that a polarity edit can change to the name of the edit, a key of `edits.POLARITY`.
+        roles: the name of the edit, a key of `edits.POLARITY`, for each word that a polarity edit can change.
     """
 
     def __init__(self, lines: dict[str, list[Line]]):

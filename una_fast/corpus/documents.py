@@ -38,7 +38,7 @@ class Reading:
 
     @property
     def max_row_bytes(self) -> int | None:
-        """The longest accepted row of a table in bytes, including other columns; 0 or None for any length."""
+        """The longest accepted row of a table, with all its columns, in bytes; 0 or None for any length."""
         return self.max_document_bytes and ROW_FACTOR * self.max_document_bytes
 
 

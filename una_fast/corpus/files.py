@@ -127,8 +127,8 @@ def opened(path: File) -> Iterator[io.BufferedReader]:
 def whole_lines(path: File, max_line_bytes: int | None) -> Iterator[tuple[int, bytes]]:
     """Read a file in parts of about BLOCK_BYTES that end at line ends.
 
-    Yields the number of each part's first line, from 1, and the part. Raises InputError for a line that is longer than
-    `max_line_bytes`, without reading all of it.
+    Yields pairs: a line number, counted from 1, and the part that starts with this line. Raises InputError for a line
+    that is longer than `max_line_bytes`, without reading all of it.
     """
     number = 1
     with opened(path) as file:

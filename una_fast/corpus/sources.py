@@ -1,7 +1,7 @@
 """Opens the sources of a corpus: files, tables, datasets and iterables. `una_fast.build_index` lists all types.
 
-A list or tuple is several sources if it is not empty and each item is a path, a str with one of the extensions below,
-a table, or an iterable other than a str or a mapping. Any other list is one source: an iterable of sentences.
+A list or tuple is several sources if each item is one: a path, a table, a str with one of the extensions below, or an
+iterable other than a str or a mapping. Any other list, such as an empty one, is a single source of sentences.
 """
 
 from __future__ import annotations
