@@ -158,7 +158,7 @@ def machine_line(machine: dict[str, Any]) -> str:
     return (
         f"Measured on {machine['cores']} cores of {machine['processor']}, {machine['memory_gib']} GiB, "
         f"{machine['system']}, Python {machine['python']}, {versions}; corpus: {machine['corpus']}. "
-        "Each time is the fastest round of one run. The last column divides a row's time by the first row's, at "
+        "Each time is the fastest round of one run. The ratio is a row's time divided by the first row's, at "
         "the largest corpus size that both rows have."
     )
 

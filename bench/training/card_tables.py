@@ -47,7 +47,7 @@ def step_table(timed: list[tuple[int, str, dict[str, Any]]]) -> dict[str, Any]:
         rows.append([name, batch, shown(plain, 1), shown(negatives, 1), shown(1000 * batch / plain, 0), memory])
     columns = ["contender", "batch", "plain step, ms", "with negatives, ms", "sentences/s, plain", "GPU GiB"]
     about_parts = "`2 parts`: the batch is split in two by text length"
-    note = f"{SETTING} (four with negatives) of up to 32 tokens. {about_parts}. Each time is the fastest round."
+    note = f"{SETTING} of up to 32 tokens (four views with negatives). {about_parts}. Each time is the fastest round."
     return {"title": "A training step on a GPU", "columns": columns, "rows": rows, "note": note}
 
 
@@ -64,9 +64,8 @@ def kernel_table(timed: list[tuple[int, str, dict[str, Any]]]) -> dict[str, Any]
     rows.append(["all kernels", *(shown(profile["busy_us"] / 1000, 1) for profile in profiles)])
     rows.append(["number of kernels", *(f"{profile['kernels']:,.0f}" for profile in profiles)])
     columns = ["kernels of a plain step, ms", *(f"batch {batch}, {name}" for batch, name, _ in timed)]
-    note = (
-        f"{SETTING} of up to 32 tokens. `{REST}` contains kernels of other kinds and kernels not among the 25 longest."
-    )
+    rest = f"`{REST}` contains kernels that fit no row above, and kernels not among the 25 longest."
+    note = f"{SETTING} of up to 32 tokens. {rest}"
     table = {"title": "Where a step's time on a GPU goes", "columns": columns, "note": note}
     return {**table, "rows": rows if times else []}
 
