@@ -2,7 +2,7 @@
 
 `python -m train.ddp` searches the working folder first, so a user's own train.py there hides our package `train`. The
 script `una-fast` does not search the working folder. Another `train` in a folder of PYTHONPATH can still hide ours.
-Python finds `main` even then, because `main` is outside our `train`. It prints an error with the path of the other one.
+Python still finds `main`, which is outside our `train`. `main` prints an error with the path of the other `train`.
 """
 
 from __future__ import annotations

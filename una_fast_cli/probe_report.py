@@ -82,13 +82,14 @@ def pairs_report(path: str, scores: Mapping[str, PairScores]) -> tuple[str, dict
 def _held_out(labels: Sequence[str], scores: Sequence[PairScores]) -> tuple[str, list[dict[str, Any]]]:
     """Report the share of hits of each encoder on held-out pairs, as a text and as figures for --json.
 
-    A pair is a hit if its cosine is above a threshold that is chosen on other pairs (see `PairScores.held_out_hits`).
-    The threshold depends on the share of near-misses that may be above it: --share, 10% or 20%. For each of these
-    shares, the report has one line for the pairs with the same meaning, and one line for the near-misses.
+    A pair is a hit if its cosine is above a threshold that is chosen on the other half of the pairs (see
+    `PairScores.held_out_hits`). The threshold depends on the share of near-misses that may be above it: 10%, 20% or
+    --share. For each of these shares, the report has one line for the pairs with the same meaning, and one line for the
+    near-misses.
 
     labels: a short name of each encoder. scores: the scores of the encoders, in the order of `labels`.
 
-    Raises InputError if one half of the pairs contains no near-misses.
+    Raises InputError if either half contains no near-misses.
     """
     from una_fast.pair_scores import paired_change
 
@@ -129,9 +130,9 @@ def corpus_report(path: str, probes: Mapping[str, Probe]) -> tuple[str, dict[str
 
 
 def _change(figure: str, before: Any, after: Any) -> dict[str, float]:
-    """Return the difference `after` - `before` of a figure, and both ends of the 95% interval of this difference.
+    """Return the change of a figure from one encoder to another, and both ends of the 95% interval of this change.
 
-    figure: "auc" or "distance", an attribute of `before` and `after`, which belong to two encoders. The keys of the
+    figure: "auc" or "distance", an attribute of `before` (the first encoder) and `after` (the second). The keys of the
     result are, for example, "auc", "auc_low" and "auc_high".
     """
     low, high = after.interval(before)

@@ -52,7 +52,7 @@ def exact_log(numerator: int, denominator: int) -> float:
 cdef double rounded(double x, int plus) except? -1 nogil:
     """Return ln(x + plus), correctly rounded. plus: 0 or 1.
 
-    Raises ValueError unless x is finite and either above 0, or equal to 0 if plus is 1.
+    Raises ValueError unless x is finite and above 0. If `plus` is 1, x may also be 0.
     """
     cdef double value
     cdef long double found
@@ -73,7 +73,7 @@ cdef double rounded(double x, int plus) except? -1 nogil:
 def fill_log(const double[::1] values, double[::1] out, int plus=0):
     """Fill `out` with ln(values + plus), correctly rounded. It takes 5 to 100 ns per value.
 
-    values: float64 (n,), finite, above 0 if `plus` is 0, at least 0 if it is 1; out: float64 (n,), may be `values`.
+    values: float64 (n,), finite and above 0. If `plus` is 1, values may also be 0. out: float64 (n,), may be `values`.
     Raises ValueError for a value out of this range.
 
     A corpus has only a few thousand distinct ratios, so results are cached. For each hash of KEPT_BITS bits, the cache

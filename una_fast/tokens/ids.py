@@ -45,8 +45,8 @@ class TokenIds:
 
     Attributes:
         by_word: whether this tokenizer's ids can be made word by word (docs/tokenizers.md). If False, the tokenizer
-            encodes whole texts, a warning states the reason and the cost, and `frame` is the only attribute below that
-            may be used.
+            encodes whole texts, and a warning states the reason and the cost. Of the attributes below, only `frame` may
+            then be used.
         frame: the special tokens before and after a text, and the padding.
         sentences: `RaggedArray`. Row i contains the token ids of sentence i, without truncation and special tokens:
             uint16 if every id of the tokenizer fits, else int32.
@@ -162,8 +162,8 @@ class TokenIds:
     def write_texts(self, texts: Sequence[str], rows: np.ndarray, batch: dict[str, torch.Tensor]) -> None:
         """Write the token ids of each text ``texts[i]`` to row ``rows[i]`` of `batch`.
 
-        If `by_word`, each distinct chunk of the texts is encoded once and cached. If not, or if the ids of one of a
-        text's chunks depend on the whole text, the tokenizer encodes the whole text, which takes 100 us or more.
+        If `by_word`, each distinct chunk of the texts is encoded once and cached. If not, or if a chunk has ids that
+        depend on the whole text, the tokenizer encodes the whole text, which takes 100 us or more.
 
         Args:
             texts: any texts. They need not be in the index.
@@ -188,7 +188,7 @@ class TokenIds:
 
         ids, mask: int64 (n_texts, max_length).
 
-        Return bool (n_texts,): False if the ids of one of the text's chunks depend on the whole text. The rows of such
+        Return bool (n_texts,): False if a chunk of the text has ids that depend on the whole text. The rows of such
         texts are not usable.
         """
         encoded = [f"\n{text}".encode() for text in texts]

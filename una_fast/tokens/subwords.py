@@ -131,8 +131,8 @@ class SubwordEncoder:
     def alike(self, forms: StringTable, terms: StringTable) -> np.ndarray:
         """Compare each form of a term with the term. Return uint8 (n_forms,): 1 if both have the same ids, else 0.
 
-        A form is a term as it is written in a text, capitalised, or in upper case. The ids are the same if the form and
-        the term normalise to the same string, and the form contains no added token that is matched before normalising.
+        A term has three forms: as written in a text, capitalised, and in upper case. The ids are the same if form and
+        term normalise to the same string, and the form contains no added token that is matched before normalising.
 
         forms: the forms of all terms, from `KeptSurface.forms`, so n_forms = 3 * n_terms.
         """
@@ -142,11 +142,11 @@ class SubwordEncoder:
         return alike
 
     def cuts(self, characters: Sequence[str]) -> np.ndarray:
-        """Return for each ASCII character whether chunks can be split at it to encode the parts: uint8 (128,), 1 or 0.
+        """Return uint8 (128,): 1 for an ASCII character at which chunks may be split and the parts encoded separately.
 
-        A chunk can be split at a punctuation mark that no added token contains, if the mark is a separate word next to
-        each of `characters`, just as it is between spaces. Only BertPreTokenizer has such marks. With other
-        pre-tokenizers, a sub-word can contain a mark and its neighbours.
+        Such a character is a punctuation mark that no added token contains, and the tokenizer makes it a separate word
+        whichever of `characters` is next to it. Only BertPreTokenizer has such marks. With other pre-tokenizers, a
+        sub-word can contain a mark and its neighbours.
 
         characters: all characters that a chunk may contain.
         """
@@ -257,7 +257,7 @@ def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tupl
 def encode_first_and_later(
     table: StringTable, is_first: np.ndarray, encoder: SubwordEncoder, n_jobs: int
 ) -> tuple[RaggedArray, np.ndarray]:
-    """Encode n strings as chunks after a space. If their ids can differ at the start of a text, encode them there too.
+    """Encode n strings as chunks after a space, and also as the start of a text if their ids can differ there.
 
     Args:
         table: n strings.

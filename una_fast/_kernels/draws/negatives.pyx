@@ -111,7 +111,7 @@ cdef inline int64_t choose(const uint32_t* packed, int bits, uint64_t key, int64
 
 cdef int64_t choose_exactly(bint released, uint64_t key, const int32_t* first, const double* p, int64_t n,
                             int32_t* chosen) noexcept nogil:
-    """Choose words like `choose`, but from the exact probabilities. Return how many are chosen, never -1.
+    """Choose words as `choose` does, but with the exact probabilities. Return how many are chosen, never -1.
 
     first, p: from `fill_probabilities`. A chosen word at position k is always stored in `chosen` as 2 k.
 

@@ -41,7 +41,7 @@ cdef class Frame:
         self.close(n, ids, mask, width)
 
     cdef void close(self, int64_t n, int64_t* ids, int64_t* mask, int64_t width) noexcept nogil:
-        """Complete a row that already contains `n` sub-words, from column len(prefix) on, and padding after them.
+        """Complete a row whose columns from len(prefix) on already contain `n` sub-words and then padding.
 
         This writes the special tokens and the mask, and moves the padding to the left if `pads_left`.
         """
@@ -101,7 +101,7 @@ cdef inline int64_t join_terms(TermTokens tokens, const int32_t* terms, int64_t 
     """Write the sub-words of the terms to `line`, at most `room` of them, and return how many were written.
 
     A record of up to 7 sub-words is copied whole, and the next copy overwrites the excess: a branch on the number of
-    sub-words would be mispredicted at every other word.
+    sub-words would be mispredicted at every second word.
     """
     cdef const int32_t* records = &tokens.records[0, 0]
     cdef const int32_t* values = &tokens.values[0] if tokens.values.shape[0] else NULL

@@ -1,8 +1,9 @@
 """Writes sentences with replaced words as text and as token ids, with the original case and spacing.
 
 A sentence is chunks separated by spaces, and its token ids are the token ids of its chunks, one chunk after the other.
-A chunk without a replaced word keeps its token ids. A chunk that is one new word has the token ids of the term, if both
-normalise to the same string. Any other chunk is a *fragment*: the caller encodes each distinct fragment once.
+A chunk without a replaced word keeps its token ids. If a chunk is one new word that normalises to the same string as
+its term, the chunk has the token ids of the term. Any other chunk is a *fragment*: the caller encodes each
+distinct fragment once.
 """
 
 from cpython.unicode cimport PyUnicode_DecodeUTF8
@@ -183,7 +184,7 @@ cdef class RowWriter:
     words: `RaggedArray`, the ids of the words of each row. With n_terms terms in `terms`, the id n_terms + k is word k
         of `unseen`.
     terms, unseen: `StringTable`, the terms and the words that are not terms.
-    forms: `StringTable` of 3 n_terms strings: the terms unchanged, then capitalised, then in upper case.
+    forms: `StringTable` of 3 n_terms strings: the terms as written in a text, then capitalised, then in upper case.
     characters: uint32, the properties of each code point.
     lowered: whether `words` are in lower case, while the sentences may not be.
     subwords: the sub-words of terms and chunks. Required to write token ids, None to write texts.
@@ -213,7 +214,7 @@ cdef class RowWriter:
 
         rows: int64 (n_rows,), the row numbers.
         drawn, drawn_bounds: the ids of the new words. Row rows[i] gets ``drawn[drawn_bounds[i]:drawn_bounds[i + 1]]``,
-            as many as it has words.
+            one id per word.
         room: how many sub-words per row are needed, or -1 to write texts.
         """
         cdef int64_t i, j, size, longest = 0, most_words = 0, n_pieces = drawn.shape[0], n_rows = rows.shape[0]
@@ -325,7 +326,7 @@ cdef class RowWriter:
         return &self.unseen_utf8[0] + self.unseen_offsets[id - self.n_terms]
 
     cdef inline int64_t match(self, WrittenRows out, int64_t at, const uint8_t* word, int64_t n) noexcept nogil:
-        """Return where `word`, of n bytes, ends in the line if it starts at index `at`. If it does not, return -1."""
+        """If `word`, of n bytes, starts at index `at` of the line, return the index where it ends. If not, return -1."""
         cdef int64_t k = 0
         cdef uint32_t c, written, last = 0
         if at + n <= out.size and memcmp(&out.line[at], word, n) == 0:
@@ -351,7 +352,7 @@ cdef class RowWriter:
 
     cdef int write_words(self, WrittenRows out, int64_t at, int64_t end, const int32_t* old, const int32_t* new,
                          int64_t w, int64_t stop) except -1 nogil:
-        """Write ``out.line[at:end]``, which contains the words ``w .. stop - 1``, with replaced words.
+        """Write ``out.line[at:end]`` with new words. This slice contains the words ``w .. stop - 1`` of the row.
 
         old, new: the word ids of the whole row, before and after replacement. If token ids are needed, the written text
         is divided into fragments.
@@ -397,7 +398,7 @@ cdef class RowWriter:
         return c < 128 and self.subwords.cuts[c]
 
     cdef Case case_of(self, const uint8_t* word, int64_t n) noexcept nogil:
-        """Return the case of a word of n bytes, which its replacement gets too.
+        """Return the case of a word of n bytes. Its replacement gets the same case.
 
         UPPER_CASE: at least two letters, all capitals. TITLE_CASE: the first letter is a capital. AS_IT_IS: any other.
         """
@@ -454,8 +455,8 @@ def fill_rows(WrittenRows written, Subwords subwords, const int32_t[::1] numbers
 
     Returns bool (n_rows,): True for a row that only the tokenizer can encode.
 
-    numbers: int32 (n_fragments,). Fragment i of `written` is equal to the distinct fragment numbers[i].
-    fragment_ids, fragment_bounds: the distinct fragment k has the sub-words
+    numbers: int32 (n_fragments,). If numbers[i] is k, fragment i of `written` is a copy of distinct fragment k.
+    fragment_ids, fragment_bounds: distinct fragment k has the sub-words
         ``fragment_ids[fragment_bounds[k]:fragment_bounds[k + 1]]``. If this slice is empty, the sub-words depend on the
         whole text.
     ids, id_bounds: sentence r of the index has the sub-words ``ids[id_bounds[r]:id_bounds[r + 1]]``.

@@ -274,7 +274,7 @@ cdef class EntryWords:
         """Set `code` to two values for the entry that starts at chunks[i], in the format of `codes`.
 
         The document is ``chunks[start:stop]``, and its last entry starts at `tail`. `runs` lists the entries that have
-        several chunks. run: the index in `runs` of the next such entry; incremented if the entry at chunks[i] is it.
+        several chunks. run: the index in `runs` of the next such entry; incremented if that entry starts at chunks[i].
         """
         cdef int edges
         if i < tail or tail + 1 == stop:

@@ -53,9 +53,9 @@ cdef inline uint64_t mixed(uint64_t h) noexcept nogil:
 
 
 cdef inline uint64_t key_of(const unsigned char* at, Py_ssize_t n, const unsigned char* end) noexcept nogil:
-    """Return a 64-bit key of a string of n bytes. Up to 8 bytes are their own key; longer strings are hashed.
+    """Return a 64-bit key of a string of n bytes: the bytes themselves if n is at most 8, else a hash of them.
 
-    Two different strings of the same length, up to 8 bytes, never have the same key.
+    If n is at most 8, different strings of n bytes have different keys.
     """
     cdef uint64_t h = 0
     if n <= 8:
@@ -164,7 +164,7 @@ cdef class StringSet:
         return 0
 
     cdef int32_t number(self, String string, uint32_t code, bint adds) except -2 nogil:
-        """Return the number of a string. If it is not in the set, add it if `adds` is true, or else return -1.
+        """Return the number of a string. If `adds` is true, a new string is added to the set. If not, its number is -1.
 
         code: the hash of the string, from `code_of`.
         """

@@ -228,7 +228,7 @@ cdef Py_ssize_t opening_single_quote(Rewriter text, Py_ssize_t i, int _) except 
 
 
 cdef inline uint32_t fold(uint32_t c) noexcept nogil:
-    """Return the lower-case ASCII letter that `re` and `regex` match with `c` if case is ignored, or `c` itself.
+    """Return the lower-case ASCII letter that equals `c` if `re` and `regex` ignore case. If there is none, return `c`.
 
     For example, "S" and "ſ" give "s", and "é" gives "é".
     """
