@@ -134,9 +134,9 @@ def write_paragraph(content: dict[str, Any]) -> None:
     """Write the rank correlations into docs/near-misses.md. content: from `measured`."""
     una, random = (content["correlations"][f"{title}, distance"]["replace"] for title in ("UNA", "random words"))
     said = (
-        f"For {len(content['encoders'])} combinations of MiniLM's layers and poolings, the relative distance "
-        f"(1 - cosine) of UNA's near-misses has a rank correlation of {una:+.2f} with the score on SugarCrepe++ "
-        f"`replace`. If random words are replaced, the correlation is {random:+.2f}."
+        "The distance (1 - cosine) of UNA's near-misses, divided by that of other sentences, predicts the score on "
+        f"SugarCrepe++ `replace`: over {len(content['encoders'])} combinations of MiniLM's layers and poolings, the "
+        f"rank correlation is {una:+.2f}. If random words are replaced, it is {random:+.2f}."
     )
     write_between_marks(PAGE, [textwrap.fill(said, WIDTH)])
 
