@@ -131,7 +131,8 @@ cdef int fill_probabilities(SamplingConfig config, int32_t* latest, int32_t* rep
 
     In the paper's variant, the mean C in equation 3 is over the distinct terms, and all occurrences of the first term
     with the highest z get p = 1. In the released code's variant, the mean is over all words. If no p reaches 1, the
-    first word with the highest p gets p = 1. Fixed words get p = 0. The equations use only the words that are not fixed.
+    first word with the highest p gets p = 1. Fixed words get p = 0, and the equations are applied to all
+    words that are not fixed.
     """
     cdef int64_t k, counts, n_averaged = 0, highest = -1
     cdef double lowest = INFINITY, top = -1.0, total = 0.0, scale

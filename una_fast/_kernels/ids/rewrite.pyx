@@ -326,7 +326,7 @@ cdef class RowWriter:
         return &self.unseen_utf8[0] + self.unseen_offsets[id - self.n_terms]
 
     cdef inline int64_t match(self, WrittenRows out, int64_t at, const uint8_t* word, int64_t n) noexcept nogil:
-        """If `word`, of n bytes, starts at index `at` of the line, return the index where it ends. If not, return -1."""
+        """If `word`, of n bytes, starts at index `at` of the line, return the index where it ends, else return -1."""
         cdef int64_t k = 0
         cdef uint32_t c, written, last = 0
         if at + n <= out.size and memcmp(&out.line[at], word, n) == 0:
