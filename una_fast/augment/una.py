@@ -1,10 +1,10 @@
 """Makes hard negatives of sentences (steps 2 and 3 of the paper), as text or as token ids.
 
-`Augmenter.negative_ids` calls `TextAugmentation.token_ids` (base.py), which passes the row numbers to the function that
-the surface's `id_writer` made (surface.py). This function draws the new words with `UnaRows`
-(_kernels/draws/negatives.pyx). It then writes the token ids. The code for this is in _kernels/ids/rewrite.pyx for
-surface="kept", and in _kernels/ids/emit.pyx for surface="paper". The tokenizer encodes only the few texts whose ids
-depend on the whole text (`TokenIds.write_texts` in tokens/ids.py).
+`Augmenter.negative_ids` calls `TextAugmentation.token_ids` (base.py). That method passes the row numbers to a
+`WriteIds` function, which the surface's `id_writer` made (surface.py). The `WriteIds` function draws the new words with
+`UnaRows` (_kernels/draws/negatives.pyx), and writes the token ids with _kernels/ids/rewrite.pyx for surface="kept" or
+_kernels/ids/emit.pyx for surface="paper". The tokenizer encodes only the few texts whose ids depend on the whole text,
+or all texts if `TokenIds.by_word` is False (`TokenIds.write_texts` in tokens/ids.py).
 """
 
 from __future__ import annotations

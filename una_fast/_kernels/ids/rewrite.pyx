@@ -50,10 +50,11 @@ cdef class Subwords:
     """The sub-words of an index's terms and chunks under one tokenizer.
 
     terms: `RaggedArray` int32. Row t contains the sub-words that term t has after a space. An empty row means that the
-        sub-words depend on the whole text. If sub-words can be different at the start of a text, row first_term + t
-        contains the sub-words that term t has there.
+        sub-words depend on the whole text. If sub-words can be different at the start of a text, there are 2 n_terms
+        rows. Row n_terms + t contains the sub-words that term t has there.
     sizes: uint16. sizes[k] is the number of sub-words that chunk k has after a space, or UNKNOWN. If sub-words can be
-        different at the start of a text, sizes[first_chunk + k] is the number of sub-words that chunk k has there.
+        different at the start of a text, there are 2 n_chunks items. sizes[n_chunks + k] is the number for chunk k at
+        the start of a text, or UNKNOWN.
     cuts: uint8 (128,), 1 for an ASCII character that the tokenizer always makes a separate word.
     alike: uint8 (3 n_terms,), 1 for each form (see `RowWriter`) that has the same sub-words as its term.
     """
@@ -62,7 +63,7 @@ cdef class Subwords:
     cdef const int64_t[::1] bounds
     cdef const uint16_t[::1] sizes
     cdef const uint8_t[::1] cuts, alike
-    cdef int64_t first_term, first_chunk
+    cdef int64_t first_term, first_chunk  # where the items for the start of a text begin; 0 if context_free
     cdef bint context_free  # whether sub-words are the same after a space and at the start of a text
 
     def __init__(self, terms, sizes, cuts, alike):
