@@ -125,9 +125,10 @@ class NearMisses(TextAugmentation):
                 warn_user(f"edits: {name} fits {n} of {len(sentences)} sentences; the others get another edit{advice}")
 
     def _find(self, name: str, ids: np.ndarray, sentence: Sentence) -> list[Edit] | None:
-        """Return the edits with this name that fit a sentence, or an empty list if none fits.
+        """Return the edits of the kind `name` that fit a sentence, or an empty list if none fits.
 
-        Returns None if the edit fits and a kernel makes it ("word" or "name"). ids: the ids of the sentence's words.
+        Returns None if a kernel makes the edit: always for "word", and for "name" if the sentence contains a
+        replaceable name. ids: the ids of the sentence's words.
         """
         if name in BY_LISTS:
             return BY_LISTS[name](sentence, self._lists)

@@ -152,7 +152,7 @@ class NumberedStrings:
 
 
 def add_sentence_words(rows: NumberedStrings, block: StringTable, tokenizer: WordTokenizer) -> None:
-    """Split each whole document of a block into words, and add its words to `rows` as one row."""
+    """Split each document of a block as a whole, not chunk by chunk, and add its words to `rows` as one row."""
     lists = [tokenizer.words(text) for text in block]
     try:
         table = StringTable.from_strings([*chain.from_iterable(lists)])
