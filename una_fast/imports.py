@@ -103,7 +103,7 @@ def _import_error(path: str, name: str, error: Exception) -> InputError:
     """
     if isinstance(error, ModuleNotFoundError) and error.name and f"{name}.".startswith(f"{error.name}."):
         return InputError(
-            f"{path!r}: there is no module {error.name!r}: give one in the folder {Path.cwd()}, in an installed "
+            f"{path!r}: module {error.name!r} not found: give one in the folder {Path.cwd()}, in an installed "
             "package or in a folder of PYTHONPATH"
         )
     last = traceback.extract_tb(error.__traceback__)[-1]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bench.evidence.bases import checked_base, digest
 from bench.evidence.chart import draw
-from bench.evidence.conditions import BASES, STAGES, Condition, Stage, find_conditions
+from bench.evidence.conditions import BASES, QUESTIONS, SENTENCES, STAGES, Condition, Stage, find_conditions
 from bench.evidence.corpora import corpus_of
 from bench.evidence.page import (
     NEAR_ROWS,
@@ -58,8 +58,7 @@ seed. Intervals are from Student's t distribution, and p is the p value of a pai
 all comparisons of its table. The STS-B dev score of a run is the highest of its evaluations."""
 CHART = "images/will-it-help.svg"  # next to the page
 NEAR_MISSES, NEAR_RANDOM = find_conditions("minilm-near: una; minilm-near: una, replacements at random")
-NEAR = "minilm-questions"
-NEAR_BASES = (NEAR, "minilm-sentences")  # STS is not what their settings are compared on
+NEAR_BASES = (QUESTIONS, SENTENCES)  # STS is not what their settings are compared on
 OF_BASES = {  # bases with their own table in the appendix, and the tasks that it shows
     "minilm-pairs": ("replace", "recall_at_5", "sick_auc", "STSBenchmark"),
     **dict.fromkeys(NEAR_BASES, (*NEAR_ROWS.values(), "checklist polarity", "qqp_near added", "replace_obj")),
@@ -146,7 +145,7 @@ def write_pages(content: Evidence) -> None:
     parts += [f"Failed: {name}: {reason}." for name, reason in content["failed"].items()]
     APPENDIX.parent.mkdir(exist_ok=True)
     APPENDIX.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
-    if NEAR in content["bases"]:
+    if QUESTIONS in content["bases"]:
         write_between_marks(NEAR_MISS_PAGE, [near_table(content)], "near")
     print(first)
 

@@ -147,6 +147,7 @@ class Base:
     corpus: str = ""
 
 
+QUESTIONS, SENTENCES = "minilm-questions", "minilm-sentences"  # bases of the recipe against near-misses
 MLM_STEPS, AGAIN = 1600, "MLM MiniLM"
 BASES = {
     "minilm-cls": Base("the packaged MiniLM, [CLS]", "cls", "cls_before_pooler", SIMILARITY),
@@ -160,7 +161,7 @@ BASES = {
         untrained=True,
         tasks="sts,near-miss",
     ),
-    "minilm-questions": Base(
+    QUESTIONS: Base(
         "the packaged MiniLM, near-misses of questions",
         "auto",
         "auto",
@@ -170,7 +171,7 @@ BASES = {
         half=True,
         corpus="near_miss/pairs/questions.txt",
     ),
-    "minilm-sentences": Base(
+    SENTENCES: Base(
         "the packaged MiniLM, near-misses of Wikipedia",
         "auto",
         "auto",
@@ -398,7 +399,7 @@ STAGES = {
     "wide-grid": Stage([one.name for arm in ARMS for one in grid(arm, WIDE)], SEEDS[:1], scored=False),
     "wide": Stage([f"{WIDE}: {arm}, {TUNED_THERE}" for arm in ARMS], FRESH[:3]),
     "classes": Stage([f"{GRID_BASE}: same word class, {TUNED}", "minilm-near: same word class"], FRESH[:3]),
-    "near": Stage([f"minilm-questions: {variation}" for variation in NEAR]),
+    "near": Stage([f"{QUESTIONS}: {variation}" for variation in NEAR]),
     "wiki-grid": Stage(  # point by point; larger batches last, because time may run out
         sorted((one.name for point in FROM_SCRATCH_POINTS for one in point), key=lambda name: LARGER_BATCHES in name),
         SEEDS[:1],

@@ -21,7 +21,16 @@ import torch
 import una_fast
 from bench.evidence import results
 from bench.evidence.bases import HALF, copy_encoder, digest
-from bench.evidence.conditions import BASES, FRESH, NEAR, NEAR_ABLATIONS, Condition, find_conditions
+from bench.evidence.conditions import (
+    BASES,
+    FRESH,
+    NEAR,
+    NEAR_ABLATIONS,
+    QUESTIONS,
+    SENTENCES,
+    Condition,
+    find_conditions,
+)
 from bench.evidence.corpora import corpus_of, write_lines
 from bench.evidence.runs import Workplace, scores_before
 from bench.evidence.timed import LAST_SECONDS, add_options, begin, make_runs, start_mps, tell, warm_up
@@ -30,7 +39,6 @@ from una_fast.command import run_command
 from una_fast.errors import InputError
 from una_fast.tokens.ids import TokenIds
 
-QUESTIONS, SENTENCES = "minilm-questions", "minilm-sentences"
 MODEL, DATA = "minilm", "data.tar.xz"  # in the portable folder
 PARTS = ("near_miss", "senteval/downstream/STS", "senteval/downstream/SICK", "corpora")  # of the data
 COLUMNS = {  # of the printed table

@@ -13,6 +13,7 @@ from bench.evidence.conditions import (
     BASES,
     FROM_SCRATCH_ARMS,
     GRID_BASE,
+    QUESTIONS,
     SCALE,
     STEPS,
     TUNED,
@@ -192,7 +193,7 @@ def near_table(content: Evidence) -> str:
 
     The trainings are those of NEAR_COLUMNS that have runs.
     """
-    base = "minilm-questions"
+    base = QUESTIONS
     trained = {shown: Condition(base, variation) for shown, variation in NEAR_COLUMNS.items()}
     trained = {shown: one for shown, one in trained.items() if one.name in content["conditions"]}
     rows: list[list[Any]] = [["seeds", "", *(len(content["conditions"][one.name]["runs"]) for one in trained.values())]]

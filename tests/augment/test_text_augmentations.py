@@ -110,7 +110,7 @@ def test_blank_text_stays_blank(augmentation):
 
 
 def test_an_unknown_name_lists_the_choices(index):
-    with pytest.raises(InputError, match="there is no augmentation 'eda-x': choose from una, near-misses, eda-synonym"):
+    with pytest.raises(InputError, match="unknown augmentation 'eda-x': choose from una, near-misses, eda-synonym"):
         make_augmentation("eda-x", index)
 
 

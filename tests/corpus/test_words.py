@@ -123,7 +123,7 @@ def test_a_word_tokenizer_function_is_called_with_each_sentence_in_order() -> No
     ("arguments", "message"),
     [
         ({"corpus": ["", "  "]}, "the corpus has no word: 2 sentences read, all of them blank"),
-        ({"corpus": ["a"], "tokenizer": "moses"}, "no word tokenizer 'moses': give 'treebank', 'whitespace', "),
+        ({"corpus": ["a"], "tokenizer": "moses"}, "unknown word tokenizer 'moses': give 'treebank', 'whitespace', "),
         ({"corpus": ["a"], "tokenizer": lambda s: s}, "the word tokenizer made 'a' of 'a': it must return a list"),
         ({"corpus": ["a"], "tokenizer": lambda s: [s, ""]}, r"made \['a', ''\] of 'a'"),
         ({"corpus": ["a"], "tokenizer": lambda s: [1]}, r"made \[1\] of 'a'"),
@@ -313,7 +313,7 @@ def test_a_word_tokenizer_can_be_an_import_path(tmp_path: Path, monkeypatch: pyt
     assert list(index.terms) == ["x", "y", "z"]
     index.save(tmp_path / "index")
     assert una_fast.load_index(tmp_path / "index", word_tokenizer="own_words:Own.split").n_terms == 3
-    with pytest.raises(InputError, match="'no_such_module:split': there is no module 'no_such_module'"):
+    with pytest.raises(InputError, match="'no_such_module:split': module 'no_such_module' not found"):
         una_fast.build_index(CORPUS, word_tokenizer="no_such_module:split")
     with pytest.raises(InputError, match="is of type str: give the path of a function"):
         una_fast.build_index(CORPUS, word_tokenizer="own_words:__name__")

@@ -139,7 +139,7 @@ def of_pairs(una, **columns):
     ("call", "message"),
     [
         (lambda una: Negatives(una, of="query"), "of='query': negatives are made from the 'anchor' or from the 'posi"),
-        (lambda una: Negatives(una, positive=None, of="positive"), "of='positive': there is no positive"),
+        (lambda una: Negatives(una, positive=None, of="positive"), "of='positive': needs a positive"),
         (lambda una: Negatives(una, keep=["negative"]), "'negative' has the name of a new column.*rename_column"),
         (lambda una: Negatives(una, n=0), "n=0: give the number of negatives"),
         (lambda una: Negatives(una).set_epoch(-1), "epoch=-1"),

@@ -82,7 +82,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize(("path", "message"), [
-    ("no_such:thing", "'no_such:thing': there is no module 'no_such': give one in the folder"),
+    ("no_such:thing", "'no_such:thing': module 'no_such' not found: give one in the folder"),
     ("own_parts:thing", r"'own_parts:thing': the module own_parts \(.*own_parts.py\) has no 'thing'"),
     ("broken:thing", "'broken:thing' cannot be imported: .*broken.py, line 2: OSError: no disk"),
     ("own_parts:", "'own_parts:' is not an import path: write MODULE:NAME"),
@@ -150,7 +150,7 @@ def test_a_loss_without_negatives_has_none_by_default(own, tiny_model) -> None:
 
 @pytest.mark.parametrize(("settings", "message"), [
     ({"loss": "own_parts:angular"}, "'own_parts:angular': .* a loss is called as f\\(views, temperature=0.05"),
-    ({"loss": "no_such:loss"}, "'no_such:loss': there is no module"),
+    ({"loss": "no_such:loss"}, "'no_such:loss': module 'no_such' not found"),
     ({"augment": "own_parts:Nothing"}, "'own_parts:Nothing': the module own_parts"),
     ({"augment": "own_parts:margin"}, "'own_parts:margin' is not a text augmentation: derive a class"),
     ({"positives": "own_parts:LIMIT"}, "'own_parts:LIMIT' is of type int"),

@@ -107,7 +107,7 @@ def test_names_are_checked_before_training(monkeypatch):
     for names, said in (
         ("tensorbord", "--report-to tensorbord: unknown tracker: choose from tensorboard, wandb"),
         ("no_such_package", "the package no_such_package is not installed: pip install no_such_package"),
-        ("no_such_module:Tracker", "'no_such_module:Tracker': there is no module"),
+        ("no_such_module:Tracker", "'no_such_module:Tracker': module 'no_such_module' not found"),
     ):
         with pytest.raises(InputError, match=said):
             make_trackers(names)

@@ -93,7 +93,7 @@ def window(term: int, score: float, radius: int, max_tfidf: Any, n_terms: int) -
 def sample(key: np.uint64, position: int, weights: Any, start: int, stop: int, excluded: int) -> int:
     """Draw one of the ids ``start .. stop - 1`` except `excluded`, with a probability proportional to ``weights[id]``.
 
-    Returns -1 if there is no such id. `sample` uses the draws 1 to 65 at `position`. The first 64 are candidates for
+    Returns -1 if no id qualifies. `sample` uses the draws 1 to 65 at `position`. The first 64 are candidates for
     rejection sampling. If all 64 candidates are rejected, the last draw searches the cumulative weights.
 
     weights: one weight per id, at least 0, in descending order, such as `max_tfidf`. If all weights from `start` to

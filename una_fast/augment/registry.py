@@ -93,7 +93,7 @@ def load_augmentation(name: str) -> Callable[..., TextAugmentation]:
     if spec := AUGMENTATIONS.get(name):
         return partial(import_object(spec.path), **spec.settings)
     if ":" not in name:
-        raise InputError(f"there is no augmentation {name!r}: choose from {', '.join(AUGMENTATIONS)}")
+        raise InputError(f"unknown augmentation {name!r}: choose from {', '.join(AUGMENTATIONS)}")
     maker = import_object(name)
     if not hasattr(getattr(maker, "func", maker), "token_ids"):  # numba_augmentation returns a partial of a class
         raise InputError(f"{name!r} is not a text augmentation: derive a class from una_fast.WordAugmentation")

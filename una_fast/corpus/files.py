@@ -89,7 +89,7 @@ COMPRESSIONS: dict[str, Callable[[IO[bytes]], Any]] = {
 def remote_files(address: str) -> list[RemoteFile]:
     """List the file at an address, the files that match a glob, or all files in a folder, in sorted order.
 
-    Leaves out hidden files. Returns an empty list if there is no file.
+    Leaves out hidden files. Returns an empty list if no file matches.
     """
     with naming_extras("remote"):
         import fsspec

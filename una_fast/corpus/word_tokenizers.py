@@ -173,7 +173,7 @@ def _function_of(name: str) -> SplitWords:
             f"code, give load_index word_tokenizer={name!r}, or a command --word-tokenizer"
         )
     raise InputError(
-        f"there is no word tokenizer {name!r}: give {', '.join(map(repr, [*NAMED, *SEGMENTERS]))}, a function or its "
+        f"unknown word tokenizer {name!r}: give {', '.join(map(repr, [*NAMED, *SEGMENTERS]))}, a function or its "
         'import path, as "module:function"'
     )
 

@@ -6,7 +6,7 @@ tokenizer (nltk.tokenize.destructive) see little of the text around a chunk. The
 
 - `^"` and `([_([{<])("|'')` treat a chunk's first quote differently after a space and at the start of the line.
 - `([^.])(\.)` and `([^'])'_` need a character before the period or quote. If the period or quote is the first
-  character of its chunk, the character before it is a space. At the start of the line, there is no such character.
+  character of its chunk, the character before it is a space. The first character of a line has none before it.
 - `([:,])([^\d])`, `([^'])'_` and the clitics can end with the space after a chunk. `([:,])$` needs the end of the line.
 - Only `([^'])'_` can both start and end with a space. In a line with `a'_'_`, the first match consumes the space that
   the second one needs. In separate chunks both match, but the second match only adds a space, which changes no word.

@@ -148,7 +148,7 @@ class Runner:
 def _checked_workers(client: Any, work: Path) -> list[int]:
     """Return the number of threads of each worker of a Dask cluster. client: the cluster's Dask client.
 
-    Raises InputError if there is no worker, or a worker has another version of una_fast or no access to `work`.
+    Raises InputError without a worker, or if a worker has another version of una_fast or no access to `work`.
     """
     n_threads = list(client.nthreads().values())
     if not n_threads:

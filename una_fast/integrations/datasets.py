@@ -167,7 +167,7 @@ class Negatives(DrawnByEpoch):
         if of not in ("anchor", "positive"):
             raise InputError(f"of={of!r}: negatives are made from the 'anchor' or from the 'positive'")
         if of == "positive" and positive is None:
-            raise InputError("of='positive': there is no positive: give the column of the positives as positive=")
+            raise InputError("of='positive': needs a positive: give the column of the positives as positive=")
         if clashes := [name for name in self.keep if name in self.views]:
             raise InputError(
                 f"keep: the column {clashes[0]!r} has the name of a new column ({', '.join(self.views)}): rename it "

@@ -294,7 +294,7 @@ def resolved(folder: str | Path) -> Path:
 
 
 def find_manifest(folder: Path) -> Manifest | None:
-    """Return the manifest of a folder of any kind, or None if there is no manifest or it is damaged."""
+    """Return the manifest of a folder of any kind, or None if it is missing or damaged."""
     with suppress(OSError, InputError):
         return Manifest.read(folder)
     return None
