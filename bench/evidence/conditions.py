@@ -382,7 +382,7 @@ NEAR_ABLATIONS = (  # of "near-misses", most important first
     *("neighbours false", "edits polarity:4,number:16", "edits polarity:4,number:16,name:4", "learning_rate 0.0002"),
     *("max_steps 320", "max_steps 1280, epochs 2", "margin_least 0.2, margin_most 0.5"),
     *("margin_least 0.45, margin_most 0.75", "margin_most 2.0", "edits polarity", "edits number", "edits name"),
-    *("edits polarity:1,number:4,name:1", "edits polarity,number,name,swap,word", "neighbour_distillation 30.0"),
+    *("edits polarity,number,name,swap,word", "neighbour_distillation 30.0"),
     *("similarity_distillation 30.0", "learning_rate 5e-05", "neighbours_pool 8000", "batch_size 64, epochs 2"),
     *("dropout 0.0", "precision fp32"),
 )
