@@ -44,7 +44,7 @@ def minilm() -> Path:
 
 
 @pytest.fixture(scope="session")
-def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tiny_model(tmp_path_factory) -> Path:
     """The folder of a BERT of 2 layers of 32 with fixed random weights and a tokenizer like MiniLM's."""
     from support.small_runs import tiny_encoder  # here, so that tests without a model do not wait for torch
 

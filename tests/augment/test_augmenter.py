@@ -1,7 +1,5 @@
 """`Augmenter`: negatives, probabilities, windows, `explain`, pickling and forking, and error messages."""
 
-from __future__ import annotations
-
 import math
 import multiprocessing
 import pickle

@@ -1,7 +1,5 @@
 """EDA: fixed draws, when it changes a text, how many words it changes, and its synonyms."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

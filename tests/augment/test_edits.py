@@ -1,7 +1,5 @@
 """NearMisses: exact results of each edit, how edits are drawn, ids, other languages."""
 
-from __future__ import annotations
-
 import pickle
 import random
 import warnings

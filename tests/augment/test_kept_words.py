@@ -1,7 +1,5 @@
 """Kept words, and words that are replaced only by words of the same script."""
 
-from __future__ import annotations
-
 import pickle
 import random
 

@@ -1,7 +1,5 @@
 """Augmentations compiled by Numba: UNA draw for draw, and functions with invalid output."""
 
-from __future__ import annotations
-
 import runpy
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The draws: exact values, and their distribution by chi-square tests at fixed seeds."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.stats import chisquare, kstest

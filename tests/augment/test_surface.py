@@ -1,7 +1,5 @@
 """The surfaces: "kept", the original sentence except for replaced words, and "paper", the words of the index."""
 
-from __future__ import annotations
-
 import threading
 import time
 

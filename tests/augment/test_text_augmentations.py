@@ -1,7 +1,5 @@
 """Tests that every text augmentation must pass, and the checks of `WordAugmentation.edit`."""
 
-from __future__ import annotations
-
 import itertools
 import pickle
 import re

@@ -3,10 +3,10 @@
 import bz2
 import gzip
 import lzma
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -32,7 +32,7 @@ COMPRESSED: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.mark.filterwarnings("ignore::una_fast.InputWarning")
 @pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.tsv", "a.jsonl", "a.json", "lines.json", "a.parquet"])
-def test_documents_are_read_from_every_format(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documents_are_read_from_every_format(name, tmp_path, monkeypatch):
     path, lines = tmp_path / name, LINES if name == "a.txt" else WITH_NEWLINES
     write(path, lines)
     options = {"quoting": True if path.suffix == ".tsv" else None}  # the writer quotes cells
@@ -44,7 +44,7 @@ def test_documents_are_read_from_every_format(name: str, tmp_path: Path, monkeyp
 
 @pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.json"])
 @pytest.mark.parametrize("ending", COMPRESSED)
-def test_compressed_files_are_read(ending: str, name: str, tmp_path: Path) -> None:
+def test_compressed_files_are_read(ending, name, tmp_path):
     write(tmp_path / name, LINES)
     content = COMPRESSED[ending]((tmp_path / name).read_bytes())
     assert read(written(tmp_path, name + ending, content)) == LINES
@@ -72,12 +72,12 @@ def test_compressed_files_are_read(ending: str, name: str, tmp_path: Path) -> No
         ("A.CSV", b'other,text\n1,"a, b"\n', ["a, b"]),
     ],
 )
-def test_chosen_bytes_give_the_expected_documents(name: str, content: bytes, lines: list[str], tmp_path: Path) -> None:
+def test_chosen_bytes_give_the_expected_documents(name, content, lines, tmp_path):
     assert read(written(tmp_path, name, content)) == lines
 
 
 @given(st.lists(st.sampled_from([b"a", b"\n", b"\r", b"\r\n", b"bc", b"\n\n"])).map(b"".join).filter(len))
-def test_split_lines_splits_at_newlines(data: bytes) -> None:
+def test_split_lines_splits_at_newlines(data):
     expected = data.decode().removesuffix("\n").split("\n")
     assert [*files.split_lines(data)] == [line.removesuffix("\r") for line in expected]
 
@@ -108,7 +108,7 @@ def test_split_lines_splits_at_newlines(data: bytes) -> None:
         ("a.parquet", b"PAR1 no it is not", r"a\.parquet cannot be read as parquet"),
     ],
 )
-def test_messages_about_bad_files_name_the_place(name: str, content: bytes, message: str, tmp_path: Path) -> None:
+def test_messages_about_bad_files_name_the_place(name, content, message, tmp_path):
     with pytest.raises(InputError, match=message):
         parse_corpus(written(tmp_path, name, content))
 
@@ -118,13 +118,11 @@ def test_messages_about_bad_files_name_the_place(name: str, content: bytes, mess
     [("a.txt.gz", b"one\ntwo\n", "line 3"), ("a.csv.gz", b"text\n", "a row"), ("a.tsv.gz", b"text\n", "a row"),
      ("a.jsonl.gz", b'{"text": "one"}\n"', "line 2")],
 )  # fmt: skip
-def test_an_endless_line_is_refused_before_it_fills_the_memory(
-    name: str, start: bytes, where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_endless_line_is_refused_before_it_fills_the_memory(name, start, where, tmp_path, monkeypatch):
     taken = []
 
     @contextmanager
-    def counted(path: Path) -> Iterator[IO[bytes]]:
+    def counted(path):
         with opened(path) as file:
             yield file
             taken.append(file.tell())
@@ -139,7 +137,7 @@ def test_an_endless_line_is_refused_before_it_fills_the_memory(
 
 @pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.jsonl", "a.json", "a.parquet", "list", "table"])
 @pytest.mark.parametrize("size", [400, 9 * MIB], ids=["short", "longer than a block"])
-def test_the_longest_document_can_be_set(name: str, size: int, tmp_path: Path) -> None:
+def test_the_longest_document_can_be_set(name, size, tmp_path):
     lines = ["a", "ü b" * (size // 4)]
     corpus: Any = {"list": lines, "table": pa.table({"text": lines})}.get(name, tmp_path / name)
     if isinstance(corpus, Path):
@@ -150,8 +148,8 @@ def test_the_longest_document_can_be_set(name: str, size: int, tmp_path: Path) -
         read(corpus, max_document_bytes=size - 1)
 
 
-def test_too_little_memory_gives_a_clear_message(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(*_: Any) -> None:
+def test_too_little_memory_gives_a_clear_message(monkeypatch):
+    def fails(*_: Any):
         raise MemoryError("Unable to allocate 9 TiB")
 
     monkeypatch.setattr("una_fast.index.build.score_terms", fails)

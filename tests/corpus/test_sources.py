@@ -3,7 +3,7 @@
 import gzip
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from una_fast.errors import InputError, InputWarning
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path) -> Path:
     """Return a folder with files of several formats and a subfolder."""
     folder = tmp_path / "data"
     (folder / "sub").mkdir(parents=True)
@@ -40,7 +40,7 @@ def numbers(corpus: Any) -> str:
     return "".join(dict.fromkeys(line[0] for line in read(corpus)))
 
 
-def test_documents_are_read_from_iterables(tmp_path: Path) -> None:
+def test_documents_are_read_from_iterables(tmp_path):
     for corpus in (WITH_NEWLINES, tuple(WITH_NEWLINES), iter(WITH_NEWLINES), dict.fromkeys(WITH_NEWLINES).keys()):
         assert read(corpus) == WITH_NEWLINES
     write(tmp_path / "a.txt", ["one", "two"])
@@ -49,7 +49,7 @@ def test_documents_are_read_from_iterables(tmp_path: Path) -> None:
     assert read(["a sentence", "and one on notes.txt"]) == ["a sentence", "and one on notes.txt"]
 
 
-def test_folders_and_globs_give_their_files_in_order(folder: Path, tmp_path: Path) -> None:
+def test_folders_and_globs_give_their_files_in_order(folder, tmp_path):
     assert numbers(folder) == numbers(str(folder)) == "1234567"
     assert numbers(folder / "*.txt") == numbers([str(folder / "*.txt")]) == "3"
     assert numbers(folder / "**" / "*.txt*") == "3467"
@@ -70,7 +70,7 @@ def test_folders_and_globs_give_their_files_in_order(folder: Path, tmp_path: Pat
         read(tmp_path / "empty")
 
 
-def test_unusual_paths_give_clear_messages(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unusual_paths_give_clear_messages(tmp_path, folder, monkeypatch):
     os.mkfifo(tmp_path / "pipe.txt")
     with pytest.raises(InputError, match=r"pipe\.txt is not a regular file"):
         read(tmp_path / "pipe.txt")
@@ -79,7 +79,7 @@ def test_unusual_paths_give_clear_messages(tmp_path: Path, folder: Path, monkeyp
     with pytest.raises(InputError, match="no such file"):
         read("a\0b")
 
-    def refused(path: Any) -> Any:  # root may read every file, and tests may run as root
+    def refused(path):  # root may read every file, and tests may run as root
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr("os.scandir", refused)
@@ -107,7 +107,7 @@ def test_unusual_paths_give_clear_messages(tmp_path: Path, folder: Path, monkeyp
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
-def test_an_unusable_corpus_gives_a_clear_message(corpus: Iterable[Any], message: str) -> None:
+def test_an_unusable_corpus_gives_a_clear_message(corpus, message):
     with pytest.raises(InputError, match=message):
         parse_corpus(corpus)
 
@@ -119,7 +119,7 @@ def digests(corpus: Any, column: str = "text", quoting: bool | None = None) -> l
     return [source.digest() for source in sources]
 
 
-def test_digests_identify_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_digests_identify_sources(tmp_path, monkeypatch):
     write(tmp_path / "a.txt", LINES)
     of_file, of_list = digests([tmp_path / "a.txt", LINES])
     assert of_file == xxhash.xxh3_128_hexdigest((tmp_path / "a.txt").read_bytes())
@@ -129,7 +129,7 @@ def test_digests_identify_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert digests(LINES) == [of_list]
 
 
-def test_digests_of_tables_contain_the_column_and_never_change(tmp_path: Path) -> None:
+def test_digests_of_tables_contain_the_column_and_never_change(tmp_path):
     """The manifests of existing indexes contain these digests."""
     for name, quoting, key in (("a.csv", True, "text"), ("a.tsv", False, "text without quotation marks")):
         write(tmp_path / name, ["1"])
@@ -139,7 +139,7 @@ def test_digests_of_tables_contain_the_column_and_never_change(tmp_path: Path) -
 
 
 @pytest.fixture
-def in_memory(folder: Path) -> Iterator[str]:
+def in_memory(folder) -> Iterator[str]:
     """Return the address of the same files in fsspec's in-memory file system."""
     files = pytest.importorskip("fsspec").filesystem("memory")
     files.put(f"{folder}/", "/corpus/", recursive=True)
@@ -148,11 +148,11 @@ def in_memory(folder: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("what", ["/b.txt", "", "/*.txt*", "/**/*.jsonl", "/a.parquet", "/[bc].txt*"])
-def test_a_remote_corpus_gives_the_documents_of_the_local_one(folder: Path, in_memory: str, what: str) -> None:
+def test_a_remote_corpus_gives_the_documents_of_the_local_one(folder, in_memory, what):
     assert read(f"file://{folder}{what}") == read(f"{in_memory}{what}") == read(f"{folder}{what}")
 
 
-def test_files_are_read_over_http(folder: Path) -> None:
+def test_files_are_read_over_http(folder):
     with served(folder) as address:
         assert read([f"{address}/b.txt", f"{address}/c.txt.gz"]) == ["3 three", "4 four"]
         with pytest.raises(InputError, match=r"http://.*/missing\.txt"):
@@ -167,13 +167,13 @@ def test_files_are_read_over_http(folder: Path) -> None:
         ("nonsense://a/b.txt", "^nonsense://a/b.txt cannot be opened: .*nonsense"),
     ],
 )
-def test_an_unreadable_address_gives_a_clear_message(in_memory: str, address: str, message: str) -> None:
+def test_an_unreadable_address_gives_a_clear_message(in_memory, address, message):
     for given_as in (address, Path(address), [address]):
         with pytest.raises(InputError, match=message):
             read(given_as)
 
 
-def test_an_address_survives_conversion_to_a_path() -> None:
+def test_an_address_survives_conversion_to_a_path():
     for address in ("file:///a/b", "s3://a/b"):
         assert address_in(address) == address_in(str(Path(address))) == address
     assert address_in("memory:///a") == "memory:///a" and address_in("file://a") == "file://a"
@@ -185,7 +185,7 @@ def polars_frame(columns: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, polars_frame, pa.table])
-def test_frames_are_read_by_their_column(frame: Callable[[dict], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_frames_are_read_by_their_column(frame, monkeypatch):
     table = frame({"id": list(range(len(WITH_NEWLINES))), "text": WITH_NEWLINES})
     assert read(table) == read(table["text"]) == WITH_NEWLINES
     assert read([table, ["one more"]]) == [*WITH_NEWLINES, "one more"]
@@ -203,12 +203,12 @@ def test_frames_are_read_by_their_column(frame: Callable[[dict], Any], monkeypat
             read(table.lazy())
 
 
-def test_documents_are_read_from_unusual_frames() -> None:
+def test_documents_are_read_from_unusual_frames():
     assert read(type("Frame", (pd.DataFrame,), {})({"text": ["a", "b", "c"]}).iloc[[2, 0]]) == ["c", "a"]
     assert read(pd.Series(["a", "b", "a"], dtype="category")) == ["a", "b", "a"]
 
 
-def test_documents_are_read_from_datasets() -> None:
+def test_documents_are_read_from_datasets():
     datasets = pytest.importorskip("datasets")
     dataset = datasets.Dataset.from_dict({"text": WITH_NEWLINES, "id": list(range(len(WITH_NEWLINES)))})
     assert read(dataset) == WITH_NEWLINES
@@ -220,12 +220,12 @@ def test_documents_are_read_from_datasets() -> None:
         read(datasets.DatasetDict({"train": dataset, "test": dataset}))
 
 
-def test_rows_that_are_mappings_are_read_by_their_key() -> None:
+def test_rows_that_are_mappings_are_read_by_their_key():
     rows = [{"id": i, "text": line} for i, line in enumerate(WITH_NEWLINES)]
     assert read(rows) == read(iter(rows)) == WITH_NEWLINES
 
 
-def test_a_quotation_mark_in_a_tsv_is_an_ordinary_character(tmp_path: Path) -> None:
+def test_a_quotation_mark_in_a_tsv_is_an_ordinary_character(tmp_path):
     rows = [f'"row {i} opens a quotation' if i % 10 == 0 else f"row {i}" for i in range(2000)]
     path = written(tmp_path, "a.tsv", ("text\n" + "\n".join(rows) + "\n").encode())
     with warnings.catch_warnings():
@@ -243,7 +243,7 @@ def test_a_quotation_mark_in_a_tsv_is_an_ordinary_character(tmp_path: Path) -> N
         check_sources(tmp_path, indexed, open_sources(path, quoted))
 
 
-def test_a_parquet_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+def test_a_parquet_that_is_not_utf8_is_refused(tmp_path):
     """The tests of frames cover the other errors of Arrow arrays."""
     pa.parquet.write_table(pa.table({"text": pa.array([b"x", b"\xe9"]).view(pa.string())}), tmp_path / "a.parquet")
     with pytest.raises(InputError, match="Invalid UTF8 sequence at string index 1"):

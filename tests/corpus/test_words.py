@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Callable
 from importlib import import_module
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -58,9 +57,7 @@ documents_of_nasty_text = st.lists(text | st.lists(nasty_text, max_size=5).map("
 @given(lines=documents_of_nasty_text, lowercase=st.booleans())
 @example(lines=["ΑΣ ΒΣ. Σ", "σ Σ' ΑΣ'Β"], lowercase=True)
 @example(lines=['He said "so." \' ) ', "It ended. ) \t", '" )', " . ", '.". ) "', "no.\n ", "  "], lowercase=True)
-def test_splitting_chunks_gives_the_words_of_the_whole_line(
-    tokenizer, split, lines: list[str], lowercase: bool
-) -> None:
+def test_splitting_chunks_gives_the_words_of_the_whole_line(tokenizer, split, lines, lowercase):
     lines = ["a word", *lines]
     parsed, _ = parse_corpus(lines, WordTokenizer(tokenizer, lowercase), n_jobs=1)
     assert documents(parsed) == lines
@@ -72,7 +69,7 @@ def test_splitting_chunks_gives_the_words_of_the_whole_line(
 
 
 @pytest.mark.parametrize("tokenizer", ["treebank", "whitespace", str.split])
-def test_results_do_not_depend_on_threads_or_blocks(tokenizer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_results_do_not_depend_on_threads_or_blocks(tokenizer, monkeypatch, tmp_path):
     lines = [
         f'Line {i % 97} is number {i}, "said" the Ünit{i % 13} cat\'s {i * 7919 % 101}th tail. )' for i in range(3000)
     ]
@@ -92,7 +89,7 @@ def test_results_do_not_depend_on_threads_or_blocks(tokenizer, monkeypatch: pyte
 @given(
     st.lists(st.lists(st.binary(max_size=20) | st.sampled_from([b"", b"a", b"a" * 99_999]), max_size=20), max_size=4)
 )
-def test_a_string_set_gives_ids_by_first_appearance(batches: list[list[bytes]]) -> None:
+def test_a_string_set_gives_ids_by_first_appearance(batches):
     strings, numbers = StringSet(), {}
     for batch in batches:
         stops = np.cumsum([len(b) for b in batch], dtype=np.int64)
@@ -105,10 +102,10 @@ def test_a_string_set_gives_ids_by_first_appearance(batches: list[list[bytes]]) 
     assert [utf8[i:j].tobytes() for i, j in pairwise(offsets)] == list(numbers)
 
 
-def test_a_word_tokenizer_function_is_called_with_each_sentence_in_order() -> None:
+def test_a_word_tokenizer_function_is_called_with_each_sentence_in_order():
     seen = []
 
-    def tokenize(sentence: str) -> list[str]:
+    def tokenize(sentence):
         seen.append(sentence)
         return re.findall(r"\w+", sentence)
 
@@ -131,13 +128,13 @@ def test_a_word_tokenizer_function_is_called_with_each_sentence_in_order() -> No
         ({"corpus": ["a"], "n_jobs": 0}, "n_jobs=0: must be at least 1"),
     ],
 )
-def test_bad_arguments_give_clear_messages(arguments: dict, message: str) -> None:
+def test_bad_arguments_give_clear_messages(arguments, message):
     with pytest.raises(InputError, match=message):
         parse_corpus(**{**arguments, "tokenizer": WordTokenizer(arguments.get("tokenizer", "treebank"))})
 
 
 @pytest.mark.parametrize("progress", [True, False])
-def test_the_progress_bar_is_optional(progress, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_progress_bar_is_optional(progress, capsys):
     parse_corpus(["a b", "c"], progress=progress)
     assert ("2.00 sentences" in capsys.readouterr().err) == progress
 
@@ -157,7 +154,7 @@ def split_at_commas(sentence):
 @pytest.mark.parametrize("lowercase", [True, False])
 @pytest.mark.parametrize("named", ["treebank", "whitespace", split_at_commas])
 @given(texts=st.lists(text, max_size=6))
-def test_splitting_texts_together_gives_the_words_of_each_text(named, lowercase, texts: list[str]) -> None:
+def test_splitting_texts_together_gives_the_words_of_each_text(named, lowercase, texts):
     tokenizer = WordTokenizer(named, lowercase)
     vocabulary, rows = split_texts(StringTable.from_strings(texts), tokenizer)
     assert [[vocabulary[i] for i in row] for row in rows] == [tokenizer.words(line) for line in texts]
@@ -192,14 +189,14 @@ LONG_RUNS = ["'", '"', "`", "``", "''", ".", ":", ",:", "-", "n't ", "' ", " '",
     "line",
     [*SENTENCES, *(run for piece in LONG_RUNS for run in (piece * 500, piece * 500 + "a.", "x" + piece * 501 + "\n"))],
 )
-def test_chosen_sentences_are_split_like_nltk(line: str) -> None:
+def test_chosen_sentences_are_split_like_nltk(line):
     assert treebank_words(line) == nltk_words(line)
     assert treebank_words(line.lower()) == nltk_words(line.lower())
 
 
 @given(nasty_text | any_text)
 @example("gimme'tis'twas")
-def test_any_text_is_split_like_nltk(line: str) -> None:
+def test_any_text_is_split_like_nltk(line):
     assert treebank_words(line) == nltk_words(line)
     assert treebank_words(line.lower()) == nltk_words(line.lower())
 
@@ -211,7 +208,7 @@ def matching(pattern: regex.Pattern | re.Pattern) -> set[int]:
     return {match.start() for match in pattern.finditer(EVERY_CHARACTER)}
 
 
-def test_character_classes_match_regex() -> None:
+def test_character_classes_match_regex():
     """Compare only characters that Python knows, because `regex` usually has a later version of Unicode."""
     known = {ord(c) for c in EVERY_CHARACTER if unicodedata.category(c) != "Cn"}
     words = {ord(c) for c in EVERY_CHARACTER if c.isalpha() or c.isdecimal() or c == "_" or is_word_beyond_letters(c)}
@@ -222,7 +219,7 @@ def test_character_classes_match_regex() -> None:
 
 
 @pytest.mark.parametrize(("engine", "letters"), [(re, "acdegilmnorstwyh"), (regex, "revlmtsdn")])
-def test_only_three_non_ascii_characters_match_the_rules_ignoring_case(engine, letters: str) -> None:
+def test_only_three_non_ascii_characters_match_the_rules_ignoring_case(engine, letters):
     special = {code for code in matching(engine.compile(f"(?i)[{letters}]")) if code > 0x7F}
     assert special == ({0x130, 0x131, 0x17F} if engine is re else {0x17F})
     assert all(engine.match("(?i)i", chr(code)) for code in special - {0x17F})
@@ -239,7 +236,7 @@ def splitter(pattern: str) -> Callable[[str], list[str]]:
     return split
 
 
-def test_word_tokenizer_functions_with_the_same_name_are_distinguished(tmp_path: Path) -> None:
+def test_word_tokenizer_functions_with_the_same_name_are_distinguished(tmp_path):
     words, letters = splitter(r"\w+"), splitter(r"\w")
     a, b = (una_fast.build_index(CORPUS, word_tokenizer=split) for split in (words, letters))
     assert a.fingerprint != b.fingerprint
@@ -260,7 +257,7 @@ def whole_words(text: str) -> list[str]:
     return re.findall(r"\w+", text)
 
 
-def test_unpickling_refuses_an_index_that_was_replaced(tmp_path: Path) -> None:
+def test_unpickling_refuses_an_index_that_was_replaced(tmp_path):
     index = una_fast.build_index(CORPUS, word_tokenizer=whole_words)
     index.save(tmp_path / "index")
     pickled = pickle.dumps(index)
@@ -270,11 +267,11 @@ def test_unpickling_refuses_an_index_that_was_replaced(tmp_path: Path) -> None:
         pickle.loads(pickled)
 
 
-def test_token_ids_are_not_reused_after_a_word_tokenizer_changed(tmp_path: Path) -> None:
+def test_token_ids_are_not_reused_after_a_word_tokenizer_changed(tmp_path):
     """The caches in the index's folder are rebuilt, although both functions have the same signature."""
     corpus, folder = [f"they were seen by the river {i}" for i in range(50)], tmp_path / "index"
 
-    def without(left_out: str) -> Callable[[str], list[str]]:
+    def without(left_out):
         return lambda text: [word for word in text.split() if word != left_out]
 
     wordpiece = bert_uncased()
@@ -292,9 +289,7 @@ def test_token_ids_are_not_reused_after_a_word_tokenizer_changed(tmp_path: Path)
     ("tokenizer", "fingerprint"),
     [("treebank", "c8e3843eb956ff16b879aa3f43605462"), ("whitespace", "0e3f821dd1171c8e4d3473aabe2e841e")],
 )
-def test_named_tokenizers_have_fixed_fingerprints_and_refuse_a_function(
-    tokenizer: str, fingerprint: str, tmp_path: Path
-) -> None:
+def test_named_tokenizers_have_fixed_fingerprints_and_refuse_a_function(tokenizer, fingerprint, tmp_path):
     index = una_fast.build_index(CORPUS, word_tokenizer=tokenizer)
     assert index.fingerprint == fingerprint
     assert WordTokenizer(tokenizer).signature() is None
@@ -303,7 +298,7 @@ def test_named_tokenizers_have_fixed_fingerprints_and_refuse_a_function(
         una_fast.load_index(tmp_path / "index", word_tokenizer=str.split)
 
 
-def test_a_word_tokenizer_can_be_an_import_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_word_tokenizer_can_be_an_import_path(tmp_path, monkeypatch):
     (tmp_path / "own_words.py").write_text("class Own:\n    def split(text): return text.split('a')[:1] or ['x']\n")
     monkeypatch.syspath_prepend(tmp_path)
     import own_words
@@ -319,7 +314,7 @@ def test_a_word_tokenizer_can_be_an_import_path(tmp_path: Path, monkeypatch: pyt
         una_fast.build_index(CORPUS, word_tokenizer="own_words:__name__")
 
 
-def test_the_import_path_in_an_index_is_never_imported(tmp_path: Path) -> None:
+def test_the_import_path_in_an_index_is_never_imported(tmp_path):
     una_fast.build_index(CORPUS, word_tokenizer=whole_words).save(tmp_path / "index")
     index = una_fast.load_index(tmp_path / "index")
     assert index.word_tokenizer == f"{__name__}:whole_words"
@@ -337,12 +332,12 @@ TEXTS = {
 }
 
 
-def test_fugashi_continues_after_a_nul() -> None:
+def test_fugashi_continues_after_a_nul():
     assert WordTokenizer("fugashi").words("猫\0犬") == ["猫", "犬"]
 
 
 @pytest.mark.parametrize("language", TEXTS)
-def test_a_script_without_spaces_gives_a_warning(language: str) -> None:
+def test_a_script_without_spaces_gives_a_warning(language):
     name, text, _ = TEXTS[language]
     with pytest.warns(
         InputWarning, match=rf"(100|9.)% of the corpus is {language}.* makes whole clauses into words"
@@ -363,14 +358,14 @@ def test_a_script_without_spaces_gives_a_warning(language: str) -> None:
         ["", " ", "a"],
     ],
 )
-def test_scripts_with_spaces_give_no_warning(corpus: list[str]) -> None:
+def test_scripts_with_spaces_give_no_warning(corpus):
     with warnings.catch_warnings():
         warnings.simplefilter("error", InputWarning)
         una_fast.build_index(corpus)
         una_fast.build_index([TEXTS["Thai"][1]], word_tokenizer=list)
 
 
-def test_a_loaded_index_uses_its_segmenter(tmp_path: Path) -> None:
+def test_a_loaded_index_uses_its_segmenter(tmp_path):
     """tests/docs/test_pages.py tests the words and negatives of each segmenter."""
     name, text, word = TEXTS["Chinese"]
     pytest.importorskip(name)
@@ -382,7 +377,7 @@ def test_a_loaded_index_uses_its_segmenter(tmp_path: Path) -> None:
     assert una_fast.Augmenter(loaded, radius=3).augment([text]) != [text]
 
 
-def test_a_missing_segmenter_gives_a_clear_message(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_segmenter_gives_a_clear_message(monkeypatch):
     monkeypatch.setitem(SEGMENTERS, "x", ("X", lambda: import_module("no_such_package"), "x"))
     with pytest.raises(InputError, match="the package no_such_package is not installed: pip install x"):
         una_fast.build_index(CORPUS, word_tokenizer="x")

@@ -68,7 +68,7 @@ def examples(language: str, split: Callable[[str], list[str]]) -> list[Any]:
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path:
+def prepared(tmp_path_factory, tiny_model) -> Path:
     """A folder with the examples' files: sentences.txt, an index, an encoder, scored pairs, a finished run."""
     folder = tmp_path_factory.mktemp("examples")
     text = "".join(f"{sentence}\n" for sentence in SENTENCES)
@@ -99,7 +99,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path
 
 
 @pytest.fixture
-def folder(prepared: Path, tmp_path: Path) -> Path:
+def folder(prepared, tmp_path) -> Path:
     """A copy of the folder `prepared` for one example, so that no example depends on another."""
     return Path(shutil.copytree(prepared, tmp_path / "examples", symlinks=True))
 
@@ -134,7 +134,7 @@ def run_here(command: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("page", "code"), examples("python", lambda code: [code]))
-def test_python_examples_run(page: str, code: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_examples_run(page, code, folder, monkeypatch):
     if "import mteb" in code:
         pytest.skip("mteb fetches its tasks from a hub")
     monkeypatch.chdir(folder)
@@ -143,25 +143,25 @@ def test_python_examples_run(page: str, code: str, folder: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize(("page", "command"), examples("bash", commands))
-def test_commands_run(page: str, command: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_run(page, command, folder, monkeypatch):
     monkeypatch.chdir(folder)
     monkeypatch.setattr(sys, "path", [*sys.path])
     run_here(command, folder)
 
 
-def test_the_installed_script_runs(folder: Path) -> None:
+def test_the_installed_script_runs(folder):
     words = [str(Path(sys.executable).with_name("una-fast")), "explain", "--index", "index", "She plays the violin"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     subprocess.run(words, cwd=folder, env=environment, capture_output=True, timeout=300, check=True)
 
 
-def test_the_readme_is_short() -> None:
+def test_the_readme_is_short():
     lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
     assert len(lines) <= 150 and max(map(len, lines)) <= 120
 
 
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="Python's manual differs between versions")
-def test_the_readme_shows_what_its_first_example_prints(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_readme_shows_what_its_first_example_prints(capsys):
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     code, output = (re.search(rf"^```{kind}\n(.*?)^```", text, re.M | re.S)[1] for kind in ("python", "text"))
     exec(code, {})

@@ -28,7 +28,7 @@ def extras() -> set[str]:
 
 
 @pytest.mark.parametrize("files", [PAGES, CODE], ids=["pages", "messages"])
-def test_install_commands_name_extras_that_exist(files: list[Path]) -> None:
+def test_install_commands_name_extras_that_exist(files):
     """una_fast is on no package index, so pages and messages install a clone."""
     assert set(EXTRA_OF.values()) <= extras()
     installs = [(path, *match) for path in files for match in INSTALL.findall(path.read_text(encoding="utf-8"))]
@@ -38,7 +38,7 @@ def test_install_commands_name_extras_that_exist(files: list[Path]) -> None:
         assert names == "EXTRA" or set(names.split(",")) <= extras(), f"{path}: no extra {names}"
 
 
-def test_the_glossary_defines_each_word_once() -> None:
+def test_the_glossary_defines_each_word_once():
     words = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8").partition("## Where code is")[0]
     defined = [re.sub(r" \(.+\)", "", word) for word in re.findall(r"^\| ([^|]+) \|", words, re.MULTILINE)]
     assert len(defined) >= 30 and len(defined[1:]) == len(set(defined[1:]))  # the first is the heading
@@ -57,7 +57,7 @@ WORDS = {  # a word of the language's first sentence, which an English word toke
 
 @pytest.mark.parametrize("language", WORDS)
 @pytest.mark.filterwarnings("ignore::una_fast.errors.InputWarning")
-def test_the_page_shows_the_negatives_of_each_language(language: str) -> None:
+def test_the_page_shows_the_negatives_of_each_language(language):
     options, between, parts = EXAMPLE["LANGUAGES"][language]
     if options["word_tokenizer"] in SEGMENTERS:
         pytest.importorskip(options["word_tokenizer"])
@@ -71,5 +71,5 @@ def test_the_page_shows_the_negatives_of_each_language(language: str) -> None:
         assert f"{sentence}\n  {negative}\n" in LANGUAGES
 
 
-def test_text_tables_are_aligned_by_display_width() -> None:
+def test_text_tables_are_aligned_by_display_width():
     assert aligned([["辞書", "1"], ["ab", "22"], ["ริมแม่", "3"]], left=[0]) == ["辞書   1", "ab    22", "ริมแม่   3"]

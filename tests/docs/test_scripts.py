@@ -25,7 +25,7 @@ LINES = 20
 
 
 @pytest.fixture
-def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def text(tmp_path, monkeypatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
@@ -38,7 +38,7 @@ def run(script: Path, *arguments: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("script", [s for s in SCRIPTS if s.stem not in OTHER_FILES], ids=lambda script: script.stem)
-def test_a_script_trains(script: Path, text: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_script_trains(script, text, tiny_model, monkeypatch):
     steps: list[None] = []
     hook = register_optimizer_step_post_hook(lambda *_: steps.append(None))
     run(script, str(tiny_model), text.name, "--max-steps=4", monkeypatch=monkeypatch)
@@ -47,7 +47,7 @@ def test_a_script_trains(script: Path, text: Path, tiny_model: Path, monkeypatch
     assert len(steps) == 4  # without --max-steps it would be six
 
 
-def test_pairs_train(text: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+def test_pairs_train(text, tiny_model, monkeypatch, capsys):
     lines = text.read_text(encoding="utf-8").splitlines()
     with Path("pairs.csv").open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([("query", "product", "mined"), *zip(lines, lines[1:], lines[2:], strict=False)])
@@ -61,13 +61,13 @@ def assert_trained(tiny_model: Path) -> None:
     assert any(not trained[name].equal(weights) for name, weights in start.items())
 
 
-def test_frozen_negatives_writes_a_file(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_frozen_negatives_writes_a_file(text, monkeypatch):
     run(EXAMPLES / "frozen_negatives.py", text.name, "negatives.jsonl", monkeypatch=monkeypatch)
     rows = [json.loads(line) for line in Path("negatives.jsonl").read_text(encoding="utf-8").splitlines()]
     assert len(rows) == LINES - 2 and all(row["anchor"] and row["negative_4"] for row in rows)
 
 
-def test_the_cache_guard_refuses_near_misses(tmp_path: Path, tiny_model: Path, monkeypatch, capsys) -> None:
+def test_the_cache_guard_refuses_near_misses(tmp_path, tiny_model, monkeypatch, capsys):
     script = EXAMPLES / "cache_guard.py"
     near_misses = [
         ("How do I turn on dark mode?", "How do I turn off dark mode?"),
@@ -93,7 +93,7 @@ def test_the_cache_guard_refuses_near_misses(tmp_path: Path, tiny_model: Path, m
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)
-def test_a_notebook_runs_and_is_stored_without_outputs(notebook: Path) -> None:
+def test_a_notebook_runs_and_is_stored_without_outputs(notebook):
     content = json.loads(notebook.read_text(encoding="utf-8"))
     cells = [cell for cell in content["cells"] if cell["cell_type"] == "code"]
     assert content["nbformat"] == 4 and not any(cell["outputs"] or cell["execution_count"] for cell in cells)
@@ -104,14 +104,14 @@ def test_a_notebook_runs_and_is_stored_without_outputs(notebook: Path) -> None:
     assert len(cells) == 5 and isinstance(names["una"], Augmenter)
 
 
-def test_the_scripts_pass_mypy() -> None:
+def test_the_scripts_pass_mypy():
     files = [str(script) for script in SCRIPTS if script.stem != "numba_una"]  # numba's own types are wrong
     options = ["--strict", "--follow-imports=silent", "--untyped-calls-exclude=torch", "--cache-dir", os.devnull]
     said, _, code = api.run([*options, *files])
     assert code == 0, said
 
 
-def test_scripts_are_linked_and_the_first_is_short() -> None:
+def test_scripts_are_linked_and_the_first_is_short():
     names = ("integrations.md", "languages.md", "numba.md", "near-misses.md")
     pages = [(ROOT / "docs" / name).read_text(encoding="utf-8") for name in names]
     assert all(f"(../examples/{file.name})" in "".join(pages) for file in [*SCRIPTS, *NOTEBOOKS])

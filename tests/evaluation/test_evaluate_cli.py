@@ -19,7 +19,7 @@ from una_fast.errors import InputError
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> Path:
+def data(tmp_path) -> Path:
     """A folder with STS-B, SICK, STS13 and CR of a few lines each."""
     folder = write_senteval(tmp_path / "data")
     downstream = folder / "senteval" / "downstream"

@@ -16,7 +16,7 @@ from una_fast.errors import InputError
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> Path:
+def data(tmp_path) -> Path:
     """Make a data folder with the five subsets, with two entries per image, and with SICK's test and trial pairs."""
     folder, sick = tmp_path / "data", tmp_path / "data" / "senteval" / "downstream" / "SICK"
     (folder / "near_miss").mkdir(parents=True)

@@ -32,7 +32,7 @@ def write_pairs(path: Path, rows: list[str]) -> Path:
 # --- reading ---
 
 
-def test_three_columns_and_stsb_columns_give_the_same_task(tmp_path: Path) -> None:
+def test_three_columns_and_stsb_columns_give_the_same_task(tmp_path):
     plain = load_dev(write_pairs(tmp_path / "plain.tsv", ["1.5\ta  b\tc", "4\td\te f "]))
     stsb = load_dev(write_pairs(tmp_path / "stsb.csv", ["g\tf\ty\t1\t1.5\ta b\tc", "g\tf\ty\t2\t4\td\te f"]))
     assert plain.texts == stsb.texts == [["a b", "d"], ["c", "e f"]]
@@ -51,7 +51,7 @@ def test_three_columns_and_stsb_columns_give_the_same_task(tmp_path: Path) -> No
         (None, "missing"),
     ],
 )
-def test_errors_about_pairs_name_file_and_line(tmp_path: Path, content: bytes | None, message: str) -> None:
+def test_errors_about_pairs_name_file_and_line(tmp_path, content, message):
     path = tmp_path / "dev.tsv"
     if content is not None:
         path.write_bytes(content)
@@ -67,7 +67,7 @@ def write_year(downstream: Path, subset: str, pairs: list[str], golds: list[str]
     write_pairs(folder / f"STS.gs.{subset}.txt", golds)
 
 
-def test_a_year_of_sts_joins_its_subsets_and_skips_unscored_pairs(tmp_path: Path) -> None:
+def test_a_year_of_sts_joins_its_subsets_and_skips_unscored_pairs(tmp_path):
     write_year(tmp_path, "FNWN", ["a\tb", "c\td"], ["1", "2"])
     write_year(tmp_path, "headlines", ["e\tf", "g\th"], ["", "5"])
     write_year(tmp_path, "OnWN", ["i\tj"], ["0"])
@@ -81,7 +81,7 @@ def test_a_year_of_sts_joins_its_subsets_and_skips_unscored_pairs(tmp_path: Path
         sts.read(tmp_path, "STS12", "dev")
 
 
-def test_data_may_name_any_of_three_nested_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_may_name_any_of_three_nested_folders(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="contains no senteval/downstream"):
         downstream_folder(tmp_path)
     downstream = tmp_path / "senteval" / "downstream"
@@ -101,7 +101,7 @@ values = st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.5, 2.5000001, -3.0, 1e6]), m
 
 
 @given(st.data())
-def test_correlations_equal_those_of_scipy(data: st.DataObject) -> None:
+def test_correlations_equal_those_of_scipy(data):
     x = np.array(data.draw(values))
     y = np.array(data.draw(st.lists(st.floats(-5, 5, width=16), min_size=len(x), max_size=len(x))))
     if np.ptp(x) == 0 or np.ptp(y) == 0:
@@ -111,7 +111,7 @@ def test_correlations_equal_those_of_scipy(data: st.DataObject) -> None:
     assert pearson(x, y) == pytest.approx(pearsonr(x, y).statistic, abs=1e-6)
 
 
-def test_correlations_are_over_all_pairs() -> None:
+def test_correlations_are_over_all_pairs():
     gold, similarity = np.array([0.0, 1, 2, 0, 1, 2, 3, 5, 5]), np.array([0.1, 0.2, 0.3, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4])
     embeddings = np.stack([similarity, np.sqrt(1 - similarity**2)], axis=1)  # their cosines with (1, 0)
     task = StsTask("t", [["a"] * 9, ["b"] * 9], {"test": 9}, gold)
@@ -123,7 +123,7 @@ def test_correlations_are_over_all_pairs() -> None:
 # --- geometry ---
 
 
-def test_whitened_embeddings_have_mean_0_and_identity_covariance() -> None:
+def test_whitened_embeddings_have_mean_0_and_identity_covariance():
     x = np.random.default_rng(0).normal(size=(200, 5)) @ np.diag([1, 2, 3, 4, 0]) + 7
     whitened = whiten(x, np.arange(200))
     assert whitened.mean(axis=0) == pytest.approx(np.zeros(5), abs=1e-9)
@@ -159,7 +159,7 @@ def plain_pool(hidden: list[torch.Tensor], mask: torch.Tensor, pooling: str) -> 
 
 @pytest.mark.parametrize("padded", ["right", "left"])
 @pytest.mark.parametrize("pooling", [name for name in POOLINGS if name != "cls"])
-def test_poolings_equal_loops_over_tokens(pooling: str, padded: str) -> None:
+def test_poolings_equal_loops_over_tokens(pooling, padded):
     torch.manual_seed(0)
     hidden = [torch.randn(3, 5, 4) for _ in range(4)]
     mask = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0], [1, 1, 1, 0, 0]])
@@ -169,7 +169,7 @@ def test_poolings_equal_loops_over_tokens(pooling: str, padded: str) -> None:
     torch.testing.assert_close(POOLINGS[pooling].pool(output, mask), plain_pool(hidden, mask, pooling))
 
 
-def test_mean_is_a_name_of_avg(tiny_model: Path) -> None:
+def test_mean_is_a_name_of_avg(tiny_model):
     assert load_model(str(tiny_model), "mean").layout.pooling == "avg"
 
 
@@ -177,9 +177,7 @@ def test_mean_is_a_name_of_avg(tiny_model: Path) -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_pair_scorer_encodes_each_sentence_once_and_scores_as_one_at_a_time(
-    tiny_model: Path, monkeypatch: pytest.MonkeyPatch, threads: int
-) -> None:
+def test_pair_scorer_encodes_each_sentence_once_and_scores_as_one_at_a_time(tiny_model, monkeypatch, threads):
     monkeypatch.setattr("train.evaluation.model.CPU_BATCH_TOKENS", 16)
     model = load_model(str(tiny_model), device="cpu")
     assert model.embed([]).shape == (0, 32)
@@ -188,12 +186,12 @@ def test_pair_scorer_encodes_each_sentence_once_and_scores_as_one_at_a_time(
     task = StsTask("pairs", [first, second], {"test": 4}, np.array([4.0, 2.5, 3.0, 4.5]))
     seen = []
 
-    def encode(batch: dict[str, torch.Tensor]) -> torch.Tensor:
+    def encode(batch):
         assert torch.is_inference_mode_enabled()
         seen.extend(batch["input_ids"].tolist())
         return model.encode(batch)
 
-    def embed(text: str) -> np.ndarray:
+    def embed(text):
         with torch.inference_mode():
             return model.encode(dict(model.tokenizer([text], return_tensors="pt")))[0].numpy()
 
@@ -205,7 +203,7 @@ def test_pair_scorer_encodes_each_sentence_once_and_scores_as_one_at_a_time(
     assert np.isnan(scorer(lambda batch: torch.ones(len(batch["input_ids"]), 3)))
 
 
-def test_cosines_of_float32_are_summed_in_float64() -> None:
+def test_cosines_of_float32_are_summed_in_float64():
     first, second = np.random.default_rng(0).normal(size=(2, 5, 1000)).astype(np.float32)
     plain = [
         math.fsum(float(a) * float(b) for a, b in zip(u, v, strict=True)) / math.sqrt(
@@ -219,7 +217,7 @@ def test_cosines_of_float32_are_summed_in_float64() -> None:
 
 
 @pytest.mark.slow
-def test_minilm_on_stsb_dev_equals_sentevals_figure(data_dir: Path, minilm: Path) -> None:
+def test_minilm_on_stsb_dev_equals_sentevals_figure(data_dir, minilm):
     model = load_model(str(minilm), "cls_before_pooler", device="cpu")
     dev = load_dev(downstream_folder(data_dir) / "STS" / "STSBenchmark" / "sts-dev.csv")
     score = PairScorer(dev, model.tokenizer)(model.encode, threads=None)

@@ -1,7 +1,6 @@
 """Transfer tasks: their readers, and the batched classifiers compared with single ones trained by autograd."""
 
 import copy
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -64,7 +63,7 @@ def fit_plainly(
 
 @pytest.mark.parametrize("settings", [SMALL, EvaluationProtocol(mode="fasttest").fit], ids=["adam", "rmsprop"])
 @pytest.mark.parametrize("n_classes", [2, 4])
-def test_batched_fits_equal_fits_one_at_a_time(settings: FitSettings, n_classes: int) -> None:
+def test_batched_fits_equal_fits_one_at_a_time(settings, n_classes):
     data = separable(90, n_classes)
     train = np.stack([np.delete(np.arange(90), np.arange(start, start + 20)) for start in (0, 30, 60)])
     dev = np.stack([np.arange(start, start + 20) for start in (0, 30, 60)])
@@ -79,7 +78,7 @@ def test_batched_fits_equal_fits_one_at_a_time(settings: FitSettings, n_classes:
             torch.testing.assert_close(fits.biases[fold, 0, i], model.bias.detach(), atol=1e-4, rtol=1e-3)
 
 
-def test_fits_neither_use_nor_advance_the_global_generators() -> None:
+def test_fits_neither_use_nor_advance_the_global_generators():
     data = separable(60)
     rows = np.arange(60)[None]
     torch.manual_seed(5)
@@ -91,7 +90,7 @@ def test_fits_neither_use_nor_advance_the_global_generators() -> None:
     assert torch.equal(first.weights, second.weights)
 
 
-def test_all_three_validation_protocols_beat_chance_and_report_percent() -> None:
+def test_all_three_validation_protocols_beat_chance_and_report_percent():
     train, dev, test = (separable(n, 3, seed=i) for i, n in enumerate((150, 60, 90)))
     nested = nested_folds(train, 3, BRISK)
     for on_dev, on_test in (
@@ -102,7 +101,7 @@ def test_all_three_validation_protocols_beat_chance_and_report_percent() -> None
         assert 50 < on_dev <= 100 and 50 < on_test <= 100
 
 
-def test_pairs_are_classified_by_difference_and_product() -> None:
+def test_pairs_are_classified_by_difference_and_product():
     first = [f"{i}" for i in range(0, 120, 2)]
     second = [f"{i}" if i % 4 else f"{i + 1}" for i in range(0, 120, 2)]  # equal to first in every other pair
     labels = np.array([int(a == b) for a, b in zip(first, second, strict=True)])
@@ -116,7 +115,7 @@ def test_pairs_are_classified_by_difference_and_product() -> None:
 # --- reading ---
 
 
-def test_examples_are_sorted_by_words_then_class(tmp_path: Path) -> None:
+def test_examples_are_sorted_by_words_then_class(tmp_path):
     folder = tmp_path / "CR"
     folder.mkdir()
     (folder / "custrev.pos").write_text("good  thing here\nfine\n")
@@ -126,7 +125,7 @@ def test_examples_are_sorted_by_words_then_class(tmp_path: Path) -> None:
     assert task.labels["train"].tolist() == [0, 1, 0, 1]
 
 
-def test_trec_drops_the_fine_class_and_reads_latin_1(tmp_path: Path) -> None:
+def test_trec_drops_the_fine_class_and_reads_latin_1(tmp_path):
     folder = tmp_path / "TREC"
     folder.mkdir()
     (folder / "train_5500.label").write_bytes(b"LOC:city Where is the caf\xe9 ?\n")
@@ -136,7 +135,7 @@ def test_trec_drops_the_fine_class_and_reads_latin_1(tmp_path: Path) -> None:
     assert task.labels["test"].tolist() == [5]
 
 
-def test_errors_name_unknown_classes_and_empty_files(tmp_path: Path) -> None:
+def test_errors_name_unknown_classes_and_empty_files(tmp_path):
     folder = tmp_path / "SST" / "binary"
     folder.mkdir(parents=True)
     (folder / "sentiment-train").write_text("fine\t1\nbad\t2\n")
@@ -147,7 +146,7 @@ def test_errors_name_unknown_classes_and_empty_files(tmp_path: Path) -> None:
         transfer.read(tmp_path, "SST2")
 
 
-def test_fit_settings_are_those_of_simcse() -> None:
+def test_fit_settings_are_those_of_simcse():
     full, fast = (EvaluationProtocol(mode=mode).fit for mode in ("test", "fasttest"))
     assert full._asdict() == {"folds": 10, "optimiser": "adam", "batch_size": 64, "tenacity": 5, "passes": 4}
     assert fast._asdict() == {"folds": 5, "optimiser": "rmsprop", "batch_size": 128, "tenacity": 3, "passes": 2}

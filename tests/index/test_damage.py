@@ -1,7 +1,5 @@
 """Damaged and copied indexes: complete copies work, damaged indexes are refused, damaged caches are rebuilt."""
 
-from __future__ import annotations
-
 import json
 import random
 import shutil

@@ -1,7 +1,5 @@
 """The index: a sequence of sentences, scores by equation 2, bit-identical on other processors."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -139,7 +137,7 @@ def hashes(**environment: str) -> dict[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc's switches")
-def test_an_index_is_bit_identical_without_newer_cpu_instructions() -> None:
+def test_an_index_is_bit_identical_without_newer_cpu_instructions():
     here = hashes()
     old = hashes(NPY_DISABLE_CPU_FEATURES=NUMPY_OFF, GLIBC_TUNABLES=GLIBC_OFF)
     numpys = here.pop("numpy"), old.pop("numpy")

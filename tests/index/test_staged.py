@@ -1,7 +1,5 @@
 """A build in stages gives the index of a build in memory for any splits and executor, and continues after a stop."""
 
-from __future__ import annotations
-
 import gzip
 import itertools
 import os

@@ -1,7 +1,5 @@
 """Folders of arrays are saved completely or not at all, damage is noticed, and caches are rebuilt."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import random

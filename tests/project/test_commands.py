@@ -84,7 +84,7 @@ def python(code: str, *arguments: str, cwd: Path = ROOT) -> subprocess.Completed
     )
 
 
-def test_help_and_wrong_calls_do_not_import_torch() -> None:
+def test_help_and_wrong_calls_do_not_import_torch():
     calls = [[module, *arguments] for module in REFUSED for arguments in (["--help"], REFUSED[module][0])]
     ran = python(RUN, json.dumps(calls))
     *_, heavy = lines = ran.stdout.splitlines()
@@ -94,7 +94,7 @@ def test_help_and_wrong_calls_do_not_import_torch() -> None:
 
 
 @pytest.mark.parametrize("words", [[], *([name] for name in COMMANDS)], ids=" ".join)
-def test_help_names_the_command_and_its_page(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_names_the_command_and_its_page(words, capsys):
     try:
         main([*words, "--help"])
     except SystemExit as ended:
@@ -107,7 +107,7 @@ def test_help_names_the_command_and_its_page(words: list[str], capsys: pytest.Ca
 
 
 @pytest.mark.parametrize(("module", "words"), [(module, words) for module, said in MISTAKES.items() for words in said])
-def test_a_wrong_call_gives_one_clear_message_and_exit_code_2(module, words, capsys, tmp_path, monkeypatch) -> None:
+def test_a_wrong_call_gives_one_clear_message_and_exit_code_2(module, words, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code = importlib.import_module(module).main(words.split())
     said = capsys.readouterr()
@@ -115,7 +115,7 @@ def test_a_wrong_call_gives_one_clear_message_and_exit_code_2(module, words, cap
     assert said.err.startswith("error: ") and MISTAKES[module][words] in said.err
 
 
-def test_public_names_are_imported_at_first_use() -> None:
+def test_public_names_are_imported_at_first_use():
     assert set(una_fast.__all__) == set(una_fast._HOMES)
     assert dir(una_fast) == sorted([*una_fast.__all__, "__version__", "integrations", "losses"])
     assert all(getattr(una_fast, name).__name__ == name for name in una_fast.__all__)
@@ -129,7 +129,7 @@ def test_public_names_are_imported_at_first_use() -> None:
 @pytest.mark.parametrize(
     ("page", "names"), [("api.md", [*una_fast.__all__, "losses", "integrations"]), ("commands.md", [*COMMANDS])]
 )
-def test_each_page_has_a_row_for_every_name(page: str, names: list[str]) -> None:
+def test_each_page_has_a_row_for_every_name(page, names):
     rows = " ".join(line.split("|")[1] for line in PAGES[page].splitlines() if line.startswith("| `"))
     assert not [name for name in names if not re.search(rf"`{name}\b", rows)]
 
@@ -171,7 +171,7 @@ def assert_names_extra(said: str, extra: str) -> None:
     assert re.fullmatch(rf"error: the package \w+ is not installed: {install}", said), said
 
 
-def test_negatives_as_text_need_no_extra_and_other_features_name_theirs() -> None:
+def test_negatives_as_text_need_no_extra_and_other_features_name_theirs():
     ran = python(BLOCK + LIBRARY)
     assert ran.returncode == 0, ran.stderr
     made, *answers = ran.stdout.splitlines()
@@ -182,14 +182,14 @@ def test_negatives_as_text_need_no_extra_and_other_features_name_theirs() -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize("call", CALLS)
-def test_a_command_names_the_extra_that_it_needs(call: str, tmp_path: Path) -> None:
+def test_a_command_names_the_extra_that_it_needs(call, tmp_path):
     (tmp_path / "senteval" / "downstream").mkdir(parents=True)
     ran = python(BLOCK + COMMAND, *call.split(), cwd=tmp_path)
     assert ran.returncode == 2, ran.stderr
     assert_names_extra(ran.stderr.removesuffix("\n"), CALLS[call])
 
 
-def test_every_optional_package_is_in_its_extra() -> None:
+def test_every_optional_package_is_in_its_extra():
     declared = "".join(requires("una_fast") or []) + (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     names = {"sklearn": "scikit-learn", "yaml": "pyyaml"}
     for package, extra in EXTRA_OF.items():
@@ -197,5 +197,5 @@ def test_every_optional_package_is_in_its_extra() -> None:
         assert block and names.get(package, package.replace("_", "-")) in block[1].replace("_", "-"), (package, extra)
 
 
-def test_a_missing_module_of_the_project_is_not_reported_as_a_missing_package() -> None:
+def test_a_missing_module_of_the_project_is_not_reported_as_a_missing_package():
     assert missing_package(ModuleNotFoundError("No module named 'train.nothing'", name="train.nothing")) is None

@@ -29,7 +29,7 @@ def archive(files: dict[str, str], top: str = "data/downstream") -> bytes:
 
 
 @pytest.fixture
-def hub(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def hub(tmp_path_factory, monkeypatch) -> Path:
     """Return a folder that stands in for the hub and GitHub: downloads copy from it."""
     hub = tmp_path_factory.mktemp("hub")
     stsb = {"STS/STSBenchmark/sts-test.csv": "g\tf\ty\t0\t3.0\ta man\ta dog\n"}
@@ -40,7 +40,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatc
         (hub / f"{name}.json").write_text(json.dumps([entry]))
     monkeypatch.setattr(download, "NEAR_MISS_ADDRESS", hub.as_uri())
 
-    def from_hub(repository: str, name: str, *, repo_type: str, local_dir: Path) -> str:
+    def from_hub(repository, name, *, repo_type, local_dir):
         assert (repository, repo_type) == (REPOSITORY, "dataset")
         return str(shutil.copy(hub / name, local_dir))
 

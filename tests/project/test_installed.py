@@ -3,12 +3,9 @@
 `cibuildwheel` runs this file with each wheel that it builds, outside the source tree. It needs only pytest.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -39,18 +36,18 @@ SETTINGS = ["--beta", "0.5", "--radius", "3", "--surface", "paper"]
 
 
 @pytest.fixture(scope="module")
-def una(tmp_path_factory: pytest.TempPathFactory) -> una_fast.Augmenter:
+def una(tmp_path_factory) -> una_fast.Augmenter:
     folder = tmp_path_factory.mktemp("installed") / "index"
     una_fast.build_index(SENTENCES).save(folder)
     return una_fast.Augmenter(una_fast.load_index(folder), beta=0.5, radius=3, surface="paper")
 
 
-def test_negatives_are_the_same_on_every_machine(una: una_fast.Augmenter) -> None:
+def test_negatives_are_the_same_on_every_machine(una):
     assert una.negatives(range(5), epoch=3) == DRAWN
     assert una.augment(["An unseen castle on the river"], epoch=3) == [UNSEEN]
 
 
-def test_the_commands_run_and_write_the_same_negatives(tmp_path: Path) -> None:
+def test_the_commands_run_and_write_the_same_negatives(tmp_path):
     (tmp_path / "sentences.txt").write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
     calls = (
         ["index", "sentences.txt", "--output", "index"],

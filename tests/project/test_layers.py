@@ -57,7 +57,7 @@ def layer(module: str) -> tuple[int, int]:
     return [*LAYERS].index(package), LAYERS[package].index(name)
 
 
-def test_every_package_and_module_is_a_layer() -> None:
+def test_every_package_and_module_is_a_layer():
     found = {path.relative_to(ROOT).parts[:2] for path in LIBRARY + TRAINING + COMMANDS}
     missing = {
         (package, name) for package, name in found if name.removesuffix(".py") not in (*LAYERS[package], "__init__")
@@ -65,7 +65,7 @@ def test_every_package_and_module_is_a_layer() -> None:
     assert not missing, f"add them to LAYERS: {missing}"
 
 
-def test_imports_point_only_towards_the_start_of_the_data_path() -> None:
+def test_imports_point_only_towards_the_start_of_the_data_path():
     later = {
         (module, other)
         for module, others in own_imports().items()
@@ -75,11 +75,11 @@ def test_imports_point_only_towards_the_start_of_the_data_path() -> None:
     assert not later, later
 
 
-def test_imports_have_no_cycle() -> None:
+def test_imports_have_no_cycle():
     list(graphlib.TopologicalSorter(own_imports()).static_order())  # raises CycleError, which names the cycle
 
 
-def test_no_module_draws_from_a_global_generator() -> None:
+def test_no_module_draws_from_a_global_generator():
     """This covers Python's `random`; ruff refuses numpy's global generator."""
     for path in LIBRARY + TRAINING + COMMANDS:
         assert "random" not in {name.split(".")[0] for name in imported(path)}, name_of(path)

@@ -41,7 +41,7 @@ def normalised(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def test_all_files_have_the_same_version() -> None:
+def test_all_files_have_the_same_version():
     written = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
     cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
@@ -50,7 +50,7 @@ def test_all_files_have_the_same_version() -> None:
     assert f"## {una_fast.__version__}\n" in changes
 
 
-def test_constraints_pin_every_requirement_to_a_version_that_it_allows() -> None:
+def test_constraints_pin_every_requirement_to_a_version_that_it_allows():
     pins = pinned()
     assert pins["torch"].marker is None
     assert all(re.fullmatch(r"==[^*]+", str(pin.specifier)) for pin in pins.values())
@@ -60,7 +60,7 @@ def test_constraints_pin_every_requirement_to_a_version_that_it_allows() -> None
             assert required.specifier.contains(str(pin.specifier).removeprefix("==")), required
 
 
-def test_demo_corpus_is_sentences(tmp_path: Path) -> None:
+def test_demo_corpus_is_sentences(tmp_path):
     lines = write_corpus(tmp_path).read_text(encoding="utf-8").splitlines()
     assert len(lines) == len(set(lines)) > 1_000
     for line in lines:
@@ -69,7 +69,7 @@ def test_demo_corpus_is_sentences(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_demo_shows_its_negatives_and_report(tmp_path: Path) -> None:
+def test_the_demo_shows_its_negatives_and_report(tmp_path):
     command = [sys.executable, "-m", "train.ddp", "--demo", "--output", str(tmp_path / "run"), "--max-steps", "2"]
     ran = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
     shown = ran.stdout + ran.stderr
@@ -78,14 +78,14 @@ def test_the_demo_shows_its_negatives_and_report(tmp_path: Path) -> None:
     assert f"{tmp_path / 'run/report.html'}: " in shown and (tmp_path / "run/report.html").is_file()
 
 
-def test_each_kernel_has_its_stub() -> None:
+def test_each_kernel_has_its_stub():
     """`python tools/stubs.py` writes missing stubs."""
     made = runpy.run_path(str(ROOT / "tools" / "stubs.py"))["stubs"]()
     written = {path: path.read_text(encoding="utf-8") for path in (ROOT / "una_fast" / "_kernels").rglob("*.pyi")}
     assert len(made) > 10 and made == written
 
 
-def test_kernels_contain_no_debug_symbols() -> None:
+def test_kernels_contain_no_debug_symbols():
     """Debug symbols would be four fifths of a kernel's size."""
     sources = (ROOT / "una_fast" / "_kernels").rglob("*.pyx")
     kernels = [kernel for source in sources for kernel in source.parent.glob(f"{source.stem}.*.so")]
@@ -94,7 +94,7 @@ def test_kernels_contain_no_debug_symbols() -> None:
 
 
 @pytest.mark.slow
-def test_the_wheel_works_outside_the_source_tree(tmp_path: Path) -> None:
+def test_the_wheel_works_outside_the_source_tree(tmp_path):
     library = tmp_path / "lib"  # not build/lib, which may contain deleted modules
     folder = ROOT / "una_fast" / "_kernels"
     sources = {path.with_suffix("").relative_to(ROOT) for path in [*folder.rglob("*.pyx"), folder / "memoryviews.c"]}

@@ -35,7 +35,7 @@ LARGEST_PAGE = 6e6  # bytes
 
 
 @pytest.fixture
-def two_settings(tmp_path: Path) -> Path:
+def two_settings(tmp_path) -> Path:
     """Two settings of two seeds each."""
     for seed, score in ((42, 0.80), (0, 0.82)):
         una = {"augment": "una", "seed": seed, "dev": "x/pairs.tsv.gz"}
@@ -45,14 +45,14 @@ def two_settings(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_runs_with_the_same_seed_are_averaged(tmp_path: Path) -> None:
+def test_runs_with_the_same_seed_are_averaged(tmp_path):
     for name, score in (("first", 0.5), ("second", 0.7)):
         write_run(tmp_path / name, score, seed=1, dev="pairs.tsv")
     (group,) = group_runs(find_runs([tmp_path]))
     assert group.by_seed("dev/pairs") == {"1": pytest.approx(0.6)}
 
 
-def test_a_file_that_is_not_a_report_is_not_overwritten(two_settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_is_not_a_report_is_not_overwritten(two_settings, capsys):
     page, notes = two_settings / "page.html", two_settings / "notes.txt"
     assert main([str(two_settings / "una"), "--output", str(page)]) == 0
     assert main([str(two_settings / "none"), "--output", str(page)]) == 0
@@ -61,7 +61,7 @@ def test_a_file_that_is_not_a_report_is_not_overwritten(two_settings: Path, caps
     assert "this command did not write it" in capsys.readouterr().err and notes.read_text() == "my notes"
 
 
-def test_runs_with_the_same_settings_are_one_group_named_after_its_folder(two_settings: Path) -> None:
+def test_runs_with_the_same_settings_are_one_group_named_after_its_folder(two_settings):
     write_run(two_settings / "alone", 0.5)
     runs = find_runs([two_settings / "una", two_settings / "none", two_settings / "alone", two_settings / "una"])
     assert [run.name for run in runs] == ["una/seed-0", "una/seed-42", "none/seed-0", "none/seed-42", "alone"]
@@ -73,7 +73,7 @@ def test_runs_with_the_same_settings_are_one_group_named_after_its_folder(two_se
     assert labels == ["una", "mixed/other", "mixed"]
 
 
-def test_scores_are_read_from_the_files_of_a_run(tmp_path: Path) -> None:
+def test_scores_are_read_from_the_files_of_a_run(tmp_path):
     """Undefined scores are absent, and the average needs all seven tasks."""
     for name, tasks in (("all", STS_TASKS), ("some", ("STS13", "STS14", "STSBenchmark"))):
         write_evaluation(write_run(tmp_path / name, 0.8, beta=name, dev="data/sts-dev.csv"), 0.7, tasks)
@@ -88,13 +88,13 @@ def test_scores_are_read_from_the_files_of_a_run(tmp_path: Path) -> None:
     assert read_run(some.folder).curves["dev"] == {5: 0.7}
 
 
-def test_runs_of_a_comparison_are_found_in_its_folder(tmp_path: Path) -> None:
+def test_runs_of_a_comparison_are_found_in_its_folder(tmp_path):
     for name in ("none", "una"):
         write_run(tmp_path / name / "seed-1", 0.8, augment=name)
     assert [run.name for run in find_runs([tmp_path])] == ["none/seed-1", "una/seed-1"]
 
 
-def test_runs_that_never_beat_the_initial_encoder_are_named(tmp_path: Path) -> None:
+def test_runs_that_never_beat_the_initial_encoder_are_named(tmp_path):
     starts = {"better": 0.79, "equal": 0.8, "unknown": None, "worse": 0.9}
     for name, start in starts.items():
         write_run(tmp_path / name, 0.8, start=start)
@@ -106,7 +106,7 @@ def test_runs_that_never_beat_the_initial_encoder_are_named(tmp_path: Path) -> N
     assert not unimproved_note([read_run(short)])
 
 
-def test_the_table_has_runs_means_and_paired_differences(two_settings: Path) -> None:
+def test_the_table_has_runs_means_and_paired_differences(two_settings):
     none, una = group_runs(find_runs([two_settings / "none", two_settings / "una"]))
     assert differing_settings([none, una]) == ["augment", "dev"]
     pair = una.compared(none)["dev/pairs"]
@@ -124,7 +124,7 @@ def test_the_table_has_runs_means_and_paired_differences(two_settings: Path) -> 
     assert una.compared(Group("", none.runs[:1]))["dev/pairs"].n == 1  # one common seed
 
 
-def test_a_missing_score_is_a_dash() -> None:
+def test_a_missing_score_is_a_dash():
     scores = ({"dev": 0.8, "STS12": 0.5}, {"dev": 0.7})
     runs = [RunRecord(f"seed-{seed}", Path(), {"seed": seed}, {}, {}, of) for seed, of in enumerate(scores, 1)]
     assert [row.cells[1:] for row in score_table([Group("all", runs)])[1]] == [
@@ -132,13 +132,13 @@ def test_a_missing_score_is_a_dash() -> None:
     ]  # fmt: skip
 
 
-def test_a_baseline_of_several_settings_is_refused(two_settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_baseline_of_several_settings_is_refused(two_settings, capsys):
     write_run(two_settings / "none" / "other", 0.5, beta=0.9)
     assert main([str(two_settings / "una"), "--baseline", str(two_settings / "none")]) == 2
     assert "none: contains runs with different settings" in capsys.readouterr().err
 
 
-def test_damaged_lines_of_metrics_are_skipped(tmp_path: Path) -> None:
+def test_damaged_lines_of_metrics_are_skipped(tmp_path):
     metrics = write_run(tmp_path / "run", 0.8) / "metrics.jsonl"
     whole = metrics.read_text()
     metrics.write_text('{"step": 1}\nnot json\n{"step": 3, "loss": "high"}\n[]\n' + whole + '{"step": 21, "lo')
@@ -155,7 +155,7 @@ def test_damaged_lines_of_metrics_are_skipped(tmp_path: Path) -> None:
         ("evaluation.json", '{"protocol": {"aggregate": "all", "split": "test"}, "sts": {"STS12": 7}}'),
     ],
 )
-def test_a_run_with_an_invalid_file_is_refused(tmp_path: Path, name: str, content: str) -> None:
+def test_a_run_with_an_invalid_file_is_refused(tmp_path, name, content):
     folder = write_run(tmp_path / "run", 0.8)
     (folder / name).write_text(content)
     with pytest.raises(InputError, match=f"{name}.* cannot be read"):
@@ -163,7 +163,7 @@ def test_a_run_with_an_invalid_file_is_refused(tmp_path: Path, name: str, conten
 
 
 @pytest.mark.parametrize("n", [2, 3, 10])
-def test_differences_are_paired_by_seed(n: int) -> None:
+def test_differences_are_paired_by_seed(n):
     first, second = np.random.default_rng(n).normal(size=(2, n))
     without, with_it = ({str(seed): float(x) for seed, x in enumerate(scores)} for scores in (first, second))
     pair = compare({**without, "of no use": 0.0}, dict(reversed(with_it.items())))
@@ -175,7 +175,7 @@ def test_differences_are_paired_by_seed(n: int) -> None:
     assert (pair.p, pair.low, pair.high) == pytest.approx((test.pvalue, *test.confidence_interval(0.95)))
 
 
-def test_one_seed_has_no_interval_and_equal_differences_one_of_width_0() -> None:
+def test_one_seed_has_no_interval_and_equal_differences_one_of_width_0():
     assert compare({"1": 0.5}, {"2": 0.5}) is None
     one = compare({"42": 70.0}, {"42": 70.5})
     assert one is not None and one.difference == 0.5 and math.isnan(one.p) and math.isnan(one.low)
@@ -199,7 +199,7 @@ def page_of(*folders: Path) -> str:
     return make_page(group_runs(find_runs(folders)))
 
 
-def test_the_page_is_complete_and_fetches_nothing(two_settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_is_complete_and_fetches_nothing(two_settings, capsys):
     output, una, none = (two_settings / name for name in ("out/report.html", "una", "none"))
     for _ in range(2):  # a page is written again
         assert main([str(una), "--baseline", str(none), "--output", str(output)]) == 0
@@ -214,7 +214,7 @@ def test_the_page_is_complete_and_fetches_nothing(two_settings: Path, capsys: py
         assert said in text
 
 
-def test_charts_show_what_the_runs_recorded(two_settings: Path) -> None:
+def test_charts_show_what_the_runs_recorded(two_settings):
     charts = charts_of(page_of(two_settings / "una"))
     dev = charts["Dev score"]
     assert [(line["x"], line["y"]) for line in dev["lines"]] == [
@@ -228,19 +228,19 @@ def test_charts_show_what_the_runs_recorded(two_settings: Path) -> None:
     assert lines[2]["y"] == [0.5] * 4 and lines[2]["x"] == [0, 5, 10, 15]
 
 
-def test_long_lines_are_reduced_to_means() -> None:
+def test_long_lines_are_reduced_to_means():
     line = points({i: float(i % 2) for i in range(10_000)}, 1)
     assert len(line["x"]) == MOST_POINTS and all(0.4 < y < 0.6 for y in line["y"])
     assert sum(line["x"]) / MOST_POINTS == pytest.approx(4999.5, rel=1e-3)
 
 
-def test_names_and_texts_are_escaped(tmp_path: Path) -> None:
+def test_names_and_texts_are_escaped(tmp_path):
     source = page_of(write_run(tmp_path / "a<b>&c", 0.8, model="</script><script>alert(1)</script>"))
     assert "<script>alert" not in source and "a&lt;b&gt;&amp;c" in source
     assert charts_of(source)["Dev score"]["lines"][0]["name"] == "a<b>&c"
 
 
-def test_the_page_shows_the_scores_of_the_trained_and_the_initial_encoder(tmp_path: Path) -> None:
+def test_the_page_shows_the_scores_of_the_trained_and_the_initial_encoder(tmp_path):
     """If no step beat the initial encoder, the scores of best/ are equal whatever the training was."""
     for name, score in (("una", 0.62), ("none", 0.6)):
         write_evaluation(write_run(tmp_path / name, score, start=0.6471, augment=name), 0.75)
@@ -252,15 +252,13 @@ def test_the_page_shows_the_scores_of_the_trained_and_the_initial_encoder(tmp_pa
     assert "unscored" in text and "nan" not in text
 
 
-def test_folders_without_runs_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_folders_without_runs_are_refused(tmp_path, capsys):
     for name, message in (("none", "no such folder"), ("", "contains no run")):
         assert main([str(tmp_path / name), "--output", str(tmp_path / "page.html")]) == 2
         assert f"error: {tmp_path / name}: {message}" in capsys.readouterr().err and not [*tmp_path.iterdir()]
 
 
-def test_without_a_package_the_message_names_the_extra(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_package_the_message_names_the_extra(tmp_path, monkeypatch, capsys):
     monkeypatch.delitem(sys.modules, "train.report.page", raising=False)
     monkeypatch.setitem(sys.modules, "jinja2", None)
     assert main([str(write_run(tmp_path / "run", 0.5)), "--output", str(tmp_path / "page.html")]) == 2
@@ -270,9 +268,7 @@ def test_without_a_package_the_message_names_the_extra(
 @pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None, reason="no browser of the Chromium family")
 @pytest.mark.parametrize(("width", "widest"), [(1200, 580), (390, 366)])
-def test_a_browser_draws_every_chart_within_the_page(
-    two_settings: Path, tmp_path: Path, width: int, widest: int
-) -> None:
+def test_a_browser_draws_every_chart_within_the_page(two_settings, tmp_path, width, widest):
     assert BROWSER is not None
     page = tmp_path / "page.html"
     assert main([str(two_settings / "una"), str(two_settings / "none"), "--output", str(page)]) == 0

@@ -3,8 +3,6 @@
 `test_kernels.py` calls them with hypothesis' examples, `bench/endurance/fuzz_kernels.py` with millions of random rows.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from support import reference

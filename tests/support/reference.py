@@ -3,8 +3,6 @@
 It imports nothing from una_fast. A sentence is a list of words (or ids); scores are in dicts or lists.
 """
 
-from __future__ import annotations
-
 import bisect
 import functools
 from decimal import Context, Decimal

@@ -1,7 +1,5 @@
 """Tiny seq2seq models with random weights and a tokenizer of whole words, and a Marian model with SentencePiece."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Helpers for staged builds: small tasks, an executor without threads, and failing writes."""
 
-from __future__ import annotations
-
 import errno
 import os
 from concurrent.futures import Executor, Future

@@ -3,8 +3,6 @@
 It imports nothing from una_fast.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 

@@ -4,8 +4,6 @@ First the training functions, then the families of encoders (BERT, RoBERTa, XLM-
 Llama 2 and 3, Gemma, SuperBPE), and the table of all.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import pydoc_data.topics

@@ -1,7 +1,5 @@
 """Which tokenizers make ids word by word, which encode whole texts, and which are refused; random tokenizers."""
 
-from __future__ import annotations
-
 import json
 import random
 import runpy

@@ -1,7 +1,5 @@
 """Sub-words made chunk by chunk, compared with the tokenizer on the whole text."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -91,7 +89,7 @@ def test_most_lines_are_encoded_chunk_by_chunk(monkeypatch, encoder):
 
 
 def test_terms_may_contain_spaces(tokenizer, encoder):
-    def pairs(text: str) -> list[str]:
+    def pairs(text):
         words = text.split()
         return [" ".join(words[i : i + 2]) for i in range(0, len(words), 2)]
 
@@ -159,7 +157,7 @@ def test_thousands_of_added_tokens_are_not_searched_one_by_one(monkeypatch):
 
 
 @given(st.lists(st.text("ab", max_size=6), min_size=1, max_size=8), st.sampled_from(["a", "ab", "bab", "bb"]))
-def test_containing_marks_the_strings_that_contain_a_text(strings: list[str], content: str) -> None:
+def test_containing_marks_the_strings_that_contain_a_text(strings, content):
     rows = StringTable.from_strings(strings).containing(content.encode(), b"b")
     assert rows.tolist() == [i for i, string in enumerate(strings) if content in string or "b" in string]
 

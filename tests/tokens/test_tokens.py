@@ -1,7 +1,5 @@
 """A tokenizer bound to an index: batches, token ids stored on the disk, and invalid arguments."""
 
-from __future__ import annotations
-
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -165,7 +163,7 @@ def test_a_folder_that_was_moved_is_not_created_again(saved, tmp_path):
 
 
 def test_concurrent_binding_is_safe(saved):
-    def bind(_: int) -> TokenIds:
+    def bind(_):
         return TokenIds(una_fast.load_index(saved), roberta(), n_jobs=1)
 
     with ThreadPoolExecutor(4) as threads:

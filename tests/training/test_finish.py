@@ -3,7 +3,6 @@
 import json
 import re
 import shlex
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,14 +24,14 @@ PARTS = {
 
 
 @pytest.fixture
-def card(tmp_path: Path) -> Any:
+def card(tmp_path) -> Any:
     """Return a function that changes parts of run.json, finishes the run, and returns its card."""
     output = write_run(tmp_path / "my-run", 0.75, **{**SETTINGS, "output": str(tmp_path / "my-run")})
     (output / "best").mkdir()
     write_evaluation(output, 0.8)
     summary = {**json.loads((output / "run.json").read_text()), **PARTS}
 
-    def finished(**changes: Any) -> str:
+    def finished(**changes: Any):
         changed = {name: {**summary[name], **change} for name, change in changes.items()}
         (output / "run.json").write_text(json.dumps({**summary, **changed}))
         finish(make_run({**SETTINGS, "output": str(output)}))
@@ -41,7 +40,7 @@ def card(tmp_path: Path) -> Any:
     return finished
 
 
-def test_huggingface_hub_parses_the_card(card: Any) -> None:
+def test_huggingface_hub_parses_the_card(card):
     data = ModelCard(card()).data
     assert (data.library_name, data.pipeline_tag) == ("sentence-transformers", "sentence-similarity")
     assert data.base_model == "google/bert_uncased_L-2"
@@ -52,7 +51,7 @@ def test_huggingface_hub_parses_the_card(card: Any) -> None:
     assert {result.metric_type for result in data.eval_results} == {"spearman_cosine"}
 
 
-def test_the_card_describes_the_run(card: Any, tmp_path: Path) -> None:
+def test_the_card_describes_the_run(card, tmp_path):
     text = card()
     for expected in (
         "# my-run", "0123abcd", "12345 sentences", "shu2024una", "| sts-dev, best | 75.00 |",
@@ -64,22 +63,20 @@ def test_the_card_describes_the_run(card: Any, tmp_path: Path) -> None:
     assert str(tmp_path) not in text
 
 
-def test_a_card_leaves_out_options_that_a_custom_augmentation_ignores(card: Any) -> None:
+def test_a_card_leaves_out_options_that_a_custom_augmentation_ignores(card):
     text = card(settings={"augment": "una_fast.augment.numba:NumbaAugmentation"})
     assert "- surface: kept" in text and not re.search("^- (beta|radius):", text, re.MULTILINE)
 
 
 @pytest.mark.parametrize("settings", [{"augment": "none"}, {"alpha": 0}])
-def test_the_card_of_a_run_without_negatives_or_without_a_better_step_says_so(
-    card: Any, settings: dict[str, Any]
-) -> None:
+def test_the_card_of_a_run_without_negatives_or_without_a_better_step_says_so(card, settings):
     text = card(settings=settings)
     assert "learning without hard negatives" in text and "- hard negatives: none" in text and "- beta" not in text
     text = card(progress={"best_step": 0})
     assert "The initial model of a training run with una_fast, unchanged" in text and "- steps: 0 of 400" in text
 
 
-def test_the_card_contains_no_local_path_and_its_command_repeats_the_run(card: Any) -> None:
+def test_the_card_contains_no_local_path_and_its_command_repeats_the_run(card):
     paths = {"corpus": ["/home/somebody/wiki.txt"], "dev": "/home/somebody/dev.tsv", "model": "/home/somebody/bert"}
     text = card(settings=paths)
     assert "/home" not in text and "--corpus wiki.txt" in text and "--dev=dev.tsv" in text
@@ -89,12 +86,12 @@ def test_the_card_contains_no_local_path_and_its_command_repeats_the_run(card: A
     assert make_run(given) == make_run(SETTINGS)
 
 
-def test_the_card_names_the_initial_encoder_without_the_users_home_folder(card: Any) -> None:
+def test_the_card_names_the_initial_encoder_without_the_users_home_folder(card):
     for given, shown in (("my models/model", "my models/model"), ("/home/somebody/x/bert/model", "bert/model")):
         assert f"- started from: `{shown}`" in card(settings={"model": given})
 
 
-def test_a_run_against_near_misses_ends_with_the_command_that_measures_it(card: Any, tmp_path: Path, capsys) -> None:
+def test_a_run_against_near_misses_ends_with_the_command_that_measures_it(card, tmp_path, capsys):
     card()
     assert "una-fast" not in capsys.readouterr().err
     card(settings={"augment": "near-misses", "model": "my model"})
@@ -103,7 +100,7 @@ def test_a_run_against_near_misses_ends_with_the_command_that_measures_it(card: 
     assert last.endswith(f": una-fast probe --model 'my model' {best} --pairs pairs.tsv")
 
 
-def test_tasks_that_cannot_be_read_are_not_scored_at_each_resume(tmp_path: Path) -> None:
+def test_tasks_that_cannot_be_read_are_not_scored_at_each_resume(tmp_path):
     output = write_run(tmp_path / "run", 0.75)
     data = write_senteval(tmp_path / "data")  # only STSBenchmark
     run = make_run({**SETTINGS, "output": str(output), "evaluate": str(data), "tasks": "STSBenchmark,STS13"})

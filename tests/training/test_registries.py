@@ -19,7 +19,7 @@ from una_fast.errors import InputError
 from una_fast.imports import import_object
 
 
-def test_help_says_what_each_value_means() -> None:
+def test_help_says_what_each_value_means():
     shown = " ".join(make_parser().format_help().split())
     assert all(f"{name}: {row.meaning}" in shown for name, row in (LOSSES | AUGMENTATIONS).items())
 
@@ -70,7 +70,7 @@ LIMIT = 3
 
 
 @pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def own(tmp_path, monkeypatch) -> Iterator[Path]:
     """Make a working folder with user-defined modules, which Python does not search by default."""
     for name, code in {"own_parts": OWN, "broken": "x = 1\nraise OSError('no disk')"}.items():
         (tmp_path / f"{name}.py").write_text(code, encoding="utf-8")
@@ -87,12 +87,12 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     ("broken:thing", "'broken:thing' cannot be imported: .*broken.py, line 2: OSError: no disk"),
     ("own_parts:", "'own_parts:' is not an import path: write MODULE:NAME"),
 ])  # fmt: skip
-def test_a_path_that_cannot_be_imported_gets_a_clear_error_message(own, path, message) -> None:
+def test_a_path_that_cannot_be_imported_gets_a_clear_error_message(own, path, message):
     with pytest.raises(InputError, match=message):
         import_object(path)
 
 
-def test_the_working_folder_is_searched_last(own) -> None:
+def test_the_working_folder_is_searched_last(own):
     import_object("una_fast.losses:pairs")
     import_object("json:dumps")
     assert str(own) not in sys.path
@@ -100,7 +100,7 @@ def test_the_working_folder_is_searched_last(own) -> None:
     assert sys.path[-1] == str(own)
 
 
-def test_custom_parts_train(own, tiny_model) -> None:
+def test_custom_parts_train(own, tiny_model):
     """A loss, negatives and positives come from modules in the working folder."""
     one = small_options(own, tiny_model, max_steps=2, alpha=1)
     parts = {"loss": "own_parts:margin", "augment": "own_parts:Backwards", "positives": "own_parts:Keywords"}
@@ -115,7 +115,7 @@ def test_custom_parts_train(own, tiny_model) -> None:
     assert strength.augment(["a b c d"]) == ["a b"] and strength._settings["seed"] == 3
 
 
-def test_a_class_gets_only_the_options_that_it_declares(own) -> None:
+def test_a_class_gets_only_the_options_that_it_declares(own):
     index = una_fast.build_index(["a b c d", "e f"])
     offered = {"strength": 0.5, "model": "of the run", "beta": 0.1}
     made = make_augmentation("own_parts:Keywords", index, offered, seed=3)
@@ -126,7 +126,7 @@ def test_a_class_gets_only_the_options_that_it_declares(own) -> None:
         assert {*declared} <= inspect.signature(maker).parameters.keys()
 
 
-def test_a_loss_with_a_start_parameter_gets_the_initial_embeddings(own) -> None:
+def test_a_loss_with_a_start_parameter_gets_the_initial_embeddings(own):
     assert [loss_spec(f"own_parts:{name}").takes_start for name in ("margin", "alone", "tied")] == [False, False, True]
     views, start = torch.ones(3, 2, 4), torch.zeros(2, 2, 4)
     assert loss_spec("own_parts:tied").load()(views, 1.0, start=start) > loss_spec("own_parts:margin").load()(
@@ -134,14 +134,14 @@ def test_a_loss_with_a_start_parameter_gets_the_initial_embeddings(own) -> None:
     )
 
 
-def test_a_loss_that_is_not_a_single_number_is_refused(own, tiny_model) -> None:
+def test_a_loss_that_is_not_a_single_number_is_refused(own, tiny_model):
     said = refused({**small_options(own, tiny_model), "loss": "own_parts:of_each"})
     assert "--loss: the function returned a tensor of shape (8,): it must return" in said
     said = refused({**small_options(own, tiny_model, output=str(own / "other")), "loss": "own_parts:number"})
     assert "--loss: the function returned 0.5: it must return a tensor" in said
 
 
-def test_a_loss_without_negatives_has_none_by_default(own, tiny_model) -> None:
+def test_a_loss_without_negatives_has_none_by_default(own, tiny_model):
     run = PreparedRun(make_run(small_options(own, tiny_model, augment=None, loss="own_parts:alone"))).run
     assert run.augment == "none"
     with pytest.raises(InputError, match="--loss own_parts:alone uses no negatives"):
@@ -157,6 +157,6 @@ def test_a_loss_without_negatives_has_none_by_default(own, tiny_model) -> None:
     ({"loss": "marginal"}, "--loss is 'marginal': choose from pairs, .*, MODULE:FUNCTION"),
     ({"augment": "eda"}, "--augment is 'eda': choose from una, near-misses, none, MODULE:CLASS"),
 ])  # fmt: skip
-def test_parts_that_cannot_be_used_are_refused_before_the_corpus_is_read(own, tiny_model, settings, message) -> None:
+def test_parts_that_cannot_be_used_are_refused_before_the_corpus_is_read(own, tiny_model, settings, message):
     with pytest.raises(InputError, match=message):
         PreparedRun(make_run(small_options(own, tiny_model, **settings)))
