@@ -25,7 +25,7 @@ CACHE_LINES = 128  # bytes: two cache lines, because some processors load them i
 
 
 def check_id_range(n: int, what: str) -> None:
-    """Raise InputError if n distinct items are too many for int32 ids. what: the items in plural, for the message."""
+    """Raise InputError if n distinct items are too many for int32 ids. what: the items' plural noun."""
     if n > MAX_IDS:
         raise InputError(f"the corpus has {n:,} distinct {what}, but an index can have at most {MAX_IDS:,}: split it")
 
@@ -39,13 +39,10 @@ def row_bounds(lengths: np.ndarray | Sequence[int]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class RaggedArray:
-    """Rows of different lengths in one array: row i is ``values[indptr[i]:indptr[i + 1]]``.
+    """Rows of different lengths in one array: row i is ``values[indptr[i]:indptr[i + 1]]``."""
 
-    values: integers, one row after the other; indptr: int64 (n_rows + 1,), never decreasing, from 0 to len(values).
-    """
-
-    values: np.ndarray
-    indptr: np.ndarray
+    values: np.ndarray  # integers
+    indptr: np.ndarray  # int64 (n_rows + 1,), never decreasing, from 0 to len(values)
 
     def __len__(self) -> int:
         return len(self.indptr) - 1
@@ -61,26 +58,23 @@ class RaggedArray:
         return np.diff(self.indptr)
 
     def empty_rows(self) -> np.ndarray:
-        """Return the indices of the empty rows, int64, ascending."""
+        """Return the indices of the empty rows, ascending."""
         return np.flatnonzero(self.indptr[1:] == self.indptr[:-1])  # `lengths` of a billion rows would take 8 GB
 
     def followed_by(self, *others: RaggedArray) -> RaggedArray:
-        """Return a new array with the rows of this array, followed by the rows of `others`."""
+        """Return a copy of the rows of this array, followed by the rows of `others`."""
         parts = [self, *others]
         lengths = np.concatenate([part.lengths() for part in parts])
         return RaggedArray(np.concatenate([part.values for part in parts]), row_bounds(lengths))
 
     def take(self, rows: np.ndarray) -> RaggedArray:
-        """Return the rows with the indices `rows`, integers (m,) of at least 0, in the order of `rows`."""
+        """Return the rows with the indices `rows`, which must not be negative, in the order of `rows`."""
         starts = self.indptr[rows]
         return rows_from(self.values, starts, self.indptr[rows + 1] - starts)
 
 
 def rows_from(values: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> RaggedArray:
-    """Copy n rows out of `values`: row i is ``values[starts[i]:starts[i] + lengths[i]]``.
-
-    starts, lengths: integers (n,).
-    """
+    """Copy rows out of `values`: row i is ``values[starts[i]:starts[i] + lengths[i]]``."""
     bounds = row_bounds(lengths)
     indices = np.repeat(starts - bounds[:-1], lengths)
     indices += np.arange(bounds[-1])
@@ -89,56 +83,46 @@ def rows_from(values: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> Ra
 
 @dataclass(frozen=True)
 class StringTable(Sequence[str]):
-    """A sequence of n strings in one UTF-8 buffer: string i is ``utf8[offsets[i]:offsets[i + 1]]``.
+    """Strings in one UTF-8 buffer: string i is ``utf8[offsets[i]:offsets[i + 1]]``, and is decoded when it is read."""
 
-    utf8: uint8; offsets: int64 (n + 1,), in bytes. A string is decoded when it is read.
-    """
-
-    utf8: np.ndarray
-    offsets: np.ndarray
+    utf8: np.ndarray  # uint8
+    offsets: np.ndarray  # int64 (n + 1,), in bytes, as `RaggedArray.indptr`
 
     @classmethod
     def from_strings(cls, strings: Sequence[str]) -> StringTable:
-        """Encode `strings` into one buffer, in order."""
+        """Make a table of `strings`."""
         return cls.from_bytes([string.encode("utf-8") for string in strings])
 
     @classmethod
     def from_bytes(cls, strings: Sequence[bytes]) -> StringTable:
-        """Copy strings that are already encoded in UTF-8 into one buffer, in order."""
+        """Make a table of `strings`, which are encoded in UTF-8."""
         return cls(np.frombuffer(b"".join(strings), dtype=np.uint8), row_bounds([*map(len, strings)]))
 
     @classmethod
     def from_arrow(cls, strings: pa.LargeStringArray) -> StringTable:
-        """Make a table from an Arrow array without nulls. The table shares the array's memory."""
+        """Make a table that shares the memory of an Arrow array without nulls."""
         _, offsets, utf8 = strings.buffers()
         bounds = np.frombuffer(offsets, dtype=POINTER)[strings.offset : strings.offset + len(strings) + 1]
         return cls(np.frombuffer(utf8 or b"", dtype=np.uint8)[bounds[0] : bounds[-1]], bounds - bounds[0])
 
-    def arrays(self) -> dict[str, np.ndarray]:
-        """Return `utf8` and `offsets` as a dict, with the names under which they are stored in files as keys."""
-        return {"utf8": self.utf8, "offsets": self.offsets}
-
     def take(self, order: np.ndarray) -> StringTable:
-        """Return the strings with the indices `order`, integers (m,), in the order of `order`."""
+        """Return the strings with the indices `order`, in this order."""
         numbers = pa.Array.from_buffers(pa.int64(), len(order), [None, pa.py_buffer(order.astype(np.int64))])
         return StringTable.from_arrow(self._arrow().take(numbers))  # 4 times as fast as `RaggedArray.take`
 
     def followed_by(self, *others: StringTable) -> StringTable:
-        """Return a new table with the strings of this table, followed by the strings of `others`."""
+        """Return a copy of the strings of this table, followed by the strings of `others`."""
         first, *following = (RaggedArray(table.utf8, table.offsets) for table in (self, *others))
         joined = first.followed_by(*following)
         return StringTable(joined.values, joined.indptr)
 
     def containing(self, *texts: bytes) -> np.ndarray:
-        """Return the indices of the strings that contain at least one of `texts`, int64, ascending.
-
-        No text may be empty.
-        """
+        """Return the indices of the strings that contain at least one of `texts`, ascending. No text may be empty."""
         escaped = "|".join(re.escape(text.decode("utf-8")) for text in texts)
         return self.matching(escaped or r"[^\x00-\x{10FFFF}]")  # this pattern matches nothing
 
     def matching(self, pattern: str) -> np.ndarray:
-        """Return the indices of the strings that contain a match of an RE2 regular expression: int64, ascending."""
+        """Return the indices of the strings that contain a match of an RE2 regular expression, ascending."""
         numbers = pc.indices_nonzero(pc.match_substring_regex(self._arrow(), pattern))
         # to_numpy would import pandas
         return np.frombuffer(numbers.buffers()[1], np.uint64, len(numbers)).astype(np.int64)
@@ -152,7 +136,6 @@ class StringTable(Sequence[str]):
         return True
 
     def _arrow(self) -> pa.LargeStringArray:
-        """Return this table as an Arrow array that shares its memory."""
         # made of buffers, because pa.array would import pandas
         buffers = [None, pa.py_buffer(self.offsets), pa.py_buffer(self.utf8)]
         return pa.Array.from_buffers(pa.large_string(), len(self), buffers)
@@ -183,12 +166,12 @@ class StringTable(Sequence[str]):
 
 
 def cache_aligned_zeros(n: int, dtype: DTypeLike) -> np.ndarray:
-    """Return an array of n zeros that does not share a cache line with any other data.
+    """Return an array of n zeros that shares no cache line with other data, for a buffer that a thread writes.
 
-    Use it for every buffer that a thread writes: a write to a cache line invalidates the line in the other cores'
-    caches. When a thread's counters shared a line with another thread's pointers, a negative took 1.0 us, not 0.7.
+    A write to a cache line invalidates the line in the other cores' caches. When a thread's counters shared a line with
+    another thread's pointers, a negative took 1.0 us, not 0.7.
     """
-    itemsize = np.dtype(dtype).itemsize
-    buffer = np.zeros(-(-n * itemsize // CACHE_LINES) * CACHE_LINES + CACHE_LINES, dtype=np.uint8)
-    skip = -buffer.ctypes.data % CACHE_LINES
-    return buffer[skip : skip + n * itemsize].view(dtype)
+    n_bytes = n * np.dtype(dtype).itemsize
+    buffer = np.zeros(n_bytes + 2 * CACHE_LINES, dtype=np.uint8)
+    start = -buffer.ctypes.data % CACHE_LINES
+    return buffer[start : start + n_bytes].view(dtype)

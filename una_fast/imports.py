@@ -31,11 +31,9 @@ EXTRA_OF = {package: extra for extra, packages in PACKAGES_OF.items() for packag
 
 
 def missing_package(error: ModuleNotFoundError, extra: str | None = None) -> InputError | None:
-    """Make the error for an optional package that is not installed. Return None if no extra installs the package.
+    """Make the error for a missing package. It recommends `extra` or, by default, the extra that installs the package.
 
-    Args:
-        error: the error of the import, which names the package.
-        extra: the extra that the message recommends. If None, this is the extra that installs the package (EXTRA_OF).
+    Returns None if no extra installs it.
     """
     package = (error.name or "").split(".")[0]
     if package not in EXTRA_OF:
@@ -48,12 +46,7 @@ def missing_package(error: ModuleNotFoundError, extra: str | None = None) -> Inp
 
 @contextmanager
 def naming_extras(extra: str | None = None) -> Iterator[None]:
-    """Return a context manager for imports of optional packages.
-
-    If a package is not installed, the context manager raises an InputError that names the extra to install.
-
-    extra: the extra to name. If None, this is the extra that installs the package (EXTRA_OF).
-    """
+    """Return a context manager that raises the error of `missing_package` if its block imports a missing package."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -67,12 +60,7 @@ def import_extra(package: str) -> Any:
 
 
 def import_object(path: str) -> Any:
-    """Import the function or class at a path "module:name". The module may be a file in the working folder.
-
-    Raises:
-        InputError: the module or the name does not exist, the import fails, or the object is not callable.
-        ModuleNotFoundError: the module needs an optional package that is not installed.
-    """
+    """Import the function or class at a path "module:name". The module may be a file in the working folder."""
     name, _, attribute = path.partition(":")
     if not name or not attribute:
         raise InputError(f"{path!r} is not an import path: write MODULE:NAME, as in my_module:my_function")
@@ -96,12 +84,8 @@ def import_object(path: str) -> Any:
     return found
 
 
-def _import_error(path: str, name: str, error: Exception) -> InputError:
-    """Make the error for a module that does not exist or cannot be imported.
-
-    path: the import path "module:name"; name: the module's name.
-    """
-    if isinstance(error, ModuleNotFoundError) and error.name and f"{name}.".startswith(f"{error.name}."):
+def _import_error(path: str, module: str, error: Exception) -> InputError:
+    if isinstance(error, ModuleNotFoundError) and error.name and f"{module}.".startswith(f"{error.name}."):
         return InputError(
             f"{path!r}: module {error.name!r} not found: give one in the folder {Path.cwd()}, in an installed "
             "package or in a folder of PYTHONPATH"

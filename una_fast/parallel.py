@@ -1,6 +1,4 @@
-"""Counts cores and free memory, and runs work in threads. The kernels are compiled code that releases the GIL, so that
-threads run at the same time.
-"""
+"""Counts cores and free memory, and runs work in threads. The kernels release the GIL, so threads run in parallel."""
 
 from __future__ import annotations
 
@@ -20,11 +18,7 @@ Result = TypeVar("Result")
 
 
 def n_cores(n_jobs: int | None) -> int:
-    """Return `n_jobs` or, if it is None, the number of cores that this process may use.
-
-    Raises:
-        InputError: `n_jobs` is not an integer of at least 1.
-    """
+    """Return `n_jobs` or, if it is None, the number of cores that this process may use."""
     if n_jobs is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if (n := integer("n_jobs", n_jobs)) < 1:
@@ -33,7 +27,7 @@ def n_cores(n_jobs: int | None) -> int:
 
 
 def free_memory() -> int | None:
-    """Return how many bytes of memory programs can use without swapping. Return None on systems other than Linux."""
+    """Return how many bytes of memory are available without swapping, or None on systems other than Linux."""
     file = Path("/proc/meminfo")
     available = re.search(r"^MemAvailable:\s+(\d+) kB$", file.read_text() if file.exists() else "", re.MULTILINE)
     return int(available[1]) * 1024 if available else None
@@ -42,15 +36,9 @@ def free_memory() -> int | None:
 def map_ahead(
     submit: Callable[[Item], Future[Result]], items: Iterable[Item], ahead: int
 ) -> Generator[Result, None, None]:
-    """Start the work on each item in a worker, and yield the results in order.
+    """Submit up to `ahead` items before waiting for the first result, and yield the results in order.
 
-    If an item fails or the caller stops early, this waits for the items that are already running.
-
-    Args:
-        submit: starts the work on an item, and returns the future of its result.
-        items: the items. The calling thread reads them.
-        ahead: the number of items to submit before waiting for the first result. So workers have work while the
-            caller uses a result, and at most `ahead` items are in memory.
+    The calling thread reads the items. If an item fails or the caller stops early, this waits for the running items.
     """
     futures, waiting = map(submit, items), deque[Future[Result]]()
     try:
@@ -77,7 +65,7 @@ def map_threads(
 
 
 def read_ahead(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield the items in order. While the caller uses an item, a thread reads the next item. No item may be None."""
+    """Yield the items in order. While the caller uses an item, a thread reads the next one. No item may be None."""
     iterator = iter(items)
     with ThreadPoolExecutor(1) as thread:
         future = thread.submit(next, iterator, None)
@@ -87,7 +75,7 @@ def read_ahead(items: Iterable[Item]) -> Iterator[Item]:
 
 
 class RowThreads:
-    """Threads that fill a batch together: each fills some of the rows. They start at the first call that needs them."""
+    """Threads that fill the rows of a batch together. They start when a batch first needs them."""
 
     def __init__(self, n_jobs: int):
         self._n_jobs = n_jobs
@@ -95,10 +83,9 @@ class RowThreads:
         self._pool_pid = 0  # the process that started the threads
 
     def run(self, fill: Callable[[slice], None], n_rows: int, least: int) -> None:
-        """Divide the rows 0 to n_rows - 1 among the threads, and call `fill` for each part.
+        """Divide the rows 0 to n_rows - 1 into at most one part per thread, and call `fill` for each part.
 
-        least: the smallest number of rows in a part, unless the batch is smaller. A small batch has fewer parts than
-        there are threads.
+        Each part has at least `least` rows, unless the batch is smaller.
         """
         n_parts = max(1, min(self._n_jobs, n_rows // least))
         bounds = [n_rows * i // n_parts for i in range(n_parts + 1)]

@@ -1,9 +1,7 @@
 """Builds the index of a corpus: counts its words, scores and ranks its terms (step 1 of the paper).
 
-A build in memory has two steps. `parse_corpus` (corpus/words.py) divides all documents into chunks at spaces, splits
-each distinct chunk into words once, and gives each distinct word an id. Then `score_terms` and `rank` (scores.py)
-compute the rank of each distinct word, which becomes its term id. A build in a folder does the same in stages
-(stages.py).
+`parse_corpus` (corpus/words.py) splits the documents into words. `score_terms` and `rank` (scores.py) compute the rank
+of each distinct word, which becomes its term id. A build in a folder does the same in stages (stages.py).
 """
 
 from __future__ import annotations
@@ -59,22 +57,20 @@ def build_index(
         progress: show a progress bar.
         quoting: whether a cell in quotation marks may contain line ends and delimiters. None means True for .csv, and
             False for .tsv, where a quotation mark is an ordinary character.
-        max_document_bytes: the longest accepted document, in bytes of UTF-8, by default 1 MiB. Longer ones occur only
-            in files that are damaged, hostile or without line ends. Reading a document takes about 5 times its size in
-            memory. The limit for a whole row of a table is 8 times higher. 0 or None accepts any length, but a .csv is
-            then read in parts of 2 GiB.
+        max_document_bytes: the longest accepted document, in bytes of UTF-8. Longer ones occur only in files that are
+            damaged, hostile or without line ends. A whole row of a table may be 8 times longer. 0 or None accepts any
+            length, but a .csv is then read in parts of 2 GiB.
         folder: build the index in this folder, and open it. Temporary files are stored next to the folder. Memory use
             does not grow with the corpus, and a stopped build continues when it is started again. By default, the index
             is built in memory, and `Index.save` saves it.
         memory: the memory limit of a build in a folder, such as "2GB", or a number of bytes. It applies to all
-            processes of this machine together, or to each worker process of a cluster. If None, it is half of the
-            machine's memory.
-        executor: runs the tasks of a build in a folder. It is an executor of concurrent.futures, or a
-            `dask.distributed.Client` (``pip install '.[cluster]'``). If None, threads of this process run the tasks.
+            processes of this machine together, or to each worker process of a cluster. None is half of the machine's
+            memory.
+        executor: runs the tasks of a build in a folder: an executor of concurrent.futures, or a
+            `dask.distributed.Client` (``pip install '.[cluster]'``). None is threads of this process.
 
     Raises:
-        InputError: an argument is wrong, or a file or another part of the corpus cannot be read or contains no
-            sentence. The message states which one and why.
+        InputError: an argument is wrong, or a part of the corpus cannot be read or contains no sentence.
 
     Warns:
         InputWarning: cells of a .csv contain line ends, the text has no spaces between words, or files in a folder or
@@ -114,8 +110,7 @@ def _build_in_memory(
     relabel(parsed.words.values, inverse(order), parsed.words.values)  # in place
     terms = parsed.vocabulary.take(order)
     arrays = {name: values[order] for name, values in scores._asdict().items()}
-    for name, strings in (("chunks", parsed.chunks), ("terms", terms)):
-        arrays |= {f"{name}_utf8": strings.utf8, f"{name}_offsets": strings.offsets}
-    for name, rows in (("sentences", parsed.sentences), ("words", parsed.words)):
-        arrays |= {f"{name}_values": rows.values, f"{name}_indptr": rows.indptr}
+    tables = {"chunks": parsed.chunks, "terms": terms, "sentences": parsed.sentences, "words": parsed.words}
+    for name, table in tables.items():
+        arrays |= {f"{name}_{part}": array for part, array in vars(table).items()}
     return Index(arrays, index_meta(sources, tokenizer), tokenizer.tokenizer)

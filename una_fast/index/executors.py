@@ -19,7 +19,6 @@ from una_fast.parallel import map_ahead, n_cores
 from una_fast.version import VERSION
 
 logger = logging.getLogger(__name__)
-RETRIES = 3  # how often Dask reruns a task whose worker died
 SIZE = re.compile(r"\s*(\d{1,15}(?:\.\d+)?)\s*([KMGT]?)(I?)B?\s*", re.IGNORECASE)
 BASE = 300 << 20  # bytes of a process in addition to its tasks: numpy, pyarrow and the building process's tables
 LEAST_MEMORY = 512 << 20  # bytes: the smallest accepted limit
@@ -29,10 +28,7 @@ N_BUCKETS = 4096  # string hashes are divided into these buckets; a hash range i
 
 
 def memory_bytes(memory: str | int | None) -> int:
-    """Convert a size such as "2GB" or "512MiB" to bytes. None is half of this machine's memory, or 2 GiB if unknown.
-
-    Raises InputError for anything else, or for less than 512 MiB.
-    """
+    """Convert a size such as "2GB" or "512MiB" to bytes. None is half of this machine's memory, or 2 GiB if unknown."""
     if memory is None:
         try:
             return max(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2, LEAST_MEMORY)
@@ -48,14 +44,9 @@ def memory_bytes(memory: str | int | None) -> int:
     return n_bytes
 
 
-def task_memory(memory: int, processes: int, threads: int) -> int:
-    """Return the memory limit of a task in bytes.
-
-    memory: the bytes that all processes share. processes: the number of processes. threads: the number in each process.
-
-    Raises InputError if the limit is less than a task needs for SMALLEST_SPLIT bytes of text.
-    """
-    slots = processes * threads
+def task_memory(memory: int, processes: int, threads_per_process: int) -> int:
+    """Divide `memory` bytes among the threads of all processes. Return the bytes for one task."""
+    slots = processes * threads_per_process
     task = (memory - processes * BASE) // (slots + 1)  # the building process also has a split in memory
     if task < TEXT_FACTOR * SMALLEST_SPLIT:
         least = processes * BASE + (slots + 1) * TEXT_FACTOR * SMALLEST_SPLIT
@@ -67,39 +58,24 @@ def task_memory(memory: int, processes: int, threads: int) -> int:
 
 @dataclass(frozen=True)
 class Runner:
-    """An executor, and the limits of the tasks that a staged build runs in it.
-
-    Attributes:
-        executor: an executor of concurrent.futures.
-        slots: how many tasks the executor runs at the same time.
-        task_bytes: the memory limit of a task, in bytes.
-        progress: whether to show a progress bar.
-    """
+    """An executor, and the limits of the tasks that a staged build runs in it."""
 
     executor: Executor
-    slots: int
-    task_bytes: int
-    progress: bool
+    slots: int  # tasks that run at the same time
+    task_bytes: int  # the memory limit of a task
+    progress: bool  # whether to show a progress bar
 
     @classmethod
     def on(cls, executor: Any, work: Path, memory: str | int | None, progress: bool) -> Runner:
-        """Make a runner for an executor of concurrent.futures or for a Dask client.
+        """Make a runner for an executor of concurrent.futures or for a Dask client, and check Dask's workers.
 
-        Args:
-            executor: the executor, or an object with a method `get_executor`, such as a Dask client.
-            work: the folder for the tasks' files. All workers must have access to it.
-            memory: the memory limit, as in `memory_bytes`. It applies to all workers of an executor together, or to
-                each worker process of a cluster.
-            progress: whether to show a progress bar.
-
-        Raises:
-            InputError: the memory limit is too low for the number of tasks, `executor` has another type, the cluster
-                has no worker, or a worker has another version of una_fast or no access to `work`.
+        All workers must have access to the folder `work`. `memory` limits all workers of an executor together, or each
+        worker process of a cluster.
         """
         if hasattr(executor, "get_executor"):
             n_threads = _checked_workers(executor, work)
             task_bytes = task_memory(memory_bytes(memory), 1, max(n_threads))
-            return cls(executor.get_executor(pure=False, retries=RETRIES), sum(n_threads), task_bytes, progress)
+            return cls(executor.get_executor(pure=False, retries=3), sum(n_threads), task_bytes, progress)
         if not isinstance(executor, Executor):
             kind = type(executor).__name__
             raise InputError(f"executor: is {kind}, must be an executor of concurrent.futures or a Dask client")
@@ -108,28 +84,17 @@ class Runner:
         return cls(executor, slots, task_memory(memory_bytes(memory), processes, slots // processes), progress)
 
     def split_bytes(self) -> int:
-        """Return how many bytes of text a split should contain. A split is a part of the corpus that one task scans."""
+        """Return how many bytes of text one task should scan."""
         return min(max(self.task_bytes // TEXT_FACTOR, SMALLEST_SPLIT), LARGEST_SPLIT)
 
     def n_partitions(self, text_bytes: int) -> int:
-        """Return the number of ranges into which to divide the distinct words, or the distinct chunks, of a corpus.
-
-        Some stages divide them by hash, and others by rank. One task processes one range.
-
-        text_bytes: the size of the corpus's text.
-        """
+        """Return the number of hash ranges, and of rank ranges, for a corpus of this size. A task processes one."""
         return min(max(-(-text_bytes // (self.task_bytes // 2)), self.slots), N_BUCKETS)
 
     def run(self, stage: str, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> list[Any]:
         """Call ``function(*task)`` for each task in the executor, and return the results in order.
 
-        Args:
-            stage: the name of the stage, for messages and the progress bar.
-            function: a function that workers can import by name.
-            tasks: the arguments of each task.
-
-        Raises:
-            InputError: a worker process was lost, or a task raised InputError. No task is still running then.
+        If a task or a worker fails, this waits for the running tasks before it raises.
         """
         logger.info("stage %s", stage)
         ended = map_ahead(lambda task: self.executor.submit(function, *task), tasks, self.slots + 2)
@@ -146,7 +111,7 @@ class Runner:
 
 
 def _checked_workers(client: Any, work: Path) -> list[int]:
-    """Return the number of threads of each worker of a Dask cluster. client: the cluster's Dask client.
+    """Return the number of threads of each worker of a Dask cluster.
 
     Raises InputError without a worker, or if a worker has another version of una_fast or no access to `work`.
     """
@@ -168,5 +133,5 @@ def _checked_workers(client: Any, work: Path) -> list[int]:
 
 
 def worker_answer(work: Path) -> tuple[str, bool]:
-    """Return this worker's version of una_fast, and whether it has access to the folder `work`. Runs on each worker."""
+    """Return this worker's version of una_fast, and whether it has access to `work`. Runs on each Dask worker."""
     return VERSION, work.exists()

@@ -56,13 +56,14 @@ META_TYPES = {"sources": list, "word_tokenizer": str, "lowercase": bool, "score_
 
 
 class Index:
-    """A corpus of N documents (sentences) over a vocabulary of V terms. A term's id is its rank by `max_tfidf`.
+    """A corpus of N documents (sentences) over a vocabulary of V terms, made by `build_index` or `load_index`.
 
     ``len(index)`` is N, ``index[row]`` is the original text of a document, ``index[start:stop]`` is a list of texts.
-    Iterating yields the text of every document in order.
+    Iterating yields the text of every document in order. The pickle of a saved index refers to its folder and contains
+    no arrays, so all processes of a machine share one copy.
 
     Attributes:
-        terms: Sequence[str], V terms, highest `max_tfidf` first, ties by first appearance in the corpus.
+        terms: Sequence[str], V terms, highest `max_tfidf` first, ties by first appearance. A term's id is its position.
         document_frequency: int64 (V,), N_t, the number of documents that contain the term.
         idf: float64 (V,), -ln(N_t / N).
         max_tfidf: float64 (V,), s, the highest tf-idf of the term in any document, sorted from high to low.
@@ -70,21 +71,12 @@ class Index:
         chunks: Sequence[str], the distinct chunks of all documents. A chunk is a piece of text between two spaces.
         sentences: `RaggedArray`. ``sentences[row]`` contains a document's chunks as positions in `chunks`, int32.
         sources: the name, the number of documents and the digest of each source of the corpus.
-        path: the absolute path of the folder where the index is saved, or None. The pickle of a saved index refers to
-            this folder and contains no arrays, so all processes of a machine share one copy.
+        path: the absolute path of the folder where the index is saved, or None.
     """
 
     def __init__(
         self, arrays: Arrays, meta: dict[str, Any], word_tokenizer: str | SplitWords, path: Path | None = None
     ):
-        """Make an index from its arrays and metadata. `build_index` and `load_index` call this.
-
-        Args:
-            arrays: the arrays by name, as in `DTYPES`.
-            meta: the metadata, as `index_meta` returns it.
-            word_tokenizer: the name or function that made the words.
-            path: the folder where the index is saved, or None.
-        """
         self._arrays, self._meta = arrays, meta
         self.chunks = StringTable(arrays["chunks_utf8"], arrays["chunks_offsets"])
         self.terms = StringTable(arrays["terms_utf8"], arrays["terms_offsets"])
@@ -106,11 +98,10 @@ class Index:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the sources' digests, the word tokenizer and `lowercase`, as 32 hexadecimal digits.
+        """A hash of the corpus and the settings, as 32 hexadecimal digits. Equal fingerprints mean equal arrays.
 
-        Indexes with the same fingerprint are equal byte for byte. The word tokenizers "treebank" and "whitespace" never
-        change, so the hash covers their names. Any other word tokenizer may change, so the hash covers the words that
-        it made.
+        The word tokenizers "treebank" and "whitespace" never change, so the hash covers their names. For any other word
+        tokenizer, it covers the words that it made.
         """
         tokenizer = self._meta["word_tokenizer"]
         if self._meta.get("word_probe") is not None:
@@ -121,10 +112,7 @@ class Index:
 
     @cached_property
     def counts(self) -> scipy.sparse.csr_array:
-        """How often each document contains each term, sparse int32 (n_documents, n_terms).
-
-        Within a row, the term ids ascend.
-        """
+        """How often each document contains each term, sparse int32 (N, V). Within a row, the term ids ascend."""
         import scipy.sparse  # imported here, because it takes 0.2 s and negatives do not need it
 
         ones, shape = np.ones(len(self.word_ids.values), dtype=ID), (self.n_documents, self.n_terms)
@@ -134,15 +122,14 @@ class Index:
 
     @cached_property
     def term_ids(self) -> TermIds:
-        """A mapping from each term to its id, which is its position in `terms`."""
+        """The id of each term."""
         return TermIds(self.terms)
 
     def tfidf(self) -> scipy.sparse.csr_array:
-        """Compute the tf-idf of each term in each document (matrix Z of equation 2).
+        """Compute Z of equation 2: the tf-idf of each term in each document, sparse float64 (N, V).
 
-        The tf-idf is ``ln(1 + n_t / n) * idf[t]``. Here n is the document's number of words, and n_t is how often the
-        document contains term t. The result is a sparse float64 matrix (n_documents, n_terms), with entries at the same
-        positions as `counts`.
+        It is ``ln(1 + n_t / n) * idf[t]`` if term t occurs n_t times in a document of n words. The entries are at the
+        positions of those of `counts`.
         """
         import scipy.sparse
 
@@ -162,8 +149,8 @@ class Index:
     def save(self, path: str | Path) -> None:
         """Save the index in the folder `path`, completely or not at all. Replaces an existing index.
 
-        Processes that have opened the old index can still read it. Raises InputError if the folder cannot be written,
-        or contains anything other than an index.
+        Processes that have opened the old index can still read it. Raises InputError if the folder cannot be written or
+        contains anything else.
         """
         folder = resolved(path)
         save_arrays(folder, KIND, VERSION, self._meta, self._arrays)
@@ -171,11 +158,10 @@ class Index:
         logger.info("index saved: %s", folder)
 
     def cached(self, name: str, version: int, make: Callable[[], Arrays], fits: Callable[[Arrays], bool]) -> Arrays:
-        """Return arrays that are computed from this index. The folder of a saved index stores them for later calls.
+        """Return the arrays that `make` computes from this index. The folder of a saved index stores them.
 
         Args:
-            name: the subfolder for the arrays. If the arrays depend on anything besides the index, such as a tokenizer,
-                the name must identify it.
+            name: the subfolder for the arrays. It must identify what they depend on besides the index.
             version: the version of the arrays' layout. Stored arrays of another version are computed again.
             make: computes the arrays. It must be deterministic.
             fits: checks stored arrays. If it returns False or raises, they are computed again.
@@ -222,7 +208,7 @@ class TermIds(Mapping[str, int]):
         self._set.add(terms.utf8, terms.offsets[:-1], terms.offsets[1:])
 
     def find(self, words: StringTable) -> np.ndarray:
-        """Return the ids of m words, int32 (m,). The id of a word that is not a term is -1."""
+        """Return the ids of `words`, int32 (len(words),). The id of a word that is not a term is -1."""
         return self._set.find(words.utf8, words.offsets[:-1], words.offsets[1:])
 
     def __getitem__(self, word: str) -> int:
@@ -245,13 +231,12 @@ class TermIds(Mapping[str, int]):
 def load_index(path: str | Path, word_tokenizer: str | SplitWords | None = None, *, verify: bool = False) -> Index:
     """Open a saved index, memory-mapped, so that all processes of a machine share one copy.
 
-    Opening checks for missing and truncated files, bounds and ids out of range, and text that is not UTF-8. This takes
-    60 ms per million sentences.
+    Opening detects missing and truncated files, bounds and ids out of range, and text that is not UTF-8. This takes 60
+    ms per million sentences.
 
     Args:
         path: the folder given to `Index.save`.
-        word_tokenizer: the function that split the corpus into words, or its import path, if the index was built with a
-            function.
+        word_tokenizer: if a function split the corpus into words, this function or its import path.
         verify: check every byte, including stored token ids, to detect damage by a failing disk.
 
     Raises:
@@ -266,11 +251,7 @@ def load_index(path: str | Path, word_tokenizer: str | SplitWords | None = None,
 
 
 def _checked_tokenizer(folder: Path, meta: dict[str, Any], given: str | SplitWords | None) -> str | SplitWords:
-    """Return the word tokenizer of a saved index.
-
-    given: the word tokenizer that the user gave, or None. Raises InputError if it splits differently from the one that
-    built the index.
-    """
+    """Return the word tokenizer of a saved index. Raises InputError if the user's `given` one splits differently."""
     name: str = meta["word_tokenizer"]
     tokenizer = name if given is None else resolve_tokenizer(given)
     if name in NAMED or given in NAMED:
@@ -292,10 +273,7 @@ def _reopen(folder: Path, word_tokenizer: SplitWords | None, fingerprint: str) -
 
 
 def index_meta(sources: list[dict[str, Any]], tokenizer: WordTokenizer) -> dict[str, Any]:
-    """Return the metadata that the manifest of an index contains.
-
-    sources: the name, the number of documents and the digest of each source of the corpus.
-    """
+    """Return the metadata that the manifest of an index contains."""
     words = {"word_tokenizer": tokenizer.name, "word_probe": tokenizer.signature(), "lowercase": tokenizer.lowercase}
     return {"sources": sources, **words, "score_law": SCORE_VERSION}
 

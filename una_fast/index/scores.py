@@ -14,42 +14,28 @@ from una_fast.parallel import map_threads
 
 
 class TermScores(NamedTuple):
-    """The scores of the V terms of a corpus of N documents.
+    """The scores of the V terms of a corpus of N documents."""
 
-    Attributes:
-        document_frequency: int64 (V,), N_t, the number of documents that contain the term.
-        idf: float64 (V,), -ln(N_t / N).
-        max_tfidf: float64 (V,), s, the highest tf-idf of the term in any document.
-    """
-
-    document_frequency: np.ndarray
-    idf: np.ndarray
-    max_tfidf: np.ndarray
+    document_frequency: np.ndarray  # int64 (V,), N_t, the number of documents that contain the term
+    idf: np.ndarray  # float64 (V,), -ln(N_t / N)
+    max_tfidf: np.ndarray  # float64 (V,), s, the highest tf-idf of the term in any document
 
 
 def term_frequency(count: np.ndarray | float, length: np.ndarray | float) -> np.ndarray:
-    """Return tf = ln(1 + n_t / n) of equation 2, float64.
-
-    count: n_t, how often the document contains the term; length: n, the number of words in the document.
-    """
+    """Return tf = ln(1 + n_t / n) of equation 2. count: n_t; length: n, the number of words of the document."""
     return _logarithm(np.divide(count, length, dtype=SCORE), plus=1)
 
 
 def inverse_document_frequency(document_frequency: np.ndarray | float, n_documents: int) -> np.ndarray:
-    """Return idf = -ln(N_t / N) of equation 2, float64. It is not smoothed: a term in every document has idf 0.
-
-    document_frequency: N_t, the number of documents that contain the term. n_documents: N, the number of all documents.
-    """
+    """Return idf = -ln(N_t / N) of equation 2. It is not smoothed: a term in every document has idf 0."""
     return 0.0 - _logarithm(np.divide(document_frequency, n_documents, dtype=SCORE))  # 0 - x: never -0
 
 
 def score_terms(words: RaggedArray, n_terms: int, n_jobs: int = 1) -> TermScores:
-    """Compute the scores of all terms in `n_jobs` threads or fewer. words: the int32 term ids of each document.
+    """Compute the scores of all terms in up to `n_jobs` threads. words: the term ids of each document.
 
-    The time is linear in the number of words. A term's tf grows with n_t / n, its count in a document divided by the
-    document's number of words. So only the highest n_t / n of each term needs a logarithm. Each thread allocates 20
-    bytes per term. The number of threads is limited so that these arrays take less memory than `words`, which has 4
-    bytes per word.
+    A term's tf grows with n_t / n, so only the highest n_t / n of each term needs a logarithm. Each thread allocates 20
+    bytes per term. So the number of threads is limited, to take less memory than `words` (4 bytes per word).
     """
     n_jobs = max(1, min(n_jobs, len(words.values) // (5 * max(n_terms, 1))))
     document_frequency = np.zeros(n_terms, dtype=POINTER)
@@ -63,13 +49,9 @@ def score_terms(words: RaggedArray, n_terms: int, n_jobs: int = 1) -> TermScores
 
 
 def count_documents(words: RaggedArray, n_terms: int) -> tuple[np.ndarray, np.ndarray]:
-    """Count the documents that contain each term, and find each term's highest share of the words of a document.
+    """Return the document frequency N_t of each term, int64, and its highest n_t / n in any document, float64.
 
-    The share is the term's count in a document divided by the document's number of words (n_t / n in equation 2).
-
-    words: the int32 term ids of each document.
-
-    Returns the numbers of documents, int64 (n_terms,), and the highest shares, float64 (n_terms,).
+    words: the term ids of each document.
     """
     document_frequency = np.zeros(n_terms, dtype=POINTER)
     highest_ratio = np.zeros(n_terms, dtype=SCORE)
@@ -78,34 +60,25 @@ def count_documents(words: RaggedArray, n_terms: int) -> tuple[np.ndarray, np.nd
 
 
 def term_scores(document_frequency: np.ndarray, highest_ratio: np.ndarray, n_documents: int) -> TermScores:
-    """Compute the scores of all terms from the results of `count_documents`.
-
-    Args:
-        document_frequency: int64 (n_terms,), the number of documents that contain each term.
-        highest_ratio: float64 (n_terms,), the highest n_t / n of each term in any document.
-        n_documents: the number of documents of the corpus.
-    """
+    """Compute the scores of all terms from the results of `count_documents`."""
     idf = inverse_document_frequency(document_frequency, n_documents)
     return TermScores(document_frequency, idf, _logarithm(highest_ratio, plus=1) * idf)
 
 
 def rank(max_tfidf: np.ndarray) -> np.ndarray:
-    """Return the positions of the terms in `max_tfidf` from the highest to the lowest score, int32 (n_terms,).
-
-    Terms with equal scores stay in their order in `max_tfidf`, which is the order of first appearance.
-    """
+    """Return the positions of the terms in `max_tfidf`, highest score first. Equal scores keep their order."""
     return np.argsort(-max_tfidf, kind="stable").astype(ID)
 
 
 def inverse(order: np.ndarray) -> np.ndarray:
-    """Return the inverse permutation of `order`, int32 (n,). If `rank` returned `order`, this is each term's rank."""
+    """Return the inverse permutation of `order`. The inverse of the result of `rank` is each term's rank."""
     ranks = np.empty(len(order), dtype=ID)
     ranks[order] = np.arange(len(order), dtype=ID)
     return ranks
 
 
 def _logarithm(ratios: np.ndarray | float, plus: int = 0) -> np.ndarray:
-    """Return ln(ratio + plus) of each ratio, correctly rounded and therefore equal on every processor."""
+    """Return ln(ratio + plus), correctly rounded and therefore equal on every processor."""
     values = np.asarray(ratios, dtype=SCORE, order="C")
     out = np.empty_like(values)
     fill_log(values.reshape(-1), out.reshape(-1), plus)

@@ -1,9 +1,8 @@
 """Builds an index in stages within a memory limit, on one machine or many. Stages exchange data through files.
 
-The building process reads the corpus, divides it into splits (a split is a run of consecutive documents) and writes
-each split to a file. Every stage is a list of tasks (see tasks.py). Every task writes one file, completely or not at
-all. If a worker is lost, its task runs again and writes the same bytes. A restarted build reads the corpus again. It
-reuses the files that the first stage, the scan, wrote for unchanged splits.
+The building process reads the corpus and writes it to files, the splits. Each stage is a list of tasks (tasks.py), and
+each task writes one file, completely or not at all. If a worker is lost, its task runs again and writes the same bytes.
+A restarted build reads the corpus again, and reuses what the first stage, the scan, wrote for unchanged splits.
 """
 
 from __future__ import annotations
@@ -40,10 +39,7 @@ def build_in_stages(
     n_jobs: int | None,
     progress: bool,
 ) -> Path:
-    """Build the index of a corpus in `folder`. Return the folder's path without symbolic links.
-
-    `una_fast.build_index` documents the arguments and errors.
-    """
+    """Build an index in `folder`, as `una_fast.build_index` documents. Return the path without symbolic links."""
     target, sources = resolved(folder), open_sources(corpus, reading)
     check_array_folder(target, KIND)
     summaries: list[dict[str, Any]] = []
@@ -76,15 +72,10 @@ def work_folder(folder: Path) -> Path:
 
 @contextmanager
 def open_work(folder: Path) -> Iterator[Path]:
-    """Create the folder for a build's temporary files, and lock it for a `with` block. Yield the folder's path.
+    """Create the work folder of the index in `folder`, and lock it for a `with` block.
 
-    Before the block, delete all files of interrupted builds, except those that the scan wrote. After the block, delete
-    the files with the text of splits, and delete the folder if it is empty.
-
-    folder: the folder of the index.
-
-    Raises:
-        InputError: the folder cannot be created, or another process is building there.
+    Files of interrupted builds are deleted before the block, except those of the scan. The splits and, if it is empty,
+    the work folder are deleted after the block.
     """
     work = work_folder(folder)
     try:
@@ -113,18 +104,9 @@ def _delete(work: Path, *patterns: str) -> None:
 def _scan(
     blocks: Iterator[StringTable], tokenizer: WordTokenizer, settings: str, work: Path, runner: Runner
 ) -> tuple[PackFiles, int]:
-    """Divide the corpus into splits. Run `tasks.scan_split` on each split that no earlier build has scanned.
+    """Divide the corpus into splits, and scan each split that no earlier build with the same `settings` has scanned.
 
-    The text of a split is stored in a file until the split is scanned.
-
-    Args:
-        blocks: the documents of the corpus.
-        tokenizer: the word tokenizer.
-        settings: a string that identifies the build's settings. Files of a scan with other settings are not reused.
-        work: the folder for the build's temporary files.
-        runner: runs the tasks.
-
-    Returns the files that `scan_split` wrote, one per split, and the size of the corpus in bytes of UTF-8.
+    Returns the files that `tasks.scan_split` wrote, and the size of the corpus in bytes of UTF-8.
     """
     n, text_bytes = 0, 0
 
@@ -134,10 +116,10 @@ def _scan(
             split, scan = (work / f"{stage}-{n}.pack" for stage in ("split", "scan"))
             n, text_bytes = n + 1, text_bytes + len(block.utf8)
             arrays = (block.utf8.data, block.offsets.data)
-            made_of = checksum_of([settings.encode(), tokenizer.words_of_sample(block), *arrays])
-            if not tasks.is_pack_of(scan, made_of):
+            input_checksum = checksum_of([settings.encode(), tokenizer.words_of_sample(block), *arrays])
+            if not tasks.is_pack_of(scan, input_checksum):
                 scan.unlink(missing_ok=True)
-                tasks.write_pack(split, made_of, block.arrays())
+                tasks.write_pack(split, input_checksum, vars(block))
                 yield split, tokenizer, scan
 
     runner.run("scan", tasks.scan_split, new_splits())
@@ -145,13 +127,9 @@ def _scan(
 
 
 def _join(scans: PackFiles, n: int, n_documents: int, runner: Runner) -> dict[str, str]:
-    """Run all stages after the scan. They write the arrays of the index. Return the arrays' checksums by name.
+    """Run the stages after the scan, which write the arrays of the index. Return the arrays' checksums by name.
 
-    Args:
-        scans: the files that the scan wrote.
-        n: the number of tasks of a stage. The strings are divided into n ranges of hashes, and into n ranges of ranks.
-        n_documents: the number of documents of the corpus.
-        runner: runs the tasks.
+    n: the number of hash ranges, and of rank ranges.
     """
     work, writes = scans.work, []
     for kind, rows in tasks.ROWS_WITH.items():

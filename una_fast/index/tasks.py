@@ -1,15 +1,15 @@
 """The tasks of a build in a folder, and the files through which they exchange data.
 
 A split is a run of consecutive documents of the corpus. A string is a word or a chunk. Each split numbers its distinct
-strings in the order of first appearance; these numbers are split-local ids. In the index, the id of a string is its
-rank: its position among all distinct strings of the corpus. Words are ranked by their highest TF-IDF score, highest
-first. Chunks, and words with the same score, are ranked by first appearance in the corpus. There are five stages:
+strings by first appearance; these numbers are split-local ids. In the index, the id of a string is its rank. Words are
+ranked by their highest TF-IDF score, highest first. Chunks, and words with the same score, are ranked by first
+appearance in the corpus. There are five stages:
 
-scan: finds the distinct strings of each split, and writes the split's documents as split-local ids
-merge: finds the distinct strings of the corpus, and scores them; each task does this for one range of string hashes
-rank: sorts the strings; each task does this for one range of ranks
-label: looks up the rank of each split-local id; each task does this for one range of string hashes
-write: writes the arrays of the index, with ranks instead of split-local ids; each task writes one array
+scan: finds the distinct strings of a split, and writes the split's documents as split-local ids
+merge: finds and scores the distinct strings of the corpus whose hashes are in one range
+rank: sorts the strings in one range of ranks
+label: looks up the ranks of the strings whose hashes are in one range
+write: writes one array of the index, with ranks instead of split-local ids
 
 In merge and rank, strings are sorted by complex numbers, because numpy sorts these by the real part and then by the
 imaginary part. The real part is the negated highest score, or 0 for chunks. The imaginary part encodes the first split
@@ -46,7 +46,7 @@ _ONE_AT_A_TIME = threading.Lock()  # a user's word tokenizer may not be thread-s
 
 @dataclass(frozen=True)
 class PackFiles:
-    """The files that the n tasks of one stage write to the folder `work`. Iteration yields a `Pack` for each file."""
+    """The files that the n tasks of one stage write to the folder `work`. Iterating yields a `Pack` for each file."""
 
     work: Path
     stage: str
@@ -60,17 +60,12 @@ class PackFiles:
         return (Pack(self.path(i)) for i in range(self.n))
 
 
-def write_pack(path: Path, made_of: str, arrays: dict[str, np.ndarray]) -> None:
-    """Write one-dimensional `arrays` to a file, completely or not at all.
-
-    made_of: a checksum of the data that the arrays were computed from, or "". The file stores it, so that `is_pack_of`
-    can tell whether the data has changed.
-    Raises InputError if the file cannot be written.
-    """
+def write_pack(path: Path, input_checksum: str, arrays: dict[str, np.ndarray]) -> None:
+    """Write one-dimensional arrays, and a checksum of the data that they were computed from, to a file."""
     starts = row_bounds([array.nbytes for array in arrays.values()]).tolist()
     about = {name: [a.dtype.str, len(a), start] for (name, a), start in zip(arrays.items(), starts, strict=False)}
     parts: list[Any] = [
-        json.dumps([made_of, about]).encode() + b"\n",
+        json.dumps([input_checksum, about]).encode() + b"\n",
         *(np.ascontiguousarray(array).data for array in arrays.values()),
     ]
     with _whole_file(path) as file:
@@ -78,43 +73,37 @@ def write_pack(path: Path, made_of: str, arrays: dict[str, np.ndarray]) -> None:
         file.writelines(parts)
 
 
-def is_pack_of(path: Path, made_of: str) -> bool:
-    """Return whether `write_pack` wrote the file `path` with this `made_of`, and the file is undamaged."""
+def is_pack_of(path: Path, input_checksum: str) -> bool:
+    """Return whether an undamaged file of `write_pack` exists at `path` with this `input_checksum`."""
     with suppress(OSError), path.open("rb") as file:
-        return file.read(HEAD) == file_checksum(path, HEAD).encode() and Pack(path).made_of == made_of
+        return file.read(HEAD) == file_checksum(path, HEAD).encode() and Pack(path).input_checksum == input_checksum
     return False
 
 
 class Pack:
-    """A file that `write_pack` wrote. Its arrays are read in slices.
-
-    Arrays are not memory-mapped, because mapped pages count as memory of the process.
-    """
+    """A file of `write_pack`. Its arrays are read in slices: mapped pages would count as memory of the process."""
 
     def __init__(self, path: Path):
         self._path = path
         with path.open("rb") as file:
             file.seek(HEAD)
-            self.made_of, self._about = json.loads(file.readline())
+            self.input_checksum, self._about = json.loads(file.readline())
             self._start = file.tell()
 
     def length(self, name: str) -> int:
-        """Return the length of the array with this name."""
+        """Return the length of an array."""
         return int(self._about[name][1])
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """Read ``array[start:stop]`` of the array with this name."""
+        """Read ``array[start:stop]`` of an array."""
         dtype, length, position = self._about[name]
         count = (length if stop is None else stop) - start
         return np.fromfile(self._path, dtype, count, offset=self._start + position + start * np.dtype(dtype).itemsize)
 
     def read_rows(self, name: str, bounds: str, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
-        """Read rows `start` to `stop` - 1 of an array whose rows have different lengths.
+        """Read the values of rows `start` to `stop` - 1, and the bounds of these rows, shifted to begin at 0.
 
-        name: the array of the values of all rows. bounds: the array of the rows' bounds. Row i consists of the values
-        ``bounds[i]`` to ``bounds[i + 1] - 1``.
-
-        Returns the values of the rows that were read, and the bounds of these rows, shifted to begin at 0.
+        name, bounds: the names of the arrays with the values and the bounds of all rows.
         """
         ends = self.read(bounds, start, stop + 1)
         return self.read(name, ends[0], ends[-1]), ends - ends[0]
@@ -122,7 +111,6 @@ class Pack:
 
 @contextmanager
 def _whole_file(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file that is written completely or not at all. Raises InputError if it cannot be written."""
     try:
         with new_file(path) as file:
             yield file
@@ -133,17 +121,14 @@ def _whole_file(path: Path) -> Iterator[IO[bytes]]:
 def scan_split(split: Path, tokenizer: WordTokenizer, output: Path) -> None:
     """Divide the documents of a split into chunks and words, write these to the file `output`, and delete `split`.
 
-    The distinct strings are sorted into buckets by their hash. The output contains these arrays for the words:
+    The output contains these arrays for the words. The distinct words are sorted into buckets by their hash.
 
-    - `terms_utf8`, `terms_offsets`: the distinct words, bucket by bucket
-    - `terms_bounds`: the position of each bucket's first word, and then the number of words
-    - `terms_numbers`, int32: the split-local id of each distinct word
+    - `terms_utf8`, `terms_offsets`, `terms_numbers`: the distinct words, and their split-local ids
+    - `terms_bounds`: the bounds of the buckets among the distinct words
     - `terms_frequency`, `terms_ratio`: the results of `count_documents` for each distinct word
-    - `words_values`, int32: the split-local ids of the words of all documents, document by document
-    - `words_lengths`, int32: the number of words of each document
+    - `words_values`, `words_lengths`: the split-local ids of each document's words, and their number
 
-    For the chunks, the output contains the same arrays except frequency and ratio. Their names begin with `chunks_`
-    instead of `terms_`, and with `sentences_` instead of `words_`.
+    For the chunks, the names begin with `chunks_` and `sentences_`, and there is no frequency and no ratio.
     """
     if output.exists():  # a worker wrote it and was lost before it could report
         return
@@ -157,30 +142,24 @@ def scan_split(split: Path, tokenizer: WordTokenizer, output: Path) -> None:
         buckets = (hashes * np.uint64(N_BUCKETS)) >> np.uint64(32)
         order = np.argsort(buckets.astype(np.uint16), kind="stable")
         bounds = np.searchsorted(buckets[order], np.arange(N_BUCKETS + 1))
-        of_kind = {**strings.take(order).arrays(), "numbers": order.astype(ID), "bounds": bounds}
+        of_kind = {**vars(strings.take(order)), "numbers": order.astype(ID), "bounds": bounds}
         if kind == "terms":
             frequency, ratio = count_documents(ids, len(strings))
             of_kind |= {"frequency": frequency.astype(ID)[order], "ratio": ratio[order]}
         arrays |= {f"{kind}_{name}": array for name, array in of_kind.items()}
         rows = ROWS_WITH[kind]
         arrays |= {f"{rows}_values": ids.values, f"{rows}_lengths": ids.lengths().astype(ID)}
-    write_pack(output, pack.made_of, arrays)
+    write_pack(output, pack.input_checksum, arrays)
     split.unlink(missing_ok=True)
 
 
 def merge_strings(kind: str, scans: PackFiles, partition: int, n_documents: int, merged: PackFiles) -> None:
-    """Collect the distinct strings of one hash range from all splits, and write them to a file of `merged`.
+    """Collect the strings of hash range number `partition` from all splits, and write them to its file of `merged`.
 
-    The strings are sorted by `keys`: words by score, chunks by first appearance. The file also contains `positions`,
-    the positions of each split's strings among the sorted strings, split by split. `bounds` contains the bounds of the
-    splits in `positions`.
+    kind: "terms" for words, or "chunks".
 
-    Args:
-        kind: "terms" for words, or "chunks".
-        scans: the files that the scan wrote.
-        partition: the number of the hash range, from 0.
-        n_documents: the number of documents of the corpus.
-        merged: the files of this stage, one per hash range.
+    The strings are sorted by `keys`. `positions` contains the positions of each split's strings among them, and
+    `bounds` the bounds of the splits in `positions`.
     """
     buckets = (partition * N_BUCKETS // merged.n, (partition + 1) * N_BUCKETS // merged.n)
     strings, positions, firsts, frequencies, ratios = StringSet(), [], [], [], []
@@ -205,20 +184,17 @@ def merge_strings(kind: str, scans: PackFiles, partition: int, n_documents: int,
     order = np.argsort(keys)
     table = StringTable(*strings.strings()).take(order)
     del strings
-    arrays = {name: values[order] for name, values in scores.items()} | {"keys": keys[order], **table.arrays()}
+    arrays = {name: values[order] for name, values in scores.items()} | {"keys": keys[order], **vars(table)}
     # the positions in `table` of the strings of each split
     arrays |= {"positions": inverse(order)[in_set], "bounds": row_bounds([*map(len, positions)])}
     write_pack(merged.path(partition), "", arrays)
 
 
 def cut_ranks(merged: PackFiles) -> list[list[int]]:
-    """Divide the ranks of all strings into as many ranges as there are hash ranges.
+    """Return, for each rank range, the position where it starts among the sorted strings of each hash range.
 
-    Returns a list of positions for each rank range. Item h is the position where the rank range starts in the sorted
-    strings of hash range h. One more list contains the positions where the last rank range ends.
-
-    A hash range is a random sample of all strings. So the sort keys that divide the largest hash range into equal
-    parts also divide the other hash ranges into almost equal parts.
+    There are as many rank ranges as hash ranges. The last item contains the ends of the last rank range. A hash range
+    is a random sample of all strings, so the keys that divide the largest one into equal parts divide all about evenly.
     """
     keys = max(merged, key=lambda pack: pack.length("keys")).read("keys")
     cuts = keys[len(keys) * np.arange(1, merged.n) // merged.n]
@@ -227,17 +203,9 @@ def cut_ranks(merged: PackFiles) -> list[list[int]]:
 
 
 def rank_strings(kind: str, merged: PackFiles, starts: list[int], stops: list[int], output: Path) -> None:
-    """Collect the strings of one rank range from all hash ranges, and write them to `output` in order of rank.
+    """Collect the strings ``starts[h]`` to ``stops[h] - 1`` of each hash range h, and write them in order of rank.
 
-    The output also contains `ranks` (int32), the ranks of the same strings, grouped by hash range. `bounds` contains
-    the bounds of the hash ranges in `ranks`.
-
-    Args:
-        kind: "terms" for words, or "chunks".
-        merged: the files that `merge_strings` wrote, one per hash range.
-        starts: for each hash range, the position in its file of the first string of this rank range.
-        stops: for each hash range, the position in its file after the last string of this rank range.
-        output: the file to write.
+    `ranks` contains the ranks of the same strings in the order of `merged`, and `bounds` the bounds of its hash ranges.
     """
     spans = [*zip(merged, starts, stops, strict=True)]
 
@@ -254,16 +222,9 @@ def rank_strings(kind: str, merged: PackFiles, starts: list[int], stops: list[in
 
 
 def label_strings(merged: PackFiles, ranked: PackFiles, partition: int, output: Path) -> None:
-    """Look up the rank of every string of one hash range, split by split, and write the ranks to the file `output`.
+    """Look up the ranks of the strings of hash range number `partition`.
 
-    The output contains `labels` (int32): the ranks of the strings of the first split, then of the second, and so on.
-    `bounds` contains the bounds of the splits in `labels`.
-
-    Args:
-        merged: the files that `merge_strings` wrote.
-        ranked: the files that `rank_strings` wrote.
-        partition: the number of the hash range, from 0.
-        output: the file to write.
+    `labels` contains the ranks of each split's strings, and `bounds` the bounds of the splits in `labels`.
     """
     ranks = np.concatenate([pack.read_rows("ranks", "bounds", partition, partition + 1)[0] for pack in ranked])
     strings = Pack(merged.path(partition))
@@ -273,11 +234,7 @@ def label_strings(merged: PackFiles, ranked: PackFiles, partition: int, output: 
 def write_array(name: str, parts: PackFiles, labelled: PackFiles, array: Path) -> str:
     """Join the parts of an array of the index, and write the array to a .npy file. Return the file's checksum.
 
-    Args:
-        name: the array's name.
-        parts: the files with its parts: the scans of all splits, or the results of `rank_strings`.
-        labelled: the results of `label_strings`. They contain the ranks that replace split-local ids.
-        array: the file to write.
+    parts: the results of `scan_split` or `rank_strings`; labelled: the results of `label_strings`.
     """
     table, _, content = name.rpartition("_")
     are_bounds = content in ("offsets", "indptr")
@@ -294,12 +251,7 @@ def write_array(name: str, parts: PackFiles, labelled: PackFiles, array: Path) -
 
 
 def _bounds(lengths: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """Yield the row bounds of an array that is joined from several parts: [0], and then one int64 array per part.
-
-    Each of these arrays contains the ends of a part's rows in the joined array.
-
-    lengths: for each part, an array of the lengths of its rows.
-    """
+    """Yield the bounds of rows that are joined from several parts: [0], then the ends of each part's rows."""
     end = 0
     yield np.zeros(1, dtype=POINTER)
     for part in lengths:
@@ -308,12 +260,7 @@ def _bounds(lengths: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
 
 
 def _row_ids(table: str, scans: PackFiles, labelled: PackFiles) -> Iterator[np.ndarray]:
-    """Yield one array per split: the ids of all words, or of all chunks, in the split's documents.
-
-    The ids are those of the index, not split-local ids.
-
-    table: "words" for the ids of words, or "sentences" for the ids of chunks.
-    """
+    """Yield the ids in the index of the words or chunks of each split. table: "words" or "sentences"."""
     labels, kind = [*labelled], next(kind for kind, rows in ROWS_WITH.items() if rows == table)
     for split, scan in enumerate(scans):
         numbers, ids = scan.read(f"{kind}_numbers"), scan.read(f"{table}_values")

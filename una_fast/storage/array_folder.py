@@ -35,26 +35,16 @@ Arrays = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Manifest:
-    """The content of manifest.json.
+    """The content of manifest.json."""
 
-    Attributes:
-        kind: the kind of the folder, such as "index".
-        version: the version of the layout of this kind.
-        meta: data of JSON types that the caller stores with the arrays.
-        checksums: the xxh3_64 of each array's file, by the array's name.
-    """
-
-    kind: str
-    version: int
-    meta: dict[str, Any]
-    checksums: dict[str, str]
+    kind: str  # such as "index"
+    version: int  # of the layout of this kind
+    meta: dict[str, Any]  # data of JSON types that the caller stores with the arrays
+    checksums: dict[str, str]  # array name -> xxh3_64 of its file
 
     @property
     def files(self) -> dict[str, str]:
-        """The file name of each array, by the array's name.
-
-        A file name contains the file's checksum, so a new save does not overwrite old files.
-        """
+        """The file name of each array. It contains the checksum, so a new save does not overwrite old files."""
         return {name: f"{name}-{checksum}.npy" for name, checksum in self.checksums.items()}
 
     @property
@@ -63,7 +53,7 @@ class Manifest:
         return xxhash.xxh3_64_hexdigest(json.dumps(asdict(self), sort_keys=True).encode())
 
     def encode(self) -> bytes:
-        """Return the bytes of manifest.json."""
+        """Return the content of the file."""
         return (json.dumps(asdict(self) | {"xxh3_64": self.xxh3_64}, indent=1, sort_keys=True) + "\n").encode()
 
     @classmethod
@@ -83,10 +73,7 @@ class Manifest:
         return manifest
 
     def check(self, folder: Path, kind: str, version: int | None = None) -> None:
-        """Raise InputError unless the manifest has this `kind` and `version`. A `version` of None accepts any version.
-
-        folder: the folder of the manifest, for the message.
-        """
+        """Raise InputError, which names the folder, unless the manifest has this kind and, if given, this version."""
         if self.kind != kind:
             raise InputError(f"{folder}: contains a saved {self.kind!r}, not a {kind!r}; give another folder")
         if version not in (None, self.version):
@@ -99,16 +86,7 @@ class Manifest:
 def save_arrays(folder: Path, kind: str, version: int, meta: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
     """Save arrays in `folder`, completely or not at all. Replaces saved arrays of the same kind.
 
-    Args:
-        folder: the folder. It is created if it does not exist.
-        kind: the kind of the folder, such as "index".
-        version: the version of the layout of this kind.
-        meta: data of JSON types that the manifest should contain.
-        arrays: arrays of numbers by name.
-
-    Raises:
-        InputError: the folder cannot be written, or contains anything except saved arrays of this kind. Saved arrays
-            remain as they were.
+    Raises InputError, and changes nothing, if the folder cannot be written or contains anything else.
     """
 
     def write() -> Manifest:
@@ -123,18 +101,9 @@ def save_arrays(folder: Path, kind: str, version: int, meta: dict[str, Any], arr
 
 
 def publish(folder: Path, kind: str, write: Callable[[], Manifest]) -> None:
-    """Lock `folder`, call `write`, and save the manifest that `write` returns.
+    """Lock `folder`, call `write`, which writes the array files there, and save the manifest that it returns.
 
-    Other processes see the old arrays until the new manifest replaces the old one.
-
-    Args:
-        folder: the folder. It is created if it does not exist.
-        kind: the kind that the folder must have if it contains saved arrays.
-        write: writes the array files to `folder`, and returns their manifest.
-
-    Raises:
-        InputError: the folder cannot be written, or contains anything except saved arrays of this kind. Saved arrays
-            remain as they were.
+    Other processes see the old arrays until the new manifest replaces the old one. Raises InputError as `save_arrays`.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -149,7 +118,7 @@ def publish(folder: Path, kind: str, write: Callable[[], Manifest]) -> None:
 
 
 def _remove_unlisted(folder: Path) -> None:
-    """Delete the array files that the manifest does not list: files of earlier and interrupted saves."""
+    """Delete the array files of earlier and interrupted saves."""
     manifest = find_manifest(folder)
     listed = manifest.files.values() if manifest else ()
     with suppress(OSError):
@@ -159,7 +128,7 @@ def _remove_unlisted(folder: Path) -> None:
 
 
 def _is_array(name: str) -> bool:
-    """Return whether a file with this name is a complete or incomplete array file."""
+    """Return whether a file with this name is an array file, complete or not."""
     return bool(ARRAY_FILE.fullmatch(name) or PARTIAL.fullmatch(name))
 
 
@@ -168,17 +137,8 @@ def load_arrays(
 ) -> tuple[dict[str, Any], Arrays]:
     """Open a saved folder. Return its `meta`, and its arrays by name, read-only and memory-mapped.
 
-    During a save by another process, this returns the complete old or the complete new content.
-
-    Args:
-        folder: the folder.
-        kind: the kind that the folder must have.
-        version: the version that the layout must have; None for any.
-        verify: compare the checksum of each file with the manifest. This includes the files of caches in subfolders.
-
-    Raises:
-        InputError: the folder does not exist or has another kind or version, or a file is missing or damaged. Without
-            `verify`, only damaged headers, file sizes and bounds of rows are detected.
+    During a save by another process, this returns the complete old or the complete new content. Damaged headers, sizes
+    and bounds of rows are always detected. With `verify`, any changed byte is, also in the caches in subfolders.
     """
     while True:
         try:
@@ -197,8 +157,7 @@ def load_arrays(
                 raise
 
 
-def _open(folder: Path, manifest: Manifest, verify: bool = False) -> Arrays:
-    """Open the arrays that a manifest lists. Raises InputError if a file is missing or damaged."""
+def _open(folder: Path, manifest: Manifest, verify: bool) -> Arrays:
     arrays: Arrays = {}
     for name, file in sorted(manifest.files.items(), reverse=True):  # opens values before the bounds of their rows
         try:
@@ -216,10 +175,7 @@ def _open(folder: Path, manifest: Manifest, verify: bool = False) -> Arrays:
 
 
 def _mapped(path: Path) -> np.ndarray:
-    """Memory-map the array of a .npy file. Raises ValueError if the header or the file's size is wrong.
-
-    Numpy's reader is not used, because it would evaluate the header as Python.
-    """
+    """Memory-map a .npy file. Numpy's reader would evaluate the header as Python, so a regular expression reads it."""
     with path.open("rb") as file:
         header = HEADER.match(file.read(512))
     if not header or int.from_bytes(header[1], "little") != header.end() - 10:
@@ -239,15 +195,11 @@ def _are_bounds(bounds: np.ndarray, values: np.ndarray) -> bool:
 def cached_arrays(
     folder: Path | None, version: int, made_from: str, make: Callable[[], Arrays], fits: Callable[[Arrays], bool]
 ) -> Arrays:
-    """Return the arrays that `make` computes. They are stored, so that later calls and other processes share them.
+    """Return the arrays that `make` computes. `folder` stores them for later calls and other processes.
 
-    Args:
-        folder: the folder that stores the arrays. If it is None or cannot be written, the arrays stay in memory.
-        version: the version of the arrays' layout. Stored arrays of another version are computed again.
-        made_from: identifies everything that the arrays depend on. If it differs from the stored `made_from`, the
-            arrays are computed again.
-        make: computes the arrays. It must be deterministic, because two processes may write at the same time.
-        fits: checks stored arrays. If it returns False or raises, the arrays are computed again.
+    They are computed again if the stored version or `made_from` differs, or if `fits` returns False or raises. `make`
+    must be deterministic, because two processes may write at the same time. If the folder is None or cannot be written,
+    the arrays stay in memory.
     """
     if folder is None:
         return make()
@@ -266,10 +218,7 @@ def cached_arrays(
 
 
 def check_array_folder(folder: Path, kind: str, unused: bool = False) -> None:
-    """Raise InputError if a folder contains anything except saved arrays of this `kind`.
-
-    The folder may also be empty or not exist. unused: also raise InputError if it contains saved arrays of this kind.
-    """
+    """Raise InputError if a folder contains anything except saved arrays of this kind or, if `unused`, even those."""
     try:
         names = sorted(path.name for path in folder.iterdir())
     except FileNotFoundError:
@@ -287,7 +236,7 @@ def check_array_folder(folder: Path, kind: str, unused: bool = False) -> None:
 
 
 def resolved(folder: str | Path) -> Path:
-    """Return `folder` as an absolute path without symbolic links. Raises InputError for an address such as s3://a."""
+    """Return `folder` as an absolute path without symbolic links. Refuses an address such as s3://a."""
     if "://" in str(folder):
         raise InputError(f"{folder}: is an address: give a folder on a disk of this machine")
     return Path(folder).resolve()
@@ -301,7 +250,7 @@ def find_manifest(folder: Path) -> Manifest | None:
 
 
 def _npy_file(array: np.ndarray) -> list[bytes | memoryview]:
-    """Return the content of an array's .npy file: its header and the array's memory."""
+    """Return the content of an array's .npy file: the header and the array's memory, which is not copied."""
     array, header = np.ascontiguousarray(array), io.BytesIO()
     np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
     return [header.getvalue(), array.data]

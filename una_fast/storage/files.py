@@ -30,11 +30,10 @@ def one_line(text: str) -> str:
 
 @contextmanager
 def new_file(path: Path) -> Iterator[IO[bytes]]:
-    """Open a new file for writing in a `with` block. After the block, sync the file and rename it to `path`.
+    """Open a temporary file next to `path` for writing. After the `with` block, sync it and rename it to `path`.
 
-    During the block, the file has a temporary name in the same folder, and an existing file `path` stays unchanged. If
-    the block raises an exception, the new file is deleted. If two processes write the same `path`, the file of the
-    process that ends last replaces the other file. `remove_partial` deletes temporary files of killed processes.
+    If the block raises an exception, the temporary file is deleted and `path` is unchanged. A killed process leaves the
+    temporary file, which `remove_partial` deletes.
     """
     partial = path.with_name(f".{path.name}.{os.urandom(8).hex()}.partial")
     try:
@@ -50,7 +49,7 @@ def new_file(path: Path) -> Iterator[IO[bytes]]:
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a small file, completely or not at all. Raises OSError if it cannot be written."""
+    """Write a small file, completely or not at all."""
     with new_file(path) as file:
         file.write(data)
 
@@ -63,10 +62,7 @@ def remove_partial(folder: Path) -> None:
 
 
 def unwritable(path: Path, error: BaseException, kept: str = "what was saved before is intact") -> InputError:
-    """Make the InputError for a `path` that could not be written.
-
-    error: the exception that reports the failed write. kept: the end of the message, which says what is intact.
-    """
+    """Make the error for a `path` that could not be written. kept: the end of the message, on what is intact."""
     cause: BaseException | None = error
     while cause and not isinstance(cause, OSError):  # torch.save reports a full disk as a RuntimeError
         cause = cause.__cause__ or cause.__context__
@@ -78,7 +74,7 @@ def unwritable(path: Path, error: BaseException, kept: str = "what was saved bef
 
 
 def checksum_of(parts: Iterable[Any]) -> str:
-    """Return the xxh3_64 of the joined `parts`, as 16 hexadecimal digits. A part is bytes or a buffer."""
+    """Return the xxh3_64 of the joined `parts` (bytes or buffers), as 16 hexadecimal digits."""
     checksum = xxhash.xxh3_64()
     for part in parts:
         checksum.update(part)
@@ -86,10 +82,7 @@ def checksum_of(parts: Iterable[Any]) -> str:
 
 
 def file_checksum(path: Path, skip: int = 0) -> str:
-    """Return the xxh3_64 of a file without its first `skip` bytes, as 16 hexadecimal digits.
-
-    Raises OSError if the file cannot be read.
-    """
+    """Return the xxh3_64 of a file without its first `skip` bytes, as 16 hexadecimal digits."""
     with path.open("rb", buffering=0) as file:
         file.seek(skip)
         return checksum_of(iter(lambda: file.read(READ_AT_ONCE), b""))
@@ -115,10 +108,7 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def locked(folder: Path, wait: bool = True) -> Iterator[bool]:
-    """Lock `folder` for a `with` block. Yield False if another process has locked it, and True if not.
-
-    wait: if True, wait until the folder is free, so the result is always True.
-    """
+    """Lock `folder` for a `with` block. With `wait=False`, yield False if another process has locked it."""
     if fcntl is None:  # Windows cannot open a folder
         yield True
         return
@@ -130,10 +120,7 @@ def locked(folder: Path, wait: bool = True) -> Iterator[bool]:
 
 
 def lock(handle: int, wait: bool = False) -> bool:
-    """Lock an open file or folder until it is closed. Return False if another process has locked it, and True if not.
-
-    handle: the file descriptor. wait: if True, wait until the file or folder is free, so the result is always True.
-    """
+    """Lock an open file or folder until it is closed. With `wait=False`, return False if another process locked it."""
     try:
         if fcntl is not None:
             fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
