@@ -15,22 +15,13 @@ Item = TypeVar("Item")
 
 BLOCK_BYTES = 1 << 20
 BATCH_ROWS = 1 << 13  # rows per batch: about BLOCK_BYTES of ordinary sentences
-# About 180,000 English words, as in a long novel; the longest of a million Wikipedia sentences has a few kilobytes. A
-# longer document means that a file is damaged, hostile, or has no line ends.
-MAX_DOCUMENT_BYTES = 1 << 20
+MAX_DOCUMENT_BYTES = 1 << 20  # a long novel; a longer document means a damaged or hostile file, or no line ends
 TEXT = (pa.string(), pa.large_string(), pa.string_view())
-ROW_FACTOR = 8  # a row may be this many times longer than its document: other columns, escapes such as \u00e9
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Options for reading a corpus.
-
-    Attributes:
-        column: the column, or the key of a mapping, that contains the text.
-        quoting: whether the cells of a .csv or .tsv may be in quotation marks. None means yes in .csv, no in .tsv.
-        max_document_bytes: the longest accepted document, in bytes of UTF-8; 0 or None for any length.
-    """
+    """Options for reading a corpus, as `una_fast.build_index` documents them."""
 
     column: str = "text"
     quoting: bool | None = None
@@ -38,21 +29,12 @@ class Reading:
 
     @property
     def max_row_bytes(self) -> int | None:
-        """The longest accepted row of a table, with all its columns, in bytes; 0 or None for any length."""
-        return self.max_document_bytes and ROW_FACTOR * self.max_document_bytes
+        """The longest accepted row of a table, with all its columns; 0 or None for any length."""
+        return self.max_document_bytes and 8 * self.max_document_bytes  # for other columns, and escapes as \u00e9
 
 
 def encode_row(row: Any, column: str, where: str) -> bytes:
-    """Return the text of a row, encoded in UTF-8.
-
-    Args:
-        row: the text, or a mapping with the key `column`.
-        column: the key of the text.
-        where: the row's name in error messages.
-
-    Raises:
-        InputError: the column is missing, or the text is null, not a str, or contains a lone surrogate.
-    """
+    """Encode the text of a row, a str or a mapping with the key `column`, in UTF-8. where: its name in messages."""
     if not isinstance(row, Mapping):
         return encode_sentence(row, where)
     if column not in row:
@@ -63,10 +45,7 @@ def encode_row(row: Any, column: str, where: str) -> bytes:
 
 
 def encode_sentence(sentence: Any, name: str) -> bytes:
-    """Encode a sentence in UTF-8. name: the sentence's name in error messages.
-
-    Raises InputError if the sentence is not a str or contains a lone surrogate.
-    """
+    """Encode a sentence in UTF-8. name: its name in messages."""
     if not isinstance(sentence, str):
         raise InputError(f"{name} is {type(sentence).__name__}, not str")
     try:
@@ -79,10 +58,7 @@ def encode_sentence(sentence: Any, name: str) -> bytes:
 
 
 def _groups(items: Iterable[Item], n_bytes: Callable[[Item], int], least: int) -> Iterator[list[Item]]:
-    """Yield the items in lists of at least `least` bytes each. The last list may be smaller.
-
-    n_bytes: returns the size of an item.
-    """
+    """Yield the items in lists of at least `least` bytes each. The last list may be smaller."""
     group: list[Item] = []
     size = 0
     for item in items:
@@ -107,10 +83,7 @@ def joined(blocks: Iterable[StringTable], n_bytes: int) -> Iterator[StringTable]
 
 
 def arrow_blocks(arrays: Iterable[pa.Array], where: str) -> Iterator[StringTable]:
-    """Convert each Arrow array of text to a block, without copying the text. where: the arrays' name in error messages.
-
-    Raises InputError if an array does not contain text, or contains null or invalid UTF-8.
-    """
+    """Convert each Arrow array of text to a block, without copying the text. where: the arrays' name in messages."""
     row = 0
     for values in arrays:
         if pa.types.is_dictionary(values.type):
@@ -132,8 +105,7 @@ def arrow_blocks(arrays: Iterable[pa.Array], where: str) -> Iterator[StringTable
 def object_blocks(corpus: Any, reading: Reading) -> tuple[str, Iterator[StringTable]] | None:
     """Read a Hugging Face dataset, an Arrow table, a frame or series of pandas or polars, or an iterable.
 
-    Returns the name of `corpus` for error messages, and an iterator over blocks of its documents. Returns None if
-    `corpus` has none of these types.
+    Returns its name for messages and its documents in blocks, or None for any other type.
     """
     column, kind = reading.column, type(corpus).__name__
     is_frame = hasattr(corpus, "iloc") or hasattr(corpus, "to_arrow")  # a frame or series of pandas, or of polars
@@ -163,10 +135,7 @@ def _column(table: Any, kind: str, names: list[Any], column: str) -> Any:
 
 
 def _slices(name: str, values: Any) -> Iterator[pa.Array]:
-    """Convert a column to Arrow arrays of at most BATCH_ROWS rows.
-
-    name: the column's name in error messages; values: the column of a frame or table.
-    """
+    """Convert a column to Arrow arrays of at most BATCH_ROWS rows. name: the column's name in messages."""
     for row in range(0, len(values), BATCH_ROWS):
         part = getattr(values, "iloc", values)[row : row + BATCH_ROWS]
         try:
@@ -181,7 +150,7 @@ def _slices(name: str, values: Any) -> Iterator[pa.Array]:
 
 
 def missing_column(where: str, column: str, names: Sequence[Any], argument: str = "`column` (--column)") -> InputError:
-    """Make the error for a missing column. names: the existing columns; argument: the argument that names a column."""
+    """Make the error for a missing column. names: the existing ones; argument: the argument that names a column."""
     existing = ", ".join(map(repr, names)) or "no column at all"
     return InputError(f"{where}: no column {column!r}, only {existing}; name one with {argument}")
 

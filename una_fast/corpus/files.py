@@ -1,9 +1,6 @@
-"""Reads the documents of files. Each format has a reader, which accepts a file and a `Reading`.
+"""Reads the documents of files. Each format has a reader, which yields them in blocks (see documents.py).
 
-A reader yields the documents in blocks (see documents.py).
-
-Remote files (s3, gs, hdfs, http, ...) are read through fsspec. The fsspec package for each file system finds
-credentials and endpoints in the environment and in its own configuration files.
+Remote files (s3, gs, hdfs, http, ...) are read through fsspec, which finds credentials in the environment.
 """
 
 from __future__ import annotations
@@ -45,7 +42,7 @@ from una_fast.imports import naming_extras
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file on a remote file system, with the methods of `pathlib.Path` that reading a corpus needs."""
+    """A remote file with the methods of `pathlib.Path` that reading a corpus needs."""
 
     system: Any  # a file system of fsspec
     path: str
@@ -55,21 +52,15 @@ class RemoteFile:
 
     @property
     def name(self) -> str:
-        """The file name, without the folder and the query of an address."""
+        """The file name, without the query of an address."""
         return PurePosixPath(self.path.partition("?")[0]).name
 
     def identity(self) -> list[str | int]:
-        """Return the file's address, its size in bytes, and a hash of the server's metadata.
-
-        Raises OSError if the metadata cannot be read.
-        """
+        """Return the file's address, its size in bytes, and a hash of the server's metadata."""
         return [str(self), self.system.size(self.path) or 0, self.system.ukey(self.path)]
 
     def open(self, mode: str = "rb") -> IO[bytes]:
-        """Open the file for reading bytes. The result is seekable if the server supports it.
-
-        Raises OSError if the file cannot be opened.
-        """
+        """Open the file for reading bytes. The result is seekable if the server supports it."""
         return self.system.open(self.path, mode)
 
 
@@ -87,10 +78,7 @@ COMPRESSIONS: dict[str, Callable[[IO[bytes]], Any]] = {
 
 
 def remote_files(address: str) -> list[RemoteFile]:
-    """List the file at an address, the files that match a glob, or all files in a folder, in sorted order.
-
-    Leaves out hidden files. Returns an empty list if no file matches.
-    """
+    """List the file at an address, or the files of a glob or in a folder, sorted, without hidden files."""
     with naming_extras("remote"):
         import fsspec
     with as_input_errors(address, "opened"):
@@ -109,11 +97,7 @@ def remote_files(address: str) -> list[RemoteFile]:
 
 @contextmanager
 def opened(path: File) -> Iterator[io.BufferedReader]:
-    """Open a file for reading bytes, decompressed according to its extension.
-
-    Raises:
-        InputError: the file cannot be read, or the compressed data is damaged.
-    """
+    """Open a file for reading bytes, decompressed according to its extension."""
     ending = Path(path.name).suffix.lower()
     try:
         with path.open("rb") as raw, io.BufferedReader(COMPRESSIONS.get(ending, lambda file: file)(raw)) as file:
@@ -125,10 +109,9 @@ def opened(path: File) -> Iterator[io.BufferedReader]:
 
 
 def whole_lines(path: File, max_line_bytes: int | None) -> Iterator[tuple[int, bytes]]:
-    """Read a file in parts of about BLOCK_BYTES that end at line ends.
+    """Read a file in parts of about BLOCK_BYTES that end at line ends. Yield the first line's number, and the part.
 
-    Yields pairs: a line number, counted from 1, and the part that starts with this line. Raises InputError for a line
-    that is longer than `max_line_bytes`, without reading all of it.
+    Raises InputError for a line that is longer than `max_line_bytes`, without reading all of it.
     """
     number = 1
     with opened(path) as file:
@@ -142,10 +125,7 @@ def whole_lines(path: File, max_line_bytes: int | None) -> Iterator[tuple[int, b
 
 
 def decoded(path: File, number: int, text: bytes) -> str:
-    """Decode UTF-8 text from a file. number: the number of the text's first line.
-
-    Raises InputError, with the line number, if a line is not UTF-8.
-    """
+    """Decode UTF-8 text that starts in line `number` of a file."""
     try:
         return text.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -208,7 +188,7 @@ def _json_lines(path: File, reading: Reading, number: int, lines: bytes) -> Iter
 
 
 def _json_value(path: File, number: int, text: bytes, what: str) -> Any:
-    """Parse a JSON value that starts in line `number` of a file. what: the expected value, for error messages."""
+    """Parse a JSON value that starts in line `number` of a file. what: the expected value, for messages."""
     value = decoded(path, number, text).removeprefix("\ufeff")
     try:
         return json.loads(value)
@@ -222,8 +202,7 @@ def _json_value(path: File, number: int, text: bytes, what: str) -> Any:
 def has_quotes(name: str, reading: Reading) -> bool:
     """Return whether cells of a .csv or .tsv may be in quotation marks.
 
-    By default, the cells of a .csv may be quoted. The cells of a .tsv may not, because most programs write quotation
-    marks in a .tsv as ordinary characters.
+    By default, those of a .tsv may not, because most programs write quotation marks there as ordinary characters.
     """
     return not _has_tabs(name) if reading.quoting is None else reading.quoting
 
@@ -251,7 +230,7 @@ def csv_rows(path: File, reading: Reading) -> Iterator[StringTable]:
 
 @contextmanager
 def _csv_batches(path: File, reading: Reading, columns: list[str] | None) -> Iterator[pa.csv.CSVStreamingReader]:
-    """Open a .csv or .tsv as batches of rows. columns: the columns to read, or None for all."""
+    """Open a .csv or .tsv as batches of rows with these columns, or with all if `columns` is None."""
     quotes = has_quotes(path.name, reading)
     convert = pa.csv.ConvertOptions(
         column_types={reading.column: pa.string()}, include_columns=columns, strings_can_be_null=False
@@ -283,3 +262,16 @@ def parquet_rows(path: File, reading: Reading) -> Iterator[StringTable]:
             yield from arrow_blocks(arrays, f"{path}, column {column!r}")
     except (pa.ArrowInvalid, OSError) as error:
         raise InputError(f"{path} cannot be read as parquet: {error}") from error
+
+
+Reader = Callable[[File, Reading], Iterator[StringTable]]
+READERS: dict[str, Reader] = {
+    ".txt": text_lines,
+    ".csv": csv_rows,
+    ".tsv": csv_rows,
+    ".jsonl": json_rows,
+    ".json": json_rows,
+}
+EXTENSIONS = {name + ending: reader for name, reader in READERS.items() for ending in ("", *COMPRESSIONS)}
+EXTENSIONS[".parquet"] = parquet_rows
+KNOWN = f"{', '.join(READERS)} (each also with {', '.join(COMPRESSIONS)}) and .parquet"

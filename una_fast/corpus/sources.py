@@ -1,8 +1,4 @@
-"""Opens the sources of a corpus: files, tables, datasets and iterables. `una_fast.build_index` lists all types.
-
-A list or tuple is several sources if each item is one: a path, a table, a str with one of the extensions below, or an
-iterable other than a str or a mapping. Any other list, such as an empty one, is a single source of sentences.
-"""
+"""Opens the sources of a corpus: files, tables, datasets and iterables. `una_fast.build_index` lists all types."""
 
 from __future__ import annotations
 
@@ -20,57 +16,29 @@ import xxhash
 
 from una_fast.arrays import StringTable
 from una_fast.corpus.documents import BLOCK_BYTES, Reading, object_blocks, too_long
-from una_fast.corpus.files import (
-    COMPRESSIONS,
-    File,
-    csv_rows,
-    has_quotes,
-    json_rows,
-    parquet_rows,
-    remote_files,
-    text_lines,
-)
+from una_fast.corpus.files import EXTENSIONS, KNOWN, File, Reader, csv_rows, has_quotes, remote_files, text_lines
 from una_fast.errors import InputError, as_input_errors, counted, failed, warn_user
 from una_fast.storage.array_folder import find_manifest
 
-Reader = Callable[[File, Reading], Iterator[StringTable]]
-READERS: dict[str, Reader] = {
-    ".txt": text_lines,
-    ".csv": csv_rows,
-    ".tsv": csv_rows,
-    ".jsonl": json_rows,
-    ".json": json_rows,
-}
-EXTENSIONS = {name + ending: reader for name, reader in READERS.items() for ending in ("", *COMPRESSIONS)}
-EXTENSIONS[".parquet"] = parquet_rows
-KNOWN = f"{', '.join(READERS)} (each also with {', '.join(COMPRESSIONS)}) and .parquet"
 GLOB = re.compile(r"[*?\[]")
 URL = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+):(/{1,3})(?=[^/])")  # pathlib turns two or three slashes into one
 
 
 @dataclass
 class Source:
-    """A file, table, dataset or iterable of documents. Its `blocks` can be read only once.
+    """A file, table, dataset or iterable of documents. It can be read only once."""
 
-    Attributes:
-        name: the name in messages and manifests.
-        limit: the longest accepted document, in bytes of UTF-8; 0 or None for any length.
-        documents: the documents in order, in blocks of about BLOCK_BYTES.
-        file: the file that contains the documents, or None for an object in memory.
-        key: the options that affect which text is read from a file; None for a file without columns.
-    """
-
-    name: str
-    limit: int | None
-    documents: Iterator[StringTable]
-    file: File | None = None
-    key: str | None = None
+    name: str  # in messages and manifests
+    limit: int | None  # the longest accepted document, in bytes of UTF-8; 0 or None for any length
+    documents: Iterator[StringTable]  # blocks of about BLOCK_BYTES
+    file: File | None = None  # None for an object in memory
+    key: str | None = None  # the options that affect which text is read; None for a file without columns
 
     def __post_init__(self) -> None:
         self._text, self._lengths = xxhash.xxh3_128(), xxhash.xxh3_128()
 
     def blocks(self) -> Iterator[StringTable]:
-        """Yield the documents in order, in blocks. Raises InputError for a document that is longer than `limit`."""
+        """Yield the documents in blocks. Raises InputError for a document that is longer than `limit`."""
         limit, n_documents = self.limit, 0
         for block in self.documents:
             lengths = np.diff(block.offsets)
@@ -84,12 +52,10 @@ class Source:
             yield block
 
     def digest(self) -> str:
-        """Return an xxh3_128 hash that identifies the documents.
-
-        For a file, this is a hash of the file's bytes and of `key`. For an object in memory, it is a hash of the texts
-        that `blocks` has yielded so far, so iterate over `blocks` first.
-        """
+        """Return the xxh3_128 of a file's bytes and `key`, or of the texts of an object in memory."""
         if self.file is None:
+            for _ in self.blocks():  # those that have not been read yet
+                pass
             return xxhash.xxh3_128_hexdigest(self._text.digest() + self._lengths.digest())
         state = xxhash.xxh3_128()
         with as_input_errors(self.file, "read"), self.file.open("rb") as file:
@@ -99,10 +65,7 @@ class Source:
         return raw if self.key is None else xxhash.xxh3_128_hexdigest(f"{raw} {self.key}".encode())
 
     def identity(self) -> list[Any]:
-        """Return values that change if the file changes: size in bytes, mtime, and ctime, which no user can set.
-
-        Returns [] for an object in memory.
-        """
+        """Return values that change if the file changes: size in bytes, mtime, and ctime, which no user can set."""
         if self.file is None:  # an object in memory is read only once
             return []
         with as_input_errors(self.file, "read"):
@@ -113,11 +76,9 @@ class Source:
 
 
 def open_sources(corpus: Any, reading: Reading) -> Sequence[Source]:
-    """Open the sources of a corpus, in order.
+    """Open the sources of a corpus, in order: anything that `una_fast.build_index` accepts, or a `Source`.
 
-    corpus: anything that `una_fast.build_index` accepts, or a `Source`.
-
-    Raises InputError if an object has another type, or a file does not exist or has an unknown extension.
+    A list or tuple is several sources if each item is one. Any other list is a single source of sentences.
     """
     if isinstance(corpus, (list, tuple)) and corpus and all(map(_is_source, corpus)):
         return [source for item in corpus for source in _open_source(item, reading)]
@@ -129,15 +90,10 @@ def read_blocks(
     summaries: list[dict[str, Any]],
     ahead: Callable[[Iterator[StringTable]], Iterable[StringTable]] = iter,
 ) -> Iterator[StringTable]:
-    """Yield the documents of all sources in order, in blocks.
+    """Yield the documents of all sources in blocks. Refuse a source without a document, or a file that changes.
 
-    Args:
-        sources: the sources of a corpus.
-        summaries: a list. After each source, a dict with its name, n_documents and xxh3_128 is appended to the list.
-        ahead: wraps the iterator over a file's blocks, for example to read them in another thread.
-
-    Raises:
-        InputError: a source has no document, or a file changed during the build.
+    After each source, a dict with its name, n_documents and xxh3_128 is appended to `summaries`. `ahead` wraps the
+    iterator over a file's blocks, for example to read them in another thread.
     """
     for source in sources:
         identity, n_documents = source.identity(), 0
@@ -153,7 +109,7 @@ def read_blocks(
 
 
 def all_blank(n_documents: int) -> InputError:
-    """Make the error for a corpus of `n_documents` blank documents."""
+    """Make the error for a corpus of blank documents."""
     return InputError(f"the corpus has no word: {counted(n_documents, 'sentence')} read, all of them blank")
 
 
@@ -164,8 +120,6 @@ def check_sources(folder: Path, indexed: list[dict[str, Any]], sources: Sequence
             f"{folder}: made from {counted(len(indexed), 'source')}, but the corpus has {len(sources)}: build it again"
         )
     for old, source in zip(indexed, sources, strict=True):
-        for _ in () if source.file else source.blocks():
-            pass
         if old["xxh3_128"] != (digest := source.digest()):
             raise InputError(
                 f"{folder}: made from another corpus: {old['name']} had digest {old['xxh3_128']}, but {source.name} "
@@ -197,10 +151,7 @@ def _open_source(corpus: Any, reading: Reading) -> Sequence[Source]:
 
 
 def _file_sources(path: str, reading: Reading) -> list[Source]:
-    """Open the file at a path or address, the files in a folder, or the files that match a glob, in sorted order.
-
-    Raises InputError if no file has a known extension. Leaves out files with other extensions, with a warning.
-    """
+    """Open the file at a path or address, or the files of known kinds in a folder or of a glob, sorted."""
     shown = path if len(path) < 200 else path[:200] + "... (a str is the path of a file; give sentences as a list)"
     files: Sequence[File]
     with as_input_errors(shown, "read"):
@@ -224,10 +175,7 @@ def _file_sources(path: str, reading: Reading) -> list[Source]:
 
 
 def address_in(path: str) -> str | None:
-    """Return `path` if it is an address, or None if it is a local path.
-
-    Restores slashes that pathlib removed: "s3:/bucket/a.txt" -> "s3://bucket/a.txt".
-    """
+    """Return `path` if it is an address, with the slashes that pathlib removed, or None if it is a local path."""
     url = URL.match(path)
     if url is None:
         return None
@@ -243,10 +191,7 @@ def _file_source(file: File, reader: Reader, reading: Reading) -> Source:
 
 
 def _files_in(folder: str) -> list[Path]:
-    """List the files in a folder and its subfolders, sorted.
-
-    Skips symbolic links to folders, hidden files and folders, and saved indexes.
-    """
+    """List the files in a folder and its subfolders, sorted, without hidden files and saved indexes."""
 
     def refuse(error: OSError) -> None:
         raise failed(error.filename, "read", error) from error

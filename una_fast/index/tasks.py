@@ -138,9 +138,9 @@ def scan_split(split: Path, tokenizer: WordTokenizer, output: Path) -> None:
         chunks, sentences, vocabulary, word_ids = parse([block], tokenizer, 1)
     arrays: dict[str, np.ndarray] = {}
     for kind, strings, ids in (("terms", vocabulary, word_ids), ("chunks", chunks, sentences)):
-        hashes = hash_strings(strings.utf8, strings.offsets).astype(np.uint64)
-        buckets = (hashes * np.uint64(N_BUCKETS)) >> np.uint64(32)
-        order = np.argsort(buckets.astype(np.uint16), kind="stable")
+        hashes = hash_strings(strings.utf8, strings.offsets)
+        buckets = (hashes // (2**32 // N_BUCKETS)).astype(np.uint16)  # numpy sorts uint16 in linear time
+        order = np.argsort(buckets, kind="stable")
         bounds = np.searchsorted(buckets[order], np.arange(N_BUCKETS + 1))
         of_kind = {**vars(strings.take(order)), "numbers": order.astype(ID), "bounds": bounds}
         if kind == "terms":
