@@ -1,7 +1,6 @@
 """Turns token ids into embeddings: a Hugging Face model, its pooling, and a head that exists only in training.
 
-The texts of a step are in one or more padded batches, called parts: {"input_ids", "attention_mask"}, int64 (B', L).
-
+The texts of a step are in padded batches, called parts: {"input_ids", "attention_mask"}, int64 (B', L).
 Letters in shapes: B texts of all parts, B' texts of one part, L tokens, D width.
 """
 
@@ -21,19 +20,16 @@ from una_fast.errors import InputError, first_line
 
 
 class SentenceEncoder(nn.Module):
-    """A backbone, its pooling and, if `head` is true, a head (Linear + tanh) that only the loss sees.
-
-    seed: seed of the head's initial weights.
-    """
+    """A backbone, its pooling and, if `head` is true, a head (Linear + tanh). seed: for the head's initial weights."""
 
     def __init__(
         self, backbone: Any, seed: int, layout: Modules | None = None, head: bool = True, bias_as_mask: bool = False
     ) -> None:
         super().__init__()
         self.backbone = backbone
-        self.layout = layout or Modules()  # the pooling and the other embedding settings that best/ stores
+        self.layout = layout or Modules()
         self.pooling = POOLINGS[self.layout.pooling]
-        self.bias_as_mask = bias_as_mask  # pass `attention_bias(mask)` to the backbone instead of the mask
+        self.bias_as_mask = bias_as_mask  # give the backbone `attention_bias(mask)` instead of the mask
         self.compiled = False
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -41,40 +37,29 @@ class SentenceEncoder(nn.Module):
             self.head = nn.Linear(width, width) if head else None
 
     def forward(self, parts: list[dict[str, Tensor]]) -> Tensor:
-        """Compute the embeddings (B, D) of the texts of all parts, for the loss, with the head if there is one.
-
-        parts: padded batches {"input_ids", "attention_mask"}, int64 (B', L).
-        """
-        embeddings = torch.cat([*map(self.embed, self._looked_up(parts))])  # (B, D)
+        """Compute the embeddings of all parts for the loss, (B, D), with the head if there is one."""
+        embeddings = torch.cat([*map(self.embed, self._looked_up(parts))])
         return torch.tanh(self.head(embeddings)) if self.head else embeddings
 
     def embed(self, part: dict[str, Any]) -> Tensor:
-        """Compute the embeddings (B', D) of one padded batch of texts, without the head.
-
-        part: {"input_ids", "attention_mask"}, int64 (B', L). It may contain "inputs_embeds", (B', L, D), instead of
-        the ids.
-        """
+        """Compute the embeddings of one part, (B', D), without the head."""
         mask = part["attention_mask"]
         if self.bias_as_mask:
-            part = {**part, "attention_mask": attention_bias(mask, self.token_embeddings.weight.dtype)}
+            part = {**part, "attention_mask": attention_bias(mask, self.backbone.get_input_embeddings().weight.dtype)}
         return self.pooling.pool(self.backbone(**part), mask)
 
-    @property
-    def token_embeddings(self) -> nn.Embedding:
-        """The backbone's token embeddings, with weights (size of the vocabulary, D)."""
-        return self.backbone.get_input_embeddings()
-
     def _looked_up(self, parts: list[dict[str, Tensor]]) -> list[dict[str, Any]]:
-        """Replace the token ids of all parts by token embeddings, with a single look-up.
+        """Replace the token ids of all parts by token embeddings, "inputs_embeds", with a single look-up.
 
-        Each look-up has a gradient as large as the embedding matrix. One look-up per step instead of one per part saves
-        9% of MiniLM's step on one core. Left-padded parts keep their ids, because RoBERTa recognises padding by its id.
+        The gradient of a look-up is as large as the embedding matrix, so one look-up for all parts saves 9% of MiniLM's
+        step on one core. Left-padded parts keep their ids, because RoBERTa recognises padding by its id.
         """
         # on a GPU a step has one part, and checking the padding would make the host wait
         starts = [part["attention_mask"][:, 0] for part in parts]
         if len(parts) == 1 or not all(start.is_cpu and start.all() for start in starts):
             return parts
-        tokens = self.token_embeddings(torch.cat([part["input_ids"].flatten() for part in parts]))  # (tokens, D)
+        ids = torch.cat([part["input_ids"].flatten() for part in parts])
+        tokens = self.backbone.get_input_embeddings()(ids)  # (tokens, D)
         split = tokens.split([part["input_ids"].numel() for part in parts])
         return [
             {**part, "input_ids": None, "inputs_embeds": own.view(*part["input_ids"].shape, -1)}  # (B', L, D)
@@ -85,9 +70,8 @@ class SentenceEncoder(nn.Module):
 def compile_layers(encoder: SentenceEncoder, part: dict[str, Tensor], autocast: AbstractContextManager[Any]) -> None:
     """Compile the layers of an encoder in training mode. All layers and input shapes share one program.
 
-    part: the padded batch {"input_ids", "attention_mask"}, int64 (B', L), that the layers encode while PyTorch compiles
-    them. The kernels depend on its shape, so a resumed run must pass a batch of the same shape. autocast: the context
-    of --precision. Raises InputError if PyTorch cannot compile the layers.
+    `part` is the batch that PyTorch compiles with. Its shape determines the kernels, so a resumed run must pass a batch
+    of the same shape.
     """
     torch._dynamo.config.optimize_ddp = False  # one graph instead of one for each of DDP's buckets
     lists = (module for module in encoder.backbone.modules() if isinstance(module, nn.ModuleList))
@@ -109,7 +93,7 @@ def compile_layers(encoder: SentenceEncoder, part: dict[str, Tensor], autocast: 
 
 
 def head_of(pooling: str, head: Head) -> Head:
-    """Resolve --head to "mlp" or "none". "auto" means "mlp" for [CLS] pooling, and "none" for other poolings."""
+    """Resolve --head: "auto" means "mlp" for [CLS] pooling, and "none" for other poolings."""
     return head if head != AUTO else "mlp" if pooling == POOLINGS[DEFAULT_POOLING].in_training else "none"
 
 
@@ -126,16 +110,8 @@ def load_encoder(
 ) -> SentenceEncoder:
     """Load an encoder in float32, in training mode, with a newly initialised head and frozen unused weights.
 
-    Args:
-        name: hub name or folder.
-        dropout: probability of dropout in hidden states and attention.
-        seed: seed of the head's initial weights.
-        pooling: value of --pooling.
-        head: value of --head.
-        trust: run Python code that comes with the model.
-        device: type of the device on which the encoder will run.
-        config: the result of `load_config`, if the caller already has it.
-        layout: the result of `read_modules`, if the caller already has it.
+    pooling, head: as in --pooling and --head. trust: run Python code that comes with the model. device: the type of the
+    device that will run the encoder. config, layout: from `load_config` and `read_modules`, if the caller has them.
     """
     layout = layout or read_modules(name, OF_TRAINING.get(pooling, AUTO))
     backbone, _ = load_pretrained(name, config or load_config(name, dropout, trust), trust)
@@ -148,7 +124,7 @@ def load_encoder(
 
 
 def part_of_ones(rows: int, columns: int, device: torch.device | None = None) -> dict[str, Tensor]:
-    """Make dummy token ids and their mask, both all 1, of shape (rows, columns)."""
+    """Make dummy token ids and their mask, all 1, of shape (rows, columns)."""
     ids = torch.ones(rows, columns, dtype=torch.int64, device=device)
     return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
 
@@ -164,7 +140,7 @@ def _freeze_unused(encoder: SentenceEncoder) -> None:
 def attention_bias(mask: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
     """Turn a mask, int64 (B', L), into the bias (B', 1, 1, L) that attention adds: 0 for tokens, -inf for padding.
 
-    Its dtype is autocast's or, without autocast, `dtype`, so that no layer has to convert it.
+    Under autocast it has autocast's dtype instead of `dtype`, so that no layer has to convert it.
     """
     kind = mask.device.type
     dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else dtype
@@ -174,8 +150,8 @@ def attention_bias(mask: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
 def accepts_bias(backbone: Any) -> bool:
     """Test whether a model gives equal outputs for a mask and its `attention_bias`. Leave the model in training mode.
 
-    A model checks whether the mask contains zeros, and this check makes the host wait for the GPU. The bias avoids the
-    check. Models with sliding-window attention need the mask, because they build the masks of their layers from it.
+    The bias saves the model's test for zeros in the mask, for which the host would wait for the GPU. Models with
+    sliding-window attention need the mask, because they build the masks of their layers from it.
     """
     if any(getattr(backbone.config, name, None) for name in ("sliding_window", "local_attention")):
         return False
@@ -193,7 +169,7 @@ def accepts_bias(backbone: Any) -> bool:
 
 
 def weights_digest(module: nn.Module) -> str:
-    """Return a hash that identifies a model: xxh3-128 of the names and values of all weights that are not frozen."""
+    """Return the xxh3-128 hash of the names and values of all weights that are not frozen."""
     digest = xxhash.xxh3_128()
     for name, weights in sorted(module.named_parameters()):
         if weights.requires_grad:

@@ -1,6 +1,6 @@
-"""The poolings: how the states of a sentence's tokens become its embedding, in training and in evaluation.
+"""The poolings: how the states of a sentence's tokens become its embedding.
 
-Letters of shapes: B sentences, L tokens, D width.
+Letters in shapes: B sentences, L tokens, D width.
 """
 
 from __future__ import annotations
@@ -13,12 +13,10 @@ if TYPE_CHECKING:  # --help lists the poolings, and should not wait for torch
 
 
 class PoolingSpec(NamedTuple):
-    """A pooling: its meaning, its function, and its names in training and in sentence-transformers."""
+    """A pooling. Its function maps token states (B, L, D) and their mask, int64 (B, L), to embeddings (B, D)."""
 
     meaning: str
-    # maps states (B, L, D) and their attention mask, int64 (B, L), padded on either side, to embeddings (B, D);
-    # None: use the checkpoint's own pooler
-    function: Callable[[Tensor, Tensor], Tensor] | None
+    function: Callable[[Tensor, Tensor], Tensor] | None  # None: the checkpoint's own pooler
     in_training: str = ""  # its name in training's --pooling; "" if it is only for evaluation
     in_modules: str = ""  # its name in sentence-transformers' files; training needs it to save the encoder
     # the hidden_states to average: 0 is the embedding layer, 1 the output of the first layer, -1 that of the last
@@ -26,11 +24,11 @@ class PoolingSpec(NamedTuple):
 
     @property
     def needs_hidden_states(self) -> bool:
-        """True if the pooling reads layers before the last, so that the model needs output_hidden_states=True."""
+        """Whether the pooling reads layers before the last."""
         return self.layers != (-1,)
 
     def pool(self, output: Any, mask: Tensor) -> Tensor:
-        """Pool a model's output into embeddings (B, D), given its attention mask, int64 (B, L)."""
+        """Pool a model's output into embeddings (B, D). mask: the attention mask, int64 (B, L)."""
         if self.function is None:
             return output.pooler_output
         states = output.last_hidden_state
@@ -61,19 +59,15 @@ def _weighted_mean(states: Tensor, mask: Tensor) -> Tensor:
 
 
 def _token(states: Tensor, position: Tensor) -> Tensor:
-    """Select the state of one token per sentence. Return (B, D).
+    """Select the state of one token per sentence, (B, D). position: int64 (B,).
 
-    position: int64 (B,), the position of the token in each sentence. The function sets the states of all other tokens
-    to 0 and sums over the tokens. Indexing would be simpler, but its gradient is a scatter, which has no fast
-    deterministic kernel on GPUs.
+    The gradient of indexing would be a scatter, which has no fast deterministic kernel on GPUs.
     """
     columns = position.new_ones(states.shape[1]).cumsum(0) - 1  # (L,): 0, 1, 2, ...
     return states.masked_fill((columns != position[:, None]).unsqueeze(-1), 0).sum(1)
 
 
-# Named as in SimCSE's evaluation; poolings that it lacks are named as in sentence-transformers.
-
-POOLINGS = {
+POOLINGS = {  # named as in SimCSE's evaluation or, if it lacks them, as in sentence-transformers
     "cls": PoolingSpec("[CLS] through the checkpoint's own pooler (Linear + tanh)", None),
     "cls_before_pooler": PoolingSpec("[CLS] of the last layer, raw", _first, "cls", "cls"),
     "avg": PoolingSpec("mean of the last layer over tokens", _mean, "mean", "mean"),

@@ -1,8 +1,4 @@
-"""Loads a model from a folder or the Hugging Face hub: weights, configuration, tokenizer and embedding settings.
-
-The embedding settings are in files that only sentence-transformers writes: modules.json lists what follows the encoder
-(Pooling, Normalize), and two other files contain the maximum length, the prompts and the similarity.
-"""
+"""Loads a model from a folder or the Hugging Face hub: weights, configuration, tokenizer and embedding settings."""
 
 from __future__ import annotations
 
@@ -33,9 +29,10 @@ TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.mo
 LEAST = 3  # the smallest valid token limit: one token and two special ones
 LONGEST = 8192  # the largest token limit, because a tokenizer without a limit reports 10^30
 ABSENT = ("gated_repo", "missing_entries", "connection_errors")  # reasons for which a file counts as absent
-LIST = "modules.json"
+# files of sentence-transformers
+LIST = "modules.json"  # what follows the encoder: Pooling, Normalize
 LENGTH = "sentence_bert_config.json"
-SETTINGS = "config_sentence_transformers.json"
+SETTINGS = "config_sentence_transformers.json"  # prompts and similarity
 FOLDERS = {"Transformer": "", "Pooling": "1_Pooling", "Normalize": "2_Normalize"}  # type of a module -> its folder
 PACKAGE = "sentence_transformers.models"  # every version of the library can import the module types from here
 TYPES: dict[str, Any] = {  # valid types of the values in these files
@@ -56,10 +53,9 @@ def quiet() -> None:
 
 
 def from_pretrained(what: str, kind: Any, name: str, trust: bool = False, **kwargs: Any) -> Any:
-    """Call kind.from_pretrained(name). Raises InputError if the model's files are missing or damaged.
+    """Call kind.from_pretrained(name), and turn any exception into an InputError that says what to do.
 
-    what: what the error message calls these files. kind: a class of transformers, such as AutoModel. trust: run Python
-    code that comes with the model. If it is False, a model that needs such code raises InputError.
+    what: what the message calls the files. trust: run Python code that comes with the model.
     """
     try:
         return kind.from_pretrained(None if "state_dict" in kwargs else name, trust_remote_code=trust, **kwargs)
@@ -80,27 +76,23 @@ def from_pretrained(what: str, kind: Any, name: str, trust: bool = False, **kwar
 
 
 def best_of_run(name: str) -> str:
-    """If `name` is the folder of a training run, return the path of its encoder, `name`/best; else return ""."""
+    """Return `name`/best if `name` is the folder of a training run, else ""."""
     folder = Path(name)
     is_run = (folder / "best/config.json").is_file() and not (folder / "config.json").exists()
     return str(folder / "best") if is_run else ""
 
 
 def refuse_run(name: str) -> None:
-    """Raise InputError if `name` is the folder of a training run, because the encoder is in its subfolder best/."""
+    """Raise InputError if `name` is the folder of a training run, whose encoder is in best/."""
     if best := best_of_run(name):
         raise InputError(f"model {name}: is the folder of a training run, not of an encoder: give {best}")
 
 
 def load_pretrained(name: str, config: Any = None, trust: bool = False) -> tuple[Any, bool]:
-    """Load a model. Return the model, and whether its checkpoint has a pooler.
+    """Load a model. Return it, without a pooler that the checkpoint lacks, and whether the checkpoint has a pooler.
 
-    Without a pooler in the checkpoint, the randomly initialised pooler is removed from the model.
-    Prefixes that torch.compile and DDP add to the names of weights are removed, with an InputWarning.
-    config: a result of `load_config`; by default one with the checkpoint's own dropout.
-
-    Raises:
-        InputError: a file is missing or damaged, or encoder weights are missing, unexpected or have wrong shapes.
+    Prefixes that torch.compile and DDP add to the names of weights are removed, with a warning. Raises InputError if
+    encoder weights are missing, unexpected or have wrong shapes.
     """
     config = config or load_config(name, None, trust)
     options = {"config": config, "output_loading_info": True, "ignore_mismatched_sizes": True}
@@ -132,10 +124,7 @@ def load_pretrained(name: str, config: Any = None, trust: bool = False) -> tuple
 
 
 def load_config(name: str, dropout: float | None, trust: bool = False) -> Any:
-    """Load an encoder's configuration. Set all its dropout probabilities to `dropout`, unless that is None.
-
-    Raises InputError if the configuration is missing, or if the model has an encoder and a decoder, as T5 does.
-    """
+    """Load an encoder's configuration. Set all its dropout probabilities to `dropout`, unless that is None."""
     refuse_run(name)
     config = from_pretrained("configuration", AutoConfig, name, trust)
     if config.is_encoder_decoder:
@@ -148,11 +137,7 @@ def load_config(name: str, dropout: float | None, trust: bool = False) -> Any:
 
 
 def positions_of(config: Any) -> int | None:
-    """Return the largest number of tokens that an encoder accepts; None if it has no limit, as in XLNet.
-
-    Models such as RoBERTa number their positions from pad_token_id + 1. Raises InputError if the config.json of such a
-    model has no pad_token_id.
-    """
+    """Return the largest number of tokens that an encoder accepts; None if it has no limit, as in XLNet."""
     positions = getattr(config, "max_position_embeddings", None)
     if not positions or positions < 1:
         return None
@@ -164,10 +149,7 @@ def positions_of(config: Any) -> int | None:
 
 
 def load_tokenizer(name: str, trust: bool = False, config: Any = None) -> Any:
-    """Load the tokenizer of an encoder. config: the encoder's configuration, if the caller has it.
-
-    Raises InputError if the tokenizer is missing, cannot pad, or has more entries than the encoder has embeddings.
-    """
+    """Load the tokenizer of an encoder. Raises InputError if it cannot pad, or has more entries than the encoder."""
     if Path(name).is_dir() and not any((Path(name) / file).is_file() for file in TOKENIZERS):
         raise InputError(f"model {name}: the folder has no tokenizer: copy tokenizer.json of the model into it")
     tokenizer = from_pretrained("tokenizer", AutoTokenizer, name, trust, **({"config": config} if config else {}))
@@ -190,38 +172,32 @@ def load_tokenizer(name: str, trust: bool = False, config: Any = None) -> Any:
 
 @dataclass(frozen=True)
 class Modules:
-    """The embedding settings of a model: how texts are prepared, and what follows the backbone."""
+    """The embedding settings of a model, in files that sentence-transformers defines."""
 
     pooling: str = DEFAULT_POOLING  # a key of POOLINGS
-    include_prompt: bool = True  # whether the pooling includes the tokens of the prompt
+    include_prompt: bool = True  # whether the pooling includes the prompt's tokens
     normalize: bool = False  # whether embeddings are scaled to length 1
     max_length: int | None = None  # maximum number of tokens of a text; None if no file gives it
-    lower_case: bool = False  # whether texts are lower-cased before the tokenizer sees them
+    lower_case: bool = False  # whether texts are lower-cased before tokenization
     settings: dict[str, Any] = field(default_factory=dict)  # prompts, similarity and others, stored as they were read
     declared: bool = False  # whether the model has a modules.json
 
     @property
     def prompt(self) -> str:
-        """The default prompt, which sentence-transformers puts before every text; "" if there is none."""
+        """The default prompt, which goes before every text; "" if there is none."""
         return str((self.settings.get("prompts") or {}).get(self.settings.get("default_prompt_name")) or "")
 
     def prepare(self, texts: Sequence[str]) -> list[str]:
-        """Put the default prompt before each text. If `lower_case` is true, lower-case the prompt and the text."""
+        """Put the default prompt before each text, and lower-case both if `lower_case` is true."""
         prompted = [self.prompt + text for text in texts]
         return [text.lower() for text in prompted] if self.lower_case else prompted
 
     def longest(self, tokenizer: Any, config: Any) -> int:
-        """Return the maximum number of tokens of a text.
-
-        It is `max_length` or, if that is None, the tokenizer's limit, but at most the encoder's number of positions.
-        """
+        """Return the maximum number of tokens of a text, considering the limits of the tokenizer and the encoder."""
         return int(min(self.max_length or tokenizer.model_max_length, positions_of(config) or LONGEST, LONGEST))
 
     def write(self, folder: Path, config: Any, tokenizer: Any) -> None:
-        """Write the files that SentenceTransformer(folder) needs to reproduce this encoder's embeddings.
-
-        config: the encoder's configuration.
-        """
+        """Write the files that SentenceTransformer(folder) needs to reproduce this encoder's embeddings."""
         paths = {kind: path for kind, path in FOLDERS.items() if self.normalize or kind != "Normalize"}
         listed = [
             {"idx": i, "name": str(i), "path": path, "type": f"{PACKAGE}.{kind}"}
@@ -241,8 +217,8 @@ class Modules:
 def read_modules(name: str, pooling: str = AUTO) -> Modules:
     """Read the embedding settings of a model. Without a modules.json, its pooling is "cls_before_pooler".
 
-    name: hub name or folder. pooling: a key of POOLINGS, which overrides the pooling in the files, or "auto".
-    Raises InputError if a file is damaged or, with "auto", if a setting is not supported.
+    pooling: "auto", or a key of POOLINGS that overrides the files. With "auto", a setting that is not supported raises
+    InputError.
     """
     listed = _read(name, LIST, list)
     if not listed:
@@ -277,9 +253,9 @@ def read_modules(name: str, pooling: str = AUTO) -> Modules:
 
 
 def _read(name: str, file: str, kind: Any = dict) -> Any:
-    """Read one of a model's JSON files, and check the types of its values. A missing file counts as empty.
+    """Read a JSON file of a model, an object (kind=dict) or a list of objects, and check the types of its values.
 
-    kind: dict if the file contains an object, list if it contains a list of objects.
+    A missing file counts as empty.
     """
     absent = {f"_raise_exceptions_for_{reason}": False for reason in ABSENT}
     if (path := cached_file(name, file, **absent)) is None:

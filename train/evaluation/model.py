@@ -1,6 +1,6 @@
 """Loads a model for evaluation and embeds texts: each distinct sentence once, in batches of similar length.
 
-Letters of shapes: B sentences of a batch, L tokens of the longest one, D width of an embedding, n distinct sentences.
+Letters in shapes: B sentences of a batch, L tokens, D width of an embedding.
 """
 
 from __future__ import annotations
@@ -33,10 +33,7 @@ GPU_BATCH_TOKENS = 65_536  # enough to keep a GPU busy
 
 @dataclass(frozen=True)
 class EvaluatedModel:
-    """An encoder in evaluation mode.
-
-    layout: the pooling and, with --pooling auto, the other embedding settings from the model's folder.
-    """
+    """An encoder in evaluation mode."""
 
     name: str
     network: Any
@@ -45,18 +42,18 @@ class EvaluatedModel:
     layout: Modules
 
     def encode(self, batch: dict[str, Tensor]) -> Tensor:
-        """Compute the embeddings (B, D) of a padded batch of token ids, int64 (B, L)."""
+        """Compute the embeddings of a padded batch, (B, D)."""
         pooling = POOLINGS[self.layout.pooling]
         output = self.network(**batch, output_hidden_states=pooling.needs_hidden_states)
         embeddings = pooling.pool(output, batch["attention_mask"])
         return nn.functional.normalize(embeddings) if self.layout.normalize else embeddings
 
     def batches(self, lists: Iterable[Sequence[str]], max_length: int | None = None) -> Batches:
-        """Tokenize lists of texts with the model's default prompt, lower-casing and maximum length."""
+        """Tokenize lists of texts with the model's prompt, lower-casing and maximum length."""
         return Batches(lists, self.tokenizer, max_length or self.max_length, self.device, self.layout.prepare)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Compute the embeddings of texts, float32 (number of texts, D)."""
+        """Compute the embeddings of texts, float32 (n_texts, D)."""
         if not len(texts):
             return np.empty((0, self.network.config.hidden_size), np.float32)
         batches = self.batches([texts])
@@ -69,7 +66,7 @@ class EvaluatedModel:
 
 
 def pick_device(name: str) -> torch.device:
-    """Return the device named "auto", "cpu", "cuda" or "cuda:N". Raises InputError if this machine lacks it."""
+    """Return the device "auto", "cpu", "cuda" or "cuda:N". Raises InputError if this machine lacks it."""
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     try:
         device = torch.device(("cuda" if gpus else "cpu") if name == "auto" else name)
@@ -85,12 +82,7 @@ def load_model(
 ) -> EvaluatedModel:
     """Load an encoder from the Hugging Face hub or a folder.
 
-    pooling: a key of POOLINGS, "mean" (the same as "avg") or "auto" (the pooling in the model's modules.json).
-    trust: run Python code that comes with the model.
-
-    Raises:
-        InputError: the model or its tokenizer is missing or damaged, or `pooling` is "cls" and the checkpoint has no
-            pooler.
+    pooling: as in --pooling. trust: run Python code that comes with the model.
     """
     pooling, on = "avg" if pooling == "mean" else pooling, pick_device(device)
     pretrained.quiet()
@@ -110,7 +102,8 @@ def load_model(
 class Batches:
     """The distinct sentences of several lists of texts, tokenized once so that they can be embedded repeatedly.
 
-    rows: for each list, the row of each text in the result of `embed`, int64 (number of texts,).
+    prepare: changes the texts before they are tokenized, such as `Modules.prepare`. rows: for each list, the row of
+    each text in the result of `embed`.
     """
 
     def __init__(
@@ -121,7 +114,6 @@ class Batches:
         device: str | torch.device = "cpu",
         prepare: Callable[[Sequence[str]], Sequence[str]] = list,
     ) -> None:
-        """Tokenize the texts of all lists. prepare: a function that changes them first, such as `Modules.prepare`."""
         distinct: dict[str, int] = {}
         self.rows = [np.array([distinct.setdefault(text, len(distinct)) for text in of], np.int64) for of in lists]
         self._device = torch.device(device)
@@ -134,13 +126,9 @@ class Batches:
         self._batches = [dict(tokenizer.pad(part, return_tensors="pt").to(self._device)) for part in parts]
 
     def embed(self, encode: Encode, threads: int | None = 1, progress: bool = False) -> NDArray[np.float32]:
-        """Compute the embeddings of the distinct texts, float32 (n, D).
+        """Compute the embeddings of the distinct texts, float32 (n_distinct, D), in inference mode.
 
-        encode: maps a padded batch {"input_ids", "attention_mask", ...} of int64 (B, L) to embeddings (B, D). It is
-            called in inference mode, and has to enter autocast itself.
-        threads: how many batches a CPU encodes at the same time, see `in_threads`. Must be 1 if `encode` exchanges
-            data with other ranks.
-        progress: show a progress bar if standard error is a terminal.
+        threads: how many batches a CPU encodes at the same time; must be 1 if `encode` exchanges data with other ranks.
         """
 
         @torch.inference_mode()  # every thread has its own mode
@@ -159,25 +147,20 @@ class PairScorer(Batches):
     """Computes dev scores: tokenizes the dev pairs once, and embeds them again whenever the encoder is scored."""
 
     def __init__(self, pairs: StsTask, *args: Any, **options: Any) -> None:
-        """Tokenize the sentences of the pairs. The other arguments are passed to `Batches`."""
         super().__init__(pairs.texts, *args, **options)
         self._gold = pairs.gold
 
     def __call__(self, encode: Encode, threads: int | None = 1) -> float:
-        """Return Spearman's correlation of the pairs' cosines with their gold scores; NaN if all cosines are equal.
-
-        The arguments are those of `embed`.
-        """
+        """Return Spearman's correlation of the pairs' cosines with their gold scores; NaN if all cosines are equal."""
         embeddings = self.embed(encode, threads)
         return spearman(cosine(*(embeddings[side] for side in self.rows)), self._gold)
 
 
 def in_threads(function: Callable[[Any], Any], items: Sequence[Any], threads: int | None = None) -> list[Any]:
-    """Apply `function` to `threads` items at a time, each on a single core. Return the results in the order of `items`.
+    """Apply `function` to `threads` items at a time, each on a single core. By default, use PyTorch's threads.
 
-    threads: None means PyTorch's number of threads. Encoding 2,909 sentences with MiniLM on 2 cores takes 2.7 s if each
-    core encodes its own batch, and 3.3 s if both cores share each batch, because operations between matrix products are
-    too small to divide among threads.
+    Encoding 2,909 sentences with MiniLM on 2 cores takes 2.7 s if each core encodes its own batch, and 3.3 s if both
+    share each batch, because operations between matrix products are too small to divide among threads.
     """
     before = torch.get_num_threads()
     if (workers := min(threads or before, len(items))) < 2:
@@ -193,8 +176,7 @@ def in_threads(function: Callable[[Any], Any], items: Sequence[Any], threads: in
 def batches_by_length(lengths: Sequence[int], budget: int) -> list[NDArray[np.int64]]:
     """Group texts, shortest first, into batches of at most `budget` tokens with padding. Return each batch's indices.
 
-    lengths: the number of tokens of each text, (n,). Once a batch fills a quarter of the budget, a longer text starts a
-    new batch. This makes more batches, but less padding.
+    Once a batch fills a quarter of the budget, a longer text starts a new batch: more batches, but less padding.
     """
     order, ends = np.argsort(np.array(lengths, np.int64), kind="stable"), [0]
     for stop, (before, length) in enumerate(pairwise(lengths[i] for i in order), start=1):

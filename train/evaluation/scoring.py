@@ -1,4 +1,4 @@
-"""Scores a model on tasks, for `train.evaluate` and `train.ddp --evaluate`, and formats the scores as text tables."""
+"""Scores a model on tasks, and formats the scores as text tables."""
 
 from __future__ import annotations
 
@@ -17,25 +17,13 @@ from train.evaluation.tasks.registry import FULL, KINDS, TASKS, EvaluationProtoc
 from una_fast.errors import InputError
 from una_fast.text_table import aligned
 
-Results = dict[str, Any]
-"""The content of evaluation.json, in JSON types. None stands for an undefined score.
-
-"model": hub name or folder
-"protocol": settings by name
-"sts", "transfer", "near-miss": scores by task
-"averages": the mean score of the tasks of each kind in FULL
-"notes": sentences for the user
-"seconds": time for encoding and scoring, without loading the model
-"""
+Results = dict[str, Any]  # the content of evaluation.json; None stands for an undefined score
 
 
 def score_model(
     name: str, downstream: Path, names: Sequence[str], protocol: EvaluationProtocol, device: str, trust: bool
 ) -> Results:
-    """Load a model and score it on the named tasks. A task whose files cannot be read is skipped, and a note says why.
-
-    Raises InputError if no task can be read, or the model cannot be loaded.
-    """
+    """Load a model and score it on the named tasks. The notes name the tasks that cannot be read, and say why."""
     tasks, notes = read_tasks(downstream, names, protocol.split)
     model = load_model(name, protocol.pooling, protocol.precision, device, trust)
     started = time.perf_counter()
@@ -44,7 +32,7 @@ def score_model(
 
 
 def read_tasks(downstream: Path, names: Sequence[str], split: str) -> tuple[list[Task], list[str]]:
-    """Read tasks. Return those that can be read, and a note about each of the others. Raises InputError if none can."""
+    """Return the tasks that can be read, and a note about each of the others. Raises InputError if none can."""
     tasks, notes = [], []
     for name in names:
         try:
@@ -75,7 +63,7 @@ def evaluate(model: EvaluatedModel, tasks: Sequence[Task], protocol: EvaluationP
 
 
 def describe(protocol: EvaluationProtocol, model: EvaluatedModel, max_length: int) -> dict[str, Any]:
-    """Return the settings behind the scores, by name. They are printed below the tables."""
+    """Return the settings behind the scores, by name."""
     layout, fit = model.layout, protocol.fit
     origin = "the model's modules.json" if layout.declared else "no modules.json, so [CLS]"
     return {
@@ -99,7 +87,7 @@ def describe(protocol: EvaluationProtocol, model: EvaluatedModel, max_length: in
 
 
 def format_results(results: Results) -> str:
-    """Format scores as text: a table for each kind of task, the protocol, and the notes."""
+    """Format scores as a table for each kind of task, the protocol, and the notes."""
     tables = [_table(kind, results) for kind in KINDS if results[kind]]
     settings = [f"  {name}: {value}" for name, value in results["protocol"].items()]
     lines = "\n".join([f"model: {results['model']}", "protocol", *settings])
@@ -117,13 +105,13 @@ def _table(kind: str, results: Results) -> str:
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
-    """Compute the mean of the values that are not None. Return None if there are no such values."""
+    """Return the mean of the values that are not None, or None if there are none."""
     defined = [value for value in values if value is not None]
     return sum(defined) / len(defined) if defined else None
 
 
 def _nan_to_none(scores: Any) -> Any:
-    """Replace every NaN in the scores of a task by None, because JSON has no NaN."""
+    """Replace every NaN by None, because JSON has no NaN."""
     if isinstance(scores, dict):
         return {name: _nan_to_none(value) for name, value in scores.items()}
     return None if math.isnan(scores) else scores

@@ -1,7 +1,4 @@
-"""Cosine similarities of embeddings, their correlation with gold scores, and whitening.
-
-Letters of shapes: n sentences or pairs, D width of an embedding.
-"""
+"""Cosine similarities of embeddings (n, D), their correlation with gold scores, and whitening."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ Floats = NDArray[np.floating]
 
 
 def cosine(first: Floats, second: Floats) -> NDArray[np.float64]:
-    """Compute the cosine of each row of `first`, (n, D), with the same row of `second`. Return float64 (n,).
+    """Compute the cosine of each row of `first` with the same row of `second`, (n,).
 
     As in SentEval, NaN counts as 0, infinity as a large number, and the cosine of a zero row is 0.
     """
@@ -35,18 +32,14 @@ def pearson(x: Floats, y: Floats) -> float:
 
 
 def spearman(x: Floats, y: Floats) -> float:
-    """Compute Spearman's correlation of two (n,) arrays. Equal values get the mean of their ranks.
-
-    It is NaN if either array is constant.
-    """
+    """Compute Spearman's correlation of two (n,) arrays; NaN if either is constant. Ties get their mean rank."""
     return pearson(rankdata(x), rankdata(y))
 
 
 def whiten(embeddings: NDArray, rows: NDArray) -> NDArray[np.float64]:
-    """Transform embeddings (n, D) so that a sample of them has mean 0 and identity covariance (BERT-whitening).
+    """Transform embeddings so that those at `rows`, with repeats, have mean 0 and identity covariance (BERT-whitening).
 
-    rows: int64 (m,), the numbers of the rows that form the sample; a repeated number counts several times. Directions
-    without variance become 0.
+    Directions without variance become 0.
     """
     sample = embeddings[rows].astype(np.float64)
     mean = sample.mean(axis=0)

@@ -1,9 +1,4 @@
-"""Makes the batches of training.
-
-`Plan` chooses the rows of each step. `BatchMaker` makes the batch of one rank from the rank's share of these rows.
-`Views` provides the token ids. `prefetched` prepares batches in a background thread.
-
-A step has the same rows with any number of ranks and after a resume. Token ids depend only on (row, epoch).
+"""Makes the batches of training. A step has the same rows with any number of ranks, and after a resume.
 
 Letters: a step has B sentences on all ranks together, and b on one rank. V views, L tokens.
 """
@@ -36,13 +31,13 @@ PARTS: dict[str, dict[str, int]] = {  # how `BatchMaker` cuts a batch by length,
 AHEAD = 3  # batches prepared ahead, so that no step waits for a single slow batch; 100 kB each
 
 Rows = NDArray[np.int64]  # row numbers of sentences in the index
-Ids = dict[str, Tensor]  # the tokenizer's outputs by name: token ids, mask and others, each int64 (b, L)
+Ids = dict[str, Tensor]  # the tokenizer's outputs by name: token ids, mask and others, each int64 (texts, L)
 ViewMaker = Callable[[Rows, int, int], Ids]  # (rows, epoch, max_length) -> the token ids of one view of the rows
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Chooses the rows of every step. The choice depends only on the settings."""
+    """Chooses the rows of every step."""
 
     rows: Rows  # (n,), the rows of the sentences to train on, ascending
     batch_size: int
@@ -53,26 +48,26 @@ class Plan:
 
     @property
     def rows_per_step(self) -> int:
-        """Number of sentences in a full step, not counting the neighbours in `nearest`."""
+        """Number of sentences in a full step, not counting neighbours."""
         return self.batch_size if self.nearest is None else self.batch_size // 2
 
     @property
     def steps_per_epoch(self) -> int:
-        """Number of optimiser steps per epoch. The last step of an epoch may have fewer sentences."""
+        """Number of optimiser steps per epoch, the last of which may have fewer sentences."""
         return -(-len(self.rows) // self.rows_per_step)
 
     @property
     def n_steps(self) -> int:
-        """Number of optimiser steps of the whole run, at most `max_steps`."""
+        """Number of optimiser steps of the whole run."""
         steps = self.steps_per_epoch * self.epochs
         return min(steps, self.max_steps or steps)
 
     def order(self, epoch: int) -> Rows:
-        """Return the rows of an epoch in training order, int64 (n,). The order depends only on (seed, epoch)."""
+        """Return the rows of an epoch in training order, which depends only on (seed, epoch)."""
         return np.random.Generator(np.random.Philox(np.random.SeedSequence([self.seed, epoch]))).permutation(self.rows)
 
     def batches(self, start: int = 0) -> Iterator[tuple[int, int, Rows]]:
-        """Yield (step, epoch, rows of the step) from step `start` to the end."""
+        """Yield (step, epoch, rows of the step), from step `start` on."""
         for step in range(start, self.n_steps):
             epoch, position = divmod(step, self.steps_per_epoch)
             if step == start or position == 0:
@@ -84,18 +79,12 @@ class Plan:
 
 
 def original_text(tokens: TokenIds, offset: int = 0) -> ViewMaker:
-    """Return a function that gives, for each row r, the token ids of the unedited sentence at row r + `offset`.
-
-    If `offset` is the number of sentences, row r + offset is the paraphrase of row r.
-    """
+    """Make a view of unedited sentences: at row r, the sentence of row r + `offset`."""
     return lambda rows, epoch, max_length: tokens.anchor_ids(rows + offset, max_length)
 
 
 def on_share(edited: ViewMaker, plain: ViewMaker, share: float, seed: int) -> ViewMaker:
-    """Return a view maker that uses `edited` for a share of the rows, and `plain` for the other rows.
-
-    Which rows are edited depends on (seed, epoch, row).
-    """
+    """Make a view that uses `edited` for a random share of the rows in each epoch, and `plain` for the others."""
     if share == 1:
         return edited
 
@@ -119,11 +108,7 @@ class Views:
     negative_views: int  # the number of views of the negative that the loss needs: 0, 1 or 2
 
     def of(self, step: int, epoch: int, rows: Rows) -> list[Ids]:
-        """Return the token ids of each view: the anchors, the positives and, if the step has negatives, the negatives.
-
-        rows: int64 (b,), the rows of the sentences. Each returned tensor has the shape (b, number of tokens). The
-        negatives are returned `negative_views` times.
-        """
+        """Return the anchors, the positives and, if the step has negatives, `negative_views` times the negatives."""
         anchors = self.anchor(rows, epoch, self.max_length)
         views = [anchors, self.positive(rows, epoch, self.max_length) if self.positive else anchors]
         if self.negative and self.negative_views and self.alpha and step % self.alpha == 0:
@@ -133,19 +118,16 @@ class Views:
 
 @dataclass(frozen=True)
 class Batch:
-    """One rank's share of a step: the token ids of b sentences in all views.
-
-    A rank without sentences encodes a sentence that the loss ignores, because all ranks must exchange gradients.
-    """
+    """One rank's share of a step: the token ids of b sentences in all views."""
 
     step: int
     rows: Rows  # (B,), the rows of the whole step
     n_views: int
-    parts: list[Ids]  # each (rows of the part, L); L differs between parts, and the shortest texts come first
+    parts: list[Ids]  # sorted by length, so that each part has little padding
     positions: Tensor  # int64 (V b,); entry v * b + i is the row, counted over all parts, of view v of sentence i
 
     def to(self, device: torch.device) -> Batch:
-        """Copy the batch to a device with a single asynchronous transfer."""
+        """Copy the batch to a device, with a single asynchronous transfer."""
         if device.type == "cpu":
             return self
         # pinned here, because in the batch thread CUDA would open a context on the first GPU instead of this rank's
@@ -159,22 +141,19 @@ class Batch:
 
 @dataclass(frozen=True)
 class BatchMaker:
-    """Makes the batches of one rank.
-
-    To reduce padding, a batch is split into parts, and each part contains texts of similar length.
-    """
+    """Makes the batches of one rank."""
 
     views: Views
     rank: int
     world: int
-    rows_of_part: int = 0  # rows of a part; 0: use n_parts
-    n_parts: int = 1  # number of parts, each with the same number of rows
+    rows_of_part: int = 0  # 0: as many rows as `n_parts` equal parts have
+    n_parts: int = 1
     multiple: int = 1  # the number of columns of each part is a multiple of this
 
     def make(self, step: int, epoch: int, rows: Rows) -> Batch:
-        """Make this rank's batch of a step. rows: int64 (B,), the rows of the whole step."""
+        """Make this rank's batch of a step. rows: (B,), of the whole step."""
         own = rows[rank_share(len(rows), self.rank, self.world)]
-        encoded = own if len(own) else rows[:1]
+        encoded = own if len(own) else rows[:1]  # a rank without rows takes part in the exchange of gradients too
         views = self.views.of(step, epoch, encoded)
         texts = {name: torch.cat([view[name] for view in views]) for name in views[0]}  # (V b, L)
         rows_of_part = self.rows_of_part or -(-len(texts["input_ids"]) // self.n_parts)
@@ -185,8 +164,7 @@ class BatchMaker:
 def cut_by_length(texts: Ids, n_rows: int, multiple: int = 1) -> tuple[list[Ids], Tensor]:
     """Sort texts by length, split them into parts of `n_rows` texts, and remove superfluous padding.
 
-    Return the parts, and the position of each text in the concatenation of all parts, int64 (number of texts,). The
-    padded length of each part is divisible by `multiple`.
+    Return the parts, and the position of each text in the concatenation of all parts.
     """
     mask = texts["attention_mask"]
     lengths = mask.sum(1)  # (rows,)
@@ -201,11 +179,7 @@ def cut_by_length(texts: Ids, n_rows: int, multiple: int = 1) -> tuple[list[Ids]
 
 
 def prefetched(steps: Iterable[tuple[int, int, Rows]], make: Callable[[int, int, Rows], Batch]) -> Generator[Batch]:
-    """Yield a batch for each of `steps`; a background thread calls `make`, up to AHEAD batches ahead.
-
-    If `make` raises an error, the generator raises it instead of yielding that batch. Closing the generator ends the
-    thread.
-    """
+    """Yield a batch for each of `steps`. A background thread, which ends with the generator, makes them in advance."""
     pool = ThreadPoolExecutor(1, thread_name_prefix="batches")
     with pool, closing(map_ahead(lambda step: pool.submit(make, *step), steps, AHEAD + 1)) as made:
         yield from made

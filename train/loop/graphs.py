@@ -1,8 +1,7 @@
-"""Captures whole optimiser steps as CUDA graphs: one launch replaces more than a thousand.
+"""Captures whole optimiser steps, from the forward pass to AdamW, as CUDA graphs: one launch replaces a thousand.
 
-A graph contains the forward pass of all views, the loss, the backward pass, gradient scaling, clipping and AdamW. No
-gradient outlives a replay, so the graphs of all shapes share one memory pool. A replay reads everything that changes
-between steps from GPU memory: token ids, learning rate, dropout seed, and the state of optimiser and scaler.
+A replay reads everything that changes between steps from GPU memory: token ids, learning rate, dropout seed, and the
+state of optimiser and scaler. No gradient outlives a replay, so the graphs of all shapes share one memory pool.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ MOST = 16  # maximum number of graphs, two per batch width (with and without neg
 
 
 class Graph(NamedTuple):
-    """A captured step, with the tensors that a replay reads and the results that a replay overwrites."""
+    """A captured step, the tensors that a replay reads, and the results that it overwrites."""
 
     graph: torch.cuda.CUDAGraph
     inputs: list[Tensor]
@@ -37,17 +36,9 @@ class Graph(NamedTuple):
 class Graphs:
     """Takes optimiser steps: eagerly for the first batch of each shape, then by replaying a graph of that shape.
 
-    The eager step allocates optimiser moments, library handles, caches and kernels, because a capture must not allocate
-    them. If two steps of a shape make the host wait for the GPU, all later steps of this shape are eager too. A single
-    wait is tolerated, because the first step of a process may wait.
-
-    Args:
-        step: takes one optimiser step on a batch on the GPU, and returns a tuple of tensors. It must not read Python
-            numbers such as `batch.step`, because a replay would use the number from the captured step.
-        optimizer: the optimiser that `step` uses.
-
-    Attributes:
-        captured: the graphs by shape.
+    The eager step allocates what a capture must not allocate: optimiser moments, library handles, caches and kernels.
+    `step` returns a tuple of tensors. It must not read Python numbers such as `batch.step`, because a replay would use
+    the number from the captured step.
     """
 
     def __init__(self, step: Callable[[Batch], Any], optimizer: torch.optim.Optimizer) -> None:
@@ -59,7 +50,7 @@ class Graphs:
         self._most = MOST
 
     def __call__(self, batch: Batch) -> Any:
-        """Take one step on a batch. Raises InputError if the step cannot be captured."""
+        """Take one step on a batch."""
         inputs = tree_leaves((batch.parts, batch.positions))
         shape = (batch.n_views, *(tensor.shape for tensor in inputs))
         if shape in self._ready and len(self.captured) < self._most:
@@ -69,7 +60,7 @@ class Graphs:
             torch._foreach_copy_(graph.inputs, inputs)
             graph.graph.replay()
             return tree_map(torch.clone, graph.results)  # the next replay overwrites them
-        if self._waits[shape] > 1 or len(self.captured) >= self._most:
+        if self._waits[shape] > 1 or len(self.captured) >= self._most:  # the first step of a process may wait once
             return self._step(batch)
         return self._watched(shape, batch)
 
@@ -90,7 +81,7 @@ class Graphs:
         return results
 
     def _capture(self, shape: Any, batch: Batch) -> None:
-        """Record the kernels of a step without running them; if memory runs out, free all graphs."""
+        """Record the kernels of a step without running them. If memory runs out, free all graphs."""
         parts, positions = tree_map(torch.clone, (batch.parts, batch.positions))
         graph = torch.cuda.CUDAGraph()
         try:
@@ -112,17 +103,14 @@ class Graphs:
             self._set_capturable(False)
 
     def _set_capturable(self, capturable: bool) -> None:
-        """Set AdamW's flag `capturable`. AdamW requires it during a capture, and warns about it at other times.
-
-        The fused kernel ignores the flag.
-        """
+        """Set the flag `capturable`. AdamW requires it during a capture, and warns about it at other times."""
         for group in self._optimizer.param_groups:
             group["capturable"] = capturable
 
 
 @contextmanager
 def record_waits() -> Iterator[list[str]]:
-    """Collect the file and line of every call in the with block that makes the host wait for the GPU."""
+    """Collect the file and line of every call in the block that makes the host wait for the GPU."""
     waits: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -30,7 +30,7 @@ CHECKPOINT = "checkpoint"
 
 @dataclass
 class Loop:
-    """Takes the steps of a run, starting from `progress`. All ranks make the same calls in the same order."""
+    """Takes the remaining steps of a run. All ranks make the same calls in the same order."""
 
     trainer: Trainer
     maker: BatchMaker
@@ -41,10 +41,7 @@ class Loop:
     stop: StopConsensus
 
     def run(self) -> bool:
-        """Train and save, until all steps are taken or a signal stops the run. Return whether the run finished.
-
-        Raises InputError, on all ranks, if a write failed or a loss is NaN or infinite.
-        """
+        """Train and save, until all steps are taken or a signal stops the run. Return whether the run finished."""
         finished = False
         try:
             with contextlib.suppress(Stopped):
@@ -60,13 +57,10 @@ class Loop:
             self.writer.wait()
 
     def _train(self) -> None:
-        """Take the steps. Evaluate before the first one, for a baseline, and after the last one.
-
-        If a stop signal interrupts an evaluation, the resumed run repeats the evaluation.
-        """
+        """Take the steps. Evaluate before the first one, for a baseline, and after the last one."""
         run, plan = self.trainer.run, self.trainer.plan
         assert run.save_every is not None
-        if self.progress.step % run.eval_every == 0:
+        if self.progress.step % run.eval_every == 0:  # also repeats an evaluation that a stop signal interrupted
             self._evaluate()
         if self.progress.step == 0:
             self.writer.last(self.progress)  # so that a run killed early can be resumed
@@ -86,7 +80,7 @@ class Loop:
         self._evaluate()
 
     def _is_patience_over(self) -> bool:
-        """Test whether none of the last --early-stopping-patience dev scores was a new best. All ranks agree."""
+        """Test whether none of the last --early-stopping-patience dev scores was a new best."""
         run, best_step = self.trainer.run, self.progress.best_step
         patience = run.early_stopping_patience * run.eval_every
         if not patience or best_step is None or self.progress.step - best_step < patience:
@@ -95,10 +89,7 @@ class Loop:
         return True
 
     def _evaluate(self) -> None:
-        """Score the encoder on the dev pairs, and save it in best/ if it is the best so far.
-
-        Without dev pairs, or if this step was already evaluated, do nothing.
-        """
+        """Score the encoder on the dev pairs, unless this step has a score, and save it in best/ if it is the best."""
         progress = self.progress
         if not self.scorer or progress.evaluated_step == progress.step:
             return
@@ -116,10 +107,6 @@ class Loop:
         self.telemetry.evaluation(progress)
 
     def _embed(self, batch: dict[str, Tensor]) -> Tensor:
-        """Embed a batch of dev sentences. Each rank embeds a share of them, and all ranks return all embeddings.
-
-        Raises Stopped if the run should stop.
-        """
         self.stop.check()
         return self.trainer.embed(batch)
 
@@ -134,11 +121,10 @@ class Loop:
 
 
 class CheckpointWriter:
-    """Writes best/ and last/ in the background; only rank 0 writes.
+    """Writes best/ and last/ on rank 0 in the background, one write at a time.
 
-    One write runs at a time, and neither steps nor evaluations wait for it. A new write replaces a pending write of the
-    same kind. A checkpoint is written after the encoders that were pending before it, so it never refers to an encoder
-    that is not yet in best/. If a write fails, all ranks stop and nothing more is written.
+    A new write replaces a pending one of the same kind. A checkpoint is written after all encoders that were pending
+    before it, so it never refers to an encoder that is not yet in best/. If a write fails, all ranks stop.
     """
 
     def __init__(self, trainer: Trainer, tokenizer: Any, stop: StopConsensus) -> None:
@@ -150,21 +136,18 @@ class CheckpointWriter:
         self._newest: Future[None] | None = None
 
     def encoder(self, name: str, note: dict[str, Any]) -> None:
-        """Write the encoder into the folder `name`, best or last. note: content of NAME.json, such as the step."""
+        """Write the encoder into the folder `name`, best or last. note: content of NAME.json."""
         encoder = self._trainer.encoder
         write = partial(save_encoder, self._output, name, encoder, self._tokenizer, note)
         self._begin(f"encoder in {name}", encoder.backbone.state_dict, write)
 
     def last(self, progress: Progress, finished: bool = False) -> None:
-        """Write a checkpoint into last/. For a finished run, omit the optimiser's state, which only new steps need."""
+        """Write a checkpoint into last/. That of a finished run needs no optimiser state."""
         write = partial(write_checkpoint, self._output, progress)
         self._begin(CHECKPOINT, partial(self._trainer.state, with_optimizer=not finished), write)
 
     def _begin(self, kind: str, state: Callable[[], dict[str, Any]], write: Callable[[dict[str, Any]], None]) -> None:
-        """Call `state`, copy the result at once, and pass the copy to `write` in the background.
-
-        kind: what is written, such as "encoder in best". A pending write of the same kind is dropped.
-        """
+        """Call `state`, copy the result at once, and pass the copy to `write` in the background."""
         if not self._trainer.ranks.first or self._stop.error:
             return
         job = partial(self._stop.guard()(write), snapshot(state()))

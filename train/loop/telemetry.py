@@ -28,17 +28,14 @@ LATE_STEPS = 8  # a GPU's loss is read this many steps later: by then it is comp
 
 
 class StepReader:
-    """Reads the loss, cosines and duration of steps. On a GPU, it stays LATE_STEPS steps behind, so no step waits."""
+    """Reads the loss, cosines and duration of steps; on a GPU LATE_STEPS steps later, so that no step waits."""
 
     def __init__(self, device: torch.device) -> None:
         self._late = LATE_STEPS if device.type == "cuda" else 0
         self._pending: deque[tuple[Tensor, Any, Any, dict[str, Any]]] = deque()
 
     def now(self) -> Any:
-        """Return the current time, to measure how long a step takes: seconds on a CPU, a CUDA event on a GPU.
-
-        A clock on the CPU cannot measure a step on a GPU, because the GPU computes the step after its launch.
-        """
+        """Return the time in seconds or, on a GPU, which computes a step after its launch, a CUDA event."""
         if not self._late:
             return time.perf_counter()
         event = torch.cuda.Event(enable_timing=True)
@@ -46,13 +43,9 @@ class StepReader:
         return event
 
     def push(self, loss: Tensor, about: dict[str, Any], cosines: Tensor, begun: Any) -> None:
-        """Queue the results of a step. `due` returns them later.
+        """Queue the results of a step that began at `begun`, a result of `now`.
 
-        Args:
-            loss: the loss, a scalar.
-            about: other entries of the step's line in metrics.jsonl, including "step".
-            cosines: float (1 or 2, B), the cosines of B anchors with their positives and, if any, their negatives.
-            begun: the result of `now` at the beginning of the step.
+        about: other entries of the step's line in metrics.jsonl. cosines: (1 or 2, B), as in `Step`.
         """
         read = torch.cat([loss.detach()[None], cosines.mean(1)])  # one copy to the host for all
         if self._late:
@@ -60,10 +53,9 @@ class StepReader:
         self._pending.append((read, begun, self.now(), {"n": cosines.shape[1], **about}))
 
     def due(self, all_of_them: bool = False) -> Iterator[dict[str, Any]]:
-        """Yield one dict for metrics.jsonl per queued step. On a GPU, the newest LATE_STEPS steps stay in the queue.
+        """Yield the line of metrics.jsonl for each queued step or, on a GPU, for all but the newest LATE_STEPS.
 
-        all_of_them: empty the queue, and wait for the GPU. Raises InputError, on all ranks, if a loss is NaN or
-        infinite.
+        all_of_them: empty the queue, and wait for the GPU. Raises InputError if a loss is NaN or infinite.
         """
         while len(self._pending) > (0 if all_of_them else self._late):
             loss, begun, ended, about = self._pending.popleft()
@@ -82,7 +74,7 @@ class StepReader:
 
 
 def rank_zero_only(method: Callable[..., None]) -> Callable[..., None]:
-    """Decorate a method so that only rank 0 executes it. If the method fails to write, all ranks stop."""
+    """Let only rank 0 execute a method. If the method fails to write, all ranks stop."""
 
     @functools.wraps(method)
     def act(self: Telemetry, *arguments: Any, **named: Any) -> None:
@@ -94,11 +86,7 @@ def rank_zero_only(method: Callable[..., None]) -> Callable[..., None]:
 
 
 class Telemetry:
-    """Reports steps and dev scores in metrics.jsonl, to the trackers of --report-to, and on a progress bar.
-
-    start: the progress from which the run continues. The constructor raises InputError if metrics.jsonl cannot be
-    written, or a tracker cannot start.
-    """
+    """Reports steps and dev scores in metrics.jsonl, to the trackers of --report-to, and on a progress bar."""
 
     def __init__(self, trainer: Trainer, start: Progress, stop: StopConsensus, trackers: dict[str, Any]) -> None:
         run, ranks = trainer.run, trainer.ranks
@@ -132,10 +120,7 @@ class Telemetry:
             yield batch
 
     def step(self, batch: Batch, step: Step) -> None:
-        """Record one optimiser step.
-
-        Raises InputError if its loss is NaN or infinite. On a GPU the error comes a few steps later.
-        """
+        """Record one optimiser step. A loss that is NaN or infinite raises InputError, a few steps later on a GPU."""
         self._steps += 1
         rate = learning_rate(self._run, batch.step, self._n_steps)
         about = {"step": batch.step, "negatives": batch.n_views > 2, "lr": rate}
@@ -145,10 +130,7 @@ class Telemetry:
         self.catch_up(all_of_them=False)
 
     def _warn_of_far_negatives(self, positive: Tensor, negative: Tensor) -> None:
-        """Warn if the cosine of a negative is more than --margin-most below the cosine of the positive.
-
-        positive, negative: float (B,), the cosine of each anchor with its positive and its negative in the first step.
-        """
+        """Warn if an anchor's cosine with its negative is more than --margin-most below that with its positive."""
         most = self._run.margin_most
         if n := int((positive - negative > most).sum()):  # synchronises a GPU, but only after the first step
             about = f"{n} of {len(negative)} negatives of the first step are already farther away than this"
@@ -161,11 +143,7 @@ class Telemetry:
 
     @rank_zero_only
     def _record(self, step: int, loss: float, negatives: bool, **curves: float) -> None:
-        """Record a step in metrics.jsonl, in the trackers and on the progress bar.
-
-        step: number of the step, counted from 0. negatives: whether the step has negatives. curves: other values of
-        the step by name, such as "sentences_per_second".
-        """
+        """Record a step in metrics.jsonl, in the trackers and on the progress bar. curves: its other values."""
         self._write({"step": step, "loss": loss, "negatives": negatives, **curves})
         self._track("log", {"loss/negatives" if negatives else "loss/plain": loss, **curves}, step)
         speed = curves["sentences_per_second"]
@@ -176,7 +154,7 @@ class Telemetry:
 
     @rank_zero_only
     def evaluation(self, progress: Progress) -> None:
-        """Record the dev score of the last evaluation, `progress.last_score`."""
+        """Record the dev score of the last evaluation."""
         score = progress.last_score
         assert score is not None
         self._write({"step": progress.step, self._dev: score if math.isfinite(score) else None})
@@ -200,7 +178,7 @@ class Telemetry:
         self._file.write(f"{json.dumps(record)}\n")
 
     def _track(self, method: str, *arguments: Any) -> None:
-        """Call a method of each tracker. Drop a tracker that fails, for example because its server is gone."""
+        """Call a method of each tracker. Drop a tracker that fails."""
         for name, tracker in [*self._trackers.items()]:
             try:
                 getattr(tracker, method)(*arguments)

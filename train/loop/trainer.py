@@ -1,4 +1,7 @@
-"""Takes the optimiser steps of one rank: batch -> embeddings -> loss of the whole step -> gradients -> new weights."""
+"""Takes the optimiser steps of one rank: batch -> embeddings -> loss of the whole step -> gradients -> new weights.
+
+Letters in shapes: V views, B sentences of a step on all ranks together, b on this rank, D width of an embedding.
+"""
 
 from __future__ import annotations
 
@@ -27,17 +30,14 @@ from una_fast.losses import neighbour_distillation, similarity_distillation
 
 
 class Step(NamedTuple):
-    """The loss and the cosines of an optimiser step, as tensors on the rank's device."""
+    """The results of an optimiser step, on the rank's device."""
 
     loss: Tensor  # a scalar, for the whole step
     cosines: Tensor  # (1 or 2, B): of each anchor with its positive and, if the step has negatives, with its negative
 
 
 class Trainer:
-    """One rank's encoder, loss and optimiser.
-
-    state: the content of a checkpoint, as returned by `Trainer.state`; None for a new run.
-    """
+    """One rank's encoder, loss and optimiser. state: the result of `state` in a checkpoint; None for a new run."""
 
     def __init__(
         self, run: Run, ranks: Ranks, encoder: SentenceEncoder, plan: Plan, state: dict[str, Any] | None = None
@@ -50,7 +50,7 @@ class Trainer:
         weights = {similarity_distillation: run.similarity_distillation}
         weights[neighbour_distillation] = run.neighbour_distillation if run.neighbours else 0.0
         self.distillations = {term: weight for term, weight in weights.items() if weight}  # added to the loss
-        self.initial_encoder: SentenceEncoder | None = None  # copied here, before a checkpoint is loaded
+        self.initial_encoder: SentenceEncoder | None = None  # copied before a checkpoint is loaded
         if self.loss_spec.takes_start or self.distillations:
             self.initial_encoder = copy.deepcopy(encoder).eval().requires_grad_(False)
         self.optimizer = adamw(run, self.encoder)
@@ -80,26 +80,18 @@ class Trainer:
         return {"model": self.encoder.state_dict(), **optimizer, "scaler": self.scaler.state_dict()}
 
     def close(self) -> None:
-        """Free the graphs' memory and the DDP wrapper. Call this before the process group is destroyed.
-
-        Otherwise the process can deadlock: the DDP wrapper keeps the GIL and waits for gloo's thread, and gloo's thread
-        waits for the GIL.
-        """
-        del self.model
+        """Free the graphs' memory and the DDP wrapper, before the process group is destroyed."""
+        del self.model  # else a deadlock: the wrapper keeps the GIL and waits for gloo's thread, which waits for it
         if self.graphs:
             self.graphs.close()
 
     def largest_part(self, views: int) -> dict[str, Tensor]:
-        """Make dummy token ids with the largest shape that a training step passes to the encoder at once.
-
-        views: number of texts per sentence, such as 3 for anchor, positive and negative. The shape is the same on all
-        ranks and after a resume.
-        """
+        """Make dummy token ids with the largest shape that a step passes to the encoder at once, on any rank."""
         rows = views * -(-self.run.batch_size // self.ranks.world)
         return part_of_ones(min(rows, self.run.grad_cache or rows), self.run.max_length, self.ranks.device)
 
     def _warm_up(self) -> None:
-        """Run one backward pass, so that DDP fixes the order of its gradient buckets. Discard the gradients.
+        """Run one backward pass, so that DDP fixes the order of its gradient buckets.
 
         The order determines how sums over ranks are rounded. Without this pass, the first step after --resume would not
         be bit-identical to an uninterrupted run.
@@ -124,7 +116,7 @@ class Trainer:
         self.optimizer.zero_grad()
 
     def autocast(self) -> torch.autocast:
-        """Make the autocast context of --precision."""
+        """Make the context of --precision."""
         dtype = DTYPES[self.run.precision]
         return torch.autocast(self.ranks.device.type, dtype, enabled=dtype is not torch.float32)
 
@@ -137,7 +129,7 @@ class Trainer:
         return self.graphs(batch) if self.graphs else self.eager_step(batch)
 
     def eager_step(self, batch: Batch) -> Step:
-        """Take a step without a graph, after `step` has set the learning rate and the seed of the dropout masks."""
+        """Take a step without a graph, after `step` has set the learning rate and the seed."""
         step = self._backward_cached(batch) if self.run.grad_cache else self._backward(batch)
         if self.run.max_grad_norm:
             self.scaler.unscale_(self.optimizer)
@@ -148,15 +140,12 @@ class Trainer:
         return step._replace(loss=step.loss.detach())  # a live autograd graph would prevent capturing the next step
 
     def _seed(self, step: int, number: int = 0) -> None:
-        """Set the random seed of the dropout masks for a step.
-
-        number: with --grad-cache, the part of the batch that is encoded next, counted from 0.
-        """
+        """Set the seed of the dropout masks for a step. number: with --grad-cache, of the next part of the batch."""
         seeds = np.random.SeedSequence([self.run.seed, step, self.ranks.rank, number])
         torch.manual_seed(int(seeds.generate_state(1, np.uint64)[0]))
 
     def _backward(self, batch: Batch) -> Step:
-        """Compute the gradients of a step, and return the loss and the cosines of the step."""
+        """Compute the gradients of a step."""
         step = self._compare(self._encode(batch.parts), batch)
         self.scaler.scale(step.loss * self.ranks.world).backward()  # DDP averages gradients over the ranks
         return step
@@ -187,24 +176,18 @@ class Trainer:
         return step
 
     def _encode(self, parts: list[dict[str, Tensor]]) -> Tensor:
-        """Embed the texts of all parts, with the training head. Return float32 (number of texts, D)."""
+        """Embed the texts of all parts for the loss. Return float32 (V b, D)."""
         with self.autocast():
             encoded = self.model(parts)
         return encoded.float()
 
     def _gathered(self, encoded: Tensor, batch: Batch) -> Tensor:
-        """Collect the embeddings of a step from all ranks, as a tensor of shape (views, sentences of the step, D).
-
-        encoded: the embeddings of this rank's texts, in the order of the parts of `batch`.
-        """
+        """Collect the embeddings of a step from all ranks, (V, B, D). encoded: this rank's, (V b, D), in part order."""
         own = encoded[batch.positions].unflatten(0, (batch.n_views, -1))  # (V, b, D)
         return gather(own.transpose(0, 1), len(batch.rows), self.ranks).transpose(0, 1)
 
     def _compare(self, encoded: Tensor, batch: Batch) -> Step:
-        """Compute the loss of a step, and the cosines of its anchors with their positives and negatives.
-
-        encoded: the embeddings of this rank's texts, in the order of the parts of `batch`.
-        """
+        """Compute the loss and the cosines of a step. encoded: this rank's embeddings, (V b, D), in part order."""
         views = self._gathered(encoded, batch)
         cosines = functional.cosine_similarity(views[:1].detach(), views[1:3].detach(), dim=-1)
         start: Any = None  # the first and the last view, embedded by the initial encoder (2, B, D), if needed
@@ -222,17 +205,14 @@ class Trainer:
 
     @contextlib.contextmanager
     def evaluating(self) -> Iterator[None]:
-        """Put the encoder in evaluation mode for the with block. Compiled layers run eagerly and are not recompiled."""
+        """Put the encoder in evaluation mode for the with block. Compiled layers run eagerly, without recompilation."""
         with torch.compiler.set_stance("force_eager") if self.encoder.compiled else contextlib.nullcontext():
             self.encoder.eval()
             yield
             self.encoder.train()
 
     def embed(self, batch: dict[str, Tensor]) -> Tensor:
-        """Embed a batch of dev sentences without the training head. Return float32 (number of sentences, D).
-
-        Each rank embeds a share of the batch, and all ranks return the embeddings of the whole batch.
-        """
+        """Embed a batch of dev sentences without the head. Each rank embeds a share, and returns all embeddings."""
         n = len(batch["input_ids"])
         share = rank_share(n, self.ranks.rank, self.ranks.world)
         n_own = share.stop - share.start
@@ -243,7 +223,7 @@ class Trainer:
 
 
 def remedy(run: Run) -> str:
-    """Return advice on options for a GPU that is out of memory."""
+    """Return advice for a GPU that is out of memory."""
     cache = f"--grad-cache {max(1, (run.grad_cache or run.batch_size) // 2)}"
     precision = ["--precision bf16"] if run.precision == "fp32" else []
     return f"give {', '.join([cache, *precision, 'a lower --batch-size'])} or a lower --max-length"
@@ -262,12 +242,7 @@ def adamw(run: Run, model: nn.Module) -> torch.optim.AdamW:
 
 
 def learning_rate(run: Run, step: int, n_steps: int) -> float:
-    """Compute the learning rate of a step, as transformers' `get_*_schedule_with_warmup` does. Steps count from 0.
-
-    The rate rises linearly from 0 to --learning-rate in the first --warmup-steps. A value of --warmup-steps below 1 is
-    a share of all steps. After the warmup, --schedule decides: the rate stays constant, or falls to 0 linearly, or
-    falls to 0 as half a cosine wave.
-    """
+    """Compute the learning rate of a step, as transformers' `get_*_schedule_with_warmup` does."""
     assert run.learning_rate is not None
     warmup = math.ceil(run.warmup_steps * n_steps) if run.warmup_steps < 1 else int(run.warmup_steps)
     if step < warmup:

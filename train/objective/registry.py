@@ -1,7 +1,4 @@
-"""The losses that --loss names. To add one, write a function in `una_fast/losses.py` and add a row here.
-
-A function is imported only when it is needed: the command line reads this table, and should not wait for torch.
-"""
+"""The losses that --loss names. A loss is imported when it is used, so that --help does not wait for torch."""
 
 from __future__ import annotations
 
@@ -17,21 +14,15 @@ from una_fast.imports import import_object
 
 @dataclass(frozen=True)
 class LossSpec:
-    """A loss function and what it needs.
+    """A loss function and what it needs."""
 
-    Attributes:
-        meaning: text for --help.
-        path: import path of the function, such as "una_fast.losses:pairs".
-        options: maps the function's parameters, except views and temperature, to the names of `Run` fields.
-    """
-
-    meaning: str
-    path: str
-    options: Mapping[str, str] = field(default_factory=dict)
+    meaning: str  # text for --help
+    path: str  # import path of the function
+    options: Mapping[str, str] = field(default_factory=dict)  # field of `Run` by parameter, after views and temperature
 
     @cached_property
     def negative_views(self) -> int:
-        """Number of views of the negative that the function needs: 0, 1 or 2. The default is 1."""
+        """Number of views of the negative that the function needs: 0, 1 or 2."""
         return getattr(self.load(), "negative_views", 1)
 
     @cached_property
@@ -44,7 +35,7 @@ class LossSpec:
         return import_object(self.path)
 
     def arguments(self, run: Any) -> dict[str, Any]:
-        """Return keyword arguments for the function, read from the fields of `run` that `options` names."""
+        """Return the keyword arguments for the function that `options` selects from a `Run`."""
         return {parameter: getattr(run, option) for parameter, option in self.options.items()}
 
 
@@ -67,11 +58,8 @@ def loss_spec(name: str) -> LossSpec:
     """Find a loss by its name in `LOSSES`, or a user's function by its import path "module:function".
 
     A user's function is called as ``f(views, temperature)``. Its attribute `negative_views`, by default 1, is the
-    number of views of the negative that the function needs. If it has a parameter `start`, it also receives the
-    embeddings of the first and the last view by the initial encoder.
-
-    Raises:
-        InputError: the function does not exist, it needs other arguments, or its `negative_views` is not 0, 1 or 2.
+    number of views of the negative that it needs. If it has a parameter `start`, it also receives the embeddings of the
+    first and the last view by the initial encoder, (2, B, D).
     """
     if name in LOSSES:
         return LOSSES[name]

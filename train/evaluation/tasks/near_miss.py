@@ -1,17 +1,11 @@
 """The near-miss tasks: do texts with the same meaning have higher cosines than texts that only look alike?
 
-People labelled all the data, which come from three sources:
+The data, labelled by people, come from three sources. docs/near-misses.md defines each score.
 
-- SugarCrepe++ (Dumpala et al. 2024, arXiv:2406.11171) has five subsets, `near_miss/NAME.json`. An entry contains the
-  `caption` of an image, a paraphrase of the caption (`caption2`) and a near-miss (`negative_caption`).
+- SugarCrepe++ (Dumpala et al. 2024, arXiv:2406.11171) has captions of images: `near_miss/NAME.json`. The split "test"
+  contains all images, and "dev" a fifth of them, which are for tuning.
 - SICK (Marelli et al. 2014) has pairs of sentences. The task uses those labelled entailment or contradiction.
 - `near_miss/pairs/NAME_SPLIT.tsv` contains pairs that are labelled as having the same meaning or not.
-
-docs/near-misses.md defines each score; all scores are fractions.
-
-The split "dev" is for tuning. It contains a fifth of SugarCrepe++'s images, chosen by their file names, and SICK's
-trial pairs. The split "test" contains all images and SICK's test pairs. If the protocol's `held_out` is true, the
-images of "dev" are left out of "test".
 """
 
 from __future__ import annotations
@@ -35,9 +29,8 @@ from una_fast.pair_scores import PairScores, read_pairs
 
 REPLACED = ("replace_obj", "replace_att", "replace_rel")
 PAIR_SETS = ("qqp_near", "qqp_close", "paws_wiki", "checklist")
-COLUMNS = ("caption", "caption2", "negative_caption")
+COLUMNS = ("caption", "caption2", "negative_caption")  # of SugarCrepe++: a text, a paraphrase and a near-miss
 FALSE_HITS = 0.05  # share of near-misses above the threshold of recall_at_5
-DEV_PART = 5  # one image in five is for tuning
 
 
 @dataclass(frozen=True)
@@ -49,31 +42,25 @@ class PairTask(Task):
     groups: NDArray[np.str_]  # (n,), the group of each pair
 
     def score(self, embeddings: Sequence[NDArray], protocol: EvaluationProtocol) -> Scores:
-        """Return the scores of all pairs, and of each group, as `PairScores.to_dict` returns them.
-
-        They include the AUC as "auc", and the recall at 5% false positives as "recall".
-        """
+        """Return the result of `PairScores.to_dict`, for all pairs and for each group."""
         first, second = embeddings
         return PairScores(cosine(first, second), self.same, self.groups, FALSE_HITS).to_dict()
 
 
 @dataclass(frozen=True)
 class NearMissTask(Task):
-    """Texts with the same meaning, and near-misses.
+    """A task on SugarCrepe++, whose texts are three lists, see COLUMNS, or on SICK.
 
-    texts: SugarCrepe++ has three lists: the captions, the paraphrases and the near-misses. SICK has four: the first
-    sentences of the entailments, the second ones, the first sentences of the contradictions, and the second ones.
+    SICK has four lists: the first and the second sentences of the entailments, and those of the contradictions.
     """
 
     kind = "near-miss"
     dev: NDArray[np.bool_] | None = None  # (n,), True if the image is for tuning; None for SICK
 
     def score(self, embeddings: Sequence[NDArray], protocol: EvaluationProtocol) -> Scores:
-        """Return the score of the task, a fraction.
+        """Return the AUC of "sick_auc", the recall of "recall_at_5", or the share of hits of the other tasks.
 
-        For the task "sick_auc" it is the AUC, for "recall_at_5" the recall at 5% false positives, and for the others
-        the share of hits. An entry is a hit if its caption and its paraphrase are nearer to each other than each is to
-        the near-miss.
+        An entry is a hit if its text and its paraphrase are nearer to each other than each is to the near-miss.
         """
         if protocol.held_out and self.dev is not None:
             embeddings = [part[~self.dev] for part in embeddings]
@@ -89,7 +76,7 @@ class NearMissTask(Task):
 
 
 def read(downstream: Path, name: str, split: str = "test") -> Task:
-    """Read a task. downstream: SentEval's `downstream` folder, which contains SICK; near_miss/ is next to senteval/."""
+    """Read a task. downstream: SentEval's folder, which contains SICK; near_miss/ is next to senteval/."""
     if name == "sick_auc":
         rows = read_rows(downstream / "SICK" / SICK_FILES[split], (4, 1, 2), str.strip, skip=1)
         judged = [[row for row in rows if row[0] == judgement] for judgement in ("ENTAILMENT", "CONTRADICTION")]
@@ -111,7 +98,7 @@ def read(downstream: Path, name: str, split: str = "test") -> Task:
 
 
 def _read_pairs(folder: Path, name: str, split: str) -> PairTask:
-    """Read a set of labelled pairs. If the set has no file for this split, read its dev split."""
+    """Read a set of labelled pairs, from its dev split if the split has no file."""
     part = split if (folder / f"{name}_{split}.tsv").is_file() else "dev"
     first, second, labels, groups = zip(*read_pairs(folder / f"{name}_{part}.tsv"), strict=True)
     texts = [normalise_spaces(side) for side in (first, second)]
@@ -120,7 +107,7 @@ def _read_pairs(folder: Path, name: str, split: str) -> PairTask:
 
 def is_dev(image: str) -> bool:
     """Return whether an image is in the dev set: a fifth of all images, chosen by a hash of the file name."""
-    return xxhash.xxh3_64_intdigest(image.encode()) % DEV_PART == 0
+    return xxhash.xxh3_64_intdigest(image.encode()) % 5 == 0
 
 
 def _read_entries(path: Path) -> list[dict[str, str]]:

@@ -1,4 +1,4 @@
-"""Reads the files of evaluation tasks: lines, columns of tables, and scores."""
+"""Reads the files of evaluation tasks. Every error names the file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from una_fast.errors import InputError
 
 
 def read_lines(path: Path, encoding: str = "utf-8-sig") -> list[str]:
-    """Read the lines of a text file, without their line ends. Raises InputError if it is missing or not text."""
+    """Read the lines of a text file, without their line ends."""
     try:
         with path.open(encoding=encoding) as file:
             return [line.rstrip("\n") for line in file]
@@ -26,10 +26,9 @@ def read_lines(path: Path, encoding: str = "utf-8-sig") -> list[str]:
 def read_rows(
     path: Path, columns: Sequence[int], first: Callable[[str], Any] = str, skip: int = 0, encoding: str = "utf-8-sig"
 ) -> list[tuple[Any, ...]]:
-    """Read some columns of each line of a tab-separated file, after `skip` header lines.
+    """Read some columns of a tab-separated file, after `skip` header lines.
 
-    first: converts the text of the first column of `columns`, and raises ValueError if the text is invalid.
-    Raises InputError, with file and line, for invalid text or too few columns.
+    first: converts the text of the first of `columns`, and raises ValueError if the text is invalid.
     """
     rows, needed = [], max(columns) + 1
     for number, line in enumerate(read_lines(path, encoding)[skip:], start=1 + skip):
@@ -45,7 +44,7 @@ def read_rows(
 
 
 def parse_score(text: str) -> float:
-    """Parse a finite number. Raises ValueError for any other text."""
+    """Parse a finite number."""
     try:
         value = float(text)
     except ValueError:

@@ -1,8 +1,4 @@
-"""The evaluation tasks by name, and the protocol of an evaluation. This module does not import torch.
-
-To add a task, write a module with `read(folder, name, split)`, which returns a `Task`, and add a row to TASKS. To add a
-kind of tasks, add a row to KINDS.
-"""
+"""The evaluation tasks by name, and the protocol of an evaluation. This module does not import torch."""
 
 from __future__ import annotations
 
@@ -24,12 +20,12 @@ if TYPE_CHECKING:
 
 
 class Kind(NamedTuple):
-    """A kind of tasks. All tasks of a kind have the same measure and share a table."""
+    """A kind of tasks. All tasks of a kind share a table."""
 
-    module: str  # its `read` reads the tasks
+    module: str  # has a function `read(folder, name, split)` that returns a `Task`
     heading: str  # printed above the table
     unit: float = 1  # the highest possible score
-    average: str = ""  # what papers call the mean over all tasks of the kind; "" if they report none
+    average: str = ""  # name of the mean over all tasks of the kind; "" if papers report none
 
 
 KINDS = {
@@ -43,7 +39,7 @@ NEAR_MISSES = "near_miss"  # the folder of the near-miss data, next to senteval/
 
 
 class TaskSpec(NamedTuple):
-    """The description of an evaluation task."""
+    """What is known about a task without its files."""
 
     name: str
     kind: str
@@ -96,25 +92,19 @@ CHOICES = (
 
 
 def suite(name: str) -> list[str]:
-    """List the tasks of a suite: "sts", "transfer", "near-miss" or "full". Return [] if `name` is not a suite."""
+    """List the tasks of a kind, or of "full". Return [] for another name."""
     kinds = FULL if name == "full" else (name,)
     return [row.name for row in TASKS.values() if row.kind in kinds and not row.module]
 
 
 def read_task(folder: Path, name: str, split: str = "test") -> Task:
-    """Read a task from SentEval's `downstream` folder.
-
-    Raises InputError if the task's files are missing or damaged, or if the task has no such split.
-    """
+    """Read a task from SentEval's `downstream` folder."""
     row = TASKS[name]
     return import_module(row.module or KINDS[row.kind].module).read(folder, name, split)
 
 
 def task_names(tasks: str, mode: str = "test") -> list[str]:
-    """List the tasks that the value of --tasks means. In dev mode, a suite includes only tasks with a dev score.
-
-    Raises InputError for an unknown name, or if none is given.
-    """
+    """List the tasks of --tasks. In dev mode, a suite includes only tasks with a dev score."""
     titles = {text: row.name for row in TASKS.values() for text in (row.name, row.title)}
     known = {_plain(text): name for text, name in titles.items()}
     names: list[str] = []
@@ -131,12 +121,12 @@ def task_names(tasks: str, mode: str = "test") -> list[str]:
 
 
 def _plain(name: str) -> str:
-    """Normalise the name of a task, so that STS-B, sts_b and stsb are equal."""
+    """Normalise the name of a task: STS-B, sts_b and stsb are equal."""
     return re.sub(r"[-_\s]", "", name).lower()
 
 
 class FitSettings(NamedTuple):
-    """SentEval's settings for fitting the classifier of a transfer task, as SimCSE uses them."""
+    """SentEval's settings for the classifiers of transfer tasks, as SimCSE uses them."""
 
     folds: int
     optimiser: str
@@ -157,10 +147,7 @@ MODES = {
 
 @dataclass(frozen=True)
 class EvaluationProtocol:
-    """How scores are computed.
-
-    Each field is an option of `train.evaluate`. The first line is the heading of these options in --help.
-    """
+    """How scores are computed."""  # also the heading of these options in --help
 
     mode: str = option("evaluation mode, as in SimCSE", "test", choices=MODES)
     pooling: str = option("how token vectors become an embedding, in SimCSE's names; auto: as in the model's "
@@ -172,24 +159,20 @@ class EvaluationProtocol:
 
     @property
     def split(self) -> str:
-        """The split that is scored, "dev" or "test"."""
+        """The split that is scored."""
         return "dev" if self.mode == "dev" else "test"
 
     @property
     def fit(self) -> FitSettings:
-        """The settings for fitting the classifiers of transfer tasks."""
+        """The settings for the classifiers of transfer tasks."""
         return FULL_FIT if self.mode == "test" else FAST_FIT
 
 
-Scores = Any  # the scores of one task: a number, or a dictionary of JSON types; NaN if undefined
+Scores = Any  # the scores of one task: a number, NaN if undefined, or nested dictionaries of numbers
 
 
 def measures(kind: str, results: Mapping[str, Any]) -> dict[str, float | None]:
-    """Select the score that tables show for each task of a kind.
-
-    For "sts" this is Spearman's correlation over all pairs, and for "transfer" the accuracy in percent. For "near-miss"
-    it is the task's only score, or the AUC of a task with several. results: the content of evaluation.json.
-    """
+    """Select the score that tables show for each task of a kind. results: the content of evaluation.json."""
     scores, accuracy = results.get(kind, {}), "dev_accuracy" if results["protocol"]["split"] == "dev" else "accuracy"
     if kind == "sts":
         return {name: task["spearman"]["all"] for name, task in scores.items()}
@@ -204,20 +187,18 @@ class Task(ABC):
 
     kind: ClassVar[str]  # a key of KINDS
     name: str
-    texts: list[list[str]]  # lists of sentences to embed; `score` expects their embeddings in this order
+    texts: list[list[str]]  # lists of sentences to embed
     sizes: dict[str, int]  # number of pairs or examples in each split that was read
 
     @abstractmethod
     def score(self, embeddings: Sequence[NDArray], protocol: EvaluationProtocol) -> Scores:
-        """Compute the scores, given the embeddings (number of sentences, D) of each list of `texts`."""
+        """Compute the scores from the embeddings (n_sentences, D) of each list of `texts`."""
 
 
 def downstream_folder(data: str | os.PathLike[str] | None = None) -> Path:
-    """Find SentEval's `downstream` folder.
+    """Find SentEval's `downstream` folder: `data` itself, or below it. By default, `data` is what UNA_FAST_DATA names.
 
-    data: the folder `downstream/`, its parent `senteval/`, or the folder that contains `senteval/`; by default the one
-    that UNA_FAST_DATA names. If `data` contains near_miss/ but no SentEval, the returned path does not exist. Raises
-    InputError if `data` contains neither near_miss/ nor SentEval.
+    If `data` contains near_miss/ but no SentEval, the returned path does not exist.
     """
     named = data if data is not None else os.environ.get("UNA_FAST_DATA")
     if not named:

@@ -33,13 +33,13 @@ TABLES: dict[str, tuple[dict[str, str], tuple[int, ...], int]] = {
 
 @dataclass(frozen=True)
 class StsTask(Task):
-    """Pairs of sentences with gold scores. texts: the first sentences of all pairs, then the second ones."""
+    """Pairs of sentences with gold scores. texts: the first sentences of all pairs, and the second ones."""
 
     kind = "sts"
     gold: NDArray[np.float64]
 
     def score(self, embeddings: Sequence[NDArray], protocol: EvaluationProtocol) -> Scores:
-        """Correlate the cosines with the gold scores, over all pairs together. SentEval calls these scores "all"."""
+        """Correlate the cosines with the gold scores, over all pairs together ("all" in SentEval)."""
         similarity = cosine(*embeddings)
         return {
             "pairs": len(self.gold),
@@ -49,7 +49,7 @@ class StsTask(Task):
 
 
 def read(downstream: Path, name: str, split: str = "test") -> StsTask:
-    """Read a task from SentEval's `downstream` folder. Only the tasks in TABLES have a split "dev"."""
+    """Read a task from SentEval's `downstream` folder."""
     if name in TABLES:
         files, columns, skip = TABLES[name]
         path = downstream / files[split]
@@ -61,10 +61,9 @@ def read(downstream: Path, name: str, split: str = "test") -> StsTask:
 
 
 def load_dev(path: str | os.PathLike[str]) -> StsTask:
-    """Read scored pairs from a tab-separated file.
+    """Read scored pairs from a tab-separated file. Raises InputError if no correlation is defined.
 
-    Its columns are score, first sentence and second sentence, or those of STS-B's csv files (score in column 5,
-    sentences in 6 and 7). Raises InputError if a line is invalid, there are no pairs, or all scores are equal.
+    Its columns are score, first and second sentence, or those of STS-B's csv files.
     """
     path = Path(path)
     lines = read_lines(path)
@@ -76,7 +75,7 @@ def load_dev(path: str | os.PathLike[str]) -> StsTask:
 
 
 def _read_subset(folder: Path, subset: str) -> list[tuple[Any, ...]]:
-    """Read a subset of STS12 to STS16, whose pairs and scores are in two files. Pairs without a score are skipped."""
+    """Read the pairs of a subset of STS12 to STS16 that have a score. Pairs and scores are in two files."""
     inputs, scores = folder / f"STS.input.{subset}.txt", folder / f"STS.gs.{subset}.txt"
     pairs = read_rows(inputs, (0, 1))
     golds = read_rows(scores, (0,), lambda text: parse_score(text) if text else None)
@@ -89,7 +88,7 @@ def _read_subset(folder: Path, subset: str) -> list[tuple[Any, ...]]:
 
 
 def _task(name: str, path: Path, rows: Sequence[tuple[Any, ...]], split: str = "test") -> StsTask:
-    """Make a task from a file's rows (gold score, first sentence, second sentence)."""
+    """Make a task from rows (gold score, first sentence, second sentence)."""
     if not rows:
         raise InputError(f"{path}: no pairs of sentences")
     gold, *texts = zip(*rows, strict=True)

@@ -1,10 +1,7 @@
 """SentEval's transfer tasks: the accuracy of a logistic regression on frozen embeddings, by SentEval's protocols.
 
-SentEval seeds every fit equally. Fits on folds of the same size therefore start from the same weights and visit their
-rows in the same order, so one batched matrix product computes all of them.
-
-Letters: F folds, R regularisations, n training rows and m held-out rows of a fold, D width, C classes, B rows of a
-batch.
+Letters in shapes: F folds, R regularisations, n training rows and m held-out rows of a fold, B rows of a batch, D width
+of the features, C classes.
 """
 
 from __future__ import annotations
@@ -40,12 +37,12 @@ class Labelled(NamedTuple):
     labels: Tensor  # int64 (n,)
 
     def select(self, rows: NDArray[np.int64]) -> Labelled:
-        """Select examples by their row numbers."""
+        """Select examples."""
         return Labelled(*(part[torch.from_numpy(rows)] for part in self))
 
 
 class Fits(NamedTuple):
-    """The weights of F x R models, one for each fold and regularisation, and their dev accuracies."""
+    """F x R fitted models, and their accuracies on dev."""
 
     accuracy: Tensor  # float64 (F, R)
     weights: Tensor  # (F, D, R, C)
@@ -63,8 +60,10 @@ def fit_folds(
 ) -> Fits:
     """Fit a model for every fold and regularisation. Each fit stops early by its accuracy on the fold's dev rows.
 
-    train, dev: row numbers in `data`, (F, n) and (F, m). shuffle: the generator that draws the order of the training
-    rows; by default seeded as in SentEval.
+    SentEval seeds every fit equally. Fits on folds of the same size therefore start from the same weights and visit
+    their rows in the same order, so one batched matrix product computes all of them.
+
+    train, dev: row numbers in `data`, (F, n) and (F, m). shuffle: draws the order of the training rows.
     """
     shuffle = shuffle or np.random.RandomState(SEED)
     with torch.random.fork_rng(devices=[]):
@@ -97,18 +96,14 @@ def fit_folds(
 
 
 def _logits(x: Tensor, weights: Tensor, biases: Tensor) -> Tensor:
-    """Compute the logits of all models, (folds, rows of a batch, regularisations, classes).
-
-    x: features (F, B, D). weights: (F, D, R, C). biases: (F, 1, R, C).
-    """
+    """Compute the logits of all models, (F, B, R, C). x: features (F, B, D)."""
     return (x @ weights.flatten(2)).unflatten(2, weights.shape[2:]) + biases
 
 
 def _set_gradients(data: Labelled, rows: Tensor, weights: Tensor, biases: Tensor, decay: Tensor) -> None:
-    """Set the gradients of `weights` and `biases` for one batch of every fold, without autograd.
+    """Set the gradients of cross-entropy, plus weight decay, for one batch of every fold.
 
-    They are the gradients of cross-entropy, plus weight decay. rows: int64 (folds, rows of a batch), row numbers in
-    `data`. decay: the weight decay of each regularisation, (R, 1).
+    rows: row numbers in `data`, (F, B). decay: the weight decay of each regularisation, (R, 1).
     """
     x = data.features[rows]  # (F, B, D)
     target = nn.functional.one_hot(data.labels[rows], weights.shape[3]).unsqueeze(2)  # (F, B, 1, C)
@@ -118,10 +113,7 @@ def _set_gradients(data: Labelled, rows: Tensor, weights: Tensor, biases: Tensor
 
 
 def nested_folds(data: Labelled, n_classes: int, settings: FitSettings) -> tuple[float, float]:
-    """Measure accuracy by nested cross-validation. Return the mean dev and test accuracies, in percent.
-
-    In each outer fold, cross-validation on the training rows chooses the regularisation.
-    """
+    """Return the mean dev and test accuracies of nested cross-validation, in percent."""
 
     def run(split: Sequence[NDArray]) -> tuple[float, float]:
         train, test = map(data.select, split)
@@ -134,11 +126,9 @@ def nested_folds(data: Labelled, n_classes: int, settings: FitSettings) -> tuple
 def select_and_test(
     train: Labelled, test: Labelled, n_classes: int, settings: FitSettings, dev: Labelled | None = None
 ) -> tuple[float, float, NDArray[np.int64]]:
-    """Fit one model on `train` for each regularisation, and test the model with the best dev accuracy.
+    """Choose the regularisation by the accuracy on `dev` or, without it, by cross-validation on `train`, and test it.
 
-    Each fit stops early by its accuracy on `dev`. If `dev` is None, cross-validation on `train` chooses the
-    regularisation, with which a new model is fitted on `train` and tested.
-    Returns the accuracies on dev and on test in percent, and the predicted classes of the test set.
+    Return the accuracies on dev and on test in percent, and the predicted classes of `test`.
     """
     if dev is None:
         data, splits = train, _folds(train.labels.numpy(), settings.folds)
@@ -164,26 +154,20 @@ def select_and_test(
 
 
 def _folds(labels: NDArray, n_folds: int) -> list[Sequence[NDArray]]:
-    """Split rows into SentEval's stratified folds: a list of (training rows, held-out rows)."""
+    """Return SentEval's stratified folds: (training rows, held-out rows) of each."""
     splitter = StratifiedKFold(n_splits=n_folds, shuffle=True, random_state=SEED)
     return list(splitter.split(np.zeros(len(labels)), labels))
 
 
 @dataclass(frozen=True)
 class TransferTask(Task):
-    """Labelled sentences or pairs. Every task has a split "train"; some also have "test", or "dev" and "test".
-
-    texts: for each split, the list of its sentences, or two lists: the first and the second sentences of its pairs.
-    """
+    """Labelled sentences or pairs. texts: for each split, its sentences, or both sides of its pairs."""
 
     kind = "transfer"
-    labels: dict[str, NDArray[np.int64]]  # the classes in each split
+    labels: dict[str, NDArray[np.int64]]  # by split: only "train", or also "test", or all three
 
     def score(self, embeddings: Sequence[NDArray], protocol: EvaluationProtocol) -> Scores:
-        """Compute the accuracies on dev and on test in percent, as SentEval does for a task with these splits.
-
-        If the task has no split "test", both accuracies come from nested cross-validation on "train".
-        """
+        """Compute the accuracies on dev and on test in percent, as SentEval does for a task with these splits."""
         n_sides, data = len(embeddings) // len(self.labels), {}
         for i, (split, labels) in enumerate(self.labels.items()):
             data[split] = Labelled(_features(embeddings[i * n_sides :][:n_sides]), torch.from_numpy(labels))
@@ -200,11 +184,7 @@ class TransferTask(Task):
 
 
 def _features(embeddings: Sequence[NDArray]) -> Tensor:
-    """Make the classifier's input from one array of embeddings (n, D), or from two arrays for pairs of sentences.
-
-    The input of a sentence is its embedding. The input of a pair with embeddings u and v is [|u - v|, u * v], so the
-    result has the shape (n, 2 D).
-    """
+    """Make the classifier's input: embeddings or, for pairs with embeddings u and v, [|u - v|, u * v]."""
     u, *pair = (torch.from_numpy(np.asarray(part, np.float32)) for part in embeddings)
     return torch.cat([(u - pair[0]).abs(), u * pair[0]], dim=1) if pair else u
 
@@ -224,7 +204,7 @@ TREC_CLASSES = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
 
 
 def read(downstream: Path, name: str, split: str = "test") -> TransferTask:
-    """Read a task with all its splits from SentEval's `downstream` folder, whatever the value of `split`."""
+    """Read a task with all its splits from SentEval's `downstream` folder. `split` is ignored."""
     texts: list[list[str]] = []
     labels = {}
     for part in TASKS[name].sizes:
@@ -239,7 +219,7 @@ def read(downstream: Path, name: str, split: str = "test") -> TransferTask:
 
 
 def _examples(downstream: Path, name: str, split: str) -> list[tuple[Any, ...]]:
-    """Read a split: the class of each sentence or pair, and its one or two texts."""
+    """Return the class and the text, or the two texts, of each example of a split."""
     # SentEval reads some files as Latin-1, and its published scores depend on it
     if name in BINARY:
         files = enumerate(BINARY[name])
@@ -251,13 +231,13 @@ def _examples(downstream: Path, name: str, split: str) -> list[tuple[Any, ...]]:
 
 
 def _parse_class(text: str, classes: Sequence[str] = ("0", "1")) -> int:
-    """Return the position of a class name in `classes`. Raises ValueError if `classes` does not contain the name."""
+    """Return the position of a class name in `classes`."""
     if text.strip() not in classes:
         raise ValueError(f"class {text!r} is not one of {', '.join(classes)}")
     return classes.index(text.strip())
 
 
 def _parse_question(line: str) -> tuple[int, str]:
-    """Return the class of a question and its text, given a line of TREC."""
+    """Split a line of TREC into the class and the text of a question."""
     label, _, question = line.partition(" ")
     return _parse_class(label.partition(":")[0], TREC_CLASSES), question
