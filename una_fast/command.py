@@ -1,7 +1,6 @@
-"""Makes a command from a dataclass. The fields are the options; values come from the command line or a YAML file.
+"""Makes a command from a dataclass whose fields are the options. Values come from the command line or a YAML file.
 
-`option` declares a field, with its help, heading, bounds and role. `options_of` reads the fields of a dataclass,
-`Command` makes a parser of them, and `run_command` turns errors into one-line messages and exit codes.
+`option` declares a field, `options_of` reads the fields of a dataclass, and `Command` parses and runs a command line.
 """
 
 from __future__ import annotations
@@ -46,20 +45,16 @@ call: like running, but it applies only to one call of the command, so a --confi
 def option(text: str, default: Any, heading: str = "", **attributes: Any) -> Any:
     """Declare a dataclass field as an option.
 
-    Args:
-        text: the help. It begins with what the user must give, because the message about a missing option quotes its
-            beginning.
-        default: the value if the option is not given.
-        heading: the title of the group in --help that begins with this option. If it is empty, the option joins the
-            group of the previous field. The docstring of the class is the title of the first group.
-        attributes: other attributes of `Option`, and bounds such as ``least=0``.
+    text: the help. The message about a missing option quotes its beginning, so it names what the user must give.
+    heading: begins a new group in --help. The docstring of the class is the heading of the first group.
+    attributes: other attributes of `Option`, and bounds such as ``least=0``.
     """
     return dataclasses.field(default=default, metadata={"text": text, "heading": heading, **attributes})
 
 
 @dataclass(frozen=True)
 class Option:
-    """One option of a command, made from a dataclass field: type, default, help, allowed values and role."""
+    """One option of a command, made from a dataclass field."""
 
     name: str
     default: Any
@@ -78,16 +73,15 @@ class Option:
 
     @property
     def flag(self) -> str:
-        """What the user types, such as --max-length. For a positional argument, its placeholder in --help."""
+        """What the user types, such as --max-length; for a positional argument, its placeholder in --help."""
         return self.metavar if self.positional else "--" + self.name.replace("_", "-")
 
     def read(self, value: Any) -> Any:
-        """Convert a text, a YAML value or a Python value to the option's type. None means not given, and stays None.
-
-        Raises InputError for a value of another type, out of bounds, or not among the choices.
-        """
-        if value is None or not self.many:
-            return value if value is None else self._read(value)
+        """Convert a text, a YAML value or a Python value to the option's type, and check it. None means not given."""
+        if value is None:
+            return None
+        if not self.many:
+            return self._read(value)
         values = value if isinstance(value, (tuple, list)) else [value]
         if values and str not in self.kinds:
             values = ",".join(map(str, values)).split(",")
@@ -123,16 +117,15 @@ class Option:
         return number
 
     def arguments(self, value: Any) -> list[str]:
-        """Return the command-line arguments that set this option to `value`. None gives an empty list."""
-        if value is None or isinstance(value, bool):
-            return [] if value is None else [self.flag if value else self.flag.replace("--", "--no-", 1)]
+        """Return the command-line arguments that set this option to `value`."""
+        if value is None:
+            return []
+        if isinstance(value, bool):
+            return [self.flag if value else self.flag.replace("--", "--no-", 1)]
         return [self.flag, *map(str, value)] if self.many else [f"{self.flag}={value}"]
 
     def add_to(self, parser: Any) -> None:
-        """Add the option to an argparse parser, without conversion: `read` converts the value later.
-
-        The default and the bounds are appended to the help.
-        """
+        """Add the option to an argparse parser, which passes on texts: `read` converts them later."""
         default = " ".join(map(str, self.default)) if self.many else self.default
         notes = [] if default in (None, "") or bool in self.kinds else [f"default {default}"]
         notes += filter(None, [" and ".join(f"{BOUNDS[name][1]} {bound:g}" for name, bound in self.bounds.items())])
@@ -180,10 +173,7 @@ def _leaves(hint: Any) -> list[Any]:
 
 
 def fill_defaults(options: Mapping[str, Option], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a value for every option by field name: the given value, converted by `Option.read`, or the default.
-
-    Raises InputError if a value is invalid, or if a required option is missing or empty.
-    """
+    """Return the value of every option by field name, and check that no required option is missing or empty."""
     values = {name: option.read(given.get(name, option.default)) for name, option in options.items()}
     for name, option in options.items():
         if option.required and not values[name]:
@@ -192,27 +182,23 @@ def fill_defaults(options: Mapping[str, Option], given: Mapping[str, Any]) -> di
 
 
 def arguments_of(options: Iterable[Option], values: Mapping[str, Any]) -> list[str]:
-    """Return the command-line arguments that set `options` to `values`. Options at their default are left out.
-
-    values: by field name.
-    """
+    """Return the command-line arguments that set `options` to `values`, without options at their default."""
     changed = [option for option in options if option.read(values[option.name]) != option.default]
     return [argument for option in changed for argument in option.arguments(values[option.name])]
 
 
 def foreign_names() -> dict[str, str]:
-    """Return a dict that maps an option of another trainer to advice, such as "lr" to "--learning-rate".
+    """Return advice for options of other trainers, such as "--learning-rate" for "lr".
 
-    A key is an option without leading dashes, or OPTION-VALUE for one value of an option, such as "device-mps". Each
-    line of foreign.tsv has the advice, a tab, and names from SimCSE, transformers, sentence-transformers, Accelerate
-    and Lightning. A name is not listed if `nearest` finds the right option for it.
+    A key may also be OPTION-VALUE, such as "device-mps". Each line of foreign.tsv has the advice, a tab, and names from
+    SimCSE, transformers, sentence-transformers, Accelerate and Lightning, unless `nearest` finds the right option.
     """
     lines = Path(__file__).with_name("foreign.tsv").read_text(encoding="utf-8").splitlines()
     return {name: advice for advice, names in (line.split("\t") for line in lines) for name in names.split()}
 
 
 def check_known(flag: str, known: Collection[str]) -> None:
-    """Raise InputError, with a suggestion, if `flag` is not in `known`. All flags include their dashes."""
+    """Raise InputError with a suggestion if `flag`, such as --max-length, is not in `known`."""
     if flag in known:
         return
     advice = foreign_names().get(flag.lstrip("-").replace("_", "-").lower(), "")
@@ -221,13 +207,6 @@ def check_known(flag: str, known: Collection[str]) -> None:
     elif not advice or advice.startswith("--"):  # the advice names an option of another command
         advice = nearest(flag, known) or "see --help for all options"
     raise InputError(f"unknown option {flag}: {advice}")
-
-
-_python_format = warnings.formatwarning
-
-# How often a waiting OpenMP thread spins before it sleeps. With the default of 300,000, a step takes 15 s instead of
-# 2.7 s while other processes keep the cores busy.
-SPINS = "10000"
 
 
 class _Help(argparse.HelpFormatter):
@@ -241,7 +220,7 @@ class _Help(argparse.HelpFormatter):
 
 
 class Command(argparse.ArgumentParser):
-    """A parser for the options of a command, and the function that runs it. Call the object to run a command line."""
+    """A parser for the options of a command, and the function that runs it. Calling the object runs a command line."""
 
     def __init__(
         self,
@@ -255,14 +234,9 @@ class Command(argparse.ArgumentParser):
     ) -> None:
         """Make the parser. If there is an option --config, its file may contain the other options.
 
-        Args:
-            prog: the command's name in --help.
-            about: what the command does, for --help.
-            options: the options by field name.
-            run: called with a value for every option by field name; returns the exit code, or None for 0.
-            extra: the extra of this package that the command needs, for the message about a missing package.
-            epilog: sentences at the end of --help.
-            page: the page in docs/ that --help refers to, without ".md".
+        run: receives the value of every option by field name; returns the exit code, or None for 0.
+        extra: the extra that the message about a missing package recommends.
+        page: the page in docs/ that --help refers to, without ".md".
         """
         epilog = f"{epilog} Read docs/{page}.md.".strip() if page else epilog
         super().__init__(
@@ -278,24 +252,18 @@ class Command(argparse.ArgumentParser):
                 option.add_to(section)
 
     def __call__(self, arguments: Sequence[str] | None = None, prog: str = "") -> int:
-        """Run the command and return the exit code.
-
-        Args:
-            arguments: by default the command-line arguments of this process.
-            prog: if not empty, the command's name in --help instead of the one given to `__init__`.
-        """
+        """Run a command line, by default that of this process, and return the exit code. prog: the name in --help."""
         self.prog = prog or self.prog
         return run_command(lambda: self.run(fill_defaults(self.options, self.given(arguments))), self.extra)
 
     def given(self, arguments: Sequence[str] | None) -> dict[str, Any]:
         """Read a command line and its --config file, and return the given values by field name.
 
-        A value on the command line replaces the value in the file. Raises InputError if an option or a value is
-        invalid. Unknown options are reported first, because a misspelt required option would be reported as missing.
+        A value on the command line replaces the value in the file.
         """
         arguments = sys.argv[1:] if arguments is None else arguments
         for argument in takewhile(lambda argument: argument != "--", arguments):
-            if argument.startswith("--"):
+            if argument.startswith("--"):  # checked first, else a misspelt required option would be called missing
                 check_known(argument.partition("=")[0], self._option_string_actions)
         parsed = vars(self.parse_args(arguments))
         values = {name: self.options[name].read(value) for name, value in parsed.items() if value not in (None, [])}
@@ -305,10 +273,7 @@ class Command(argparse.ArgumentParser):
         return self._in_file(file) | values if file else values
 
     def _in_file(self, name: str) -> dict[str, Any]:
-        """Read a YAML file, and return its values by field name.
-
-        A key is the name of an option, written with - or _. The value null means that the option is not given.
-        """
+        """Return the values in a YAML file by field name. A key is an option's name, written with - or _."""
         import yaml  # takes 30 ms, and only --config needs it
 
         known, values = {option.flag: option for option in self.options.values() if option.role != "call"}, {}
@@ -333,14 +298,16 @@ class Command(argparse.ArgumentParser):
 def run_command(action: Callable[[], int | None], extra: str | None = None) -> int:
     """Run `action` and return its exit code, or 0 if `action` returns None.
 
-    Returns 2 and prints a one-line message on stderr if the input is invalid, a file is not usable or a package is
-    missing. Returns 128 + the signal's number after Ctrl-C or a closed pipe, such as `| head`.
+    Returns 2 and prints one line on stderr if the input is invalid, a file is not usable or a package is missing.
+    Returns 128 + the signal's number after Ctrl-C or a closed pipe, such as `| head`.
 
-    extra: the extra of this package that the command needs, for the message about a missing package.
+    extra: the extra that the message about a missing package recommends.
     """
     warnings.formatwarning = _one_line  # type: ignore[assignment]
     if "OMP_WAIT_POLICY" not in os.environ:
-        os.environ.setdefault("GOMP_SPINCOUNT", SPINS)  # must be set before torch is loaded
+        # How often a waiting OpenMP thread spins before it sleeps, read when torch is loaded. With the default of
+        # 300,000, a step takes 15 s instead of 2.7 s while other processes keep the cores busy.
+        os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     try:
         code = action() or 0
         sys.stdout.flush()
@@ -361,6 +328,9 @@ def run_command(action: Callable[[], int | None], extra: str | None = None) -> i
             raise
         sys.stderr.write(f"error: {message}\n")
     return 2
+
+
+_python_format = warnings.formatwarning
 
 
 def _one_line(message: Warning | str, category: type[Warning], *location: Any) -> str:

@@ -1,4 +1,4 @@
-"""The error and the warning for bad input. Each message states what is wrong, where, and what to do."""
+"""The error and the warning for bad input. Each message says what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -37,19 +37,13 @@ def first_line(error: BaseException) -> str:
 
 
 def failed(place: object, action: str, error: BaseException) -> InputError:
-    """Make the error "PLACE cannot be ACTION: REASON", with the reason from `error`.
-
-    place: a file, folder or address; action: a past participle such as "read".
-    """
+    """Make the error "PLACE cannot be ACTION: REASON", such as "corpus.txt cannot be read: Permission denied"."""
     return InputError(f"{place} cannot be {action}: {getattr(error, 'strerror', None) or first_line(error)}")
 
 
 @contextmanager
 def as_input_errors(place: object, action: str) -> Iterator[None]:
-    """Return a context manager that turns any exception in its block into the InputError that `failed` makes.
-
-    An exception that is already an InputError is not changed.
-    """
+    """Turn any exception in a with block into the error that `failed` makes. An InputError is not changed."""
     try:
         yield
     except InputError:
@@ -59,12 +53,12 @@ def as_input_errors(place: object, action: str) -> Iterator[None]:
 
 
 def counted(n: int, one: str) -> str:
-    """Return a number and a noun in singular or plural, such as "1 line" or "2,000 lines". one: the singular."""
+    """Return a number with a noun in the singular or plural, such as "1 line" or "2,000 lines"."""
     return f"{n:,} {one}{'' if n == 1 else 's'}"
 
 
 def integer(name: str, value: Any) -> int:
-    """Convert the value of the argument `name` to int. Raises InputError if it is not an integer."""
+    """Convert the value of the argument `name` to int, or raise InputError."""
     try:
         return operator.index(value)
     except TypeError:
@@ -86,7 +80,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 def check_keywords(function: str, given: Iterable[str], known: Iterable[str]) -> None:
-    """Raise InputError if a keyword in `given` is not in `known`, the arguments of a function. function: its name."""
+    """Raise InputError if a keyword in `given` is not in `known`, the arguments of the function with that name."""
     known = [name for name in known if name != "self"]
     for name in given:
         if name not in known:
@@ -95,17 +89,13 @@ def check_keywords(function: str, given: Iterable[str], known: Iterable[str]) ->
 
 
 def suggests_keywords(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function so that an unknown keyword argument raises an InputError, which suggests a similar name.
-
-    The function must not accept ``**kwargs``.
-    """
+    """Decorate a function so that an unknown keyword argument raises an InputError that suggests a similar name."""
     known = inspect.signature(function).parameters
-    name = function.__qualname__.removesuffix(".__init__")
 
     @wraps(function)
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:
         if not kwargs.keys() <= known.keys():
-            check_keywords(name, kwargs, known)
+            check_keywords(function.__qualname__.removesuffix(".__init__"), kwargs, known)
         return function(*args, **kwargs)
 
     return checked

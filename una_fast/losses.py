@@ -1,14 +1,12 @@
-"""Losses as functions of embeddings. They need no model and no process group.
+"""Losses as functions of embeddings. They need no model and no process group. Each returns a scalar tensor.
 
-Each loss accepts `views`, float (V, B, D): V views of B sentences, as embeddings of width D. ``views[0]`` contains the
-anchors, ``views[1]`` the positives and, on steps with negatives, ``views[2]`` the negatives. `pairs` and `decoupled`
-then need ``views[3]``: the same negatives under another dropout mask. Each loss returns a scalar tensor.
+`views` is float (V, B, D): V views of B sentences, as embeddings of width D. ``views[0]`` contains the anchors,
+``views[1]`` the positives and, on steps with negatives, ``views[2]`` the negatives. `pairs` and `decoupled` then need
+``views[3]``: the same negatives under another dropout mask. A wrong number of views, or a temperature that is not above
+0, raises InputError.
 
-Most losses accept a temperature. They raise InputError for a wrong number of views, or for a temperature that is not
-above 0. The two distillations accept `start` instead, float (1 or 2, B, D): the initial encoder's embeddings of the
-anchors and, on steps with negatives, of the negatives. The caller computes them without dropout and without gradients.
-
-A row is the embedding of one sentence in one view. Comments call the number of rows R = V * B.
+The two distillations accept `start` instead of a temperature, float (1 or 2, B, D): the initial encoder's embeddings of
+the anchors and, on steps with negatives, of the negatives. The caller computes them without dropout and gradients.
 """
 
 from __future__ import annotations
@@ -21,32 +19,29 @@ from una_fast.errors import InputError
 
 
 def pairs(views: Tensor, temperature: float) -> Tensor:
-    """Return the contrastive loss of the UNA authors' code. It pulls each embedding towards its partner.
+    """Return the contrastive loss of the UNA authors' code, which pulls each row towards its partner.
 
-    The partner of an anchor is its positive, and the partner of a positive is its anchor. The two embeddings of a
-    negative are partners too. s(r, k) is the cosine of embeddings r and k divided by the temperature, and p is the
-    partner of r. The loss is the mean over all r of -ln(exp(s(r, p)) / sum over all k except r of exp(s(r, k))).
+    A row is the embedding of one sentence in one view. An anchor and its positive are partners, and so are the two rows
+    of a negative. s(r, k) is the cosine of rows r and k divided by the temperature. With the partner p of row r, the
+    loss is the mean over all r of -ln(exp(s(r, p)) / sum over all k except r of exp(s(r, k))).
 
-    views: float (V, B, D), for B sentences: anchors, positives and, if V = 4, the negatives under two dropout masks.
+    views: float (V, B, D): anchors, positives and, if V = 4, the negatives under two dropout masks.
     """
     _check("pairs", views, (2, 4), temperature)
-    similarity = _all_against_all(views, temperature)  # (R, R)
-    return functional.cross_entropy(similarity, _partners(views))
+    return functional.cross_entropy(_all_against_all(views, temperature), _partners(views))
 
 
 def decoupled(views: Tensor, temperature: float) -> Tensor:
-    """Return the contrastive loss of the UNA paper, equation 1. Its denominator leaves out the partner, unlike `pairs`.
+    """Return the contrastive loss of the UNA paper, equation 1. Unlike `pairs`, its denominator excludes the partner.
 
-    The partner of an anchor is its positive, and the partner of a positive is its anchor. The two embeddings of a
-    negative are partners too. s(r, k) is the cosine of embeddings r and k divided by the temperature, and p is the
-    partner of r. The loss is the mean over all r of -ln(exp(s(r, p)) / sum over all k except r and p of exp(s(r, k))).
-    For one sentence without negatives, the sum is empty, and the loss is 0.
+    With p and s as in `pairs`, the loss is the mean over all rows r of
+    -ln(exp(s(r, p)) / sum over all k except r and p of exp(s(r, k))). It is 0 for one sentence without negatives.
 
-    views: float (V, B, D), for B sentences: anchors, positives and, if V = 4, the negatives under two dropout masks.
+    views: float (V, B, D): anchors, positives and, if V = 4, the negatives under two dropout masks.
     """
     _check("decoupled", views, (2, 4), temperature)
     similarity = _all_against_all(views, temperature)  # (R, R)
-    if len(similarity) == 2:
+    if len(similarity) == 2:  # the sum is empty
         return views.sum() * 0.0
     partners = _partners(views)
     positive = similarity.gather(1, partners[:, None])  # (R, 1)
@@ -61,10 +56,10 @@ pairs.negative_views = decoupled.negative_views = 2  # type: ignore[attr-defined
 def triplet(views: Tensor, temperature: float) -> Tensor:
     """Return the contrastive loss of each anchor against all positives and negatives of the batch.
 
-    s(a, k) is the cosine of embeddings a and k divided by the temperature, and p is the positive of an anchor a. The
-    loss is the mean over all anchors a of -ln(exp(s(a, p)) / sum over all positives and negatives k of exp(s(a, k))).
+    With the positive p of anchor a, and s as in `pairs`, the loss is the mean over all a of
+    -ln(exp(s(a, p)) / sum over all positives and negatives k of exp(s(a, k))).
 
-    views: float (V, B, D), for B sentences: anchors, positives and, if V = 3, negatives.
+    views: float (V, B, D): anchors, positives and, if V = 3, negatives.
     """
     _check("triplet", views, (2, 3), temperature)
     unit = functional.normalize(views, dim=-1)  # (V, B, D)
@@ -73,10 +68,7 @@ def triplet(views: Tensor, temperature: float) -> Tensor:
 
 
 def simcse(views: Tensor, temperature: float) -> Tensor:
-    """Return `triplet` without negatives, which is equation 1 of SimCSE (Gao et al. 2021).
-
-    views: float (2, B, D), for B sentences: anchors and positives.
-    """
+    """Return `triplet` without negatives, which is equation 1 of SimCSE (Gao et al. 2021). views: float (2, B, D)."""
     _check("simcse", views, (2,), temperature)
     return triplet(views, temperature)
 
@@ -87,12 +79,12 @@ simcse.negative_views = 0  # type: ignore[attr-defined]
 def margin(views: Tensor, temperature: float, least: float = 0.1, most: float = 0.3) -> Tensor:
     """Return the bidirectional margin loss of SNCSE. It pushes a negative away from its anchor, but not far.
 
-    d is cos(anchor, negative) - cos(anchor, positive). The loss is the mean over all anchors of
+    With d = cos(anchor, negative) - cos(anchor, positive), the loss is the mean over all anchors of
     max(0, d + least) + max(0, -d - most). So an anchor contributes 0 if cos(anchor, negative) is lower than
     cos(anchor, positive) by `least` to `most`. The default bounds are those of the SNCSE paper (Wang et al. 2022,
     arXiv:2201.05979). The loss ignores the temperature, and is 0 without negatives.
 
-    views: float (V, B, D), for B sentences: anchors, positives and, if V = 3, negatives.
+    views: float (V, B, D): anchors, positives and, if V = 3, negatives.
     """
     _check("margin", views, (2, 3), temperature)
     if len(views) == 2:
@@ -103,11 +95,9 @@ def margin(views: Tensor, temperature: float, least: float = 0.1, most: float = 
 
 
 def soft(views: Tensor, temperature: float, weight: float = 1e-3, least: float = 0.1, most: float = 0.3) -> Tensor:
-    """Return `simcse` + weight * `margin`. Negatives enter only the margin, not the softmax.
+    """Return the loss of SNCSE (Wang et al. 2022): `simcse` + weight * `margin`. Negatives enter only the margin.
 
-    This is the loss of SNCSE (Wang et al. 2022) with the weight and bounds of that paper.
-
-    views: float (V, B, D), for B sentences: anchors, positives and, if V = 3, negatives.
+    views: float (V, B, D): anchors, positives and, if V = 3, negatives.
     """
     return simcse(views[:2], temperature) + weight * margin(views, temperature, least, most)
 
@@ -115,11 +105,9 @@ def soft(views: Tensor, temperature: float, weight: float = 1e-3, least: float =
 def similarity_distillation(views: Tensor, start: Tensor) -> Tensor:
     """Return how much training has changed the cosines between the sentences of a batch, as a mean square.
 
-    a_i is the anchor embedding of sentence i, and b_i is its embedding by the encoder before training. The loss is the
-    mean of (cos(a_i, a_j) - cos(b_i, b_j))^2 over all pairs of different sentences i, j. It preserves the similarities
-    of texts that are not near-copies. It is 0 for a single sentence.
-
-    views: float (V, B, D); ``views[0]`` contains all a_i. start: float (1 or 2, B, D); ``start[0]`` contains all b_i.
+    With a = ``views[0]`` and b = ``start[0]``, float (B, D), the loss is the mean of (cos(a_i, a_j) - cos(b_i, b_j))^2
+    over all pairs of different sentences i, j. It preserves the similarities of texts that are not near-copies. It is 0
+    for a single sentence.
     """
     now, before = (functional.normalize(part[0], dim=-1) for part in (views, start))  # (B, D)
     n = len(now)
@@ -133,11 +121,8 @@ def similarity_distillation(views: Tensor, start: Tensor) -> Tensor:
 def neighbour_distillation(views: Tensor, start: Tensor) -> Tensor:
     """Return how much training has changed the cosines of sentences with their neighbours, as a mean square.
 
-    The batch has B sentences. Sentence i + B / 2 should be a near neighbour of sentence i. a_i is the anchor embedding
-    of sentence i, and b_i is its embedding by the encoder before training. The loss is the mean of
-    (cos(a_i, a_j) - cos(b_i, b_j))^2 over all i < B / 2, where j = i + B / 2.
-
-    views: float (V, B, D); ``views[0]`` contains all a_i. start: float (1 or 2, B, D); ``start[0]`` contains all b_i.
+    Sentence j = i + B / 2 of the batch should be a near neighbour of sentence i. With a = ``views[0]`` and
+    b = ``start[0]``, float (B, D), the loss is the mean of (cos(a_i, a_j) - cos(b_i, b_j))^2 over all i < B / 2.
     """
     now, before = (functional.cosine_similarity(*part[0].unflatten(0, (2, -1))) for part in (views, start))  # (B / 2,)
     return (now - before).square().mean()
@@ -145,19 +130,14 @@ def neighbour_distillation(views: Tensor, start: Tensor) -> Tensor:
 
 def _check(loss: str, views: Tensor, allowed: tuple[int, ...], temperature: float) -> None:
     if views.ndim != 3 or len(views) not in allowed:
-        allowed_counts = " or ".join(map(str, allowed))
-        raise InputError(
-            f"{loss} accepts {allowed_counts} views, as (views, sentences, width), but got shape {tuple(views.shape)}"
-        )
+        counts, shape = " or ".join(map(str, allowed)), tuple(views.shape)
+        raise InputError(f"{loss} accepts {counts} views, as (views, sentences, width), but got shape {shape}")
     if not temperature > 0:
         raise InputError(f"temperature={temperature}: must be above 0; the paper uses 0.05")
 
 
 def _all_against_all(views: Tensor, temperature: float) -> Tensor:
-    """Return the cosines of all V * B rows with each other, divided by the temperature. The diagonal is -inf.
-
-    views: float (V, B, D). Row v * B + i is view v of sentence i. Returns float (V * B, V * B).
-    """
+    """Return s(r, k) of all R = V * B rows, -inf where r = k. Row v * B + i is view v of sentence i."""
     unit = functional.normalize(views.flatten(0, 1), dim=-1)  # (R, D)
     similarity = unit @ unit.T / temperature  # (R, R)
     itself = torch.eye(len(similarity), dtype=torch.bool, device=views.device)
@@ -165,10 +145,7 @@ def _all_against_all(views: Tensor, temperature: float) -> Tensor:
 
 
 def _partners(views: Tensor) -> Tensor:
-    """Return the index of each row's partner, int64 (V * B,). Row v * B + i is view v of sentence i.
-
-    Views 0 and 1 of a sentence are partners, and so are views 2 and 3. views: float (V, B, D).
-    """
+    """Return the index of each row's partner, int64 (R,): views 0 and 1 are partners, and so are views 2 and 3."""
     n_views, n_sentences = views.shape[:2]
     rows = torch.arange(n_views * n_sentences, device=views.device).view(n_views // 2, 2, n_sentences)
     return rows.flip(1).flatten()

@@ -1,6 +1,6 @@
-"""Measures how well an encoder's cosines separate pairs with the same meaning from near-misses, labelled by people.
+"""Measures how well an encoder's cosines separate pairs of sentences with the same meaning from near-misses.
 
-A pair is two sentences. Shapes: n pairs; s of them have the same meaning, and m are near-misses.
+People have labelled the pairs. Shapes: n pairs, of which m are near-misses.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class PairScores:
     """The cosines of n labelled pairs of sentences, and figures of how well they separate the two labels.
 
     Attributes:
-        cosines: float64 (n,), the cosine of each pair.
+        cosines: float64 (n,).
         same: bool (n,), True for a pair with the same meaning, False for a near-miss.
-        groups: str (n,), the group of each pair, "" for a pair without a group.
+        groups: str (n,), "" for a pair without a group.
         share: the largest share of near-misses that may have a cosine above `threshold`.
-        half: bool (n,), True for the pairs in the second of two random halves. Pairs that share a sentence are in the
-            same half. If None, the pairs alternate between the halves.
+        half: bool (n,), True for the second of two random halves. Pairs that share a sentence are in the same half. If
+            None, the pairs alternate between the halves.
     """
 
     cosines: Floats
@@ -49,23 +49,17 @@ class PairScores:
 
     @classmethod
     def of(cls, same: Floats, near_misses: Floats, share: float = 0.05) -> PairScores:
-        """Make the scores of pairs without groups from two arrays of cosines.
-
-        Args:
-            same: the cosines of the pairs with the same meaning.
-            near_misses: the cosines of the near-misses.
-            share: the largest share of near-misses that may have a cosine above `threshold`.
-        """
+        """Make the scores of pairs without groups from the cosines of each label."""
         n = len(same) + len(near_misses)
         return cls(np.concatenate([same, near_misses]), np.arange(n) < len(same), np.full(n, ""), share)
 
     @property
     def auc(self) -> float:
-        """Probability that a pair with the same meaning has a higher cosine than a near-miss. Ties count half.
+        """Probability that a pair with the same meaning has a higher cosine than a near-miss; ties count half.
 
-        It is NaN if there are no near-misses or no pairs with the same meaning.
+        NaN if all pairs have the same label.
         """
-        return float(self._placements()[0].mean()) if 0 < self.same.sum() < len(self.same) else math.nan
+        return float(self._placements()[0].mean()) if self._has_both_labels() else math.nan
 
     @property
     def threshold(self) -> float:
@@ -77,19 +71,17 @@ class PairScores:
 
     @property
     def recall(self) -> float:
-        """Share of the pairs with the same meaning that have a cosine above `threshold`.
+        """Share of the pairs with the same meaning whose cosine is above `threshold`.
 
-        It is NaN if there are no near-misses or no pairs with the same meaning.
+        NaN if all pairs have the same label.
         """
-        if not 0 < self.same.sum() < len(self.same):
-            return math.nan
-        return float(np.mean(self.cosines[self.same] > self.threshold))
+        return float(np.mean(self.cosines[self.same] > self.threshold)) if self._has_both_labels() else math.nan
 
     def held_out_hits(self, share: float) -> NDArray[np.bool_]:
-        """Return bool (n,): whether each pair has a cosine above a threshold that was chosen on other pairs.
+        """Return bool (n,): whether the cosine of each pair is above a threshold that was chosen on other pairs.
 
-        Each half of the pairs has a threshold: the lowest one that at most share * m of its m near-misses exceed. A
-        pair is compared with the threshold of the half that does not contain it.
+        That threshold is chosen on the half that does not contain the pair. It is the lowest threshold that at most
+        share * m of the half's m near-misses exceed.
 
         Raises:
             InputError: one half has no near-misses, for example because most pairs contain the same sentence.
@@ -106,7 +98,7 @@ class PairScores:
     def interval(self, before: PairScores | None = None) -> tuple[float, float]:
         """Return the two ends of the 95% interval of `auc` (DeLong 1988).
 
-        before: another encoder's scores of the same pairs. If given, return the interval of ``auc - before.auc``.
+        With `before`, another encoder's scores of the same pairs, it is the interval of ``auc - before.auc``.
         """
         now = self._placements()
         then = before._placements() if before else map(np.zeros_like, now)
@@ -115,10 +107,7 @@ class PairScores:
         return middle - reach, middle + reach
 
     def by_group(self) -> dict[str, PairScores]:
-        """Return the scores of each group, by the group's name.
-
-        If all pairs of a group have the same label, they are scored together with all pairs of the other label.
-        """
+        """Return the scores of each group by name. A group with one label is scored with all pairs of the other."""
         found = {}
         for group in dict.fromkeys(filter(None, self.groups.tolist())):
             in_group = self.groups == group
@@ -129,14 +118,14 @@ class PairScores:
         return found
 
     def curve(self) -> tuple[Floats, Floats]:
-        """Return the ROC curve as two arrays of equal length. Each distinct cosine is a threshold, highest first.
+        """Return the ROC curve: shares of near-misses, and of pairs with the same meaning, above each threshold.
 
-        The first array is the share of near-misses above each threshold. The second array is the share of pairs with
-        the same meaning above it.
+        Each distinct cosine is a threshold, highest first.
         """
         same, near_misses = map(np.sort, self._split())
-        cuts = np.unique(self.cosines)[::-1]
-        return tuple(1 - np.searchsorted(side, cuts, "right") / len(side) for side in (near_misses, same))  # type: ignore
+        thresholds = np.unique(self.cosines)[::-1]
+        above = [1 - np.searchsorted(side, thresholds, "right") / len(side) for side in (near_misses, same)]
+        return above[0], above[1]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures of all pairs, and of each group, as plain data for JSON."""
@@ -149,15 +138,17 @@ class PairScores:
         counts = {"same": n_same, "near_misses": len(self.same) - n_same}
         return {**counts, "auc": self.auc, "auc_low": low, "auc_high": high, "recall": self.recall}
 
+    def _has_both_labels(self) -> bool:
+        return 0 < self.same.sum() < len(self.same)
+
     def _split(self) -> tuple[Floats, Floats]:
         return self.cosines[self.same], self.cosines[~self.same]
 
     def _placements(self) -> tuple[Floats, Floats]:
-        """Return two float64 arrays: a value for each pair with the same meaning, and a value for each near-miss.
+        """Return two arrays, whose means both are the AUC.
 
-        The value of a pair with the same meaning is the share of near-misses that have a lower cosine. The value of a
-        near-miss is the share of pairs with the same meaning that have a higher cosine. Ties count half. The mean of
-        each array is the AUC.
+        For each pair with the same meaning, the share of near-misses with a lower cosine; for each near-miss, the share
+        of pairs with the same meaning and a higher cosine. Ties count half.
         """
         same, near_misses = self._split()
         ranks = rankdata(self.cosines)
@@ -180,13 +171,12 @@ def score_pairs(encode: Encode, pairs: Iterable[Pair], share: float = 0.05) -> P
     Args:
         encode: a function from a list of texts to their embeddings, an array (n_texts, width), such as
             ``SentenceTransformer(NAME).encode``. It is called once, with all distinct sentences.
-        pairs: tuples (sentence1, sentence2, label) or (sentence1, sentence2, label, group). The label is 1 for the same
-            meaning and 0 for a near-miss.
+        pairs: tuples (sentence1, sentence2, label[, group]). The label is 1 for the same meaning, 0 for a near-miss.
         share: the largest share of near-misses that may have a cosine above the threshold, at least 0 and below 1.
 
     Raises:
-        InputError: share is out of range, a label is neither 0 nor 1, all pairs have the same label, or `encode` does
-            not return one row of finite numbers per text.
+        InputError: `share` or a label is invalid, all pairs have the same label, or `encode` does not return one row of
+            finite numbers per text.
     """
     if not 0 <= share < 1:
         raise InputError(f"share={share}: must be at least 0 and below 1")
@@ -205,11 +195,9 @@ def score_pairs(encode: Encode, pairs: Iterable[Pair], share: float = 0.05) -> P
 
 
 def _halves(sentence_ids: NDArray[np.integer]) -> NDArray[np.bool_]:
-    """Divide n pairs into two random halves, and return for each pair whether it is in the second half, bool (n,).
+    """Divide n pairs into two random halves; return bool (n,), True for the second half.
 
-    Pairs that share a sentence, directly or through other pairs, are in the same half.
-
-    sentence_ids: integers (n, 2), the ids of the two sentences of each pair.
+    Pairs that share a sentence, directly or through other pairs, are in the same half. sentence_ids: (n, 2).
     """
     n_pairs, n_sentences = len(sentence_ids), sentence_ids.max() + 1
     graph = coo_array((np.ones(n_pairs), sentence_ids.T), shape=(n_sentences, n_sentences))
@@ -222,53 +210,39 @@ def _halves(sentence_ids: NDArray[np.integer]) -> NDArray[np.bool_]:
 
 
 def paired_change(before: NDArray[Any], after: NDArray[Any]) -> tuple[float, float, float]:
-    """Return the mean of ``after - before``, and the two ends of the mean's 95% interval.
-
-    before, after: arrays (n,), the values of two encoders for the same n pairs.
-    """
+    """Return the mean of ``after - before``, (n,) each, and the two ends of the mean's 95% interval."""
     change = after.astype(float) - before
     middle, reach = float(change.mean()), Z95 * float(change.std()) / math.sqrt(len(change))
     return middle, middle - reach, middle + reach
 
 
 def _threshold(near_misses: Floats, share: float) -> float:
-    """Return the lowest threshold that at most share * m of m near-misses exceed. near_misses: their cosines (m,)."""
+    """Return the lowest threshold that at most share * m of the cosines of m near-misses exceed."""
     return float(np.sort(near_misses)[-(math.floor(round(share * len(near_misses), 9)) + 1)])
 
 
 def unit_embeddings(encode: Encode, texts: list[str]) -> Floats:
-    """Encode texts, and scale each embedding to length 1, except zero vectors. Return float64 (n_texts, width).
-
-    Raises InputError if `encode` does not return one row of finite numbers per text.
-    """
+    """Encode texts, and scale each embedding to length 1, except zero vectors. Return float64 (n_texts, width)."""
     embeddings = encode(texts)
     if hasattr(embeddings, "detach"):  # a tensor, perhaps of bfloat16, which numpy lacks
         embeddings = embeddings.detach().double()
     try:
         rows = np.asarray(embeddings, np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(
-            f"encode returned {type(embeddings).__name__}: it must return an array of numbers: {error}"
-        ) from None
+        kind = type(embeddings).__name__
+        raise InputError(f"encode returned {kind}: it must return an array of numbers: {error}") from None
     if rows.ndim != 2 or len(rows) != len(texts) or not np.isfinite(rows).all():
-        raise InputError(
-            f"encode returned shape {rows.shape} for {len(texts):,} texts: it must return one row of finite numbers "
-            "per text"
-        )
+        found = f"shape {rows.shape} for {len(texts):,} texts"
+        raise InputError(f"encode returned {found}: it must return one row of finite numbers per text")
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return rows / np.where(lengths > 0, lengths, 1)
 
 
 def read_pairs(path: str | Path) -> list[tuple[str, str, int, str]]:
-    """Read labelled pairs from a .csv file, or from a tab-separated file without quoting (any other extension).
+    """Read labelled pairs: tuples (sentence1, sentence2, label, group). The group is "" for a pair without a group.
 
-    The first line names the columns: `sentence1`, `sentence2`, `label` and, if there are groups, `group`.
-
-    Returns tuples (sentence1, sentence2, label, group). The group is "" for a pair without a group.
-
-    Raises:
-        InputError: the file cannot be read, a column is missing, a line has too few cells, or a label is neither 0 nor
-            1. The message names the line.
+    The first line names these columns; `group` is optional. A .csv file may have quoted cells; any other file is
+    tab-separated, without quoting.
     """
     path = Path(path)
     kind: dict[str, Any] = {} if path.suffix.lower() == ".csv" else {"delimiter": "\t", "quoting": csv.QUOTE_NONE}

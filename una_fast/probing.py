@@ -1,4 +1,4 @@
-"""Measures the cosines of your own sentences with their near-misses under an encoder, without training or labels."""
+"""Measures an encoder's cosines of your own sentences with their near-misses, without training or labels."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class Probe:
         near_misses: float64 (n,), cosine of each sentence with its near-miss.
         usual: float64 (n,), cosine of each sentence with another sentence of the text.
         share: the largest share of near-misses that may have a cosine above `threshold`.
-        name: the edit that made the near-misses, such as "polarity", or the class of the augmentation that made them.
-        edits: a `Probe` for each edit that the caller asked for, measured on sentences that the edit fits.
+        name: the edit that made the near-misses, such as "polarity", or the class of the augmentation.
+        edits: a `Probe` of each requested edit, measured on sentences that the edit fits.
     """
 
     near_misses: Floats
@@ -51,9 +51,9 @@ class Probe:
     def threshold(self) -> float | None:
         """A cosine that a new near-miss exceeds with probability at most `share`. None if n is too small for `share`.
 
-        The new near-miss must be made in the same way from another sentence of the text (split conformal prediction).
-        For near-misses that people write, the threshold is only an estimate. The threshold is the
-        ceil((n + 1) * (1 - share))-th smallest cosine of the n near-misses.
+        It is the ceil((n + 1) * (1 - share))-th smallest cosine of the n near-misses (split conformal prediction). The
+        bound holds for near-misses made in the same way from other sentences of the text, not for those that people
+        write.
         """
         n = len(self.near_misses)
         place = math.ceil(round((n + 1) * (1 - self.share), 9))  # 10 (1 - 0.7) is 3.0000000000000004
@@ -65,17 +65,16 @@ class Probe:
 
     @property
     def distance(self) -> float:
-        """The mean distance of a sentence from its near-miss, divided by its mean distance from another sentence.
+        """The mean 1 - cosine of a sentence with its near-miss, divided by that with another sentence.
 
-        A distance is 1 - cosine. The result is 0 if near-misses have the embeddings of their sentences, and 1 if they
-        are as far away as other sentences.
+        It is 0 if near-misses have the embeddings of their sentences, and 1 if they are as far away as other sentences.
         """
         return float((1 - self.near_misses.mean()) / (1 - self.usual.mean()))
 
     def interval(self, before: Probe) -> tuple[float, float]:
         """Return the two ends of the 95% interval of ``self.distance - before.distance``.
 
-        before: the `Probe` of another encoder on the same sentences.
+        `before` must measure another encoder on the same sentences.
         """
         now, then = (  # the error of a ratio of means is the mean of these, to first order
             ((1 - one.near_misses) - one.distance * (1 - one.usual)) / (1 - one.usual.mean()) for one in (self, before)
@@ -84,7 +83,7 @@ class Probe:
         return middle - reach, middle + reach
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all figures as plain data for JSON. "edits" contains the figures of each edit by its name."""
+        """Return all figures as plain data for JSON, those of each edit by name under "edits"."""
         return {
             "n": len(self.near_misses),
             "share": self.share,
@@ -127,19 +126,17 @@ def probe(
 
     Args:
         encode: a function from a list of texts to their embeddings, an array (n_texts, width), such as
-            ``SentenceTransformer(NAME).encode``. For each edit, it is called with the sentences and then with
-            their near-misses.
+            ``SentenceTransformer(NAME).encode``. It is called with the sentences, then with their near-misses.
         index: the index of the text.
         n: size of the sample. If the text has fewer sentences with a near-miss, all of them are used.
         share: the largest share of near-misses that may have a cosine above `Probe.threshold`, above 0 and below 1.
         seed: any integer.
         augmenter: an augmentation that makes the near-misses instead of `Augmenter`.
-        edits: edits of `NearMisses` to measure one by one, such as "polarity,number,name,swap". The results are in
-            `Probe.edits`.
+        edits: edits of `NearMisses` to measure one by one, such as "polarity,number,name,swap", for `Probe.edits`.
 
     Raises:
-        InputError: `n` or `share` is out of range, an edit is unknown, fewer than two sentences have a near-miss,
-            `encode` does not return one row of finite numbers per text, or it returns the same embedding for all texts.
+        InputError: an argument is invalid, fewer than two sentences have a near-miss, `encode` does not return one row
+            of finite numbers per text, or it returns the same embedding for all texts.
 
     Warns:
         InputWarning: an edit fits fewer than two sentences, and is left out.
@@ -170,10 +167,7 @@ def probe(
 
 
 def _cosines(encode: Encode, pairs: dict[str, str]) -> tuple[Floats, Floats]:
-    """Return two float64 arrays: the cosine of each sentence with its near-miss, and with the previous sentence.
-
-    pairs: a dict from each sentence to its near-miss.
-    """
+    """Return the cosines of each sentence with its near-miss, and with the previous sentence. pairs: from `_sample`."""
     here, there = (unit_embeddings(encode, [*texts]) for texts in (pairs, pairs.values()))
     near, usual = (np.einsum("nd,nd->n", here, other) for other in (there, np.roll(here, 1, axis=0)))
     if 1 - usual.mean() < SAME:
@@ -185,14 +179,11 @@ def _cosines(encode: Encode, pairs: dict[str, str]) -> tuple[Floats, Floats]:
 
 
 def _sample(index: Index, augmenter: TextAugmentation, n: int, seed: int, fits: Fits | None) -> dict[str, str]:
-    """Draw up to n sentences that have a near-miss. Return a dict from each sentence to its near-miss.
-
-    fits: a function from an array of row numbers to a bool array, True for rows that may be in the sample. With `fits`,
-        at most SEARCH_FACTOR * n rows are searched. If None, every row may be in the sample.
-    """
+    """Draw up to n sentences that have a near-miss. Return a dict from each sentence to its near-miss."""
     order = np.random.default_rng(np.random.SeedSequence(seed % 2**64)).permutation(len(index))
+    searched = len(order) if fits is None else min(len(order), SEARCH_FACTOR * n)
     pairs: dict[str, str] = {}
-    for start in range(0, len(order) if fits is None else min(len(order), SEARCH_FACTOR * n), n):
+    for start in range(0, searched, n):
         rows = order[start : start + n]
         rows = rows if fits is None else rows[fits(rows)]
         for row, near_miss in zip(rows.tolist(), augmenter.texts(rows), strict=True):

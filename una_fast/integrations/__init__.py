@@ -1,8 +1,6 @@
-"""Makes UNA's negatives for other trainers. Install with ``pip install '.[integrations]'``.
+"""UNA's negatives in other trainers: as text in a Hugging Face dataset, or as token ids from row numbers of the index.
 
-Negatives: a transform for `dataset.with_transform` that adds negatives as text columns.
-sentence_transformers: RowCollator makes batches of token ids; ViewsLoss and PairsLoss compute losses of una_fast.
-transformers: RowCollator makes batches of token ids for transformers' Trainer and for a DataLoader.
+Install the packages with ``pip install '.[integrations]'``.
 """
 
 from una_fast.integrations.datasets import Negatives

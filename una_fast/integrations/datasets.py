@@ -18,15 +18,11 @@ if TYPE_CHECKING:
 D = TypeVar("D", bound=Any)  # Dataset, DatasetDict or IterableDataset
 ARGUMENTS = "`column`, `positive` or `keep`"  # the arguments that name columns
 COUNTERS = 32  # one per worker, because several processes that add to one counter can lose additions
-# `_note_drawn` warns after this many passes over the index. A sampler may repeat some sentences within the first pass.
-PASSES = 1.5
+PASSES = 1.5  # over the index, before `_note_drawn` warns: a sampler may repeat some sentences within the first pass
 
 
 def negative_names(n: int) -> list[str]:
-    """Return the names of the columns of n negatives, as sentence-transformers' losses expect them.
-
-    They are "negative" for n = 1, else "negative_1" to "negative_n".
-    """
+    """Return the names that sentence-transformers' losses expect: "negative", or "negative_1" to "negative_n"."""
     if not isinstance(n, int) or n < 1:
         raise InputError(f"n={n!r}: give the number of negatives per sentence, an integer of at least 1")
     return ["negative"] if n == 1 else [f"negative_{number}" for number in range(1, n + 1)]
@@ -35,20 +31,8 @@ def negative_names(n: int) -> list[str]:
 class DrawnByEpoch:
     """The base class of transforms and collators that draw new negatives in each epoch.
 
-    The trainer (with `callback`) or the training loop (with `set_epoch`) sets the epoch.
-
-    Args:
-        augmenter: the augmentation that makes the negatives. Its index must be saved.
-        has_positive: whether there are positives.
-        n: negatives per sentence.
-
-    Attributes:
-        negatives: the names of a sentence's negatives, from `negative_names`.
-        views: the names of all texts made from a sentence: ``["anchor", "positive", *negatives]``. Without positives,
-            "positive" is left out.
-
-    Raises:
-        InputError: the index is not saved, or `n` is invalid.
+    The trainer (with `callback`) or the training loop (with `set_epoch`) sets the epoch. `views` lists the texts made
+    from a sentence: "anchor", "positive" (if any) and the names in `negatives`.
     """
 
     def __init__(self, augmenter: TextAugmentation, has_positive: bool, n: int) -> None:
@@ -62,9 +46,8 @@ class DrawnByEpoch:
             )
         self.augmenter, self.negatives = augmenter, negative_names(n)
         self.views = ["anchor", *["positive"] * has_positive, *self.negatives]
-        # Item 0 is the epoch. Item 1 is 1 if something sets the epoch, or if the warning was already given. The other
-        # items count the sentences that each worker has drawn. All workers of a DataLoader share this memory, so
-        # persistent workers see each new epoch.
+        # [the epoch, 1 if something sets it or the warning was given, then how many sentences each worker has drawn].
+        # All workers of a DataLoader share this memory, so persistent workers see each new epoch.
         self._shared = torch.zeros(2 + COUNTERS, dtype=torch.int64).share_memory_()
 
     def __repr__(self) -> str:
@@ -73,7 +56,7 @@ class DrawnByEpoch:
 
     @property
     def epoch(self) -> int:
-        """The number of the epoch for which negatives are drawn, from 0."""
+        """The epoch for which negatives are drawn, from 0."""
         return int(self._shared[0])
 
     def set_epoch(self, epoch: int) -> None:
@@ -90,11 +73,8 @@ class DrawnByEpoch:
         set_epoch(self.epoch)
 
         class EpochCallback(TrainerCallback):
-            """Counts epochs itself instead of reading `state.epoch` at the start of each one.
-
-            For streamed data without a length, the trainer computes `state.epoch` as if an epoch had max_steps steps.
-            """
-
+            # Counts epochs itself, because for streamed data without a length, the trainer computes `state.epoch` as if
+            # an epoch had max_steps steps.
             next_epoch = 0
 
             def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -132,16 +112,13 @@ class Negatives(DrawnByEpoch):
     ``negative`` (or ``negative_1`` to ``negative_n`` for n > 1), then the columns of `keep`. A negative depends only on
     the seed, the epoch and the text, so it is the same in any batch, worker and rank.
 
-    ``dataset.map(negatives, batched=True)`` stores the negatives of one epoch, so they are the same in every epoch. Use
-    it only to write negatives to a file. The ``map`` of a streamed dataset (`IterableDataset`) stores nothing and draws
-    new negatives in each epoch.
+    Use ``dataset.map(negatives, batched=True)`` only to write negatives to a file: it stores the negatives of one
+    epoch. The ``map`` of a streamed dataset (`IterableDataset`) stores nothing and draws new ones in each epoch.
 
     Args:
-        augmenter: an `Augmenter` or another text augmentation. Its index must be saved, because each worker process
-            opens it.
+        augmenter: an `Augmenter` or another text augmentation. Its index must be saved: each worker process opens it.
         column: the column of the sentences.
-        positive: "same" for the sentence itself (with another dropout mask), the name of another column, or None for no
-            positive.
+        positive: "same" for the sentence itself (with another dropout mask), the name of another column, or None.
         n: negatives per sentence.
         of: the text that is changed to make negatives: "anchor", or "positive" for pairs such as (query, product),
             where a negative is a product that does not answer the query.
@@ -162,8 +139,10 @@ class Negatives(DrawnByEpoch):
         keep: Sequence[str] = (),
     ):
         super().__init__(augmenter, positive is not None, n)
-        self.column, self.positive, self.of = column, positive, of
-        self.keep = (keep,) if isinstance(keep, str) else tuple(keep)
+        self.of, self.keep = of, (keep,) if isinstance(keep, str) else tuple(keep)
+        self._columns = {"anchor": column}  # of the anchors and positives
+        if positive is not None:
+            self._columns["positive"] = column if positive == "same" else positive
         if of not in ("anchor", "positive"):
             raise InputError(f"of={of!r}: negatives are made from the 'anchor' or from the 'positive'")
         if of == "positive" and positive is None:
@@ -175,11 +154,8 @@ class Negatives(DrawnByEpoch):
             )
 
     def __call__(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
-        """Return the new columns of a batch, as a dict from names to lists: the views, then the columns of `keep`.
-
-        Raises InputError if a column is missing or a value is not text.
-        """
-        views: dict[str, Any] = {view: _texts(batch, column) for view, column in self._view_columns().items()}
+        """Return the new columns of a batch by name: the views, then the columns of `keep`."""
+        views: dict[str, Any] = {view: _texts(batch, column) for view, column in self._columns.items()}
         self._note_drawn(len(views["anchor"]))
         for number, name in enumerate(self.negatives):
             views[name] = self.augmenter.augment(views[self.of], self.epoch, sample_index=number)
@@ -189,7 +165,7 @@ class Negatives(DrawnByEpoch):
         """Return the dataset without the rows that lack a text, a word to replace, or a value in a column of `keep`.
 
         Args:
-            dataset: a `Dataset`, an `IterableDataset` or a `DatasetDict`. All splits of a `DatasetDict` are filtered.
+            dataset: a `Dataset`, an `IterableDataset` or a `DatasetDict`, whose splits are all filtered.
 
         Raises:
             InputError: the dataset has another type, or a column is missing.
@@ -201,7 +177,7 @@ class Negatives(DrawnByEpoch):
                 f"select accepts a Dataset of the library datasets, not {type(dataset).__name__}: make one with "
                 "Dataset.from_pandas(TABLE), Dataset.from_polars(TABLE) or Dataset.from_dict({'text': [...]})"
             )
-        columns = [*dict.fromkeys([*self._view_columns().values(), *self.keep])]
+        columns = [*dict.fromkeys([*self._columns.values(), *self.keep])]
         for column in columns:
             if dataset.column_names is not None and column not in dataset.column_names:
                 raise missing_column("the dataset", column, dataset.column_names, ARGUMENTS)
@@ -211,17 +187,9 @@ class Negatives(DrawnByEpoch):
         kept = [keep for block in blocks for keep in self._are_whole(block)]
         return dataset if all(kept) else dataset.select([row for row, keep in enumerate(kept) if keep])
 
-    def _view_columns(self) -> dict[str, str]:
-        """Return the columns of the anchors and positives: ``{"anchor": COLUMN, "positive": COLUMN}``.
-
-        Without positives, "positive" is left out.
-        """
-        positive = self.column if self.positive == "same" else self.positive
-        return {"anchor": self.column} | ({"positive": positive} if positive is not None else {})
-
     def _are_whole(self, batch: Mapping[str, Sequence[Any]]) -> list[bool]:
         """Return for each row of a batch whether `select` keeps it."""
-        views = {view: _texts(batch, column, blank=True) for view, column in self._view_columns().items()}
+        views = {view: _texts(batch, column, none_is_blank=True) for view, column in self._columns.items()}
         whole = ~self.augmenter.keeps_all(views[self.of])  # without a word to replace, a negative equals its text
         for texts in views.values():
             whole &= [bool(text.strip()) for text in texts]
@@ -233,15 +201,15 @@ class Negatives(DrawnByEpoch):
         return self  # many methods of a dataset copy its transform, and a copy would open the index again
 
 
-def _texts(batch: Mapping[str, Sequence[Any]], column: str, blank: bool = False) -> list[str]:
-    """Return the texts of a column. Raises InputError if a value is not a str. blank: first replace None by ""."""
+def _texts(batch: Mapping[str, Sequence[Any]], column: str, none_is_blank: bool = False) -> list[str]:
+    """Return the texts of a column, or raise InputError if a value is not a text."""
     values = _column(batch, column)
     if isinstance(values, str):
         raise InputError(
             f"column {column!r} is one sentence, but a batch of rows is needed: use dataset.map(..., batched=True) or "
             "dataset.with_transform(...)"
         )
-    texts = ["" if blank and text is None else text for text in values]
+    texts = ["" if none_is_blank and text is None else text for text in values]
     for row, text in enumerate(texts):
         if not isinstance(text, str):
             raise InputError(

@@ -25,13 +25,11 @@ with naming_extras("integrations"):
 
 
 def row_dataset(augmenter: TextAugmentation, n_rows: int | None = None) -> Dataset:
-    """Return a `datasets.Dataset` of row numbers of the index, in the column ``row``.
+    """Return a `datasets.Dataset` with the column ``row``: the numbers of the documents that have a word to replace.
 
-    It contains the documents that have a word to replace.
-
-    n_rows: if given, use only the first `n_rows` documents. This is for a corpus with sentences in its first half and
-    their paraphrases in its second half (``RowCollator(una, positive=n_rows)``). A document is then also left out if
-    its paraphrase is blank or has no word to replace.
+    n_rows: use only the first `n_rows` documents, because their paraphrases are the other half of the corpus
+        (``RowCollator(una, positive=n_rows)``). A document is then also left out if its paraphrase is blank or has no
+        word to replace.
     """
     index = augmenter.index
     rows, left_out = np.arange(index.n_documents)[:n_rows], augmenter.kept_words.rows(index)
@@ -57,12 +55,12 @@ class RowCollator(transformers.RowCollator):
     def __call__(self, rows: Sequence[int | Mapping[str, int]]) -> dict[str, Tensor]:
         """Return the token ids of each view: "anchor_input_ids", "anchor_attention_mask" and so on.
 
-        Each tensor is torch.int64 (n_rows, n_tokens). All texts of a view are padded to the longest one, n_tokens long.
+        Each is torch.int64 (n_rows, n_tokens), where n_tokens is the length of the view's longest text.
 
         rows: row numbers of the index, or rows of `row_dataset`.
         """
         features: dict[str, Tensor] = {}
-        for view, ids in self._read(rows).items():
+        for view, ids in self._ids_of_views(rows).items():
             used = ids["attention_mask"].any(0).nonzero()[:, 0].tolist() or [0]  # blank texts may have no tokens
             features |= {f"{view}_{name}": part[:, used[0] : used[-1] + 1] for name, part in ids.items()}
         return features
@@ -76,20 +74,17 @@ class ViewsLoss(nn.Module):
 
     Args:
         model: a SentenceTransformer.
-        loss: a function of embeddings, float (n_views, n_sentences, width), and a temperature. It returns a scalar, as
-            in `una_fast.losses`. Its attribute `negative_views` (by default 1) is how often each negative is encoded,
-            each time under another dropout mask. If the function has a parameter `start`, it also gets the embeddings
-            that a frozen copy of the model computes. The copy is made when `ViewsLoss` is constructed, and stays in
-            eval mode.
+        loss: a function of embeddings, float (n_views, n_sentences, width), and a temperature. It returns a scalar.
+            Its attribute `negative_views` (by default 1) is how often each negative is encoded, each time under another
+            dropout mask. If it has a parameter `start`, it also gets the embeddings of the initial model: a frozen copy
+            in eval mode, made when `ViewsLoss` is constructed.
         temperature: divides the cosine similarities.
         alpha: use negatives on the optimiser steps 0, alpha, 2 * alpha and so on, or on no step if alpha is 0. If alpha
             is above 1, the loss must know the step: add ``loss.callback()`` to the trainer's callbacks, or set
             ``loss.step`` in your loop.
-        similarity_distillation: the weight of `una_fast.losses.similarity_distillation`, which is added to the loss. It
-            preserves the similarities that the frozen copy computes. With 0, nothing is added.
-        gather_across_devices: whether to compare each embedding with the embeddings of all ranks. Then the loss of
-            several ranks equals the loss of one rank with all their batches, as in `train.ddp`. The batches of all
-            ranks must have the same size.
+        similarity_distillation: the weight of `una_fast.losses.similarity_distillation`, which is added to the loss.
+        gather_across_devices: whether to compare each embedding with the embeddings of all ranks, so that the loss
+            equals that of one rank with all their batches, as in `train.ddp`. All batches must have the same size.
         options: other arguments of `loss`, such as ``weight=1e-3``.
 
     Raises:
@@ -128,10 +123,8 @@ class ViewsLoss(nn.Module):
     def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Tensor:
         """Return the loss of a batch, a scalar.
 
-        Args:
-            sentence_features: the token ids of anchors, positives and negatives. Each is a dict with "input_ids",
-                int64 (n_sentences, n_tokens), and the other inputs of the model.
-            labels: not used.
+        sentence_features: the model's inputs for anchors, positives and negatives, such as "input_ids", int64
+            (n_sentences, n_tokens).
         """
         features = list(sentence_features)
         if len(features) != 3:
@@ -152,10 +145,7 @@ class ViewsLoss(nn.Module):
         return loss + self.similarity_distillation * similarity_distillation(views, start)
 
     def _encode(self, model: Any, views: Sequence[dict[str, Tensor]]) -> Tensor:
-        """Return the embeddings of `views`: float (n_views, n_sentences, width).
-
-        Each view is encoded in a separate pass, so that equal texts get different dropout masks.
-        """
+        """Encode each view in a separate pass, so that equal texts get different dropout masks. Return (V, B, D)."""
         embeddings = torch.stack([model(dict(view))["sentence_embedding"] for view in views])  # models change the dict
         if self.gather_across_devices and distributed.is_initialized():
             # The backward of all_gather sums over the ranks, and DDP averages over them. So the gradient equals that of
@@ -174,7 +164,7 @@ class ViewsLoss(nn.Module):
         return (self.step or 0) % self.alpha == 0
 
     def callback(self) -> TrainerCallback:
-        """Return a `TrainerCallback` that sets this loss's ``step`` to the trainer's current optimiser step."""
+        """Return a `TrainerCallback` that sets ``step`` to the trainer's current optimiser step."""
         loss = self
 
         class StepCallback(TrainerCallback):
@@ -196,12 +186,7 @@ class ViewsLoss(nn.Module):
 
 
 class PairsLoss(ViewsLoss):
-    """Computes the loss of the paper's code: `una_fast.losses.pairs` of anchors, positives and negatives.
-
-    Each negative is encoded twice, under two dropout masks. The loss compares each embedding with all other embeddings
-    of the batch, and pulls it to its partner: the partner of an anchor is its positive, and the partner of a negative
-    is the same negative under the other mask. The arguments are as in `ViewsLoss`.
-    """
+    """Computes the loss of the paper's code: `ViewsLoss` with `una_fast.losses.pairs`, and the paper's alpha."""
 
     @suggests_keywords
     def __init__(self, model: Any, temperature: float = 0.05, alpha: int = 5, gather_across_devices: bool = False):

@@ -31,8 +31,7 @@ class RowCollator(DrawnByEpoch):
         augmenter: an augmentation with a tokenizer, whose index is saved.
         max_length: each sentence is truncated or padded to this many tokens, special tokens included.
         positive: "same" for the sentence itself, None for no positive, or the distance in rows from each anchor to its
-            positive. For a corpus with sentences in its first half and their paraphrases in its second half, give
-            half the number of documents.
+            positive: half the number of documents, if the second half of the corpus is paraphrases of the first.
         n: negatives per sentence.
 
     Raises:
@@ -59,18 +58,17 @@ class RowCollator(DrawnByEpoch):
 
         rows: row numbers of the index, or rows of `row_dataset`.
         """
-        views = self._read(rows)
+        views = self._ids_of_views(rows)
         return {name: torch.stack([ids[name] for ids in views.values()], dim=1) for name in views["anchor"]}
 
-    def _read(self, rows: Sequence[int | Mapping[str, int]]) -> dict[str, Ids]:
-        """Return the token ids of each view. rows: row numbers or, from a dataset, ``{"row": NUMBER}``."""
+    def _ids_of_views(self, rows: Sequence[int | Mapping[str, int]]) -> dict[str, Ids]:
+        """Return the token ids of each view. A row is a number or, from a dataset, ``{"row": NUMBER}``."""
         numbers = np.array([row["row"] if isinstance(row, Mapping) else row for row in rows], dtype=np.int64)
         self._note_drawn(len(numbers))
-        return {view: self._ids(view, numbers + self._offset * (view == "positive")) for view in self.views}
-
-    def _ids(self, view: str, rows: np.ndarray) -> Ids:
-        if view in self.negatives:
-            number = self.negatives.index(view)
-            return self.augmenter.token_ids(rows, self.epoch, self.max_length, sample_index=number)
         tokens = cast("TokenIds", self.augmenter.tokens)  # the constructor refuses None
-        return tokens.anchor_ids(rows, self.max_length)
+        ids = {"anchor": tokens.anchor_ids(numbers, self.max_length)}
+        if "positive" in self.views:
+            ids["positive"] = tokens.anchor_ids(numbers + self._offset, self.max_length)
+        for number, name in enumerate(self.negatives):
+            ids[name] = self.augmenter.token_ids(numbers, self.epoch, self.max_length, sample_index=number)
+        return ids
