@@ -1,8 +1,6 @@
 """`una-fast COMMAND`: runs every command of the project, in any working folder.
 
-`python -m train.ddp` searches the working folder first, so a user's own train.py there hides our package `train`. The
-script `una-fast` does not search the working folder. Another `train` in a folder of PYTHONPATH can still hide ours.
-Python still finds `main`, which is outside our `train`. `main` prints an error with the path of the other `train`.
+A user's train.py in the working folder hides our package `train` from `python -m train.ddp`, but not from this script.
 """
 
 from __future__ import annotations
@@ -32,13 +30,9 @@ COMMANDS = {  # name -> the function, which is imported only when the command ru
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command that the first argument names, and return its exit code.
-
-    arguments: by default the command-line arguments of this process. Returns 2 for bad input, or if another package
-    hides our `train`.
-    """
+    """Run the command that the first argument names, by default that of this process, and return the exit code."""
     words = sys.argv[1:] if arguments is None else arguments
-    spec = importlib.util.find_spec("train")  # this imports no module
+    spec = importlib.util.find_spec("train")  # imports nothing; a `train` in a folder of PYTHONPATH hides ours
     origin = Path(spec.origin).resolve() if spec and spec.origin else None
     if origin != Path(__file__).resolve().parents[1] / "train" / "__init__.py":
         sys.stderr.write(

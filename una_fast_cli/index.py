@@ -58,13 +58,7 @@ def _build(values: dict[str, Any]) -> None:
 
 
 def connected(address: str) -> Any:
-    """Connect to the Dask scheduler at `address` ("tcp://host:8786" or "host:8786").
-
-    Returns a client, which closes at the end of a with block.
-
-    Raises:
-        InputError: no scheduler answers at `address`, or the scheduler's version of Dask is incompatible.
-    """
+    """Return a client of the Dask scheduler at `address` ("tcp://host:8786" or "host:8786"), for a with block."""
     with naming_extras("cluster"):
         from distributed import Client
     try:

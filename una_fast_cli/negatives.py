@@ -28,12 +28,9 @@ BATCH_ROWS = 8192  # sentences per batch: a few megabytes, and enough work for a
 
 @dataclass(frozen=True)
 class Input:
-    """Input.
+    """The options that `una-fast negatives` and `una-fast explain` share."""
 
-    The options that `una-fast negatives` and `una-fast explain` share. The first line is their heading in --help.
-    """
-
-    index: str = option("folder of an index that `una-fast index` built", "", required=True, metavar="FOLDER")
+    index: str = option("folder of an index that `una-fast index` built", "", "Input", required=True, metavar="FOLDER")
     word_tokenizer: str = option(
         "import path of the word tokenizer, if the index was built with a function", "", metavar="NAME"
     )
@@ -48,7 +45,6 @@ class NegativesOptions:
 
     corpus: str = option("file of sentences; by default the sentences of the index", "", "Text", metavar="FILE")
     rows: int | None = option("only the first N sentences; by default all", None, least=1)
-
     output: str = option(
         "NAME.jsonl to write; each line is an object with the keys row, text and negative; -: standard output",
         STANDARD_OUTPUT, "Output", metavar="FILE",
@@ -58,12 +54,10 @@ class NegativesOptions:
 
 @dataclass(frozen=True)
 class ExplainOptions:
-    """Sentences and output.
+    """The options of `una-fast explain` that `una-fast negatives` does not have."""
 
-    The options that only `una-fast explain` has. The first line is their heading in --help.
-    """
-
-    sentences: tuple[str, ...] = option("sentences to explain", (), required=True, positional=True, metavar="SENTENCE")
+    sentences: tuple[str, ...] = option("sentences to explain", (), "Sentences and output", required=True,
+                                        positional=True, metavar="SENTENCE")  # fmt: skip
     json: bool = option("write one JSON object per line instead of a table", False)
 
 
@@ -75,8 +69,7 @@ def _negatives(values: dict[str, Any]) -> None:
         raise InputError(f"--output {name}: exists: choose another name, or delete it")
     augmenter = _augmenter(values)
     total = values["rows"] if values["corpus"] else min(len(augmenter.index), values["rows"] or len(augmenter.index))
-    with tqdm(total=total, unit=" sentences", unit_scale=True, disable=None) as bar:
-        lines = _lines(augmenter, values, bar)
+    with tqdm(_lines(augmenter, values), total=total, unit=" sentences", unit_scale=True, disable=None) as lines:
         if name == STANDARD_OUTPUT:
             sys.stdout.buffer.writelines(lines)
             return
@@ -89,13 +82,8 @@ def _negatives(values: dict[str, Any]) -> None:
     sys.stdout.write(f"{name}: written\n")
 
 
-def _lines(augmenter: TextAugmentation, values: dict[str, Any], bar: Any) -> Iterator[bytes]:
-    """Yield one JSON line per sentence: the sentence's row, its text and its negatives. Advance `bar`.
-
-    The sentences are the first --rows sentences of --corpus or, without --corpus, of the index.
-
-    Raises InputError if --corpus contains no sentence.
-    """
+def _lines(augmenter: TextAugmentation, values: dict[str, Any]) -> Iterator[bytes]:
+    """Yield one JSON line per sentence of --corpus, or else of the index."""
     from una_fast.corpus.documents import Reading
     from una_fast.corpus.sources import open_sources
     from una_fast.integrations.datasets import negative_names
@@ -118,7 +106,6 @@ def _lines(augmenter: TextAugmentation, values: dict[str, Any], bar: Any) -> Ite
             columns[name] = made
         for record in zip(*columns.values(), strict=True):
             yield json.dumps(dict(zip(columns, record, strict=True)), ensure_ascii=False).encode() + b"\n"
-        bar.update(len(batch))
 
 
 def _explain(values: dict[str, Any]) -> None:
@@ -130,10 +117,7 @@ def _explain(values: dict[str, Any]) -> None:
 
 
 def _augmenter(values: dict[str, Any]) -> TextAugmentation:
-    """Make the augmentation that --augment names, for the index in --index.
-
-    values: the options of the command. `make_augmentation` ignores the options that this augmentation does not have.
-    """
+    """Make the augmentation that --augment names, for the index in --index."""
     import una_fast  # imported here, so that --help and command-line errors do not wait for it
 
     index = una_fast.load_index(Path(values["index"]), word_tokenizer=values["word_tokenizer"] or None)

@@ -18,14 +18,11 @@ from una_fast_cli.probe_report import COLOURS, corpus_report, page, pairs_report
 
 @dataclass(frozen=True)
 class ProbeOptions:
-    """Encoder and text.
-
-    The options of `una-fast probe`, except the options in `Files` and `Words`. The first line is a heading in --help.
-    """
+    """The options of `una-fast probe`, except the options in `Files` and `Words`."""
 
     model: tuple[str, ...] = option(
         "encoder that sentence-transformers loads; give two to compare them, such as before and after training",
-        (), required=True, metavar="NAME_OR_FOLDER",
+        (), "Encoder and text", required=True, metavar="NAME_OR_FOLDER",
     )  # fmt: skip
     corpus: str = option("file of your text, from which near-misses are made", "", metavar="FILE")
     pairs: str = option(
@@ -84,8 +81,7 @@ def _probe(values: dict[str, Any]) -> None:
 def _checked(values: dict[str, Any]) -> dict[str, Any]:
     """Check the options, and return the entries of the --json file that name the encoders, the corpus and the pairs.
 
-    Raises InputError if an option is missing or invalid, or if the --json file exists and does not contain the same
-    entries.
+    A --json file with other entries is refused.
     """
     from train.record.folder import read_object
     from una_fast.augment.near_misses import parse_edits
@@ -103,13 +99,7 @@ def _checked(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def load_encode(name: str) -> Callable[[list[str]], Any]:
-    """Load an encoder with sentence-transformers, and return a function that encodes texts.
-
-    name: the folder of the encoder, or its name on the Hugging Face Hub. The function takes a list of texts and returns
-    their embeddings, an array (n_texts, width).
-
-    Raises InputError if sentence-transformers cannot load the encoder.
-    """
+    """Load an encoder with sentence-transformers, and return a function from texts to embeddings (n_texts, width)."""
     kind = import_extra("sentence_transformers").SentenceTransformer
     from transformers import PreTrainedModel
 

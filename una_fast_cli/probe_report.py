@@ -45,51 +45,42 @@ FIGURE = """<p>Each point of a curve is a threshold. A higher curve is a better 
 
 
 def pairs_report(path: str, scores: Mapping[str, PairScores]) -> tuple[str, dict[str, Any]]:
-    """Report how well each encoder separates the pairs in the file `path`, as a text and as figures for --json.
+    """Report how well each encoder separates the pairs in the file `path`: a text, and figures for --json.
 
-    scores: a dictionary from the name of each encoder to the encoder's scores.
+    scores: of each encoder, by its name.
     """
-    labels, of_all = shortened([*scores]), [*scores.values()]
+    labels, encoders = shortened([*scores]), [*scores.values()]
     figures: dict[str, Any] = {"pairs_scores": {name: one.to_dict() for name, one in scores.items()}}
-    if len(of_all) == 2:
-        figures["pairs_change"] = _change("auc", *of_all)
-    first, groups = of_all[0], [{"all": one, **one.by_group()} for one in of_all]
-    rows = [["group", "same", "near-misses", *(f"AUC of {label}" for label in labels), *CHANGE * (len(of_all) == 2)]]
+    if len(encoders) == 2:
+        figures["pairs_change"] = _change("auc", *encoders)
+    groups = [{"all": one, **one.by_group()} for one in encoders]
+    all_same, group_of_pair = encoders[0].same, encoders[0].groups
+    rows = [["group", "same", "near-misses", *(f"AUC of {label}" for label in labels), *CHANGE * (len(encoders) == 2)]]
     for name in groups[0]:
-        own = first.same if name == "all" else first.same[first.groups == name]
+        same = all_same if name == "all" else all_same[group_of_pair == name]
         of = [group[name] for group in groups]
-        if name != "all" and len(of[0].same) == len(first.same):
+        if name != "all" and len(of[0].same) == len(all_same):
             continue  # the group contains all pairs of one label, so its figures are the same as for all pairs
-        rows.append([name, f"{own.sum():,}", f"{(~own).sum():,}", *(f"{one.auc:.1%}" for one in of)])
+        rows.append([name, f"{same.sum():,}", f"{(~same).sum():,}", *(f"{one.auc:.1%}" for one in of)])
         if len(of) == 2:
             middle, interval = _cells(100 * figure for figure in _change("auc", *of).values())
-            rows[-1] += [middle, interval if len(own) >= FEW else "too few"]
-    lines = [
-        f"{counted(len(first.same), 'pair')} of {path}, {first.same.sum():,} with the same meaning",
-        *(f"{label}: {one}" for label, one in zip(labels, of_all, strict=True)),
-        "",
-        *aligned(rows, left=(0,)),
-    ]
+            rows[-1] += [middle, interval if len(same) >= FEW else "too few"]
+    lines = [f"{counted(len(all_same), 'pair')} of {path}, {all_same.sum():,} with the same meaning"]
+    lines += [f"{label}: {one}" for label, one in zip(labels, encoders, strict=True)]
+    lines += ["", *aligned(rows, left=(0,))]
     if len(groups[0]) > 1:
         lines.append("A group with only one label is compared with all pairs of the other label.")
     try:
-        held_out, figures["held_out"] = _held_out(labels, of_all)
+        held_out, figures["held_out"] = _held_out(labels, encoders)
     except InputError as error:
         held_out = f"no hits on held-out pairs: {error}"
     return "\n".join([*lines, "", held_out]), figures
 
 
 def _held_out(labels: Sequence[str], scores: Sequence[PairScores]) -> tuple[str, list[dict[str, Any]]]:
-    """Report the share of hits of each encoder on held-out pairs, as a text and as figures for --json.
+    """Report the share of pairs of each label that `PairScores.held_out_hits` finds: a text, and figures for --json.
 
-    A pair is a hit if its cosine is above a threshold that is chosen on the other half of the pairs (see
-    `PairScores.held_out_hits`). The threshold depends on the share of near-misses that may be above it: 10%, 20% or
-    --share. For each of these shares, the report has one line for the pairs with the same meaning, and one line for the
-    near-misses.
-
-    labels: a short name of each encoder. scores: the scores of the encoders, in the order of `labels`.
-
-    Raises InputError if either half contains no near-misses.
+    The lines differ in the share of near-misses that the threshold may let pass: 10%, 20% and --share.
     """
     from una_fast.pair_scores import paired_change
 
@@ -108,10 +99,7 @@ def _held_out(labels: Sequence[str], scores: Sequence[PairScores]) -> tuple[str,
 
 
 def corpus_report(path: str, probes: Mapping[str, Probe]) -> tuple[str, dict[str, Any]]:
-    """Report how far each encoder separates sentences from their near-misses, as a text and as figures for --json.
-
-    path: the file of the sentences. probes: a dictionary from the name of each encoder to the encoder's `Probe`.
-    """
+    """Report how far each encoder separates the sentences of a file from their near-misses, as `pairs_report` does."""
     labels = shortened([*probes])
     figures: dict[str, Any] = {"probes": {name: probe.to_dict() for name, probe in probes.items()}}
     texts = [
@@ -130,26 +118,19 @@ def corpus_report(path: str, probes: Mapping[str, Probe]) -> tuple[str, dict[str
 
 
 def _change(figure: str, before: Any, after: Any) -> dict[str, float]:
-    """Return the change of a figure from one encoder to another, and both ends of the 95% interval of this change.
-
-    figure: "auc" or "distance", an attribute of `before` (the first encoder) and `after` (the second). The keys of the
-    result are, for example, "auc", "auc_low" and "auc_high".
-    """
+    """Return the change of the attribute `figure` and its 95% interval, such as {"auc": ..., "auc_low", "auc_high"}."""
     low, high = after.interval(before)
     return {figure: getattr(after, figure) - getattr(before, figure), f"{figure}_low": low, f"{figure}_high": high}
 
 
 def _cells(change: Iterable[float], digits: int = 1) -> list[str]:
-    """Format a change and both ends of its interval as two cells of a table: (1, -2, 4) -> ["+1.0", "-2.0 to +4.0"]."""
+    """Format a change and its interval as two cells of a table: (1, -2, 4) -> ["+1.0", "-2.0 to +4.0"]."""
     middle, low, high = (f"{figure:+.{digits}f}" for figure in change)
     return [middle, f"{low} to {high}"]
 
 
 def page(text: str, scores: Mapping[str, PairScores]) -> str:
-    """Return an HTML page that contains `text` and, if pairs were scored, the ROC curve of each encoder.
-
-    scores: a dictionary from the name of each encoder to the encoder's scores. It is empty if no pairs were scored.
-    """
+    """Return an HTML page that contains `text` and, if pairs were scored, the ROC curve of each encoder."""
     return PAGE.format(figure=_figure(scores) if scores else "", text=escape(text))
 
 
@@ -160,20 +141,19 @@ def _figure(scores: Mapping[str, PairScores]) -> str:
         names += f'<li style="color: {colour}">{escape(label)}</li>'
         points = " ".join(f"{100 * x:.2f},{100 - 100 * y:.2f}" for x, y in zip(*one.curve(), strict=True))
         curves += f'<polyline fill="none" stroke="{colour}" stroke-width="0.4" points="0,100 {points}"/>'
-    ticks = [
+    ticks = "".join(
         f'<text x="{share}" y="104.5" text-anchor="middle">{share}%</text>'
         f'<text x="-1.5" y="{101 - share}" text-anchor="end">{share}%</text>'
         for share in (0, 25, 50, 75, 100)
-    ]
-    return FIGURE.format(names=names, ticks="".join(ticks), curves=curves)
+    )
+    return FIGURE.format(names=names, ticks=ticks, curves=curves)
 
 
 def shortened(names: Sequence[str]) -> list[str]:
-    """Shorten paths to their last two parts. If two results would be equal, keep more parts of every path.
-
-    For example, "runs/a/model" and "runs/b/model" become "a/model" and "b/model".
-    """
+    """Shorten paths to their last two parts, or to as many as make them differ: "runs/a/model" to "a/model"."""
     paths = [*map(Path, names)]
-    lengths = range(2, max(len(path.parts) for path in paths) + 1)
-    candidates = ([str(Path(*path.parts[-n:])) for path in paths] for n in lengths)
-    return next((labels for labels in candidates if len({*labels}) == len(paths)), [*map(str, paths)])
+    for length in range(2, max(len(path.parts) for path in paths)):
+        labels = [str(Path(*path.parts[-length:])) for path in paths]
+        if len({*labels}) == len(paths):
+            return labels
+    return [*map(str, paths)]
