@@ -1,8 +1,7 @@
 """Compare training with and without hard negatives: ``una-fast compare --model M --corpus FILE --output FOLDER``.
 
-Each of CONDITIONS sets its own training options; the condition "none" trains without negatives. The command trains and
-scores an encoder for each condition and seed. For one seed, all conditions use the same sentences in the same order, so
-the command compares each condition with "none" seed by seed. To continue a stopped comparison, repeat the command.
+The command trains and scores an encoder for each of CONDITIONS and each seed. All conditions of a seed use the same
+sentences in the same order, so each condition is compared with "none" (no negatives) seed by seed.
 
 OUTPUT/compare.json   scores by condition and seed, and the differences with their intervals
 OUTPUT/compare.html   the same scores with charts, and a sentence on whether each condition is better than "none"
@@ -55,12 +54,9 @@ N_PROBED = 1000  # sentences of the index that the probe uses
 
 @dataclass(frozen=True)
 class CompareOptions:
-    """Comparison.
+    """The options that train.ddp does not have."""
 
-    The first line is the heading of these options in --help. The other options of the command come from train.ddp.
-    """
-
-    output: str = option("folder for the runs and the page: a new one, or one to continue", "",
+    output: str = option("folder for the runs and the page: a new one, or one to continue", "", "Comparison",
                          required=True, metavar="FOLDER")  # fmt: skip
     data: str = option("folder with senteval/ and near_miss/ to score on; default UNA_FAST_DATA", "", metavar="FOLDER")
 
@@ -75,10 +71,7 @@ OPTIONS = options_of(CompareOptions) | {
 
 
 def conditions(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the options of train.ddp that each condition sets: {name of the condition: {name of the option: value}}.
-
-    values: the options of the compare command.
-    """
+    """Return the options of train.ddp that each condition sets. values: the options of `una-fast compare`."""
     given = {name: values[name] for name in CUSTOM_OPTIONS if values[name] != OPTIONS[name].default}
     return CONDITIONS | ({CUSTOM: {"augment": "una", **given}} if given else {})
 
@@ -104,10 +97,7 @@ def _run(values: dict[str, Any]) -> int:
 
 
 def _run_of(values: Mapping[str, Any], folder: Path, condition: Mapping[str, Any]) -> Run:
-    """Make the options for training one condition with all seeds. Include --resume if `folder` contains runs.
-
-    values: the options of the compare command. condition: the options that the condition sets.
-    """
+    """Return the options for training one condition with all seeds, or for resuming it if `folder` contains runs."""
     options = {name: value for name, value in values.items() if name in RUN and name not in CUSTOM_OPTIONS}
     options |= {"output": str(folder), "index": str(folder.parent / INDEX), "schedule": "linear"}
     options |= {"evaluate": values["data"], "tasks": "sts,near-miss", "resume": is_own(folder, RUNS)}
@@ -123,16 +113,13 @@ def _conclude(values: Mapping[str, Any]) -> None:
     groups = []
     for name in conditions(values):
         runs = find_runs(output / name / f"seed-{seed}" for seed in values["seeds"])
-        groups.append(
-            Group(name, [_add_probe_score(replace(run, name=f"{name}/{run.name}"), index, values) for run in runs])
-        )
+        probed = [_add_probe_score(replace(run, name=f"{name}/{run.name}"), index, values) for run in runs]
+        groups.append(Group(name, probed))
     paired = {group.label: group.compared(groups[0]) for group in groups[1:]}
     lines = [answer(name, pairs) for name, pairs in paired.items()]
+    lines += filter(None, [unimproved_note(run for group in groups for run in group.runs)])
     scored = any(score != PROBE for pairs in paired.values() for score in pairs)
-    lines += [
-        *filter(None, [unimproved_note(run for group in groups for run in group.runs)]),
-        TUNED if scored else UNSCORED,
-    ]
+    lines.append(TUNED if scored else UNSCORED)
     content = {
         "settings": {name: value for name, value in values.items() if name != "output"},
         "conditions": conditions(values),
@@ -149,26 +136,21 @@ def _conclude(values: Mapping[str, Any]) -> None:
 
 
 def _add_probe_score(run: RunRecord, index: una_fast.Index, values: Mapping[str, Any]) -> RunRecord:
-    """Probe the run's best encoder on sentences of the index, and return the run with `Probe.distance` as a new score.
-
-    If all texts have the same embedding, warn, and return the run unchanged.
-    """
+    """Return the run with the `Probe.distance` of its best encoder, on sentences of the index, as a new score."""
     from train.evaluation.model import load_model
 
     model = load_model(str(run.folder / BEST), AUTO, device=values["device"], trust=values["trust_remote_code"])
     try:
         return replace(run, scores=run.scores | {PROBE: una_fast.probe(model.embed, index, N_PROBED).distance})
-    except InputError as error:  # all texts have the same vector: the training has failed
+    except InputError as error:  # all texts have the same embedding: the training has failed
         warnings.warn(f"{run.folder}: {error}", InputWarning, stacklevel=2)
         return run
 
 
 def answer(name: str, pairs: Mapping[str, Comparison]) -> str:
-    """Return a sentence that says whether a condition is better than the reference.
+    """Return a sentence that says whether the condition `name` is better than "none" in the first score of TITLES.
 
-    The sentence is about the STS average; without it, about the dev score; without both, about the probe's distance.
-
-    name: the condition. pairs: its comparisons with the reference, by name of the score.
+    pairs: its comparisons with "none", by name of the score.
     """
     scored = [(prefix, score) for prefix in TITLES for score in pairs if score.startswith(prefix)]
     if not scored:

@@ -1,8 +1,7 @@
-"""Implements `--demo`, which trains the packaged MiniLM encoder offline, on text that comes with Python.
+"""`--demo`: trains the packaged MiniLM encoder offline, on the language reference behind Python's own ``help()``.
 
-The sentences come from the language reference behind Python's own ``help()``. The pairs of sentences with gold scores,
-``demo_pairs.tsv``, were written for this project. Both are small, so the scores show that training works, not how good
-the method is.
+The pairs in ``demo_pairs.tsv`` were written for this project. Both are small, so the scores show that training works,
+not how good the method is.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ def free_folder() -> Path:
 
 
 def demo_settings(output: Path) -> dict[str, Any]:
-    """Return the options of the demo, by field name. `prepare_demo` writes the corpus file that they name."""
+    """Return the demo's options of train.ddp. `prepare_demo` writes the corpus file that they name."""
     return {
         "corpus": (str(output / CORPUS),),
         "model": str(packaged_encoder()),
@@ -47,7 +46,7 @@ def demo_settings(output: Path) -> dict[str, Any]:
 
 
 def show_negatives(run: Run) -> None:
-    """If the run uses hard negatives, print three sentences of the corpus, each with a negative."""
+    """Print three sentences of the corpus, each with a negative, if the run uses hard negatives."""
     if run.augment in (None, "none"):
         return
     index = load_index(run.index, word_tokenizer=run.word_tokenizer)
@@ -63,7 +62,7 @@ def packaged_encoder() -> Path:
 
 
 def prepare_demo(run: Run) -> None:
-    """Write the demo's corpus for a run with --demo, unless the file exists or the user gave another --corpus."""
+    """Write the corpus of `demo_settings`, unless the file exists or the user gave another --corpus."""
     corpus, output = Path(run.corpus[0]), Path(run.output)
     if corpus.parent in (output, output.parent) and corpus.name == CORPUS and not corpus.exists():
         write_corpus(corpus.parent)  # the runs of several seeds share it

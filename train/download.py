@@ -32,12 +32,9 @@ TIMEOUT = 60  # seconds to wait for a response
 
 @dataclass(frozen=True)
 class Download:
-    """Data.
+    """The options of `python -m train.download`."""
 
-    The options of `python -m train.download`. The first line is their heading in --help.
-    """
-
-    to: str = option("folder for the data", "", required=True, metavar="FOLDER")
+    to: str = option("folder for the data", "", "Data", required=True, metavar="FOLDER")
     only: str | None = option("part to fetch; default: all three", None, choices=tuple(FILES))
 
 
@@ -55,12 +52,9 @@ def _run(values: dict[str, Any]) -> int:
 
 
 def fetch(part: str, folder: Path) -> None:
-    """Download the missing files of a part into `folder`. A file gets its final name only when it is complete.
-
-    part: "wiki", "senteval" or "near-miss". Raises InputError if a file cannot be downloaded.
-    """
-    for target, source in ((folder / name, source) for name, source in FILES[part].items()):
-        if target.exists():
+    """Download the missing files of a part of FILES. A file gets its final name only when it is complete."""
+    for name, source in FILES[part].items():
+        if (target := folder / name).exists():
             continue
         try:
             with partial_folder(target) as partial:
@@ -73,11 +67,7 @@ def fetch(part: str, folder: Path) -> None:
 
 
 def _file(part: str, name: str, folder: Path) -> Path:
-    """Download the file `name` into `folder`, and return its path.
-
-    part: the key of FILES that lists the file. The files of "near-miss" are on GitHub, the others on the Hugging Face
-    hub.
-    """
+    """Download the file `name` into `folder`: "near-miss" from GitHub, other parts from the Hugging Face hub."""
     if part == "near-miss":
         with urllib.request.urlopen(f"{NEAR_MISS_ADDRESS}/{name}", timeout=TIMEOUT) as answer:
             (folder / name).write_bytes(answer.read())
@@ -88,10 +78,7 @@ def _file(part: str, name: str, folder: Path) -> Path:
 
 
 def unpack(archive: Path) -> Path:
-    """Unpack SentEval's archive next to it, and return the folder that contains STS.
-
-    Raises TarError if the archive contains no STS folder.
-    """
+    """Unpack SentEval's archive next to it, and return the folder that contains STS."""
     unpacked = archive.with_name("unpacked")
     with tarfile.open(archive) as tar:
         tar.extractall(unpacked, filter="data")  # "data": nothing outside the folder; in Python since 3.10.12, 3.11.4
@@ -102,11 +89,7 @@ def unpack(archive: Path) -> Path:
 
 
 def check(part: str, folder: Path) -> list[str]:
-    """Check the downloaded files of a part. Return a list with a message for each problem.
-
-    A problem is a task that cannot be read, or a wrong number of lines or examples. part: "wiki", "senteval" or
-    "near-miss".
-    """
+    """Return a message for each problem of a part: an unreadable task, or a wrong number of lines or examples."""
     if part == "wiki":
         with (folder / "corpora" / WIKI).open("rb") as file:
             n_lines = sum(1 for _ in file)
@@ -118,8 +101,9 @@ def check(part: str, folder: Path) -> list[str]:
         except InputError as error:
             problems.append(f"{name}: {error}")
             continue
-        wrong = {split: n for split, n in TASKS[name].sizes.items() if sizes[split] != n}
-        problems += [f"{name} {split}: {sizes[split]:,} examples, {n:,} expected" for split, n in wrong.items()]
+        for split, n in TASKS[name].sizes.items():
+            if sizes[split] != n:
+                problems.append(f"{name} {split}: {sizes[split]:,} examples, {n:,} expected")
     return problems
 
 

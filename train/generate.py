@@ -15,9 +15,8 @@ from una_fast.command import Command, fill_defaults, option, options_of, run_com
 from una_fast.errors import InputError
 from una_fast.options import Files
 
-# The models that write the paper's paraphrases and back-translations (appendix), with their authors' settings where
-# these are not the defaults. The paper does not give its search settings. PEGASUS's come from its page on the hub; T5's
-# page samples instead, so T5 gets PEGASUS's beams.
+# The models of the paper's appendix. The paper does not give its search settings: PEGASUS's come from its page on the
+# hub; T5's page samples instead, so T5 gets PEGASUS's beams.
 PRESETS: dict[str, dict[str, Any]] = {
     "pegasus": {"model": ("tuner007/pegasus_paraphrase",), "beams": 10, "max_length": 60},
     "t5": {"model": ("Vamsi/T5_Paraphrase_Paws",), "prefix": "paraphrase: ", "beams": 10},
@@ -58,11 +57,7 @@ OPTIONS = options_of(Job)
 
 
 def read_job(given: Mapping[str, Any]) -> Job:
-    """Make a job from the option values that the user gave, by field name.
-
-    A missing value comes from the preset that --model names, or else it is the default. Raises InputError for wrong
-    values.
-    """
+    """Make a job from the given option values. A missing one comes from the preset of --model, or is the default."""
     names = given.get("model", ())
     preset = PRESETS.get(" ".join(names), {"model": names})
     job = Job(**fill_defaults(OPTIONS, {**preset, **given, "model": preset["model"]}))
@@ -79,13 +74,14 @@ def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.ge
     """Run the command line and return the exit code. prog: the command's name in --help."""
     about = "Write a paraphrase or a back-translation of every sentence of a corpus, one per line."
     command = Command(prog, about, OPTIONS, page="augmentations")
-    return run_command(lambda: _run(read_job(command.given(arguments))), "generate")
 
+    def run() -> int:
+        job = read_job(command.given(arguments))
+        from train.generation import write_output  # imported late: --help and errors should not wait for torch
 
-def _run(job: Job) -> int:
-    from train.generation import write_output  # imported late: --help and errors should not wait for torch
+        return write_output(job)
 
-    return write_output(job)
+    return run_command(run, "generate")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
 """Generates a paraphrase or back-translation of each sentence of a corpus with seq2seq models of transformers.
 
-OUTPUT.jsonl contains the settings in its first line and one finished text in each further line, so that a later call
-can continue. The batch size can change a text only through rounding errors. These matter where the scores of two beams
-agree to about 1e-6 in fp32, or to about 1e-2 in bf16.
+The first line of OUTPUT.jsonl is the settings. Each further line is a finished text, so a later call can continue. The
+batch size can change a text only where the scores of two beams agree to about 1e-6 in fp32, or 1e-2 in bf16.
 """
 
 from __future__ import annotations
@@ -35,15 +34,13 @@ CPU_BATCH, GPU_BATCH = 32, 256  # sentences
 def write_output(job: Any) -> int:
     """Generate the texts of a `train.generate.Job`, write them to `job.output`, and return the exit code.
 
-    A signal ends the job early; the next call with the same options continues it. Raises InputError if the corpus, a
-    model or an option cannot be used, or if the output files belong to another job.
+    A signal ends the job early; the next call with the same options continues it.
     """
     quiet()
     output, record, device = Path(job.output), Path(f"{job.output}.jsonl"), pick_device(job.device)
     if output.exists() and not record.exists():
         raise InputError(f"--output {output}: exists: choose another name")
-    reading = Reading(job.column, job.quoting, job.max_document_bytes)
-    sources = open_sources([*map(Path, job.corpus)], reading)
+    sources = open_sources([*map(Path, job.corpus)], Reading(job.column, job.quoting, job.max_document_bytes))
     texts = [text for source in sources for block in source.blocks() for text in block]
     if not texts:
         raise InputError(f"{', '.join(job.corpus)}: contains no sentence")
@@ -55,11 +52,9 @@ def write_output(job: Any) -> int:
     with open_record(record, settings) as (file, lines):
         missing = [row for row, text in enumerate(texts) if text.strip() and row not in lines]
         missing.sort(key=lambda row: len(texts[row]))
+        bar = Bar(len(lines), len(lines) + len(missing), "line", smoothing=0)
         try:
-            with (
-                closing(Bar(len(lines), len(lines) + len(missing), "line", smoothing=0)) as bar,
-                handled(raise_stopped),
-            ):
+            with closing(bar), handled(raise_stopped):
                 for rows in (missing[start : start + size] for start in range(0, len(missing), size)):
                     batch = [texts[row] for row in rows]
                     for model in models:
@@ -80,10 +75,7 @@ def write_output(job: Any) -> int:
 
 @contextmanager
 def open_record(path: Path, settings: dict[str, Any]) -> Iterator[tuple[IO[bytes], dict[int, str]]]:
-    """Open and lock a job's file OUTPUT.jsonl. Yield the open file, and the finished texts by row of the corpus.
-
-    Raises InputError if another command writes the file, or if the file was started with other settings.
-    """
+    """Open and lock a job's file OUTPUT.jsonl. Yield the open file, and the finished texts by row of the corpus."""
     with path.open("a+b") as file:
         if not lock(file.fileno()):
             raise InputError(f"{path}: another command writes it: wait for it, or choose another --output")
@@ -109,14 +101,9 @@ def open_record(path: Path, settings: dict[str, Any]) -> Iterator[tuple[IO[bytes
 
 
 class Seq2Seq:
-    """A seq2seq model with its tokenizer on a device. It generates texts by beam search.
-
-    Attributes:
-        digest: hash of the weights.
-    """
+    """A seq2seq model with its tokenizer on a device, which generates texts by beam search."""
 
     def __init__(self, name: str, job: Any, device: torch.device) -> None:
-        """Load the model. Raises InputError if it is missing, or has fewer positions than --max-length."""
         self._name, self._device, self._job = name, device, job
         self._tokenizer = from_pretrained("tokenizer", AutoTokenizer, name)
         self._tokenizer.padding_side = "right"  # positions count from the left
@@ -130,10 +117,7 @@ class Seq2Seq:
         self._network = network.to(device, DTYPES[job.precision]).eval()
 
     def write(self, texts: list[str]) -> list[str]:
-        """Return the generated text, without line breaks, for each of `texts`; "" for an empty text.
-
-        Raises InputError if the GPU's memory runs out.
-        """
+        """Return a generated text without line breaks for each of `texts`; "" for an empty text."""
         job, prefixed = self._job, [self._job.prefix + text for text in texts]
         batch = self._tokenizer(prefixed, truncation=True, max_length=job.max_length, padding=True, return_tensors="pt")
         inputs = {name: batch[name].to(self._device) for name in ("input_ids", "attention_mask")}  # (B, L)

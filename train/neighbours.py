@@ -1,8 +1,7 @@
 """--neighbours: half of each step's sentences are random, and the other half are their nearest neighbours.
 
-A semantic search should still return the nearest neighbours of a sentence, but training on near-misses also changes the
-cosines of such pairs. So each step contains pairs of neighbours, and `una_fast.losses.neighbour_distillation` keeps the
-cosine of each pair near its initial value.
+Training on near-misses also changes the cosines of neighbours, which a semantic search should still find. So
+`una_fast.losses.neighbour_distillation` keeps the cosine of each pair near its initial value.
 
 Letters: P sentences in the pool, a random sample of the training sentences; D width of an embedding.
 """
@@ -37,10 +36,10 @@ POOL = 0x4E454947  # part of the pool's seed, which makes the pool independent o
 
 
 class Neighbours(NamedTuple):
-    """Pairs of a sentence and its nearest neighbour, as row numbers of the index."""
+    """The sentences that have a neighbour, and the nearest neighbour of each, as row numbers of the index."""
 
-    rows: Rows  # int64 (n,), the rows of the sentences that have a neighbour, ascending
-    nearest: Rows  # int64 (n,), the row of the nearest neighbour of each sentence
+    rows: Rows  # int64 (n,), ascending
+    nearest: Rows  # int64 (n,)
 
     def digest(self) -> str:
         """Return a hash of all pairs."""
@@ -48,15 +47,14 @@ class Neighbours(NamedTuple):
 
 
 def load_neighbours(
-    run: Run, corpus: str, tokens: TokenIds, rows: Rows, encoder: SentenceEncoder, device: torch.device
+    run: Run, corpus_digest: str, tokens: TokenIds, rows: Rows, encoder: SentenceEncoder, device: torch.device
 ) -> Neighbours:
     """Load the pairs of neighbours from the run's folder. If they are missing, compute and store them.
 
-    corpus: hash of the corpus. rows: row numbers of the sentences to train on. encoder: the initial encoder.
-    Raises InputError if the sentences with a neighbour are fewer than half of --batch-size.
+    rows: the sentences to train on. encoder: the initial encoder.
     """
-    file = Path(run.output) / FILE
-    key = f"{weights_digest(encoder.backbone)} {corpus} {run.neighbours_pool} {run.seed} {run.max_length} {len(rows)}"
+    file, weights = Path(run.output) / FILE, weights_digest(encoder.backbone)
+    key = f"{weights} {corpus_digest} {run.neighbours_pool} {run.seed} {run.max_length} {len(rows)}"
     try:
         with np.load(file) as stored:
             if str(stored["key"]) == key:
@@ -80,7 +78,7 @@ def load_neighbours(
 
 
 def draw_pool(rows: Rows, most: int, seed: int) -> Rows:
-    """Draw a random sample of up to `most` rows, without repeats. Return it in ascending order."""
+    """Return a random sample of up to `most` rows, ascending and without repeats."""
     if len(rows) <= most:
         return rows
     generator = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, POOL])))
@@ -88,10 +86,7 @@ def draw_pool(rows: Rows, most: int, seed: int) -> Rows:
 
 
 def embed(encoder: SentenceEncoder, tokens: TokenIds, rows: Rows, max_length: int, device: torch.device) -> Tensor:
-    """Embed sentences without dropout and without the training head.
-
-    rows: int64 (P,), the rows of the sentences. Return float32 (P, D). Each embedding is normalised to length 1.
-    """
+    """Embed sentences without dropout and without the training head. Return float32 (P, D), each of length 1."""
     parts, positions = cut_by_length(tokens.anchor_ids(rows, max_length), ROWS)
     was_training = encoder.training
     encoder.to(device).eval()
@@ -103,10 +98,9 @@ def embed(encoder: SentenceEncoder, tokens: TokenIds, rows: Rows, max_length: in
 
 
 def find_nearest(embeddings: Tensor) -> Rows:
-    """Find the nearest neighbour of each embedding. Return the neighbours' positions in `embeddings`, int64 (P,).
+    """Return the position of each embedding's nearest neighbour with a cosine of at most HIGHEST, or -1: int64 (P,).
 
-    embeddings: float (P, D), each normalised to length 1. Pairs with a cosine above HIGHEST do not count. An embedding
-    without a neighbour gets -1. Of equally near neighbours, the first one is returned.
+    embeddings: float (P, D), each of length 1. Of equally near neighbours, the first one is returned.
     """
     found = []
     for first in range(0, len(embeddings), BLOCK):
