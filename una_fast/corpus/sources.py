@@ -75,14 +75,13 @@ class Source:
             return [about.st_size, about.st_mtime_ns, about.st_ctime_ns]
 
 
-def open_sources(corpus: Any, reading: Reading) -> Sequence[Source]:
+def open_sources(corpus: Any, reading: Reading) -> list[Source]:
     """Open the sources of a corpus, in order: anything that `una_fast.build_index` accepts, or a `Source`.
 
     A list or tuple is several sources if each item is one. Any other list is a single source of sentences.
     """
-    if isinstance(corpus, (list, tuple)) and corpus and all(map(_is_source, corpus)):
-        return [source for item in corpus for source in _open_source(item, reading)]
-    return _open_source(corpus, reading)
+    are_several = isinstance(corpus, (list, tuple)) and corpus and all(map(_is_source, corpus))
+    return [source for item in (corpus if are_several else [corpus]) for source in _open_source(item, reading)]
 
 
 def read_blocks(
@@ -168,9 +167,6 @@ def _file_sources(path: str, reading: Reading) -> list[Source]:
         raise InputError(f"{shown}: {f'unknown kind of file; known are {KNOWN}' if files else missing}")
     if others := [file for file in files if not _reader_of(file.name)]:
         warn_user(f"{path}: ignored {counted(len(others), 'file')} of an unknown kind; the first is {others[0]}")
-    for file, _ in known:
-        if isinstance(file, Path) and not file.is_file():
-            raise InputError(f"{file} is not a regular file")
     return [_file_source(file, reader, reading) for file, reader in known]
 
 
@@ -184,6 +180,8 @@ def address_in(path: str) -> str | None:
 
 
 def _file_source(file: File, reader: Reader, reading: Reading) -> Source:
+    if isinstance(file, Path) and not file.is_file():
+        raise InputError(f"{file} is not a regular file")
     key = None if reader is text_lines else reading.column
     if reader is csv_rows and not has_quotes(file.name, reading):
         key = f"{key} without quotation marks"

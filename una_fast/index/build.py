@@ -85,8 +85,8 @@ def build_index(
     if folder is not None:
         from una_fast.index.stages import build_in_stages  # imported here, because a build in memory does not need it
 
-        built = build_in_stages(corpus, tokenizer, reading, folder, memory, executor, n_jobs, progress)
-        index = load_index(built, word_tokenizer=tokenizer.tokenizer)
+        build_in_stages(corpus, tokenizer, reading, folder, memory, executor, n_jobs, progress)
+        index = load_index(folder, tokenizer.tokenizer)
     else:
         try:
             index = _build_in_memory(corpus, tokenizer, reading, n_jobs, progress)

@@ -38,8 +38,8 @@ def build_in_stages(
     executor: Any,
     n_jobs: int | None,
     progress: bool,
-) -> Path:
-    """Build an index in `folder`, as `una_fast.build_index` documents. Return the path without symbolic links."""
+) -> None:
+    """Build an index in `folder`, as `una_fast.build_index` documents."""
     target, sources = resolved(folder), open_sources(corpus, reading)
     check_array_folder(target, KIND)
     summaries: list[dict[str, Any]] = []
@@ -62,7 +62,6 @@ def build_in_stages(
 
         publish(target, KIND, move)
         _delete(work, "*.pack")
-    return target
 
 
 def work_folder(folder: Path) -> Path:

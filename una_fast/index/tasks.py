@@ -154,12 +154,10 @@ def scan_split(split: Path, tokenizer: WordTokenizer, output: Path) -> None:
 
 
 def merge_strings(kind: str, scans: PackFiles, partition: int, n_documents: int, merged: PackFiles) -> None:
-    """Collect the strings of hash range number `partition` from all splits, and write them to its file of `merged`.
+    """Collect the strings of hash range number `partition` from all splits, and write them sorted by `keys`.
 
-    kind: "terms" for words, or "chunks".
-
-    The strings are sorted by `keys`. `positions` contains the positions of each split's strings among them, and
-    `bounds` the bounds of the splits in `positions`.
+    The file also contains `positions`, the positions of each split's strings among the sorted ones, split by split, and
+    `bounds`, the bounds of the splits in `positions`. kind: "terms" for words, or "chunks".
     """
     buckets = (partition * N_BUCKETS // merged.n, (partition + 1) * N_BUCKETS // merged.n)
     strings, positions, firsts, frequencies, ratios = StringSet(), [], [], [], []
@@ -194,7 +192,7 @@ def cut_ranks(merged: PackFiles) -> list[list[int]]:
     """Return, for each rank range, the position where it starts among the sorted strings of each hash range.
 
     There are as many rank ranges as hash ranges. The last item contains the ends of the last rank range. A hash range
-    is a random sample of all strings, so the keys that divide the largest one into equal parts divide all about evenly.
+    is a random sample of all strings, so keys that divide the largest one evenly divide all of them about evenly.
     """
     keys = max(merged, key=lambda pack: pack.length("keys")).read("keys")
     cuts = keys[len(keys) * np.arange(1, merged.n) // merged.n]
@@ -205,7 +203,8 @@ def cut_ranks(merged: PackFiles) -> list[list[int]]:
 def rank_strings(kind: str, merged: PackFiles, starts: list[int], stops: list[int], output: Path) -> None:
     """Collect the strings ``starts[h]`` to ``stops[h] - 1`` of each hash range h, and write them in order of rank.
 
-    `ranks` contains the ranks of the same strings in the order of `merged`, and `bounds` the bounds of its hash ranges.
+    The file also contains `ranks`, the ranks of the same strings grouped by hash range, and `bounds`, the bounds of the
+    groups.
     """
     spans = [*zip(merged, starts, stops, strict=True)]
 
@@ -222,9 +221,9 @@ def rank_strings(kind: str, merged: PackFiles, starts: list[int], stops: list[in
 
 
 def label_strings(merged: PackFiles, ranked: PackFiles, partition: int, output: Path) -> None:
-    """Look up the ranks of the strings of hash range number `partition`.
+    """Look up the ranks of the strings of hash range number `partition`, split by split.
 
-    `labels` contains the ranks of each split's strings, and `bounds` the bounds of the splits in `labels`.
+    The file contains `labels`, the ranks, and `bounds`, the bounds of the splits in `labels`.
     """
     ranks = np.concatenate([pack.read_rows("ranks", "bounds", partition, partition + 1)[0] for pack in ranked])
     strings = Pack(merged.path(partition))
