@@ -44,9 +44,8 @@ HEADLINES = (  # name of the row, operation of a benchmark, our contender, the p
     ("a sentence as token ids, all cores", "anchors: encode", "una_fast, terms included", "fast tokenizer"),
 )
 PEERS = (
-    "Negatives use one thread. The fast tokenizer uses all cores; nlpaug and the paper's released code use one thread. "
-    "The released code's times are estimates: the measured time of NLTK's `word_tokenize`, "
-    f"multiplied by {RELEASED_NEGATIVE_IDS:g} for a negative and by {RELEASED_STATISTICS:g} for the index."
+    "una_fast makes negatives on one thread. Of the peers, only the fast tokenizer uses all cores. The times of the "
+    "paper's released code are [estimates](docs/benchmarks.md#how-to-read-them)."
 )
 WIDTH = 120  # characters per line of the README
 Cells = dict[str, dict[int, float]]  # contender -> size of the corpus -> microseconds per sentence
@@ -126,7 +125,7 @@ def benchmark_tables(saved: dict[str, Any]) -> str:
     notes = _notes(saved)
     parts = [machine_line(saved["machine_info"]["una_fast"])]
     for operation, cells in operation_times(saved).items():
-        parts.append(f"## {operation}\n\nMicroseconds per sentence.\n\n{_times(cells)}")
+        parts.append(f"## {operation}\n\n{_times(cells)}")
         mine = [note for note in notes if note["operation"] == operation and "peak_mib" in note]
         if mine:
             parts.append(_memory(mine))
@@ -148,18 +147,26 @@ def _notes(saved: dict[str, Any]) -> list[dict[str, Any]]:
 def single_table(saved: dict[str, Any]) -> str:
     """Return the section of docs/benchmarks.md for one table that a script of bench/ saved."""
     lines = [f"## {saved['title']}", table(saved["columns"], saved["rows"])]
-    lines += [saved[key] for key in ("machine", "note") if saved.get(key)]
+    lines += [saved["note"]] if saved.get("note") else []
+    lines += [f"Machine: {saved['machine']}."] if saved.get("machine") else []
     return "\n\n".join(lines)
 
 
 def machine_line(machine: dict[str, Any]) -> str:
-    """Return a paragraph that names the machine and the versions of the packages."""
+    """Return the text above the tables: the machine, the versions of the packages, and what a time is."""
     versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
-    return (
-        f"Measured on {machine['cores']} cores of {machine['processor']}, {machine['memory_gib']} GiB, "
-        f"{machine['system']}, Python {machine['python']}, {versions}; corpus: {machine['corpus']}. "
-        "Each time is the fastest round of one run. The ratio is a row's time divided by the first row's, at "
-        "the largest corpus size that both rows have."
+    lines = (
+        f"Machine: {machine['cores']} cores of {machine['processor']}, {machine['memory_gib']} GiB, {machine['system']}",
+        f"Versions: Python {machine['python']}, {versions}",
+        f"Corpus: {machine['corpus']}",
+    )
+    return "\n".join(
+        [
+            *(f"- {line}" for line in lines),
+            "",
+            "Times are microseconds per sentence, in the fastest round of one run. The ratio is a row's time divided by "
+            "the first row's, at the largest corpus size that both rows have.",
+        ]
     )
 
 

@@ -19,7 +19,7 @@ KINDS = {  # of kernels, by parts of their names; the first match counts
 }
 REST = "others"
 PROFILED = [(64, "off"), (64, "graphs"), (64, "on"), (512, "graphs"), (512, "on")]  # batch and --compile, by column
-SETTING = "BERT-base with random weights, bf16, dropout 0.1, two views"
+SETTING = "The model is BERT-base with random weights, in bf16 with dropout 0.1. A step has two views of up to 32 tokens"
 
 
 def tables(found: dict[str, Any]) -> list[dict[str, Any]]:
@@ -46,8 +46,8 @@ def step_table(timed: list[tuple[int, str, dict[str, Any]]]) -> dict[str, Any]:
         memory = shown(one.get("reserved_gib"), 1)
         rows.append([name, batch, shown(plain, 1), shown(negatives, 1), shown(1000 * batch / plain, 0), memory])
     columns = ["contender", "batch", "plain step, ms", "with negatives, ms", "sentences/s, plain", "GPU GiB"]
-    about_parts = "`2 parts`: the batch is split in two by text length"
-    note = f"{SETTING} of up to 32 tokens (four views with negatives). {about_parts}. Each time is the fastest round."
+    about_parts = "`2 parts` means that the batch is split in two by text length"
+    note = f"{SETTING}, or four with negatives. {about_parts}. Each time is the fastest round."
     return {"title": "A training step on a GPU", "columns": columns, "rows": rows, "note": note}
 
 
@@ -65,7 +65,7 @@ def kernel_table(timed: list[tuple[int, str, dict[str, Any]]]) -> dict[str, Any]
     rows.append(["number of kernels", *(f"{profile['kernels']:,.0f}" for profile in profiles)])
     columns = ["kernels of a plain step, ms", *(f"batch {batch}, {name}" for batch, name, _ in timed)]
     rest = f"`{REST}` contains kernels that fit no row above, and kernels not among the 25 longest."
-    note = f"{SETTING} of up to 32 tokens. {rest}"
+    note = f"{SETTING}. {rest}"
     table = {"title": "Where a step's time on a GPU goes", "columns": columns, "note": note}
     return {**table, "rows": rows if times else []}
 

@@ -61,8 +61,8 @@ def run(options: argparse.Namespace, folder: str) -> None:
     kept = summarise(measure(contenders, options.rounds, plain=2, negatives=1), bench, contenders)
     how = "the processor time of one thread" if options.processor_time else f"the time with {n_cores(None)} threads"
     note = (
-        f"{sizes(options.model)}, batches of {options.batch_size}, dropout 0.1, two views "
-        f"of up to {MAX_LENGTH} tokens (four views with negatives). Times are medians of {how}."
+        f"The model is {sizes(options.model)}. A batch has {options.batch_size} sentences in two views of up to "
+        f"{MAX_LENGTH} tokens, or in four views with negatives. Dropout is 0.1. Times are medians of {how}."
     )
     table = step_table("A training step on the CPU", kept, note)
     if options.compiled:  # only ratios, which are also meaningful on a busy machine
