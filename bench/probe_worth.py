@@ -2,7 +2,7 @@
 
 The encoders are the layers of the packaged MiniLM, each with mean, [CLS] and max pooling. They are probed on sentences
 of Wikipedia with UNA's near-misses and, as a control, with random words replaced by random words. They are scored on
-the subsets replace_* of SugarCrepe++. results/probe.json has all figures, docs/near-misses.md the rank correlations.
+the subsets replace_* of SugarCrepe++. results/probe.json has all figures, docs/near-misses.md one rank correlation.
 """
 
 from __future__ import annotations
@@ -131,12 +131,13 @@ def measure_and_write(data: Path | None) -> int:
 
 
 def write_paragraph(content: dict[str, Any]) -> None:
-    """Write the rank correlations into docs/near-misses.md. content: from `measured`."""
-    una, random = (content["correlations"][f"{title}, distance"]["replace"] for title in ("UNA", "random words"))
+    """Write a rank correlation into docs/near-misses.md. content: from `measured`."""
+    correlation = content["correlations"]["UNA, distance"]["replace"]
     said = (
-        "The distance (1 - cosine) of UNA's near-misses, divided by that of other sentences, predicts the score on "
-        f"SugarCrepe++ `replace`: over {len(content['encoders'])} combinations of MiniLM's layers and poolings, the "
-        f"rank correlation is {una:+.2f}. If random words are replaced, it is {random:+.2f}."
+        "Does this predict scores on human-written near-misses? Over "
+        f"{len(content['encoders'])} combinations of MiniLM's layers and poolings, the distances that the probe "
+        f"measures without `--edits` have a rank correlation of {correlation:+.2f} with the score on SugarCrepe++ "
+        "`replace`."
     )
     write_between_marks(PAGE, [textwrap.fill(said, WIDTH)])
 
