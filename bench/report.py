@@ -98,7 +98,7 @@ def headline_table(saved: dict[str, Any]) -> str:
     where = (
         f"{machine['cores']} cores of {machine['processor']}, Python {machine['python']}, corpus {machine['corpus']}"
     )
-    about = textwrap.fill(f"Measured on {where}. {PEERS}", WIDTH)
+    about = textwrap.fill(f"Measured on {where}. {PEERS}", WIDTH, break_on_hyphens=False)
     return f"{table(['work', 'una_fast', 'peer', 'ratio'], rows)}\n\n{about}"
 
 
@@ -121,11 +121,15 @@ def operation_times(saved: dict[str, Any]) -> dict[str, Cells]:
 
 
 def benchmark_tables(saved: dict[str, Any]) -> str:
-    """Return one table per operation, in microseconds per sentence: contenders are rows, corpus sizes are columns."""
+    """Return one table per operation with several contenders, in microseconds per sentence.
+
+    Contenders are rows, the smallest and the largest corpus are columns.
+    """
     notes = _notes(saved)
     parts = [machine_line(saved["machine_info"]["una_fast"])]
     for operation, cells in operation_times(saved).items():
-        parts.append(f"## {operation}\n\n{_times(cells)}")
+        if len(cells) > 1:
+            parts.append(f"## {operation}\n\n{_times(cells)}")
         mine = [note for note in notes if note["operation"] == operation and "peak_mib" in note]
         if mine:
             parts.append(_memory(mine))
@@ -155,18 +159,13 @@ def single_table(saved: dict[str, Any]) -> str:
 def machine_line(machine: dict[str, Any]) -> str:
     """Return the text above the tables: the machine, the versions of the packages, and what a time is."""
     versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
-    lines = (
-        f"Machine: {machine['cores']} cores of {machine['processor']}, {machine['memory_gib']} GiB, {machine['system']}",
-        f"Versions: Python {machine['python']}, {versions}",
-        f"Corpus: {machine['corpus']}",
-    )
-    return "\n".join(
-        [
-            *(f"- {line}" for line in lines),
-            "",
-            "Times are microseconds per sentence, in the fastest round of one run. The ratio is a row's time divided by "
-            "the first row's, at the largest corpus size that both rows have.",
-        ]
+    return (
+        f"- Machine: {machine['cores']} cores of {machine['processor']}, {machine['memory_gib']} GiB, "
+        f"{machine['system']}\n"
+        f"- Versions: Python {machine['python']}, {versions}\n"
+        f"- Corpus: {machine['corpus']}\n\n"
+        "Times are microseconds per sentence, in the fastest round of one run. The ratio is a row's time divided by "
+        "the first row's, at the largest corpus size that both rows have."
     )
 
 
@@ -179,13 +178,14 @@ def table(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
 
 def _times(cells: Cells) -> str:
     sizes = sorted({size for times in cells.values() for size in times})
+    columns = sorted({sizes[0], sizes[-1]})
     base = next(iter(cells.values()))
     rows = []
     for contender, times in cells.items():
         shared = [size for size in sizes if size in times and size in base]
         ratio = f"{_short(times[shared[-1]] / base[shared[-1]])}x" if shared else ""
-        rows.append([contender, *(_short(times[size]) if size in times else "" for size in sizes), ratio])
-    return table(["", *(f"{size:,} sentences" for size in sizes), "ratio"], rows)
+        rows.append([contender, *(_short(times[size]) if size in times else "" for size in columns), ratio])
+    return table(["", *(f"{size:,} sentences" for size in columns), "ratio"], rows)
 
 
 def _memory(notes: list[dict[str, Any]]) -> str:

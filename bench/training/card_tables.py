@@ -19,7 +19,9 @@ KINDS = {  # of kernels, by parts of their names; the first match counts
 }
 REST = "others"
 PROFILED = [(64, "off"), (64, "graphs"), (64, "on"), (512, "graphs"), (512, "on")]  # batch and --compile, by column
-SETTING = "The model is BERT-base with random weights, in bf16 with dropout 0.1. A step has two views of up to 32 tokens"
+SETTING = (
+    "The model is BERT-base with random weights, in bf16 with dropout 0.1. A step has two views of up to 32 tokens"
+)
 
 
 def tables(found: dict[str, Any]) -> list[dict[str, Any]]:
