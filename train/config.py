@@ -240,7 +240,7 @@ def make_run(values: Mapping[str, Any]) -> Run:
     if values.get("seeds") and "seed" in values:
         raise InputError("--seed and --seeds together: give only --seeds, with all seeds")
     run = Run(**fill_defaults(OPTIONS, values))
-    from una_fast.augment.settings import resolve_radius  # imports pyarrow, which --help does not need
+    from una_fast.augment.sampler import resolve_radius  # imports pyarrow, which --help does not need
 
     resolve_radius(run.radius, 1)
     for message, applies in conflicts(run).items():

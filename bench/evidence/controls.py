@@ -42,9 +42,9 @@ class Control(TextAugmentation):
 
     def _texts(self, source: Rows, rows: NDArray[np.int64], draws: SampleKey) -> list[str]:
         """Return another sentence for each row, or any sentence of the index for a text that is not a row."""
-        if source.hashes is None:
+        if source.are_documents:
             return [self.index.sentence(row) for row in self.others(rows, draws).tolist()]
-        found = self.draws(source.hashes[rows], draws).below(self.index.n_documents, 1)[:, 0]
+        found = self.draws(source.streams(rows), draws).below(self.index.n_documents, 1)[:, 0]
         return [self.index.sentence(row) for row in found.tolist()]
 
 
@@ -109,7 +109,7 @@ class MinedAndUna(Mined):
     def _texts(self, source: Rows, rows: NDArray[np.int64], draws: SampleKey) -> list[str]:
         """Return the negative of each row."""
         mined = super()._texts(source, rows, draws)
-        if source.hashes is not None:
+        if not source.are_documents:
             return mined
         is_mined = self.draws(rows, draws).units(1, number=1)[:, 0] < 0.5
         altered = self._una.texts(rows, draws.epoch, sample_index=draws.sample_index)

@@ -22,7 +22,7 @@ from support.tokenizer_families import training_lines
 from una_fast import InputError
 from una_fast._kernels.draws.negatives import UnaRows
 from una_fast.arrays import ID, RaggedArray
-from una_fast.augment.settings import resolve_radius
+from una_fast.augment.sampler import resolve_radius
 from una_fast.corpus.word_tokenizers import WordTokenizer
 from una_fast.errors import InputWarning
 from una_fast.index.scores import inverse_document_frequency

@@ -15,7 +15,8 @@ from support.checks import reference_negatives
 from support.tokenizer_families import training_lines
 from una_fast import InputError, InputWarning
 from una_fast.augment.counter_rng import SampleKey
-from una_fast.augment.settings import KeptWords, read_words, scripts_of
+from una_fast.augment.kept_words import KeptWords, read_words
+from una_fast.augment.sampler import scripts_of
 
 KEPT = ("the", "a", "of", "dog", "zorg")  # the last is in no sentence
 KEPT_SETTINGS = [(True, ()), (False, KEPT), (True, KEPT)]  # keep_punctuation, keep_words

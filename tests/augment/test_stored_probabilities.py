@@ -9,7 +9,7 @@ import pytest
 import una_fast
 from support.short_corpus import CORPUS
 from support.tokenizer_families import bert_uncased, roberta
-from una_fast.augment import settings as augmenter_settings
+from una_fast.augment import una as una_module
 
 LONG = " ".join(f"w{i % 3000}" for i in range(5000))  # more words than LONGEST_CHOICE
 
@@ -67,7 +67,7 @@ def test_random_selection_replaces_at_least_one_word(saved, beta, surface):
 
 def test_probabilities_are_computed_once_and_memory_mapped(saved, monkeypatch):
     first = ids_of(saved, bert_uncased())
-    monkeypatch.setattr(augmenter_settings, "packed_words", None)  # fails if they are computed again
+    monkeypatch.setattr(una_module, "packed_words", None)  # fails if they are computed again
     again = una_fast.load_index(saved.path)
     assert ids_of(again, bert_uncased(), seed=42, radius=None) == first
     una = una_fast.Augmenter(again, tokenizer=bert_uncased(), seed=7, radius=3, replace="random")  # the same p
@@ -88,7 +88,7 @@ def test_nothing_is_stored_if_not_needed_or_with_too_little_memory_or_too_many_t
     una_fast.Augmenter(saved, tokenizer=bert_uncased(), keep_probabilities=False)
     for limit, value in (("free_memory", lambda: 8 * len(saved.word_ids.values) - 1), ("MOST_ID_BITS", 4)):
         with monkeypatch.context() as patch:
-            patch.setattr(augmenter_settings, limit, value)
+            patch.setattr(una_module, limit, value)
             una_fast.Augmenter(saved, tokenizer=bert_uncased()).negative_ids([0])
     assert folders(saved) == []
 

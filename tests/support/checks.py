@@ -46,7 +46,7 @@ def sampling_config(
     return SamplingConfig(
         scores.idf,
         scores.max_tfidf,
-        unseen_idf=-reference.ln(1 / n_documents),
+        n_documents=n_documents,
         beta=beta,
         radius=radius,
         seed=seed,

@@ -27,8 +27,9 @@ from train.objective.registry import loss_spec
 from train.record.metrics import machine, versions
 from train.record.trackers import make_trackers
 from train.signals import tell_user
+from una_fast.augment.kept_words import KeptWords, read_words
 from una_fast.augment.registry import make_augmentation
-from una_fast.augment.settings import KeptWords, read_words, resolve_radius
+from una_fast.augment.sampler import resolve_radius
 from una_fast.corpus.documents import Reading
 from una_fast.corpus.sources import Source, check_sources, open_sources
 from una_fast.errors import InputError, counted

@@ -7,14 +7,8 @@ def document_statistics(const int32_t[::1] values, const int64_t[::1] indptr, in
                         int64_t[::1] document_frequency, double[::1] highest_ratio):
     """Count the documents that contain each term, and find each term's highest n_t / n (as in equation 2).
 
-    n_t is how often the term occurs in a document of n words. The time is proportional to the number of words.
-
-    Args:
-        values: int32 (n_words,), the term ids of all documents, one document after the other.
-        indptr: int64 (n_documents + 1,), the bounds of the documents in `values`.
-        counts: int32 (n_terms,), scratch. It must contain zeros, and contains zeros again at the end.
-        document_frequency: int64 (n_terms,), output: incremented by 1 for each document that contains the term.
-        highest_ratio: float64 (n_terms,), output: raised to the highest n_t / n, and never lowered.
+    n_t is how often the term occurs in a document of n words. Values of the outputs `document_frequency` and
+    `highest_ratio` only increase. counts: scratch of n_terms zeros, which are zeros again at the end.
     """
     cdef Py_ssize_t row, k
     cdef int64_t start, stop
@@ -36,10 +30,7 @@ def document_statistics(const int32_t[::1] values, const int64_t[::1] indptr, in
 
 
 def relabel(const int32_t[::1] values, const int32_t[::1] labels, int32_t[::1] out):
-    """Set ``out[k]`` to ``labels[values[k]]`` for every k. `out` may be the same array as `values`.
-
-    values, out: int32 (n_words,), the old and the new ids; labels: int32 (n_labels,), the new id of each old id.
-    """
+    """Set ``out[k]`` to ``labels[values[k]]`` for every k. `out` may be the same array as `values`."""
     cdef Py_ssize_t k
     with nogil:
         for k in range(values.shape[0]):

@@ -33,8 +33,8 @@ cdef enum:
 def exact_log(numerator: int, denominator: int) -> float:
     """Return the double nearest to ln(numerator / denominator), for positive integers. It takes 15 us.
 
-    The logarithm of a rational number other than 1 is irrational, so it is never halfway between two doubles. With
-    enough digits, both ends of the error interval round to the same double, and the loop ends.
+    The logarithm of a rational number other than 1 is irrational, so it is never halfway between two doubles, and the
+    loop ends.
     """
     digits = 20
     while numerator != denominator:
@@ -50,10 +50,7 @@ def exact_log(numerator: int, denominator: int) -> float:
 
 
 cdef double rounded(double x, int plus) except? -1 nogil:
-    """Return ln(x + plus), correctly rounded. plus: 0 or 1.
-
-    Raises ValueError unless x is finite and above 0. If `plus` is 1, x may also be 0.
-    """
+    """Return ln(x + plus), correctly rounded, for a finite x + plus above 0, where `plus` is 0 or 1."""
     cdef double value
     cdef long double found
     if x == 1 - plus:
@@ -71,13 +68,9 @@ cdef double rounded(double x, int plus) except? -1 nogil:
 
 
 def fill_log(const double[::1] values, double[::1] out, int plus=0):
-    """Fill `out` with ln(values + plus), correctly rounded. It takes 5 to 100 ns per value.
+    """Fill `out` with ln(values + plus), as `rounded` does. `out` may be `values`. It takes 5 to 100 ns per value.
 
-    values: float64 (n,), finite and above 0. If `plus` is 1, values may also be 0. out: float64 (n,), may be `values`.
-    Raises ValueError for a value out of this range.
-
-    A corpus has only a few thousand distinct ratios, so results are cached. For each hash of KEPT_BITS bits, the cache
-    contains the latest result.
+    A corpus has only a few thousand distinct ratios, so the latest result for each hash of a value is cached.
     """
     cdef double[KEPT] known, result
     cdef double value

@@ -1,8 +1,4 @@
-"""The base classes of text augmentations.
-
-A text augmentation changes sentences of an index, or any text, at random, and returns text or token ids. A
-`KernelAugmentation` does this in a compiled kernel, and a `WordAugmentation` in a Python method.
-"""
+"""The base classes of text augmentations, which change sentences at random and return text or token ids."""
 
 from __future__ import annotations
 
@@ -17,8 +13,8 @@ import numpy as np
 from una_fast._kernels.draws.rows import RowKernel
 from una_fast.arrays import RaggedArray
 from una_fast.augment.counter_rng import CounterRNG, SampleKey, seed_of
+from una_fast.augment.kept_words import KeptWords
 from una_fast.augment.rows import Rows, read_rows
-from una_fast.augment.settings import KeptWords
 from una_fast.augment.surface import QUOTES, SURFACES, WriteIds
 from una_fast.corpus.word_tokenizers import WordTokenizer
 from una_fast.errors import InputError, check_flag
@@ -35,45 +31,35 @@ ROWS_A_THREAD = 1024  # for fewer rows, starting another thread (50 us) costs mo
 class TextAugmentation(ABC):
     """Changes sentences of an index, or any text, at random.
 
-    The random numbers of a sentence depend only on the seed, the epoch, the sample index and the sentence's row number
-    in the index (see `Augmenter`).
+    Args:
+        index: the corpus.
+        tokenizer: a Hugging Face tokenizer, or its `TokenIds` for this index. Only `token_ids` needs it.
+        n_jobs: threads; all cores that this process may use if None.
+        settings: all other arguments of the subclass's constructor. Unpickling calls the constructor with them.
 
     Attributes:
-        kept_words: the words that are never replaced. A sentence that contains only kept words has no negative.
-        tokens: the token ids of the index under the tokenizer; None if no tokenizer was given.
-        training_options: the names of the options of `train.ddp` that the constructor accepts, such as ("beta",
-            "radius").
+        kept_words: the words that are never replaced.
+        tokens: the token ids of the index under the tokenizer; None without a tokenizer.
+        training_options: the options of `train.ddp` that the constructor accepts, such as ("beta", "radius").
     """
 
     kept_words = KeptWords()
     training_options: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, index: Index, *, tokenizer: Any = None, n_jobs: int | None = None, **settings: Any):
-        """Store the index and the settings, and load or make the token ids of the index.
-
-        Args:
-            index: the corpus.
-            tokenizer: a Hugging Face tokenizer, or its `TokenIds` for this index. Only `token_ids` needs it.
-            n_jobs: threads; all cores that this process may use if None.
-            settings: all other arguments of the subclass's constructor. Unpickling calls the constructor with them.
-        """
         check_index(index)
         self._settings = {**settings, "tokenizer": tokenizer, "n_jobs": n_jobs}
         self.index = index
         n_cores(n_jobs)  # raises for an invalid n_jobs even without a tokenizer
         is_bound = tokenizer is None or isinstance(tokenizer, TokenIds)
         self.tokens: TokenIds | None = tokenizer if is_bound else TokenIds(index, tokenizer, n_jobs)
-        self._documents = Rows(index.terms, index.chunks, index.sentences, index.word_ids)
+        self._documents = Rows(index.terms, index.chunks, index.sentences, index.word_ids, are_documents=True)
         self._split = WordTokenizer(index.word_tokenizer, index.lowercase)
         self._write_ids: WriteIds | None = None  # if None, `token_ids` tokenises the texts
 
     @abstractmethod
     def _texts(self, source: Rows, rows: np.ndarray, key: SampleKey) -> list[str]:
-        """Return the augmented texts of some sentences of `source`.
-
-        source: the documents of the index, or other sentences. rows: the row numbers of the sentences in `source`,
-        int64 (n_rows,). key: the epoch and the sample index.
-        """
+        """Return the augmented text of each sentence ``rows[i]`` of `source`. rows: int64 (n_rows,)."""
 
     def _read(self, sentences: Iterable[str]) -> Rows:
         return read_rows(sentences, self.index, self._split)
@@ -83,8 +69,8 @@ class TextAugmentation(ABC):
 
         Args:
             sentences: any text, which may contain words that are not in the index.
-            epoch: the number of the epoch. Each epoch gives new texts for the same sentences.
-            sample_index: 0, 1, 2 and so on. Each sample index gives new texts for the same sentences and epoch.
+            epoch: each epoch, from 0, gives new texts for the same sentences.
+            sample_index: each sample index, from 0, gives new texts for the same sentences and epoch.
 
         Raises:
             InputError: `sentences` is one str, an item is not a str, or `epoch` or `sample_index` is out of range.
@@ -117,17 +103,16 @@ class TextAugmentation(ABC):
         Args:
             rows: row numbers of the index, integers (n_rows,).
             epoch: as in `augment`.
-            max_length: each text is truncated or padded to this many tokens, special tokens included. Truncation can
-                remove every replacement.
-            out: tensors to fill and return, as returned by an earlier call. None allocates new tensors.
             sample_index: as in `augment`.
+            max_length: tokens per text, special tokens included. Truncation can remove every replacement.
+            out: tensors to fill and return, as returned by an earlier call. None allocates new tensors.
 
         Returns:
-            "input_ids", "attention_mask" and, if the tokenizer has them, "token_type_ids": each torch.int64 (n_rows,
+            "input_ids", "attention_mask" and, if the tokenizer has them, "token_type_ids": torch.int64 (n_rows,
             max_length).
 
         Raises:
-            InputError: no tokenizer was given, or `rows`, `max_length` or `out` is invalid.
+            InputError: the augmentation has no tokenizer, or `rows`, `max_length` or `out` is invalid.
         """
         if (tokens := self.tokens) is None:
             make = f"{type(self).__name__}(index, tokenizer=AutoTokenizer.from_pretrained(NAME))"
@@ -155,7 +140,7 @@ class TextAugmentation(ABC):
         return Edited(source.strings(source.words.values), result)
 
     def keeps_all(self, sentences: Iterable[str]) -> np.ndarray:
-        """Return whether each sentence contains only `kept_words`, and so has no negative: bool (n_sentences,)."""
+        """Return whether each sentence has only kept words, and so no negative: bool (n_sentences,)."""
         source = self._read(sentences)
         return np.array([self.kept_words.among(source.strings(ids)).all() for ids in source.words], dtype=bool)
 
@@ -173,7 +158,7 @@ class TextAugmentation(ABC):
 
 @dataclass(frozen=True)
 class Edited:
-    """The result of `TextAugmentation.explain`: the words of a sentence, and its augmented text."""
+    """The words of a sentence, and its augmented text."""
 
     words: list[str]
     result: str
@@ -183,15 +168,7 @@ class Edited:
 
 
 class KernelAugmentation(TextAugmentation):
-    """An augmentation that runs in a compiled kernel, on several threads.
-
-    Args:
-        index: the corpus.
-        make_kernel: a function that accepts `Rows` (the documents of the index, or other sentences) and returns the
-            kernel that draws the new words of these sentences.
-        surface: "kept" or "paper", as in `Augmenter`.
-        tokenizer, n_jobs, settings: as in `TextAugmentation`.
-    """
+    """An augmentation that draws the new words of each sentence in a compiled kernel, on several threads."""
 
     def __init__(
         self,
@@ -210,11 +187,8 @@ class KernelAugmentation(TextAugmentation):
             self._write_ids = self._surface.id_writer(self._kernel, self.tokens)
 
     def _draw(self, source: Rows, rows: np.ndarray, key: SampleKey) -> RaggedArray:
-        """Draw new words for some sentences of `source`. Return one row of int32 word ids per sentence.
-
-        rows: the row numbers of the sentences, int64 (n_rows,). key: the epoch and the sample index.
-        """
-        kernel = self._kernel if source.hashes is None else self._make_kernel(source)
+        """Draw the new word ids of each sentence ``rows[i]`` of `source`, int32."""
+        kernel = self._kernel if source.are_documents else self._make_kernel(source)
         return RaggedArray(*kernel.terms(rows, key.epoch, key.sample_index))
 
     def _texts(self, source: Rows, rows: np.ndarray, key: SampleKey) -> list[str]:
@@ -224,13 +198,14 @@ class KernelAugmentation(TextAugmentation):
 class WordAugmentation(TextAugmentation):
     """An augmentation that edits the words of one sentence at a time, in Python.
 
-    It takes about 10 us per sentence, or 13 us with token ids. For a large corpus, write the augmentation in Numba
-    (`una_fast.numba_augmentation`), which takes about 1 us per sentence.
+    It takes about 10 us per sentence. An augmentation in Numba (`una_fast.numba_augmentation`) takes about 1 us.
 
     Args:
         index: the corpus.
         seed: any integer. Two classes with equal seeds draw independently of each other.
-        tokenizer, n_jobs, settings: as in `TextAugmentation`.
+        tokenizer: a Hugging Face tokenizer, or its `TokenIds` for this index. Only `token_ids` needs it.
+        n_jobs: threads that encode the index with the tokenizer; all cores that this process may use if None.
+        settings: all other arguments of the subclass's constructor. Unpickling calls the constructor with them.
     """
 
     def __init__(self, index: Index, seed: int = 42, tokenizer: Any = None, n_jobs: int | None = None, **settings: Any):
@@ -243,7 +218,7 @@ class WordAugmentation(TextAugmentation):
         """Return the words of the new sentence.
 
         Args:
-            words: the words of the sentence, at least one. `edit` may change this list.
+            words: the words of the sentence, at least one, as a list that `edit` may change.
             draws: the random numbers of this sentence. Its methods return arrays with a single row.
         """
 
@@ -255,10 +230,6 @@ class WordAugmentation(TextAugmentation):
         ]
 
     def _edited(self, words: list[str], draws: CounterRNG) -> str:
-        """Edit the words of a sentence, and return the edited words as text, joined with spaces.
-
-        NLTK's word tokenizer writes quotation marks as the words `` and ''. Both become '"' in the text.
-        """
         result = self.edit([*words], draws) if words else []
         if not isinstance(result, list) or not all(isinstance(word, str) for word in result):
             raise InputError(f"{type(self).__name__}.edit({words!r}) returned {result!r}: it must return a list of str")
@@ -266,16 +237,13 @@ class WordAugmentation(TextAugmentation):
 
 
 def check_index(index: Index) -> None:
-    """Raise InputError unless `index` is an `Index`."""
+    """Raise InputError if `index` is not an `Index`."""
     if not isinstance(index, Index):
         raise InputError(f"index={index!r}: must be an Index: una_fast.load_index(folder) opens a saved one")
 
 
 def check_choices(function: Callable[..., Any], values: Mapping[str, Any]) -> None:
-    """Raise InputError if an argument of `function` is not a value that its Literal or bool annotation allows.
-
-    values: maps names of parameters to arguments. Parameters with other annotations are not checked.
-    """
+    """Raise InputError if one of `values`, the arguments of `function`, contradicts its Literal or bool annotation."""
     for name, hint in get_type_hints(function).items():
         if get_origin(hint) is Literal and values[name] not in get_args(hint):
             raise InputError(f"{name}={values[name]!r}: must be {' or '.join(map(repr, get_args(hint)))}")

@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 from una_fast.augment.base import WordAugmentation, check_choices
 from una_fast.augment.counter_rng import CounterRNG, below, pick, seed_of, unit
-from una_fast.augment.settings import is_number, read_lines
-from una_fast.augment.word_lists import FUNCTION, read_word_lists
+from una_fast.augment.sampler import is_number
+from una_fast.augment.word_lists import FUNCTION, read_lines, read_word_lists
 from una_fast.errors import InputError, suggests_keywords
 from una_fast.index.index import Index
 
@@ -66,7 +66,7 @@ class EDA(WordAugmentation):
         tokenizer: Any = None,
         n_jobs: int | None = None,
     ):
-        check_choices(EDA.__init__, {"operation": operation})
+        check_choices(EDA.__init__, locals())
         if not is_number(strength) or not 0 < strength <= 1:  # NaN fails too
             raise InputError(f"strength={strength!r}: must be a share above 0 and up to 1; Wei and Zou use 0.1")
         self._synonyms = cache(open_synonyms(synonyms)) if operation in NEEDS_SYNONYMS else lambda word: ()

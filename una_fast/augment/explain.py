@@ -8,7 +8,7 @@ import numpy as np
 
 from una_fast.augment.counter_rng import CounterRNG, SampleKey
 from una_fast.augment.rows import Rows
-from una_fast.augment.settings import Sampler
+from una_fast.augment.sampler import Sampler
 from una_fast.index.index import Index
 from una_fast.text_table import aligned
 
@@ -22,17 +22,15 @@ class WordExplanation:
     Attributes:
         word: the word as the word tokenizer returns it.
         seen: whether the index contains the word.
-        tfidf: the tf-idf z of the word in this sentence (equation 2).
-        probability: the replacement probability p of the word (equation 3).
+        tfidf: z, the tf-idf of the word in this sentence (equation 2).
+        probability: p, the replacement probability of the word (equation 3).
         reason: why p has this value.
         window: (start, stop): the replacement is drawn from the terms with the ids ``start .. stop - 1``.
-        candidates: some terms of the window that can replace the word, each with its score s. The probability that a
-            term is drawn is proportional to s.
-        draw: a random number, uniform in [0, 1). The word is replaced if `draw` is below p. If no word of the sentence
-            has a draw below its p, the word with the smallest draw is replaced.
+        candidates: some terms of the window that can replace the word, with their scores. The probability of a term is
+            proportional to its score.
+        draw: uniform in [0, 1). The word is replaced if its draw is below p. If no draw of the sentence is below its p,
+            the word with the smallest draw is replaced. In the variant "paper", all occurrences of a term share a draw.
         replacement: the new word; None if the word was kept.
-
-    In the variant "paper", all occurrences of a term in the sentence share the draw of the first occurrence.
     """
 
     word: str
@@ -48,12 +46,7 @@ class WordExplanation:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What happened to each word of a sentence. It prints as a table.
-
-    Attributes:
-        words: one explanation per word, in order.
-        negative: the text of the negative.
-    """
+    """What happened to each word of a sentence, and the text of its negative. It prints as a table."""
 
     words: list[WordExplanation]
     negative: str
@@ -80,11 +73,7 @@ class Explanation:
 def explain_words(
     index: Index, sampler: Sampler, source: Rows, new: np.ndarray, key: SampleKey
 ) -> list[WordExplanation]:
-    """Return one explanation per word of a sentence.
-
-    source: the sentence, as `Rows` with a single row. new: the word ids of the sentence's negative, int32 (n_words,).
-    key: the epoch and the sample index of the negative.
-    """
+    """Explain each word of `source`, a single sentence. new: the word ids of its negative."""
     config, unseen_groups, (first, z, p) = sampler.config, sampler.unseen_groups(source), sampler.probabilities(source)
     words, replacements = (source.strings(ids) for ids in (source.words.values, new))
     rng = CounterRNG(config.seed, key.epoch, source.streams(np.zeros(1, dtype=int)), key.sample_index)
@@ -107,11 +96,7 @@ def explain_words(
 
 
 def _reasons(sampler: Sampler, first: np.ndarray, z: np.ndarray, p: np.ndarray, words: list[str]) -> np.ndarray:
-    """Return why each word has its replacement probability, as a short text such as "lowest tf-idf": str (n_words,).
-
-    first: the position in the sentence where each word first occurs. z: the tf-idf of each word. p: the replacement
-    probability of each word.
-    """
+    """Return why each word has its p, such as "lowest tf-idf". first, z, p: see `Sampler.probabilities`."""
     fixed = sampler.kept.among(words)
     lowest, highest = np.min(z, where=~fixed, initial=np.inf), np.max(z, where=~fixed, initial=-np.inf)
     first_highest = np.flatnonzero(~fixed & (z == highest))[:1]

@@ -17,8 +17,9 @@ import numpy as np
 from una_fast.augment.base import KernelAugmentation, TextAugmentation
 from una_fast.augment.counter_rng import CounterRNG, SampleKey, pick, seed_of, unit
 from una_fast.augment.edits import WORD, Edit, Sentence, number_edits, polarity_edits, swap_edits
+from una_fast.augment.kept_words import KeptWords
 from una_fast.augment.rows import Rows
-from una_fast.augment.settings import KeptWords, Sampler
+from una_fast.augment.sampler import Sampler
 from una_fast.augment.word_lists import FUNCTION, WordLists, read_word_lists
 from una_fast.errors import InputError, nearest, suggests_keywords, warn_user
 from una_fast.index.index import Index

@@ -190,7 +190,7 @@ class NumbaAugmentation(KernelAugmentation):
         *,
         draw_row: CFunc,
     ):
-        check_choices(NumbaAugmentation.__init__, {"surface": surface})
+        check_choices(NumbaAugmentation.__init__, locals())
         make_kernel = partial(custom_rows, index, draw_row, integer("seed", seed) % 2**64, surface == "kept")
         given: dict[str, Any] = {"surface": surface, "tokenizer": tokenizer, "n_jobs": n_jobs}
         super().__init__(index, make_kernel, seed=seed, **given, draw_row=draw_row)
@@ -209,10 +209,8 @@ def custom_rows(index: Index, draw_row: CFunc, seed: int, keeps_length: bool, so
         rarest = index.max_tfidf[index.document_frequency == index.document_frequency.min()]
         of_unseen = float(inverse_document_frequency(1, index.n_documents)), np.median(rarest), 1
         tables = [np.append(table, [value] * n_unseen) for table, value in zip(tables, of_unseen, strict=True)]
-    idf, max_tfidf, frequency = tables
-    return CustomRows(
-        source.words, draw_row, keeps_length, idf, max_tfidf, frequency, index.n_terms, seed, source.hashes
-    )
+    streams = None if source.are_documents else source.hashes
+    return CustomRows(source.words, draw_row, keeps_length, *tables, index.n_terms, seed, streams)
 
 
 def _compiled(path: str) -> CFunc:

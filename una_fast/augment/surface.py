@@ -1,9 +1,4 @@
-"""Writes the words that were drawn for a sentence as text and as token ids.
-
-With surface="kept", the text is the original sentence, except for its replaced words. A new word gets the case of the
-word that it replaces, and opening marks before it are kept ("¿Cuánto"). A space is added if a new word and its
-neighbour would look like one word: if "album" replaces the comma of "song,", the text is "song album".
-"""
+"""Writes the words that were drawn for a sentence as text and as token ids."""
 
 from __future__ import annotations
 
@@ -30,36 +25,27 @@ QUOTES = ("``", "''")  # the words that the Treebank tokenizer writes for quotat
 OPENING = "¿¡"  # Spanish marks, which the Treebank tokenizer does not split off
 WITHOUT_SPACES = re.compile(f"[{''.join(SCRIPTS.values())}]")
 ASCII = bytes(range(128))
-# The properties of each character, by code point, for the kernel. 0 until `learn_characters` sets them.
-CHARACTERS = np.zeros(0x110000, dtype=np.uint32)
+CHARACTERS = np.zeros(0x110000, dtype=np.uint32)  # properties of each code point; 0 until `learn_characters` sets them
 IS_SET = 1 << 31  # this bit of an item of CHARACTERS states that the item is set
 
-# A function (rows, key, ids, mask) that draws new words for the documents `rows`, int64 (n_rows,). It fills `ids` and
-# `mask`, int64 (n_rows, max_length), with the token ids and the attention mask of the new texts. It returns bool
-# (n_rows,): True for a text that the tokenizer must encode, because the ids depend on the whole text. Threads may share
-# the function.
+# A function (rows, key, ids, mask) that draws new words for the documents `rows`, and fills `ids` and `mask`, int64
+# (n_rows, max_length), with the token ids and the attention mask of the new texts. It returns bool (n_rows,): True for
+# a text that the tokenizer must encode, because its ids depend on the whole text. Threads may share the function.
 WriteIds = Callable[[np.ndarray, SampleKey, np.ndarray, np.ndarray], np.ndarray]
 
 
 class PaperSurface:
-    """Writes an augmented text as its words in the spelling of the index, separated by spaces."""
+    """Writes a text as its words in the spelling of the index, joined with spaces."""
 
     def __init__(self, index: Index, documents: Rows):
         self._n_terms = index.n_terms
 
     def texts(self, source: Rows, rows: np.ndarray, drawn: RaggedArray) -> list[str]:
-        """Return the augmented texts of the sentences `rows` of `source`.
-
-        rows: row numbers, int64 (n_rows,).
-        drawn: the ids of the words to write, int32. Row i is for sentence ``rows[i]``.
-        """
+        """Return the augmented text of each sentence ``rows[i]`` of `source`, whose new word ids are ``drawn[i]``."""
         return [*source.spell(drawn)]
 
     def id_writer(self, kernel: RowKernel, tokens: TokenIds) -> WriteIds:
-        """Return a function that draws new words for documents and writes the token ids of the new texts.
-
-        `WriteIds` describes the function. kernel: draws the words. tokens: contains the token ids of each term.
-        """
+        """Return the `WriteIds` of a kernel that draws the words of documents."""
         terms = TermTokens(tokens.terms, self._n_terms, tokens.frame)
 
         def write(rows: np.ndarray, key: SampleKey, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
@@ -71,7 +57,8 @@ class PaperSurface:
 class KeptSurface:
     """Writes the new words into the original sentence, and preserves its case and spacing.
 
-    documents: the documents of the index.
+    A new word gets the case of the word that it replaces, and opening marks before it are kept ("¿Cuánto"). A space is
+    added where two words would join: if "album" replaces the comma of "song,", the text is "song album".
     """
 
     def __init__(self, index: Index, documents: Rows):
@@ -79,10 +66,7 @@ class KeptSurface:
 
     @cached_property
     def forms(self) -> StringTable:
-        """All terms as they are written in a text, then capitalised, then in upper case: 3 n_terms strings.
-
-        Quotation marks of the Treebank tokenizer become '"', and opening marks before a term ("¿") are removed.
-        """
+        """All terms as they are written in a text, then capitalised, then in upper case: 3 n_terms strings."""
         quotes = QUOTES if self._index.word_tokenizer == "treebank" else ()
         openings = OPENING if self._index.word_tokenizer in NAMED else ""
         terms, n = self._index.terms, self._index.n_terms
@@ -102,20 +86,14 @@ class KeptSurface:
         return self._row_writer(self._documents)
 
     def _row_writer(self, source: Rows, subwords: rewrite.Subwords | None = None) -> rewrite.RowWriter:
-        """Make a writer for the sentences of `source`. It writes texts or, if `subwords` is given, token ids.
-
-        subwords: the result of `_subwords`. If it is given, `source` must contain the documents of the index.
-        """
+        """Make a writer for the sentences of `source`. For documents, it can write token ids if `subwords` is given."""
         learn_characters(source.chunks)
         tables = source.chunks, source.sentences, source.words, source.unseen, source.terms, self.forms
         return rewrite.RowWriter(*tables, CHARACTERS, self._index.lowercase, subwords)
 
     def texts(self, source: Rows, rows: np.ndarray, drawn: RaggedArray) -> list[str]:
-        """Return the augmented texts, as `PaperSurface.texts` does.
-
-        Raises InputError if the word tokenizer returned words that are not in the sentence, or in another order.
-        """
-        writer = self._document_writer if source.hashes is None else self._row_writer(source)
+        """Return the augmented texts, as `PaperSurface.texts` does."""
+        writer = self._document_writer if source.are_documents else self._row_writer(source)
         texts = writer.write(rows, drawn.values, drawn.indptr).texts()
         if None in texts:
             (sentence,) = source.texts(rows[[texts.index(None)]])
@@ -126,10 +104,7 @@ class KeptSurface:
         return texts
 
     def id_writer(self, kernel: RowKernel, tokens: TokenIds) -> WriteIds:
-        """Return a function that draws new words and writes token ids, as `PaperSurface.id_writer` does.
-
-        The function copies the stored token ids of every chunk (text between two spaces) in which no word was replaced.
-        """
+        """Return a `WriteIds` that copies the stored token ids of every chunk in which no word was replaced."""
         subwords, sentences, frame = self._subwords(tokens), tokens.sentences, tokens.frame
         writer = self._row_writer(self._documents, subwords)
         fill_rows = rewrite.fill_rows[f"{sentences.values.dtype}_t"]
@@ -144,7 +119,6 @@ class KeptSurface:
         return write
 
     def _subwords(self, tokens: TokenIds) -> rewrite.Subwords:
-        """Collect what `RowWriter` must know about the tokenizer's sub-words to write token ids."""
         encoder, forms = tokens.encoder, self.forms
         cuts = encoder.cuts(learn_characters(self._index.chunks, forms))
         name, terms = f"tokens-forms-{encoder.fingerprint}", self._index.terms
@@ -160,7 +134,7 @@ SURFACES: dict[str, type[KeptSurface] | type[PaperSurface]] = {"kept": KeptSurfa
 
 
 def forms_of_ascii(terms: StringTable) -> StringTable:
-    """Return all terms unchanged, then capitalised, then in upper case: 3 n_terms strings. Only ASCII letters change.
+    """Return all terms unchanged, then capitalised, then in upper case. Only ASCII letters change.
 
     This takes 10 ms for 168,000 terms. Converting the terms one by one takes 0.2 s.
     """
@@ -192,8 +166,7 @@ def learn_characters(*tables: StringTable) -> list[str]:
 def stands_apart(character: str) -> bool:
     """Return whether a word can be next to this character without a space between them.
 
-    It can be next to punctuation, as BERT's tokenizer defines it (Unicode's punctuation, and visible ASCII characters
-    other than letters and digits), and next to a character of a script without spaces between words.
+    It can if the character is punctuation, as BERT's tokenizer defines it, or of a script without spaces.
     """
     is_mark = unicodedata.category(character).startswith("P") or ("!" <= character <= "~" and not character.isalnum())
     return is_mark or WITHOUT_SPACES.match(character) is not None

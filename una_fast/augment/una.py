@@ -1,10 +1,8 @@
 """Makes hard negatives of sentences (steps 2 and 3 of the paper), as text or as token ids.
 
-`Augmenter.negative_ids` calls `TextAugmentation.token_ids` (base.py). That method passes the row numbers to a
-`WriteIds` function, which the surface's `id_writer` made (surface.py). The `WriteIds` function draws the new words with
-`UnaRows` (_kernels/draws/negatives.pyx), and writes the token ids with _kernels/ids/rewrite.pyx for surface="kept" or
-_kernels/ids/emit.pyx for surface="paper". The tokenizer encodes only the few texts whose ids depend on the whole text,
-or all texts if `TokenIds.by_word` is False (`TokenIds.write_texts` in tokens/ids.py).
+`negative_ids` calls the `WriteIds` function of the surface (surface.py), which draws new words in
+_kernels/draws/negatives.pyx and writes their ids in _kernels/ids. The tokenizer encodes only the texts whose ids depend
+on the whole text.
 """
 
 from __future__ import annotations
@@ -14,57 +12,66 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import xxhash
 
 from una_fast._kernels.draws.negatives import UnaRows
+from una_fast._kernels.draws.probability import FIXED, SamplingConfig, id_bits, pack_words, replacement_probabilities
+from una_fast.arrays import RaggedArray
 from una_fast.augment.base import KernelAugmentation, check_choices, check_index
 from una_fast.augment.counter_rng import SampleKey
 from una_fast.augment.explain import Explanation, explain_words
+from una_fast.augment.kept_words import KeptWords
 from una_fast.augment.rows import Rows
-from una_fast.augment.settings import KeptWords, Sampler, stored_probabilities
+from una_fast.augment.sampler import Sampler
 from una_fast.errors import InputError, counted, integer, suggests_keywords, warn_user
 from una_fast.index.index import Index
+from una_fast.parallel import free_memory, map_threads
+from una_fast.storage.array_folder import Arrays
 from una_fast.tokens.ids import RowNumbers
 
 if TYPE_CHECKING:
     import torch
 
+VERSION = 4  # of the layout of packed words
+MOST_ID_BITS = 24  # leaves 7 bits for the probability: too few to decide about every word in a fifth of the sentences
+ROWS_A_TASK = 2**13  # their probabilities, 4 MB, fit the second-level cache
+WORDS_A_CHECK = 2**20  # their ids, 4 MB, fit it too
+LARGE_SHARE = 0.5  # of the free memory: a larger table would evict other arrays from the page cache
+
 
 class Augmenter(KernelAugmentation):
     """Makes negatives of sentences by replacing important words with words of similar importance.
 
-    Every random number is a function of only the seed, the epoch, the sample index, the row number, the word's position
-    and a counter at this position. So the negatives of a row are the same in any batch and order, and with any number
-    of threads, processes or ranks. For text that is not in the index, a hash of its words replaces the row number, so
-    equal sentences have equal negatives within an epoch.
+    Every random number depends only on the seed, the epoch, the sample index, the row number, the word's position and a
+    counter. So the negatives of a row are the same in any batch and order, with any number of threads, processes or
+    ranks. For text that is not in the index, a hash of its words replaces the row number.
 
     Args:
         index: the corpus that determines how important each term is.
         beta: mean replacement probability, in [0, 1] (equation 3).
-        radius: how many ranks a replacement can be above or below the term that it replaces: a number of ranks, or a
-            share of the number of terms such as "1%". None means 1%, but at most 4,000 ranks. The paper uses 4,000
-            ranks for 451,691 terms.
+        radius: how many ranks a replacement can be above or below the replaced term: a number of ranks, or a share of
+            the number of terms such as "1%". None means 1%, but at most 4,000 ranks.
         seed: any integer.
-        select: which terms are replaced. "tfidf" follows step 2 of the paper. "random" (ablation) replaces every term
+        select: "tfidf" chooses the terms to replace by step 2 of the paper. "random" (ablation) replaces every term
             with probability `beta`, and at least one term.
-        replace: which replacements are drawn. "tfidf" follows step 3 of the paper. "random" (ablation) draws uniformly
-            from the vocabulary.
+        replace: "tfidf" draws replacements by step 3 of the paper. "random" (ablation) draws uniformly from the
+            vocabulary.
         variant: "paper" follows the paper. "released" has the probabilities and draws of the authors' code.
         tokenizer: a Hugging Face tokenizer; only `negative_ids` needs it.
-        surface: how a negative is written. "kept" is the original sentence with some words replaced, and a replacement
-            gets the case of the old word. "paper" is the words as the index spells them, joined with spaces, with
-            NLTK's `` and '' for quotation marks. variant="released" always uses "paper".
-        keep_punctuation: if True, words without a letter or digit are neither replaced nor used as replacements.
-            Equations 3 and 4 are then applied to the other words, and a window without a candidate is widened until it
-            contains one. A sentence that is only punctuation is not changed. Not possible with variant="released".
-        keep_words: other words that are neither replaced nor used as replacements, such as names, product numbers or
-            stop words: a file with one word per line, or an iterable of words. Spell them as the index does; case is
-            ignored if the index lower-cases words.
+        surface: "kept" preserves the original sentence around the replaced words, and a replacement gets the case of
+            the old word. "paper" joins the words as the index spells them with spaces, with NLTK's `` and '' for
+            quotation marks. variant="released" always uses "paper".
+        keep_punctuation: whether words without a letter or digit are neither replaced nor used as replacements.
+            Equations 3 and 4 then apply to the other words, and a window without a candidate is widened until it
+            contains one. Not possible with variant="released".
+        keep_words: other words that are neither replaced nor used as replacements, such as product numbers: a file with
+            one word per line, or an iterable of words. Case is ignored if the index lower-cases words.
         same_script: whether words of a script without spaces (Chinese and Japanese, Thai, Lao, Burmese, Khmer) are
-            replaced only by words of the same script, and replace only words of the same script. This has no effect
-            with surface="paper". If False, both surfaces have the same draws.
-        keep_probabilities: whether to store the replacement probability of each word, if there is a tokenizer. This
-            makes `negative_ids` faster and does not change the draws. It takes 4 bytes per word in the index's folder,
-            which all processes memory-map. Nothing is stored if these bytes exceed half of the free memory.
+            replaced only by words of the same script, and replace only such words. It has no effect with
+            surface="paper". If False, both surfaces have the same draws.
+        keep_probabilities: whether to store replacement probabilities in the index's folder if there is a tokenizer. It
+            makes `negative_ids` faster, does not change the draws, and takes 4 bytes per word, which all processes
+            memory-map. Nothing is stored if these bytes exceed half of the free memory.
         n_jobs: threads for large batches; all cores that this process may use if None.
 
     Raises:
@@ -99,28 +106,26 @@ class Augmenter(KernelAugmentation):
         keep_probabilities: bool = True,
         n_jobs: int | None = None,
     ):
+        check_index(index)
+        check_choices(Augmenter.__init__, locals())
+        if variant == "released":
+            surface = "paper"
+        kept = KeptWords.of(keep_punctuation, keep_words, index.lowercase)
         sampling: dict[str, Any] = {"beta": beta, "radius": radius, "seed": seed}
         sampling |= {"select": select, "replace": replace, "variant": variant}
-        others: dict[str, Any] = {"surface": surface, "keep_punctuation": keep_punctuation, "same_script": same_script}
-        others |= {"keep_probabilities": keep_probabilities}
-        check_index(index)
-        check_choices(Augmenter.__init__, sampling | others)
-        if variant == "released":
-            others["surface"] = "paper"
-        kept = KeptWords.of(keep_punctuation, keep_words, index.lowercase)
-        sampler = Sampler(index, kept, **sampling, same_script=same_script and others["surface"] == "kept")
+        sampler = Sampler(index, kept, **sampling, same_script=same_script and surface == "kept")
 
         def make_kernel(source: Rows) -> UnaRows:
-            is_stored = keep_probabilities and tokenizer is not None and source.hashes is None
+            is_stored = keep_probabilities and tokenizer is not None and source.are_documents
             return sampler.kernel(source, stored_probabilities(index, sampler.config, n_jobs) if is_stored else None)
 
-        others |= {"keep_words": kept.words, "tokenizer": tokenizer, "n_jobs": n_jobs}
-        super().__init__(index, make_kernel, **sampling, **others)
+        others: dict[str, Any] = {"surface": surface, "keep_punctuation": keep_punctuation, "keep_words": kept.words}
+        others |= {"same_script": same_script, "keep_probabilities": keep_probabilities}
+        super().__init__(index, make_kernel, **sampling, **others, tokenizer=tokenizer, n_jobs=n_jobs)
         self.kept_words, self._sampler = kept, sampler
         self._warn_of_divided_words()
 
     def _warn_of_divided_words(self) -> None:
-        """Warn if the index splits some of `keep_words`."""
         unknown = (word for word in sorted(self.kept_words.words) if word not in self.index.term_ids)
         divided = [(word, words) for word in unknown if (words := self._split.words(word)) != [word]]
         if divided:
@@ -129,7 +134,7 @@ class Augmenter(KernelAugmentation):
             warn_user(f"keep_words: {found}: list those words instead")
 
     def negatives(self, rows: RowNumbers, epoch: int = 0, *, sample_index: int = 0) -> list[str]:
-        """Return the negative of each document in `rows`, row numbers of the index. This is the same as `texts`."""
+        """Return the negative of each document in `rows`. This is the same as `texts`."""
         return self.texts(rows, epoch, sample_index=sample_index)
 
     def negative_ids(
@@ -146,24 +151,24 @@ class Augmenter(KernelAugmentation):
 
     @property
     def radius(self) -> int:
-        """The argument `radius` as a number of ranks, even if it was given as a share or as None."""
+        """The radius as a number of ranks, even if it was given as a share or as None."""
         return self._sampler.config.radius
 
     def replacement_probabilities(self, sentence: str) -> tuple[list[str], np.ndarray]:
-        """Return the words of `sentence`, and the replacement probability of each (equations 3 and 4): float64."""
+        """Return the words of `sentence`, and the replacement probability of each, float64 (equations 3 and 4)."""
         source = self._read([sentence])
         return source.strings(source.words.values), self._sampler.probabilities(source)[2]
 
     def window(self, term: str | int) -> tuple[int, int]:
-        """Return (start, stop): the window of `term` contains the terms with the ids ``start .. stop - 1``.
+        """Return (start, stop): replacements of `term` are drawn from the terms with the ids ``start .. stop - 1``.
 
-        Replacements of `term` are drawn from this window. It includes `term` itself.
+        The window includes `term` itself. `explain` shows the window of an unseen word.
 
         Args:
-            term: a term, or the id of one.
+            term: a term of the index, or its id.
 
         Raises:
-            InputError: `term` is not in the index (`explain` shows the window of an unseen word in its sentence).
+            InputError: `term` is not in the index.
         """
         term_id = self.index.term_ids.get(term, -1) if isinstance(term, str) else integer("term", term)
         if not 0 <= term_id < self.index.n_terms:
@@ -182,3 +187,43 @@ class Augmenter(KernelAugmentation):
     def _shown_settings(self) -> dict[str, Any]:
         n_kept = len(self.kept_words.words)
         return {**super()._shown_settings(), "radius": self.radius, "keep_words": f"{n_kept} words" if n_kept else ()}
+
+
+def stored_probabilities(index: Index, config: SamplingConfig, n_jobs: int | None) -> np.ndarray | None:
+    """Return the packed words of an index (see `pack_words`), memory-mapped from its folder: uint32 (n_words,).
+
+    The first call computes them, which takes 0.2 s of processor time per million sentences. Returns None if they would
+    take too much memory, or if the ids of terms leave too few bits for the probabilities.
+    """
+    n_words, free = len(index.word_ids.values), free_memory()
+    is_large = free is not None and np.dtype(np.uint32).itemsize * n_words > LARGE_SHARE * free
+    if is_large or id_bits(index.n_terms) > MOST_ID_BITS:
+        return None
+    fixed = xxhash.xxh3_128_hexdigest((np.asarray(config.groups) == FIXED).tobytes())
+    settings = (config.beta, config.random_select, config.released, fixed)  # everything that changes a probability
+    name = f"probabilities-{VERSION}-{xxhash.xxh3_128_hexdigest(repr(settings).encode())}"
+
+    def fits(stored: Arrays) -> bool:
+        """Compare the words, because another process may have saved a new index to this folder."""
+        mask, ids, words = np.uint32((1 << id_bits(index.n_terms)) - 1), index.word_ids.values, stored["words"]
+        parts = (slice(start, start + WORDS_A_CHECK) for start in range(0, n_words, WORDS_A_CHECK))
+        has_type = words.dtype == np.uint32 and len(words) == n_words
+        return has_type and all(np.array_equal(words[part] & mask, ids[part]) for part in parts)
+
+    return index.cached(name, VERSION, lambda: {"words": packed_words(index, config, n_jobs)}, fits)["words"]
+
+
+def packed_words(index: Index, config: SamplingConfig, n_jobs: int | None) -> np.ndarray:
+    """Compute, on several threads, the array that `stored_probabilities` stores."""
+    values, indptr = index.word_ids.values, index.word_ids.indptr
+    out = np.empty(len(values), dtype=np.uint32)
+
+    def fill(start: int) -> None:
+        bounds = indptr[start : start + ROWS_A_TASK + 1]
+        part = slice(bounds[0], bounds[-1])
+        words = RaggedArray(values[part], bounds - bounds[0])
+        first, _, p = replacement_probabilities(config, words)
+        pack_words(config, words.values, words.indptr, first, p, out[part])
+
+    list(map_threads(fill, range(0, index.n_documents, ROWS_A_TASK), n_jobs))
+    return out

@@ -1,4 +1,4 @@
-"""Reads the word lists that the edits need, for one language. english.txt in this folder describes the format."""
+"""Reads files of words: the lists of one language that the edits need (see english.txt), and other lists of lines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from una_fast.augment.settings import read_lines
 from una_fast.errors import InputError, nearest
 
 ENGLISH = Path(__file__).with_name("english.txt")
@@ -30,31 +29,19 @@ Line = tuple[str, ...]
 
 
 class WordLists:
-    """The word lists of a file.
-
-    lines: maps the name of each section of the file to its lines. Each line is a tuple of items.
-
-    Attributes:
-        opposites: maps a word to its opposites.
-        classes: maps a word for a number, day, month or unit to other words of the same kind.
-        negations: the negations that an edit can remove from a sentence, each as a list of words. Longest first.
-        negation: the negation that an edit inserts into a sentence, such as "not"; "" if the file has none.
-        negated: maps an auxiliary to its negative form ("is" to "isn't").
-        affirmed: maps a negative form to its auxiliary ("isn't" to "is").
-        words: maps the name of each section in `WORDS` to the words in this section.
-        roles: the name of the edit, a key of `edits.POLARITY`, for each word that a polarity edit can change.
-    """
+    """The word lists of a file, from the lines of each of its sections."""
 
     def __init__(self, lines: dict[str, list[Line]]):
         pairs = [line for line in lines["opposites"] if len(line) == 2]
         negations = [line[0].split() for line in lines["opposites"] if len(line) == 1]
         self.opposites = {word: others for word, others in _others(pairs).items() if " " not in word}
-        self.classes = _others(lines["classes"])
-        self.negation = " ".join(negations[0]) if negations else ""
-        self.negations = sorted(negations, key=len, reverse=True)
-        self.negated = {pair[0]: pair[1] for pair in reversed(lines["auxiliaries"])}
-        self.affirmed = {pair[1]: pair[0] for pair in lines["auxiliaries"]}
+        self.classes = _others(lines["classes"])  # a number, day, month or unit -> other words of the same kind
+        self.negation = " ".join(negations[0]) if negations else ""  # which an edit inserts
+        self.negations = sorted(negations, key=len, reverse=True)  # which an edit can remove
+        self.negated = {pair[0]: pair[1] for pair in reversed(lines["auxiliaries"])}  # "is" -> "isn't"
+        self.affirmed = {pair[1]: pair[0] for pair in lines["auxiliaries"]}  # "isn't" -> "is"
         self.words = {name: frozenset(" ".join(line[0] for line in lines[name]).split()) for name in WORDS}
+        # each word that a polarity edit can change -> the name of the edit, a key of `edits.POLARITY`
         self.roles = dict.fromkeys(self.opposites, "opposite") | dict.fromkeys(self.affirmed, "affirmed")
         if self.negation:
             self.roles |= dict.fromkeys(self.negated, "auxiliary") | {words[0]: "negation" for words in negations}
@@ -67,10 +54,7 @@ class WordLists:
                     guard[name] = guard.get(name, frozenset()) | {*near.split()}
 
     def allow(self, words: Sequence[str], i: int) -> bool:
-        """Return whether the words around ``words[i]`` allow an edit of this word.
-
-        The sections GUARDS contain the rules. For example, "up" is edited only after a word such as "turn" or "go".
-        """
+        """Return whether the words around ``words[i]`` allow its edit: "up" only after a word such as "turn"."""
         if not (guard := self._guards.get(words[i])):
             return True
         before, after = (_neighbour(words[k]) if 0 <= k < len(words) else "" for k in (i - 1, i + 1))
@@ -85,7 +69,7 @@ def _neighbour(word: str) -> str:
 
 
 def _others(lines: Sequence[Line]) -> dict[str, Line]:
-    """Map each word to all other words that occur in a line with it. Each tuple is without duplicates."""
+    """Map each word to the distinct other words that occur in a line with it."""
     found: dict[str, dict[str, None]] = {}
     for line in lines:
         for word in line:
@@ -94,10 +78,7 @@ def _others(lines: Sequence[Line]) -> dict[str, Line]:
 
 
 def read_word_lists(file: str | Path | None = None) -> WordLists:
-    """Read a file of word lists. None reads the English lists.
-
-    Raises InputError if the file cannot be read, or if a line does not have the form that its section requires.
-    """
+    """Read a file of word lists. None reads the English lists."""
     lines: dict[str, list[Line]] = {name: [] for name in (*DIVIDERS, *WORDS)}
     file, section = file or ENGLISH, "opposites"
     for number, line in read_lines("polarity", file, "a file with two words per line, separated by a tab or comma"):
@@ -112,15 +93,23 @@ def read_word_lists(file: str | Path | None = None) -> WordLists:
 
 
 def _items(section: str, text: str, where: str) -> Line:
-    """Split a line of a section into its items, in lower case.
-
-    section: the name of the section. text: the line. where: the file and the line number, for error messages.
-
-    Raises InputError if the line does not have the form that the section requires.
-    """
+    """Split a line of a section into its items, in lower case. where: the file and the line, for error messages."""
     items = [" ".join(item.split()) for item in re.split(DIVIDERS.get(section, NEVER), text.lower())]
     n_items = {2} if section in IN_PAIRS else {1, 2} if section == "opposites" else {len(items)}
     if not all(items) or len(items) not in n_items or len({*items}) < len(items):
         needed = "two different words, separated by a tab or a comma, or one negation"
         raise InputError(f"{where}: {text!r} is not a line of [{section}]: give {needed}, as in una_fast's english.txt")
     return tuple(items)
+
+
+def read_lines(setting: str, file: str | Path, what: str) -> list[tuple[int, str]]:
+    """Return (line number, line) for each line of a UTF-8 file that is not blank. The first line has number 1.
+
+    setting, what: the argument that names the file, and a description of the expected file, for error messages.
+    """
+    try:
+        lines = Path(file).read_bytes().decode("utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror or error if isinstance(error, OSError) else "not UTF-8"
+        raise InputError(f"{setting}: {file}: {reason}: give {what}") from error
+    return [(number, line) for number, line in enumerate(lines, 1) if line.strip()]

@@ -18,12 +18,9 @@ cdef enum:
 cdef class CustomRows(RowKernel):
     """Augments rows with a user's function. Raises InputError if the function returns a wrong length or a wrong id.
 
-    words, seed, streams: as in `RowKernel`.
     function: a Numba CFunc with the signature of `DrawRow`.
     keeps_length: whether the function must write exactly one id per word of the row.
-    idf, max_tfidf: float64, one value per id: first the terms of the index, then the unseen words.
-    document_frequency: int64, one value per id.
-    n_terms: the number of terms in the index. Ids from n_terms on are unseen words.
+    idf, max_tfidf, document_frequency: one value per id: the terms of the index, then the unseen words.
     """
 
     cdef object function
@@ -59,7 +56,6 @@ cdef class CustomRows(RowKernel):
         return length
 
     cdef bint has(self, int64_t row, int32_t id) noexcept nogil:
-        """Return whether the row contains a word with this id."""
         cdef int64_t k
         for k in range(self.indptr[row], self.indptr[row + 1]):
             if self.values[k] == id:

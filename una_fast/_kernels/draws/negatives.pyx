@@ -1,15 +1,13 @@
 """Draws negatives: chooses which words to replace (step 2 of the paper), and replacements (step 3).
 
-A replacement is drawn by rejection sampling from the window, which contains the terms with a similar rank. A term j is
-drawn uniformly from the window and accepted with probability s_j / m. Here s_j is the score of term j (its highest
-tf-idf), and m is an upper bound of all scores in the window. After a rejection, the next term is drawn independently.
+A replacement is drawn by rejection sampling. A term j is drawn uniformly from the window and accepted with probability
+s_j / m, where s_j is its score (its highest tf-idf) and m is an upper bound of all scores in the window. Some terms are
+always rejected: those that `SamplingConfig.groups` excludes and, in the paper's variant, the replaced term itself. All
+others are candidates, and candidate j has exactly the probability s_j divided by the sum of the candidates' scores.
 
-Some terms of the window are always rejected: terms that `SamplingConfig.groups` excludes and, in the paper's variant,
-the replaced term itself. All other terms are candidates. The probability of candidate j is exactly s_j divided by the
-sum of the candidates' scores. Scores differ little inside a window, so the first draw is nearly always accepted.
-
-`SamplingConfig.blocks` contains an upper and a lower bound of each score and stays in cache. The score itself is read
-only if these two bounds cannot decide. A binary search in cumulative weights would take 13 cache misses per draw.
+Scores differ little inside a window, so the first draw is nearly always accepted. `SamplingConfig.blocks` contains an
+upper and a lower bound of each score and stays in cache. The score itself is read only if these bounds cannot decide. A
+binary search in cumulative weights would take 13 cache misses per draw.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -26,17 +24,15 @@ from una_fast._kernels.ids.emit cimport RECORD
 from una_fast._kernels.prefetch cimport una_prefetch
 
 cdef enum:
-    # `choose` is not used for longer rows, because finding the repetitions of a term scans the rest of the row.
-    LONGEST_CHOICE = 4096
+    LONGEST_CHOICE = 4096  # `replace_chosen` scans the rest of a row for repetitions, too slow for a longer row
 
 
 cdef class UnaRows(RowKernel):
     """Draws negatives of rows of words, with the scores and settings in `config`.
 
     words, streams: as in `RowKernel`. With n_terms terms in the index, the id n_terms + k is unseen word k.
-    unseen_groups: uint8, the group of each unseen word. Required if `config` has groups.
-    packed: uint32 (n_words,), each word with its replacement probability, from `probability.pack_words`. If `packed` is
-        None, the kernel computes the probabilities. This draws the same negatives, but takes longer.
+    unseen_groups: the group of each unseen word. Required if `config` has groups.
+    packed: the words with their probabilities, from `pack_words`. None draws the same negatives, but takes longer.
     """
 
     cdef readonly SamplingConfig config
@@ -87,12 +83,9 @@ cdef inline int64_t choose(const uint32_t* packed, int bits, uint64_t key, int64
     bits of the probability. If the random number starts with the same bits, `packed` cannot decide. With 523,000 terms,
     this happens for one word in 4,096.
 
-    packed: the words of the row, from `probability.pack_words`.
-    bits: how many bits of a packed word contain the term id, from `probability.id_bits`.
-    key: the key of the row, from `row_key`.
-    ids, out: int32 (n,), outputs. Both are filled with the term ids of the row; `replace_chosen` then changes `out`.
-    chosen: int32 (n,), output. A chosen word at position k is stored as 2 k, or as 2 k + 1 if its term occurs again
-        later in the row. All later occurrences get the same replacement.
+    ids, out: outputs. Both are filled with the term ids of the row; `replace_chosen` then changes `out`.
+    chosen: output. A chosen word at position k is stored as 2 k, or as 2 k + 1 if its term occurs again later in the
+        row. All later occurrences get the same replacement.
     """
     cdef int64_t k, n_chosen = 0
     cdef uint32_t word, draw, p, id_mask = (<uint32_t>1 << bits) - 1
@@ -111,12 +104,10 @@ cdef inline int64_t choose(const uint32_t* packed, int bits, uint64_t key, int64
 
 cdef int64_t choose_exactly(bint released, uint64_t key, const int32_t* first, const double* p, int64_t n,
                             int32_t* chosen) noexcept nogil:
-    """Choose words as `choose` does, but with the exact probabilities. Return how many are chosen, never -1.
+    """Choose words as `choose` does, but with the exact probabilities. Return how many are chosen.
 
-    first, p: from `fill_probabilities`. A chosen word at position k is always stored in `chosen` as 2 k.
-
-    In the paper's variant, one draw decides for all occurrences of a term, and only the first occurrence is stored. In
-    the released code's variant, each occurrence has a separate draw.
+    In the paper's variant, one draw decides for all occurrences of a term, and only the first occurrence is stored, as
+    2 k. In the released code's variant, each occurrence has a separate draw.
     """
     cdef int64_t k, n_chosen = 0
     for k in range(n):
@@ -128,13 +119,10 @@ cdef int64_t choose_exactly(bint released, uint64_t key, const int32_t* first, c
 cdef int64_t choose_one(SamplingConfig config, uint64_t key, const int32_t* ids, const int32_t* first,
                         const double* p, int64_t length, int64_t n, int32_t* chosen,
                         const uint8_t[::1] unseen_groups) noexcept nogil:
-    """Choose one term of a row if `choose_exactly` chose none of the first n words. Return how many are chosen, 0 or 1.
+    """Choose the term with the smallest draw, if `choose_exactly` chose none of the first n words of a row.
 
-    The caller needs only the first n of the row's `length` words. If the random number of a later word is below the
-    probability of that word, the later word is replaced, so no other term is chosen. If there is no such word, the term
-    with the smallest random number is chosen. So all terms that are not fixed are equally likely.
-
-    Returns 0 if the replaced word is not among the first n words, or if all words are fixed.
+    Returns how many of these n words are chosen, 0 or 1. It is 0 if one of the later words, which the caller does not
+    need, has the smallest draw or is chosen by its probability, or if all words are fixed.
     """
     cdef int64_t k, place = n
     cdef double draw, smallest = 1.0
@@ -152,11 +140,9 @@ cdef int64_t choose_one(SamplingConfig config, uint64_t key, const int32_t* ids,
 cdef int replace_chosen(SamplingConfig config, const int32_t* records, uint64_t key, const int32_t* ids, int64_t n,
                         const double* z, const int32_t* chosen, int64_t n_chosen, int32_t* out,
                         const uint8_t[::1] unseen_groups) except -1 nogil:
-    """Replace the chosen words in `out`, which must be a copy of `ids`, the first n words of a row.
+    """Replace the words in `chosen` (see `choose`) in `out`, a copy of `ids`, the first n words of a row.
 
-    records: the records of `TermTokens`, to prefetch the records of the new terms. NULL means no prefetching.
-    z: tf-idf of each word, used only for unseen words.
-    chosen, n_chosen: the chosen words as `choose` stores them, and how many there are.
+    records: the records of `TermTokens`, which are prefetched for the new terms, or NULL. z: used for unseen words.
     """
     cdef const double* blocks = &config.blocks[0]
     cdef const double* scores = &config.scores[0]
@@ -187,10 +173,7 @@ cdef int replace_chosen(SamplingConfig config, const int32_t* records, uint64_t 
 
 cdef inline int64_t accepted(const double* blocks, const double* scores, uint64_t bits, int64_t start,
                              uint64_t width) noexcept nogil:
-    """Draw a candidate from the ids ``start .. start + width - 1``. Return its id, or -1 if it is rejected.
-
-    The 64 random `bits` determine both the candidate and whether it is rejected.
-    """
+    """Draw one of the ids ``start .. start + width - 1``. Return it, or -1 if it is rejected."""
     cdef int64_t candidate = start + below(bits, width), block = candidate >> BLOCK_BITS
     # `below` uses the upper 64 bits of the product bits * width. The lower 64 bits are uniform too.
     cdef double height = unit(bits * width) * blocks[start >> BLOCK_BITS]
@@ -201,13 +184,9 @@ cdef inline int64_t accepted(const double* blocks, const double* scores, uint64_
 
 cdef int64_t draw_term(SamplingConfig config, uint64_t key, int64_t position, int64_t term, double score,
                        uint8_t group) except -1 nogil:
-    """Draw a replacement for `term` from its window, each candidate with a probability proportional to its score.
+    """Draw a replacement for `term` from its window. The released code's variant can draw `term` itself.
 
-    The paper's variant never draws `term` itself; the released code's variant can.
-
-    position: the position of the replaced word in its row.
-    score: the tf-idf of the replaced word. It determines the window of an unseen word (term >= n_terms).
-    group: the group of the replaced word.
+    score: the tf-idf of `term`, which determines the window of an unseen word.
     """
     cdef Window window
     cdef int64_t excluded = -1 if config.released else term, number, candidate
@@ -230,8 +209,7 @@ cdef int64_t invert_weights(SamplingConfig config, Window window, int64_t exclud
                             uint64_t bits) except -1 nogil:
     """Draw from `window` with the same probabilities as `draw_term`, by inverting the cumulative sum of its scores.
 
-    This is the fallback after TRIES rejections, which happen if one score is far above the others, or if nearly all
-    terms are fixed or belong to other groups.
+    TRIES rejections happen if one score is far above the others, or if nearly all terms are fixed or in other groups.
     """
     cdef int64_t j, n_candidates = 0, last = -1
     cdef double total = 0.0, target, weight

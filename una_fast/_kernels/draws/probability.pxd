@@ -21,14 +21,13 @@ cdef class SamplingConfig:
     cdef const double[::1] idf, scores, blocks
     cdef double[:, ::1] tf_table
     cdef readonly const uint8_t[::1] groups
-    cdef readonly double unseen_idf
+    cdef double unseen_idf
     cdef readonly double beta
     cdef readonly int64_t radius
     cdef readonly uint64_t seed
     cdef readonly bint released
     cdef readonly bint random_select
-    cdef readonly bint random_replace
-    cdef bint has_groups
+    cdef bint random_replace, has_groups
     cdef double tf(self, int64_t count, int64_t length) except? -1 nogil
     cdef int find_window(self, int64_t term, double score, Window *window) except -1 nogil
     cdef int reach_candidate(self, int64_t excluded, uint8_t group, Window *window) except -1 nogil

@@ -15,22 +15,17 @@ cdef double NO_P = -1.0  # marks a fixed word while the p of the other words are
 cdef class SamplingConfig:
     """The scores of the terms, and the settings of one augmenter. Kernels never change this object.
 
-    idf: float64 (n_terms,), idf of each term (equation 2).
-    scores: float64 (n_terms,), highest tf-idf of each term, in descending order because a term's id is its rank.
-    unseen_idf: idf of a word that is not in the index.
-    beta: mean replacement probability (equation 3).
-    radius: how many ranks a window contains on each side of a term.
-    seed: the seed of all draws.
+    scores: the highest tf-idf of each term, in descending order because a term's id is its rank.
+    radius: in ranks.
     released: whether to draw like the released code instead of the paper.
     random_select: whether every term has the replacement probability `beta`. If no term of a row is chosen, the paper's
         variant replaces one term.
     random_replace: whether replacements are drawn uniformly from the whole vocabulary.
-    groups: uint8 (n_terms,), the group of each term. A FIXED term is neither replaced nor drawn. A term of group
-        ANY is replaced by any term that is not fixed. Any other term is replaced only by terms of its group. None means
-        that all groups are ANY.
+    groups: the group of each term. A FIXED term is neither replaced nor drawn. A term of group ANY is replaced by any
+        term that is not fixed, any other term only by terms of its group. None means that all groups are ANY.
     """
 
-    def __init__(self, const double[::1] idf, const double[::1] scores, *, double unseen_idf, double beta,
+    def __init__(self, const double[::1] idf, const double[::1] scores, *, int64_t n_documents, double beta,
                  int64_t radius, uint64_t seed, bint released, bint random_select, bint random_replace,
                  const uint8_t[::1] groups=None):
         cdef int64_t count, length
@@ -41,23 +36,20 @@ cdef class SamplingConfig:
         for count in range(TABLE_COUNTS):
             for length in range(1, TABLE_LENGTHS):
                 self.tf_table[count, length] = rounded(count / <double>length, 1)
-        self.unseen_idf, self.beta, self.radius, self.seed = unseen_idf, beta, radius, seed
+        self.unseen_idf = 0.0 - rounded(1.0 / n_documents, 0)  # an unseen word counts as a word of one document
+        self.beta, self.radius, self.seed = beta, radius, seed
         self.released, self.random_select, self.random_replace = released, random_select, random_replace
         self.has_groups = groups is not None
         self.groups = groups if self.has_groups else np.empty(0, dtype=np.uint8)
 
     cdef double tf(self, int64_t count, int64_t length) except? -1 nogil:
-        """Return the tf of equation 2: ln(1 + n_t / n), where n_t is `count` and n is `length`."""
+        """Return ln(1 + count / length), the tf of equation 2."""
         if count < TABLE_COUNTS and length < TABLE_LENGTHS:
             return self.tf_table[count, length]
         return rounded(count / <double>length, 1)
 
     cdef int find_window(self, int64_t term, double score, Window *window) except -1 nogil:
-        """Set `window` to the ids around `term`, or around the rank that an unseen word (term >= n_terms) would have.
-
-        This rank is just before the first term with a score below `score`, the tf-idf of the unseen word. With
-        random_replace, the window is the whole vocabulary.
-        """
+        """Set `window` to the ids around `term`, or around the rank that `score`, the tf-idf of an unseen word, has."""
         cdef int64_t n_terms = self.scores.shape[0], low = 0, high = n_terms, middle
         if self.random_replace:
             window.start, window.stop = 0, n_terms
@@ -74,11 +66,7 @@ cdef class SamplingConfig:
         return 0
 
     cdef int reach_candidate(self, int64_t excluded, uint8_t group, Window *window) except -1 nogil:
-        """Widen `window` on both sides, one rank at a time, until `is_candidate` is true for a term in it.
-
-        The index must contain such a term. excluded: a term that is not a candidate, or -1; group: the group of the
-        replaced word.
-        """
+        """Widen `window` on both sides, one rank at a time, until it contains a candidate. The index must have one."""
         cdef int64_t j
         for j in range(window.start, window.stop):
             if is_candidate(self, j, excluded, group):
@@ -92,8 +80,7 @@ cdef class SamplingConfig:
     def window(self, int64_t term, double score=0.0, const uint8_t[::1] unseen_groups=None):
         """Return (start, stop): a replacement of `term` is drawn from the ids ``start .. stop - 1``.
 
-        For an unseen word, `term` is at least n_terms and `score` is the tf-idf of the word. unseen_groups: as in
-        `UnaRows`.
+        score: the tf-idf of `term`, needed only for an unseen word. unseen_groups: as in `UnaRows`.
         """
         cdef Window window
         self.find_window(term, score, &window)
@@ -102,7 +89,7 @@ cdef class SamplingConfig:
         return window.start, window.stop
 
     def candidates(self, window, int64_t term, const uint8_t[::1] unseen_groups=None):
-        """Return the ids of the terms that can replace `term`, int64 (n,). window: (start, stop) from `window`."""
+        """Return the ids in `window`, a result of the method `window`, that can replace `term`: int64."""
         cdef int64_t j, start = window[0], stop = window[1], excluded = -1 if self.released else term
         cdef uint8_t group = group_of(self, term, unseen_groups)
         return np.array([j for j in range(start, stop) if is_candidate(self, j, excluded, group)], dtype=np.int64)
@@ -111,8 +98,8 @@ cdef class SamplingConfig:
 cdef void find_first(int32_t* latest, const int32_t* ids, int64_t n, int32_t* first) noexcept nogil:
     """Set first[k] to the position at which the term ids[k] first occurs in a row of n words.
 
-    latest: int32, scratch with one entry per id, a position. Positions from earlier rows are harmless: latest[id] is
-    ignored unless this row contains the id at that position.
+    latest: scratch, one position per id. A position left by an earlier row is ignored unless this row contains the id
+    at that position.
     """
     cdef int64_t k
     cdef int32_t place
@@ -127,12 +114,9 @@ cdef int fill_probabilities(SamplingConfig config, int32_t* latest, int32_t* rep
                             const uint8_t[::1] unseen_groups) except -1 nogil:
     """Fill `first`, `z` and `p` (see `replacement_probabilities`) for one row of n >= 1 words.
 
-    latest: as in `find_first`; repeats: int32 (n,), scratch.
-
     In the paper's variant, the mean C in equation 3 is over the distinct terms, and all occurrences of the first term
-    with the highest z get p = 1. In the released code's variant, the mean is over all words. If no p reaches 1, the
-    first word with the highest p gets p = 1. Fixed words get p = 0, and the equations are applied to all
-    words that are not fixed.
+    with the highest z get p = 1. In the released code's variant, the mean is over all words, and only the first word
+    with the highest z gets p = 1. Fixed words get p = 0 and do not count. latest, repeats: scratch.
     """
     cdef int64_t k, counts, n_averaged = 0, highest = -1
     cdef double lowest = INFINITY, top = -1.0, total = 0.0, scale
@@ -172,10 +156,7 @@ cdef int fill_probabilities(SamplingConfig config, int32_t* latest, int32_t* rep
 
 cdef int fill_tfidf(SamplingConfig config, int32_t* repeats, const int32_t* ids, int64_t n, const int32_t* first,
                     double* z, double* count) except -1 nogil:
-    """Fill z with the tf-idf of each word of a row of n words: ln(1 + n_t / n) * idf (equation 2).
-
-    ids: int32 (n,), term ids; ids from n_terms on are unseen words. first: from `find_first`. repeats, count: int32 and
-    float64 (n,), scratch.
+    """Fill z with the tf-idf of each word of a row of n words (equation 2). repeats, count: scratch of n values.
 
     The first loop scores each word as if it occurred once. The other loops correct the scores of repeated words. A
     single loop would have a branch misprediction at each repeated word.
@@ -197,14 +178,11 @@ cdef int fill_tfidf(SamplingConfig config, int32_t* repeats, const int32_t* ids,
 
 
 def replacement_probabilities(SamplingConfig config, words, const uint8_t[::1] unseen_groups=None):
-    """Return three arrays, first, z and p. Each has the shape (n_words,), one value for each word of all rows.
+    """Return three arrays with one value for each word of all rows: first, z and p.
 
     first: int32, the position in the row at which the word's term first occurs.
     z: float64, tf-idf of the word (equation 2).
     p: float64, replacement probability of the word (equations 3 and 4).
-
-    words: `RaggedArray` int32, the term ids of each row. Ids from n_terms on are unseen words.
-    unseen_groups: as in `UnaRows`.
     """
     cdef const int32_t[::1] ids = words.values
     cdef const int64_t[::1] indptr = words.indptr
@@ -223,13 +201,13 @@ def replacement_probabilities(SamplingConfig config, words, const uint8_t[::1] u
 
 
 def id_bits(int64_t n_terms):
-    """Return how many bits of a packed word (see `pack_words`) contain the term id, in an index of `n_terms` terms."""
+    """Return how many bits of a packed word (see `pack_words`) contain the term id."""
     return (n_terms - 1).bit_length()
 
 
 def pack_words(SamplingConfig config, const int32_t[::1] ids, const int64_t[::1] indptr, const int32_t[::1] first,
                const double[::1] p, uint32_t[::1] out):
-    """Fill `out`, uint32 (n_words,), with packed words. A packed word is a term id with a rounded probability.
+    """Fill `out` with packed words. A packed word is a term id with a rounded probability.
 
     From the lowest bit to the highest, a packed word contains, with b = `id_bits`:
 
@@ -238,9 +216,6 @@ def pack_words(SamplingConfig config, const int32_t[::1] ids, const int64_t[::1]
     - 31 - b bits: q = floor(2**(31 - b) * p), at most 2**(31 - b) - 1. `negatives.choose` compares q with the upper
       bits of a draw, and only needs the exact p if they are equal. In the paper's variant, later occurrences of a term
       have q = 0, because the first occurrence decides for all.
-
-    ids: int32 (n_words,), term ids; indptr: int64 (n_rows + 1,), bounds of the rows in `ids`; first, p: from
-    `replacement_probabilities`.
     """
     cdef int64_t row, k, at
     cdef int b = id_bits(config.scores.shape[0])

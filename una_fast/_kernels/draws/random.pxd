@@ -1,9 +1,8 @@
 """The random generator of all draws: SplitMix64 (Steele, Lea, Flood 2014, https://doi.org/10.1145/2660193.2660195).
 
-Each row has its own stream, which starts at a hash of seed, epoch, sample index and row. Within the stream, a draw is a
-pure function of the word's position and the draw's number, because each position has NUMBERS consecutive outputs. For
-negatives, draw 0 decides whether the word is replaced. Draws 1 to TRIES each propose a candidate. If all are rejected,
-draw LAST_NUMBER chooses by cumulative weights.
+Each row has its own stream, which starts at a hash of seed, epoch, sample index and row. Each position of a word has
+NUMBERS consecutive outputs of the stream. In UNA, draw 0 decides whether the word is replaced, and each of the draws 1
+to TRIES proposes a candidate. If all are rejected, draw LAST_NUMBER chooses by cumulative weights.
 """
 
 from libc.stdint cimport int64_t, uint64_t

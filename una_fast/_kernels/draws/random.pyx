@@ -1,17 +1,11 @@
-"""Fills arrays with random bits from the generator in random.pxd."""
+"""Fills arrays with the random bits of random.pxd, for Python code."""
 
 from libc.stdint cimport int64_t, uint64_t
 
 
 def fill_bits(uint64_t seed, uint64_t epoch, uint64_t sample_index, const uint64_t[::1] rows, int64_t number,
               uint64_t[:, ::1] out):
-    """Fill ``out[i, k]`` with 64 random bits for position k of row ``rows[i]``.
-
-    The bits depend only on seed, epoch, sample_index, row, position and `number`. So a position can have several
-    independent draws, with the numbers 0, 1, 2 ...
-
-    rows: uint64 (n_rows,); out: uint64 (n_rows, n_positions).
-    """
+    """Fill ``out[i, k]`` with 64 random bits: draw `number` at position k of row ``rows[i]``."""
     cdef uint64_t stream = stream_key(seed, epoch, sample_index), key
     cdef Py_ssize_t i, k
     for i in range(rows.shape[0]):

@@ -1,9 +1,7 @@
 """Augments rows of words, and returns terms or token ids.
 
-The rows are processed in blocks of BLOCK rows. First all rows of a block are augmented, then the output of the block is
-written. So the augmented rows are still in the first-level cache, and the cache misses of different rows overlap.
-
-To add an augmentation, derive a class from `RowKernel` and define `draw_row`, which augments one row.
+Rows are processed in blocks: first all rows of a block are augmented, then its output is written. So the augmented rows
+are still in the first-level cache, and the cache misses of different rows overlap.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
@@ -30,12 +28,7 @@ cdef class Workspace:
     terms, ends: the result. Row i of the augmented block is ``terms[ends[i]:ends[i + 1]]``.
     line: the sub-words of one row.
     records: the records of `TermTokens`, which `draw_row` prefetches, or NULL if only terms are needed.
-    The other buffers are scratch of `draw_row`.
-
-    Args:
-        longest_row: how many words the longest row has.
-        growth: after augmentation, a row of n words has at most growth * n words.
-        n_ids: the length of the buffer `latest`, one entry per id.
+    The other buffers are scratch of `draw_row`; `latest` has one entry per id.
     """
 
     def __init__(self, int64_t longest_row, int64_t growth, int64_t n_ids):
@@ -50,15 +43,13 @@ cdef class Workspace:
 
 
 cdef class RowKernel:
-    """Augments rows of words; a subclass defines how. Threads may share one object.
+    """Augments rows of words; a subclass defines `draw_row`. Threads may share one object.
 
     words: `RaggedArray` int32, the term ids of each row of an index or of a user's text.
-    seed: the seed of all draws.
     streams: uint64 (n_rows,), the number of each row's random stream. None means that row i uses stream i.
     growth: after augmentation, a row of n words has at most growth * n words.
 
-    Each running call has a separate `Workspace`. If the `draw_row` of a subclass reads an array other than the words,
-    the subclass sets prefetch_source, int32 (n_words,), to that array.
+    A subclass whose `draw_row` reads an array other than the words sets `prefetch_source`, int32 (n_words,), to it.
     """
 
     def __init__(self, words, uint64_t seed, streams=None, int64_t growth=1):
@@ -77,9 +68,7 @@ cdef class RowKernel:
 
     def token_ids(self, const int64_t[::1] rows, uint64_t epoch, uint64_t sample_index, TermTokens tokens,
                   int64_t[:, ::1] input_ids, int64_t[:, ::1] attention_mask):
-        """Augment some rows, and write their token ids to `input_ids` and `attention_mask`, both int64 (n_rows, width).
-
-        rows: int64 (n_rows,), the row numbers. Longer rows are truncated, shorter rows are padded.
+        """Augment the rows with the numbers `rows`, and write their token ids, truncated or padded to the width.
 
         Returns bool (n_rows,): True for a row that only the tokenizer can encode, because one of its terms has no
         sub-words in `tokens`.
@@ -106,10 +95,7 @@ cdef class RowKernel:
         return needs_tokenizer
 
     def terms(self, const int64_t[::1] rows, uint64_t epoch, uint64_t sample_index=0):
-        """Augment some rows, and return their term ids as (values, indptr): int32 and int64 (n_rows + 1,).
-
-        rows: int64 (n_rows,), the row numbers. After augmentation, row rows[i] is ``values[indptr[i]:indptr[i + 1]]``.
-        """
+        """Augment the rows with the numbers `rows`, and return the values and indptr of a `RaggedArray`, int32."""
         cdef int64_t begin = 0, stop, k, end = 0, capacity = 1
         cdef uint64_t key = stream_key(self.seed, epoch, sample_index)
         cdef Workspace work = self.take_workspace()
@@ -131,19 +117,13 @@ cdef class RowKernel:
         return values[:end], indptr
 
     cdef int64_t draw_row(self, int64_t row, uint64_t key, int64_t n, int32_t* out, Workspace work) except -1 nogil:
-        """Write the augmented row to `out` and return its length. Subclasses override this method.
-
-        key: the key of the row, from `row_key`; n: how many of the row's first words are needed, at least 1.
-        """
+        """Write the augmented row to `out` and return its length. Only its first n >= 1 words are needed."""
         memcpy(out, &self.values[self.indptr[row]], n * sizeof(int32_t))
         return n
 
     cdef int draw_block(self, const int64_t[::1] rows, int64_t begin, int64_t stop, uint64_t key, int64_t most_words,
                         Workspace work) except -1 nogil:
-        """Fill work.terms and work.ends with the augmented rows of ``rows[begin:stop]``, at most BLOCK rows.
-
-        key: from `stream_key`; most_words: only the first `most_words` words of each row are needed.
-        """
+        """Fill work.terms and work.ends with the first `most_words` words of each augmented row of a block."""
         cdef int64_t k, row, n, end = 0
         self.prefetch_block(rows, stop, most_words)
         for k in range(stop - begin):
