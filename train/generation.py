@@ -25,7 +25,7 @@ from train.signals import Stopped, handled, raise_stopped, tell_user
 from una_fast.corpus.documents import Reading
 from una_fast.corpus.sources import open_sources
 from una_fast.errors import InputError, counted
-from una_fast.storage.files import lock, one_line
+from una_fast.storage.files import lock
 
 SETTINGS = ("kind", "prefix", "beams", "max_length", "precision")  # options that change the text
 CPU_BATCH, GPU_BATCH = 32, 256  # sentences
@@ -135,3 +135,8 @@ class Seq2Seq:
             ) from None
         lines = map(one_line, self._tokenizer.batch_decode(ids, skip_special_tokens=True))
         return [line if text else "" for text, line in zip(texts, lines, strict=True)]
+
+
+def one_line(text: str) -> str:
+    """Strip each line of `text`, leave out blank lines, and join the other lines with single spaces."""
+    return " ".join(filter(None, map(str.strip, text.splitlines())))

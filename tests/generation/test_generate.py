@@ -16,9 +16,8 @@ from support.seq2seq_models import FAMILIES, POSITIONS, save, save_marian
 from support.small_runs import WORDS, write_corpus
 from support.tokenizer_families import training_lines
 from train.generate import Job, main
-from train.generation import Seq2Seq, open_record
+from train.generation import Seq2Seq, one_line, open_record
 from una_fast.errors import InputError
-from una_fast.storage.files import one_line
 
 BREAKS = ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
 LINES = 40

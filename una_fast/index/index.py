@@ -160,11 +160,8 @@ class Index:
     def cached(self, name: str, version: int, make: Callable[[], Arrays], fits: Callable[[Arrays], bool]) -> Arrays:
         """Return the arrays that `make` computes from this index. The folder of a saved index stores them.
 
-        Args:
-            name: the subfolder for the arrays. It must identify what they depend on besides the index.
-            version: the version of the arrays' layout. Stored arrays of another version are computed again.
-            make: computes the arrays. It must be deterministic.
-            fits: checks stored arrays. If it returns False or raises, they are computed again.
+        The subfolder's `name` must identify everything that they depend on besides the index. Stored arrays are
+        computed again if their `version` differs, or if `fits` returns False for them or raises.
         """
         folder = self.path / name if self.path and find_manifest(self.path) else None
         return cached_arrays(folder, version, f"{name} of {self.fingerprint}", make, fits)

@@ -20,6 +20,12 @@ class TermScores(NamedTuple):
     idf: np.ndarray  # float64 (V,), -ln(N_t / N)
     max_tfidf: np.ndarray  # float64 (V,), s, the highest tf-idf of the term in any document
 
+    @classmethod
+    def from_counts(cls, document_frequency: np.ndarray, highest_ratio: np.ndarray, n_documents: int) -> TermScores:
+        """Compute the scores from the results of `count_documents`."""
+        idf = inverse_document_frequency(document_frequency, n_documents)
+        return cls(document_frequency, idf, _logarithm(highest_ratio, plus=1) * idf)
+
 
 def term_frequency(count: np.ndarray | float, length: np.ndarray | float) -> np.ndarray:
     """Return tf = ln(1 + n_t / n) of equation 2. count: n_t; length: n, the number of words of the document."""
@@ -45,7 +51,7 @@ def score_terms(words: RaggedArray, n_terms: int, n_jobs: int = 1) -> TermScores
     for frequency, ratio in map_threads(lambda part: count_documents(part, n_terms), parts, n_jobs):
         document_frequency += frequency
         np.maximum(highest_ratio, ratio, out=highest_ratio)
-    return term_scores(document_frequency, highest_ratio, len(words))
+    return TermScores.from_counts(document_frequency, highest_ratio, len(words))
 
 
 def count_documents(words: RaggedArray, n_terms: int) -> tuple[np.ndarray, np.ndarray]:
@@ -57,12 +63,6 @@ def count_documents(words: RaggedArray, n_terms: int) -> tuple[np.ndarray, np.nd
     highest_ratio = np.zeros(n_terms, dtype=SCORE)
     document_statistics(words.values, words.indptr, np.zeros(n_terms, dtype=ID), document_frequency, highest_ratio)
     return document_frequency, highest_ratio
-
-
-def term_scores(document_frequency: np.ndarray, highest_ratio: np.ndarray, n_documents: int) -> TermScores:
-    """Compute the scores of all terms from the results of `count_documents`."""
-    idf = inverse_document_frequency(document_frequency, n_documents)
-    return TermScores(document_frequency, idf, _logarithm(highest_ratio, plus=1) * idf)
 
 
 def rank(max_tfidf: np.ndarray) -> np.ndarray:

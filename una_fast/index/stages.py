@@ -118,7 +118,7 @@ def _scan(
             input_checksum = checksum_of([settings.encode(), tokenizer.words_of_sample(block), *arrays])
             if not tasks.is_pack_of(scan, input_checksum):
                 scan.unlink(missing_ok=True)
-                tasks.write_pack(split, input_checksum, vars(block))
+                tasks.write_pack(split, vars(block), input_checksum)
                 yield split, tokenizer, scan
 
     runner.run("scan", tasks.scan_split, new_splits())

@@ -35,7 +35,7 @@ from una_fast.corpus.word_tokenizers import WordTokenizer
 from una_fast.corpus.words import parse
 from una_fast.index.executors import N_BUCKETS
 from una_fast.index.index import DTYPES, SCORES
-from una_fast.index.scores import count_documents, inverse, term_scores
+from una_fast.index.scores import TermScores, count_documents, inverse
 from una_fast.storage.files import checksum_of, file_checksum, new_file, unwritable
 
 HEAD = 16  # bytes of the checksum at the start of a pack
@@ -60,7 +60,7 @@ class PackFiles:
         return (Pack(self.path(i)) for i in range(self.n))
 
 
-def write_pack(path: Path, input_checksum: str, arrays: dict[str, np.ndarray]) -> None:
+def write_pack(path: Path, arrays: dict[str, np.ndarray], input_checksum: str = "") -> None:
     """Write one-dimensional arrays, and a checksum of the data that they were computed from, to a file."""
     starts = row_bounds([array.nbytes for array in arrays.values()]).tolist()
     about = {name: [a.dtype.str, len(a), start] for (name, a), start in zip(arrays.items(), starts, strict=False)}
@@ -149,7 +149,7 @@ def scan_split(split: Path, tokenizer: WordTokenizer, output: Path) -> None:
         arrays |= {f"{kind}_{name}": array for name, array in of_kind.items()}
         rows = ROWS_WITH[kind]
         arrays |= {f"{rows}_values": ids.values, f"{rows}_lengths": ids.lengths().astype(ID)}
-    write_pack(output, pack.input_checksum, arrays)
+    write_pack(output, arrays, pack.input_checksum)
     split.unlink(missing_ok=True)
 
 
@@ -177,7 +177,7 @@ def merge_strings(kind: str, scans: PackFiles, partition: int, n_documents: int,
         frequency, ratio = np.zeros(n, dtype=POINTER), np.zeros(n, dtype=SCORE)
         np.add.at(frequency, in_set, np.concatenate(frequencies))
         np.maximum.at(ratio, in_set, np.concatenate(ratios))
-        scores = term_scores(frequency, ratio, n_documents)._asdict()
+        scores = TermScores.from_counts(frequency, ratio, n_documents)._asdict()
     keys = 1j * np.concatenate(firsts) - scores["max_tfidf"]
     order = np.argsort(keys)
     table = StringTable(*strings.strings()).take(order)
@@ -185,7 +185,7 @@ def merge_strings(kind: str, scans: PackFiles, partition: int, n_documents: int,
     arrays = {name: values[order] for name, values in scores.items()} | {"keys": keys[order], **vars(table)}
     # the positions in `table` of the strings of each split
     arrays |= {"positions": inverse(order)[in_set], "bounds": row_bounds([*map(len, positions)])}
-    write_pack(merged.path(partition), "", arrays)
+    write_pack(merged.path(partition), arrays)
 
 
 def cut_ranks(merged: PackFiles) -> list[list[int]]:
@@ -217,7 +217,7 @@ def rank_strings(kind: str, merged: PackFiles, starts: list[int], stops: list[in
     arrays = {name: gather(name)[order] for name in SCORES} if kind == "terms" else {}
     arrays |= {f"{kind}_utf8": strings.utf8, f"{kind}_lengths": np.diff(strings.offsets)}
     arrays |= {"ranks": (inverse(order) + sum(starts)).astype(ID), "bounds": row_bounds(np.subtract(stops, starts))}
-    write_pack(output, "", arrays)
+    write_pack(output, arrays)
 
 
 def label_strings(merged: PackFiles, ranked: PackFiles, partition: int, output: Path) -> None:
@@ -227,7 +227,7 @@ def label_strings(merged: PackFiles, ranked: PackFiles, partition: int, output: 
     """
     ranks = np.concatenate([pack.read_rows("ranks", "bounds", partition, partition + 1)[0] for pack in ranked])
     strings = Pack(merged.path(partition))
-    write_pack(output, "", {"labels": ranks[strings.read("positions")], "bounds": strings.read("bounds")})
+    write_pack(output, {"labels": ranks[strings.read("positions")], "bounds": strings.read("bounds")})
 
 
 def write_array(name: str, parts: PackFiles, labelled: PackFiles, array: Path) -> str:

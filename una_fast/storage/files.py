@@ -23,11 +23,6 @@ PARTIAL = re.compile(r"\..+\.[0-9a-f]{16}\.partial", re.DOTALL)  # the name of a
 READ_AT_ONCE = 1 << 22  # bytes
 
 
-def one_line(text: str) -> str:
-    """Strip each line of `text`, leave out blank lines, and join the other lines with single spaces."""
-    return " ".join(filter(None, map(str.strip, text.splitlines())))
-
-
 @contextmanager
 def new_file(path: Path) -> Iterator[IO[bytes]]:
     """Open a temporary file next to `path` for writing. After the `with` block, sync it and rename it to `path`.
