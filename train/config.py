@@ -1,7 +1,7 @@
 """The options of a training run, as one frozen dataclass, and the checks of their values.
 
-A value comes from the command line, else from the --config file, else from a preset such as --paper, else from the
-field's default. `train.launch.resolve` chooses values that depend on the model or the machine.
+The command line overrides the --config file, the file overrides a preset such as --paper, and the preset overrides the
+defaults.
 """
 
 from __future__ import annotations
@@ -22,30 +22,22 @@ SAME = "same"  # value of --positives that applies no augmentation
 OWN = "your own, by its import path"
 # how the paper's code uses negatives; docs/will-it-help.md compares them with the defaults
 PAPER_SETTINGS: dict[str, Any] = {"loss": "pairs", "alpha": 5, "beta": 0.5, "surface": "paper"}
-# settings against near-misses among captions (docs/near-misses.md#captions); they replace about one word per sentence
-CAPTION_SETTINGS: dict[str, Any] = {"loss": "margin", "similarity_distillation": 10.0, "alpha": 1, "beta": 0.12}
-CAPTION_SETTINGS |= {"select": "random", "surface": "kept", "keep_punctuation": True}
+CAPTION_SETTINGS: dict[str, Any] = {  # against near-misses among captions (docs/near-misses.md#captions)
+    "loss": "margin", "similarity_distillation": 10.0, "alpha": 1, "beta": 0.12, "select": "random",
+    "surface": "kept", "keep_punctuation": True,
+}  # fmt: skip
 PRESETS: dict[str, dict[str, Any]] = {  # preset option -> the options that it sets, all by field name
     "paper": PAPER_SETTINGS,
     "near_misses": {
-        "augment": "near-misses",
-        "edits": "polarity:4,number:16,name:1",
-        "loss": "margin",
-        "margin_least": 0.3,
-        "margin_most": 0.6,
-        "learning_rate": 1e-4,
-        "batch_size": 32,
-        "max_steps": 640,
-        "similarity_distillation": 10.0,
-        "neighbours": True,
-        "neighbours_pool": 24000,
-        "neighbour_distillation": 10.0,
+        "augment": "near-misses", "edits": "polarity:4,number:16,name:1", "loss": "margin", "margin_least": 0.3,
+        "margin_most": 0.6, "learning_rate": 1e-4, "batch_size": 32, "max_steps": 640, "similarity_distillation": 10.0,
+        "neighbours": True, "neighbours_pool": 24000, "neighbour_distillation": 10.0,
     },
-}
+}  # fmt: skip
 
 
 def _as_arguments(preset: str) -> str:
-    """Return the command-line arguments that a preset stands for."""
+    """Return the command-line arguments that have the effect of a preset."""
     options = ((f"--{name.replace('_', '-')}", value) for name, value in PRESETS[preset].items())
     return " ".join(flag if value is True else f"{flag} {value}" for flag, value in options)
 
@@ -190,15 +182,22 @@ class Run(Files, Words, Draws):
     demo: bool = option("train a packaged encoder offline, on Python's documentation", False, role="call")
 
     def identity(self) -> dict[str, Any]:
-        """Return the values of all options that affect what a run computes, by flag. --resume must not change them."""
+        """Return the values of the options that affect what a run computes, by flag. --resume must not change them."""
         return {option.flag: getattr(self, name) for name, option in OPTIONS.items() if option.role == "result"}
 
     def why_eager(self, world: int) -> str:
-        """Return what rules out CUDA graphs: "more than one rank", "--grad-cache", or "" for nothing.
-
-        world: number of ranks.
-        """
+        """Return what rules out CUDA graphs, or "" for nothing. world: number of ranks."""
         return "more than one rank" if world > 1 else "--grad-cache" if self.grad_cache else ""
+
+
+class ResolvedRun(Run):
+    """The options of a run after `train.launch.resolve` has chosen each one that was missing or "auto"."""
+
+    augment: str  # "none" for a run without negatives
+    learning_rate: float
+    schedule: Literal["linear", "cosine", "constant"]
+    compile: Literal["off", "on", "graphs"]
+    save_every: int
 
 
 OPTIONS = options_of(Run)
@@ -206,17 +205,13 @@ DEFAULTS = {name: option.default for name, option in OPTIONS.items()}  # a run o
 
 
 def compared(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Select the settings by which a report distinguishes runs.
-
-    They are the options that change the result, and those that name a corpus, model or dev set. The seed is left out,
-    because a report groups runs over seeds.
-    """
+    """Select the settings by which a report distinguishes groups of runs. Runs of a group may differ in the seed."""
     left_out = {name for name, option in OPTIONS.items() if option.role in ("running", "call")} | {"seed"}
     return {name: value for name, value in settings.items() if name not in left_out}
 
 
 def make_parser(prog: str = "python -m train.ddp") -> Command:
-    """Make the parser of train.ddp's command line. prog: the command's name in --help."""
+    """Make the parser of train.ddp's command line."""
     about = "Train a sentence encoder with UNA's hard negatives, on one rank or many."
     may_change = ", ".join(option.flag for option in OPTIONS.values() if option.role not in ("result", "call"))
     epilog = f"With --resume these may differ from the values of the first call: {may_change}."
@@ -224,10 +219,7 @@ def make_parser(prog: str = "python -m train.ddp") -> Command:
 
 
 def parse(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") -> dict[str, Any]:
-    """Return the values of a command line, its --config file and its preset, by field name.
-
-    The command line overrides the file, and the file overrides the preset. Raises InputError for an invalid value.
-    """
+    """Return the values that a command line, its --config file and its preset give, by field name."""
     given = make_parser(prog).given(argv)
     chosen = [name for name in PRESETS if given.pop(name, False)]
     if len(chosen) > 1:
@@ -236,7 +228,7 @@ def parse(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") 
 
 
 def make_run(values: Mapping[str, Any]) -> Run:
-    """Make a Run from values by field name. Raises InputError for values that are missing, wrong or in conflict."""
+    """Make a Run from values by field name. Raises InputError if one is missing or wrong, or two are in conflict."""
     if values.get("seeds") and "seed" in values:
         raise InputError("--seed and --seeds together: give only --seeds, with all seeds")
     run = Run(**fill_defaults(OPTIONS, values))
@@ -250,7 +242,7 @@ def make_run(values: Mapping[str, Any]) -> Run:
 
 
 def conflicts(run: Run) -> dict[str, Any]:
-    """Return {message: value} for every possible conflict between options. The value is true if the conflict exists."""
+    """Return the message about each possible conflict between options, and whether the conflict exists."""
     return {
         "--seeds: give each seed once": len({*run.seeds}) < len(run.seeds),
         f"--batch-size {run.batch_size} is smaller than --nproc {run.nproc}": run.batch_size < run.nproc,

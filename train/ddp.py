@@ -1,9 +1,8 @@
 """Train a sentence encoder: ``python -m train.ddp --nproc 4 --corpus FILE --model NAME_OR_FOLDER --output FOLDER``.
 
-The command starts its own ranks. On several machines, let torchrun start them:
+On several machines, let torchrun start the ranks:
 ``torchrun --nnodes 2 --nproc-per-node 8 --rdzv-backend c10d --rdzv-endpoint HOST -m train.ddp --corpus FILE ...``
-Each machine may have its own --index; only rank 0 writes --output and runs the evaluation. torchrun with --seeds is
-refused, because each run of --seeds starts its own ranks.
+Each machine may have its own --index; only rank 0 writes --output and runs the evaluation.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from una_fast.command import run_command
 
 
 def main(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") -> int:
-    """Run the command line and return the exit code. prog: the command's name in --help."""
+    """Run the command line and return the exit code."""
     with handled(leave_at_once):  # now, because the imports below take seconds
         return run_command(lambda: _run(argv, prog), "train")
 
@@ -50,17 +49,34 @@ def _add_saved_options(values: dict[str, Any]) -> dict[str, Any]:
     """With --resume, add the options of the run in --output to `values`. The user's options override them."""
     if not (values.get("resume") and values.get("output")):
         return values
-    from train.record.checkpoint import saved_options
     from train.record.folder import RUN, check_owner
 
-    saved = saved_options(Path(values["output"]))
+    output = Path(values["output"])
+    saved = saved_options(output)
     if not saved and "corpus" not in values:
-        check_owner(Path(values["output"]), RUN)
-    if "seeds" in values:
-        saved.pop("seed", None)
-    if "seed" in values:
-        saved.pop("seeds", None)
+        check_owner(output, RUN)
+    for given, other in (("seeds", "seed"), ("seed", "seeds")):
+        if given in values:
+            saved.pop(other, None)
     return {**saved, **values}
+
+
+def saved_options(output: Path) -> dict[str, Any]:
+    """Return the options with which the run in `output` was started, by field name; {} if none are saved."""
+    from train.config import OPTIONS
+    from train.record.folder import INDEX, SEEDS, read_mark, read_object
+
+    settings = read_mark(output).get("settings", {})
+    names = {name for name, option in OPTIONS.items() if option.role != "call"} & settings.keys()
+    names -= {"output", "trust_remote_code"}  # a folder of somebody else must not decide that a model's code is run
+    if settings.get("index") == str(Path(settings.get("output", "")) / INDEX):
+        names -= {"index"}  # it moves with the folder
+    values = {name: settings[name] for name in names}
+    if settings.get("seeds"):
+        added = map(int, read_object(output / SEEDS).get("seeds", ()))  # those of later calls
+        values["seeds"] = list(dict.fromkeys([*settings["seeds"], *added]))
+        values.pop("seed", None)
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from train.config import Run
+from train.config import ResolvedRun, Run
 from train.record.folder import write_file
 from train.signals import tell_user
 from una_fast import load_index, sample_corpus
@@ -45,9 +45,9 @@ def demo_settings(output: Path) -> dict[str, Any]:
     }
 
 
-def show_negatives(run: Run) -> None:
+def show_negatives(run: ResolvedRun) -> None:
     """Print three sentences of the corpus, each with a negative, if the run uses hard negatives."""
-    if run.augment in (None, "none"):
+    if run.augment == "none":
         return
     index = load_index(run.index, word_tokenizer=run.word_tokenizer)
     rows = np.flatnonzero(index.word_ids.lengths() >= 8)[:3]

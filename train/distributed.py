@@ -1,4 +1,4 @@
-"""The ranks of a run: joining the process group, gathering embeddings, and stopping all ranks after the same step.
+"""What ranks exchange: embeddings, gradients, and the decision to stop after the same step.
 
 Every rank computes the loss of the whole step, but backpropagates only to its own rows. The sum of the ranks' gradients
 equals the gradient that one process would compute. DistributedDataParallel averages instead, so the trainer multiplies
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Ranks:
-    """The rank of this process, the number of ranks, and this rank's device."""
+    """The place of this process among the ranks of a run."""
 
     rank: int
     world: int  # number of ranks on all machines
@@ -49,17 +49,12 @@ class Ranks:
 
 
 def join_group(device: str) -> Ranks:
-    """Join the process group that the environment variables describe, with NCCL on GPUs and gloo on the CPU.
-
-    A single rank needs no group. On GPUs, a rank selects GPU number LOCAL_RANK before it allocates anything.
-
-    device: "cuda" or "cpu".
-    """
+    """Join the process group that torchrun's environment variables describe. device: "cuda" or "cpu"."""
     rank, local = int(os.environ.get("RANK", 0)), int(os.environ.get("LOCAL_RANK", 0))
     world, local_world = int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("LOCAL_WORLD_SIZE", 1))
     ranks = Ranks(rank, world, local, torch.device("cuda", local) if device == "cuda" else torch.device("cpu"))
     if device == "cuda":
-        torch.cuda.set_device(ranks.device)
+        torch.cuda.set_device(ranks.device)  # before anything is allocated
     else:
         torch.set_num_threads(max(1, n_cores(None) // local_world))
     if world > 1:
@@ -69,30 +64,23 @@ def join_group(device: str) -> Ranks:
 
 
 def set_numerics(device: torch.device, precision: str, deterministic: bool) -> None:
-    """Set the determinism and the precision of a GPU's arithmetic in this process. On a CPU, do nothing.
-
-    precision: a value of --precision. With bf16 or fp16, matrix products that autocast leaves in fp32 use TF32.
-    deterministic: whether the GPU adds in the same order every time, so that a resumed run is bit-identical.
-    """
+    """Set the determinism and precision of a GPU's arithmetic in this process. precision: a value of --precision."""
     if device.type != "cuda":
         return
     if deterministic:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # PyTorch requires it before the first product
     torch.use_deterministic_algorithms(deterministic)
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # not needed, and slow
-    torch.set_float32_matmul_precision("highest" if precision == "fp32" else "high")  # high: TF32
+    torch.set_float32_matmul_precision("highest" if precision == "fp32" else "high")  # high: TF32 outside autocast
 
 
 def rank_share(n: int, rank: int, world: int) -> slice:
-    """Return the slice of n rows that a rank works on. world: number of ranks.
-
-    The slices of two ranks differ in length by at most one row. With fewer rows than ranks, some slices are empty.
-    """
+    """Return the slice of n rows that a rank works on. Lengths differ by at most one row, and may be 0."""
     return slice(n * rank // world, n * (rank + 1) // world)
 
 
 def gather_objects(ranks: Ranks, value: T) -> list[T]:
-    """Exchange `value` between all ranks, and return the values of all ranks in rank order."""
+    """Return the values of all ranks in rank order."""
     values: list[Any] = [value] * ranks.world
     if ranks.world > 1:
         dist.all_gather_object(values, value)
@@ -100,10 +88,7 @@ def gather_objects(ranks: Ranks, value: T) -> list[T]:
 
 
 def gather(own: Tensor, n: int, ranks: Ranks) -> Tensor:
-    """Exchange rows between the ranks, and return the n rows of all ranks in rank order, (n, ...).
-
-    own: the rows in this rank's `rank_share`. Gradients flow only into these rows.
-    """
+    """Return the n rows of all ranks, (n, ...). Gradients flow only into `own`, the rows of this rank's share."""
     if ranks.world == 1:
         return own
     shares = [rank_share(n, rank, ranks.world) for rank in range(ranks.world)]
@@ -130,31 +115,21 @@ def averaging_gradients(model: nn.Module, ranks: Ranks) -> nn.Module:
 
 
 class StopConsensus:
-    """Lets all ranks stop after the same step when one of them gets a signal or fails.
-
-    After each step, every rank sends a code over gloo: 0, the number of a signal, or FAILED. All ranks act on the
-    highest code.
-
-    Attributes:
-        error: the first error that was raised inside `guard` on this rank, or None.
-    """
+    """Lets all ranks stop after the same step when one of them gets a signal or fails."""
 
     def __init__(self, ranks: Ranks) -> None:
-        self.error: InputError | None = None
-        self._ranks, self._code = ranks, 0
+        self.error: InputError | None = None  # the first one that was raised inside `guard` on this rank
+        self._ranks, self._code = ranks, 0  # 0, the number of a signal, or FAILED; all ranks act on the highest code
 
     def note(self, number: int, frame: Any = None) -> None:
-        """Handle the signal with this number: make all ranks stop at the next `check`."""
+        """Handle a signal by making all ranks stop at the next `check`."""
         if self._ranks.first and not self._code:  # a signal to the process group arrives twice
             tell_user(f"{signal.Signals(number).name}: the run stops after this step; Ctrl-C ends it at once")
         self._code = self._code or number
 
     @contextlib.contextmanager
     def guard(self) -> Iterator[None]:
-        """Store an error that the `with` block raises, and make all ranks stop at the next `check`.
-
-        The block may run on one rank only, and in any thread.
-        """
+        """Catch an error of the with block, in any thread, and make all ranks stop at the next `check`."""
         try:
             yield
         except (InputError, OSError) as error:

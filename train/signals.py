@@ -1,9 +1,7 @@
-"""The signals that ask a run to stop, and their handlers.
+"""The signals that ask a run to stop, their handlers, and messages to the user.
 
-Ctrl-C (SIGINT), SIGTERM and SIGHUP come from people and systems, SIGUSR1 and SIGUSR2 from schedulers that announce
-the end of a job's time. During training, a rank that receives a signal finishes its step and saves a checkpoint; at any
-other time the signal ends the rank. The launcher forwards signals to its ranks. This module is imported first, so it
-imports nothing slow.
+During training, a rank that receives a signal finishes its step and saves a checkpoint; at any other time the signal
+ends the rank. This module is imported first, so it imports nothing slow.
 """
 
 from __future__ import annotations
@@ -18,16 +16,9 @@ from typing import Any, NoReturn
 
 Handler = Callable[[int, Any], object] | signal.Handlers  # arguments: signal number, interrupted frame
 
-STOP_SIGNALS = tuple(
-    getattr(signal, name)
-    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
-    if hasattr(signal, name)  # Windows has the first two
-)
-
-EXIT_DIED, EXIT_BAD_INPUT = 1, 2  # exit codes of a failed run; a finished one gives 0, and signal n gives 128 + n
-
+NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")  # schedulers send the last two
+STOP_SIGNALS = tuple(getattr(signal, name) for name in NAMES if hasattr(signal, name))  # Windows has the first two
 ONE_PRESS = 0.2  # seconds within which signals count as one, because `timeout` sends its signal twice
-
 NEEDS_POSIX = (
     "this command needs Linux or macOS: on Windows run it under WSL; indexes, negatives and the integrations work there"
 )
@@ -43,11 +34,7 @@ class Stopped(BaseException):
 
 @contextmanager
 def handled(handler: Handler) -> Iterator[None]:
-    """Handle every stop signal with `handler` inside the with block, and restore the old handlers afterwards.
-
-    Signals that this process has blocked are unblocked inside the block. SIGHUP stays ignored under nohup. On Windows,
-    where signals cannot be blocked, the program ends with a message.
-    """
+    """Handle stop signals with `handler` inside the with block, blocked ones too. SIGHUP stays ignored under nohup."""
     if not hasattr(signal, "pthread_sigmask"):
         tell_user(f"error: {NEEDS_POSIX}")
         sys.exit(2)
@@ -64,7 +51,7 @@ def handled(handler: Handler) -> Iterator[None]:
 
 @contextmanager
 def signals_blocked() -> Iterator[None]:
-    """Block stop signals inside the with block. A child process that starts there must unblock them itself."""
+    """Block stop signals inside the with block. A process that starts there must unblock them itself."""
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
         yield
@@ -78,20 +65,14 @@ def raise_stopped(number: int, frame: Any = None) -> NoReturn:
 
 
 def leave_at_once(number: int, frame: Any = None) -> NoReturn:
-    """Handle a signal by printing a message and exiting at once with code 128 + `number`.
-
-    The handler does not raise an exception. During an import, other code could catch the exception, or the exception
-    could leave a module half initialised.
-    """
+    """Handle a signal by printing a message and exiting at once with code 128 + `number`."""
+    # without an exception, which other code could catch, or which could leave a module half imported
     tell_user(f"stopped by {signal.Signals(number).name}")
     os._exit(128 + number)
 
 
 def stop_then_end(stop: Callable[[int], object], end: Callable[[int, Any], object]) -> Callable[[int, Any], None]:
-    """Return a signal handler that calls `stop` for the first signal, and `end` for a later Ctrl-C.
-
-    After the first signal, the handler ignores every signal for ONE_PRESS seconds, and then every signal except Ctrl-C.
-    """
+    """Return a signal handler that calls `stop` for the first signal, and `end` for a later Ctrl-C."""
     times: list[float] = []
 
     def handle(number: int, frame: Any) -> None:
@@ -105,10 +86,7 @@ def stop_then_end(stop: Callable[[int], object], end: Callable[[int, Any], objec
 
 
 class _StandardError:
-    """Standard error that ignores failed writes.
-
-    A write fails if the terminal was closed, or if Ctrl-C has ended the program that reads the output, such as `tee`.
-    """
+    """Standard error that ignores failed writes, such as to a closed terminal or to a `tee` that Ctrl-C ended."""
 
     def write(self, text: str) -> None:
         with suppress(OSError, ValueError):

@@ -16,7 +16,7 @@ from train.evaluation import model  # noqa: F401  imported before tracing, becau
 MOST_FILES = {"train": 20, "una_fast": 20}
 ONCE = """
     load_config load_tokenizer read_modules load_pretrained load_dev
-    _file_sources load_index bind compare_with_tokenizer _rows_of weights_digest make_trackers
+    _file_sources load_index bind compare_with_tokenizer training weights_digest make_trackers
 """.split()
 
 

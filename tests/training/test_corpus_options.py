@@ -29,7 +29,7 @@ def prepared(values):
     """Build the index of a run. Return the run with resolved options, its training rows and its counts."""
     ready = PreparedRun(make_run(values))
     ready.make_index()
-    return ready.run, ready.training.rows, ready.summary(RANKS, {})["corpus"]
+    return ready.run, ready.training.rows, ready.summary(1)["corpus"]
 
 
 @pytest.fixture
@@ -120,8 +120,8 @@ def fingerprinted(tmp_path, tiny_model):
 
     def fingerprint(neighbours=None):
         ready = PreparedRun(make_run(values))
-        ready.index = index
-        return ready.fingerprint(neighbours)
+        ready.index, ready.neighbours = index, neighbours
+        return ready.fingerprint
 
     return tmp_path, fingerprint
 

@@ -14,11 +14,11 @@ from transformers import PreTrainedTokenizerBase
 from support import small_runs as training
 from support.small_runs import assert_same_run, at_step, final_state, flat, metrics, options, refused, train_here
 from support.staged import Killed, disk_full, failing, flip
-from train.ddp import _add_saved_options, main
+from train.ddp import _add_saved_options, main, saved_options
 from train.demo import demo_settings, free_folder, prepare_demo
 from train.encoder.encoder import load_encoder
 from train.encoder.pretrained import load_tokenizer
-from train.record.checkpoint import Progress, load_checkpoint, save_encoder, saved_options, write_checkpoint
+from train.record.checkpoint import Progress, load_checkpoint, save_encoder, write_checkpoint
 from train.record.folder import MARK, POINTER, RUN, next_start, output_folder, read_json, saved_step, write_json
 from train.record.metrics import cut_metrics
 from una_fast.errors import InputError

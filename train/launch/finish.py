@@ -1,4 +1,4 @@
-"""Finishes a run after its last step: scores the encoder in best/ with --evaluate, and writes the model card."""
+"""Finishes a run after its last step: scores the encoder in best/, writes the model card, and tells the user."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
-from train.config import DEFAULTS, OPTIONS, Run
+from train.config import DEFAULTS, OPTIONS, ResolvedRun, Run
 from train.demo import show_negatives
 from train.evaluation.scoring import read_tasks, score_model
 from train.evaluation.tasks.registry import KINDS, TASKS, EvaluationProtocol, downstream_folder, suite, task_names
 from train.record.checkpoint import Progress
-from train.record.folder import BEST, DEV, EVALUATION, SUMMARY, read_json, read_object, write_file, write_json
+from train.record.folder import BEST, DEV, EVALUATION, read_object, write_file, write_json
 from train.report.__main__ import main as write_report
 from train.report.runs import read_evaluation, read_run, title, unimproved_note
 from train.signals import tell_user
@@ -31,11 +31,8 @@ TEMPLATE = Path(__file__).with_name("card.md")
 TAGS = ["sentence-transformers", "sentence-similarity", "feature-extraction", "una_fast"]
 
 
-def finish(run: Run) -> None:
-    """Score the encoder in best/ of a finished run if --evaluate is set, and write the model card.
-
-    With --demo, make report.html too. run: the resolved options.
-    """
+def finish(run: ResolvedRun) -> None:
+    """Do what follows the last step of a run."""
     output = Path(run.output)
     tell_end(output)
     if run.demo:
@@ -47,7 +44,7 @@ def finish(run: Run) -> None:
 
 
 def tell_end(output: Path) -> None:
-    """Tell the user the number of steps and the dev scores of the finished run in `output`."""
+    """Tell the user how the run in `output` ended."""
     run = read_run(output)
     progress = Progress(**run.summary["progress"])
     scores = {"start": progress.start_score, "best": progress.best_score, "last": progress.last_score}
@@ -86,30 +83,29 @@ def score_best(run: Run) -> None:
 
 
 def write_card(output: Path) -> None:
-    """Write the model card of the finished run in `output`.
-
-    Raises InputError if run.json cannot be read, or the card cannot be written.
-    """
-    summary, run = read_json(output / SUMMARY), read_run(output)
+    """Write the model card of the finished run in `output`."""
+    run = read_run(output)
     settings = {**DEFAULTS, **run.settings}  # an older run may lack an option: it used the default
     shown = {title(name): score for name, score in run.scores.items() if name.startswith(DEV) or name in suite("sts")}
-    augment = settings["augment"] if settings["augment"] not in (None, "none") and settings["alpha"] else ""
+    augment = settings["augment"] if settings["augment"] != "none" and settings["alpha"] else ""
     accepted = training_options_of(load_augmentation(augment)) if augment else ()
-    draws = {name: value for name, value in {**settings, **summary["resolved"]}.items() if name in {*accepted} & DRAWS}
+    resolved = {**settings, **run.summary["resolved"]}
+    draws = {name: value for name, value in resolved.items() if name in accepted and name in DRAWS}
     is_on_hub = HUB_NAME.fullmatch(settings["model"]) and not Path(settings["model"]).exists()
     name, base = output.resolve().name, settings["model"] if is_on_hub else None
     results = [
         EvalResult("semantic-similarity", task.lower(), task, "spearman_cosine", score) for task, score in shown.items()
     ]
+    data = ModelCardData(
+        library_name="sentence-transformers",
+        pipeline_tag="sentence-similarity",
+        tags=[*TAGS, f"loss:{settings['loss']}"],
+        base_model=base,
+        model_name=name,
+        eval_results=results or None,
+    )
     card = ModelCard.from_template(
-        ModelCardData(
-            library_name=TAGS[0],
-            pipeline_tag=TAGS[1],
-            tags=[*TAGS, f"loss:{settings['loss']}"],
-            base_model=base,
-            model_name=name,
-            eval_results=results or None,
-        ),
+        data,
         template_path=str(TEMPLATE),
         name=name,
         base=base or _without_user(Path(settings["model"])),
@@ -117,7 +113,7 @@ def write_card(output: Path) -> None:
         negatives=augment,
         draws=draws,
         settings=settings,
-        run=summary,
+        run=run.summary,
         command=_command(settings),
         scores=shown,
         citation=CITATION,
@@ -126,17 +122,13 @@ def write_card(output: Path) -> None:
 
 
 def _without_user(path: Path) -> str:
-    """Shorten an absolute path to at most its last two parts, without /home/NAME. Return a relative path unchanged."""
+    """Shorten an absolute path to at most its last two parts, without /home/NAME."""
     shown = path.parts[3:][-2:] or path.parts[-1:]
     return str(Path(*shown)) if path.is_absolute() else str(path)
 
 
 def _command(settings: Mapping[str, Any]) -> str:
-    """Return the shell command that repeats the run, for the model card.
-
-    The command contains the options that affect the result and differ from their defaults. Absolute paths are
-    reduced to file names.
-    """
+    """Return the shell command that repeats the run, with file names instead of absolute paths."""
     stated = [option for option in OPTIONS.values() if option.role in ("result", "source")]
     words = (word.rpartition("=") for word in arguments_of(stated, settings))
     kept = (flag + equals + (Path(value).name if Path(value).is_absolute() else value) for flag, equals, value in words)

@@ -1,4 +1,4 @@
-"""Prepares a run for its first step: `PreparedRun` opens each file once and makes each object once."""
+"""Opens each file and makes each object that a run needs before its first step, once."""
 
 from __future__ import annotations
 
@@ -42,36 +42,29 @@ from una_fast.tokens.ids import TokenIds
 
 
 class TrainingRows(NamedTuple):
-    """The training rows of an index, and how many sentences are left out."""
+    """The rows of an index that a run trains on. Blank texts, without a replaceable word, are left out."""
 
-    rows: Rows  # int64, ascending; each sentence, and its paraphrase if any, contains a replaceable word
+    rows: Rows  # ascending; neither the sentence nor its paraphrase is blank
     n_sentences: int  # of the corpus; row i + n_sentences of the index is the paraphrase of row i
-    n_blank: int  # sentences without a replaceable word
-    n_blank_paraphrases: int  # paraphrases without a replaceable word
+    n_blank: int
+    n_blank_paraphrases: int
 
 
 class PreparedRun:
-    """Everything that a run needs before its first step.
+    """What a run needs before its first step.
 
     The constructor reads the small files and checks all options before anything is written. The corpus, the index and
     the weights are read when they are first used.
-
-    Attributes:
-        run: the options, in which each missing or "auto" value is resolved.
     """
 
     def __init__(self, run: Run) -> None:
-        """Read the model's configuration and tokenizer, the dev pairs and the words to keep, and check all options.
-
-        Raises InputError if a file, a model or an option of `run` cannot be used.
-        """
         self.config = load_config(run.model, run.dropout, run.trust_remote_code)
         self.layout = read_modules(run.model, OF_TRAINING.get(run.pooling, AUTO))
-        run = self.run = resolve_options(run, self.config, self.layout.pooling)
-        warn_of_ignored(run, self.config, self.layout)
+        self.run = resolve_options(run, self.config, self.layout.pooling)
+        warn_of_ignored(self.run, self.config, self.layout)
         self.kept_words = read_words(run.keep_words)
         self.dev = load_dev(run.dev) if run.dev else None
-        check_late_inputs(run)
+        check_late_inputs(self.run)
         self.trackers = make_trackers(run.report_to)
         self.tokenizer = load_tokenizer(run.model, run.trust_remote_code, self.config)
         vocabulary = sorted(self.tokenizer.get_vocab().items())
@@ -80,7 +73,7 @@ class PreparedRun:
 
     @cached_property
     def sources(self) -> tuple[list[Source], list[Source]]:
-        """The sources of --corpus, and those of --paraphrases. A new index contains both, in this order."""
+        """The sources of --corpus and those of --paraphrases. A new index contains both, in this order."""
         reading = Reading(self.run.column, self.run.quoting, self.run.max_document_bytes)
         # Path, not str: a str without a known extension counts as a sentence
         corpus = open_sources([*map(Path, self.run.corpus)], reading)
@@ -88,17 +81,11 @@ class PreparedRun:
 
     @cached_property
     def index(self) -> Index:
-        """The saved index: the sentences of `sources`, then any that only provide words for negatives."""
+        """The index: the sentences of `sources`, then any that only provide words for negatives."""
         return open_index(self.run)
 
     def make_index(self) -> None:
-        """Build and save the index unless it exists, check it, and store its token ids.
-
-        The first process of each machine calls this before the others read the index.
-
-        Raises:
-            InputError: the index was made from another corpus, or the corpus or the tokenizer cannot be used.
-        """
+        """Build and save the index unless it exists, check that it belongs to the corpus, and store its token ids."""
         run, folder = self.run, Path(self.run.index)
         if run.demo:
             prepare_demo(run)
@@ -108,9 +95,10 @@ class PreparedRun:
         else:
             check_array_folder(folder, KIND, unused=True)
             tell_user(f"indexing {', '.join(filter(None, [*run.corpus, run.paraphrases]))}")
-            built = build_index(sources, run.word_tokenizer, run.lowercase, progress=True)
-            self.training = self._rows_of(built)  # raises InputError before anything is written
-            built.save(folder)
+            self.index = build_index(sources, run.word_tokenizer, run.lowercase, progress=True)
+            _ = self.training  # raises InputError before anything is written
+            self.index.save(folder)
+            del self.index  # from now on the saved one, which is memory-mapped
         _ = self.tokens  # stores them with the index, for the other ranks
         n, left_out = len(self.training.rows), self.training.n_sentences - len(self.training.rows)
         note = f", {left_out:,} left out as blank" if left_out else ""
@@ -118,15 +106,8 @@ class PreparedRun:
 
     @cached_property
     def training(self) -> TrainingRows:
-        """The training rows of the index, and how many sentences are left out."""
-        return self._rows_of(self.index)
-
-    def _rows_of(self, index: Index) -> TrainingRows:
-        """Choose the training rows of an index.
-
-        Raises InputError if there are too few, or if the number of paraphrases differs from the number of sentences.
-        """
-        run = self.run
+        """The rows to train on. Raises InputError if they are too few, or the paraphrases are not one per sentence."""
+        run, index = self.run, self.index
         sizes = iter(file["n_documents"] for file in index.sources)
         n, n_paraphrases = (sum(next(sizes) for _ in files) for files in self.sources)
         if run.paraphrases and n_paraphrases != n:
@@ -146,18 +127,14 @@ class PreparedRun:
 
     @cached_property
     def tokens(self) -> TokenIds:
-        """The token ids of the index.
-
-        All cores compute them, but only one thread makes batches from them, because the training steps need the other
-        cores.
-        """
-        tokens = TokenIds(self.index, self.tokenizer)
-        tokens.threads = RowThreads(1)
+        """The token ids of the index."""
+        tokens = TokenIds(self.index, self.tokenizer)  # computed on all cores
+        tokens.threads = RowThreads(1)  # to make batches, because the training steps need the other cores
         return tokens
 
     @cached_property
     def encoder(self) -> SentenceEncoder:
-        """The initial encoder. Raises InputError if its weights are not finite."""
+        """The initial encoder."""
         run = self.run
         encoder = load_encoder(
             run.model, run.dropout, run.seed, run.pooling, run.head, run.trust_remote_code,
@@ -167,14 +144,21 @@ class PreparedRun:
             raise InputError(f"--model {run.model}: some of its weights are NaN or infinite: give another model")
         return encoder
 
-    def fingerprint(self, neighbours: Neighbours | None) -> dict[str, Any]:
-        """Return, by name, the values that must not change when --resume continues the run. run.json stores them.
+    @cached_property
+    def neighbours(self) -> Neighbours | None:
+        """The pairs of --neighbours, if given. Only rank 0 finds them, and sends them to the other ranks."""
+        if not self.run.neighbours:
+            return None
+        corpus, rows, device = self.index.fingerprint, self.training.rows, torch.device(self.run.device)
+        return load_neighbours(self.run, corpus, self.tokens, rows, self.encoder, device)
 
-        neighbours: the pairs of --neighbours, if any.
-        """
+    @cached_property
+    def fingerprint(self) -> dict[str, Any]:
+        """The values by name that must not change when --resume continues the run. run.json stores them."""
         run, encoder = self.run, self.encoder
-        files = {"dev pairs": run.dev, "synonyms": run.synonyms}
-        files |= {"words to keep": run.keep_words, "opposites": run.polarity}
+        files = {
+            "dev pairs": run.dev, "synonyms": run.synonyms, "words to keep": run.keep_words, "opposites": run.polarity
+        }  # fmt: skip
         return {
             **run.identity(),
             "corpus": self.index.fingerprint,
@@ -184,30 +168,22 @@ class PreparedRun:
             "model's config.json": file_checksum(Path(cast(str, cached_file(run.model, "config.json")))),
             **{f"model's {name}": value for name, value in dataclasses.asdict(encoder.layout).items()},
             **{name: file_checksum(Path(file)) if file else None for name, file in files.items()},
-            **({"neighbours": neighbours.digest()} if neighbours else {}),
+            **({"neighbours": self.neighbours.digest()} if self.neighbours else {}),
         }
 
-    def find_neighbours(self, device: torch.device) -> Neighbours:
-        """Find pairs of similar training sentences for --neighbours, or read them from the run's folder."""
-        fingerprint, rows = self.index.fingerprint, self.training.rows
-        return load_neighbours(self.run, fingerprint, self.tokens, rows, self.encoder, device)
-
-    def plan(self, neighbours: Neighbours | None) -> Plan:
-        """Make the plan, which chooses the rows of every step. neighbours: the pairs of --neighbours, if any."""
+    def plan(self) -> Plan:
+        """Make the plan, which chooses the rows of every step."""
         run = self.run
-        rows, nearest = (neighbours.rows, neighbours.nearest) if neighbours else (self.training.rows, None)
+        rows, nearest = self.neighbours or (self.training.rows, None)
         return Plan(rows, run.batch_size, run.seed, run.epochs, run.max_steps, nearest)
 
     def batch_maker(self, ranks: Ranks) -> BatchMaker:
-        """Make this rank's batch maker.
-
-        Its batches contain anchors, positives and, on the steps that --alpha selects, negatives.
-        """
+        """Make the object that makes this rank's batches: anchors, positives and, in some steps, negatives."""
         run, tokens = self.run, self.tokens
         always = {"seed": run.seed, "tokenizer": tokens, "n_jobs": 1}
         positive: ViewMaker | None = None  # None: a sentence is its own positive
         negative: ViewMaker | None = None
-        if run.augment not in (None, "none"):
+        if run.augment != "none":
             offered = {**vars(run), "keep_words": self.kept_words}
             negative = make_augmentation(run.augment, self.index, offered, **always).token_ids
         if run.positives != SAME:
@@ -221,14 +197,14 @@ class PreparedRun:
         return BatchMaker(views, ranks.rank, ranks.world, run.grad_cache, **PARTS[ranks.device.type])
 
     def scorer(self, device: torch.device) -> PairScorer | None:
-        """Make the object that scores an encoder on the dev pairs. Return None without --dev."""
+        """Make the object that scores an encoder on the dev pairs, or return None without --dev."""
         if self.dev is None:
             return None
         limit = self.layout.longest(self.tokenizer, self.encoder.backbone.config)
         return PairScorer(self.dev, self.tokenizer, limit, device, self.layout.prepare)
 
-    def summary(self, ranks: Ranks, fingerprint: dict[str, Any]) -> dict[str, Any]:
-        """Return the content that run.json gets before the first step. fingerprint: the result of `fingerprint`."""
+    def summary(self, n_ranks: int) -> dict[str, Any]:
+        """Return the content of run.json before the first step."""
         rows, n, n_blank, n_blank_paraphrases = self.training
         counts = {"sentences": n, "trained_on": len(rows), "blank": n_blank, "blank_paraphrases": n_blank_paraphrases}
         return {
@@ -236,14 +212,14 @@ class PreparedRun:
             "resolved": {"radius": resolve_radius(self.run.radius, self.index.n_terms)},
             "versions": versions(),
             "machine": machine(),
-            "ranks": ranks.world,
+            "ranks": n_ranks,
             "corpus": {**counts, "terms": self.index.n_terms, "sources": self.index.sources},
-            "resume_fingerprint": fingerprint,
+            "resume_fingerprint": self.fingerprint,
         }
 
 
 def open_index(run: Run) -> Index:
-    """Open the index of a run. Raises InputError if it is damaged, or was made with other options."""
+    """Open the index of a run. Raises InputError if it was made with other options."""
     index = load_index(run.index, word_tokenizer=run.word_tokenizer)
     if index.lowercase != run.lowercase:
         raise InputError(

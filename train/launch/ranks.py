@@ -1,7 +1,7 @@
 """Starts a run: in this process or, with --nproc, in one process per rank.
 
-The processes get the same environment variables as under torchrun, but torch's elastic agent is not used. It takes 31 s
-to stop after a signal, because the agent and the ranks wait for each other.
+The processes get the environment variables of torchrun, but not its elastic agent, which takes 31 s to stop after a
+signal, because the agent and the ranks wait for each other.
 """
 
 from __future__ import annotations
@@ -21,31 +21,20 @@ from typing import IO, NoReturn, cast
 
 from train.config import Run
 from train.record.folder import RUN, is_own, next_start
-from train.signals import (
-    EXIT_BAD_INPUT,
-    EXIT_DIED,
-    Stopped,
-    handled,
-    raise_stopped,
-    signals_blocked,
-    stop_then_end,
-    tell_user,
-)
+from train.signals import Stopped, handled, raise_stopped, signals_blocked, stop_then_end, tell_user
 from una_fast.command import run_command
 from una_fast.errors import InputError
 
 HOST = "127.0.0.1"
 LAUNCHER = "UNA_FAST_LAUNCHER"  # environment variable: the process id of the launcher of --nproc
+EXIT_DIED, EXIT_BAD_INPUT = 1, 2  # exit codes of a failed run; signal n gives 128 + n
 WATCH_SECONDS = 0.1  # between checks that the ranks and the launcher are still running
 # "" is removed from the path, because the working directory may contain the user's own train.py
 RANK_PROGRAM = "import sys; sys.path[:] = filter(None, sys.path); from train.launch.ranks import be_rank; be_rank()"
 
 
 def launch(run: Run) -> int:
-    """Train in this process as one rank, or start run.nproc ranks that train. Return the exit code.
-
-    If the run ends early, tell the user why.
-    """
+    """Train in this process or in run.nproc new ones, and return the exit code. Tell the user why a run ends early."""
     try:
         if run.nproc > 1 and not is_rank():
             return start_ranks(run)
@@ -53,7 +42,10 @@ def launch(run: Run) -> int:
 
         # one of several ranks may be waiting in C++, where no Python handler runs, so the signal kills it
         with handled(raise_stopped if os.environ.get("WORLD_SIZE", "1") == "1" else signal.SIG_DFL):
-            return run_rank(_for_rank(run) if is_rank() else run)
+            if not is_rank():
+                return run_rank(run)
+            end_with_launcher()
+            return run_rank(_for_rank(run))
     except Stopped as stopped:
         code, reason = 128 + stopped.number, f"stopped by {stopped}: {next_start(Path(run.output))}"
     except InputError as error:
@@ -68,21 +60,14 @@ def is_rank() -> bool:
 
 
 def _for_rank(run: Run) -> Run:
-    """Return `run` with the number of ranks on this machine, and with `resume` if torchrun has restarted the ranks.
-
-    From then on, this process ends when the process that started it ends.
-    """
-    end_with_launcher()
+    """Return the options for a rank of several: --nproc as torchrun sets it, --resume if torchrun has restarted it."""
     restarted = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0  # torchrun restarts all ranks if one dies
     resume = run.resume or (restarted and is_own(Path(run.output), RUN))
     return dataclasses.replace(run, nproc=int(os.environ["LOCAL_WORLD_SIZE"]), resume=resume)
 
 
 def start_ranks(run: Run) -> int:
-    """Start run.nproc ranks, wait for them, and return their highest exit code.
-
-    If a rank dies, kill the others, tell the user, and return EXIT_DIED. Raises Stopped if a signal ended the ranks.
-    """
+    """Start run.nproc ranks and return their highest exit code, or EXIT_DIED if one dies. Raises Stopped if stopped."""
     from torch.distributed import TCPStore  # imported here, because a rank must handle signals before it imports torch
 
     store = TCPStore(HOST, 0, is_master=True, wait_for_workers=False)  # this process outlives the ranks
@@ -125,7 +110,7 @@ def _start(rank: int, port: int, run: Run) -> subprocess.Popen[bytes]:
 
 
 def _wait(ranks: Sequence[subprocess.Popen[bytes]]) -> str:
-    """Wait until all ranks have ended or one has died. Return the dead rank and its exit code as text, or ""."""
+    """Wait until all ranks have ended or one has died. Describe the dead rank, or return ""."""
     codes: list[int | None] = [None]
     while None in codes:
         time.sleep(WATCH_SECONDS)
@@ -137,14 +122,14 @@ def _wait(ranks: Sequence[subprocess.Popen[bytes]]) -> str:
 
 
 def be_rank() -> NoReturn:
-    """Train as a rank, with the options that `start_ranks` sent to this process, and exit."""
+    """Train as a rank, with the options that `start_ranks` has sent, and exit."""
     with handled(signal.SIG_DFL):
         run = pickle.load(sys.stdin.buffer)
         os._exit(run_command(lambda: launch(run), "train"))  # a normal exit unloads torch, which takes a second
 
 
 def end_with_launcher() -> None:
-    """Start a thread that ends this process when torchrun or the launcher of --nproc is gone, such as after kill -9."""
+    """Start a thread that ends this process when its launcher is gone, such as after kill -9."""
     # the environment names the launcher of --nproc, which may be gone already; torchrun is the parent process
     launcher = int(os.environ.get(LAUNCHER, os.getppid()))
 

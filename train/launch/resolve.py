@@ -1,15 +1,14 @@
-"""Chooses values for missing options, and refuses or warns of options that do not suit the model or the machine."""
+"""Chooses values for missing options, and checks that options suit the model, the machine and the files they name."""
 
 from __future__ import annotations
 
-import dataclasses
 import warnings
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 
-from train.config import SAME, Run
+from train.config import SAME, ResolvedRun, Run
 from train.encoder.cpu import has_bf16
 from train.encoder.encoder import head_of
 from train.encoder.pooling import POOLINGS
@@ -28,7 +27,7 @@ EVALUATIONS_PER_SAVE = 10  # on a GPU: an evaluation takes a second, and a check
 
 
 def device_of(run: Run) -> Literal["cpu", "cuda"]:
-    """Return the type of the device of a run. Raises InputError if the machine has fewer GPUs than --nproc."""
+    """Return the type of the device of a run."""
     device = ("cuda" if torch.cuda.is_available() else "cpu") if run.device == "auto" else run.device
     if device == "cuda" and run.nproc > torch.cuda.device_count():
         raise InputError(
@@ -38,11 +37,10 @@ def device_of(run: Run) -> Literal["cpu", "cuda"]:
     return device
 
 
-def resolve_options(run: Run, config: Any, pooling: str) -> Run:
-    """Return `run` with a value for every option that is missing or "auto".
+def resolve_options(run: Run, config: Any, pooling: str) -> ResolvedRun:
+    """Choose a value for every option that is missing or "auto".
 
-    config: the encoder's configuration. pooling: the encoder's pooling, a key of POOLINGS. Raises InputError for an
-    option that the model or the device rules out.
+    config: the encoder's configuration. pooling: the encoder's pooling, a key of POOLINGS.
     """
     device, roberta = device_of(run), "roberta" in config.model_type  # its defaults differ from BERT's
     positions = positions_of(config)
@@ -56,23 +54,23 @@ def resolve_options(run: Run, config: Any, pooling: str) -> Run:
     is_eager = device == "cpu" or ":" in run.loss or run.why_eager(run.nproc)
     has_half = torch.cuda.is_bf16_supported(False) if device == "cuda" else has_bf16()
     in_training = POOLINGS[pooling].in_training
-    return dataclasses.replace(
-        run,
-        device=device,
-        compile=run.compile or ("off" if is_eager else "graphs"),
-        precision=("bf16" if has_half else "fp32") if run.precision == "auto" else run.precision,
-        save_every=run.save_every or run.eval_every * (EVALUATIONS_PER_SAVE if device == "cuda" else 1),
-        augment=run.augment or ("una" if loss_spec(run.loss).negative_views else "none"),
-        learning_rate=run.learning_rate or (5e-6 if roberta else 3e-5),
-        pooling=in_training,
-        head=head_of(in_training, run.head),
-        schedule=run.schedule or ("constant" if roberta else "linear"),
-        index=run.index or str(Path(run.output) / INDEX),
-    )
+    resolved = {
+        "device": device,
+        "compile": run.compile or ("off" if is_eager else "graphs"),
+        "precision": ("bf16" if has_half else "fp32") if run.precision == "auto" else run.precision,
+        "save_every": run.save_every or run.eval_every * (EVALUATIONS_PER_SAVE if device == "cuda" else 1),
+        "augment": run.augment or ("una" if loss_spec(run.loss).negative_views else "none"),
+        "learning_rate": run.learning_rate or (5e-6 if roberta else 3e-5),
+        "pooling": in_training,
+        "head": head_of(in_training, run.head),
+        "schedule": run.schedule or ("constant" if roberta else "linear"),
+        "index": run.index or str(Path(run.output) / INDEX),
+    }
+    return ResolvedRun(**{**vars(run), **resolved})
 
 
-def warn_of_ignored(run: Run, config: Any, layout: Modules) -> None:
-    """Warn about settings of the model that training ignores, and about missing dropout."""
+def warn_of_ignored(run: ResolvedRun, config: Any, layout: Modules) -> None:
+    """Warn about settings of the model that training ignores, and about a model without dropout."""
     applied = "is applied in dev scores and where best/ is used, but not in training"
     same_text = run.positives == SAME and not run.paraphrases
     remarks = {
@@ -88,16 +86,12 @@ def warn_of_ignored(run: Run, config: Any, layout: Modules) -> None:
             warnings.warn(f"--model {run.model}: {remark}", InputWarning, stacklevel=2)
 
 
-def check_late_inputs(run: Run) -> None:
-    """Check the loss, the augmentations, their word lists and the evaluation tasks before the index is built.
-
-    Building the index can take hours, and the run uses these inputs only afterwards. Raises InputError if one of them
-    cannot be used.
-    """
-    if not loss_spec(run.loss).negative_views and run.augment not in (None, "none"):
+def check_late_inputs(run: ResolvedRun) -> None:
+    """Check the inputs that a run uses only after it has built the index, which can take hours."""
+    if not loss_spec(run.loss).negative_views and run.augment != "none":
         raise InputError(f"--loss {run.loss} uses no negatives: choose --augment none, or another loss")
     for name in (run.augment, run.positives):
-        if name and ":" in name:
+        if ":" in name:
             load_augmentation(name)
     if run.positives in WITH_SYNONYMS:
         open_synonyms(run.synonyms or None)

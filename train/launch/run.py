@@ -1,7 +1,6 @@
-"""Trains as one rank, from loading the files to the model card. A single process is a rank too.
+"""Trains as one rank, from loading the files to the model card.
 
-The first rank of each machine builds the index there. Only rank 0 writes the output folder, loads a checkpoint and
-sends it to the other ranks, scores the encoder in best/, and tells the user how the run ended.
+The first rank of each machine builds the index there. Only rank 0 writes in --output and talks to the user.
 """
 
 from __future__ import annotations
@@ -16,29 +15,17 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from train.config import Run
+from train.config import ResolvedRun, Run
 from train.distributed import Ranks, StopConsensus, gather_objects, join_group, set_numerics
 from train.encoder.pretrained import quiet
 from train.launch.finish import finish
 from train.launch.prepare import PreparedRun
 from train.launch.resolve import device_of
-from train.loop.data import Plan
 from train.loop.loop import CheckpointWriter, Loop
 from train.loop.telemetry import Telemetry
 from train.loop.trainer import Trainer, remedy
 from train.record.checkpoint import Progress, check_resumed, first_difference, has_checkpoint, load_checkpoint
-from train.record.folder import (
-    DEV,
-    DEV_LAST,
-    RUN,
-    SUMMARY,
-    dev_name,
-    is_finished,
-    next_start,
-    output_folder,
-    read_json,
-    write_json,
-)
+from train.record.folder import RUN, SUMMARY, dev_name, is_finished, next_start, output_folder, read_json, write_json
 from train.record.metrics import peak_memory
 from train.signals import STDERR, handled, is_first_rank, leave_at_once, stop_then_end, tell_user
 from una_fast.errors import InputError, InputWarning, first_line
@@ -46,12 +33,7 @@ from una_fast.parallel import n_cores
 
 
 def run_rank(run: Run) -> int:
-    """Train as one rank, and return the exit code. Without torchrun's environment variables it is the only rank.
-
-    Raises:
-        InputError: the run cannot start or continue; every rank raises the same error.
-        Stopped: a signal came, and a checkpoint was saved.
-    """
+    """Train as one rank, or as the only one, and return the exit code. If one rank raises InputError, all do."""
     quiet()
     if not is_first_rank():
         warnings.simplefilter("ignore", InputWarning)  # only rank 0 shows them
@@ -62,11 +44,8 @@ def run_rank(run: Run) -> int:
     return 0
 
 
-def train(run: Run, lock: ExitStack) -> Run:
-    """Train, and return the run with all options resolved. Raises InputError and Stopped as `run_rank` does.
-
-    lock: an exit stack. Rank 0 locks the output folder until the caller closes this stack.
-    """
+def train(run: Run, lock: ExitStack) -> ResolvedRun:
+    """Train, and return the resolved options. Rank 0 locks the output folder until the caller closes `lock`."""
     with process_group(run) as ranks:
         with raise_on_all_ranks(ranks):
             prepared = PreparedRun(run)
@@ -76,26 +55,21 @@ def train(run: Run, lock: ExitStack) -> Run:
             if ranks.local_rank == 0:
                 prepared.make_index()
         with raise_on_all_ranks(ranks):
-            found = prepared.find_neighbours(ranks.device) if ranks.first and run.neighbours else None
-        neighbours = gather_objects(ranks, found)[0]
+            found = prepared.neighbours if ranks.first else None
+        prepared.neighbours = gather_objects(ranks, found)[0]
         with raise_on_all_ranks(ranks):
-            fingerprint = prepared.fingerprint(neighbours)
+            fingerprint = prepared.fingerprint
         progress, state = starting_point(prepared.run, ranks, fingerprint)
         if progress.step and state is None:
             tell_user(f"{run.output}: already finished")
         else:
-            plan, summary = prepared.plan(neighbours), prepared.summary(ranks, fingerprint)
-            _take_steps(prepared, ranks, plan, summary, progress, state)
+            _take_steps(prepared, ranks, progress, state)
         return prepared.run
 
 
 @contextmanager
 def process_group(run: Run) -> Iterator[Ranks]:
-    """Join the process group for the with block, and leave it afterwards.
-
-    If the GPU runs out of memory in the block, a run with one rank raises InputError. With several ranks, the rank
-    writes an error message and exits, and its launcher ends the other ranks.
-    """
+    """Join the process group for the with block. If the GPU runs out of memory in the block, explain it to the user."""
     try:
         yield join_group(device_of(run))
     except torch.OutOfMemoryError as error:
@@ -112,7 +86,7 @@ def process_group(run: Run) -> Iterator[Ranks]:
 
 @contextmanager
 def raise_on_all_ranks(ranks: Ranks) -> Iterator[None]:
-    """If one rank raises InputError or OSError in the with block, raise InputError on all ranks, so that none waits."""
+    """If a rank raises InputError or OSError in the with block, raise InputError on all ranks, so that none waits."""
     message = ""
     try:
         yield
@@ -122,22 +96,12 @@ def raise_on_all_ranks(ranks: Ranks) -> Iterator[None]:
         raise InputError(first)
 
 
-def _take_steps(
-    prepared: PreparedRun,
-    ranks: Ranks,
-    plan: Plan,
-    summary: dict[str, Any],
-    progress: Progress,
-    state: dict[str, Any] | None,
-) -> None:
-    """Train from `progress` to the end of the run, and keep run.json up to date.
-
-    summary: see `PreparedRun.summary`. state: the state that the checkpoint contains, or None for a new run.
-    """
-    run, output = prepared.run, Path(prepared.run.output)
+def _take_steps(prepared: PreparedRun, ranks: Ranks, progress: Progress, state: dict[str, Any] | None) -> None:
+    """Train from `progress` to the end of the run, and keep run.json up to date. state: of the checkpoint, if any."""
+    run, output, summary = prepared.run, Path(prepared.run.output), prepared.summary(ranks.world)
     with raise_on_all_ranks(ranks):
         maker, scorer = prepared.batch_maker(ranks), prepared.scorer(ranks.device)
-    trainer, stop = Trainer(run, ranks, prepared.encoder, plan, state), StopConsensus(ranks)
+    trainer, stop = Trainer(run, ranks, prepared.encoder, prepared.plan(), state), StopConsensus(ranks)
     if ranks.device.type == "cuda":
         trainer.try_memory()
         torch.cuda.reset_peak_memory_stats(ranks.device)  # run.json reports the peak of the steps only
@@ -157,10 +121,9 @@ def _take_steps(
             raise InputError(f"{error}: {next_start(output)}") from error
         finally:
             if ranks.first:
-                dev, progress = dev_name(run.dev), loop.progress
                 results = {
-                    "progress": vars(progress),
-                    "scores": {DEV + dev: progress.best_score, DEV_LAST + dev: progress.last_score},
+                    "progress": vars(loop.progress),
+                    "scores": loop.progress.dev_scores(dev_name(run.dev)),
                     "this_process": {**telemetry.times(), "peak_memory": peak_memory()},
                 }
                 write_json(output / SUMMARY, {"status": status, **summary, **results})
@@ -171,20 +134,16 @@ def _take_steps(
 def starting_point(run: Run, ranks: Ranks, fingerprint: dict[str, Any]) -> tuple[Progress, dict[str, Any] | None]:
     """Return the progress to start from, and the checkpoint's state, which is None for a new or a finished run.
 
-    Rank 0 reads both and sends them to the other ranks, because only its machine needs to have the output folder.
-
-    Raises:
-        InputError: the checkpoint is damaged or from another run, or the machines have different sentences, weights or
-            settings.
+    Only rank 0 reads the checkpoint. Raises InputError if the run, or the other ranks, have another fingerprint.
     """
-    output = Path(run.output)
+    output, finished = Path(run.output), is_finished(Path(run.output))
     message: list[Any] = [fingerprint, Progress(), None]
     with raise_on_all_ranks(ranks):
         # without a checkpoint the run was killed before its first step, and starts again
-        if ranks.first and run.resume and (is_finished(output) or has_checkpoint(output)):
+        if ranks.first and run.resume and (finished or has_checkpoint(output)):
             summary = read_json(output / SUMMARY)
             check_resumed(output, summary.get("resume_fingerprint", {}), fingerprint)
-            message[1:] = (Progress(**summary["progress"]), None) if is_finished(output) else load_checkpoint(output)
+            message[1:] = (Progress(**summary["progress"]), None) if finished else load_checkpoint(output)
     if ranks.world > 1:
         dist.broadcast_object_list(message)
     first_fingerprint, progress, state = message

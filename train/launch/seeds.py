@@ -1,7 +1,4 @@
-"""`--seeds 42,0,1`: trains one run per seed, and makes a table of the mean scores and their standard deviations.
-
-OUTPUT/seed-N is the folder of one run, all runs share OUTPUT/index, and OUTPUT/seeds.json contains the table.
-"""
+"""`--seeds 42,0,1`: trains one run per seed in OUTPUT/seed-N, and writes the mean scores into OUTPUT/seeds.json."""
 
 from __future__ import annotations
 
@@ -20,15 +17,7 @@ from una_fast.text_table import aligned
 
 
 def train_seeds(run: Run) -> int:
-    """Train the seeds one after another, print and save the table of scores, and return the exit code.
-
-    If the run of a seed stops or fails, the command ends. With --resume, finished seeds are skipped, a stopped one
-    continues from its checkpoint, and the others start.
-
-    Raises:
-        InputError: without --resume, OUTPUT is not empty; with --resume, OUTPUT was not made by a command with
-            --seeds; or torchrun started this process.
-    """
+    """Train the seeds one after another until one stops or fails, show the scores, and return the exit code."""
     if is_rank():
         raise InputError(
             "--seeds does not work under torchrun, because it starts the ranks of each seed itself: use --nproc, or "
@@ -52,7 +41,7 @@ def train_seeds(run: Run) -> int:
 
 
 def _write_table(output: Path, folders: Sequence[Path]) -> None:
-    """Write the scores of the finished runs to seeds.json, and print them as a table."""
+    """Write the scores of the finished runs into seeds.json, and print them as a table."""
     group = Group(output.name, [*map(read_run, folders)])
     means = group.compared()
     content = {  # scores are fractions; the deviation is the sample's (n - 1), None for a single seed
@@ -69,14 +58,7 @@ def _write_table(output: Path, folders: Sequence[Path]) -> None:
 
 
 def of_seed(run: Run, seed: int) -> Run:
-    """Return the options for training only this seed of `run`, in OUTPUT/seed-N."""
-    output = Path(run.output)
-    folder = output / f"seed-{seed}"
-    return dataclasses.replace(
-        run,
-        seed=seed,
-        seeds=(),
-        output=str(folder),
-        index=run.index or str(output / INDEX),
-        resume=run.resume and is_own(folder, RUN),
-    )
+    """Return the options for training one seed of `run`."""
+    folder = Path(run.output, f"seed-{seed}")
+    index, resume = run.index or str(Path(run.output, INDEX)), run.resume and is_own(folder, RUN)
+    return dataclasses.replace(run, seed=seed, seeds=(), output=str(folder), index=index, resume=resume)

@@ -59,7 +59,6 @@ class Loop:
     def _train(self) -> None:
         """Take the steps. Evaluate before the first one, for a baseline, and after the last one."""
         run, plan = self.trainer.run, self.trainer.plan
-        assert run.save_every is not None
         if self.progress.step % run.eval_every == 0:  # also repeats an evaluation that a stop signal interrupted
             self._evaluate()
         if self.progress.step == 0:

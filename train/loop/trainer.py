@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from train.config import Run
+from train.config import ResolvedRun, Run
 from train.distributed import Ranks, averaging_gradients, gather, rank_share, set_numerics
 from train.encoder.encoder import SentenceEncoder, compile_layers, part_of_ones
 from train.encoder.pretrained import DTYPES
@@ -40,7 +40,7 @@ class Trainer:
     """One rank's encoder, loss and optimiser. state: the result of `state` in a checkpoint; None for a new run."""
 
     def __init__(
-        self, run: Run, ranks: Ranks, encoder: SentenceEncoder, plan: Plan, state: dict[str, Any] | None = None
+        self, run: ResolvedRun, ranks: Ranks, encoder: SentenceEncoder, plan: Plan, state: dict[str, Any] | None = None
     ) -> None:
         set_numerics(ranks.device, run.precision, run.deterministic)
         self.run, self.ranks, self.plan = run, ranks, plan
@@ -229,9 +229,8 @@ def remedy(run: Run) -> str:
     return f"give {', '.join([cache, *precision, 'a lower --batch-size'])} or a lower --max-length"
 
 
-def adamw(run: Run, model: nn.Module) -> torch.optim.AdamW:
+def adamw(run: ResolvedRun, model: nn.Module) -> torch.optim.AdamW:
     """Make AdamW for the weights that are not frozen. Biases and normalisation weights do not decay."""
-    assert run.learning_rate is not None
     decayed: list[nn.Parameter] = []
     plain: list[nn.Parameter] = []
     for name, weight in model.named_parameters():
@@ -241,12 +240,11 @@ def adamw(run: Run, model: nn.Module) -> torch.optim.AdamW:
     return torch.optim.AdamW([group for group in groups if group["params"]], lr=run.learning_rate, fused=True)
 
 
-def learning_rate(run: Run, step: int, n_steps: int) -> float:
+def learning_rate(run: ResolvedRun, step: int, n_steps: int) -> float:
     """Compute the learning rate of a step, as transformers' `get_*_schedule_with_warmup` does."""
-    assert run.learning_rate is not None
     warmup = math.ceil(run.warmup_steps * n_steps) if run.warmup_steps < 1 else int(run.warmup_steps)
     if step < warmup:
         return run.learning_rate * step / warmup
     f = (step - warmup) / max(1, n_steps - warmup)
     factor = {"constant": 1.0, "linear": 1 - f, "cosine": (1 + math.cos(math.pi * f)) / 2}
-    return run.learning_rate * factor[run.schedule or "linear"]
+    return run.learning_rate * factor[run.schedule]

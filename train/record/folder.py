@@ -1,8 +1,8 @@
-"""Manages the output folder of a command: its owner, its lock, and its small files.
+"""The output folder of a command: its owner, its lock, and its small files.
 
 A command starts in a folder that is missing or empty, and continues only in a folder that it owns. The file
-`.una_fast.json`, called the mark, stores the owning command and its settings. A command locks the mark while it writes
-in the folder. All other files are complete when they appear. docs/files.md lists the files of a run.
+`.una_fast.json`, called the mark, stores the owning command and its settings, and is locked while the command writes.
+docs/files.md lists the files of a run.
 """
 
 from __future__ import annotations
@@ -29,13 +29,7 @@ DEV, DEV_LAST = "dev/", "dev_last/"  # prefixes of the dev scores of best/ and a
 def output_folder(path: Path, command: str, resume: bool, settings: Mapping[str, Any] | None = None) -> Iterator[None]:
     """Make `path` the output folder of `command`, and lock it for the with block.
 
-    With `resume`, `command` must own the folder. Without `resume`, the folder must be missing or empty. It then gets a
-    file `.una_fast.json` with `command` and `settings`. If the block writes no other file, the folder still counts as
-    empty.
-
-    Raises:
-        InputError: without `resume`, the folder is not empty; with `resume`, `command` does not own the folder;
-            another process writes there; or the folder cannot be made or written.
+    With `resume`, `command` must own the folder. Without it, the folder must be missing or empty, except for a mark.
     """
     check = check_owner if resume else check_new
     try:
@@ -59,17 +53,14 @@ def output_folder(path: Path, command: str, resume: bool, settings: Mapping[str,
 
 
 def read_mark(path: Path) -> dict[str, Any]:
-    """Read the file `.una_fast.json` in a folder. Return {} if no command owns the folder.
-
-    Otherwise "command" is the owner, and "settings" are its options. A run that was copied without hidden files lacks
-    `.una_fast.json`, so its run.json is read instead.
-    """
+    """Return the owner of a folder as "command" and its options as "settings", or {} if no command owns the folder."""
+    # a run that was copied without hidden files has only its run.json
     mark = read_object(path / MARK) or {"command": RUN, **read_object(path / SUMMARY)}
     return mark if isinstance(mark.get("settings"), dict) else {}
 
 
 def is_own(path: Path, command: str) -> bool:
-    """Return whether a run of `command` made the folder, according to its file `.una_fast.json`."""
+    """Return whether a run of `command` made the folder."""
     return read_mark(path).get("command") == command
 
 
@@ -81,7 +72,7 @@ def check_owner(path: Path, command: str) -> None:
 
 
 def check_new(path: Path, command: str) -> None:
-    """Raise InputError if the folder contains a file besides `.una_fast.json`, and OSError if it cannot be read."""
+    """Raise InputError if the folder contains a file besides the mark."""
     names = sorted(entry.name for entry in path.iterdir() if entry.name != MARK) if path.exists() else []
     if names and (owner := read_mark(path).get("command")):
         advice = "give --resume to continue it, " if owner == command else ""
@@ -91,7 +82,7 @@ def check_new(path: Path, command: str) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object. Raises InputError for a file that is missing, damaged, or contains something else."""
+    """Read a JSON object. Raises InputError if the file is missing, damaged, or contains something else."""
     try:
         return dict(json.loads(path.read_bytes()))
     except (OSError, ValueError, TypeError) as error:
@@ -112,7 +103,7 @@ def saved_step(output: Path) -> int:
 
 
 def next_start(output: Path) -> str:
-    """Return a message on how to continue the run in `output`, which ended before its last step."""
+    """Return advice on how to continue the run in `output`, which ended before its last step."""
     if not (step := saved_step(output)):
         return "no checkpoint was saved yet"
     best = f"; {output / BEST} contains the encoder so far" if (output / BEST / "config.json").is_file() else ""
@@ -125,12 +116,12 @@ def is_finished(output: Path) -> bool:
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write an indented JSON file, completely or not at all. Raises InputError if it cannot be written."""
+    """Write an indented JSON file, completely or not at all."""
     write_file(path, _encoded(content))
 
 
 def write_file(path: Path, content: bytes | str) -> None:
-    """Write a file, completely or not at all. Raises InputError if it cannot be written."""
+    """Write a file, completely or not at all."""
     if isinstance(content, str):
         content = content.encode("utf-8", "xmlcharrefreplace")  # JSON may contain surrogates, which are not UTF-8
     try:
@@ -142,10 +133,7 @@ def write_file(path: Path, content: bytes | str) -> None:
 
 @contextmanager
 def partial_folder(path: Path) -> Iterator[Path]:
-    """Make a temporary folder next to `path` for the with block, and delete it afterwards.
-
-    Raises OSError if the temporary folder cannot be made or deleted.
-    """
+    """Make a temporary folder next to `path` for the with block, and delete it afterwards."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as partial:
         yield Path(partial)

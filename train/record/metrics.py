@@ -1,7 +1,4 @@
-"""Collects what a run records: package versions, the machine, and peak memory.
-
-It also provides the progress bar, and trims metrics.jsonl when a run continues.
-"""
+"""What a run records about its environment, the progress bar, and the trimming of metrics.jsonl for --resume."""
 
 from __future__ import annotations
 
@@ -21,15 +18,12 @@ from train.record.folder import METRICS, write_file
 from train.signals import STDERR
 from una_fast.parallel import n_cores
 
-PACKAGES = ("torch", "transformers", "tokenizers", "numpy")  # a result depends on their versions
+PACKAGES = ("torch", "transformers", "tokenizers", "numpy")
 LINE_SECONDS = 60.0  # between two lines of the bar without a terminal
 
 
 def cut_metrics(output: Path, start: Progress) -> None:
-    """Remove from metrics.jsonl the steps and scores after `start`, because the run will write them again.
-
-    Lines in another format stay. Raises InputError if the file cannot be written.
-    """
+    """Remove from metrics.jsonl the steps and scores after `start`, because the run will write them again."""
     path = output / METRICS
     if path.exists():
         *lines, _ = path.read_bytes().split(b"\n")  # a kill may have truncated the last line
@@ -37,12 +31,11 @@ def cut_metrics(output: Path, start: Progress) -> None:
 
 
 def _is_later(line: bytes, start: Progress) -> bool:
-    """Return whether a line of metrics.jsonl belongs to a step or a score after `start`."""
+    scored = -1 if start.evaluated_step is None else start.evaluated_step
     try:
         record = json.loads(line)
-        scored = -1 if start.evaluated_step is None else start.evaluated_step
         return record["step"] >= start.step if "loss" in record else record["step"] > scored
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError):  # not a line of una_fast: it stays
         return False
 
 
@@ -58,7 +51,7 @@ class Bar(tqdm):
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that a result depends on."""
+    """Return the versions of Python and of the packages that determine a result."""
     packages = {name: importlib.metadata.version(name) for name in PACKAGES}
     return {"python": platform.python_version(), "una_fast": una_fast.__version__, **packages}
 
@@ -74,7 +67,7 @@ def machine() -> dict[str, Any]:
 
 
 def peak_memory() -> dict[str, int]:
-    """Return the peak memory use of this process in bytes. With a GPU, include allocated and reserved GPU memory."""
+    """Return the peak memory of this process in bytes."""
     import resource
 
     unit = 1 if sys.platform == "darwin" else 1024

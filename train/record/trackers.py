@@ -1,16 +1,12 @@
 """The experiment trackers of the option --report-to, which show the metrics of a run while it trains.
 
-A tracker is a class with three methods. Its constructor takes no arguments. --report-to MODULE:CLASS selects a
-user-defined tracker. Only rank 0 calls the methods.
+A tracker, also a user's own, is a class whose constructor takes no arguments. Rank 0 calls its three methods:
 
-- ``start(settings, step, run_id)`` is called before a run starts or continues. `settings` maps the names of all options
-  to their values. `step` is the first step that will be logged. `run_id` is the id that an earlier call of `start`
-  returned, or None for a new run. The method returns the id of the run, or None if the run has no id.
-- ``log(values, step)`` is called after a step. `values` maps names such as "loss/negatives", "lr" and "dev/FILE" to
-  metrics of this step.
-- ``finish()`` is called when the run has ended or was stopped.
-
-The package of a tracker is imported only if --report-to names the tracker. OUTPUT/trackers.json stores the run ids.
+- ``start(settings, step, run_id)`` before a run starts or continues. `settings` maps the names of all options to their
+  values, `step` is the first step that will be logged, and `run_id` is what an earlier call of `start` returned, or
+  None for a new run. It returns the id of the run, or None.
+- ``log(values, step)`` after a step. `values` maps names such as "loss/negatives", "lr" and "dev/FILE" to numbers.
+- ``finish()`` when the run has ended or was stopped.
 """
 
 from __future__ import annotations
@@ -25,22 +21,17 @@ from train.record.folder import TENSORBOARD, read_object, write_json
 from una_fast.errors import InputError
 from una_fast.imports import import_object
 
-IDS = "trackers.json"
-PROJECT = "una_fast"
-NONE = "none"
-FLUSH_SECONDS = 3  # between two flushes of TensorBoard's values; a killed process loses what it has not flushed
+IDS = "trackers.json"  # in --output: tracker -> id of the run
+PROJECT = "una_fast"  # name of the project or experiment, unless the tracker's environment variable gives another
+FLUSH_SECONDS = 3  # a killed process loses the values that TensorBoard's writer has not flushed
 
 
 class _TensorBoard:
-    """Writes event files to OUTPUT/tensorboard.
-
-    If a run continues at `step`, TensorBoard hides the values that an earlier process wrote for this and later steps.
-    """
-
     def start(self, settings: dict[str, Any], step: int, run_id: str | None) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
         folder = Path(settings["output"]) / TENSORBOARD
+        # purge_step hides the values that an earlier process wrote for this and later steps
         self._writer = SummaryWriter(str(folder), purge_step=step, flush_secs=FLUSH_SECONDS)
         self.finish = self._writer.close
 
@@ -50,12 +41,6 @@ class _TensorBoard:
 
 
 class _WandB:
-    """Logs to Weights & Biases.
-
-    The environment variable WANDB_PROJECT names the project; the default is "una_fast". With WANDB_MODE=offline the
-    values are only written to OUTPUT/wandb.
-    """
-
     def start(self, settings: dict[str, Any], step: int, run_id: str | None) -> str:
         import wandb
 
@@ -71,12 +56,6 @@ class _WandB:
 
 
 class _Trackio:
-    """Logs to Trackio.
-
-    The environment variable TRACKIO_PROJECT names the project; the default is "una_fast". Values are stored on this
-    machine, or in a Hugging Face Space if TRACKIO_SPACE_ID names one.
-    """
-
     def start(self, settings: dict[str, Any], step: int, run_id: str | None) -> str:
         import trackio
 
@@ -87,11 +66,6 @@ class _Trackio:
 
 
 class _MLflow:
-    """Logs to the MLflow server or folder in the environment variable MLFLOW_TRACKING_URI.
-
-    MLFLOW_EXPERIMENT_NAME names the experiment; the default is "una_fast".
-    """
-
     def start(self, settings: dict[str, Any], step: int, run_id: str | None) -> str:
         import mlflow
 
@@ -103,18 +77,14 @@ class _MLflow:
         return run.info.run_id
 
 
-# package name -> tracker
+# each is imported only if --report-to names it
 TRACKERS = {"tensorboard": _TensorBoard, "wandb": _WandB, "trackio": _Trackio, "mlflow": _MLflow}
 
 
 def make_trackers(names: str) -> dict[str, Any]:
-    """Make the trackers that --report-to names, but do not start them. Return a dict from names to trackers.
-
-    names: the value of --report-to, such as "wandb,mlflow". Raises InputError if a name is unknown, or the package of a
-    tracker is not installed.
-    """
+    """Make the trackers that --report-to names, such as "wandb,mlflow", but do not start them. Return them by name."""
     listed = dict.fromkeys(map(str.strip, names.split(",")))
-    return {name: _make(name) for name in listed if name not in ("", NONE)}
+    return {name: _make(name) for name in listed if name not in ("", "none")}
 
 
 def _make(name: str) -> Any:
@@ -132,7 +102,7 @@ def _make(name: str) -> Any:
 
 
 def start_trackers(trackers: Mapping[str, Any], settings: Mapping[str, Any], step: int) -> None:
-    """Start the trackers for a run that starts or continues with `step`. Raises InputError if one cannot start."""
+    """Start the trackers for a run that starts or continues with `step`."""
     path = Path(settings["output"]) / IDS
     ids = read_object(path)
     for name, tracker in trackers.items():
