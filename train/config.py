@@ -18,9 +18,12 @@ from una_fast.command import Command, fill_defaults, option, options_of
 from una_fast.errors import InputError
 from una_fast.options import Draws, Files, Words
 
+Schedule = Literal["linear", "cosine", "constant"]
+Precision = Literal["auto", "fp32", "bf16", "fp16"]
+Compile = Literal["off", "on", "graphs"]
 SAME = "same"  # value of --positives that applies no augmentation
 OWN = "your own, by its import path"
-# how the paper's code uses negatives; docs/will-it-help.md compares them with the defaults
+# how the paper's code uses negatives
 PAPER_SETTINGS: dict[str, Any] = {"loss": "pairs", "alpha": 5, "beta": 0.5, "surface": "paper"}
 CAPTION_SETTINGS: dict[str, Any] = {  # against near-misses among captions (docs/near-misses.md#captions)
     "loss": "margin", "similarity_distillation": 10.0, "alpha": 1, "beta": 0.12, "select": "random",
@@ -46,140 +49,107 @@ def _as_arguments(preset: str) -> str:
 class Run(Files, Words, Draws):
     """Every option of `python -m train.ddp`."""
 
+    # fmt: off
     config: str = option("YAML file of options; the command line overrides it", "", "Many options at once",
-                         metavar="FILE.yaml", role="call")  # fmt: skip
+                         metavar="FILE.yaml", role="call")
     paper: bool = option(f"settings of the paper: {_as_arguments('paper')}", False, role="call")
-    near_misses: bool = option(
-        f"recipe against near-misses, for an encoder trained for similarity: {_as_arguments('near_misses')}",
-        False, role="call",
-    )  # fmt: skip
+    near_misses: bool = option("recipe against near-misses, for an encoder trained for similarity: "
+                               f"{_as_arguments('near_misses')}", False, role="call")
 
-    corpus: tuple[str, ...] = option(
-        "files of text to train on: .txt, .csv, .tsv, .jsonl, .json or .parquet, one sentence per line; folders, globs",
-        (), "Data", required=True, metavar="FILE", role="source",
-    )  # fmt: skip
+    corpus: tuple[str, ...] = option("files of text to train on: .txt, .csv, .tsv, .jsonl, .json or .parquet, one "
+                                     "sentence per line; folders, globs", (), "Data", required=True, metavar="FILE",
+                                     role="source")
     paraphrases: str = option("file, folder or glob of paraphrases; line i is the positive of sentence i", "",
-                              metavar="FILE", role="source")  # fmt: skip
-    index: str = option("folder of the index, built if missing; default OUTPUT/index", "",
-                        metavar="FOLDER", role="running")  # fmt: skip
+                              metavar="FILE", role="source")
+    index: str = option("folder of the index, built if missing; default OUTPUT/index", "", metavar="FOLDER",
+                        role="running")
 
-    model: str = option("Hugging Face encoder to start from: hub name or folder", "", "Encoder",
-                        role="source", required=True, metavar="NAME_OR_FOLDER")  # fmt: skip
-    pooling: str = option(
-        "how token vectors become an embedding",
-        AUTO,
-        choices={AUTO: "as in the model's modules.json, or cls without that file"}
-        | {name: POOLINGS[known] for name, known in OF_TRAINING.items()},
-    )
+    model: str = option("Hugging Face encoder to start from: hub name or folder", "", "Encoder", role="source",
+                        required=True, metavar="NAME_OR_FOLDER")
+    pooling: str = option("how token vectors become an embedding", AUTO,
+                          choices={AUTO: "as in the model's modules.json, or cls without that file"}
+                          | {name: POOLINGS[known] for name, known in OF_TRAINING.items()})
     head: Head = option("layer for training only: mlp: Linear + tanh; auto: mlp if --pooling cls, as in SimCSE", "auto")
     trust_remote_code: bool = option("run Python code that comes with the model", False, role="running")
-    max_length: int = option(
-        "maximum tokens per sentence, special tokens included; longer sentences are truncated", 32, least=3
-    )
+    max_length: int = option("maximum tokens per sentence, special tokens included; longer sentences are truncated", 32,
+                             least=3)
     dropout: float = option("dropout of hidden states and attention", 0.1, least=0, below=1)
 
-    positives: str = option(
-        "what the positive of a sentence is; every epoch draws new positives",
-        SAME,
-        "Positives",
-        choices={SAME: "the sentence itself, or its line of --paraphrases"} | POSITIVES | {"MODULE:CLASS": OWN},
-    )
+    positives: str = option("what the positive of a sentence is; every epoch draws new positives", SAME, "Positives",
+                            choices={SAME: "the sentence itself, or its line of --paraphrases"} | POSITIVES
+                            | {"MODULE:CLASS": OWN})
     positives_strength: float = option("share of a sentence's words that --positives changes", 0.1, above=0, most=1)
-    positives_share: float = option(
-        "share of sentences that get a positive by --positives; the others are their own positives",
-        1.0, above=0, most=1,
-    )  # fmt: skip
+    positives_share: float = option("share of sentences that get a positive by --positives; the others are their own "
+                                    "positives", 1.0, above=0, most=1)
     synonyms: str = option("TSV file with a word and its synonyms per line, for eda-*; default: WordNet", "",
-                           metavar="FILE")  # fmt: skip
+                           metavar="FILE")
 
-    augment: str | None = option(
-        "what makes hard negatives; default una, or none if the loss uses no negatives",
-        None,
-        "Hard negatives",
-        choices=HARD | {"none": "train without them", "MODULE:CLASS": OWN},
-    )
+    augment: str | None = option("what makes hard negatives; default una, or none if the loss uses no negatives", None,
+                                 "Hard negatives", choices=HARD | {"none": "train without them", "MODULE:CLASS": OWN})
     alpha: int = option("add negatives in every ALPHA-th step, beginning with the first; 0: never", 1, least=0)
 
     loss: str = option("what the loss compares", "triplet", "Objective", choices=LOSSES | {"MODULE:FUNCTION": OWN})
     temperature: float = option("divide cosine similarities by this", 0.05, above=0)
     margin_weight: float = option("weight of the margin in --loss soft, as in SNCSE", 1e-3, least=0)
-    margin_least: float = option(
-        "least allowed margin: cosine of anchor and positive minus cosine of anchor and negative", 0.1, least=0, most=2
-    )
-    margin_most: float = option(
-        "largest allowed margin; beyond it, the loss pulls the negative closer to the anchor", 0.3, least=0, most=2
-    )
-    similarity_distillation: float = option(
-        "weight of a penalty on changed similarities: the mean of (c - c0)^2 over all pairs of a step's anchors, where "
-        "c is their cosine and c0 their cosine by the initial encoder",
-        0.0, least=0,
-    )  # fmt: skip
+    margin_least: float = option("least allowed margin: cosine of anchor and positive minus cosine of anchor and "
+                                 "negative", 0.1, least=0, most=2)
+    margin_most: float = option("largest allowed margin; beyond it, the loss pulls the negative closer to the anchor",
+                                0.3, least=0, most=2)
+    similarity_distillation: float = option("weight of a penalty on changed similarities: the mean of (c - c0)^2 over "
+                                            "all pairs of a step's anchors, where c is their cosine and c0 their "
+                                            "cosine by the initial encoder", 0.0, least=0)
     neighbours: bool = option("fill half of each step with the nearest neighbours of the other half", False)
     neighbours_pool: int = option("sentences to sample, among which --neighbours looks for neighbours", 8000, least=2)
-    neighbour_distillation: float = option(
-        "with --neighbours, weight of the penalty of --similarity-distillation on the pairs of sentence and neighbour",
-        10.0, least=0,
-    )  # fmt: skip
+    neighbour_distillation: float = option("with --neighbours, weight of the penalty of --similarity-distillation on "
+                                           "the pairs of sentence and neighbour", 10.0, least=0)
 
     batch_size: int = option("sentences per step, over all ranks together", 64, "Optimisation", least=2)
-    learning_rate: float | None = option(
-        "learning rate of AdamW; default 3e-5, or 5e-6 for the RoBERTa family", None, above=0, most=1
-    )
-    schedule: Literal["linear", "cosine", "constant"] | None = option(
-        "learning rate after the warm-up: linear and cosine decay to 0; default linear, or constant for the RoBERTa "
-        "family",
-        None,
-    )
+    learning_rate: float | None = option("learning rate of AdamW; default 3e-5, or 5e-6 for the RoBERTa family", None,
+                                         above=0, most=1)
+    schedule: Schedule | None = option("learning rate after the warm-up: linear and cosine decay to 0; default linear, "
+                                       "or constant for the RoBERTa family", None)
     warmup_steps: float = option("steps of linear warm-up from 0; a value below 1 is a share of all steps", 0.0,
-                                 least=0, metavar="N_OR_SHARE")  # fmt: skip
-    weight_decay: float = option("weight decay of AdamW, of all weights except biases and normalisations", 0.0,
-                                 least=0)  # fmt: skip
+                                 least=0, metavar="N_OR_SHARE")
+    weight_decay: float = option("weight decay of AdamW, of all weights except biases and normalisations", 0.0, least=0)
     max_grad_norm: float = option("clip the norm of the gradient at this value; 0: never", 0.0, least=0)
     epochs: int = option("passes over the corpus", 1, least=1)
     max_steps: int | None = option("stop after this many steps", None, least=1)
     seed: int = option("seed of data order, head, dropout and negatives", 42, least=0)
     seeds: tuple[int, ...] = option("train once per seed, in OUTPUT/seed-N; show mean and deviation of the scores", (),
-                                    least=0, role="running", metavar="N,N,...")  # fmt: skip
-    precision: Literal["auto", "fp32", "bf16", "fp16"] = option(
-        "autocast of the encoder; weights stay in fp32; auto: bf16 if the device supports it", "auto"
-    )
-    grad_cache: int = option(
-        "encode this many texts per rank at a time, each twice, to save memory; 0: all", 0, least=0
-    )
+                                    least=0, role="running", metavar="N,N,...")
+    precision: Precision = option("autocast of the encoder; weights stay in fp32; auto: bf16 if the device supports it",
+                                  "auto")
+    grad_cache: int = option("encode this many texts per rank at a time, each twice, to save memory; 0: all", 0,
+                             least=0)
 
     dev: str = option("scored pairs that choose best/: STS-B's csv, or lines of score<TAB>sentence<TAB>sentence", "",
-                      "Evaluation", role="source", metavar="FILE")  # fmt: skip
-    early_stopping_patience: int = option("stop after this many dev scores in a row without a new best; 0: never",
-                                          0, least=0)  # fmt: skip
+                      "Evaluation", role="source", metavar="FILE")
+    early_stopping_patience: int = option("stop after this many dev scores in a row without a new best; 0: never", 0,
+                                          least=0)
     eval_every: int = option("steps between dev scores; the last step is always scored", 100, least=1)
     evaluate: str = option("folder of SentEval's data; best/ is scored on it at the end (OUTPUT/evaluation.json)", "",
-                           role="running", metavar="FOLDER")  # fmt: skip
+                           role="running", metavar="FOLDER")
     tasks: str = option("tasks of --evaluate: sts, transfer, near-miss, full (sts and transfer), or NAME,NAME", "sts",
-                        role="running", metavar="NAMES")  # fmt: skip
+                        role="running", metavar="NAMES")
 
-    output: str = option("folder of the run: best/, last/, run.json, metrics.jsonl", "", "Running",
-                         required=True, metavar="FOLDER", role="running")  # fmt: skip
-    nproc: int = option(
-        "ranks on this machine: one per GPU, or processes that share the CPU", 1, least=1, role="running"
-    )
+    output: str = option("folder of the run: best/, last/, run.json, metrics.jsonl", "", "Running", required=True,
+                         metavar="FOLDER", role="running")
+    nproc: int = option("ranks on this machine: one per GPU, or processes that share the CPU", 1, least=1,
+                        role="running")
     device: Literal["auto", "cpu", "cuda"] = option("auto: GPUs if there are any", "auto", role="running")
-    compile: Literal["off", "on", "graphs"] | None = option(
-        "graphs: whole steps as CUDA graphs, the default on one GPU without --grad-cache or a custom loss; "
-        "on: the same, with layers that torch.compile compiles in half a minute; off: the default in all other cases",
-        None, role="running",
-    )  # fmt: skip
+    compile: Compile | None = option("graphs: whole steps as CUDA graphs, the default on one GPU without --grad-cache "
+                                     "or a custom loss; on: the same, with layers that torch.compile compiles in half "
+                                     "a minute; off: the default in all other cases", None, role="running")
     deterministic: bool = option("deterministic kernels on a GPU, for a bit-identical --resume", True, role="running")
     save_every: int | None = option("steps between checkpoints; default: at every dev score, on a GPU at every tenth",
-                                    None, least=1, role="running")  # fmt: skip
-    report_to: str = option(
-        "comma-separated trackers: tensorboard (default if installed), wandb, trackio, mlflow, none, or your own "
-        "MODULE:CLASS",
-        "tensorboard" if find_spec("tensorboard") else "none", metavar="NAMES", role="running",
-    )  # fmt: skip
-    resume: bool = option(
-        "continue from the checkpoint in OUTPUT/last; with --seeds, train the remaining seeds too", False, role="call"
-    )
+                                    None, least=1, role="running")
+    report_to: str = option("comma-separated trackers: tensorboard (default if installed), wandb, trackio, mlflow, "
+                            "none, or your own MODULE:CLASS", "tensorboard" if find_spec("tensorboard") else "none",
+                            metavar="NAMES", role="running")
+    resume: bool = option("continue from the checkpoint in OUTPUT/last; with --seeds, train the remaining seeds too",
+                          False, role="call")
     demo: bool = option("train a packaged encoder offline, on Python's documentation", False, role="call")
+    # fmt: on
 
     def identity(self) -> dict[str, Any]:
         """Return the values of the options that affect what a run computes, by flag. --resume must not change them."""
@@ -195,8 +165,8 @@ class ResolvedRun(Run):
 
     augment: str  # "none" for a run without negatives
     learning_rate: float
-    schedule: Literal["linear", "cosine", "constant"]
-    compile: Literal["off", "on", "graphs"]
+    schedule: Schedule
+    compile: Compile
     save_every: int
 
 

@@ -15,11 +15,7 @@ from una_fast.errors import InputError
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Model and tasks.
-
-    The first line is the heading of these options in --help. `EvaluationProtocol` contains the other options of
-    `python -m train.evaluate`.
-    """
+    """Model and tasks."""  # the heading of these options in --help
 
     model: str = option("encoder to score: hub name or folder", "", required=True, metavar="NAME")
     data: str | None = option(
@@ -56,10 +52,7 @@ def _run(values: dict[str, Any]) -> None:
 
 
 def has_scores_of(file: Path, model: str) -> bool:
-    """Return whether the scores in `file` are of `model`.
-
-    The evaluation.json of a training run contains the scores of the encoder in the run's folder best/.
-    """
+    """Return whether the scores in `file` are of `model`. The evaluation.json of a run has the scores of its best/."""
     saved, folder = read_object(file).get("model"), Path(model).resolve()
     if not isinstance(saved, str):
         return False
@@ -67,7 +60,7 @@ def has_scores_of(file: Path, model: str) -> bool:
 
 
 def model_folder(name: str) -> str:
-    """Return `name`. If it is the folder of a training run, return its best/ instead, and print a note on stderr."""
+    """Return `name`, or best/ in it with a note on stderr if it is the folder of a training run."""
     from train.encoder.pretrained import best_of_run  # here, so that --help does not wait for torch
 
     if best := best_of_run(name):

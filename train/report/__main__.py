@@ -1,8 +1,4 @@
-"""Show runs as one HTML page: ``python -m train.report RUN... [--output report.html]``.
-
-`runs` reads the files of the runs, groups runs that differ only in the seed, and compares the scores of the groups.
-`page` makes the HTML page.
-"""
+"""Show runs as one HTML page: ``python -m train.report RUN... [--output report.html]``."""
 
 from __future__ import annotations
 
@@ -25,10 +21,7 @@ EPILOG = (
 
 @dataclass(frozen=True)
 class Page:
-    """Runs and page.
-
-    The options of `python -m train.report`. The line above is their heading in --help.
-    """
+    """Runs and page."""  # the heading of these options in --help
 
     runs: tuple[str, ...] = option("folders of runs", (), required=True, positional=True, metavar="RUN")
     output: str = option("HTML file to write", "report.html", metavar="FILE")

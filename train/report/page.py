@@ -1,7 +1,4 @@
-"""Makes one HTML page about groups of runs. The page needs neither other files nor the network.
-
-It fills the template page.html; page.js draws the figures: dev score, cosines and loss over the steps.
-"""
+"""Makes one HTML page about groups of runs, which needs neither other files nor the network."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from plotly.offline import get_plotlyjs
 from train.report.runs import LOSSES, Group, differing_settings, score_table, short, unimproved_note
 
 MAIN_SETTINGS = ("model", "corpus", "batch_size", "max_length", "max_steps", "epochs", "learning_rate", "loss")
-MOST_POINTS = 100  # per line; a longer curve is averaged over this many equal parts
+MOST_POINTS = 100  # per line; a longer curve is averaged over this many parts of consecutive steps
 COSINES = ("cosine_positive", "cosine_negative")
 FIGURES = {  # name -> curves of `RunRecord.curves`, title of the y axis, caption
     "Dev score": (("dev",), "Spearman correlation × 100", ""),
@@ -30,7 +27,7 @@ FIGURES = {  # name -> curves of `RunRecord.curves`, title of the y axis, captio
 
 
 def make_page(groups: Sequence[Group], baseline: Group | None = None, notes: Sequence[str] = ()) -> str:
-    """Return the page as HTML. baseline: the group to compare all others with. notes: texts above the figures."""
+    """Return the page as HTML. baseline: the group to compare all others with. notes: texts above the scores."""
     runs, first = [run for group in groups for run in group.runs], groups[0].runs[0]
     templates = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined)
     differing, versions = differing_settings(groups), first.summary.get("versions", {})
@@ -50,11 +47,7 @@ def make_page(groups: Sequence[Group], baseline: Group | None = None, notes: Seq
 
 
 def figures(groups: Sequence[Group]) -> list[dict[str, Any]]:
-    """Return the figures for which a run has values. page.js draws them.
-
-    A figure has "name", "label" (of the y axis), "caption" and "lines". A line has "name", "group" (index in `groups`),
-    "dashed", "x" (steps) and "y".
-    """
+    """Return the figures that page.js draws, without those for which no run has values."""
     drawn = []
     for heading, (curves, label, caption) in FIGURES.items():
         lines = [
@@ -74,11 +67,7 @@ def figures(groups: Sequence[Group]) -> list[dict[str, Any]]:
 
 
 def points(curve: Mapping[int, float], factor: int) -> dict[str, list[float]]:
-    """Return the steps of a curve as "x", and its values multiplied by `factor` as "y".
-
-    curve: maps steps to values. If it has more than MOST_POINTS steps, consecutive steps are averaged, so that
-    MOST_POINTS points remain.
-    """
+    """Return the steps of a curve as "x" and its values times `factor` as "y", averaged to at most MOST_POINTS."""
     parts = np.array_split(np.array(sorted(curve.items())), min(len(curve), MOST_POINTS))
     x, y = zip(*(part.mean(axis=0) for part in parts), strict=True)
     return {"x": [float(f"{value:.6g}") for value in x], "y": [float(f"{factor * value:.6g}") for value in y]}

@@ -1,7 +1,6 @@
 """Reads the folders of runs, groups the runs that differ only in the seed, and compares the scores of the groups.
 
-Two groups are compared seed by seed: the result is the mean difference and its 95% interval by Student's t. The report,
-`--seeds` and `una-fast compare` show the table of scores.
+The report, `--seeds` and `una-fast compare` show the table of scores.
 """
 
 from __future__ import annotations
@@ -50,10 +49,7 @@ class RunRecord:
 
 
 def read_run(folder: Path, name: str | None = None) -> RunRecord:
-    """Read the folder of one run. name: the name of the run; by default the name of its folder.
-
-    Raises InputError if run.json is missing, or a file has the wrong format.
-    """
+    """Read the folder of one run. Its name is by default that of the folder."""
     summary, evaluation = read_json(folder / SUMMARY), folder / EVALUATION
     try:
         settings = dict(summary["settings"])
@@ -67,13 +63,10 @@ def read_run(folder: Path, name: str | None = None) -> RunRecord:
 
 
 def _read_curves(path: Path, dev: str) -> dict[str, dict[int, float]]:
-    """Read metrics.jsonl. Return the `curves` of `RunRecord`, which map the name of a metric to its values by step.
-
-    A line that is not complete, because the run was killed, is skipped. dev: the name of the dev file.
-    """
+    """Read the `curves` of a `RunRecord` from metrics.jsonl. dev: the name of the dev file."""
     curves: dict[str, dict[int, float]] = {}
     for line in path.read_bytes().splitlines() if path.is_file() else ():
-        with suppress(*UNREADABLE):
+        with suppress(*UNREADABLE):  # a kill leaves an incomplete line
             record = json.loads(line)
             step, names = record.pop("step"), {DEV + dev: "dev", "loss": LOSSES[bool(record.get("negatives"))]}
             for name, value in _defined(record).items():
@@ -87,7 +80,7 @@ def _defined(scores: Mapping[str, float | None]) -> dict[str, float]:
 
 
 def read_evaluation(path: Path) -> dict[str, float]:
-    """Read the scores in evaluation.json. Return them as fractions, with the average of each complete suite."""
+    """Read the scores in evaluation.json as fractions, and add the average of each complete suite."""
     content = read_json(path)
     scores: dict[str, float] = {}
     for kind, row in KINDS.items():
@@ -118,10 +111,7 @@ def unimproved_note(runs: Iterable[RunRecord]) -> str:
 
 
 def find_runs(folders: Iterable[Path]) -> list[RunRecord]:
-    """Read all runs in `folders`. A folder may be one run, or contain runs at the places that PATTERNS lists.
-
-    Raises InputError for a folder without a run.
-    """
+    """Read all runs in `folders`. A folder may be one run, or contain runs at the places that PATTERNS lists."""
     paths: dict[Path, None] = {}
     for folder in folders:
         inside = [path.parent.resolve() for pattern in PATTERNS for path in sorted(folder.glob(f"{pattern}{SUMMARY}"))]
@@ -134,15 +124,12 @@ def find_runs(folders: Iterable[Path]) -> list[RunRecord]:
 
 
 class Comparison(NamedTuple):
-    """The comparison of one score between two conditions, from runs with the same seeds under both conditions.
-
-    All fields except `n` and `p` have the unit of the score.
-    """
+    """The comparison of one score between two conditions, paired by seed. One seed has only the first four values."""
 
     n: int  # number of seeds
     without: float  # mean of the reference
     with_it: float  # mean of the other condition
-    difference: float  # mean over seeds of with_it - without; the fields below are NaN for one seed
+    difference: float  # mean over seeds of with_it - without
     deviation: float = math.nan  # sample standard deviation (n - 1) of the differences
     low: float = math.nan  # ends of the 95% interval of the difference by Student's t
     high: float = math.nan
@@ -150,10 +137,7 @@ class Comparison(NamedTuple):
 
 
 def compare(without: Mapping[Any, float], with_it: Mapping[Any, float]) -> Comparison | None:
-    """Compare the scores of two conditions over the seeds that both have. Return None if they have no common seed.
-
-    without, with_it: map seeds to scores.
-    """
+    """Compare the scores by seed of two conditions. Return None if they have no common seed."""
     seeds = [seed for seed in with_it if seed in without]
     if not seeds:
         return None
@@ -172,16 +156,13 @@ def compare(without: Mapping[Any, float], with_it: Mapping[Any, float]) -> Compa
 
 @dataclass(frozen=True)
 class Group:
-    """One or more runs whose settings differ only in the seed. label: a unique name."""
+    """One or more runs whose settings differ only in the seed."""
 
-    label: str
+    label: str  # unique among the groups
     runs: list[RunRecord]
 
     def by_seed(self, name: str) -> dict[str, float]:
-        """Return a dict from seeds to the score called `name`.
-
-        Scores of runs with the same seed are averaged. Runs that do not have this score are left out.
-        """
+        """Return a score by seed, for the seeds that have it. Runs with the same seed are averaged."""
         scores: dict[str, list[float]] = {}
         for run in self.runs:
             if name in run.scores:
@@ -189,10 +170,7 @@ class Group:
         return {seed: fmean(of_seed) for seed, of_seed in scores.items()}
 
     def compared(self, reference: Group | None = None) -> dict[str, Comparison]:
-        """Compare this group with `reference`, or with scores of 0 if `reference` is None.
-
-        Returns a dict from the name of a score to its comparison, which is paired by seed.
-        """
+        """Compare each score with that of `reference`, or with 0 if `reference` is None. Return them by name."""
         pairs = {}
         for name in dict.fromkeys(name for run in self.runs for name in run.scores):
             scores = self.by_seed(name)
@@ -202,10 +180,9 @@ class Group:
 
 
 def group_runs(runs: Sequence[RunRecord]) -> list[Group]:
-    """Group the runs whose settings are equal, except settings that `train.config.compared` ignores, such as the seed.
+    """Group the runs with equal settings, except those that `train.config.compared` ignores.
 
-    Groups are in the order of their first runs. The label of a group is the folder of its runs, or lists the names of
-    the runs if other groups have the same folder.
+    The label of a group is the folder of its runs, or their names if another group has the same folder.
     """
     members: dict[str, list[RunRecord]] = {}
     for run in runs:
@@ -219,7 +196,7 @@ def group_runs(runs: Sequence[RunRecord]) -> list[Group]:
 
 
 def differing_settings(groups: Sequence[Group]) -> list[str]:
-    """Return the names of the settings that differ between groups. `train.config.compared` ignores some settings."""
+    """Return the names of the compared settings that differ between groups."""
     settings = [group.runs[0].settings for group in groups]
     names = dict.fromkeys(name for of in settings for name in compared(of))
     return [name for name in names if len({json.dumps(of.get(name), default=str) for of in settings}) > 1]
@@ -234,12 +211,10 @@ class TableRow(NamedTuple):
 
 
 def score_table(groups: Sequence[Group], baseline: Group | None = None) -> tuple[list[str], list[TableRow]]:
-    """Return the column titles and the rows of the table, with scores × 100.
+    """Return the column titles and the rows of the table of scores × 100.
 
-    The columns contain the name of the row, the seed or the number of runs, all scores, and the settings that differ
-    between groups. Each group has a row with the mean and the standard deviation of its runs. Before it, a group of
-    several runs has one row per run. After it, every group except the baseline has a row with the differences to the
-    baseline and their 95% intervals.
+    A group has one row per run if they are several, a row with means and standard deviations, and a row with the
+    differences to the baseline and their 95% intervals. The last columns are the settings that differ between groups.
     """
     settings = differing_settings(groups)
     names = list(dict.fromkeys(name for group in groups for run in group.runs for name in run.scores))
