@@ -212,7 +212,7 @@ def make_run(values: Mapping[str, Any]) -> Run:
 
 
 def conflicts(run: Run) -> dict[str, Any]:
-    """Return the message about each possible conflict between options, and whether the conflict exists."""
+    """Return, for the message about each possible conflict between options, whether the conflict exists."""
     return {
         "--seeds: give each seed once": len({*run.seeds}) < len(run.seeds),
         f"--batch-size {run.batch_size} is smaller than --nproc {run.nproc}": run.batch_size < run.nproc,

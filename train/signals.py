@@ -34,7 +34,7 @@ class Stopped(BaseException):
 
 @contextmanager
 def handled(handler: Handler) -> Iterator[None]:
-    """Handle stop signals with `handler` inside the with block, blocked ones too. SIGHUP stays ignored under nohup."""
+    """Handle stop signals with `handler` inside the with block, even blocked ones. SIGHUP stays ignored under nohup."""
     if not hasattr(signal, "pthread_sigmask"):
         tell_user(f"error: {NEEDS_POSIX}")
         sys.exit(2)
@@ -72,7 +72,7 @@ def leave_at_once(number: int, frame: Any = None) -> NoReturn:
 
 
 def stop_then_end(stop: Callable[[int], object], end: Callable[[int, Any], object]) -> Callable[[int, Any], None]:
-    """Return a signal handler that calls `stop` for the first signal, and `end` for a later Ctrl-C."""
+    """Return a handler that calls `stop` for the first signal and `end` for a later Ctrl-C, and ignores all others."""
     times: list[float] = []
 
     def handle(number: int, frame: Any) -> None:

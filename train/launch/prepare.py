@@ -1,4 +1,4 @@
-"""Opens each file and makes each object that a run needs before its first step, once."""
+"""The files and objects that a run needs before its first step, each opened or made once."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class PreparedRun:
         return open_index(self.run)
 
     def make_index(self) -> None:
-        """Build and save the index unless it exists, check that it belongs to the corpus, and store its token ids."""
+        """Build and save the index if it is missing, check that the corpus is the same, and store its token ids."""
         run, folder = self.run, Path(self.run.index)
         if run.demo:
             prepare_demo(run)
@@ -154,7 +154,7 @@ class PreparedRun:
 
     @cached_property
     def fingerprint(self) -> dict[str, Any]:
-        """The values by name that must not change when --resume continues the run. run.json stores them."""
+        """The values that must not change when --resume continues the run, by name. run.json stores them."""
         run, encoder = self.run, self.encoder
         files = {
             "dev pairs": run.dev, "synonyms": run.synonyms, "words to keep": run.keep_words, "opposites": run.polarity
@@ -172,13 +172,13 @@ class PreparedRun:
         }
 
     def plan(self) -> Plan:
-        """Make the plan, which chooses the rows of every step."""
+        """Make the `Plan`, which chooses the rows of every step."""
         run = self.run
         rows, nearest = self.neighbours or (self.training.rows, None)
         return Plan(rows, run.batch_size, run.seed, run.epochs, run.max_steps, nearest)
 
     def batch_maker(self, ranks: Ranks) -> BatchMaker:
-        """Make the object that makes this rank's batches: anchors, positives and, in some steps, negatives."""
+        """Make this rank's `BatchMaker`. A batch has anchors, positives and, in the steps of --alpha, negatives."""
         run, tokens = self.run, self.tokens
         always = {"seed": run.seed, "tokenizer": tokens, "n_jobs": 1}
         positive: ViewMaker | None = None  # None: a sentence is its own positive
@@ -197,7 +197,7 @@ class PreparedRun:
         return BatchMaker(views, ranks.rank, ranks.world, run.grad_cache, **PARTS[ranks.device.type])
 
     def scorer(self, device: torch.device) -> PairScorer | None:
-        """Make the object that scores an encoder on the dev pairs, or return None without --dev."""
+        """Make the `PairScorer` of the dev pairs, or return None without --dev."""
         if self.dev is None:
             return None
         limit = self.layout.longest(self.tokenizer, self.encoder.backbone.config)

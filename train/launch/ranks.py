@@ -36,16 +36,16 @@ RANK_PROGRAM = "import sys; sys.path[:] = filter(None, sys.path); from train.lau
 def launch(run: Run) -> int:
     """Train in this process or in run.nproc new ones, and return the exit code. Tell the user why a run ends early."""
     try:
-        if run.nproc > 1 and not is_rank():
+        if is_rank():
+            end_with_launcher()
+            run = _for_rank(run)
+        elif run.nproc > 1:
             return start_ranks(run)
         from train.launch.run import run_rank  # imported here: a launcher needs neither models nor training code
 
         # one of several ranks may be waiting in C++, where no Python handler runs, so the signal kills it
         with handled(raise_stopped if os.environ.get("WORLD_SIZE", "1") == "1" else signal.SIG_DFL):
-            if not is_rank():
-                return run_rank(run)
-            end_with_launcher()
-            return run_rank(_for_rank(run))
+            return run_rank(run)
     except Stopped as stopped:
         code, reason = 128 + stopped.number, f"stopped by {stopped}: {next_start(Path(run.output))}"
     except InputError as error:
@@ -60,14 +60,14 @@ def is_rank() -> bool:
 
 
 def _for_rank(run: Run) -> Run:
-    """Return the options for a rank of several: --nproc as torchrun sets it, --resume if torchrun has restarted it."""
+    """Set --nproc to the number of ranks on this machine, and --resume if torchrun has restarted the ranks."""
     restarted = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0  # torchrun restarts all ranks if one dies
     resume = run.resume or (restarted and is_own(Path(run.output), RUN))
     return dataclasses.replace(run, nproc=int(os.environ["LOCAL_WORLD_SIZE"]), resume=resume)
 
 
 def start_ranks(run: Run) -> int:
-    """Start run.nproc ranks and return their highest exit code, or EXIT_DIED if one dies. Raises Stopped if stopped."""
+    """Start run.nproc ranks and return their highest exit code. If one dies, kill the others and return EXIT_DIED."""
     from torch.distributed import TCPStore  # imported here, because a rank must handle signals before it imports torch
 
     store = TCPStore(HOST, 0, is_master=True, wait_for_workers=False)  # this process outlives the ranks
@@ -98,9 +98,11 @@ def start_ranks(run: Run) -> int:
 
 def _start(rank: int, port: int, run: Run) -> subprocess.Popen[bytes]:
     """Start the process of a rank, with the module search path of this process."""
-    variables = {"MASTER_ADDR": HOST, "MASTER_PORT": port, "WORLD_SIZE": run.nproc, "LOCAL_WORLD_SIZE": run.nproc}
-    variables |= {"RANK": rank, "LOCAL_RANK": rank, "TORCHELASTIC_RUN_ID": "nproc", LAUNCHER: os.getpid()}
-    variables |= {"TORCHELASTIC_USE_AGENT_STORE": True, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    variables = {
+        "MASTER_ADDR": HOST, "MASTER_PORT": port, "WORLD_SIZE": run.nproc, "LOCAL_WORLD_SIZE": run.nproc,
+        "RANK": rank, "LOCAL_RANK": rank, "TORCHELASTIC_RUN_ID": "nproc", "TORCHELASTIC_USE_AGENT_STORE": True,
+        LAUNCHER: os.getpid(), "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+    }  # fmt: skip
     threads = {"OMP_NUM_THREADS": "1"}  # unless the user sets it; `join_group` sets torch's own threads
     environment = threads | os.environ | {name: str(value) for name, value in variables.items()}
     process = subprocess.Popen([sys.executable, "-c", RANK_PROGRAM], env=environment, stdin=subprocess.PIPE)
@@ -122,7 +124,7 @@ def _wait(ranks: Sequence[subprocess.Popen[bytes]]) -> str:
 
 
 def be_rank() -> NoReturn:
-    """Train as a rank, with the options that `start_ranks` has sent, and exit."""
+    """Train as a rank, with the options that `start_ranks` writes to standard input, and exit."""
     with handled(signal.SIG_DFL):
         run = pickle.load(sys.stdin.buffer)
         os._exit(run_command(lambda: launch(run), "train"))  # a normal exit unloads torch, which takes a second

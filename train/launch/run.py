@@ -69,7 +69,7 @@ def train(run: Run, lock: ExitStack) -> ResolvedRun:
 
 @contextmanager
 def process_group(run: Run) -> Iterator[Ranks]:
-    """Join the process group for the with block. If the GPU runs out of memory in the block, explain it to the user."""
+    """Join the process group for the with block. If the GPU's memory becomes full, tell the user what to do."""
     try:
         yield join_group(device_of(run))
     except torch.OutOfMemoryError as error:
@@ -97,7 +97,7 @@ def raise_on_all_ranks(ranks: Ranks) -> Iterator[None]:
 
 
 def _take_steps(prepared: PreparedRun, ranks: Ranks, progress: Progress, state: dict[str, Any] | None) -> None:
-    """Train from `progress` to the end of the run, and keep run.json up to date. state: of the checkpoint, if any."""
+    """Train from `progress` to the end of the run, and keep run.json up to date. state: None for a new run."""
     run, output, summary = prepared.run, Path(prepared.run.output), prepared.summary(ranks.world)
     with raise_on_all_ranks(ranks):
         maker, scorer = prepared.batch_maker(ranks), prepared.scorer(ranks.device)

@@ -44,7 +44,7 @@ class Progress:
     evaluated_step: int | None = None  # value of `step` at the last evaluation
 
     def dev_scores(self, dev: str) -> dict[str, float | None]:
-        """Return the scores of best/ and after the last step by their names in run.json. dev: see `dev_name`."""
+        """Return the scores of best/ and after the last step by name. dev: the name of the dev file."""
         return {DEV + dev: self.best_score, DEV_LAST + dev: self.last_score}
 
 
@@ -127,9 +127,9 @@ def check_resumed(output: Path, saved: Mapping[str, Any], given: Mapping[str, An
 def save_encoder(
     output: Path, name: str, encoder: SentenceEncoder, tokenizer: Any, note: dict[str, Any], weights: dict[str, Any]
 ) -> None:
-    """Write the encoder, with these weights of the backbone, and the tokenizer into OUTPUT/NAME (BEST or LAST).
+    """Write the encoder and the tokenizer into OUTPUT/NAME. Each file is complete when it appears there.
 
-    Each file is complete when it appears there, and NAME.json, with the content `note`, is the last one.
+    note: the content of NAME.json, which is written last. weights: of the backbone, by name.
     """
     folder = output / name
     partial = folder / PARTIAL  # inside, because best/ may be a link to another disk

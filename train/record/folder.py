@@ -29,7 +29,7 @@ DEV, DEV_LAST = "dev/", "dev_last/"  # prefixes of the dev scores of best/ and a
 def output_folder(path: Path, command: str, resume: bool, settings: Mapping[str, Any] | None = None) -> Iterator[None]:
     """Make `path` the output folder of `command`, and lock it for the with block.
 
-    With `resume`, `command` must own the folder. Without it, the folder must be missing or empty, except for a mark.
+    With `resume`, `command` must own the folder. Without it, the folder must be missing, or contain at most a mark.
     """
     check = check_owner if resume else check_new
     try:

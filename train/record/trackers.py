@@ -1,6 +1,6 @@
 """The experiment trackers of the option --report-to, which show the metrics of a run while it trains.
 
-A tracker, also a user's own, is a class whose constructor takes no arguments. Rank 0 calls its three methods:
+A tracker, built in or user-defined, is a class whose constructor takes no arguments. Rank 0 calls its three methods:
 
 - ``start(settings, step, run_id)`` before a run starts or continues. `settings` maps the names of all options to their
   values, `step` is the first step that will be logged, and `run_id` is what an earlier call of `start` returned, or

@@ -124,7 +124,7 @@ def find_runs(folders: Iterable[Path]) -> list[RunRecord]:
 
 
 class Comparison(NamedTuple):
-    """The comparison of one score between two conditions, paired by seed. One seed has only the first four values."""
+    """The comparison of a score between two conditions, paired by seed. With one seed, the last four fields are NaN."""
 
     n: int  # number of seeds
     without: float  # mean of the reference
@@ -170,7 +170,7 @@ class Group:
         return {seed: fmean(of_seed) for seed, of_seed in scores.items()}
 
     def compared(self, reference: Group | None = None) -> dict[str, Comparison]:
-        """Compare each score with that of `reference`, or with 0 if `reference` is None. Return them by name."""
+        """Return, by name, the comparison of each score with that of `reference`, or with 0 if it is None."""
         pairs = {}
         for name in dict.fromkeys(name for run in self.runs for name in run.scores):
             scores = self.by_seed(name)
@@ -213,8 +213,8 @@ class TableRow(NamedTuple):
 def score_table(groups: Sequence[Group], baseline: Group | None = None) -> tuple[list[str], list[TableRow]]:
     """Return the column titles and the rows of the table of scores × 100.
 
-    A group has one row per run if they are several, a row with means and standard deviations, and a row with the
-    differences to the baseline and their 95% intervals. The last columns are the settings that differ between groups.
+    A group of several runs has one row per run. Each group has a row with means and standard deviations, and each group
+    except the baseline a row with the differences to it. The last columns are the settings that differ between groups.
     """
     settings = differing_settings(groups)
     names = list(dict.fromkeys(name for group in groups for run in group.runs for name in run.scores))
