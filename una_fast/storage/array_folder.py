@@ -197,9 +197,9 @@ def cached_arrays(
 ) -> Arrays:
     """Return the arrays that `make` computes. `folder` stores them for later calls and other processes.
 
-    They are computed again if the stored version or `made_from` differs, or if `fits` returns False or raises. `make`
-    must be deterministic, because two processes may write at the same time. If the folder is None or cannot be written,
-    the arrays stay in memory.
+    Stored arrays are computed again if their version or `made_from`, which identifies what they depend on, differs, or
+    if `fits` returns False or raises. `make` must be deterministic, because two processes may write at the same time.
+    If the folder is None or cannot be written, the arrays stay in memory.
     """
     if folder is None:
         return make()
