@@ -32,7 +32,12 @@ RELEASED = {  # operation: time of the released code, as a multiple of the time 
 }
 DEFAULT_SURFACE = "una_fast, the default surface"
 HEADLINES = (  # name of the row, operation of a benchmark, our contender, the peer
-    ("a negative as token ids, words only", "negative_ids", "una_fast, batches of 4,096, 1 thread", "released code"),
+    (
+        "a negative as token ids, lower-case words",
+        "negative_ids",
+        "una_fast, batches of 4,096, 1 thread",
+        "released code",
+    ),
     (
         "... with its sentence's case and punctuation (default)",
         "negative_ids",

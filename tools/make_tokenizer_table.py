@@ -45,8 +45,8 @@ def _row(family: Family, compared: int) -> list[str]:
 
 
 def _reason(kind: Any) -> str:
-    ends = " Words must begin and end with a visible character other than ▁." if kind.needs_visible_ends else ""
-    return f"- **{kind.name}**: {kind.reason}.{ends}\n"
+    ends = " (visible ends)" if kind.needs_visible_ends else ""
+    return f"- **{kind.name}**{ends}: {kind.reason}.\n"
 
 
 if __name__ == "__main__":
