@@ -36,7 +36,7 @@ POOL = 0x4E454947  # part of the pool's seed, which makes the pool independent o
 
 
 class Neighbours(NamedTuple):
-    """The sentences that have a neighbour, and the nearest neighbour of each, as row numbers of the index."""
+    """Rows of the index: the sentences that have a neighbour, and the nearest neighbour of each."""
 
     rows: Rows  # int64 (n,), ascending
     nearest: Rows  # int64 (n,)

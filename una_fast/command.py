@@ -125,7 +125,7 @@ class Option:
         return [self.flag, *map(str, value)] if self.many else [f"{self.flag}={value}"]
 
     def add_to(self, parser: Any) -> None:
-        """Add the option to an argparse parser, which passes on texts: `read` converts them later."""
+        """Add the option to an argparse parser, without conversion: `read` converts the text later."""
         default = " ".join(map(str, self.default)) if self.many else self.default
         notes = [] if default in (None, "") or bool in self.kinds else [f"default {default}"]
         notes += filter(None, [" and ".join(f"{BOUNDS[name][1]} {bound:g}" for name, bound in self.bounds.items())])
@@ -190,8 +190,8 @@ def arguments_of(options: Iterable[Option], values: Mapping[str, Any]) -> list[s
 def foreign_names() -> dict[str, str]:
     """Return advice for options of other trainers, such as "--learning-rate" for "lr".
 
-    A key may also be OPTION-VALUE, such as "device-mps". Each line of foreign.tsv has the advice, a tab, and names from
-    SimCSE, transformers, sentence-transformers, Accelerate and Lightning, unless `nearest` finds the right option.
+    A key may also be OPTION-VALUE, such as "device-mps". Each line of foreign.tsv has the advice, a tab, and names in
+    SimCSE, transformers, sentence-transformers, Accelerate and Lightning for which `nearest` finds no option.
     """
     lines = Path(__file__).with_name("foreign.tsv").read_text(encoding="utf-8").splitlines()
     return {name: advice for advice, names in (line.split("\t") for line in lines) for name in names.split()}

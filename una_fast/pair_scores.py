@@ -1,7 +1,4 @@
-"""Measures how well an encoder's cosines separate pairs of sentences with the same meaning from near-misses.
-
-People have labelled the pairs. Shapes: n pairs, of which m are near-misses.
-"""
+"""Measures how well an encoder's cosines separate pairs of sentences with the same meaning from near-misses."""
 
 from __future__ import annotations
 
@@ -32,6 +29,8 @@ Z95 = 1.959964  # 95% of a normal distribution is within this many standard devi
 class PairScores:
     """The cosines of n labelled pairs of sentences, and figures of how well they separate the two labels.
 
+    `auc` and `recall` are NaN if all pairs have the same label. m is the number of near-misses.
+
     Attributes:
         cosines: float64 (n,).
         same: bool (n,), True for a pair with the same meaning, False for a near-miss.
@@ -55,45 +54,34 @@ class PairScores:
 
     @property
     def auc(self) -> float:
-        """Probability that a pair with the same meaning has a higher cosine than a near-miss; ties count half.
-
-        NaN if all pairs have the same label.
-        """
+        """Probability that a pair with the same meaning has a higher cosine than a near-miss. Ties count half."""
         return float(self._placements()[0].mean()) if self._has_both_labels() else math.nan
 
     @property
     def threshold(self) -> float:
-        """The lowest threshold that at most share * m of the m near-misses exceed.
-
-        It is the (floor(share * m) + 1)-th highest cosine of the near-misses.
-        """
+        """The lowest threshold that at most share * m near-misses exceed: the (floor(share * m) + 1)-th highest."""
         return _threshold(self.cosines[~self.same], self.share)
 
     @property
     def recall(self) -> float:
-        """Share of the pairs with the same meaning whose cosine is above `threshold`.
-
-        NaN if all pairs have the same label.
-        """
+        """Share of the pairs with the same meaning that have a cosine above `threshold`."""
         return float(np.mean(self.cosines[self.same] > self.threshold)) if self._has_both_labels() else math.nan
 
     def held_out_hits(self, share: float) -> NDArray[np.bool_]:
-        """Return bool (n,): whether the cosine of each pair is above a threshold that was chosen on other pairs.
+        """Return bool (n,): whether the cosine of each pair is above the threshold of the half without this pair.
 
-        That threshold is chosen on the half that does not contain the pair. It is the lowest threshold that at most
-        share * m of the half's m near-misses exceed.
+        That threshold is the lowest one that at most `share` of the half's near-misses exceed.
 
         Raises:
             InputError: one half has no near-misses, for example because most pairs contain the same sentence.
         """
         half = np.arange(len(self.same)) % 2 > 0 if self.half is None else self.half
-        sides = self.cosines[~self.same & half], self.cosines[~self.same & ~half]
-        if not all(map(len, sides)):
+        first, second = self.cosines[~self.same & ~half], self.cosines[~self.same & half]
+        if not len(first) or not len(second):
             raise InputError(
                 "one half has no near-misses, because pairs that share a sentence stay together: give more pairs"
             )
-        second, first = (_threshold(near_misses, share) for near_misses in sides)
-        return self.cosines > np.where(half, first, second)
+        return self.cosines > np.where(half, _threshold(first, share), _threshold(second, share))
 
     def interval(self, before: PairScores | None = None) -> tuple[float, float]:
         """Return the two ends of the 95% interval of `auc` (DeLong 1988).
@@ -145,10 +133,10 @@ class PairScores:
         return self.cosines[self.same], self.cosines[~self.same]
 
     def _placements(self) -> tuple[Floats, Floats]:
-        """Return two arrays, whose means both are the AUC.
+        """Return a value per pair with the same meaning, and a value per near-miss. The mean of either is the AUC.
 
-        For each pair with the same meaning, the share of near-misses with a lower cosine; for each near-miss, the share
-        of pairs with the same meaning and a higher cosine. Ties count half.
+        The first is the share of near-misses with a lower cosine. The second is the share of pairs with the same
+        meaning that have a higher cosine. Ties count half.
         """
         same, near_misses = self._split()
         ranks = rankdata(self.cosines)

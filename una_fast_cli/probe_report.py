@@ -78,9 +78,9 @@ def pairs_report(path: str, scores: Mapping[str, PairScores]) -> tuple[str, dict
 
 
 def _held_out(labels: Sequence[str], scores: Sequence[PairScores]) -> tuple[str, list[dict[str, Any]]]:
-    """Report the share of pairs of each label that `PairScores.held_out_hits` finds: a text, and figures for --json.
+    """Report which share of the pairs are hits of `PairScores.held_out_hits`: a text, and figures for --json.
 
-    The lines differ in the share of near-misses that the threshold may let pass: 10%, 20% and --share.
+    There is a line for each label and each allowed share of near-misses: 10%, 20% and --share.
     """
     from una_fast.pair_scores import paired_change
 
@@ -99,7 +99,7 @@ def _held_out(labels: Sequence[str], scores: Sequence[PairScores]) -> tuple[str,
 
 
 def corpus_report(path: str, probes: Mapping[str, Probe]) -> tuple[str, dict[str, Any]]:
-    """Report how far each encoder separates the sentences of a file from their near-misses, as `pairs_report` does."""
+    """Report how far each encoder separates sentences of `path` from their near-misses, as `pairs_report` does."""
     labels = shortened([*probes])
     figures: dict[str, Any] = {"probes": {name: probe.to_dict() for name, probe in probes.items()}}
     texts = [
@@ -118,7 +118,7 @@ def corpus_report(path: str, probes: Mapping[str, Probe]) -> tuple[str, dict[str
 
 
 def _change(figure: str, before: Any, after: Any) -> dict[str, float]:
-    """Return the change of the attribute `figure` and its 95% interval, such as {"auc": ..., "auc_low", "auc_high"}."""
+    """Return the change of an attribute and its 95% interval: {"auc": 0.02, "auc_low": 0.01, "auc_high": 0.03}."""
     low, high = after.interval(before)
     return {figure: getattr(after, figure) - getattr(before, figure), f"{figure}_low": low, f"{figure}_high": high}
 
