@@ -30,9 +30,9 @@ from una_fast.imports import import_extra
 from una_fast.options import Files, Words
 from una_fast.text_table import aligned
 
-REFERENCE, CUSTOM = "none", "yours"  # names of conditions
+CUSTOM = "yours"
 CONDITIONS: dict[str, dict[str, Any]] = {  # condition -> its options of train.ddp
-    REFERENCE: {"augment": "none"},
+    "none": {"augment": "none"},
     "paper": {"augment": "una", **PAPER_SETTINGS},
     "defaults": {"augment": "una"},
     "captions": {"augment": "una", **CAPTION_SETTINGS},

@@ -58,12 +58,12 @@ def pairs_report(path: str, scores: Mapping[str, PairScores]) -> tuple[str, dict
     rows = [["group", "same", "near-misses", *(f"AUC of {label}" for label in labels), *CHANGE * (len(encoders) == 2)]]
     for name in groups[0]:
         same = all_same if name == "all" else all_same[group_of_pair == name]
-        of = [group[name] for group in groups]
-        if name != "all" and len(of[0].same) == len(all_same):
+        scored = [group[name] for group in groups]
+        if name != "all" and len(scored[0].same) == len(all_same):
             continue  # the group contains all pairs of one label, so its figures are the same as for all pairs
-        rows.append([name, f"{same.sum():,}", f"{(~same).sum():,}", *(f"{one.auc:.1%}" for one in of)])
-        if len(of) == 2:
-            middle, interval = _cells(100 * figure for figure in _change("auc", *of).values())
+        rows.append([name, f"{same.sum():,}", f"{(~same).sum():,}", *(f"{one.auc:.1%}" for one in scored)])
+        if len(scored) == 2:
+            middle, interval = _cells(100 * figure for figure in _change("auc", *scored).values())
             rows[-1] += [middle, interval if len(same) >= FEW else "too few"]
     lines = [f"{counted(len(all_same), 'pair')} of {path}, {all_same.sum():,} with the same meaning"]
     lines += [f"{label}: {one}" for label, one in zip(labels, encoders, strict=True)]
