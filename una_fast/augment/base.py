@@ -29,22 +29,10 @@ ROWS_A_THREAD = 1024  # for fewer rows, starting another thread (50 us) costs mo
 
 
 class TextAugmentation(ABC):
-    """Changes sentences of an index, or any text, at random.
-
-    Args:
-        index: the corpus.
-        tokenizer: a Hugging Face tokenizer, or its `TokenIds` for this index. Only `token_ids` needs it.
-        n_jobs: threads; all cores that this process may use if None.
-        settings: all other arguments of the subclass's constructor. Unpickling calls the constructor with them.
-
-    Attributes:
-        kept_words: the words that are never replaced.
-        tokens: the token ids of the index under the tokenizer; None without a tokenizer.
-        training_options: the options of `train.ddp` that the constructor accepts, such as ("beta", "radius").
-    """
+    """Changes sentences of an index, or any text, at random. The arguments are those of `WordAugmentation`."""
 
     kept_words = KeptWords()
-    training_options: ClassVar[tuple[str, ...]] = ()
+    training_options: ClassVar[tuple[str, ...]] = ()  # the options of `train.ddp` that the constructor accepts
 
     def __init__(self, index: Index, *, tokenizer: Any = None, n_jobs: int | None = None, **settings: Any):
         check_index(index)
@@ -79,13 +67,7 @@ class TextAugmentation(ABC):
         return self._texts(source, np.arange(len(source.words)), key)
 
     def texts(self, rows: RowNumbers, epoch: int = 0, *, sample_index: int = 0) -> list[str]:
-        """Return the augmented text of each document in `rows`; "" for a blank document.
-
-        Args:
-            rows: row numbers of the index, integers (n_rows,).
-            epoch: as in `augment`.
-            sample_index: as in `augment`.
-        """
+        """Return the augmented text of each document in `rows`, row numbers of the index; "" for a blank document."""
         rows = checked_rows(rows, self.index.n_documents)
         return self._texts(self._documents, rows, SampleKey(epoch, sample_index))
 

@@ -19,7 +19,7 @@ from una_fast.index.index import Index
 
 NEEDS_SYNONYMS = ("synonym", "insert")
 Synonyms = Callable[[str], Sequence[str]]
-Bits = list[list[int]]  # bits[number][step] is draw `number` of a step of an operation. Its position is the step
+Bits = list[list[int]]  # bits[number][step]: the random bits of a step of an operation
 LINES = "lines of word<TAB>synonym<TAB>..."
 
 
@@ -33,19 +33,16 @@ class EDA(WordAugmentation):
     - swap: swap the words at two random positions, n times.
     - delete: remove each word with probability `strength`.
 
-    Every operation changes at least one word if possible, and never empties a sentence.
-
-    The draws are a function of only (seed, epoch, sample index, row), as in `Augmenter`. Each operation draws
-    independently of the other operations.
+    Every operation changes at least one word if possible, and never empties a sentence. The random numbers depend only
+    on the seed, epoch, sample index, row and operation.
 
     Args:
         index: the corpus.
         operation: "synonym", "insert", "swap" or "delete".
         strength: the share of the words to change, above 0 and up to 1; Wei and Zou use 0.1.
         seed: any integer.
-        synonyms: where "synonym" and "insert" find synonyms: a file of lines ``word<TAB>synonym<TAB>...``, a dict from
-            words to lists of synonyms, or None for WordNet, which needs nltk and its data. A synonym can be several
-            words.
+        synonyms: a file of lines ``word<TAB>synonym<TAB>...``, a dict from words to lists of synonyms, or None for
+            WordNet, which needs nltk and its data. A synonym can be several words.
         tokenizer: a Hugging Face tokenizer; only `token_ids` needs it.
         n_jobs: threads that encode the index with the tokenizer.
 
@@ -77,7 +74,7 @@ class EDA(WordAugmentation):
 
     def edit(self, words: list[str], draws: CounterRNG) -> list[str]:  # noqa: D102  see WordAugmentation
         bits = [draws.bits(len(words) + 1, number)[0].tolist() for number in range(3)]
-        return self._operation([*words], bits, max(1, int(self._strength * len(words))))
+        return self._operation(words, bits, max(1, int(self._strength * len(words))))
 
     def _synonym(self, words: list[str], bits: Bits, n: int) -> list[str]:
         pool = [word for word in dict.fromkeys(words) if self._synonyms(word)]
@@ -116,10 +113,7 @@ class EDA(WordAugmentation):
 
 
 def open_synonyms(source: str | Path | Mapping[str, Sequence[str]] | None) -> Synonyms:
-    """Return a function that maps a word to its synonyms, in a fixed order. source: the argument `synonyms` of `EDA`.
-
-    Raises InputError if `source` has another type or cannot be read, or if WordNet is needed but missing.
-    """
+    """Turn the argument `synonyms` of `EDA` into a function that maps a word to its synonyms, in a fixed order."""
     if source is None:
         return wordnet_synonyms()
     given = read_table(Path(source)) if isinstance(source, str | Path) else source
@@ -135,10 +129,7 @@ def open_synonyms(source: str | Path | Mapping[str, Sequence[str]] | None) -> Sy
 
 
 def read_table(path: Path) -> dict[str, list[str]]:
-    """Read a file with lines ``word<TAB>synonym<TAB>...``. Return a dict from words to their synonyms.
-
-    Raises InputError if the file cannot be read, a line has no synonym, or all lines are blank.
-    """
+    """Read a file with lines ``word<TAB>synonym<TAB>...`` as a dict from words to their synonyms."""
     table: dict[str, list[str]] = {}
     for number, line in read_lines("synonyms", path, LINES):
         word, *synonyms = (part.strip() for part in line.split("\t"))
@@ -151,10 +142,7 @@ def read_table(path: Path) -> dict[str, list[str]]:
 
 
 def wordnet_synonyms() -> Synonyms:
-    """Return a function that maps a word to its synonyms: the lemmas of all its senses in WordNet.
-
-    Function words such as "the" have no synonyms. Raises InputError if nltk or its WordNet data is missing.
-    """
+    """Return a function that maps a word, unless it is a function word, to the lemmas of all its senses in WordNet."""
     try:
         from nltk.corpus import wordnet
 
@@ -176,6 +164,6 @@ def wordnet_synonyms() -> Synonyms:
 
 
 def _cleaned(word: str, synonyms: Sequence[str]) -> list[str]:
-    """Return the synonyms in order, with single spaces, and without duplicates, blank synonyms and `word` itself."""
+    """Return the distinct synonyms other than "" and `word` in order, with single spaces."""
     spaced = [" ".join(synonym.split()) for synonym in synonyms]
     return [synonym for synonym in dict.fromkeys(spaced) if synonym and synonym != word]

@@ -26,15 +26,12 @@ LONGEST_NUMBER = 15  # digits; longer numbers are not changed
 
 
 class Edit(NamedTuple):
-    """A possible edit of a text: one of `options` replaces ``text[start:stop]``. No option equals ``text[start:stop]``.
-
-    why: the rule that found the edit, for `explain`.
-    """
+    """A possible edit of a text: one of `options`, which all differ from ``text[start:stop]``, replaces it."""
 
     start: int
     stop: int
     options: Sequence[str]
-    why: str
+    why: str  # the rule that found the edit, for `explain`
 
     def drawn(self, bits: int) -> Edit:
         """Return this edit with only one of its options, chosen by 64 random bits."""
@@ -46,24 +43,19 @@ class Edit(NamedTuple):
 
 
 class Sentence:
-    """A text, split into words. Numbers are words too.
-
-    Attributes:
-        text: the text.
-        words: the words in order, in lower case.
-        parts: the text before word 0, word 0 as written, the text between words 0 and 1, word 1 as written, and so on.
-    """
+    """A text, split into words, numbers included."""
 
     def __init__(self, text: str):
-        self.text, self.parts = text, TOKENS.split(text)
+        self.text = text
+        self.parts = TOKENS.split(text)  # alternately the text between two words, and a word as written
         self.words = [word.lower().replace("\u2019", "'") for word in self.parts[1::2]]
 
     def word(self, i: int) -> str:
-        """Return word i, counted from 0, as written in the text."""
+        """Return word i as written in the text."""
         return self.parts[2 * i + 1]
 
     def start(self, i: int) -> int:
-        """Return the position in the text, in characters, where word i starts."""
+        """Return the position in the text where word i starts."""
         return sum(map(len, self.parts[: 2 * i + 1]))
 
     def follows(self, i: int) -> bool:
@@ -71,18 +63,13 @@ class Sentence:
         return 0 < i < len(self.words) and self.parts[2 * i].isspace()
 
     def is_name(self, i: int) -> bool:
-        """Return whether word i is probably a name.
-
-        A name is capitalised, and only white space separates it from the word before it (`follows`). In a text in title
-        case, no word is a name.
-        """
+        """Return whether word i is probably a name: capitalised inside a sentence that is not in title case."""
         return self.follows(i) and self.word(i).istitle() and not self.text.istitle()
 
     def replaced(self, i: int, options: Iterable[str], why: str, n: int = 1) -> list[Edit]:
-        """Return a list with one edit, which replaces the n words from word i on with one of `options`.
+        """Return the edit that replaces the n words from word i on with one of `options`, in the case of the old words.
 
-        Each option gets the case of the old words (see `like`). Options that then equal the old words are left out. If
-        no option remains, the list is empty. why: the rule that found the edit.
+        Options that then equal the old words are left out. The list is empty if no option remains.
         """
         start = self.start(i)
         old = "".join(self.parts[2 * i + 1 : 2 * (i + n)])
@@ -100,7 +87,7 @@ def like(old: str, new: str) -> str:
 
 
 def polarity_edits(sentence: Sentence, lists: WordLists) -> list[Edit]:
-    """Return all edits that replace a word with an opposite, insert a negation or remove one."""
+    """Find all edits that replace a word with an opposite, insert a negation or remove one."""
     found = _command(sentence, lists)
     for i, word in enumerate(sentence.words):
         role = lists.roles.get(word)
@@ -124,10 +111,7 @@ def _affirmed(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
 
 
 def _without_negation(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
-    """Return the edit that removes the negation that starts at word i: "is not true" -> "is true".
-
-    Returns [] unless a negation starts at word i and only white space separates word i from word i - 1.
-    """
+    """Return the edit that removes the negation that starts at word i: "is not true" -> "is true"."""
     n = next((len(phrase) for phrase in lists.negations if sentence.words[i : i + len(phrase)] == phrase), 0)
     if not n or not sentence.follows(i):
         return []
@@ -137,11 +121,7 @@ def _without_negation(sentence: Sentence, i: int, lists: WordLists) -> list[Edit
 
 
 def _auxiliary(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
-    """Return the edit that negates word i, an auxiliary such as "is", or [] if it cannot be negated.
-
-    The options are the negative form ("isn't"), and a negation after the auxiliary or after its subject ("is not", "is
-    it not").
-    """
+    """Return the edit that negates word i, an auxiliary: "is" -> "isn't" or "is not"; "is it" -> "is it not"."""
     words, word = sentence.words, sentence.words[i]
     following = words[i + 1 : i + 3]
     if not sentence.follows(i + 1) or _is_negated(words[max(0, i - 1) : i + 4], lists):
@@ -162,10 +142,7 @@ def _auxiliary(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
 
 
 def _infinitive(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
-    """Return the edit that negates an infinitive: "to go" -> "not to go" or "to not go". Its "to" is word i.
-
-    Returns [] if the infinitive cannot be negated.
-    """
+    """Return the edit that negates the infinitive whose "to" is word i: "to go" -> "not to go" or "to not go"."""
     words = sentence.words
     if not sentence.follows(i) or not sentence.follows(i + 1) or words[i - 1] not in lists.words["before infinitives"]:
         return []
@@ -178,10 +155,7 @@ def _infinitive(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
 
 
 def _command(sentence: Sentence, lists: WordLists) -> list[Edit]:
-    """Return the edit that negates a command: "open it" -> "don't open it" or "do not open it".
-
-    Returns [] if the sentence is not a command.
-    """
+    """Return the edit that negates a command: "open it" -> "don't open it" or "do not open it"."""
     first = sentence.words[0] if sentence.follows(1) else ""
     if first not in lists.words["commands"] or "do" not in lists.negated or sentence.text.rstrip().endswith("?"):
         return []
@@ -203,7 +177,7 @@ POLARITY: dict[str, Callable[[Sentence, int, WordLists], list[Edit]]] = {
 
 
 def number_edits(sentence: Sentence, lists: WordLists) -> list[Edit]:
-    """Return all edits that replace a number in digits, or a word for a number, ordinal, month, day or unit."""
+    """Find all edits that replace a number in digits, or a word for a number, ordinal, month, day or unit."""
     words, found = sentence.words, []
     if not lists.classes.keys().isdisjoint(words):
         for i, word in enumerate(words):
@@ -219,10 +193,7 @@ def number_edits(sentence: Sentence, lists: WordLists) -> list[Edit]:
 
 
 def _digits(sentence: Sentence, i: int) -> list[Edit]:
-    """Return the edits that replace word i, a number in digits, with other numbers.
-
-    A number with several parts gets one edit per part: the date 24.12.2025 gets three edits.
-    """
+    """Return the edits of word i, a number in digits. The date 24.12.2025 gets three edits, one per part."""
     text, number, start = sentence.text, sentence.word(i), sentence.start(i)
     before, after = text[start - 1 : start], text[start + len(number) : start + len(number) + 1]
     if (before.isalpha() and after.isalpha()) or _in_address(text, start):  # as in "b2b"
@@ -243,28 +214,24 @@ def _digits(sentence: Sentence, i: int) -> list[Edit]:
 
 
 def _in_address(text: str, place: int) -> bool:
-    """Return whether position `place` of `text` is inside an e-mail address or a web address."""
+    """Return whether position `place` is inside an e-mail or web address."""
     end = text.find(" ", place)
     return ADDRESS.search(text[text.rfind(" ", 0, place) + 1 : end if end >= 0 else None]) is not None
 
 
 def ordinal(number: str) -> str:
-    """Turn a number into an ordinal: "1" -> "1st"."""
+    """Turn "1" into "1st"."""
     n = int(number[-2:]) if number[-2:].isdecimal() else int(number[-1])
     return f"{number}{'th' if 10 < n < 14 else ENDINGS.get(n % 10, 'th')}"
 
 
 @lru_cache(2**12)
 def near_numbers(number: str, most: int | None = None) -> tuple[str, ...]:
-    """Return numbers close to `number`, in the same notation: "1,000" gives "1,100" and others.
+    """Return numbers close to `number`, in the same script and notation: "1,000" gives "1,100" and others.
 
-    For a year (see YEARS), the results are the years at most NEAR_YEARS away. Any other number changes in steps. The
-    step is 1 for numbers up to SMALL. For a larger number, the step is the highest power of ten that divides the number
-    and is smaller than the number: 100 for 1,000, but 1 for 57. Results are at most number / 2 away,
-    and at most MANY steps. FEW steps are always allowed.
-
-    number: digits of any script, with separators. most: the highest value that makes sense, such as 12 for an hour;
-    None for no limit.
+    A year changes by at most NEAR_YEARS. Any other number changes in steps of 1 up to SMALL, and above it in steps of
+    the highest smaller power of ten that divides it: 100 for 1,000. It changes by at most half of itself and at most
+    MANY steps, but FEW steps are always allowed. most: the highest value that makes sense, such as 12 for an hour.
     """
     digits = "".join(filter(str.isdecimal, number))
     if len(digits) > LONGEST_NUMBER:
@@ -284,10 +251,9 @@ def near_numbers(number: str, most: int | None = None) -> tuple[str, ...]:
 
 
 def _written_like(digits: str, number: str, zero: int) -> str:
-    """Write `digits` like `number`: in its script, and with its separators at the same places from the end.
+    """Write the ASCII `digits` like `number`: "1100" becomes "1,100" if `number` is "1,000".
 
-    For example, "1100" becomes "1,100" if `number` is "1,000". digits: ASCII digits. zero: the code point of the digit
-    0 in the script of `number`.
+    zero: the code point of the digit 0 in the script of `number`.
     """
     out = [chr(zero + int(digit)) for digit in digits]
     for place, character in enumerate(reversed(number)):
@@ -297,13 +263,10 @@ def _written_like(digits: str, number: str, zero: int) -> str:
 
 
 def swap_edits(sentence: Sentence, importance: Mapping[str, float], function_words: Collection[str]) -> list[Edit]:
-    """Return the edits that swap two important words. The two words are not adjacent.
+    """Return the edits that swap two words of similar importance that are not adjacent.
 
-    A word is important if it is not in `function_words`, and its importance is at least the mean importance of the
-    sentence's words. Pairs of important words are sorted by their difference in importance, smallest first. Each
-    pair in the first half gets an edit, and so does a single pair.
-
-    importance: maps lower-case words of the sentence to their importance. Words that it does not contain are ignored.
+    The words are no function words, and have at least the mean importance of the sentence's words. Of their pairs, the
+    half with the smallest differences in importance gets an edit. Words that `importance` does not contain are ignored.
     """
     places = [i for i, word in enumerate(sentence.words) if word in importance]
     scores = {i: importance[sentence.words[i]] for i in places}

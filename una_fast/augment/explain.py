@@ -19,29 +19,19 @@ SHOWN = 5  # candidates per word
 class WordExplanation:
     """Why one word of the sentence was replaced or kept.
 
-    Attributes:
-        word: the word as the word tokenizer returns it.
-        seen: whether the index contains the word.
-        tfidf: z, the tf-idf of the word in this sentence (equation 2).
-        probability: p, the replacement probability of the word (equation 3).
-        reason: why p has this value.
-        window: (start, stop): the replacement is drawn from the terms with the ids ``start .. stop - 1``.
-        candidates: some terms of the window that can replace the word, with their scores. The probability of a term is
-            proportional to its score.
-        draw: uniform in [0, 1). The word is replaced if its draw is below p. If no draw of the sentence is below its p,
-            the word with the smallest draw is replaced. In the variant "paper", all occurrences of a term share a draw.
-        replacement: the new word; None if the word was kept.
+    The word is replaced if its draw is below its p. If no draw of the sentence is below its p, the word with the
+    smallest draw is replaced. In the variant "paper", all occurrences of a term share a draw.
     """
 
-    word: str
-    seen: bool
-    tfidf: float
-    probability: float
-    reason: str
-    window: tuple[int, int]
-    candidates: list[tuple[str, float]]
-    draw: float
-    replacement: str | None
+    word: str  # as the word tokenizer returns it
+    seen: bool  # whether the index contains it
+    tfidf: float  # z, in this sentence (equation 2)
+    probability: float  # p, of its replacement (equation 3)
+    reason: str  # why p has this value
+    window: tuple[int, int]  # (start, stop): the replacement is drawn from the terms with the ids start .. stop - 1
+    candidates: list[tuple[str, float]]  # some terms of the window that can replace it, with their scores
+    draw: float  # uniform in [0, 1)
+    replacement: str | None  # None if the word was kept
 
 
 @dataclass(frozen=True)

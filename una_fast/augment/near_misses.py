@@ -33,27 +33,16 @@ LEAST_SHARE = 0.02  # an edit that fits a smaller share of these sentences gives
 
 @dataclass(frozen=True)
 class NearMiss:
-    """A sentence and its near-miss, with the edit that was made. It prints as two lines.
-
-    Attributes:
-        sentence: the original text.
-        result: the new text.
-        edit: the name of the edit, "" if the text was not changed.
-        old: the text that was replaced.
-        new: its replacement.
-        place: the position in `sentence` where `old` starts, in characters.
-        why: the rule that found the edit.
-        fitting: the names of the edits that could have been drawn for the sentence.
-    """
+    """A sentence and its near-miss, with the edit that was made. It prints as two lines."""
 
     sentence: str
-    result: str
-    edit: str
-    old: str
-    new: str
-    place: int
-    why: str
-    fitting: list[str]
+    result: str  # the near-miss
+    edit: str  # its name; "" if the text was not changed
+    old: str  # the text that was replaced
+    new: str  # its replacement
+    place: int  # where `old` starts in `sentence`, in characters
+    why: str  # the rule that found the edit
+    fitting: list[str]  # the names of the edits that could have been drawn
 
     def __str__(self) -> str:
         what = f"{self.edit}: {self.why}: {self.old!r} -> {self.new!r}" if self.edit else "no edit"
@@ -63,9 +52,9 @@ class NearMiss:
 class NearMisses(TextAugmentation):
     """Changes the meaning of each sentence with one small edit.
 
-    One of the edits that fit a sentence is drawn, with a probability proportional to its weight in `edits`. Then the
-    place of the edit and the replacement are drawn. If none of `edits` fits, the sentence gets the edit "word". The
-    draws are a function of only (seed, epoch, sample index, row), as in `Augmenter`.
+    One of the edits that fit a sentence is drawn, with a probability proportional to its weight in `edits`, then its
+    place and the replacement. If none of `edits` fits, the sentence gets the edit "word". The random numbers depend
+    only on the seed, epoch, sample index and row.
 
     Args:
         index: the corpus.
@@ -76,9 +65,8 @@ class NearMisses(TextAugmentation):
             - name: replace a name (a word that is mostly capitalised inside sentences) with another name.
             - swap: swap two important words.
             - word: replace the most important word with another one (UNA with beta 0).
-        polarity: a file with your own words, or words of another language, which replaces the English word lists. Each
-            line contains either two opposites, separated by a tab or a comma, or one negation. Sections with
-            further lists may follow, as in una_fast/augment/english.txt.
+        polarity: a file that replaces the English word lists, in the format of una_fast/augment/english.txt. Each line
+            contains two opposites, separated by a tab or a comma, or one negation. Further sections may follow.
         seed: any integer.
         tokenizer: a Hugging Face tokenizer; only `token_ids` needs it.
         n_jobs: threads that encode the index with the tokenizer.
@@ -126,11 +114,7 @@ class NearMisses(TextAugmentation):
                 warn_user(f"edits: {name} fits {n} of {len(sentences)} sentences; the others get another edit{advice}")
 
     def _find(self, name: str, ids: np.ndarray, sentence: Sentence) -> list[Edit] | None:
-        """Return the edits of the kind `name` that fit a sentence, or an empty list if none fits.
-
-        Returns None if a kernel makes the edit: always for "word", and for "name" if the sentence contains a
-        replaceable name. ids: the ids of the sentence's words.
-        """
+        """Return the edits called `name` that fit the sentence with the words `ids`, or None if a kernel makes them."""
         if name in BY_LISTS:
             return BY_LISTS[name](sentence, self._lists)
         if name == "word":
@@ -148,10 +132,7 @@ class NearMisses(TextAugmentation):
         return {name: edits for name, edits in found.items() if edits != []} or {"word": None}
 
     def fits(self, rows: np.ndarray) -> np.ndarray:
-        """Return for each document in `rows` whether at least one of `edits` fits it: bool (n_rows,).
-
-        If none of them fits, the document gets the edit "word". rows: row numbers of the index, int64 (n_rows,).
-        """
+        """Return whether at least one of `edits` fits each document in `rows`: bool (n_rows,)."""
         texts, words = self._documents.texts(rows), self._documents.words
         sentences = zip(rows.tolist(), map(Sentence, texts), strict=True)
         return np.array(
@@ -159,10 +140,9 @@ class NearMisses(TextAugmentation):
         )
 
     def _draw_edit(self, ids: np.ndarray, text: str, bits: Sequence[int]) -> tuple[str, Edit | None]:
-        """Draw an edit that fits `text`: first its name, then one of the edits with this name, then one of its options.
+        """Draw the name of an edit that fits `text`, then one of the edits with this name, then one of its options.
 
-        Returns the name, and the edit with only the drawn option, or None if a kernel makes the edit.
-        ids: the ids of the words of `text`. bits: three integers of 64 random bits, one for each of the three draws.
+        Returns the name, and the edit with this option, or None if a kernel makes the edit.
         """
         fitting = self._fitting(ids, Sentence(text))
         ends = [*accumulate(self._weights.get(name, 1.0) for name in fitting)]
@@ -203,7 +183,7 @@ def _important_word(index: Index, kept: KeptWords, seed: int) -> KernelAugmentat
 
 
 def difference(old: str, new: str, why: str) -> Edit:
-    """Return one edit that turns the text `old` into `new`. It replaces whole chunks, the texts between spaces."""
+    """Return the edit of whole chunks, texts between spaces, that turns the text `old` into `new`."""
     chunks, others = old.split(" "), new.split(" ")
     n_first = _n_equal(chunks, others)
     n_last = _n_equal(chunks[n_first:][::-1], others[n_first:][::-1])
@@ -217,10 +197,7 @@ def _n_equal(these: Sequence[str], those: Sequence[str]) -> int:
 
 
 def parse_edits(edits: str) -> dict[str, float]:
-    """Parse a text such as "polarity:1,number:4" into a dict from names of edits to weights, in the order of EDITS.
-
-    Raises InputError for a missing or unknown name, or a weight that is not a number above 0.
-    """
+    """Parse a text such as "polarity:1,number:4" into a dict from names of edits to weights, in the order of EDITS."""
     found: dict[str, float] = {}
     for part in str(edits).split(","):
         name, colon, weight = (item.strip() for item in part.partition(":"))
@@ -239,11 +216,8 @@ def parse_edits(edits: str) -> dict[str, float]:
 def find_names(index: Index, never: Collection[str] = ()) -> np.ndarray:
     """Return whether each term is a name: bool (n_terms,).
 
-    A name is a word of at least two letters that is capitalised in most of its occurrences. Occurrences at the start of
-    a document do not count, because nearly all words are capitalised there.
-
-    never: lower-case words that are not names. "what", for example, is often capitalised because it starts the second
-    sentence of a document.
+    A name is a word of at least two letters that is capitalised in most of its occurrences inside documents. never:
+    lower-case words that are not names, such as "what", which often starts the second sentence of a document.
     """
     chunks, sentences = index.chunks, index.sentences
     inside = np.bincount(sentences.values, minlength=len(chunks))

@@ -45,11 +45,7 @@ ROW = types.int64(
 
 @njit
 def draw64(key: np.uint64, position: int, number: int) -> np.uint64:
-    """Return 64 random bits: draw `number` at `position` in a row.
-
-    key: the row's key, an argument of `draw_row`. position: usually the position of a word in the row.
-    number: 0 to 127; it distinguishes the draws at one position.
-    """
+    """Return 64 random bits: draw `number`, 0 to 127, at `position` in the row with the key `key`."""
     x = key + (np.uint64(position) * NUMBERS + np.uint64(number) + ONE) * GAMMA
     x = (x ^ (x >> N30)) * FACTORS[0]
     x = (x ^ (x >> N27)) * FACTORS[1]
@@ -58,23 +54,22 @@ def draw64(key: np.uint64, position: int, number: int) -> np.uint64:
 
 @njit
 def uniform(bits: np.uint64) -> float:
-    """Turn the highest 53 of 64 random bits into a number that is uniform in [0, 1)."""
+    """Turn 64 random bits into a number, uniform in [0, 1)."""
     return float(bits >> N11) * 2.0**-53
 
 
 @njit
 def below(bits: np.uint64, n: int) -> np.int64:
-    """Turn 64 random bits into an integer that is uniform over 0 .. n - 1, for n < 2**32."""
+    """Turn 64 random bits into an integer, uniform over 0 .. n - 1, for n < 2**32."""
     width = np.uint64(n)
     return np.int64(((bits >> N32) * width + ((bits & LOW_32) * width >> N32)) >> N32)
 
 
 @njit
 def window(term: int, score: float, radius: int, max_tfidf: Any, n_terms: int) -> tuple[int, int]:
-    """Return (start, stop): the ids ``start .. stop - 1`` are at most `radius` ranks away from a word.
+    """Return (start, stop): the ids ``start .. stop - 1`` are at most `radius` ranks away from the word `term`.
 
-    term: the id of the word. If it is at least `n_terms`, the word is unseen. An unseen word has the rank that a term
-    with the tf-idf `score` would have. score: the tf-idf of the word, used only if the word is unseen.
+    An unseen word (``term >= n_terms``) has the rank of a term with its tf-idf, `score`. Other words need no score.
     max_tfidf, n_terms: as in `numba_augmentation`.
     """
     if term < n_terms:
@@ -93,8 +88,8 @@ def window(term: int, score: float, radius: int, max_tfidf: Any, n_terms: int) -
 def sample(key: np.uint64, position: int, weights: Any, start: int, stop: int, excluded: int) -> int:
     """Draw one of the ids ``start .. stop - 1`` except `excluded`, with a probability proportional to ``weights[id]``.
 
-    Returns -1 if no id qualifies. `sample` uses the draws 1 to 65 at `position`. The first 64 are candidates for
-    rejection sampling. If all 64 candidates are rejected, the last draw searches the cumulative weights.
+    Returns -1 if no id qualifies. `sample` uses the draws 1 to 65 at `position`: 64 for rejection sampling, and the
+    last for a search in the cumulative weights.
 
     weights: one weight per id, at least 0, in descending order, such as `max_tfidf`. If all weights from `start` to
     ``stop - 1`` are 0, the draw is uniform.
@@ -142,14 +137,12 @@ def numba_augmentation(draw_row: CFunc) -> Callable[..., NumbaAugmentation]:
             idf, max_tfidf, document_frequency: float64, float64 and int64, each indexed by id. An unseen word has
                 document frequency 1, the corresponding idf, and the median `max_tfidf` of the rarest terms.
             n_terms: the number of terms in the index.
-            out: int32 (2 n,), the array for the ids of the new words. Each new id must be the id of a term, or one of
-                `ids`.
+            out: int32 (2 n,), receives the new ids. Each must be the id of a term, or one of `ids`.
 
-            The function returns how many ids it wrote to `out`: from 1 to 2 n, or exactly n if surface="kept".
+            The function returns how many ids it wrote: 1 to 2 n, or exactly n if surface="kept".
 
     Returns:
-        A function with the arguments of `NumbaAugmentation`, such as ``augment(index, seed=42, tokenizer=tokenizer)``.
-        The training option --augment accepts this function as MODULE:NAME.
+        A function with the arguments of `NumbaAugmentation`. The training option --augment accepts it as MODULE:NAME.
 
     Raises:
         InputError: `draw_row` is not decorated with ``@numba.cfunc(ROW)``.
@@ -165,17 +158,11 @@ def numba_augmentation(draw_row: CFunc) -> Callable[..., NumbaAugmentation]:
 class NumbaAugmentation(KernelAugmentation):
     """An augmentation that runs a user-defined compiled function. Use `numba_augmentation` to make one.
 
-    Args:
-        index: the corpus.
-        seed: any integer; augmentations with equal seeds, including `Augmenter`, use the same random numbers.
-        tokenizer: a Hugging Face tokenizer; only `token_ids` needs it.
-        surface: as in `Augmenter`. With "paper" a row may become longer or shorter.
-        n_jobs: threads for large batches; all cores that this process may use if None.
-        draw_row: as in `numba_augmentation`.
+    The other arguments are as in `Augmenter`, which uses the same random numbers if its seed is equal. With
+    surface="paper", a row may become longer or shorter.
 
     Raises:
-        InputError: a setting is out of range. `augment`, `texts` and `token_ids` raise it if the function writes an
-            invalid id or an invalid number of ids.
+        InputError: a setting is out of range, or `draw_row` writes an invalid id or number of ids.
     """
 
     training_options = ("surface",)
@@ -192,25 +179,22 @@ class NumbaAugmentation(KernelAugmentation):
     ):
         check_choices(NumbaAugmentation.__init__, locals())
         make_kernel = partial(custom_rows, index, draw_row, integer("seed", seed) % 2**64, surface == "kept")
-        given: dict[str, Any] = {"surface": surface, "tokenizer": tokenizer, "n_jobs": n_jobs}
-        super().__init__(index, make_kernel, seed=seed, **given, draw_row=draw_row)
+        settings: dict[str, Any] = {"seed": seed, "tokenizer": tokenizer, "surface": surface, "n_jobs": n_jobs}
+        super().__init__(index, make_kernel, **settings, draw_row=draw_row)
 
     def _shown_settings(self) -> dict[str, Any]:
         return {**super()._shown_settings(), "draw_row": self._settings["draw_row"].__qualname__}
 
 
 def custom_rows(index: Index, draw_row: CFunc, seed: int, keeps_length: bool, source: Rows) -> CustomRows:
-    """Make the kernel that augments the rows of `source` with `draw_row`.
-
-    keeps_length: whether `draw_row` must write as many ids as the row has words.
-    """
+    """Make the kernel that augments the rows of `source` with `draw_row`. keeps_length: see `CustomRows`."""
     tables = [index.idf, index.max_tfidf, index.document_frequency]
     if n_unseen := len(source.unseen):
         rarest = index.max_tfidf[index.document_frequency == index.document_frequency.min()]
         of_unseen = float(inverse_document_frequency(1, index.n_documents)), np.median(rarest), 1
         tables = [np.append(table, [value] * n_unseen) for table, value in zip(tables, of_unseen, strict=True)]
-    streams = None if source.are_documents else source.hashes
-    return CustomRows(source.words, draw_row, keeps_length, *tables, index.n_terms, seed, streams)
+    (idf, max_tfidf, frequency), streams = tables, None if source.are_documents else source.hashes
+    return CustomRows(source.words, draw_row, keeps_length, idf, max_tfidf, frequency, index.n_terms, seed, streams)
 
 
 def _compiled(path: str) -> CFunc:

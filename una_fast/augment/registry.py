@@ -1,8 +1,4 @@
-"""The names of all text augmentations, and the classes that they stand for.
-
-HARD contains the augmentations that the training option --augment accepts, and POSITIVES those that --positives
-accepts. WITH_SYNONYMS lists the names of the augmentations that use the option --synonyms. To add an augmentation, add
-a file to this folder, and an entry to HARD or POSITIVES.
+"""The names of all text augmentations: HARD for the training option --augment, and POSITIVES for --positives.
 
 Training makes its options from these tables. So importing this module must be fast, and only `load_augmentation`
 imports the classes.
@@ -12,10 +8,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from una_fast.errors import InputError
 from una_fast.imports import import_object
@@ -24,20 +19,15 @@ if TYPE_CHECKING:
     from una_fast.augment.base import TextAugmentation
     from una_fast.index.index import Index
 
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
-@dataclass(frozen=True)
-class AugmentationSpec:
-    """The class of an augmentation, and the arguments that its name implies.
 
-    Attributes:
-        meaning: what the augmentation does to a sentence, for --help.
-        path: the class, as "module:name". Its constructor accepts the index, `seed`, `tokenizer` and `n_jobs`.
-        settings: the arguments that the name implies, such as operation="swap" for the name "eda-swap".
-    """
+class AugmentationSpec(NamedTuple):
+    """An augmentation that has a name."""
 
-    meaning: str
-    path: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    meaning: str  # for --help
+    path: str  # of its class, "module:name"; the constructor accepts the index, `seed`, `tokenizer` and `n_jobs`
+    settings: Mapping[str, Any] = NOTHING  # arguments of the constructor that the name implies
 
 
 EDA = "una_fast.augment.eda:EDA"
@@ -51,20 +41,16 @@ POSITIVES = {
     "eda-swap": AugmentationSpec("some words change places", EDA, {"operation": "swap"}),
     "eda-delete": AugmentationSpec("some words are left out", EDA, {"operation": "delete"}),
 }
-WITH_SYNONYMS = ("eda-synonym", "eda-insert")
+WITH_SYNONYMS = ("eda-synonym", "eda-insert")  # they use the option --synonyms
 AUGMENTATIONS = HARD | POSITIVES
 
 
 def make_augmentation(
-    name: str, index: Index, /, offered: Mapping[str, Any] = MappingProxyType({}), **settings: Any
+    name: str, index: Index, /, offered: Mapping[str, Any] = NOTHING, **settings: Any
 ) -> TextAugmentation:
-    """Make an augmentation for `index`.
+    """Make the augmentation `name` (see `load_augmentation`) with the arguments `settings`.
 
-    name: a name or an import path, as in `load_augmentation`. offered: the values of training options by name. The
-    constructor only gets the options that are listed in the class's `training_options`. settings: other arguments of
-    the constructor.
-
-    Raises InputError if the constructor does not accept one of `settings`.
+    offered: values of training options; the constructor gets those that the class lists in its `training_options`.
     """
     maker = load_augmentation(name)
     signature = inspect.signature(maker)
@@ -77,18 +63,15 @@ def make_augmentation(
 
 
 def training_options_of(maker: Any) -> tuple[str, ...]:
-    """Return the names of the options of training that an augmentation accepts.
-
-    maker: a class of augmentations, or a functools.partial of a class.
-    """
+    """Return the training options of `maker`, a class of augmentations or a functools.partial of one."""
     return getattr(maker, "func", maker).training_options
 
 
 def load_augmentation(name: str) -> Callable[..., TextAugmentation]:
-    """Return the constructor of an augmentation: its class, or a functools.partial of the class.
+    """Return the class of an augmentation, or a functools.partial of it.
 
     name: a name in `AUGMENTATIONS`, or the import path "module:name" of a `TextAugmentation` or of a result of
-    `numba_augmentation`. Raises InputError for any other name.
+    `numba_augmentation`.
     """
     if spec := AUGMENTATIONS.get(name):
         return partial(import_object(spec.path), **spec.settings)
