@@ -19,7 +19,7 @@ from una_fast.tokens.subwords import SubwordEncoder  # noqa: E402
 
 PAGE = ROOT / "docs" / "tokenizers.md"
 COMPARED = ROOT / "bench" / "results" / "tokenizers.json"
-COLUMNS = ["tokenizers of", "pipeline", "padding side", "lines compared"]
+COLUMNS = ["tokenizers of", "pipeline", "lines compared"]
 
 
 def page() -> str:
@@ -41,7 +41,7 @@ def _row(family: Family, compared: int) -> list[str]:
     normalizer = json.loads(tokenizer.backend_tokenizer.to_str())["normalizer"]
     steps = (normalizer or {}).get("normalizers", [normalizer] if normalizer else [])
     names = ", ".join(step["type"] for step in steps) + ": " * bool(steps)
-    return [family.models, f"{names}{kind}".replace("|", "\\|"), tokenizer.padding_side, lines]
+    return [family.models, f"{names}{kind}".replace("|", "\\|"), lines]
 
 
 def _reason(kind: Any) -> str:
