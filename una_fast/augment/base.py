@@ -15,7 +15,7 @@ from una_fast.arrays import RaggedArray
 from una_fast.augment.counter_rng import CounterRNG, SampleKey, seed_of
 from una_fast.augment.kept_words import KeptWords
 from una_fast.augment.rows import Rows, read_rows
-from una_fast.augment.surface import QUOTES, SURFACES, WriteIds
+from una_fast.augment.surface import QUOTES, KeptSurface, PaperSurface, WriteIds
 from una_fast.corpus.word_tokenizers import WordTokenizer
 from una_fast.errors import InputError, check_flag
 from una_fast.index.index import Index
@@ -164,7 +164,7 @@ class KernelAugmentation(TextAugmentation):
     ):
         super().__init__(index, surface=surface, tokenizer=tokenizer, n_jobs=n_jobs, **settings)
         self._make_kernel, self._kernel = make_kernel, make_kernel(self._documents)
-        self._surface = SURFACES[surface](index, self._documents)
+        self._surface = KeptSurface(index, self._documents) if surface == "kept" else PaperSurface(index)
         if self.tokens is not None and self.tokens.by_word:
             self._write_ids = self._surface.id_writer(self._kernel, self.tokens)
 

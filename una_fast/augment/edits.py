@@ -265,8 +265,8 @@ def _written_like(digits: str, number: str, zero: int) -> str:
 def swap_edits(sentence: Sentence, importance: Mapping[str, float], function_words: Collection[str]) -> list[Edit]:
     """Return the edits that swap two words of similar importance that are not adjacent.
 
-    The words are no function words, and have at least the mean importance of the sentence's words. Of their pairs, the
-    half with the smallest differences in importance gets an edit. Words that `importance` does not contain are ignored.
+    Both are content words with at least the mean importance of the sentence's words. Of all such pairs, the half with
+    the smallest differences in importance gets an edit, at least one. Words without an importance are ignored.
     """
     places = [i for i, word in enumerate(sentence.words) if word in importance]
     scores = {i: importance[sentence.words[i]] for i in places}

@@ -26,7 +26,7 @@ OPENING = "¿¡"  # Spanish marks, which the Treebank tokenizer does not split o
 WITHOUT_SPACES = re.compile(f"[{''.join(SCRIPTS.values())}]")
 ASCII = bytes(range(128))
 CHARACTERS = np.zeros(0x110000, dtype=np.uint32)  # properties of each code point; 0 until `learn_characters` sets them
-IS_SET = 1 << 31  # this bit of an item of CHARACTERS states that the item is set
+IS_SET = 1 << 31  # marks the items of CHARACTERS that are set
 
 # A function (rows, key, ids, mask) that draws new words for the documents `rows`, and fills `ids` and `mask`, int64
 # (n_rows, max_length), with the token ids and the attention mask of the new texts. It returns bool (n_rows,): True for
@@ -37,7 +37,7 @@ WriteIds = Callable[[np.ndarray, SampleKey, np.ndarray, np.ndarray], np.ndarray]
 class PaperSurface:
     """Writes a text as its words in the spelling of the index, joined with spaces."""
 
-    def __init__(self, index: Index, documents: Rows):
+    def __init__(self, index: Index):
         self._n_terms = index.n_terms
 
     def texts(self, source: Rows, rows: np.ndarray, drawn: RaggedArray) -> list[str]:
@@ -128,9 +128,6 @@ class KeptSurface:
 
         stored = self._index.cached(name, 1, lambda: {"alike": encoder.alike(forms, terms)}, fits)
         return rewrite.Subwords(tokens.terms, tokens.chunk_sizes, cuts, stored["alike"])
-
-
-SURFACES: dict[str, type[KeptSurface] | type[PaperSurface]] = {"kept": KeptSurface, "paper": PaperSurface}
 
 
 def forms_of_ascii(terms: StringTable) -> StringTable:
