@@ -40,27 +40,21 @@ BYTES_A_STRING = 48  # overhead per string
 class TokenIds:
     """The token ids of an index's sentences and terms under one Hugging Face tokenizer.
 
-    The ids are stored in the index's folder, in `tokens-*`, and memory-mapped from there the next time. If the index is
-    not saved, or its folder is not writable, the ids stay in memory.
+    The ids are stored in the index's folder, in `tokens-*`. They stay in memory if the folder does not exist or is not
+    writable.
 
     Attributes:
         by_word: whether this tokenizer's ids can be made word by word (docs/tokenizers.md). If False, the tokenizer
-            encodes whole texts, and a warning states the reason and the cost. Of the attributes below, only `frame` may
-            then be used.
-        frame: the special tokens before and after a text, and the padding.
-        sentences: `RaggedArray`. Row i contains the token ids of sentence i, without truncation and special tokens:
-            uint16 if every id of the tokenizer fits, else int32.
-        terms: `RaggedArray` int32. Row t contains the token ids of term t after a space. If terms can have other ids at
-            the start of a text, row n_terms + t contains the ids of term t there. A row is empty if the ids of the term
-            depend on the whole text, as for an added token ("[MASK]"), or if the normaliser removes the term.
-        chunk_sizes: uint16, the number of sub-words of each chunk (see `bind`).
-        encoder: encodes strings with this tokenizer.
-        cache: the sub-words of recently encoded strings.
+            encodes whole texts, a warning states the reason, and the attributes below are not valid.
+        sentences: `RaggedArray`, the ids of each sentence, without truncation and special tokens: uint16 if every id of
+            the tokenizer fits, else int32.
+        terms: `RaggedArray` int32. Row t contains the ids of term t after a space. If terms can have other ids at the
+            start of a text, row n_terms + t contains those. A row is empty if the ids of the term depend on the whole
+            text, as for an added token ("[MASK]"), or if the normaliser removes the term.
 
     Args:
-        index: the corpus.
         tokenizer: a tokenizer of `AutoTokenizer` with a padding token. It is not changed.
-        n_jobs: threads; all cores that this process may use if None.
+        n_jobs: threads; None means all cores that this process may use.
 
     Raises:
         InputError: `tokenizer` is not a Hugging Face tokenizer, or has an unusable setting, which the message names.
@@ -99,20 +93,18 @@ class TokenIds:
     def anchor_ids(
         self, rows: RowNumbers, max_length: int = 32, out: dict[str, torch.Tensor] | None = None
     ) -> dict[str, torch.Tensor]:
-        """Return a padded batch of the token ids of original sentences. If `by_word`, this only copies stored ids.
+        """Return a padded batch of the token ids of original sentences.
 
-        The ids equal ``tokenizer(texts, truncation=True, padding="max_length", max_length=max_length)``, where `texts`
-        are the sentences.
+        It equals ``tokenizer(sentences, truncation=True, padding="max_length", max_length=max_length)``.
 
         Args:
             rows: row numbers of the index, integers (n_rows,), in any order, with or without repeats.
             max_length: tokens per sentence, at least one more than the number of special tokens (3 for BERT).
-            out: tensors to fill and return, as returned by an earlier call: int64 (n_rows, max_length), contiguous, on
-                the CPU (pinned or not). None allocates new tensors.
+            out: the tensors of an earlier call, which are filled and returned. None allocates new tensors.
 
         Returns:
             "input_ids", "attention_mask" and, if the tokenizer has them, "token_type_ids": each torch.int64 (n_rows,
-            max_length).
+            max_length), on the CPU.
 
         Raises:
             InputError: a row out of range, a `max_length` without room for a sub-word, or an `out` that does not fit.
@@ -132,11 +124,7 @@ class TokenIds:
         return batch
 
     def tensors(self, n_rows: int, max_length: int, out: dict[str, torch.Tensor] | None = None) -> dict[str, Any]:
-        """Return `out` or, if it is None, new tensors for a batch: torch.int64 (n_rows, max_length) on the CPU.
-
-        "input_ids" and "attention_mask" are not initialised. "token_type_ids", if the tokenizer has them, are zeroed.
-        Raises InputError for a `max_length` without room for a sub-word, or an `out` that does not fit.
-        """
+        """Return `out`, if it fits, or new tensors for a batch. Only "token_type_ids" are initialised, to 0."""
         least, int64 = self.frame.n_special + 1, self._torch.int64
         if type(max_length) is not int:
             max_length = integer("max_length", max_length)
@@ -160,37 +148,18 @@ class TokenIds:
         return out
 
     def write_texts(self, texts: Sequence[str], rows: np.ndarray, batch: dict[str, torch.Tensor]) -> None:
-        """Write the token ids of each text ``texts[i]`` to row ``rows[i]`` of `batch`.
+        """Write the token ids of any text ``texts[i]`` to row ``rows[i]`` of a batch from `tensors`.
 
-        If `by_word`, each distinct chunk of the texts is encoded once and cached. If not, or if a chunk has ids that
-        depend on the whole text, the tokenizer encodes the whole text, which takes 100 us or more.
-
-        Args:
-            texts: any texts. They need not be in the index.
-            rows: integers (n_texts,), row numbers of the batch.
-            batch: the tensors of the batch, from `tensors`: int64 (n_rows, max_length).
-
-        Raises:
-            InputError: the tokenizer cannot encode a text, or does not truncate or pad it to the width of the batch.
+        If `by_word`, only texts with a chunk whose ids depend on the whole text are encoded as a whole, which takes 100
+        us or more per text.
         """
-        whole = np.arange(len(texts))
-        if self.by_word and len(texts):
-            ids, mask = (np.empty((len(texts), batch["input_ids"].shape[1]), dtype=TOKEN) for _ in range(2))
-            known = self._write_chunks(texts, ids, mask)
-            for name, values in (("input_ids", ids), ("attention_mask", mask)):
-                batch[name].numpy()[rows[known]] = values[known]
+        known = self._write_chunks(texts, rows, batch) if self.by_word else np.zeros(len(texts), dtype=bool)
+        if not known.all():
             whole = np.flatnonzero(~known)
-        if len(whole):
             self._write_whole([texts[i] for i in whole.tolist()], rows[whole], batch)
 
-    def _write_chunks(self, texts: Sequence[str], ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        """Encode texts chunk by chunk. Write their token ids to `ids`, and their attention masks to `mask`.
-
-        ids, mask: int64 (n_texts, max_length).
-
-        Return bool (n_texts,): False if a chunk of the text has ids that depend on the whole text. The rows of such
-        texts are not usable.
-        """
+    def _write_chunks(self, texts: Sequence[str], rows: np.ndarray, batch: dict[str, torch.Tensor]) -> np.ndarray:
+        """Encode texts chunk by chunk. Return bool (n_texts,): False for a text that must be encoded as a whole."""
         encoded = [f"\n{text}".encode() for text in texts]
         bounds = row_bounds([*map(len, encoded)])
         text = np.frombuffer(b"".join([*encoded, b"\n"]), dtype=np.uint8)
@@ -200,8 +169,12 @@ class TokenIds:
         starts, stops, bounds = starts[:-1], starts[1:], np.searchsorted(starts, bounds)
         places, values, ends, known = self.cache.look_up(text, starts + self.encoder.pipeline.context_free, stops)
         chunks = rows_from(values, ends[places], ends[places + 1] - ends[places])
+        ids, mask = np.empty((2, len(texts), batch["input_ids"].shape[1]), dtype=TOKEN)
         pad_rows["int32_t"](chunks.values, chunks.indptr[bounds], np.arange(len(texts)), self.frame, ids, mask)
-        return np.logical_and.reduceat(known[places], bounds[:-1])
+        known = np.logical_and.reduceat(known[places], bounds[:-1])
+        batch["input_ids"].numpy()[rows[known]] = ids[known]
+        batch["attention_mask"].numpy()[rows[known]] = mask[known]
+        return known
 
     def _write_whole(self, texts: list[str], rows: np.ndarray, batch: dict[str, torch.Tensor]) -> None:
         length = batch["input_ids"].shape[1]
@@ -218,7 +191,7 @@ class TokenIds:
 
 
 def _copied(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
-    """Copy a tokenizer, because encoding changes its settings; return the tokenizer itself if it cannot be copied."""
+    """Copy a tokenizer, because encoding changes its settings. Return the tokenizer itself if it cannot be copied."""
     try:
         return copy.deepcopy(tokenizer)
     except Exception:  # a component written in Python can raise anything
@@ -226,7 +199,7 @@ def _copied(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
 
 
 def checked_rows(rows: RowNumbers, n_documents: int) -> np.ndarray:
-    """Copy `rows` to an array, int64 (n_rows,). Raises InputError unless all are integers from 0 to n_documents - 1."""
+    """Copy `rows` to an array, int64 (n_rows,), or raise InputError if one is not a row of the index."""
     try:
         given = np.asarray(rows)
         if given.ndim != 1 or (given.dtype.kind not in "iu" and given.size):
@@ -234,8 +207,9 @@ def checked_rows(rows: RowNumbers, n_documents: int) -> np.ndarray:
     except ValueError as error:  # numpy raises it too, for lists of different lengths
         raise InputError(f"rows: {error}: must be a list or array of integers; for text call augment([...])") from None
     array = np.array(given, dtype=np.int64, order="C")  # a copy, because another thread may write to `rows`
-    if array.size and array.view(np.uint64).max() >= n_documents:  # as uint64, a negative row exceeds any valid one
-        at = int(np.argmax(array.view(np.uint64) >= n_documents))
+    outside = array.view(np.uint64) >= n_documents  # as uint64, a negative row exceeds any valid one
+    if outside.any():
+        at = int(outside.argmax())
         raise InputError(
             f"rows: {given[at]} (at position {at}) is not a row of the index: give 0 to {n_documents - 1:,}"
         )
@@ -243,7 +217,7 @@ def checked_rows(rows: RowNumbers, n_documents: int) -> np.ndarray:
 
 
 class SubwordCache:
-    """Caches the sub-words of strings. It is emptied when it exceeds MOST_BYTES. Threads may share one object."""
+    """Caches the sub-words of strings, up to about MOST_BYTES. Threads may share one object."""
 
     def __init__(self, encoder: SubwordEncoder):
         self._encoder, self._lock = encoder, threading.Lock()
@@ -258,13 +232,11 @@ class SubwordCache:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return the sub-words of the UTF-8 strings ``text[starts[i]:stops[i]]``, and encode those not in the cache.
 
-        Each string is a chunk. Unless the pipeline is `context_free`, the string must include one character before the
-        chunk: a space, or a newline if the chunk is at the start of a text.
+        Each string is a chunk. Unless the pipeline is `context_free`, one character comes before it: a newline at the
+        start of a text, else a space.
 
-        Returns:
-            places: int32 (n_strings,), the place of each string in the cache.
-            values, bounds: int32 and int64. The string at place k has the ids ``values[bounds[k]:bounds[k + 1]]``.
-            known: bool. If ``known[k]`` is False, the ids of the string at place k depend on the whole text.
+        Returns `places`, `values`, `bounds` and `known`. String i is at k = places[i] in the cache. Its ids are
+        ``values[bounds[k]:bounds[k + 1]]``, or depend on the whole text if ``known[k]`` is False.
         """
         with self._lock:
             if self.n_bytes > MOST_BYTES or len(self._strings) > self._n_encoded:  # full, or a call was interrupted
@@ -288,11 +260,7 @@ class SubwordCache:
 
 
 def _extended(array: np.ndarray, used: int, more: np.ndarray) -> np.ndarray:
-    """Write `more` after the first `used` items of `array`, and return the array.
-
-    If `array` is too short, the result is a copy at least twice as long. The first `used` items of `array` are not
-    changed, because other threads may be reading them.
-    """
+    """Write `more` after the first `used` items of `array`, or of a longer copy. Other threads may read these items."""
     if used + len(more) > len(array):
         array = np.concatenate([array, np.empty(used + len(more), dtype=array.dtype)])
     array[used : used + len(more)] = more

@@ -4,18 +4,16 @@ A text consists of chunks separated by one space (see `una_fast.corpus.words`). 
 ids of any other chunk are those that follow the ids of "a" in the encoding of "a " + chunk. The ids of all chunks, one
 after the other, equal the ids of the whole text under three conditions:
 
-1. The normaliser changes a chunk in the same way whatever its neighbours are. Most steps of a normaliser change single
-   characters, or runs that end at a space (in Unicode normalisation, a space composes with nothing). Some steps can
-   look further: a SentencePiece character map works on grapheme clusters, and stripping and collapsing work on runs of
-   white space. If a normaliser has such a step, every chunk that is not plain ASCII is normalised with and without
-   neighbours, and the results are compared.
+1. The normaliser changes a chunk in the same way whatever its neighbours are. Most steps change single characters, or
+   runs that end at a space. Some steps can look further: a SentencePiece character map works on grapheme clusters, and
+   stripping and collapsing work on runs of white space. With such a step, every chunk that is not plain ASCII is
+   normalised with and without neighbours, and the results are compared.
 2. A new word begins at each space between chunks. The pre-tokenizer or the model's vocabulary ensures this. Each row of
    PIPELINES describes a kind of tokenizer for which this is true, and states how a chunk must begin and end.
 3. The text contains no added token ("[MASK]"). Added tokens are matched in the whole text and can remove white space.
 
-`Pipeline.regular` tests conditions 1 and 2 for each chunk, and `Pipeline.are_added_tokens` tests condition 3 on the
-chunk's ids. A text is encoded chunk by chunk if all its chunks pass these tests. If no row of PIPELINES fits a
-tokenizer, the tokenizer encodes each text as a whole.
+`Pipeline.independent` tests these conditions for each chunk. A text that contains a chunk that fails is encoded as a
+whole, as are all texts if no row of PIPELINES fits the tokenizer.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from una_fast.arrays import StringTable
+from una_fast.arrays import RaggedArray, StringTable
 from una_fast.errors import InputError
 
 if TYPE_CHECKING:
@@ -38,6 +36,7 @@ if TYPE_CHECKING:
 Step = dict[str, Any]  # one step of a normaliser or pre-tokenizer, as tokenizer.json describes it
 SPACE_MARK = "▁"  # what SentencePiece writes for a space
 SPACE_DROPPERS = {"BertPreTokenizer", "Whitespace", "WhitespaceSplit"}
+# In Unicode normalisation, a space composes with nothing.
 LOCAL_NORMALIZERS = {"BertNormalizer", "Lowercase", "NFC", "NFD", "NFKC", "NFKD", "Nmt", "StripAccents"}
 TESTED_NORMALIZERS = {"Precompiled", "Prepend", "Replace", "Strip"}  # they can look beyond the ends of a chunk
 COLLAPSING = {" {2,}", r"\s{2,}|[\n\r\t]"}  # expressions that match a run of white space
@@ -59,26 +58,18 @@ MARK_FIRST = {"type": "Prepend", "prepend": SPACE_MARK}
 
 @dataclass(frozen=True)
 class PipelineSpec:
-    """A kind of tokenizer pipeline in which a word begins at each space, so that texts can be encoded chunk by chunk.
+    """A kind of tokenizer pipeline in which a word begins at each space, so texts can be encoded chunk by chunk."""
 
-    Attributes:
-        name: the name in docs/tokenizers.md.
-        reason: why a word begins at each space.
-        fits: a function of the pre-tokenizer's steps, the normaliser's steps and the model, all as in tokenizer.json.
-            It returns whether a tokenizer with these parts is of this kind.
-        needs_visible_ends: whether a normalised chunk must begin and end with a visible character other than ▁.
-        checks_normalizers: whether `fits` also checks the normaliser's steps. If not, `_check_normalizers` does.
-    """
-
-    name: str
-    reason: str
+    name: str  # in docs/tokenizers.md
+    reason: str  # why a word begins at each space
+    # whether the pre-tokenizer's steps, the normaliser's steps and the model, from tokenizer.json, are of this kind
     fits: Callable[[Sequence[Step], Sequence[Step], Step], bool]
-    needs_visible_ends: bool = True
-    checks_normalizers: bool = False
+    needs_visible_ends: bool = True  # a normalised chunk must begin and end with a visible character other than ▁
+    checks_normalizers: bool = False  # `fits` also checks the normaliser's steps; else `_check_normalizers` does
 
 
 def _splits_by_expression(splits: Sequence[Step], normalizers: Sequence[Step], model: Step) -> bool:
-    if types_of(splits) != ["Split", "ByteLevel"]:
+    if _types_of(splits) != ["Split", "ByteLevel"]:
         return False
     split, byte_level = splits
     known = split["pattern"].get("Regex") in WORD_EXPRESSIONS.values()
@@ -89,14 +80,13 @@ def _splits_by_expression(splits: Sequence[Step], normalizers: Sequence[Step], m
 def _is_one_word(splits: Sequence[Step], normalizers: Sequence[Step], model: Step) -> bool:
     """Return whether a tokenizer writes ▁ for each space, does not split the text, and never merges across a space."""
     marked = list(normalizers) in ([SPACE_TO_MARK], [MARK_FIRST, SPACE_TO_MARK])
-    splits_nothing = not splits or (types_of(splits) == ["Split"] and splits[0]["pattern"] == {"String": " "})
-    unsplit_mark = not normalizers and types_of(splits) == ["Metaspace"] and not splits[0].get("split", True)
+    splits_nothing = not splits or (_types_of(splits) == ["Split"] and splits[0]["pattern"] == {"String": " "})
+    unsplit_mark = not normalizers and _types_of(splits) == ["Metaspace"] and not splits[0].get("split", True)
     unsplit_mark = unsplit_mark and splits[0]["replacement"] == SPACE_MARK
     return ((marked and splits_nothing) or unsplit_mark) and model["type"] == "BPE" and not _crosses_marks(model)
 
 
-def types_of(steps: Sequence[Step]) -> list[str]:
-    """Return the type of each step, such as "ByteLevel"."""
+def _types_of(steps: Sequence[Step]) -> list[str]:
     return [step["type"] for step in steps]
 
 
@@ -120,13 +110,13 @@ PIPELINES = (
     PipelineSpec(
         "Metaspace",
         "every space becomes ▁, and a word begins at every ▁",
-        lambda splits, *_: types_of(splits) == ["Metaspace"] and splits[0].get("split", True),
+        lambda splits, *_: _types_of(splits) == ["Metaspace"] and splits[0].get("split", True),
         needs_visible_ends=False,
     ),
     PipelineSpec(
         "ByteLevel with its regex",
         "the regex starts a new match at every space between visible characters",
-        lambda splits, *_: types_of(splits) == ["ByteLevel"] and splits[0].get("use_regex", True),
+        lambda splits, *_: _types_of(splits) == ["ByteLevel"] and splits[0].get("use_regex", True),
     ),
     PipelineSpec(
         "Split by a known regex, ByteLevel",
@@ -143,10 +133,7 @@ PIPELINES = (
 
 
 class NotByWordError(InputError):
-    """Raised if a tokenizer must encode whole texts, because its ids cannot be made word by word.
-
-    reason: a clause that states why they cannot.
-    """
+    """Raised if a tokenizer must encode whole texts, because its ids cannot be made word by word."""
 
     def __init__(self, reason: str):
         super().__init__(f"tokenizer: {reason}, so its ids cannot be made word by word")
@@ -156,23 +143,22 @@ class NotByWordError(InputError):
 class Pipeline:
     """The parts of a tokenizer that decide whether texts can be encoded chunk by chunk.
 
-    backend: the `tokenizers.Tokenizer`. description: its tokenizer.json, parsed.
+    description: the tokenizer.json, parsed.
 
     Attributes:
         kind: the row of PIPELINES that fits the tokenizer.
-        context_free: whether every chunk has the same sub-words after a space as at the start of a text.
-        marks: the ASCII punctuation marks at which a chunk may be split, to encode its parts separately. No added token
-            contains them. Only tokenizers with BertPreTokenizer have such marks. `SubwordEncoder.cuts` tests each mark.
-        raw: the added tokens that are matched before normalising, as UTF-8.
         normalize: the normaliser, as a function from a text to the normalised text.
+        context_free: whether every chunk has the same sub-words after a space as at the start of a text.
+        marks: the ASCII punctuation marks, contained in no added token, at which BertPreTokenizer may split a chunk.
+            With other pre-tokenizers, a sub-word can contain a mark and its neighbours, so there are none.
+        raw: the added tokens that are matched before normalising, in UTF-8.
 
-    Raises NotByWordError unless encoding chunk by chunk is known to equal encoding the whole text. Raises InputError
-    for BPE dropout.
+    Raises NotByWordError unless encoding chunk by chunk is known to equal encoding the whole text.
     """
 
     def __init__(self, backend: Tokenizer, description: dict[str, Any]):
-        normalizers = steps_of(description["normalizer"], "normalizers")
-        splits = steps_of(description["pre_tokenizer"], "pretokenizers")
+        normalizers = _steps_of(description["normalizer"], "normalizers")
+        splits = _steps_of(description["pre_tokenizer"], "pretokenizers")
         if dropout := description["model"].get("dropout"):
             raise InputError(
                 f"tokenizer: BPE dropout {dropout} gives a text different ids at every call: set it to None"
@@ -188,36 +174,28 @@ class Pipeline:
         self._read_added_tokens(description)
         first_matters = any(step.get("prepend_scheme") == "first" for step in splits)
         self.context_free = not (self._tests_chunks or first_matters) and self.kind is PIPELINES[0]
-        is_bert = types_of(splits) == ["BertPreTokenizer"]
-        is_bert &= {*types_of(normalizers)} <= {"BertNormalizer", "Lowercase"}
+        is_bert = _types_of(splits) == ["BertPreTokenizer"]
+        is_bert &= {*_types_of(normalizers)} <= {"BertNormalizer", "Lowercase"}
         in_added = "".join(token["content"] + self.normalize(token["content"]) for token in description["added_tokens"])
         # added tokens that are single words treat "_" as a letter
         self.marks = [mark for mark in string.punctuation if is_bert and mark not in in_added + "_"]
-        # `regular` does not test chunks of plain ASCII, because each ASCII character is tested here as a chunk
+        # `independent` does not test chunks of plain ASCII, because each ASCII character is tested here as a chunk
         if dependent := [c for c in PLAIN if not self._is_regular(c)]:
             raise NotByWordError(f"its normaliser changes {dependent[0]!r} depending on the text around it")
 
-    def regular(self, table: StringTable) -> np.ndarray:
-        """Return whether the sub-words of each string are independent of the text around the string: bool (n_strings,).
-
-        This can be True for a string that contains an added token: also check its ids with `are_added_tokens`.
-        """
-        regular = np.ones(len(table), dtype=bool)
+    def independent(self, table: StringTable, ids: RaggedArray) -> np.ndarray:
+        """Return whether the ids of each string are independent of the text around the string: bool (n_strings,)."""
+        independent = np.ones(len(table), dtype=bool)
         if self._tests_chunks or self._needs_visible_ends:
             not_plain = np.flatnonzero((table.utf8 < 0x21) | (table.utf8 > 0x7E))
-            regular[np.searchsorted(table.offsets, not_plain, side="right") - 1] = False
-            regular &= np.diff(table.offsets) > 0
-            for row in np.flatnonzero(~regular).tolist():
-                regular[row] = all(map(self._is_regular, table[row].split(" ")))
-        regular[table.containing(*self._searched)] = False
-        return regular
-
-    def are_added_tokens(self, ids: np.ndarray) -> np.ndarray:
-        """Return whether each id shows that the text contains an added token: bool (n_ids,).
-
-        Such a text must be encoded as a whole.
-        """
-        return np.isin(ids, self._added_ids)
+            independent[np.searchsorted(table.offsets, not_plain, side="right") - 1] = False
+            independent &= np.diff(table.offsets) > 0
+            for row in np.flatnonzero(~independent).tolist():
+                independent[row] = all(map(self._is_regular, table[row].split(" ")))
+        independent[table.containing(*self._searched)] = False
+        added = np.flatnonzero(np.isin(ids.values, self._added_ids))
+        independent[np.searchsorted(ids.indptr, added, side="right") - 1] = False
+        return independent
 
     def _is_regular(self, chunk: str) -> bool:
         first, after_word = self.normalize(chunk), self.normalize("a " + chunk)
@@ -232,11 +210,10 @@ class Pipeline:
         return not self._needs_visible_ends or (bool(visible) and visible == later[1:] and first.endswith(visible))
 
     def _read_added_tokens(self, description: dict[str, Any]) -> None:
-        """Decide how each added token of a tokenizer is recognised: by its id, or by a search for it in the text.
+        """Decide how each added token is recognised: by its id, or by a search in the text, which takes 0.8 ms per MB.
 
-        A search is slow: there can be thousands of added tokens, and each takes 0.8 ms per MB. So added tokens are
-        recognised by their ids. The only exception is the unknown token if it is matched before normalising. The model
-        also emits the id of the unknown token for unknown text, so this id does not reveal an added token.
+        Only the unknown token is searched for, if it is matched before normalising. The model also emits its id for
+        unknown text, so this id does not reveal an added token.
         """
         added = description["added_tokens"]
         self.raw = [token["content"].encode() for token in added if not token["normalized"]]
@@ -263,15 +240,12 @@ class Pipeline:
         return " " in content
 
 
-def steps_of(step: Step | None, key: str) -> list[Step]:
-    """Return the steps of a normaliser or a pre-tokenizer as a flat list.
-
-    step: a part of tokenizer.json, possibly a nested "Sequence". key: the name of the list of steps in a "Sequence".
-    """
+def _steps_of(step: Step | None, key: str) -> list[Step]:
+    """Return the steps of a normaliser or a pre-tokenizer as a flat list. key: names the steps of a "Sequence"."""
     if step is None:
         return []
     if step["type"] == "Sequence":
-        return [inner for child in step[key] for inner in steps_of(child, key)]
+        return [inner for child in step[key] for inner in _steps_of(child, key)]
     return [step]
 
 
@@ -279,7 +253,7 @@ def _kind_of(splits: Sequence[Step], normalizers: Sequence[Step], model: Step) -
     for kind in PIPELINES:
         if kind.fits(splits, normalizers, model):
             return kind
-    names = " then ".join(types_of(splits)) or "none"
+    names = " then ".join(_types_of(splits)) or "none"
     raise NotByWordError(f"its pre-tokenizer ({names}) is not known to begin a new word at each space")
 
 

@@ -1,8 +1,4 @@
-"""Encodes chunks with a Hugging Face fast tokenizer, and makes the ids of an index's sentences and terms.
-
-The ids are made once per index and tokenizer. Each new `TokenIds` compares a sample of the ids with those that the
-tokenizer returns for the whole texts.
-"""
+"""Encodes chunks with a Hugging Face fast tokenizer, and makes the ids of an index's sentences and terms from them."""
 
 from __future__ import annotations
 
@@ -44,7 +40,7 @@ BEFORE = "a"  # to get the ids of a chunk after a space, this word, a space and 
 
 @contextmanager
 def tokenizer_errors() -> Iterator[None]:
-    """Turn the Rust library's bare Exceptions into InputErrors. Use it as a context manager or a decorator."""
+    """Turn the Rust library's bare Exceptions into InputErrors."""
     try:
         yield
     except Exception as error:
@@ -56,23 +52,15 @@ def tokenizer_errors() -> Iterator[None]:
 class SubwordEncoder:
     """Encodes chunks and whole texts with a copy of a tokenizer, without special tokens, truncation or padding.
 
-    tokenizer: one that `check_settings` accepts.
-
-    Attributes:
-        prefix, suffix: the ids of the special tokens before and after a text, int64.
-        frame: the prefix, the suffix and the padding.
-        fingerprint: a hash of everything that the ids depend on.
-        pipeline: the tokenizer's `Pipeline`.
-
-    Raises NotByWordError if the ids of this tokenizer cannot be made word by word.
+    Making one raises NotByWordError if the ids of the tokenizer cannot be made word by word.
     """
 
     @tokenizer_errors()
     def __init__(self, tokenizer: PreTrainedTokenizerBase):
-        _check_by_word(tokenizer)
-        self._backend = _copy(tokenizer)
+        self._backend = _backend_of(tokenizer)
         description = self._backend.to_str()
         self.pipeline = Pipeline(self._backend, json.loads(description))
+        # all that the ids depend on
         settings = [import_extra("tokenizers").__version__, self._backend.encode_special_tokens, description]
         self.fingerprint = xxhash.xxh3_128_hexdigest(json.dumps(settings).encode())
         self.prefix, self.suffix = self._special_tokens()
@@ -85,19 +73,13 @@ class SubwordEncoder:
         return np.uint16 if max(self._backend.get_vocab(with_added_tokens=True).values()) < 2**16 else ID
 
     def encode(self, table: StringTable, is_first: np.ndarray, n_jobs: int = 1) -> tuple[RaggedArray, np.ndarray]:
-        """Encode each string as the start of a text, or as a chunk after a space.
+        """Encode string i as the start of a text if ``is_first[i]``, else as a chunk after a space.
 
-        A string after a space is encoded as "a " + string, and the ids of "a" are removed, because a tokenizer may
-        treat the start of a text differently.
+        A tokenizer may treat the start of a text differently. So a chunk after a space is encoded as "a " + chunk, and
+        the ids of "a" are removed.
 
-        Args:
-            table: n strings.
-            is_first: bool (n,), True for a string to encode as the start of a text.
-            n_jobs: threads.
-
-        Returns:
-            ids: `RaggedArray` int32. Row i contains the ids of string i, and is empty if they are not known.
-            known: bool (n,), whether the ids of each string are known: they do not depend on the text around it.
+        Returns the int32 `ids` of each string, and `known`, bool (n_strings,): whether they are the same whatever the
+        text around the string is. Row i of `ids` is empty unless ``known[i]``.
         """
 
         def encode(start: int) -> RaggedArray:
@@ -111,14 +93,12 @@ class SubwordEncoder:
         known = is_first | ((lengths >= n) & (heads == self._before).all(axis=1))
         skipped = np.where(is_first | ~known, 0, n)
         ids = rows_from(ids.values, starts + skipped, lengths - skipped)
-        known &= self.pipeline.regular(table)
-        added = np.flatnonzero(self.pipeline.are_added_tokens(ids.values))
-        known[np.searchsorted(ids.indptr, added, side="right") - 1] = False
+        known &= self.pipeline.independent(table, ids)
         return rows_from(ids.values, ids.indptr[:-1], ids.lengths() * known), known
 
     @tokenizer_errors()
     def _encode_words(self, words: Sequence[str]) -> RaggedArray:
-        """Return the int32 ids of each of `words`. Each is encoded as if it were a whole text."""
+        """Return the int32 ids of each of `words`, encoded as if it were a whole text."""
         groups = [words[i : i + GROUP] for i in range(0, len(words), GROUP)]
         encodings = self._backend.encode_batch(groups, is_pretokenized=True)
         ids = [np.array(encoding.ids, dtype=ID) for encoding in encodings]
@@ -129,12 +109,10 @@ class SubwordEncoder:
         return RaggedArray(np.concatenate(ids), row_bounds(np.concatenate(counts)))
 
     def alike(self, forms: StringTable, terms: StringTable) -> np.ndarray:
-        """Compare each form of a term with the term. Return uint8 (n_forms,): 1 if both have the same ids, else 0.
+        """Return 1 for each of `KeptSurface.forms` that has the same ids as its term, else 0: uint8 (3 * n_terms,).
 
-        A term has three forms: as written in a text, capitalised, and in upper case. The ids are the same if form and
-        term normalise to the same string, and the form contains no added token that is matched before normalising.
-
-        forms: the forms of all terms, from `KeptSurface.forms`, so n_forms = 3 * n_terms.
+        The ids are the same if form and term normalise to the same string, and the form contains no added token that is
+        matched before normalising.
         """
         normal = itertools.cycle([*map(self.pipeline.normalize, terms)])
         alike = np.array([*map(operator.eq, map(self.pipeline.normalize, forms), normal)], dtype=np.uint8)
@@ -144,11 +122,8 @@ class SubwordEncoder:
     def cuts(self, characters: Sequence[str]) -> np.ndarray:
         """Return uint8 (128,): 1 for an ASCII character at which chunks may be split and the parts encoded separately.
 
-        Such a character is a punctuation mark that no added token contains, and the tokenizer makes it a separate word
-        whichever of `characters` is next to it. Only BertPreTokenizer has such marks. With other pre-tokenizers, a
-        sub-word can contain a mark and its neighbours.
-
-        characters: all characters that a chunk may contain.
+        It is one of `Pipeline.marks`, and the tokenizer makes it a separate word next to any of `characters`, which are
+        all that a chunk may contain.
         """
         cuts = np.zeros(128, dtype=np.uint8)
         for mark in self.pipeline.marks:
@@ -159,15 +134,12 @@ class SubwordEncoder:
 
     @tokenizer_errors()
     def encode_texts(self, texts: Sequence[str]) -> RaggedArray:
-        """Return the int32 ids of each text, encoded as a whole, with a single call of the tokenizer."""
+        """Return the int32 ids of each text, encoded as a whole."""
         ids = [np.array(encoding.ids, dtype=ID) for encoding in self._backend.encode_batch_fast(texts)]
         return RaggedArray(np.concatenate(ids), row_bounds([*map(len, ids)]))
 
     def _special_tokens(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the ids of the special tokens before and after a text, int64, read from an encoding of "a".
-
-        After this call, the backend no longer adds them.
-        """
+        """Return the ids of the special tokens before and after a text, and stop the backend from adding them."""
         whole, self._backend.post_processor = self._backend.encode("a"), None
         text = self._backend.encode("a").ids
         n_prefix = [*whole.special_tokens_mask, 0].index(0)
@@ -181,15 +153,10 @@ class SubwordEncoder:
 
 
 def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[RaggedArray, RaggedArray, np.ndarray]:
-    """Load the token ids of sentences and terms, and the number of ids of each chunk.
+    """Load `sentences`, `terms` and `sizes` from the index's folder, or make and store them.
 
-    If they are not stored in the index's folder, make and store them.
-
-    Returns:
-        sentences: `RaggedArray`, uint16 or int32 (`SubwordEncoder.dtype`), one row per sentence.
-        terms: `RaggedArray` int32, with rows in the order of `encode_first_and_later`.
-        sizes: uint16, the number of ids of each chunk, in the order of `encode_first_and_later`. It is UNKNOWN for a
-            chunk whose ids depend on the whole text, or are too many for uint16.
+    `TokenIds` describes the first two. `sizes` is uint16, in the order of `encode_first_and_later`: the number of ids
+    of each chunk, or UNKNOWN if they depend on the whole text or are too many for uint16.
     """
 
     def make() -> Arrays:
@@ -205,23 +172,26 @@ def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[RaggedArra
         }
 
     places = 1 if encoder.pipeline.context_free else 2
-    lengths = {"sentences_indptr": len(index) + 1, "terms_indptr": places * index.n_terms + 1}
-    lengths["sizes"] = places * len(index.chunks)
+    shapes = {
+        "sentences_indptr": (len(index) + 1,),
+        "terms_indptr": (places * index.n_terms + 1,),
+        "sizes": (places * len(index.chunks),),
+    }
     types = {"sentences_values": encoder.dtype, "terms_values": ID, "sizes": np.uint16}
 
-    def fits(kept: Arrays) -> bool:
-        has_types = all(kept[name].dtype == dtype for name, dtype in types.items())
-        return has_types and all(kept[name].shape == (n,) for name, n in lengths.items())
+    def fits(stored: Arrays) -> bool:
+        have_shapes = all(stored[name].shape == shape for name, shape in shapes.items())
+        return have_shapes and all(stored[name].dtype == dtype for name, dtype in types.items())
 
-    arrays = index.cached(f"tokens-{VERSION}-{encoder.fingerprint}", VERSION, make, fits)
-    sentences = RaggedArray(arrays["sentences_values"], arrays["sentences_indptr"])
-    return sentences, RaggedArray(arrays["terms_values"], arrays["terms_indptr"]), arrays["sizes"]
+    stored = index.cached(f"tokens-{VERSION}-{encoder.fingerprint}", VERSION, make, fits)
+    sentences = RaggedArray(stored["sentences_values"], stored["sentences_indptr"])
+    return sentences, RaggedArray(stored["terms_values"], stored["terms_indptr"]), stored["sizes"]
 
 
 def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[RaggedArray, np.ndarray]:
     """Encode each sentence chunk by chunk, or as a whole if the ids of one of its chunks are not known.
 
-    Returns `sentences` and `sizes`, as `bind` does.
+    Returns `sentences` and `sizes` as `bind` describes them.
     """
     is_first = np.zeros(len(index.chunks), dtype=bool)
     is_first[index.sentences.values[index.sentences.indptr[:-1][index.sentences.lengths() > 0]]] = True
@@ -250,23 +220,17 @@ def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tupl
     for start in starts:  # free each part after copying it, so that the ids are never twice in memory
         part = parts.pop(0).values
         values[bounds[start] : bounds[start] + len(part)] = part
-    lengths = by_chunk.lengths()
-    return RaggedArray(values, bounds), np.where(known & (lengths < UNKNOWN), lengths, UNKNOWN).astype(np.uint16)
+    sizes = np.where(known, np.minimum(by_chunk.lengths(), UNKNOWN), UNKNOWN)
+    return RaggedArray(values, bounds), sizes.astype(np.uint16)
 
 
 def encode_first_and_later(
     table: StringTable, is_first: np.ndarray, encoder: SubwordEncoder, n_jobs: int
 ) -> tuple[RaggedArray, np.ndarray]:
-    """Encode n strings as chunks after a space, and also as the start of a text if their ids can differ there.
+    """Encode n strings as chunks after a space and, if their ids can differ there, at the start of a text.
 
-    Args:
-        table: n strings.
-        is_first: bool (n,), True for a string that is the first chunk of a text.
-        encoder: encodes the strings.
-        n_jobs: threads.
-
-    Returns `ids` and `known` of `SubwordEncoder.encode`, with n or 2 n rows. Row i is string i after a space. If there
-    are 2 n rows, row n + i is string i at the start of a text, or a copy of row i unless ``is_first[i]``.
+    Returns `ids` and `known` of `SubwordEncoder.encode`, with n or 2 n rows. Row i is string i after a space. Row n + i
+    is string i at the start of a text if ``is_first[i]``, else a copy of row i.
     """
     n = len(table)
     if encoder.pipeline.context_free:
@@ -282,10 +246,9 @@ def encode_first_and_later(
 def compare_with_tokenizer(
     sentences: RaggedArray, terms: RaggedArray, index: Index, encoder: SubwordEncoder, tokenizer: Callable[..., Any]
 ) -> None:
-    """Compare stored ids with those that the tokenizer returns for whole texts. Very long texts are skipped.
+    """Raise NotByWordError if stored ids differ from those that the tokenizer returns for whole texts.
 
-    The texts are a fixed sample of sentences, and random terms joined with spaces. Raises NotByWordError, which quotes
-    the text, if the ids differ.
+    The texts are a fixed sample of sentences, and random terms joined with spaces.
     """
     samples = [pair for pair in _samples(sentences, terms, index) if len(pair[0]) <= LONGEST_COMPARED]
     expected = tokenizer([text for text, _ in samples], truncation=False, padding=False, verbose=False)
@@ -323,14 +286,12 @@ def check_settings(tokenizer: PreTrainedTokenizerBase) -> None:
 
 
 def frame_of(tokenizer: PreTrainedTokenizerBase, prefix: np.ndarray, suffix: np.ndarray) -> Frame:
-    """Make the `Frame` of a tokenizer: its special tokens, padding token and padding side.
-
-    prefix, suffix: int64, the ids of the special tokens before and after a text.
-    """
+    """Return the special tokens before and after a text, with the tokenizer's padding token and side."""
     return Frame(prefix, suffix, int(tokenizer.pad_token_id), tokenizer.padding_side == "left")
 
 
-def _check_by_word(tokenizer: PreTrainedTokenizerBase) -> None:
+def _backend_of(tokenizer: PreTrainedTokenizerBase) -> Tokenizer:
+    """Copy the Rust tokenizer of `tokenizer`, without truncation and padding."""
     name = type(tokenizer).__name__
     if not tokenizer.is_fast:
         raise NotByWordError(f"{name} is a slow (Python) tokenizer")
@@ -338,13 +299,6 @@ def _check_by_word(tokenizer: PreTrainedTokenizerBase) -> None:
         raise NotByWordError(f"truncation_side is {tokenizer.truncation_side!r}, not 'right'")
     if "token_type_ids" in tokenizer.model_input_names and tokenizer.pad_token_type_id != 0:
         raise NotByWordError(f"{name} pads token_type_ids with {tokenizer.pad_token_type_id}, not 0")
-
-
-def _copy(tokenizer: PreTrainedTokenizerBase) -> Tokenizer:
-    """Copy the Rust tokenizer of `tokenizer`, without truncation and padding.
-
-    Raises NotByWordError if the Rust tokenizer cannot be serialised.
-    """
     try:
         backend = import_extra("tokenizers").Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
     except Exception as error:  # the Rust library raises a bare Exception
