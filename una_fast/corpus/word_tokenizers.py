@@ -43,8 +43,7 @@ PUNCTUATION = "\u3000-\u303f\uff00-\uffef"  # East Asian; English word tokenizer
 # In these scripts few words are longer than 12 characters, but nearly all clauses are.
 LONG_RUN = re.compile(f"[{''.join(SCRIPTS.values())}{PUNCTUATION}]{{13,}}")
 LEAST_SHARE = 0.1  # `unsplit_script` warns if long runs contain a larger share of the characters than this
-# `words_of_sample` reads up to 100 documents. `unsplit_script` reads 100 consecutive chunks at each of 100 positions.
-SAMPLE = 100
+SAMPLE = 100  # documents of `words_of_sample`; positions in `unsplit_script`, and consecutive chunks at each
 SAMPLED_CHARACTERS = 1000  # `words_of_sample` reads this many characters of a document, from its start
 
 # Sentences that tokenizers split differently: clitics, quotes, final periods, numbers, addresses, symbols, case, white
@@ -66,19 +65,13 @@ Signature = list[list[str] | None]  # the words of each of SIGNATURE_SENTENCES; 
 
 @dataclass(frozen=True)
 class WordTokenizer:
-    """Splits a sentence into words.
+    """A named word tokenizer, another library's segmenter, or a user's function."""
 
-    Attributes:
-        tokenizer: a name in NAMED or SEGMENTERS, or a function. Any other str raises InputError. This includes import
-            paths, because an import path may come from somebody else's index (see `resolve_tokenizer`).
-        lowercase: whether a sentence is lower-cased before it is split.
-    """
-
-    tokenizer: str | SplitWords
-    lowercase: bool = True
+    tokenizer: str | SplitWords  # not an import path, which may come from somebody else's index
+    lowercase: bool = True  # whether a sentence is lower-cased before it is split
 
     def __post_init__(self) -> None:
-        _ = self._function
+        _ = self._function  # raises InputError for an unknown name
 
     @property
     def is_named(self) -> bool:
@@ -99,7 +92,7 @@ class WordTokenizer:
         return _function_of(self.tokenizer) if isinstance(self.tokenizer, str) else self.tokenizer
 
     def words(self, text: str) -> list[str]:
-        """Return the words of a sentence. Raises InputError if a function does not return a list of non-empty str."""
+        """Return the words of a sentence."""
         words = self._function(text.lower() if self.lowercase else text)
         if self.is_named:
             return list(words)
@@ -108,35 +101,25 @@ class WordTokenizer:
         return _checked_words(words, text)
 
     def signature(self) -> Signature | None:
-        """Return the words into which the tokenizer splits each of SIGNATURE_SENTENCES.
-
-        These words identify the tokenizer. The sentences are not lower-cased. If the tokenizer raises an exception for
-        a sentence, the item for this sentence is None.
-        Returns None if `is_named`, because such a tokenizer never changes.
-        """
+        """Return the words of each of SIGNATURE_SENTENCES, which identify the tokenizer; None if `is_named`."""
         if self.is_named:
             return None
-        split = self._function
         # Empty words are allowed here: text.split(" ") returns them for two spaces, which the corpus may not contain.
-        return _words_or_none(lambda text: _checked_words(split(text), text, or_empty=True), SIGNATURE_SENTENCES)
+        return _words_or_none(
+            lambda text: _checked_words(self._function(text), text, or_empty=True), SIGNATURE_SENTENCES
+        )
 
-    def check_signature(self, where: str, expected: Signature) -> None:
-        """Raise InputError if the signature of this tokenizer differs from `expected`, the signature in an index.
-
-        where: the index's name in error messages.
-        """
+    def check_signature(self, index_name: str, expected: Signature) -> None:
+        """Raise InputError if the signature of this tokenizer differs from `expected`, the signature in an index."""
         for text, old, new in zip(SIGNATURE_SENTENCES, expected, self.signature() or [], strict=True):
             if old != new:
                 raise InputError(
-                    f"{where}: its words were made by a word tokenizer other than {self.name}, which splits {text!r} "
-                    f"into {new}, not {old}: give the word tokenizer that built the index, or build it again"
+                    f"{index_name}: its words were made by a word tokenizer other than {self.name}, which splits "
+                    f"{text!r} into {new}, not {old}: give the word tokenizer that built the index, or build it again"
                 )
 
     def words_of_sample(self, documents: StringTable) -> bytes:
-        """Return the words of up to SAMPLE documents as bytes. If they change, the tokenizer has changed.
-
-        Returns b"" if `is_named`, because such a tokenizer never changes.
-        """
+        """Return the words of up to SAMPLE documents, to detect a changed tokenizer; b"" if `is_named`."""
         if self.is_named:
             return b""
         rows = range(0, len(documents), len(documents) // SAMPLE + 1)
@@ -146,17 +129,13 @@ class WordTokenizer:
 def resolve_tokenizer(tokenizer: str | SplitWords) -> str | SplitWords:
     """Import the word tokenizer at an import path "module:function". A name or a function is returned unchanged.
 
-    An import runs code, so call this only with an argument that the user gave. Raises InputError if the import fails.
+    An import runs code, so call this only with an argument that the user gave.
     """
     return import_object(tokenizer) if isinstance(tokenizer, str) and ":" in tokenizer else tokenizer
 
 
 @cache  # a dictionary takes up to a second to load
 def _function_of(name: str) -> SplitWords:
-    """Return the function for a name in NAMED or SEGMENTERS.
-
-    Raises InputError for any other name, or if the segmenter's package is not installed.
-    """
     if name in NAMED:
         return NAMED[name]
     if name in SEGMENTERS:
@@ -197,10 +176,7 @@ def _checked_words(words: Any, text: str, or_empty: bool = False) -> list[str]:
 
 
 def unsplit_script(chunks: StringTable, tokenizer: WordTokenizer) -> str:
-    """Return a warning if `tokenizer` cannot split the script of the corpus into words, or "" if it can.
-
-    chunks: the distinct chunks of the corpus.
-    """
+    """Return a warning if `tokenizer` cannot split the script of the corpus into words, or "" if it can."""
     if not tokenizer.is_named:
         return ""
     starts = range(0, len(chunks), max(SAMPLE, len(chunks) // SAMPLE))

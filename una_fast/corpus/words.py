@@ -1,25 +1,23 @@
 r"""Parses a corpus into the ids of its distinct chunks and of its distinct words.
 
 A chunk is a piece of text between two spaces. Most chunks of a corpus occur many times, so each distinct chunk is split
-into words only once. Splitting chunks gives the same words as splitting whole lines, because the rules of the Treebank
-tokenizer (nltk.tokenize.destructive) see little of the text around a chunk. They see the following (`_` is a space):
+into words only once. This gives the same words as splitting whole lines, because the rules of the Treebank tokenizer
+(nltk.tokenize.destructive) see little of the text around a chunk (`_` is a space):
 
 - `^"` and `([_([{<])("|'')` treat a chunk's first quote differently after a space and at the start of the line.
-- `([^.])(\.)` and `([^'])'_` need a character before the period or quote. If the period or quote is the first
-  character of its chunk, the character before it is a space. The first character of a line has none before it.
+- `([^.])(\.)` and `([^'])'_` need a character before the period or quote. At the start of a chunk it is a space, and at
+  the start of a line there is none.
 - `([:,])([^\d])`, `([^'])'_` and the clitics can end with the space after a chunk. `([:,])$` needs the end of the line.
 - Only `([^'])'_` can both start and end with a space. In a line with `a'_'_`, the first match consumes the space that
   the second one needs. In separate chunks both match, but the second match only adds a space, which changes no word.
 - `\b`, `(?<!\w)` and `(?=\w)` look one character back or ahead, and treat the ends of the line like spaces.
 - `(?=\s)` and `_('t)(is)` need a space. An earlier step has put one at both ends of the line.
-- `\s+` and str.split replace or remove only white space.
 - The two final-period rules match a period that only closers (brackets, quotes, white space) follow, up to the end of
   the line. Such a match contains several chunks if the last chunks consist of closers.
 
-So without the final-period rules, a chunk's words would depend only on its text and on whether it starts or ends the
-line. With these rules, the same is true of an *entry*. An entry is a single chunk or, if the last chunks of the line
-consist of closers, these chunks and the one before them. The kernel tokenises each entry separately. An `x`
-replaces the text before the entry, if any, and another `x` replaces the text after the entry, if any.
+So the words of an *entry* depend only on its text and on whether it starts or ends the line. An entry is a single chunk
+or, if the last chunks of the line consist of closers, these chunks and the one before them. The kernel tokenises each
+entry separately.
 
 A chunk can also be lower-cased separately: the lower case of a character depends on other characters only for the
 capital sigma, and only up to the next space.
@@ -55,19 +53,12 @@ FEW = 32  # fewer texts are split one by one, because setting up the tables of `
 
 
 class Parsed(NamedTuple):
-    """N documents as the ids of C distinct chunks and of V distinct words, both numbered by first appearance.
+    """Documents as the int32 ids of distinct chunks and of distinct words, both numbered by first appearance."""
 
-    Attributes:
-        chunks: the C distinct chunks, not lower-cased. A chunk id is a position in this table.
-        sentences: the int32 chunk ids of each document. A document is ``" ".join(chunks[i] for i in sentences[row])``.
-        vocabulary: the V distinct words. A word id is a position in this table.
-        words: the int32 word ids of each document, in order. A blank document has no words.
-    """
-
-    chunks: StringTable
-    sentences: RaggedArray
+    chunks: StringTable  # not lower-cased
+    sentences: RaggedArray  # a document is " ".join(chunks[i] for i in sentences[row])
     vocabulary: StringTable
-    words: RaggedArray
+    words: RaggedArray  # a blank document has none
 
 
 def parse_corpus(
@@ -79,8 +70,7 @@ def parse_corpus(
 ) -> tuple[Parsed, list[dict[str, Any]]]:
     """Read a corpus and split its sentences into words. `una_fast.build_index` documents the arguments.
 
-    Returns the parsed corpus, which does not depend on n_jobs, and a dict for each source, with its `name`,
-    `n_documents` and digest `xxh3_128`. Raises InputError for bad input, or for a corpus without any word.
+    The second result has a dict for each source: its `name`, `n_documents` and digest `xxh3_128`.
     """
     summaries: list[dict[str, Any]] = []
     sources = open_sources(corpus, reading or Reading())
@@ -99,10 +89,7 @@ def parse(
     n_jobs: int | None,
     progress: Callable[[int], Any] = lambda n_documents: None,
 ) -> Parsed:
-    """Divide the documents of all blocks into chunks and words.
-
-    progress: a function that is called after each block with the number of its documents.
-    """
+    """Divide the documents of all blocks into chunks and words. Call `progress` with the size of each block."""
     chunks, words = NumberedStrings("chunks"), NumberedStrings("words")
     for block in blocks:
         chunks.add_documents(block)
@@ -116,13 +103,10 @@ def parse(
 
 
 class NumberedStrings:
-    """Gives distinct strings the ids 0, 1, ... by first appearance, and stores rows of strings as ids.
+    """Gives distinct strings the ids 0, 1, ... by first appearance, and stores rows of strings as ids."""
 
-    what: the plural noun for the strings in error messages, such as "words".
-    """
-
-    def __init__(self, what: str) -> None:
-        self._what, self._set = what, StringSet()
+    def __init__(self, plural_noun: str) -> None:
+        self._plural_noun, self._set = plural_noun, StringSet()
         self._ids, self._lengths = [np.empty(0, dtype=ID)], [np.empty(0, dtype=POINTER)]
 
     def add_documents(self, block: StringTable) -> None:
@@ -134,14 +118,11 @@ class NumberedStrings:
         self._append(self._set.add(block.utf8, starts, stops), np.diff(cuts) + 1)
 
     def add_rows(self, strings: StringTable, lengths: np.ndarray) -> None:
-        """Add n rows of strings.
-
-        strings: the strings of all rows, in order; lengths: int64 (n,), the number of strings of each row.
-        """
+        """Add rows of strings. `strings` contains those of all rows, in order."""
         self._append(self._set.add(strings.utf8, strings.offsets[:-1], strings.offsets[1:]), lengths)
 
     def _append(self, ids: np.ndarray, lengths: np.ndarray) -> None:
-        check_id_range(len(self._set), self._what)
+        check_id_range(len(self._set), self._plural_noun)
         self._ids.append(ids)
         self._lengths.append(lengths)
 
@@ -164,10 +145,7 @@ def add_sentence_words(rows: NumberedStrings, block: StringTable, tokenizer: Wor
 def _document_words(
     n_jobs: int | None, chunks: StringTable, sentences: RaggedArray, tokenizer: WordTokenizer
 ) -> tuple[StringTable, RaggedArray]:
-    """Return the vocabulary and the word ids of all documents.
-
-    Words are numbered in the order in which they first appear in the corpus.
-    """
+    """Return the vocabulary and the word ids of all documents, for a tokenizer in NAMED."""
     texts = _lower(chunks) if tokenizer.lowercase else chunks
     treebank = tokenizer.tokenizer == "treebank"
     closing = np.zeros(len(chunks), dtype=np.uint8)
@@ -203,10 +181,7 @@ def _lower(chunks: StringTable) -> StringTable:
 
 
 def _gather(n_jobs: int | None, sentences: RaggedArray, words: EntryWords) -> RaggedArray:
-    """Return the int32 word ids of each document.
-
-    sentences: the int32 chunk ids of each document. words: the word ids of each entry (see the top of this file).
-    """
+    """Return the word ids of each document from those of its entries."""
     lengths = np.empty(len(sentences), dtype=POINTER)
     parts = [slice(row, min(row + ROWS_PER_TASK, len(sentences))) for row in range(0, len(sentences), ROWS_PER_TASK)]
 
@@ -221,10 +196,7 @@ def _gather(n_jobs: int | None, sentences: RaggedArray, words: EntryWords) -> Ra
 
 
 def split_texts(texts: StringTable, tokenizer: WordTokenizer) -> tuple[StringTable, RaggedArray]:
-    """Split texts into the words of `tokenizer`, which runs in the caller's thread.
-
-    Returns the distinct words by first appearance, and the int32 ids of each text's words.
-    """
+    """Return the distinct words of some texts, and the word ids of each text. Starts no threads."""
     if tokenizer.is_named and len(texts) >= FEW:
         parsed = parse([texts], tokenizer, 1)
         return parsed.vocabulary, parsed.words
