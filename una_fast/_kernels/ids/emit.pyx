@@ -16,12 +16,7 @@ ctypedef fused small_id:  # uint16 if all ids fit, because most of the time is s
 
 
 cdef class Frame:
-    """What surrounds a text in a row of token ids: special tokens before and after it, and padding on one side.
-
-    prefix, suffix: int64, the special tokens before and after the text. n_special is len(prefix) + len(suffix).
-    pad_id: the token id of the padding.
-    pads_left: whether the padding comes before the prefix instead of after the suffix.
-    """
+    """What surrounds a text in a row of token ids: special tokens before and after it, and padding on one side."""
 
     def __init__(self, const int64_t[::1] prefix, const int64_t[::1] suffix, int64_t pad_id, bint pads_left=False):
         self.prefix, self.suffix, self.pad_id, self.pads_left = prefix, suffix, pad_id, pads_left
@@ -30,8 +25,8 @@ cdef class Frame:
     cdef void write(self, const int32_t* inner, int64_t n, int64_t* ids, int64_t* mask, int64_t width) noexcept nogil:
         """Fill one row of `ids` and `mask`, both of `width` columns, with special tokens, `n` sub-words and padding.
 
-        inner: int32 (width,), the sub-words; values after the first n are ignored. The loops run over all columns,
-        because a loop end that differs from row to row would be mispredicted.
+        `inner` has `width` items, and those after the first n are ignored: the loops run over all columns, because a
+        loop end that differs from row to row would be mispredicted.
         """
         cdef int64_t n_prefix = self.prefix.shape[0]
         cdef int32_t pad_id = <int32_t>self.pad_id, keep, n_words = <int32_t>n, column
@@ -41,10 +36,7 @@ cdef class Frame:
         self.close(n, ids, mask, width)
 
     cdef void close(self, int64_t n, int64_t* ids, int64_t* mask, int64_t width) noexcept nogil:
-        """Complete a row whose columns from len(prefix) on already contain `n` sub-words and then padding.
-
-        This writes the special tokens and the mask, and moves the padding to the left if `pads_left`.
-        """
+        """Complete a row whose columns from len(prefix) on already contain `n` sub-words and then padding."""
         cdef int64_t n_prefix = self.prefix.shape[0], k, n_padding = width - n - self.n_special
         cdef int32_t count = <int32_t>(n + self.n_special), column
         for k in range(n_prefix):
@@ -61,19 +53,14 @@ cdef class Frame:
 
 
 cdef class TermTokens:
-    """The sub-words of n terms, as records that the kernel copies.
+    """The sub-words of n_terms terms (`TokenIds.terms`), as records that the kernel copies."""
 
-    terms: `RaggedArray` int32. Row t contains the sub-words that term t has after a space. If there are 2 n rows, row
-    n + t contains the sub-words that term t has at the start of a text. An empty row means that the sub-words depend on
-    the words around the term, so only the tokenizer can encode a text with this term.
-    """
-
-    def __init__(self, terms, int64_t n, Frame frame):
-        self.records, self.values, self.first, self.frame = make_records(terms), terms.values, len(terms) - n, frame
-        self.some_are_empty = len(terms.empty_rows()) > 0
+    def __init__(self, terms, int64_t n_terms, Frame frame):
+        self.records, self.values, self.first = make_records(terms), terms.values, len(terms) - n_terms
+        self.frame, self.some_are_empty = frame, len(terms.empty_rows()) > 0
 
     cdef bint has_empty(self, const int32_t* terms, int64_t n) noexcept nogil:
-        """Return whether one of the n terms of a text has no sub-words."""
+        """Return whether only the tokenizer can encode a text of n terms, because a term has no sub-words here."""
         cdef int64_t k
         if self.some_are_empty:
             for k in range(n):
@@ -86,9 +73,8 @@ cdef void write_rows(TermTokens tokens, const int32_t* terms, const int64_t* bou
                      int64_t width, int64_t* input_ids, int64_t* attention_mask) noexcept nogil:
     """Write n_rows texts as token ids, truncated or padded to `width` columns.
 
-    Text i has the terms ``terms[bounds[i]:bounds[i + 1]]``. It fills row i of both outputs, which have the shape
-    (n_rows, width). line: int32 (width + RECORD,), scratch; it is longer than a row, because the last copy may be a
-    whole record.
+    Text i has the terms ``terms[bounds[i]:bounds[i + 1]]`` and fills row i of both outputs. line: scratch memory for
+    width + RECORD items, because the last copy may be a whole record.
     """
     cdef int64_t row, n, room = width - tokens.frame.n_special
     for row in range(n_rows):
@@ -98,11 +84,7 @@ cdef void write_rows(TermTokens tokens, const int32_t* terms, const int64_t* bou
 
 cdef inline int64_t join_terms(TermTokens tokens, const int32_t* terms, int64_t n_terms, int32_t* line,
                                int64_t room) noexcept nogil:
-    """Write the sub-words of the terms to `line`, at most `room` of them, and return how many were written.
-
-    A record of up to 7 sub-words is copied whole, and the next copy overwrites the excess: a branch on the number of
-    sub-words would be mispredicted at every second word.
-    """
+    """Write the sub-words of the terms to `line`, at most `room` of them, and return how many were written."""
     cdef const int32_t* records = &tokens.records[0, 0]
     cdef const int32_t* values = &tokens.values[0] if tokens.values.shape[0] else NULL
     cdef int64_t k, end
@@ -117,10 +99,10 @@ cdef inline int64_t join_terms(TermTokens tokens, const int32_t* terms, int64_t 
 
 
 cdef inline int64_t put(const int32_t* record, const int32_t* values, int32_t* line, int64_t room) noexcept nogil:
-    """Write the sub-words of a term to `line`. Return how many the term has, even if fewer were written.
+    """Write the sub-words of a term to `line`. Return how many the term has.
 
-    If the record contains the sub-words (at most 7), it is copied whole, even if `room` is smaller. Otherwise the
-    sub-words are copied from `values`, at most `room` of them.
+    Up to 7 are copied with the whole record, and the next copy overwrites the excess: a branch on their number would be
+    mispredicted at every second word. Of more than 7, at most `room` are copied.
     """
     if record[0] < RECORD:
         memcpy(line, record + 1, (RECORD - 1) * sizeof(int32_t))
@@ -129,21 +111,12 @@ cdef inline int64_t put(const int32_t* record, const int32_t* values, int32_t* l
     return record[0]
 
 
-def pad_rows(
-    const small_id[::1] values,
-    const int64_t[::1] bounds,
-    const int64_t[::1] rows,
-    Frame frame,
-    int64_t[:, ::1] input_ids,
-    int64_t[:, ::1] attention_mask,
-):
-    """Write sentences as token ids, truncated or padded to the width of `input_ids` and `attention_mask`.
+def pad_rows(const small_id[::1] values, const int64_t[::1] bounds, const int64_t[::1] rows, Frame frame,
+             int64_t[:, ::1] input_ids, int64_t[:, ::1] attention_mask):
+    """Write sentence rows[i] to row i of both outputs, int64 (n_rows, width), truncated or padded to `width` token ids.
 
-    Sentence r has the sub-words ``values[bounds[r]:bounds[r + 1]]``. Sentence rows[i] fills row i of both outputs,
-    which are int64 (n_rows, width).
-
-    values: uint16 or int32; bounds: int64 (n_sentences + 1,); rows: int64 (n_rows,), sentence numbers. The caller
-    checks that every row is below n_sentences, and that the special tokens of `frame` fit the width.
+    Sentence r has the sub-words ``values[bounds[r]:bounds[r + 1]]``. The caller checks that all rows exist, and that
+    the special tokens fit the width.
     """
     cdef int64_t i, k, start, n, n_prefix = frame.prefix.shape[0], width = input_ids.shape[1]
     with nogil:
@@ -158,10 +131,7 @@ def pad_rows(
 
 
 def make_records(terms):
-    """Return an array int32 (n_terms, RECORD), with one record per term. emit.pxd describes the format of a record.
-
-    terms: `RaggedArray` int32. Each row contains the sub-words of a term.
-    """
+    """Return the record of each row of `terms`: int32 (n_rows, RECORD). emit.pxd describes the format."""
     records = cache_aligned_zeros(len(terms) * RECORD, np.int32).reshape(-1, RECORD)
     records[:, 0] = counts = terms.lengths()
     for k in range(RECORD - 1):

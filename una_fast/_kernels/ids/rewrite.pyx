@@ -1,9 +1,8 @@
 """Writes sentences with replaced words as text and as token ids, with the original case and spacing.
 
-A sentence is chunks separated by spaces, and its token ids are the token ids of its chunks, one chunk after the other.
-A chunk without a replaced word keeps its token ids. If a chunk is one new word that normalises to the same string as
-its term, the chunk has the token ids of the term. Any other chunk is a *fragment*: the caller encodes each
-distinct fragment once.
+The token ids of a sentence are those of its chunks, one after the other. A chunk without a replaced word keeps its
+token ids. A chunk that is one new word, and normalises to the same string as its term, has the token ids of the term.
+Any other chunk is a *fragment*: the caller encodes each distinct fragment once.
 """
 
 from cpython.unicode cimport PyUnicode_DecodeUTF8
@@ -13,6 +12,7 @@ from libc.string cimport memcmp, memcpy
 import numpy as np
 
 from una_fast._kernels.ids.emit cimport Frame
+from una_fast._kernels.utf8 cimport character, length
 
 ctypedef fused small_id:
     uint16_t
@@ -49,14 +49,7 @@ cdef enum Case:  # in the order of `KeptSurface.forms`
 cdef class Subwords:
     """The sub-words of an index's terms and chunks under one tokenizer.
 
-    terms: `RaggedArray` int32. Row t contains the sub-words that term t has after a space. An empty row means that the
-        sub-words depend on the whole text. If sub-words can be different at the start of a text, there are 2 n_terms
-        rows. Row n_terms + t contains the sub-words that term t has there.
-    sizes: uint16. sizes[k] is the number of sub-words that chunk k has after a space, or UNKNOWN. If sub-words can be
-        different at the start of a text, there are 2 n_chunks items. sizes[n_chunks + k] is the number for chunk k at
-        the start of a text, or UNKNOWN.
-    cuts: uint8 (128,), 1 for an ASCII character that the tokenizer always makes a separate word.
-    alike: uint8 (3 n_terms,), 1 for each form (see `RowWriter`) that has the same sub-words as its term.
+    terms, sizes: from `bind` in tokens/subwords.py; cuts, alike: from the methods of `SubwordEncoder`.
     """
 
     cdef const int32_t[::1] values
@@ -74,20 +67,16 @@ cdef class Subwords:
 
 
 cdef class WrittenRows:
-    """The output of `RowWriter.write`: the texts of rows, or the pieces from which `fill_rows` makes their token ids.
+    """What `RowWriter.write` returns: the texts of rows, or the pieces from which `fill_rows` makes token ids."""
 
-    text: uint8, for each row a newline and the row's text. If there are pieces, only the changed chunks are in `text`.
-    starts, stops: int64 (n_rows + 1,). Row i has the text ``text[starts[i]:stops[i]]``. stops[i] is -1 if row i cannot
-        be written. starts[n_rows] and stops[n_rows] are unused.
-    pieces: int32 (n_pieces, 2). A piece is a kind and a number (see the comment above TERM).
-    ends: int64 (n_rows + 1,). Row i has the pieces ``ends[i] .. ends[i + 1] - 1``.
-    fragment_starts, fragment_stops: int64, the bounds in `text` of each fragment. If the token ids of a fragment depend
-        on the character before it, the bounds include this character.
-    """
-
-    cdef uint8_t[::1] text, line  # line: the row that is being written
-    cdef int64_t[::1] starts, stops, ends, fragment_starts, fragment_stops, word_starts, word_stops
-    cdef int32_t[:, ::1] pieces
+    cdef uint8_t[::1] text  # for each row a newline and its text, or only the changed chunks if there are pieces
+    cdef int64_t[::1] starts, stops  # where the row is in `text`; the stop is -1 if it cannot be written
+    cdef int32_t[:, ::1] pieces  # (kind, number), see TERM
+    cdef int64_t[::1] ends  # row i has the pieces ends[i] .. ends[i + 1] - 1
+    # Where each fragment is in `text`, with the character before it if its token ids depend on that character
+    cdef int64_t[::1] fragment_starts, fragment_stops
+    cdef uint8_t[::1] line  # the original text of the row that is being written
+    cdef int64_t[::1] word_starts, word_stops  # where its words are in `line`
     cdef int64_t end, n_pieces, n_fragments, size
     cdef int64_t room  # how many sub-words per row are needed, or -1 if texts are written
     cdef int64_t known  # how many sub-words the pieces of this row have so far, without fragments
@@ -103,7 +92,7 @@ cdef class WrittenRows:
         self.word_starts, self.word_stops = (np.empty(most_words + 1, dtype=np.int64) for _ in range(2))
 
     def texts(self):
-        """Return the text of each row as list[str | None], with None for a row that cannot be written."""
+        """Return the text of each row, or None if it cannot be written: list[str | None]."""
         cdef int64_t i
         cdef const char* utf8 = <const char*>&self.text[0]
         return [None if self.stops[i] < 0 else
@@ -136,10 +125,7 @@ cdef class WrittenRows:
         return character(&self.text[place])
 
     cdef inline void keep(self, int64_t place, int64_t size) noexcept nogil:
-        """Add a piece that copies `size` sub-words of the sentence, from index `place` on.
-
-        If the previous piece of the row copies the sub-words just before `place`, that piece is extended instead.
-        """
+        """Add a piece that copies `size` sub-words of the sentence, from index `place` on, or extend the last one."""
         cdef int64_t p = self.n_pieces - 1
         if self.known > 0 and self.pieces[p, 0] >= 0 and self.pieces[p, 0] + self.pieces[p, 1] == place:
             self.pieces[p, 1] += <int32_t>size
@@ -153,10 +139,7 @@ cdef class WrittenRows:
         self.known += size
 
     cdef inline void extend_fragment(self, int64_t term) noexcept nogil:
-        """Include the text of the next call of `put` in the open fragment. If no fragment is open, open one.
-
-        term: the id of the term if this text is a term, or -1 if it is not.
-        """
+        """Include the text of the next `put` in the open fragment, or open one. term: -1 if the text is not a term."""
         self.term = term if self.fragment < 0 else -1
         if self.fragment < 0:
             self.fragment = self.end
@@ -181,14 +164,12 @@ cdef class WrittenRows:
 cdef class RowWriter:
     """Writes sentences with replaced words in the original case and spacing. Threads may share one object.
 
-    chunks, sentences: `StringTable` and `RaggedArray`. Row i is ``" ".join(chunks[k] for k in sentences[i])``.
-    words: `RaggedArray`, the ids of the words of each row. With n_terms terms in `terms`, the id n_terms + k is word k
-        of `unseen`.
-    terms, unseen: `StringTable`, the terms and the words that are not terms.
-    forms: `StringTable` of 3 n_terms strings: the terms as written in a text, then capitalised, then in upper case.
+    chunks, sentences: row i is ``" ".join(chunks[k] for k in sentences[i])``.
+    words: the ids of the words of each row. The id n_terms + k is word k of `unseen`.
+    forms: 3 n_terms strings, from `KeptSurface.forms`.
     characters: uint32, the properties of each code point.
     lowered: whether `words` are in lower case, while the sentences may not be.
-    subwords: the sub-words of terms and chunks. Required to write token ids, None to write texts.
+    subwords: required to write token ids, None to write texts.
     """
 
     cdef const int32_t[::1] chunks, words
@@ -211,11 +192,8 @@ cdef class RowWriter:
 
     def write(self, const int64_t[::1] rows, const int32_t[::1] drawn, const int64_t[::1] drawn_bounds,
               int64_t room=-1):
-        """Write some rows with new words. Return `WrittenRows`.
+        """Write row rows[i] with the words ``drawn[drawn_bounds[i]:drawn_bounds[i + 1]]``. Return `WrittenRows`.
 
-        rows: int64 (n_rows,), the row numbers.
-        drawn, drawn_bounds: the ids of the new words. Row rows[i] gets ``drawn[drawn_bounds[i]:drawn_bounds[i + 1]]``,
-            one id per word.
         room: how many sub-words per row are needed, or -1 to write texts.
         """
         cdef int64_t i, j, size, longest = 0, most_words = 0, n_pieces = drawn.shape[0], n_rows = rows.shape[0]
@@ -241,8 +219,8 @@ cdef class RowWriter:
     cdef bint write_row(self, WrittenRows out, int64_t row, const int32_t* new) except -1 nogil:
         """Write a row in which new[w] replaces word w.
 
-        Returns False if the text does not contain the words in their order. If token ids are needed, it also returns
-        False if the number of sub-words of a chunk is UNKNOWN.
+        Returns False if the text does not contain the words in their order or, for token ids, if the number of
+        sub-words of a chunk is UNKNOWN.
         """
         cdef int64_t n_words = self.word_bounds[row + 1] - self.word_bounds[row], w = 0, first_word
         cdef int64_t first = self.chunk_bounds[row], stop = self.chunk_bounds[row + 1], j = first
@@ -284,7 +262,7 @@ cdef class RowWriter:
         return True
 
     cdef int copy(self, WrittenRows out, int64_t j, int64_t stop) except -1 nogil:
-        """Copy the chunks ``j .. stop - 1``, separated by spaces, to the line. Set `out.size` to its size in bytes."""
+        """Set `out.line` to the chunks ``j .. stop - 1``, separated by spaces, and `out.size` to its size in bytes."""
         cdef int64_t n, at = 0
         for j in range(j, stop):
             n = self.offsets[self.chunks[j] + 1] - self.offsets[self.chunks[j]]
@@ -295,19 +273,12 @@ cdef class RowWriter:
         return 0
 
     cdef bint locate(self, WrittenRows out, const int32_t* words, int64_t n_words) noexcept nogil:
-        """Find where each word starts and stops in `out.line`. Return whether all were found, in order.
-
-        words: the ids of the words, in order. out.word_starts, out.word_stops: outputs, indices in `out.line`.
-        """
+        """Find where each word starts and stops in `out.line`. Return whether all were found, in order."""
         cdef const uint8_t* word
         cdef int64_t k, n, end, at = 0
         cdef bint is_mark
         for k in range(n_words):
-            if words[k] < self.n_terms:
-                word = &self.term_utf8[0] + self.term_offsets[words[k]]
-                n = self.term_offsets[words[k] + 1] - self.term_offsets[words[k]]
-            else:
-                word = self.unseen_word(words[k], &n)
+            word = self.spelling(words[k], &n)
             is_mark, end = n == 2 and word[0] == word[1] and (word[0] == c"'" or word[0] == c'`'), -1
             while end < 0:
                 end = self.match(out, at, word, n)
@@ -321,13 +292,17 @@ cdef class RowWriter:
             at = end
         return True
 
-    cdef inline const uint8_t* unseen_word(self, int64_t id, int64_t* n) noexcept nogil:
-        """Return the unseen word with this id (>= n_terms), and set `n` to its size in bytes."""
-        n[0] = self.unseen_offsets[id - self.n_terms + 1] - self.unseen_offsets[id - self.n_terms]
-        return &self.unseen_utf8[0] + self.unseen_offsets[id - self.n_terms]
+    cdef inline const uint8_t* spelling(self, int64_t id, int64_t* n) noexcept nogil:
+        """Return the word with this id, and set `n` to its size in bytes."""
+        if id < self.n_terms:
+            n[0] = self.term_offsets[id + 1] - self.term_offsets[id]
+            return &self.term_utf8[0] + self.term_offsets[id]
+        id -= self.n_terms
+        n[0] = self.unseen_offsets[id + 1] - self.unseen_offsets[id]
+        return &self.unseen_utf8[0] + self.unseen_offsets[id]
 
     cdef inline int64_t match(self, WrittenRows out, int64_t at, const uint8_t* word, int64_t n) noexcept nogil:
-        """If `word`, of n bytes, starts at index `at` of the line, return the index where it ends, else return -1."""
+        """If `word`, of n bytes, is at index `at` of the line, return the index where it ends, else -1."""
         cdef int64_t k = 0
         cdef uint32_t c, written, last = 0
         if at + n <= out.size and memcmp(&out.line[at], word, n) == 0:
@@ -353,10 +328,9 @@ cdef class RowWriter:
 
     cdef int write_words(self, WrittenRows out, int64_t at, int64_t end, const int32_t* old, const int32_t* new,
                          int64_t w, int64_t stop) except -1 nogil:
-        """Write ``out.line[at:end]`` with new words. This slice contains the words ``w .. stop - 1`` of the row.
+        """Write ``out.line[at:end]``, which contains the words ``w .. stop - 1`` of the row, with new words.
 
-        old, new: the word ids of the whole row, before and after replacement. If token ids are needed, the written text
-        is divided into fragments.
+        old, new: the word ids of the whole row. If token ids are needed, the text is divided into fragments.
         """
         cdef int64_t k, n_kept, form = 0, size = 0
         cdef bint changed, is_glued, is_term, last_changed = False
@@ -370,7 +344,7 @@ cdef class RowWriter:
                 spelled = &self.form_utf8[self.form_offsets[form]]
                 size = self.form_offsets[form + 1] - self.form_offsets[form]
             elif changed:  # a user's function may move an unseen word
-                spelled = self.unseen_word(new[k], &size)
+                spelled = self.spelling(new[k], &size)
             if changed:
                 n_kept = opening(&out.line[out.word_starts[k]], n_kept)
             if out.word_starts[k] > at:
@@ -399,10 +373,7 @@ cdef class RowWriter:
         return c < 128 and self.subwords.cuts[c]
 
     cdef Case case_of(self, const uint8_t* word, int64_t n) noexcept nogil:
-        """Return the case of a word of n bytes. Its replacement gets the same case.
-
-        UPPER_CASE: at least two letters, all capitals. TITLE_CASE: the first letter is a capital. AS_IT_IS: any other.
-        """
+        """Return the case of a word of n bytes. It is UPPER_CASE only if the word has at least two letters."""
         cdef const uint8_t* end = word + n
         cdef uint32_t kind, seen = 0
         cdef int64_t n_cased = 0
@@ -418,20 +389,6 @@ cdef class RowWriter:
         if n_cased > 1 and seen & IS_UPPER and not seen & (IS_LOWER | IS_TITLE):
             return UPPER_CASE
         return TITLE_CASE if first_is_upper else AS_IT_IS
-
-
-cdef inline uint32_t character(const uint8_t* at) noexcept nogil:
-    """Return the character that starts at `at`, in valid UTF-8."""
-    cdef int64_t n = length(at), k
-    cdef uint32_t c = at[0] if n == 1 else at[0] & (0x7F >> n)
-    for k in range(1, n):
-        c = c << 6 | (at[k] & 0x3F)
-    return c
-
-
-cdef inline int64_t length(const uint8_t* at) noexcept nogil:
-    """Return the size in bytes of the character that starts at `at`."""
-    return 1 + (at[0] >= 0xC0) + (at[0] >= 0xE0) + (at[0] >= 0xF0)
 
 
 cdef inline int64_t mark_size(const uint8_t* at, int64_t n) noexcept nogil:
@@ -452,16 +409,14 @@ cdef inline int64_t opening(const uint8_t* word, int64_t n) noexcept nogil:
 def fill_rows(WrittenRows written, Subwords subwords, const int32_t[::1] numbers, const int32_t[::1] fragment_ids,
               const int64_t[::1] fragment_bounds, const small_id[::1] ids, const int64_t[::1] id_bounds,
               const int64_t[::1] rows, Frame frame, int64_t[:, ::1] input_ids, int64_t[:, ::1] attention_mask):
-    """Fill row i of `input_ids` and `attention_mask`, int64 (n_rows, width), with the token ids of row i of `written`.
+    """Fill row i of `input_ids` and `attention_mask` with the token ids of row i of `written`.
 
     Returns bool (n_rows,): True for a row that only the tokenizer can encode.
 
-    numbers: int32 (n_fragments,). If numbers[i] is k, fragment i of `written` is a copy of distinct fragment k.
-    fragment_ids, fragment_bounds: distinct fragment k has the sub-words
-        ``fragment_ids[fragment_bounds[k]:fragment_bounds[k + 1]]``. If this slice is empty, the sub-words depend on the
-        whole text.
-    ids, id_bounds: sentence r of the index has the sub-words ``ids[id_bounds[r]:id_bounds[r + 1]]``.
-    rows: int64 (n_rows,). Row i of `written` is the sentence rows[i] with replaced words.
+    numbers: fragment i of `written` is a copy of distinct fragment numbers[i].
+    fragment_ids, fragment_bounds: the sub-words of distinct fragments; none if they depend on the whole text.
+    ids, id_bounds: the sub-words of the sentences of the index.
+    rows: row i of `written` is sentence rows[i] with replaced words.
     """
     cdef int64_t i, p, k, n, end, number, width = input_ids.shape[1], room = width - frame.n_special
     cdef const int32_t* source

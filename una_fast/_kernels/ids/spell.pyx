@@ -8,10 +8,9 @@ import numpy as np
 
 def spell_rows(const int32_t[::1] ids, const int64_t[::1] indptr, const unsigned char[::1] utf8,
                const int64_t[::1] offsets, const unsigned char[::1] other_utf8, const int64_t[::1] other_offsets):
-    """Return (text uint8, bounds int64 (n_rows + 1,)): the text of row i is ``text[bounds[i]:bounds[i + 1]]``.
+    """Return (text, bounds): the text of row i, whose ids start at ``indptr[i]``, is ``text[bounds[i]:bounds[i + 1]]``.
 
-    Row i has the ids ``ids[indptr[i]:indptr[i + 1]]``. With n strings in `utf8`, an id k below n stands for the string
-    ``utf8[offsets[k]:offsets[k + 1]]``, and the id n + k for ``other_utf8[other_offsets[k]:other_offsets[k + 1]]``.
+    With n strings in `utf8`, an id k below n stands for string k of `utf8`, and n + k for string k of `other_utf8`.
     """
     cdef int64_t row, k, capacity = ids.shape[0], end = 0, n = offsets.shape[0] - 1
     with nogil:

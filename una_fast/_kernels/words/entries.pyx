@@ -1,10 +1,8 @@
 """Splits documents into words. A piece of text that occurs in many documents is tokenised only once.
 
-A chunk is a piece of text between two spaces. An *entry* is a run of consecutive chunks of a document, nearly always a
-single chunk, together with its edges: whether it starts the document, and whether it ends the document. Only the text
-and the edges affect the words of an entry; una_fast/corpus/words.py gives the reasons. So each distinct entry is
-tokenised once, as a line in which one "x" replaces all text before the entry and another "x" replaces all text after
-the entry. The words of a document are the words of its entries.
+An entry (see una_fast/corpus/words.py) is a run of consecutive chunks of a document, nearly always a single chunk,
+together with its edges: whether it starts the document, and whether it ends the document. It is tokenised as a line in
+which one "x" replaces all text before the entry and another "x" replaces all text after the entry.
 """
 
 import numpy as np
@@ -26,12 +24,10 @@ cdef enum:
 def find_entries(const int32_t[::1] chunks, const int64_t[::1] indptr, const unsigned char[::1] closing):
     """Divide documents into entries, and list the distinct entries in the order in which they first occur.
 
-    chunks: int32, the chunk ids of all documents. Document i has ``chunks[indptr[i]:indptr[i + 1]]``, at least one.
-    indptr: int64 (n_documents + 1,).
-    closing: uint8, one value per chunk id: 1 if the chunk may follow a final period, as a quotation mark does.
+    Document i has the chunk ids ``chunks[indptr[i]:indptr[i + 1]]``, at least one.
+    closing: 1 for each chunk id that may follow a final period, as a quotation mark does, else 0.
 
-    Returns `entries`, int64 (n_entries, 3). Entry i is ``chunks[entries[i, 0]:entries[i, 1]]``. Its edges are
-    entries[i, 2]: FIRST if it starts a document, LAST if it ends one, FIRST + LAST for both, or 0.
+    Returns int64 (n_entries, 3): entry i is ``chunks[entries[i, 0]:entries[i, 1]]``, with the edges entries[i, 2].
     """
     cdef Py_ssize_t n = indptr.shape[0] - 1, row, i, tail, n_entries = 0
     capacity = min(indptr[n] - indptr[0], 4 * closing.shape[0]) + n
@@ -44,7 +40,7 @@ def find_entries(const int32_t[::1] chunks, const int64_t[::1] indptr, const uns
             tail = last_entry(chunks, indptr[row], indptr[row + 1], closing)
             for i in range(indptr[row], tail + 1):
                 edges = (FIRST if i == indptr[row] else 0) | (LAST if i == tail else 0)
-                if i < tail or tail + 1 == indptr[row + 1]:
+                if i < tail or tail + 1 == indptr[row + 1]:  # entries of several chunks are rare, so they may repeat
                     if seen[chunks[i]] >> edges & 1:
                         continue
                     seen[chunks[i]] |= 1 << edges
@@ -57,11 +53,7 @@ def find_entries(const int32_t[::1] chunks, const int64_t[::1] indptr, const uns
 
 cdef inline Py_ssize_t last_entry(const int32_t[::1] chunks, int64_t start, int64_t stop,
                                   const unsigned char[::1] closing) noexcept nogil:
-    """Return the index in `chunks` at which the last entry of the document ``chunks[start:stop]`` starts.
-
-    The last entry includes the closing chunks at the end of the document. If it has several chunks, `find_entries` does
-    not check whether an equal entry exists, because such entries are rare.
-    """
+    """Return where the last entry of the document ``chunks[start:stop]`` starts. It includes all closing chunks."""
     cdef Py_ssize_t tail = stop - 1
     while tail > start and closing[chunks[tail]]:
         tail -= 1
@@ -69,7 +61,7 @@ cdef inline Py_ssize_t last_entry(const int32_t[::1] chunks, int64_t start, int6
 
 
 cdef class WordWriter:
-    """Collects words as UTF-8, one after the other. n_bytes: the size of the text to split."""
+    """Collects the words of a text of n_bytes."""
 
     cdef unsigned char[::1] utf8
     cdef int64_t[::1] offsets
@@ -93,7 +85,7 @@ cdef class WordWriter:
         return self.end_word()
 
     cdef int write_entry(self, Rewriter text, int edges) except -1 nogil:
-        """Split the rewritten text of an entry at white space. Write the words, except the "x" for each neighbour."""
+        """Split the rewritten text of an entry at white space, and write all words except the "x" for neighbours."""
         cdef Py_ssize_t i, start = 0, stop = text.length
         cdef bint inside = False
         if not edges & FIRST:
@@ -115,14 +107,11 @@ cdef class WordWriter:
 
 
 cdef Py_ssize_t plain_word(const unsigned char[::1] utf8, Py_ssize_t start, Py_ssize_t stop, int edges) noexcept nogil:
-    """Return the index in `utf8` at which the first word of a chunk ends, or -1 if a rule of the tokenizer may apply.
+    """Return the index in `utf8` at which the first word of a chunk ends, or -1 if the chunk may need the rules.
 
-    No rule applies to ASCII letters and digits, alone or followed by one of the marks . , : ; ? ! and ). Such a
-    mark is a separate word, so the first word ends before it. A period is a separate word only if `edges` contains
-    LAST; without LAST, it belongs to the first word.
-
-    Contractions such as "gonna" and "cannot" do need a rule. They have 5 or 6 letters and start with c, g, l or w, so
-    the result is -1 for all words of this form.
+    ASCII letters and digits do not need them, alone or before one of the marks . , : ; ? ! and ). The mark is a
+    separate word, except a period that does not end the document. Contractions such as "gonna" and "cannot" need a
+    rule. They have 5 or 6 letters and start with c, g, l or w, so the result is -1 for all such words.
     """
     cdef Py_ssize_t i = start
     cdef unsigned char byte
@@ -143,27 +132,22 @@ cdef Py_ssize_t plain_word(const unsigned char[::1] utf8, Py_ssize_t start, Py_s
 
 def tokenize_entries(const unsigned char[::1] utf8, const int64_t[::1] offsets, const int32_t[::1] chunks,
                      const int64_t[:, ::1] entries, bint treebank):
-    """Split entries into words, and return them as (word_utf8, word_offsets, indptr).
+    """Split entries of `find_entries` into words, and return (word_utf8, word_offsets, indptr).
 
     Entry i has the words ``indptr[i] .. indptr[i + 1] - 1``. Word j is
-    ``word_utf8[word_offsets[j]:word_offsets[j + 1]]``. The arrays are uint8, int64 (n_words + 1,) and
-    int64 (n_entries + 1,).
-
-    Args:
-        utf8, offsets: the chunks. The chunk with id k is ``utf8[offsets[k]:offsets[k + 1]]``.
-        chunks, entries: as in `find_entries`.
-        treebank: whether to apply the rules of NLTK's tokenizer. If not, entries are only split at white space.
+    ``word_utf8[word_offsets[j]:word_offsets[j + 1]]``.
+    utf8, offsets: the text of each chunk id; treebank: apply NLTK's rules instead of splitting only at white space.
     """
-    cdef Py_ssize_t n = entries.shape[0], e, word
-    starts, stops = np.asarray(entries)[:, 0], np.asarray(entries)[:, 1]
-    bounds, several = np.asarray(offsets), np.asarray(chunks)[starts]
-    sizes = bounds[several + 1] - bounds[several] + 1  # in bytes, with a space after each
-    for e in np.flatnonzero(stops - starts > 1):
-        several = np.asarray(chunks)[starts[e] : stops[e]]
-        sizes[e] = (bounds[several + 1] - bounds[several] + 1).sum()
-    cdef WordWriter out = WordWriter(sizes.sum())
+    cdef Py_ssize_t n = entries.shape[0], e, i, word, size, total = 0, longest = 0
+    with nogil:
+        for e in range(n):
+            size = 0
+            for i in range(entries[e, 0], entries[e, 1]):
+                size += offsets[chunks[i] + 1] - offsets[chunks[i]] + 1  # in bytes, with a space after each chunk
+            total, longest = total + size, max(longest, size)
+    cdef WordWriter out = WordWriter(total)
     cdef Rewriter text = Rewriter()
-    text.reserve(GROWTH * (sizes.max(initial=0) + 4) + EXTRA)
+    text.reserve(GROWTH * (longest + 4) + EXTRA)
     indptr_array = np.zeros(n + 1, dtype=np.int64)
     cdef int64_t[::1] indptr = indptr_array
     cdef int64_t start, stop
@@ -189,7 +173,7 @@ def tokenize_entries(const unsigned char[::1] utf8, const int64_t[::1] offsets, 
 
 cdef int put_entry(Rewriter text, const unsigned char[::1] utf8, const int64_t[::1] offsets, const int32_t[::1] chunks,
                    int edges) except -1 nogil:
-    """Set `text` to the line of an entry: its chunks, joined by spaces, with an "x" for each neighbour of the entry."""
+    """Set `text` to the line of an entry: its chunks, joined by spaces, with an "x" for each neighbour."""
     cdef Py_ssize_t i
     if not edges & FIRST:
         put(text, c'x')
@@ -205,12 +189,10 @@ cdef int put_entry(Rewriter text, const unsigned char[::1] utf8, const int64_t[:
 
 
 cdef class EntryWords:
-    """Looks up the words of documents. Each distinct entry (see the top of this file) is already split into words.
+    """Looks up the words of documents from those of their distinct entries.
 
-    chunks, closing: the arguments with which `find_entries` was called for all documents.
-    entries: what `find_entries` returned.
-    words: int32, the word ids of all entries. Entry e has the word ids ``words[indptr[e]:indptr[e + 1]]``.
-    indptr: int64 (n_entries + 1,).
+    chunks, entries, closing: the arguments and the result of `find_entries` for all documents.
+    words, indptr: entry e has the word ids ``words[indptr[e]:indptr[e + 1]]``.
     """
 
     cdef const unsigned char[::1] closing
@@ -240,12 +222,7 @@ cdef class EntryWords:
                     code[1] = words[indptr[e] + 1] if n == 2 else -1
 
     def gather(self, const int32_t[::1] chunks, const int64_t[::1] indptr, int64_t[::1] lengths, int32_t[::1] out=None):
-        """Fill `lengths`, int64 (n_documents,), with the number of words of each document.
-
-        chunks, indptr: the documents, as in `find_entries`.
-        out: int32 or None. It receives the word ids of the first document, then of the second and so on, until it is
-            full.
-        """
+        """Fill `lengths` with the number of words of each document, and `out` with their word ids, until it is full."""
         cdef Py_ssize_t row, i, tail, run = np.searchsorted(self.run_starts, indptr[0]), last = chunks.shape[0] - 1
         cdef Py_ssize_t filled = 0, before, end = 0 if out is None else out.shape[0]
         cdef int32_t code[2]
@@ -271,10 +248,10 @@ cdef class EntryWords:
 
     cdef inline void look_up(self, const int32_t[::1] chunks, Py_ssize_t i, int64_t start, int64_t stop,
                              Py_ssize_t tail, Py_ssize_t* run, int32_t* code) noexcept nogil:
-        """Set `code` to two values for the entry that starts at chunks[i], in the format of `codes`.
+        """Set `code` to the item of `codes` for the entry that starts at chunks[i], in the document chunks[start:stop].
 
-        The document is ``chunks[start:stop]``, and its last entry starts at `tail`. `runs` lists the entries that have
-        several chunks. run: the index in `runs` of the next such entry; incremented if that entry starts at chunks[i].
+        tail: where the document's last entry starts. run: the next index in `runs`, which lists the entries of several
+        chunks in order.
         """
         cdef int edges
         if i < tail or tail + 1 == stop:

@@ -35,7 +35,7 @@ cdef struct String:
 
 
 cdef inline uint64_t first_bytes(const unsigned char* at, Py_ssize_t n, const unsigned char* end) noexcept nogil:
-    """Return the n bytes at `at`, at most 8, as a little-endian number. The memory from `end` on is not read."""
+    """Return the n <= 8 bytes at `at` as a little-endian number, without reading the memory from `end` on."""
     cdef unsigned char padded[8]
     cdef Py_ssize_t i
     if n == 0:
@@ -53,10 +53,7 @@ cdef inline uint64_t mixed(uint64_t h) noexcept nogil:
 
 
 cdef inline uint64_t key_of(const unsigned char* at, Py_ssize_t n, const unsigned char* end) noexcept nogil:
-    """Return a 64-bit key of a string of n bytes: the bytes themselves if n is at most 8, else a hash of them.
-
-    If n is at most 8, different strings of n bytes have different keys.
-    """
+    """Return a 64-bit key of a string of n bytes: the bytes themselves if n is at most 8, else a hash of them."""
     cdef uint64_t h = 0
     if n <= 8:
         return first_bytes(at, n, end)
@@ -68,31 +65,27 @@ cdef inline uint64_t key_of(const unsigned char* at, Py_ssize_t n, const unsigne
 
 
 cdef inline uint64_t stored_length(Py_ssize_t n) noexcept nogil:
-    """Return the length n of a string, in bytes, as a slot stores it in 32 bits: min(n, 2**32 - 1)."""
+    """Return n as a slot stores it in 32 bits."""
     return <uint64_t>min(n, <Py_ssize_t>0xffffffff)
 
 
 cdef inline uint32_t code_of(uint64_t key, uint64_t length) noexcept nogil:
-    """Return a 32-bit hash of a string. It determines the slot of the string, but not the number of the string.
-
-    key: from `key_of`; length: from `stored_length`.
-    """
+    """Return a 32-bit hash of the string with this `key_of` and `stored_length`."""
     return <uint32_t>((mixed(key ^ length * 0x9e3779b97f4a7c15ULL) * 0xc4ceb9fe1a85ec53ULL) >> 32)
 
 
 cdef class StringSet:
     """Distinct strings, numbered 0, 1, ... by first appearance.
 
-    The hash table uses open addressing and is at most half full. A slot contains the key of a string, its length, and
-    its number plus 1. An empty slot contains zeros. The key of a string of up to 8 bytes is the string itself, so
-    finding most words takes one cache miss. Strings are looked up in groups, so that their cache misses overlap.
+    The hash table uses open addressing and is at most half full. The key of a string of up to 8 bytes is the string
+    itself, so finding most words takes one cache miss.
 
     room: how many strings fit before the arrays grow, at least FIRST_ROOM.
     """
 
     cdef unsigned char[::1] utf8
     cdef int64_t[::1] offsets
-    cdef uint64_t[:, ::1] slots  # (key, length << 32 | number + 1)
+    cdef uint64_t[:, ::1] slots  # (key, length << 32 | number + 1); zeros if empty
     cdef Py_ssize_t count
 
     def __cinit__(self, Py_ssize_t room=FIRST_ROOM):
@@ -105,14 +98,11 @@ cdef class StringSet:
         return self.count
 
     def add(self, const unsigned char[::1] data, const int64_t[::1] starts, const int64_t[::1] stops):
-        """Add strings to the set, and return the number of each, int32 (n,). String i is ``data[starts[i]:stops[i]]``.
-
-        A string that is already in the set keeps its number. data: uint8; starts, stops: int64 (n,).
-        """
+        """Add each string ``data[starts[i]:stops[i]]`` that is not in the set, and return the numbers of all."""
         return self.numbers(data, starts, stops, True)
 
     def find(self, const unsigned char[::1] data, const int64_t[::1] starts, const int64_t[::1] stops):
-        """Return the number of each string ``data[starts[i]:stops[i]]``, int32 (n,), -1 if it is not in the set."""
+        """Return the number of each string ``data[starts[i]:stops[i]]``, or -1 if it is not in the set."""
         return self.numbers(data, starts, stops, False)
 
     cdef numbers(self, const unsigned char[::1] data, const int64_t[::1] starts, const int64_t[::1] stops, bint adds):
@@ -133,18 +123,12 @@ cdef class StringSet:
         return numbers
 
     def strings(self):
-        """Return all strings as two arrays, utf8 and offsets. String i is ``utf8[offsets[i]:offsets[i + 1]]``.
-
-        The arrays are copies: uint8 (n_bytes,) and int64 (n + 1,).
-        """
+        """Return copies of `utf8` and `offsets`: string i is ``utf8[offsets[i]:offsets[i + 1]]``."""
         offsets = np.array(self.offsets[: self.count + 1])
         return np.array(self.utf8[: offsets[self.count]]), offsets
 
     cdef int number_group(self, String* group, Py_ssize_t n, int32_t* out, bint adds) except -1 nogil:
-        """Set ``out[i]`` to the number of the string ``group[i]``, as `number` returns it.
-
-        n: how many strings are in `group`, at most GROUP; adds: whether to add strings that are not in the set.
-        """
+        """Set ``out[i]`` to the number of ``group[i]``, for n <= GROUP strings whose cache misses overlap."""
         cdef uint32_t codes[GROUP]
         cdef int64_t found[GROUP]
         cdef uint64_t mask = self.slots.shape[0] - 1
@@ -164,10 +148,7 @@ cdef class StringSet:
         return 0
 
     cdef int32_t number(self, String string, uint32_t code, bint adds) except -2 nogil:
-        """Return the number of a string. If `adds` is true, a new string is added to the set. If not, its number is -1.
-
-        code: the hash of the string, from `code_of`.
-        """
+        """Return the number of a string. A new string is added if `adds`, else its number is -1."""
         cdef uint64_t* slots = &self.slots[0, 0]
         cdef uint64_t mask = self.slots.shape[0] - 1, at = code & mask
         cdef uint64_t length = stored_length(string.n) << 32
@@ -198,7 +179,7 @@ cdef class StringSet:
         return <int32_t>self.count - 1
 
     cdef int grow(self, Py_ssize_t n) except -1:
-        """Replace each array that is full by a longer one, so that one more string of n bytes fits."""
+        """Replace each full array with a longer one, so that one more string of n bytes fits."""
         cdef Py_ssize_t used = self.offsets[self.count]
         if used + n > self.utf8.shape[0]:
             self.utf8 = _longer(self.utf8, used, 2 * max(used, n))
@@ -229,10 +210,7 @@ def _longer(array, Py_ssize_t used, Py_ssize_t n):
 
 
 def hash_strings(const unsigned char[::1] utf8, const int64_t[::1] offsets):
-    """Return a hash of each string ``utf8[offsets[i]:offsets[i + 1]]``, uint32 (n,), the same on every machine.
-
-    utf8: uint8; offsets: int64 (n + 1,).
-    """
+    """Return a hash of each string ``utf8[offsets[i]:offsets[i + 1]]``: uint32 (n,), the same on every machine."""
     cdef Py_ssize_t i, n = offsets.shape[0] - 1, length
     hashes = np.empty(n, dtype=np.uint32)
     cdef uint32_t[::1] out = hashes

@@ -1,9 +1,9 @@
 """NLTK's word tokenizer (Treebank rules), rule by rule, on code points and without the GIL.
 
-`apply_treebank` rewrites a text with the substitutions of nltk.tokenize.destructive, in their order. Then str.split
-splits the rewritten text into words. A comment at the top of each rule states its regular expression and replacement.
-NLTK compiles most rules with the `regex` package and the contractions with Python's `re`. The two have different
-character classes. Here all classes are those of the running Python's Unicode version.
+`apply_treebank` rewrites a text with the substitutions of nltk.tokenize.destructive, in their order, so that the words
+are the result of str.split. A comment at the top of each rule states its regular expression and replacement. NLTK
+compiles most rules with the `regex` package and the contractions with Python's `re`, which have different character
+classes. Here all classes are those of the running Python's Unicode version.
 """
 
 import re
@@ -12,6 +12,8 @@ import unicodedata
 import numpy as np
 
 from cpython.unicode cimport PyUnicode_4BYTE_KIND, PyUnicode_FromKindAndData
+
+from una_fast._kernels.utf8 cimport character, length
 
 cdef extern from "Python.h" nogil:
     bint Py_UNICODE_ISALNUM(Py_UCS4 c)
@@ -51,11 +53,7 @@ FRAMED = re.compile("(NEGATIVE )?(CIRCLED|SQUARED) LATIN CAPITAL LETTER .|CIRCLE
 
 
 def is_word_beyond_letters(str c):
-    """Return whether \\w of `regex` matches the character `c`. The caller checks that `c` is not a letter or digit.
-
-    The result is True for combining marks, connectors such as "_", letter-like numbers such as "Ⅳ", the two zero-width
-    joiners, and framed letters such as "Ⓐ".
-    """
+    """Return whether \\w of `regex` matches `c`, which is not a letter or digit, but may be a mark, "_", "Ⅳ" or "Ⓐ"."""
     return (unicodedata.category(c) in ("Mn", "Mc", "Me", "Nl", "Pc") or c in "\u200c\u200d"
             or FRAMED.fullmatch(unicodedata.name(c, "")) is not None)
 
@@ -79,17 +77,14 @@ cdef class Rewriter:
         self.kinds = KINDS
 
     cdef int reserve(self, Py_ssize_t capacity) except -1:
-        """Make room for texts of `capacity` code points. The previous text is lost."""
+        """Make room for texts of `capacity` code points."""
         self.buffers = np.empty((2, capacity), dtype=np.uint32)
         self.length = self.written = 0
         return 0
 
 
 cdef int substitute(Rewriter text, uint32_t kinds, Rule rule, int a=0) except -1 nogil:
-    """Apply `rule` at each character whose kind is in `kinds`, from left to right. The output becomes the text.
-
-    kinds: the sum of one or more kinds, such as DOT; a: the last argument of `rule`.
-    """
+    """Apply ``rule(text, i, a)`` at each character i whose kind is in `kinds`. The output becomes the text."""
     cdef Py_ssize_t i = 0, stop
     if not text.has & kinds:
         return 0
@@ -104,7 +99,7 @@ cdef int substitute(Rewriter text, uint32_t kinds, Rule rule, int a=0) except -1
 
 
 def treebank_words(str line):
-    """Split `line`, any str, into words. Returns list[str]."""
+    """Split any str into words. Returns list[str]."""
     cdef Rewriter text = Rewriter()
     cdef Py_UCS4 c
     text.reserve(GROWTH * len(line) + EXTRA)
@@ -116,10 +111,9 @@ def treebank_words(str line):
 
 
 cdef int apply_treebank(Rewriter text) except -1 nogil:
-    """Rewrite `text` with all rules in NLTK's order. Skips rules whose characters the text lacks.
+    """Rewrite `text`, of n code points, with all rules in NLTK's order. It must have room for GROWTH * n + EXTRA.
 
-    Consecutive rules that only put spaces around characters share one pass over the text. The buffers of `text` must
-    have room for GROWTH * n + EXTRA code points, where n is the length of `text` at the start.
+    Consecutive rules that only put spaces around characters share one pass over the text.
     """
     cdef Py_ssize_t i
     text.has = 0
@@ -189,7 +183,7 @@ cdef Py_ssize_t pad_pair(Rewriter text, Py_ssize_t i, int _) except -1 nogil:
 
 
 cdef Py_ssize_t put_pair(Rewriter text, uint32_t c, Py_ssize_t stop) except -1 nogil:
-    """Write a space, `c` twice, and another space. Return `stop`."""
+    """Write a space, `c` twice, and a space. Return `stop`."""
     put(text, c' ')
     put(text, c)
     put(text, c)
@@ -228,10 +222,7 @@ cdef Py_ssize_t opening_single_quote(Rewriter text, Py_ssize_t i, int _) except 
 
 
 cdef inline uint32_t fold(uint32_t c) noexcept nogil:
-    """Return the lower-case ASCII letter that equals `c` if `re` and `regex` ignore case. If there is none, return `c`.
-
-    For example, "S" and "ſ" give "s", and "é" gives "é".
-    """
+    """Return the lower-case ASCII letter that equals `c` if `re` and `regex` ignore case, or `c` if there is none."""
     if c'A' <= c <= c'Z':
         return c + 32
     if c == 0x130 or c == 0x131:  # İ and ı
@@ -240,10 +231,7 @@ cdef inline uint32_t fold(uint32_t c) noexcept nogil:
 
 
 cdef Py_ssize_t after(Rewriter text, Py_ssize_t i, const char* letters) except -1 nogil:
-    """If the text has `letters` at position `i`, return the position after these letters. If it does not, return 0.
-
-    letters: in lower case. The text may have these letters in upper case.
-    """
+    """Return the position after `letters` (lower-case) if the text has them at `i`, in any case, else 0."""
     while letters[0]:
         if i >= text.length or fold(at(text, i)) != <unsigned char>letters[0]:
             return 0
@@ -360,25 +348,14 @@ cdef Py_ssize_t put_halves(Rewriter text, Py_ssize_t start, Py_ssize_t middle, P
 
 
 cdef int put_utf8(Rewriter text, const unsigned char[::1] utf8, Py_ssize_t start, Py_ssize_t stop) except -1 nogil:
-    """Write the code points of utf8[start:stop], which is valid UTF-8."""
-    cdef Py_ssize_t i = start
-    cdef uint32_t byte, c
-    cdef int n_more
-    while i < stop:
-        byte = utf8[i]
-        n_more = (byte >= 0xc0) + (byte >= 0xe0) + (byte >= 0xf0)
-        c = byte & (0x3f >> n_more) if n_more else byte
-        i += 1
-        while n_more:
-            c = c << 6 | (utf8[i] & 0x3f)
-            i += 1
-            n_more -= 1
-        put(text, c)
+    while start < stop:
+        put(text, character(&utf8[start]))
+        start += length(&utf8[start])
     return 0
 
 
 cdef Py_ssize_t write_utf8(uint32_t c, unsigned char[::1] out, Py_ssize_t i) except -1 nogil:
-    """Write the code point `c` as UTF-8 from out[i] on, and return the position after its last byte."""
+    """Write the code point `c` to `out`, from out[i] on, and return the position after its last byte."""
     cdef int shift = 0 if c < 0x80 else 6 if c < 0x800 else 12 if c < 0x10000 else 18
     out[i] = c >> shift | (0 if shift == 0 else 0xc0 if shift == 6 else 0xe0 if shift == 12 else 0xf0)
     while shift:
