@@ -146,8 +146,7 @@ def tokenize_entries(const unsigned char[::1] utf8, const int64_t[::1] offsets, 
                 size += offsets[chunks[i] + 1] - offsets[chunks[i]] + 1  # in bytes, with a space after each chunk
             total, longest = total + size, max(longest, size)
     cdef WordWriter out = WordWriter(total)
-    cdef Rewriter text = Rewriter()
-    text.reserve(GROWTH * (longest + 4) + EXTRA)
+    cdef Rewriter text = Rewriter(GROWTH * (longest + 4) + EXTRA)
     indptr_array = np.zeros(n + 1, dtype=np.int64)
     cdef int64_t[::1] indptr = indptr_array
     cdef int64_t start, stop
@@ -225,38 +224,29 @@ cdef class EntryWords:
         """Fill `lengths` with the number of words of each document, and `out` with their word ids, until it is full."""
         cdef Py_ssize_t row, i, tail, run = np.searchsorted(self.run_starts, indptr[0]), last = chunks.shape[0] - 1
         cdef Py_ssize_t filled = 0, before, end = 0 if out is None else out.shape[0]
-        cdef int32_t code[2]
+        cdef int32_t first, second
         cdef int64_t word
+        cdef int edges
         with nogil:
             for row in range(lengths.shape[0]):
                 tail, before = last_entry(chunks, indptr[row], indptr[row + 1], self.closing), filled
                 for i in range(indptr[row], tail + 1):
                     una_prefetch(&self.codes[0, chunks[min(i + AHEAD, last)], 0])
-                    self.look_up(chunks, i, indptr[row], indptr[row + 1], tail, &run, code)
-                    if code[0] >= 0:
+                    if i < tail or tail + 1 == indptr[row + 1]:
+                        edges = (FIRST if i == indptr[row] else 0) | (LAST if i == tail else 0)
+                        first, second = self.codes[edges, chunks[i], 0], self.codes[edges, chunks[i], 1]
+                    else:  # an entry of several chunks
+                        first, second = <int32_t>(-1 - self.runs[run]), -1
+                        run += 1
+                    if first >= 0:
                         if filled < end:
-                            out[filled] = code[0]
+                            out[filled] = first
                         if filled + 1 < end:  # without a second word, the next one overwrites this
-                            out[filled + 1] = code[1]
-                        filled += 1 + (code[1] >= 0)
+                            out[filled + 1] = second
+                        filled += 1 + (second >= 0)
                         continue
-                    for word in range(self.indptr[-1 - code[0]], self.indptr[-code[0]]):
+                    for word in range(self.indptr[-1 - first], self.indptr[-first]):
                         if filled < end:
                             out[filled] = self.words[word]
                         filled += 1
                 lengths[row] = filled - before
-
-    cdef inline void look_up(self, const int32_t[::1] chunks, Py_ssize_t i, int64_t start, int64_t stop,
-                             Py_ssize_t tail, Py_ssize_t* run, int32_t* code) noexcept nogil:
-        """Set `code` to the item of `codes` for the entry that starts at chunks[i], in the document chunks[start:stop].
-
-        tail: where the document's last entry starts. run: the next index in `runs`, which lists the entries of several
-        chunks in order.
-        """
-        cdef int edges
-        if i < tail or tail + 1 == stop:
-            edges = (FIRST if i == start else 0) | (LAST if i == tail else 0)
-            memcpy(code, &self.codes[edges, chunks[i], 0], 8)
-        else:
-            code[0], code[1] = <int32_t>(-1 - self.runs[run[0]]), -1
-            run[0] += 1

@@ -106,20 +106,14 @@ cdef class StringSet:
         return self.numbers(data, starts, stops, False)
 
     cdef numbers(self, const unsigned char[::1] data, const int64_t[::1] starts, const int64_t[::1] stops, bint adds):
-        cdef Py_ssize_t n = starts.shape[0], i, filled = 0
-        cdef String group[GROUP]
+        cdef Py_ssize_t n = starts.shape[0], i = 0
         cdef const unsigned char* text = &data[0] if data.shape[0] else NULL
-        cdef const unsigned char* end = text + data.shape[0]
         numbers = np.empty(n, dtype=np.int32)
         cdef int32_t[::1] out = numbers
         with nogil:
-            for i in range(n):
-                group[filled].start, group[filled].n = text + starts[i], stops[i] - starts[i]
-                group[filled].key = key_of(text + starts[i], stops[i] - starts[i], end)
-                filled += 1
-                if filled == GROUP or i == n - 1:
-                    self.number_group(group, filled, &out[i + 1 - filled], adds)
-                    filled = 0
+            while i < n:
+                self.number_group(text, text + data.shape[0], &starts[i], &stops[i], min(GROUP, n - i), &out[i], adds)
+                i += GROUP
         return numbers
 
     def strings(self):
@@ -127,13 +121,20 @@ cdef class StringSet:
         offsets = np.array(self.offsets[: self.count + 1])
         return np.array(self.utf8[: offsets[self.count]]), offsets
 
-    cdef int number_group(self, String* group, Py_ssize_t n, int32_t* out, bint adds) except -1 nogil:
-        """Set ``out[i]`` to the number of ``group[i]``, for n <= GROUP strings whose cache misses overlap."""
+    cdef int number_group(self, const unsigned char* text, const unsigned char* end, const int64_t* starts,
+                          const int64_t* stops, Py_ssize_t n, int32_t* out, bint adds) except -1 nogil:
+        """Set ``out[i]`` to the number of ``text[starts[i]:stops[i]]``, for n <= GROUP strings.
+
+        end: where the memory of `text` ends.
+        """
+        cdef String group[GROUP]
         cdef uint32_t codes[GROUP]
         cdef int64_t found[GROUP]
         cdef uint64_t mask = self.slots.shape[0] - 1
         cdef Py_ssize_t i, k, n_found = 0
         for i in range(n):
+            group[i].start, group[i].n = text + starts[i], stops[i] - starts[i]
+            group[i].key = key_of(group[i].start, group[i].n, end)
             codes[i] = code_of(group[i].key, stored_length(group[i].n))
             una_prefetch(&self.slots[codes[i] & mask, 0])
         for i in range(n):  # prefetch the strings with which those longer than 8 bytes will be compared

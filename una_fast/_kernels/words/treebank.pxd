@@ -43,8 +43,6 @@ cdef class Rewriter:
     cdef Py_ssize_t length                  # code points of the text
     cdef Py_ssize_t written                 # code points that the current rule has written
 
-    cdef int reserve(self, Py_ssize_t capacity) except -1
-
 
 cdef inline uint32_t at(Rewriter text, Py_ssize_t i) except? 0xffffffff nogil:
     return text.buffers[text.current, i]
@@ -63,20 +61,6 @@ cdef inline bint holds(Rewriter text, Py_ssize_t i, uint32_t c) except? -1 nogil
 cdef inline int put(Rewriter text, uint32_t c) except -1 nogil:
     text.buffers[1 - text.current, text.written] = c
     text.written += 1
-    return 0
-
-
-cdef inline int put_spaced(Rewriter text, uint32_t c) except -1 nogil:
-    put(text, c' ')
-    put(text, c)
-    return put(text, c' ')
-
-
-cdef inline int copy(Rewriter text, Py_ssize_t start, Py_ssize_t stop) except -1 nogil:
-    """Write text[start:stop] unchanged."""
-    cdef Py_ssize_t i
-    for i in range(start, stop):
-        put(text, at(text, i))
     return 0
 
 

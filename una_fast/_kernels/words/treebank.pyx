@@ -72,15 +72,8 @@ cdef int regex_space(Py_UCS4 c) except -1 nogil:
 
 
 cdef class Rewriter:
-    def __cinit__(self):
-        self.buffers = np.empty((2, 0), dtype=np.uint32)
-        self.kinds = KINDS
-
-    cdef int reserve(self, Py_ssize_t capacity) except -1:
-        """Make room for texts of `capacity` code points."""
-        self.buffers = np.empty((2, capacity), dtype=np.uint32)
-        self.length = self.written = 0
-        return 0
+    def __cinit__(self, Py_ssize_t capacity):
+        self.buffers, self.kinds = np.empty((2, capacity), dtype=np.uint32), KINDS
 
 
 cdef int substitute(Rewriter text, uint32_t kinds, Rule rule, int a=0) except -1 nogil:
@@ -100,9 +93,8 @@ cdef int substitute(Rewriter text, uint32_t kinds, Rule rule, int a=0) except -1
 
 def treebank_words(str line):
     """Split any str into words. Returns list[str]."""
-    cdef Rewriter text = Rewriter()
+    cdef Rewriter text = Rewriter(GROWTH * len(line) + EXTRA)
     cdef Py_UCS4 c
-    text.reserve(GROWTH * len(line) + EXTRA)
     for c in line:
         put(text, c)
     flip(text)
@@ -139,9 +131,7 @@ cdef int apply_treebank(Rewriter text) except -1 nogil:
     substitute(text, APOSTROPHE, closing_single_quote)
     substitute(text, STAR | OPENING_BRACKET | CLOSING_BRACKET, pad)
     substitute(text, HYPHEN, pad_pair)
-    put(text, c' ')
-    copy(text, 0, text.length)
-    put(text, c' ')
+    put_padded(text, 0, text.length)
     flip(text)
     # ENDING_QUOTES
     substitute(text, CLOSING_QUOTE, pad)
@@ -158,10 +148,25 @@ cdef int apply_treebank(Rewriter text) except -1 nogil:
     return 0
 
 
+cdef inline int copy(Rewriter text, Py_ssize_t start, Py_ssize_t stop) except -1 nogil:
+    """Write text[start:stop] unchanged."""
+    cdef Py_ssize_t i
+    for i in range(start, stop):
+        put(text, at(text, i))
+    return 0
+
+
+cdef Py_ssize_t put_padded(Rewriter text, Py_ssize_t start, Py_ssize_t stop) except -1 nogil:
+    """Write text[start:stop] with a space on either side. Return `stop`."""
+    put(text, c' ')
+    copy(text, start, stop)
+    put(text, c' ')
+    return stop
+
+
 cdef Py_ssize_t pad(Rewriter text, Py_ssize_t i, int _) except -1 nogil:
     # [...] -> " \g<0> "
-    put_spaced(text, at(text, i))
-    return i + 1
+    return put_padded(text, i, i + 1)
 
 
 cdef Py_ssize_t pad_run(Rewriter text, Py_ssize_t i, int least) except -1 nogil:
@@ -169,17 +174,12 @@ cdef Py_ssize_t pad_run(Rewriter text, Py_ssize_t i, int least) except -1 nogil:
     cdef Py_ssize_t stop = i + 1
     while holds(text, stop, at(text, i)):
         stop += 1
-    if stop - i < least:
-        return 0
-    put(text, c' ')
-    copy(text, i, stop)
-    put(text, c' ')
-    return stop
+    return put_padded(text, i, stop) if stop - i >= least else 0
 
 
 cdef Py_ssize_t pad_pair(Rewriter text, Py_ssize_t i, int _) except -1 nogil:
     # cc -> " \g<0> "
-    return put_pair(text, at(text, i), i + 2) if holds(text, i + 1, at(text, i)) else 0
+    return put_padded(text, i, i + 2) if holds(text, i + 1, at(text, i)) else 0
 
 
 cdef Py_ssize_t put_pair(Rewriter text, uint32_t c, Py_ssize_t stop) except -1 nogil:
@@ -263,7 +263,7 @@ cdef Py_ssize_t comma(Rewriter text, Py_ssize_t i, int _) except -1 nogil:
     # ([:,])([^\d]) -> " \1 \2"
     if i + 1 == text.length or Py_UNICODE_ISDECIMAL(at(text, i + 1)):
         return 0
-    put_spaced(text, at(text, i))
+    put_padded(text, i, i + 1)
     put(text, at(text, i + 1))
     return i + 2
 
@@ -338,10 +338,8 @@ cdef bint word_at(Rewriter text, Py_ssize_t i) except? -1 nogil:
 
 
 cdef Py_ssize_t put_halves(Rewriter text, Py_ssize_t start, Py_ssize_t middle, Py_ssize_t stop) except -1 nogil:
-    """Write text[start:middle] and text[middle:stop] with spaces around each, and return `stop`."""
-    put(text, c' ')
-    copy(text, start, middle)
-    put(text, c' ')
+    """Write text[start:middle] and text[middle:stop] with spaces around each. Return `stop`."""
+    put_padded(text, start, middle)
     copy(text, middle, stop)
     put(text, c' ')
     return stop
