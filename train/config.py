@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from typing import Any, Literal
 
 from train.encoder.pooling import AUTO, OF_TRAINING, POOLINGS, Head
-from train.objective.registry import LOSSES
+from train.losses import LOSSES
 from una_fast.augment.registry import HARD, POSITIVES, WITH_SYNONYMS
 from una_fast.command import Command, fill_defaults, option, options_of
 from una_fast.errors import InputError

@@ -57,7 +57,7 @@ def _training(*names: str) -> tuple[str, ...]:
 PARTS = {
     "steps": Part(("train/loop/data.py",), _training("steps", "compiled"), 40),
     "losses": Part(
-        ("una_fast/losses.py", "train/objective/*.py"), _training("losses", "registries"), 40, _training("steps")
+        ("una_fast/losses.py", "train/losses.py"), _training("losses", "registries"), 40, _training("steps")
     ),
     "correlation": Part(
         ("train/evaluation/similarity.py",), ("tests/evaluation/test_sts.py", "tests/evaluation/test_near_miss.py"), 15

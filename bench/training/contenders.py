@@ -26,7 +26,7 @@ from train.distributed import Ranks, set_numerics
 from train.launch.prepare import PreparedRun
 from train.loop.data import PARTS, BatchMaker, Plan, Views, original_text, prefetched
 from train.loop.trainer import Trainer
-from train.objective.registry import LOSSES
+from train.losses import LOSSES
 from una_fast.errors import InputError
 
 MAX_LENGTH, ALPHA = 32, 5

@@ -12,7 +12,7 @@ from support.small_runs import assert_resume_is_bit_identical, metrics, options,
 from train.config import Run
 from train.distributed import Ranks
 from train.loop.telemetry import LATE_STEPS, StepReader
-from train.objective.registry import LOSSES
+from train.losses import LOSSES
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that PyTorch can use")
 COMPILE = ["off", "graphs", pytest.param("on", marks=pytest.mark.slow)]

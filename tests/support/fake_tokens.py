@@ -8,7 +8,7 @@ from train.distributed import Ranks
 from train.encoder.encoder import load_encoder
 from train.loop.data import BatchMaker, Plan, Views, original_text
 from train.loop.trainer import Trainer
-from train.objective.registry import LOSSES
+from train.losses import LOSSES
 
 CPU = torch.device("cpu")
 ALONE = Ranks(0, 1, 0, CPU)

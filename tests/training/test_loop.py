@@ -13,7 +13,7 @@ from train.distributed import Ranks, StopConsensus
 from train.loop.loop import Loop
 from train.loop.telemetry import StepReader, Telemetry
 from train.loop.trainer import Step
-from train.objective.registry import loss_spec
+from train.losses import loss_spec
 from train.record.checkpoint import Progress
 from una_fast.errors import InputError
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.small_runs import ROOT
-from train.objective.registry import LOSSES
+from train.losses import LOSSES
 from una_fast.errors import InputError
 from una_fast.losses import margin, similarity_distillation, soft
 

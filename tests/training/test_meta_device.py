@@ -30,7 +30,7 @@ from train.launch.run import process_group
 from train.loop import trainer as trainers
 from train.loop.telemetry import LATE_STEPS, StepReader
 from train.loop.trainer import Trainer
-from train.objective.registry import LOSSES
+from train.losses import LOSSES
 from una_fast.errors import InputError
 
 STEPS = 2

@@ -13,7 +13,7 @@ from support.small_runs import metrics, refused, train_here
 from support.small_runs import options as small_options
 from train.config import make_parser, make_run
 from train.launch.prepare import PreparedRun
-from train.objective.registry import LOSSES, loss_spec
+from train.losses import LOSSES, loss_spec
 from una_fast.augment.registry import AUGMENTATIONS, load_augmentation, make_augmentation
 from una_fast.errors import InputError
 from una_fast.imports import import_object

@@ -19,7 +19,7 @@ from train.encoder.pretrained import load_config, positions_of
 from train.launch import resolve
 from train.launch.prepare import PreparedRun
 from train.launch.resolve import device_of, resolve_options
-from train.objective.registry import LOSSES
+from train.losses import LOSSES
 from una_fast.errors import InputError, InputWarning
 
 

@@ -20,7 +20,7 @@ from una_fast.errors import InputError, first_line
 
 
 class SentenceEncoder(nn.Module):
-    """A backbone, its pooling and, if `head` is true, a head (Linear + tanh). seed: for the head's initial weights."""
+    """A backbone, its pooling and, if `head` is true, a head (Linear + tanh) with initial weights drawn from `seed`."""
 
     def __init__(
         self, backbone: Any, seed: int, layout: Modules | None = None, head: bool = True, bias_as_mask: bool = False
@@ -45,14 +45,14 @@ class SentenceEncoder(nn.Module):
         """Compute the embeddings of one part, (B', D), without the head."""
         mask = part["attention_mask"]
         if self.bias_as_mask:
-            part = {**part, "attention_mask": attention_bias(mask, self.backbone.get_input_embeddings().weight.dtype)}
+            part = {**part, "attention_mask": attention_bias(mask, self.backbone.dtype)}
         return self.pooling.pool(self.backbone(**part), mask)
 
     def _looked_up(self, parts: list[dict[str, Tensor]]) -> list[dict[str, Any]]:
-        """Replace the token ids of all parts by token embeddings, "inputs_embeds", with a single look-up.
+        """Replace the token ids of all parts by token embeddings, with a single look-up.
 
-        The gradient of a look-up is as large as the embedding matrix, so one look-up for all parts saves 9% of MiniLM's
-        step on one core. Left-padded parts keep their ids, because RoBERTa recognises padding by its id.
+        The gradient of a look-up is as large as the embedding matrix. A single look-up saves 9% of MiniLM's step on one
+        core. Left-padded parts keep their ids, because RoBERTa recognises padding by its id.
         """
         # on a GPU a step has one part, and checking the padding would make the host wait
         starts = [part["attention_mask"][:, 0] for part in parts]
@@ -70,8 +70,7 @@ class SentenceEncoder(nn.Module):
 def compile_layers(encoder: SentenceEncoder, part: dict[str, Tensor], autocast: AbstractContextManager[Any]) -> None:
     """Compile the layers of an encoder in training mode. All layers and input shapes share one program.
 
-    `part` is the batch that PyTorch compiles with. Its shape determines the kernels, so a resumed run must pass a batch
-    of the same shape.
+    PyTorch chooses the kernels for the shape of `part`, so a resumed run must pass the same shape.
     """
     torch._dynamo.config.optimize_ddp = False  # one graph instead of one for each of DDP's buckets
     lists = (module for module in encoder.backbone.modules() if isinstance(module, nn.ModuleList))
@@ -119,7 +118,10 @@ def load_encoder(
     bias_as_mask = device == "cuda" and accepts_bias(backbone)
     encoder = SentenceEncoder(backbone.float(), seed, layout, with_head, bias_as_mask).train()
     use_cpu_layers(encoder)
-    _freeze_unused(encoder)
+    encoder([part_of_ones(1, 4)]).sum().backward()
+    for weights in encoder.parameters():  # freezes a pooler's, for example: DDP would wait for their gradients
+        weights.requires_grad_(weights.grad is not None)
+    encoder.zero_grad()
     return encoder
 
 
@@ -127,14 +129,6 @@ def part_of_ones(rows: int, columns: int, device: torch.device | None = None) ->
     """Make dummy token ids and their mask, all 1, of shape (rows, columns)."""
     ids = torch.ones(rows, columns, dtype=torch.int64, device=device)
     return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-
-
-def _freeze_unused(encoder: SentenceEncoder) -> None:
-    """Freeze weights that receive no gradient, such as a pooler's, because DDP would wait for their gradients."""
-    encoder([part_of_ones(1, 4)]).sum().backward()
-    for parameter in encoder.parameters():
-        parameter.requires_grad_(parameter.grad is not None)
-    encoder.zero_grad()
 
 
 def attention_bias(mask: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -150,8 +144,8 @@ def attention_bias(mask: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
 def accepts_bias(backbone: Any) -> bool:
     """Test whether a model gives equal outputs for a mask and its `attention_bias`. Leave the model in training mode.
 
-    The bias saves the model's test for zeros in the mask, for which the host would wait for the GPU. Models with
-    sliding-window attention need the mask, because they build the masks of their layers from it.
+    Given a mask, the model tests it for zeros, and the host waits for the GPU. Models with sliding-window attention
+    need the mask, because they build the masks of their layers from it.
     """
     if any(getattr(backbone.config, name, None) for name in ("sliding_window", "local_attention")):
         return False

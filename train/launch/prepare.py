@@ -22,8 +22,8 @@ from train.evaluation.model import PairScorer
 from train.evaluation.tasks.sts import load_dev
 from train.launch.resolve import check_late_inputs, resolve_options, warn_of_ignored
 from train.loop.data import PARTS, BatchMaker, Plan, Rows, ViewMaker, Views, on_share, original_text
+from train.losses import loss_spec
 from train.neighbours import Neighbours, load_neighbours
-from train.objective.registry import loss_spec
 from train.record.metrics import machine, versions
 from train.record.trackers import make_trackers
 from train.signals import tell_user

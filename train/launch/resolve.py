@@ -15,7 +15,7 @@ from train.encoder.pooling import POOLINGS
 from train.encoder.pretrained import HIDDEN_DROPOUTS, Modules, positions_of
 from train.evaluation.scoring import read_tasks
 from train.evaluation.tasks.registry import downstream_folder, task_names
-from train.objective.registry import loss_spec
+from train.losses import loss_spec
 from train.record.folder import INDEX
 from una_fast.augment.eda import open_synonyms
 from una_fast.augment.near_misses import parse_edits

@@ -23,7 +23,7 @@ from train.encoder.encoder import SentenceEncoder, compile_layers, part_of_ones
 from train.encoder.pretrained import DTYPES
 from train.loop.data import Batch, Plan
 from train.loop.graphs import DEVICE, Graphs
-from train.objective.registry import loss_spec
+from train.losses import loss_spec
 from train.signals import tell_user
 from una_fast.errors import InputError
 from una_fast.losses import neighbour_distillation, similarity_distillation
@@ -45,7 +45,8 @@ class Trainer:
         set_numerics(ranks.device, run.precision, run.deterministic)
         self.run, self.ranks, self.plan = run, ranks, plan
         self.loss_spec = loss_spec(run.loss)
-        self.loss = partial(self.loss_spec.load(), temperature=run.temperature, **self.loss_spec.arguments(run))
+        options = {parameter: getattr(run, option) for parameter, option in self.loss_spec.options.items()}
+        self.loss = partial(self.loss_spec.load(), temperature=run.temperature, **options)
         self.encoder = encoder.to(ranks.device)
         weights = {similarity_distillation: run.similarity_distillation}
         weights[neighbour_distillation] = run.neighbour_distillation if run.neighbours else 0.0

@@ -34,10 +34,6 @@ class LossSpec:
         """Import the function."""
         return import_object(self.path)
 
-    def arguments(self, run: Any) -> dict[str, Any]:
-        """Return the keyword arguments for the function that `options` selects from a `Run`."""
-        return {parameter: getattr(run, option) for parameter, option in self.options.items()}
-
 
 BOUNDS = {"least": "margin_least", "most": "margin_most"}  # parameters of the losses with a margin
 LOSSES = {
