@@ -46,7 +46,7 @@ class Graphs:
         self._pool = torch.cuda.graph_pool_handle()
         self.captured: dict[Any, Graph] = {}
         self._ready: set[Any] = set()  # shapes to capture
-        self._waits: Counter[Any] = Counter()  # number of steps of a shape that made the host wait
+        self._waits: Counter[Any] = Counter()  # steps of a shape that made the host wait; one is tolerated
         self._most = MOST
 
     def __call__(self, batch: Batch) -> Any:
@@ -60,7 +60,7 @@ class Graphs:
             torch._foreach_copy_(graph.inputs, inputs)
             graph.graph.replay()
             return tree_map(torch.clone, graph.results)  # the next replay overwrites them
-        if self._waits[shape] > 1 or len(self.captured) >= self._most:  # the first step of a process may wait once
+        if self._waits[shape] > 1 or len(self.captured) >= self._most:
             return self._step(batch)
         return self._watched(shape, batch)
 

@@ -10,20 +10,18 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import Tensor
 
 from train.distributed import StopConsensus
+from train.evaluation.model import PairScorer
 from train.loop.data import BatchMaker, prefetched
 from train.loop.telemetry import Telemetry
 from train.loop.trainer import Trainer
 from train.record.checkpoint import Progress, save_encoder, snapshot, write_checkpoint
 from train.record.folder import BEST, LAST
 from train.signals import Stopped
-
-if TYPE_CHECKING:
-    from train.evaluation.model import PairScorer
 
 CHECKPOINT = "checkpoint"
 

@@ -35,7 +35,7 @@ class StepReader:
         self._pending: deque[tuple[Tensor, Any, Any, dict[str, Any]]] = deque()
 
     def now(self) -> Any:
-        """Return the time in seconds or, on a GPU, which computes a step after its launch, a CUDA event."""
+        """Return the time: seconds, or a CUDA event on a GPU, because a GPU computes a step after its launch."""
         if not self._late:
             return time.perf_counter()
         event = torch.cuda.Event(enable_timing=True)

@@ -131,7 +131,8 @@ class Trainer:
 
     def eager_step(self, batch: Batch) -> Step:
         """Take a step without a graph, after `step` has set the learning rate and the seed."""
-        step = self._backward_cached(batch) if self.run.grad_cache else self._backward(batch)
+        cached = self.run.grad_cache
+        step = self._backward_cached(batch) if cached else self._backward(self._encode(batch.parts), batch)
         if self.run.max_grad_norm:
             self.scaler.unscale_(self.optimizer)
             nn.utils.clip_grad_norm_(self.encoder.parameters(), self.run.max_grad_norm)
@@ -145,14 +146,14 @@ class Trainer:
         seeds = np.random.SeedSequence([self.run.seed, step, self.ranks.rank, number])
         torch.manual_seed(int(seeds.generate_state(1, np.uint64)[0]))
 
-    def _backward(self, batch: Batch) -> Step:
-        """Compute the gradients of a step."""
-        step = self._compare(self._encode(batch.parts), batch)
+    def _backward(self, encoded: Tensor, batch: Batch) -> Step:
+        """Compute the gradients of a step. encoded: this rank's embeddings, (V b, D), in part order."""
+        step = self._compare(encoded, batch)
         self.scaler.scale(step.loss * self.ranks.world).backward()  # DDP averages gradients over the ranks
         return step
 
     def _backward_cached(self, batch: Batch) -> Step:
-        """Compute the same gradients as `_backward`, with the activations of only one part in memory at a time.
+        """Compute the gradients of a step with the activations of only one part in memory at a time.
 
         First encode all parts without an autograd graph, and compute the gradient of the loss for every embedding. Then
         encode each part again, with the same dropout masks, to propagate these gradients into the weights.
@@ -166,8 +167,7 @@ class Trainer:
         with torch.set_grad_enabled(self.encoder.compiled):
             parts = [encode(i, part).detach() for i, part in enumerate(batch.parts)]
         encoded = torch.cat(parts).requires_grad_()
-        step = self._compare(encoded, batch)
-        self.scaler.scale(step.loss * self.ranks.world).backward()
+        step = self._backward(encoded, batch)
         assert encoded.grad is not None
         gradients = encoded.grad.split([len(part) for part in parts])
         for i, (part, gradient) in enumerate(zip(batch.parts, gradients, strict=True)):
@@ -183,12 +183,12 @@ class Trainer:
         return encoded.float()
 
     def _gathered(self, encoded: Tensor, batch: Batch) -> Tensor:
-        """Collect the embeddings of a step from all ranks, (V, B, D). encoded: this rank's, (V b, D), in part order."""
+        """Collect the embeddings of a step from all ranks, (V, B, D). encoded: as in `_backward`."""
         own = encoded[batch.positions].unflatten(0, (batch.n_views, -1))  # (V, b, D)
         return gather(own.transpose(0, 1), len(batch.rows), self.ranks).transpose(0, 1)
 
     def _compare(self, encoded: Tensor, batch: Batch) -> Step:
-        """Compute the loss and the cosines of a step. encoded: this rank's embeddings, (V b, D), in part order."""
+        """Compute the loss and the cosines of a step. encoded: as in `_backward`."""
         views = self._gathered(encoded, batch)
         cosines = functional.cosine_similarity(views[:1].detach(), views[1:3].detach(), dim=-1)
         start: Any = None  # the first and the last view, embedded by the initial encoder (2, B, D), if needed

@@ -49,9 +49,10 @@ class PairTask(Task):
 
 @dataclass(frozen=True)
 class NearMissTask(Task):
-    """A task on SugarCrepe++, whose texts are three lists, see COLUMNS, or on SICK.
+    """A task of SugarCrepe++ or SICK.
 
-    SICK has four lists: the first and the second sentences of the entailments, and those of the contradictions.
+    texts: of SugarCrepe++, a list for each of COLUMNS; of SICK, the first and the second sentences of the entailments,
+    then those of the contradictions.
     """
 
     kind = "near-miss"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -45,13 +46,10 @@ def read_rows(
 
 def parse_score(text: str) -> float:
     """Parse a finite number."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise ValueError(f"score {text!r} is not a number")
-    return value
+    with suppress(ValueError):
+        if math.isfinite(value := float(text)):
+            return value
+    raise ValueError(f"score {text!r} is not a number")
 
 
 def normalise_spaces(texts: Iterable[str]) -> list[str]:
