@@ -174,7 +174,7 @@ OPTIONS = options_of(Run)
 DEFAULTS = {name: option.default for name, option in OPTIONS.items()}  # a run older than an option used its default
 
 
-def compared(settings: Mapping[str, Any]) -> dict[str, Any]:
+def compared_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Select the settings by which a report distinguishes groups of runs. Runs of a group may differ in the seed."""
     left_out = {name for name, option in OPTIONS.items() if option.role in ("running", "call")} | {"seed"}
     return {name: value for name, value in settings.items() if name not in left_out}

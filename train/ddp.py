@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from train.signals import handled, leave_at_once
+from train.signals import leave_at_once, signals_handled
 from una_fast.command import run_command
 
 
 def main(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") -> int:
     """Run the command line and return the exit code."""
-    with handled(leave_at_once):  # now, because the imports below take seconds
+    with signals_handled(leave_at_once):  # now, because the imports below take seconds
         return run_command(lambda: _run(argv, prog), "train")
 
 

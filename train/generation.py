@@ -21,7 +21,7 @@ from train.encoder.pretrained import DTYPES, from_pretrained, quiet
 from train.evaluation.model import pick_device
 from train.record.folder import write_file
 from train.record.metrics import Bar
-from train.signals import Stopped, handled, raise_stopped, tell_user
+from train.signals import Stopped, raise_stopped, signals_handled, tell_user
 from una_fast.corpus.documents import Reading
 from una_fast.corpus.sources import open_sources
 from una_fast.errors import InputError, counted
@@ -54,7 +54,7 @@ def write_output(job: Any) -> int:
         missing.sort(key=lambda row: len(texts[row]))
         bar = Bar(len(lines), len(lines) + len(missing), "line", smoothing=0)
         try:
-            with closing(bar), handled(raise_stopped):
+            with closing(bar), signals_handled(raise_stopped):
                 for rows in (missing[start : start + size] for start in range(0, len(missing), size)):
                     batch = [texts[row] for row in rows]
                     for model in models:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
-Handler = Callable[[int, Any], object] | signal.Handlers  # arguments: signal number, interrupted frame
+Handler = Callable[[int, Any], object]  # arguments: signal number, interrupted frame
 
 NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")  # schedulers send the last two
 STOP_SIGNALS = tuple(getattr(signal, name) for name in NAMES if hasattr(signal, name))  # Windows has the first two
@@ -33,7 +33,7 @@ class Stopped(BaseException):
 
 
 @contextmanager
-def handled(handler: Handler) -> Iterator[None]:
+def signals_handled(handler: Handler | signal.Handlers) -> Iterator[None]:
     """Handle stop signals with `handler` inside the with block, even blocked ones. SIGHUP stays ignored under nohup."""
     if not hasattr(signal, "pthread_sigmask"):
         tell_user(f"error: {NEEDS_POSIX}")
@@ -71,7 +71,7 @@ def leave_at_once(number: int, frame: Any = None) -> NoReturn:
     os._exit(128 + number)
 
 
-def stop_then_end(stop: Callable[[int], object], end: Callable[[int, Any], object]) -> Callable[[int, Any], None]:
+def stop_then_end(stop: Callable[[int], object], end: Handler) -> Handler:
     """Return a handler that calls `stop` for the first signal and `end` for a later Ctrl-C, and ignores all others."""
     times: list[float] = []
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from bench.paper.request import Request, read_request
 from bench.paper.tables import Cell, Source
-from train.signals import handled, leave_at_once, tell_user
+from train.signals import leave_at_once, signals_handled, tell_user
 from una_fast.command import run_command
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ COMMAND = "bench.paper"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return the exit code. arguments: by default the command-line arguments of this process."""
-    with handled(leave_at_once):  # handles signals from the start, because the imports below take seconds
+    with signals_handled(leave_at_once):  # handles signals from the start, because the imports below take seconds
         return run_command(lambda: _run(list(sys.argv[1:] if arguments is None else arguments)), "train")
 
 

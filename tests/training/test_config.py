@@ -9,7 +9,7 @@ import warnings
 
 import pytest
 
-from train.config import OPTIONS, PRESETS, compared, make_parser, make_run
+from train.config import OPTIONS, PRESETS, compared_settings, make_parser, make_run
 from train.config import parse as option_values
 from train.record.checkpoint import check_resumed
 from una_fast.command import Command, arguments_of, foreign_names, option, options_of, run_command
@@ -112,7 +112,9 @@ def test_resume_and_report_compare_the_settings_that_change_the_result(tmp_path)
     changed = parse([*NEEDED, "--variant", "released", "--radius", "5"]).identity()
     with pytest.raises(InputError, match="--resume: --(radius|variant) was (None|paper)"):
         check_resumed(tmp_path, before, changed)
-    left_out = vars(parse(NEEDED)).keys() - compared({**vars(parse(NEEDED)), "an_option_of_long_ago": 1}).keys()
+    left_out = (
+        vars(parse(NEEDED)).keys() - compared_settings({**vars(parse(NEEDED)), "an_option_of_long_ago": 1}).keys()
+    )
     assert {"seed", "seeds", "output", "nproc", "device"} <= left_out and not {"corpus", "model", "beta"} & left_out
 
 

@@ -20,7 +20,7 @@ from train.encoder.encoder import load_encoder
 from train.encoder.pretrained import load_tokenizer
 from train.record.checkpoint import Progress, load_checkpoint, save_encoder, write_checkpoint
 from train.record.folder import MARK, POINTER, RUN, next_start, output_folder, read_json, saved_step, write_json
-from train.record.metrics import cut_metrics
+from train.record.metrics import trim_metrics
 from una_fast.errors import InputError
 
 
@@ -253,9 +253,9 @@ class TestCheckpoint:
         kept = ['{"step": 0, "dev/dev": 0.5}', '{"step": 0, "loss": 1}', "[1]", '{"step": 1, "loss": 1}']
         later = ['{"step": 2, "loss": 1}', '{"step": 2, "dev/dev": null}', '{"step": 3, "lo']
         path.write_text("\n".join([*kept, *later]))
-        cut_metrics(tmp_path, Progress(2, evaluated_step=0))
+        trim_metrics(tmp_path, Progress(2, evaluated_step=0))
         assert path.read_text() == "".join(f"{line}\n" for line in kept)
-        cut_metrics(tmp_path, Progress())
+        trim_metrics(tmp_path, Progress())
         assert path.read_text() == "[1]\n"
 
 

@@ -32,7 +32,7 @@ from train.launch.run import starting_point
 from train.loop.trainer import Trainer
 from train.record.checkpoint import Progress
 from train.record.folder import RUN, output_folder, saved_step
-from train.signals import Stopped, handled, raise_stopped, signals_blocked
+from train.signals import Stopped, raise_stopped, signals_blocked, signals_handled
 from una_fast.errors import InputError
 
 STEPS = 10
@@ -300,7 +300,7 @@ def caught(status):
 def test_a_run_under_nohup_ignores_sighup(monkeypatch):
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with handled(raise_stopped):
+        with signals_handled(raise_stopped):
             os.kill(os.getpid(), signal.SIGHUP)
             with pytest.raises(Stopped, match="SIGTERM"):
                 os.kill(os.getpid(), signal.SIGTERM)
@@ -315,7 +315,7 @@ def test_blocked_signals_arrive_inside_handled():
     with signals_blocked():
         signal.raise_signal(signal.SIGUSR1)  # to this thread, which blocks it; threads of libraries may not
         assert not noted
-        with handled(lambda number, frame: noted.append(number)):
+        with signals_handled(lambda number, frame: noted.append(number)):
             time.sleep(0)
         assert noted == [signal.SIGUSR1]
         assert signal.SIGUSR1 in signal.pthread_sigmask(signal.SIG_BLOCK, ())

@@ -21,7 +21,7 @@ from typing import IO, NoReturn, cast
 
 from train.config import Run
 from train.record.folder import RUN, is_own, next_start
-from train.signals import Stopped, handled, raise_stopped, signals_blocked, stop_then_end, tell_user
+from train.signals import Stopped, raise_stopped, signals_blocked, signals_handled, stop_then_end, tell_user
 from una_fast.command import run_command
 from una_fast.errors import InputError
 
@@ -44,7 +44,7 @@ def launch(run: Run) -> int:
         from train.launch.run import run_rank  # imported here: a launcher needs neither models nor training code
 
         # one of several ranks may be waiting in C++, where no Python handler runs, so the signal kills it
-        with handled(raise_stopped if os.environ.get("WORLD_SIZE", "1") == "1" else signal.SIG_DFL):
+        with signals_handled(raise_stopped if os.environ.get("WORLD_SIZE", "1") == "1" else signal.SIG_DFL):
             return run_rank(run)
     except Stopped as stopped:
         code, reason = 128 + stopped.number, f"stopped by {stopped}: {next_start(Path(run.output))}"
@@ -80,7 +80,7 @@ def start_ranks(run: Run) -> int:
             rank.send_signal(number)  # harmless for a rank that has already received it
 
     try:
-        with handled(stop_then_end(pass_on, raise_stopped)):
+        with signals_handled(stop_then_end(pass_on, raise_stopped)):
             with signals_blocked():  # a rank starts with signals blocked, and unblocks them when it can handle them
                 ranks += [_start(rank, store.port, run) for rank in range(run.nproc)]
             died = _wait(ranks)
@@ -125,7 +125,7 @@ def _wait(ranks: Sequence[subprocess.Popen[bytes]]) -> str:
 
 def be_rank() -> NoReturn:
     """Train as a rank, with the options that `start_ranks` writes to standard input, and exit."""
-    with handled(signal.SIG_DFL):
+    with signals_handled(signal.SIG_DFL):
         run = pickle.load(sys.stdin.buffer)
         os._exit(run_command(lambda: launch(run), "train"))  # a normal exit unloads torch, which takes a second
 

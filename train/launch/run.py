@@ -27,7 +27,7 @@ from train.loop.trainer import Trainer, remedy
 from train.record.checkpoint import Progress, check_resumed, first_difference, has_checkpoint, load_checkpoint
 from train.record.folder import RUN, SUMMARY, dev_name, is_finished, next_start, output_folder, read_json, write_json
 from train.record.metrics import peak_memory
-from train.signals import STDERR, handled, is_first_rank, leave_at_once, stop_then_end, tell_user
+from train.signals import STDERR, is_first_rank, leave_at_once, signals_handled, stop_then_end, tell_user
 from una_fast.errors import InputError, InputWarning, first_line
 from una_fast.parallel import n_cores
 
@@ -108,7 +108,7 @@ def _take_steps(prepared: PreparedRun, ranks: Ranks, progress: Progress, state: 
 
     # with several ranks, a rank may get a signal more than once, so only the launcher counts signals
     handler = stop.note if ranks.world > 1 else stop_then_end(stop.note, leave_at_once)
-    with closing(trainer), handled(handler):
+    with closing(trainer), signals_handled(handler):
         with raise_on_all_ranks(ranks):
             if ranks.first:
                 write_json(output / SUMMARY, {"status": "running", **summary})

@@ -19,7 +19,7 @@ from train.loop.data import Batch
 from train.loop.trainer import Step, Trainer, learning_rate
 from train.record.checkpoint import Progress
 from train.record.folder import DEV, METRICS, dev_name
-from train.record.metrics import Bar, cut_metrics
+from train.record.metrics import Bar, trim_metrics
 from train.record.trackers import start_trackers
 from train.signals import STDERR
 from una_fast.errors import InputError, counted
@@ -96,7 +96,7 @@ class Telemetry:
         if self._is_first:
             self._trackers = trackers
             start_trackers(trackers, vars(run), start.step)
-            cut_metrics(Path(run.output), start)
+            trim_metrics(Path(run.output), start)
             # line-buffered, so that every line survives a killed process
             self._file = (Path(run.output) / METRICS).open("a", encoding="utf-8", buffering=1)
             self._bar = Bar(start.step, self._n_steps, "step")

@@ -22,7 +22,7 @@ PACKAGES = ("torch", "transformers", "tokenizers", "numpy")
 LINE_SECONDS = 60.0  # between two lines of the bar without a terminal
 
 
-def cut_metrics(output: Path, start: Progress) -> None:
+def trim_metrics(output: Path, start: Progress) -> None:
     """Remove from metrics.jsonl the steps and scores after `start`, because the run will write them again."""
     path = output / METRICS
     if path.exists():

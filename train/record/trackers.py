@@ -77,7 +77,7 @@ class _MLflow:
         return run.info.run_id
 
 
-# each is imported only if --report-to names it
+# package -> tracker; the package is imported only if --report-to names it
 TRACKERS = {"tensorboard": _TensorBoard, "wandb": _WandB, "trackio": _Trackio, "mlflow": _MLflow}
 
 

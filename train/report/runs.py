@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from train.config import compared
+from train.config import compared_settings
 from train.evaluation.tasks.registry import KINDS, TASKS, measures, suite
 from train.record.folder import DEV, DEV_LAST, EVALUATION, METRICS, SUMMARY, dev_name, read_json
 from una_fast.errors import InputError
@@ -180,13 +180,13 @@ class Group:
 
 
 def group_runs(runs: Sequence[RunRecord]) -> list[Group]:
-    """Group the runs with equal settings, except those that `train.config.compared` ignores.
+    """Group the runs with equal settings, except those that `train.config.compared_settings` ignores.
 
     The label of a group is the folder of its runs, or their names if another group has the same folder.
     """
     members: dict[str, list[RunRecord]] = {}
     for run in runs:
-        members.setdefault(json.dumps(compared(run.settings), sort_keys=True, default=str), []).append(run)
+        members.setdefault(json.dumps(compared_settings(run.settings), sort_keys=True, default=str), []).append(run)
     folders = [Path(os.path.commonpath([run.folder for run in group])) for group in members.values()]
     root = os.path.commonpath([folder.parent for folder in folders])
     return [
@@ -198,7 +198,7 @@ def group_runs(runs: Sequence[RunRecord]) -> list[Group]:
 def differing_settings(groups: Sequence[Group]) -> list[str]:
     """Return the names of the compared settings that differ between groups."""
     settings = [group.runs[0].settings for group in groups]
-    names = dict.fromkeys(name for of in settings for name in compared(of))
+    names = dict.fromkeys(name for of in settings for name in compared_settings(of))
     return [name for name in names if len({json.dumps(of.get(name), default=str) for of in settings}) > 1]
 
 
