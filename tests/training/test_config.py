@@ -112,9 +112,8 @@ def test_resume_and_report_compare_the_settings_that_change_the_result(tmp_path)
     changed = parse([*NEEDED, "--variant", "released", "--radius", "5"]).identity()
     with pytest.raises(InputError, match="--resume: --(radius|variant) was (None|paper)"):
         check_resumed(tmp_path, before, changed)
-    left_out = (
-        vars(parse(NEEDED)).keys() - compared_settings({**vars(parse(NEEDED)), "an_option_of_long_ago": 1}).keys()
-    )
+    values = vars(parse(NEEDED))
+    left_out = values.keys() - compared_settings({**values, "an_option_of_long_ago": 1}).keys()
     assert {"seed", "seeds", "output", "nproc", "device"} <= left_out and not {"corpus", "model", "beta"} & left_out
 
 
