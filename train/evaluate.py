@@ -35,14 +35,18 @@ def _run(values: dict[str, Any]) -> None:
     if protocol.held_out and protocol.split == "dev":
         raise InputError("--held-out leaves out the images that --mode dev scores: give only one of the two")
     names, downstream = task_names(values["tasks"], protocol.mode), downstream_folder(values["data"])
-    model, file = model_folder(values["model"]), values["json"] and Path(values["json"])
-    if file and file.exists() and not has_scores_of(file, model):
-        raise InputError(f"--json {file}: contains no scores of {model}: choose another name")
     # imported late: --help and errors of the command line should not wait for torch
     import torch
 
+    from train.encoder.pretrained import best_of_run
     from train.evaluation.scoring import format_results, score_model
 
+    model, file = values["model"], values["json"] and Path(values["json"])
+    if best := best_of_run(model):
+        print(f"note: {model} is the folder of a training run: its best/ is evaluated", file=sys.stderr)
+        model = best
+    if file and file.exists() and not has_scores_of(file, model):
+        raise InputError(f"--json {file}: contains no scores of {model}: choose another name")
     results = score_model(model, downstream, names, protocol, values["device"], values["trust_remote_code"])
     print(format_results(results))
     n_tasks = sum(len(results[kind]) for kind in KINDS)
@@ -57,15 +61,6 @@ def has_scores_of(file: Path, model: str) -> bool:
     if not isinstance(saved, str):
         return False
     return folder == Path(saved).resolve() or (file.name == EVALUATION and folder == file.with_name(BEST).resolve())
-
-
-def model_folder(name: str) -> str:
-    """Return `name`, or best/ in it with a note on stderr if it is the folder of a training run."""
-    from train.encoder.pretrained import best_of_run  # here, so that --help does not wait for torch
-
-    if best := best_of_run(name):
-        print(f"note: {name} is the folder of a training run: its best/ is evaluated", file=sys.stderr)
-    return best or name
 
 
 ABOUT = "Score a model on SentEval's tasks, with their protocol."

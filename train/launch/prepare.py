@@ -108,8 +108,8 @@ class PreparedRun:
     def training(self) -> TrainingRows:
         """The rows to train on. Raises InputError if they are too few, or the paraphrases are not one per sentence."""
         run, index = self.run, self.index
-        sizes = iter(file["n_documents"] for file in index.sources)
-        n, n_paraphrases = (sum(next(sizes) for _ in files) for files in self.sources)
+        sizes, n_files = [source["n_documents"] for source in index.sources], len(self.sources[0])
+        n, n_paraphrases = sum(sizes[:n_files]), sum(sizes[n_files : n_files + len(self.sources[1])])
         if run.paraphrases and n_paraphrases != n:
             raise InputError(
                 f"--paraphrases {run.paraphrases}: has {counted(n_paraphrases, 'sentence')} and the corpus {n:,}: "
