@@ -138,7 +138,7 @@ class StopConsensus:
 
     def check(self) -> None:
         """Raise InputError on all ranks if one of them failed, or Stopped if one of them got a signal."""
-        code = torch.tensor(self._code)
+        code = torch.tensor(self._code)  # on the CPU, so that gloo sends it and no GPU waits
         if self._ranks.world > 1:
             dist.all_reduce(code, dist.ReduceOp.MAX)
         if code == FAILED:
