@@ -15,9 +15,9 @@ from una_fast.errors import InputError
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Model and tasks."""  # the heading of these options in --help
+    """The options of `python -m train.evaluate`, except those of `EvaluationProtocol`."""
 
-    model: str = option("encoder to score: hub name or folder", "", required=True, metavar="NAME")
+    model: str = option("encoder to score: hub name or folder", "", "Model and tasks", required=True, metavar="NAME")
     data: str | None = option(
         "folder with senteval/ and near_miss/, or senteval/ itself; default UNA_FAST_DATA", None, metavar="FOLDER"
     )

@@ -21,9 +21,11 @@ EPILOG = (
 
 @dataclass(frozen=True)
 class Page:
-    """Runs and page."""  # the heading of these options in --help
+    """The options of `python -m train.report`."""
 
-    runs: tuple[str, ...] = option("folders of runs", (), required=True, positional=True, metavar="RUN")
+    runs: tuple[str, ...] = option(
+        "folders of runs", (), "Runs and page", required=True, positional=True, metavar="RUN"
+    )
     output: str = option("HTML file to write", "report.html", metavar="FILE")
     baseline: str | None = option("run, or folder of seeds, to compare the others with", None, metavar="RUN")
 
