@@ -169,7 +169,7 @@ def cache_aligned_zeros(n: int, dtype: DTypeLike) -> np.ndarray:
     """Return an array of n zeros that shares no cache line with other data, for a buffer that a thread writes.
 
     A write to a cache line invalidates the line in the other cores' caches. When a thread's counters shared a line with
-    another thread's pointers, a negative took 1.0 us, not 0.7.
+    another thread's pointers, drawing a negative took 1.0 us instead of 0.7.
     """
     n_bytes = n * np.dtype(dtype).itemsize
     buffer = np.zeros(n_bytes + 2 * CACHE_LINES, dtype=np.uint8)

@@ -78,7 +78,7 @@ COMPRESSIONS: dict[str, Callable[[IO[bytes]], Any]] = {
 
 
 def remote_files(address: str) -> list[RemoteFile]:
-    """List the file at an address, or the files of a glob or in a folder, sorted, without hidden files."""
+    """List the file at an address, the files in a folder, or the matches of a glob, sorted. Omits hidden files."""
     with naming_extras("remote"):
         import fsspec
     with as_input_errors(address, "opened"):
@@ -109,9 +109,9 @@ def opened(path: File) -> Iterator[io.BufferedReader]:
 
 
 def whole_lines(path: File, max_line_bytes: int | None) -> Iterator[tuple[int, bytes]]:
-    """Read a file in parts of about BLOCK_BYTES that end at line ends. Yield the first line's number, and the part.
+    """Divide a file into parts that end at line ends. Yield the number of each part's first line, and the part.
 
-    Raises InputError for a line that is longer than `max_line_bytes`, without reading all of it.
+    A part has about BLOCK_BYTES. A line much longer than `max_line_bytes` is not read to its end: InputError is raised.
     """
     number = 1
     with opened(path) as file:

@@ -1,4 +1,4 @@
-"""Makes a small corpus for first examples and the demo from text that comes with Python."""
+"""Makes a small corpus from text that comes with Python, for the demo and first examples."""
 
 from __future__ import annotations
 

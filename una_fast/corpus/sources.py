@@ -52,7 +52,7 @@ class Source:
             yield block
 
     def digest(self) -> str:
-        """Return the xxh3_128 of a file's bytes and `key`, or of the texts of an object in memory."""
+        """Return a hash of the texts of an object in memory, or of a file's bytes and the options in `key`."""
         if self.file is None:
             for _ in self.blocks():  # those that have not been read yet
                 pass
@@ -78,7 +78,7 @@ class Source:
 def open_sources(corpus: Any, reading: Reading) -> list[Source]:
     """Open the sources of a corpus, in order: anything that `una_fast.build_index` accepts, or a `Source`.
 
-    A list or tuple is several sources if each item is one. Any other list is a single source of sentences.
+    A list or tuple of paths, tables or other sources is several sources. Any other list is one source of sentences.
     """
     are_several = isinstance(corpus, (list, tuple)) and corpus and all(map(_is_source, corpus))
     return [source for item in (corpus if are_several else [corpus]) for source in _open_source(item, reading)]
@@ -150,7 +150,7 @@ def _open_source(corpus: Any, reading: Reading) -> Sequence[Source]:
 
 
 def _file_sources(path: str, reading: Reading) -> list[Source]:
-    """Open the file at a path or address, or the files of known kinds in a folder or of a glob, sorted."""
+    """Open the file at a path or address. For a folder or glob, open its files of known kinds, in sorted order."""
     shown = path if len(path) < 200 else path[:200] + "... (a str is the path of a file; give sentences as a list)"
     files: Sequence[File]
     with as_input_errors(shown, "read"):
@@ -171,7 +171,7 @@ def _file_sources(path: str, reading: Reading) -> list[Source]:
 
 
 def address_in(path: str) -> str | None:
-    """Return `path` if it is an address, with the slashes that pathlib removed, or None if it is a local path."""
+    """Return `path` if it is an address, else None. Corrects "s3:/a/b", which pathlib makes of "s3://a/b"."""
     url = URL.match(path)
     if url is None:
         return None

@@ -100,8 +100,8 @@ class Index:
     def fingerprint(self) -> str:
         """A hash of the corpus and the settings, as 32 hexadecimal digits. Equal fingerprints mean equal arrays.
 
-        The word tokenizers "treebank" and "whitespace" never change, so the hash covers their names. For any other word
-        tokenizer, it covers the words that it made.
+        The word tokenizers "treebank" and "whitespace" never change, so the hash covers their names. With any other
+        word tokenizer, the hash covers all words of the index.
         """
         tokenizer = self._meta["word_tokenizer"]
         if self._meta.get("word_probe") is not None:
@@ -128,8 +128,8 @@ class Index:
     def tfidf(self) -> scipy.sparse.csr_array:
         """Compute Z of equation 2: the tf-idf of each term in each document, sparse float64 (N, V).
 
-        It is ``ln(1 + n_t / n) * idf[t]`` if term t occurs n_t times in a document of n words. The entries are at the
-        positions of those of `counts`.
+        It is ``ln(1 + n_t / n) * idf[t]`` if term t occurs n_t times in a document of n words. The sparsity pattern is
+        that of `counts`.
         """
         import scipy.sparse
 
@@ -158,10 +158,10 @@ class Index:
         logger.info("index saved: %s", folder)
 
     def cached(self, name: str, version: int, make: Callable[[], Arrays], fits: Callable[[Arrays], bool]) -> Arrays:
-        """Return the arrays that `make` computes from this index. The folder of a saved index stores them.
+        """Return the arrays that `make` computes from this index. A saved index stores them in its subfolder `name`.
 
-        The subfolder's `name` must identify everything that they depend on besides the index. Stored arrays are
-        computed again if their `version` differs, or if `fits` returns False for them or raises.
+        The name must identify everything except the index that affects the arrays. Stored arrays are computed again if
+        their `version` differs, or if `fits` returns False for them or raises.
         """
         folder = self.path / name if self.path and find_manifest(self.path) else None
         return cached_arrays(folder, version, f"{name} of {self.fingerprint}", make, fits)
@@ -247,17 +247,17 @@ def load_index(path: str | Path, word_tokenizer: str | SplitWords | None = None,
     return Index(arrays, meta, tokenizer, folder)
 
 
-def _checked_tokenizer(folder: Path, meta: dict[str, Any], given: str | SplitWords | None) -> str | SplitWords:
-    """Return the word tokenizer of a saved index. Raises InputError if the user's `given` one splits differently."""
+def _checked_tokenizer(folder: Path, meta: dict[str, Any], from_user: str | SplitWords | None) -> str | SplitWords:
+    """Return the word tokenizer of a saved index. Raises InputError if `from_user` splits differently."""
     name: str = meta["word_tokenizer"]
-    tokenizer = name if given is None else resolve_tokenizer(given)
-    if name in NAMED or given in NAMED:
+    tokenizer = name if from_user is None else resolve_tokenizer(from_user)
+    if name in NAMED or from_user in NAMED:
         if tokenizer != name:
             raise InputError(f"{folder}: its words were made by {name!r}; do not give another word_tokenizer")
         return name
     if meta.get("word_probe") is None:
         raise InputError(f"{folder}: it lacks the words that identify {name!r}: build the index again")
-    if given is not None or name in SEGMENTERS:
+    if from_user is not None or name in SEGMENTERS:
         WordTokenizer(tokenizer).check_signature(str(folder), meta["word_probe"])
     return tokenizer
 

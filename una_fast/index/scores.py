@@ -28,7 +28,7 @@ class TermScores(NamedTuple):
 
 
 def term_frequency(count: np.ndarray | float, length: np.ndarray | float) -> np.ndarray:
-    """Return tf = ln(1 + n_t / n) of equation 2. count: n_t; length: n, the number of words of the document."""
+    """Return tf = ln(1 + count / length) for a term that occurs `count` times in a document of `length` words."""
     return _logarithm(np.divide(count, length, dtype=SCORE), plus=1)
 
 
@@ -40,8 +40,8 @@ def inverse_document_frequency(document_frequency: np.ndarray | float, n_documen
 def score_terms(words: RaggedArray, n_terms: int, n_jobs: int = 1) -> TermScores:
     """Compute the scores of all terms in up to `n_jobs` threads. words: the term ids of each document.
 
-    A term's tf grows with n_t / n, so only the highest n_t / n of each term needs a logarithm. Each thread allocates 20
-    bytes per term. So the number of threads is limited, to take less memory than `words` (4 bytes per word).
+    A term's tf grows with its share of a document's words, so only the highest share of each term needs a logarithm.
+    Each thread allocates 20 bytes per term. Fewer threads run if they would allocate more memory than `words`.
     """
     n_jobs = max(1, min(n_jobs, len(words.values) // (5 * max(n_terms, 1))))
     document_frequency = np.zeros(n_terms, dtype=POINTER)
@@ -55,7 +55,7 @@ def score_terms(words: RaggedArray, n_terms: int, n_jobs: int = 1) -> TermScores
 
 
 def count_documents(words: RaggedArray, n_terms: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the document frequency N_t of each term, int64, and its highest n_t / n in any document, float64.
+    """Return each term's document frequency, int64, and its highest share of the words of a document, float64.
 
     words: the term ids of each document.
     """

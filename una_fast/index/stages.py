@@ -73,8 +73,8 @@ def work_folder(folder: Path) -> Path:
 def open_work(folder: Path) -> Iterator[Path]:
     """Create the work folder of the index in `folder`, and lock it for a `with` block.
 
-    Files of interrupted builds are deleted before the block, except those of the scan. The splits and, if it is empty,
-    the work folder are deleted after the block.
+    Before the block, the files of interrupted builds are deleted, except the results of the scan. After the block, the
+    splits are deleted, and the work folder if it is empty.
     """
     work = work_folder(folder)
     try:

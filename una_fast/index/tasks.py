@@ -74,14 +74,14 @@ def write_pack(path: Path, arrays: dict[str, np.ndarray], input_checksum: str = 
 
 
 def is_pack_of(path: Path, input_checksum: str) -> bool:
-    """Return whether an undamaged file of `write_pack` exists at `path` with this `input_checksum`."""
+    """Return whether `path` is an undamaged file that `write_pack` wrote with this `input_checksum`."""
     with suppress(OSError), path.open("rb") as file:
         return file.read(HEAD) == file_checksum(path, HEAD).encode() and Pack(path).input_checksum == input_checksum
     return False
 
 
 class Pack:
-    """A file of `write_pack`. Its arrays are read in slices: mapped pages would count as memory of the process."""
+    """A file that `write_pack` wrote. It is not memory-mapped, because mapped pages count as the process's memory."""
 
     def __init__(self, path: Path):
         self._path = path
@@ -100,12 +100,12 @@ class Pack:
         count = (length if stop is None else stop) - start
         return np.fromfile(self._path, dtype, count, offset=self._start + position + start * np.dtype(dtype).itemsize)
 
-    def read_rows(self, name: str, bounds: str, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
-        """Read the values of rows `start` to `stop` - 1, and the bounds of these rows, shifted to begin at 0.
+    def read_rows(self, name: str, bounds_name: str, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        """Read rows `start` to `stop` - 1 of the array `name`. Return their values, and their `row_bounds`.
 
-        name, bounds: the names of the arrays with the values and the bounds of all rows.
+        bounds_name: the name of the array with the bounds of all rows.
         """
-        ends = self.read(bounds, start, stop + 1)
+        ends = self.read(bounds_name, start, stop + 1)
         return self.read(name, ends[0], ends[-1]), ends - ends[0]
 
 
@@ -154,10 +154,10 @@ def scan_split(split: Path, tokenizer: WordTokenizer, output: Path) -> None:
 
 
 def merge_strings(kind: str, scans: PackFiles, partition: int, n_documents: int, merged: PackFiles) -> None:
-    """Collect the strings of hash range number `partition` from all splits, and write them sorted by `keys`.
+    """Collect the distinct strings whose hashes are in range number `partition`, and write them in order of rank.
 
-    The file also contains `positions`, the positions of each split's strings among the sorted ones, split by split, and
-    `bounds`, the bounds of the splits in `positions`. kind: "terms" for words, or "chunks".
+    The file also contains their sort `keys`, and where each split's strings are among them: the positions of the
+    strings of split i are ``positions[bounds[i]:bounds[i + 1]]``. kind: "terms" for words, or "chunks".
     """
     buckets = (partition * N_BUCKETS // merged.n, (partition + 1) * N_BUCKETS // merged.n)
     strings, positions, firsts, frequencies, ratios = StringSet(), [], [], [], []
@@ -189,10 +189,10 @@ def merge_strings(kind: str, scans: PackFiles, partition: int, n_documents: int,
 
 
 def cut_ranks(merged: PackFiles) -> list[list[int]]:
-    """Return, for each rank range, the position where it starts among the sorted strings of each hash range.
+    """Divide the strings into rank ranges, as many as there are hash ranges.
 
-    There are as many rank ranges as hash ranges. The last item contains the ends of the last rank range. A hash range
-    is a random sample of all strings, so keys that divide the largest one evenly divide all of them about evenly.
+    Rank range r contains the strings ``result[r][h]`` to ``result[r + 1][h] - 1`` of each hash range h. The keys that
+    divide the largest hash range evenly divide all strings about evenly, because hashes are random.
     """
     keys = max(merged, key=lambda pack: pack.length("keys")).read("keys")
     cuts = keys[len(keys) * np.arange(1, merged.n) // merged.n]
@@ -203,8 +203,7 @@ def cut_ranks(merged: PackFiles) -> list[list[int]]:
 def rank_strings(kind: str, merged: PackFiles, starts: list[int], stops: list[int], output: Path) -> None:
     """Collect the strings ``starts[h]`` to ``stops[h] - 1`` of each hash range h, and write them in order of rank.
 
-    The file also contains `ranks`, the ranks of the same strings grouped by hash range, and `bounds`, the bounds of the
-    groups.
+    The file also contains the ranks: those of the strings of hash range h are ``ranks[bounds[h]:bounds[h + 1]]``.
     """
     spans = [*zip(merged, starts, stops, strict=True)]
 
@@ -221,9 +220,9 @@ def rank_strings(kind: str, merged: PackFiles, starts: list[int], stops: list[in
 
 
 def label_strings(merged: PackFiles, ranked: PackFiles, partition: int, output: Path) -> None:
-    """Look up the ranks of the strings of hash range number `partition`, split by split.
+    """Look up the ranks of the strings whose hashes are in range number `partition`, and write them to `output`.
 
-    The file contains `labels`, the ranks, and `bounds`, the bounds of the splits in `labels`.
+    The ranks of the strings of split i are ``labels[bounds[i]:bounds[i + 1]]``.
     """
     ranks = np.concatenate([pack.read_rows("ranks", "bounds", partition, partition + 1)[0] for pack in ranked])
     strings = Pack(merged.path(partition))
@@ -250,7 +249,7 @@ def write_array(name: str, parts: PackFiles, labelled: PackFiles, array: Path) -
 
 
 def _bounds(lengths: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """Yield the bounds of rows that are joined from several parts: [0], then the ends of each part's rows."""
+    """Compute `row_bounds` of row lengths in several arrays: yield [0], then the row ends for each array."""
     end = 0
     yield np.zeros(1, dtype=POINTER)
     for part in lengths:
@@ -259,7 +258,7 @@ def _bounds(lengths: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
 
 
 def _row_ids(table: str, scans: PackFiles, labelled: PackFiles) -> Iterator[np.ndarray]:
-    """Yield the ids in the index of the words or chunks of each split. table: "words" or "sentences"."""
+    """Yield each split's words (table "words") or chunks (table "sentences") as ids of the index."""
     labels, kind = [*labelled], next(kind for kind, rows in ROWS_WITH.items() if rows == table)
     for split, scan in enumerate(scans):
         numbers, ids = scan.read(f"{kind}_numbers"), scan.read(f"{table}_values")

@@ -53,7 +53,7 @@ class Manifest:
         return xxhash.xxh3_64_hexdigest(json.dumps(asdict(self), sort_keys=True).encode())
 
     def encode(self) -> bytes:
-        """Return the content of the file."""
+        """Return the content of manifest.json."""
         return (json.dumps(asdict(self) | {"xxh3_64": self.xxh3_64}, indent=1, sort_keys=True) + "\n").encode()
 
     @classmethod
@@ -197,9 +197,9 @@ def cached_arrays(
 ) -> Arrays:
     """Return the arrays that `make` computes. `folder` stores them for later calls and other processes.
 
-    Stored arrays are computed again if their version or `made_from`, which identifies what they depend on, differs, or
-    if `fits` returns False or raises. `make` must be deterministic, because two processes may write at the same time.
-    If the folder is None or cannot be written, the arrays stay in memory.
+    Stored arrays are computed again if their `version` or `made_from` differs, or if `fits` returns False or raises.
+    `made_from` identifies what the arrays depend on. `make` must be deterministic, because two processes may write at
+    the same time. If the folder is None or cannot be written, the arrays stay in memory.
     """
     if folder is None:
         return make()
@@ -218,7 +218,7 @@ def cached_arrays(
 
 
 def check_array_folder(folder: Path, kind: str, unused: bool = False) -> None:
-    """Raise InputError if a folder contains anything except saved arrays of this kind or, if `unused`, even those."""
+    """Raise InputError if a folder contains anything except saved arrays of this kind. `unused` refuses these too."""
     try:
         names = sorted(path.name for path in folder.iterdir())
     except FileNotFoundError:
