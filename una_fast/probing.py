@@ -99,9 +99,9 @@ class Probe:
         above = [f"above {threshold:.2f}" for threshold in THRESHOLDS]
         rows = [["edit", "near-misses", "mean cosine", *above, "threshold"]]
         for one in (self, *self.edits):
-            cut = "too few" if one.threshold is None else f"{one.threshold:.3f}"
             shares = [f"{one.passing(threshold):.1%}" for threshold in THRESHOLDS]
-            rows.append([one.name, f"{len(one.near_misses):,}", f"{one.near_misses.mean():.3f}", *shares, cut])
+            limit = "too few" if one.threshold is None else f"{one.threshold:.3f}"
+            rows.append([one.name, f"{len(one.near_misses):,}", f"{one.near_misses.mean():.3f}", *shares, limit])
         usual = f"mean cosine of two sentences {self.usual.mean():.3f}; distance of near-misses {self.distance:.3f}"
         notes = [f"At most {self.share:.0%} of near-misses that are made in the same way pass the threshold."]
         polarity = [one.near_misses.mean() for one in self.edits if one.name == "polarity"]
