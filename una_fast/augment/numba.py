@@ -158,7 +158,7 @@ def numba_augmentation(draw_row: CFunc) -> Callable[..., NumbaAugmentation]:
 class NumbaAugmentation(KernelAugmentation):
     """An augmentation that runs a user-defined compiled function. Use `numba_augmentation` to make one.
 
-    The other arguments are as in `Augmenter`, which uses the same random numbers if its seed is equal. With
+    All arguments except `draw_row` are as in `Augmenter`, which draws the same random numbers with the same seed. With
     surface="paper", a row may become longer or shorter.
 
     Raises:

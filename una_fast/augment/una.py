@@ -59,15 +59,15 @@ class Augmenter(KernelAugmentation):
         variant: "paper" follows the paper. "released" has the probabilities and draws of the authors' code.
         tokenizer: a Hugging Face tokenizer; only `negative_ids` needs it.
         surface: "kept" preserves the original sentence around the replaced words, and a replacement gets the case of
-            the old word. "paper" joins the words as the index spells them with spaces, with NLTK's `` and '' for
-            quotation marks. variant="released" always uses "paper".
+            the old word. "paper" is the words in the index's spelling, joined with spaces; NLTK spells quotation marks
+            as `` and ''. variant="released" always uses "paper".
         keep_punctuation: whether words without a letter or digit are neither replaced nor used as replacements.
             Equations 3 and 4 then apply to the other words, and a window without a candidate is widened until it
             contains one. Not possible with variant="released".
         keep_words: other words that are neither replaced nor used as replacements, such as product numbers: a file with
             one word per line, or an iterable of words. Case is ignored if the index lower-cases words.
         same_script: whether words of a script without spaces (Chinese and Japanese, Thai, Lao, Burmese, Khmer) are
-            replaced only by words of the same script, and replace only such words. It has no effect with
+            replaced only by words of the same script, and never replace other words. It has no effect with
             surface="paper". If False, both surfaces have the same draws.
         keep_probabilities: whether to store replacement probabilities in the index's folder if there is a tokenizer. It
             makes `negative_ids` faster, does not change the draws, and takes 4 bytes per word, which all processes

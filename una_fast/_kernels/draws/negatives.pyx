@@ -154,7 +154,7 @@ cdef int replace_chosen(SamplingConfig config, const int32_t* records, uint64_t 
         k = chosen[i] >> 1
         new = -1
         group = group_of(config, ids[k], unseen_groups)
-        if by_rank and ids[k] < n_terms:  # the first candidate that `draw_term` would draw
+        if by_rank and ids[k] < n_terms:  # a fast path: the first candidate that `draw_term` would draw
             start = max(0, ids[k] - radius)
             new = <int32_t>accepted(blocks, scores, draw64(key, k, 1), start, min(n_terms, ids[k] + 1 + radius) - start)
             if new >= 0 and not is_candidate(config, new, -1 if released else ids[k], group):
