@@ -89,7 +89,7 @@ def refuse_run(name: str) -> None:
 
 
 def load_pretrained(name: str, config: Any = None, trust: bool = False) -> tuple[Any, bool]:
-    """Load a model. Return it, without a pooler that the checkpoint lacks, and whether the checkpoint has a pooler.
+    """Load a model. Return it, and whether its checkpoint has a pooler. If not, the model has none either.
 
     Prefixes that torch.compile and DDP add to the names of weights are removed, with a warning. Raises InputError if
     encoder weights are missing, unexpected or have wrong shapes.

@@ -139,7 +139,7 @@ class CheckpointWriter:
         self._begin(f"encoder in {name}", encoder.backbone.state_dict, write)
 
     def last(self, progress: Progress, finished: bool = False) -> None:
-        """Write a checkpoint into last/. That of a finished run needs no optimiser state."""
+        """Write a checkpoint into last/, without the optimiser's state if the run is finished."""
         write = partial(write_checkpoint, self._output, progress)
         self._begin(CHECKPOINT, partial(self._trainer.state, with_optimizer=not finished), write)
 

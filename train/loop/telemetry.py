@@ -143,7 +143,7 @@ class Telemetry:
 
     @rank_zero_only
     def _record(self, step: int, loss: float, negatives: bool, **curves: float) -> None:
-        """Record a step in metrics.jsonl, in the trackers and on the progress bar. curves: its other values."""
+        """Record a step in metrics.jsonl, in the trackers and on the progress bar. curves: other values of the step."""
         self._write({"step": step, "loss": loss, "negatives": negatives, **curves})
         self._track("log", {"loss/negatives" if negatives else "loss/plain": loss, **curves}, step)
         speed = curves["sentences_per_second"]

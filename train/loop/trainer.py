@@ -82,7 +82,8 @@ class Trainer:
 
     def close(self) -> None:
         """Free the graphs' memory and the DDP wrapper, before the process group is destroyed."""
-        del self.model  # else a deadlock: the wrapper keeps the GIL and waits for gloo's thread, which waits for it
+        # else a deadlock: the wrapper holds the GIL and waits for gloo's thread, and gloo's thread waits for the GIL
+        del self.model
         if self.graphs:
             self.graphs.close()
 
@@ -142,7 +143,7 @@ class Trainer:
         return step._replace(loss=step.loss.detach())  # a live autograd graph would prevent capturing the next step
 
     def _seed(self, step: int, number: int = 0) -> None:
-        """Set the seed of the dropout masks for a step. number: with --grad-cache, of the next part of the batch."""
+        """Set the seed of the dropout masks for a step. number: the part of the batch, with --grad-cache."""
         seeds = np.random.SeedSequence([self.run.seed, step, self.ranks.rank, number])
         torch.manual_seed(int(seeds.generate_state(1, np.uint64)[0]))
 

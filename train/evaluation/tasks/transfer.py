@@ -37,7 +37,7 @@ class Labelled(NamedTuple):
     labels: Tensor  # int64 (n,)
 
     def select(self, rows: NDArray[np.int64]) -> Labelled:
-        """Select examples."""
+        """Select examples by their row numbers."""
         return Labelled(*(part[torch.from_numpy(rows)] for part in self))
 
 
@@ -126,7 +126,7 @@ def nested_folds(data: Labelled, n_classes: int, settings: FitSettings) -> tuple
 def select_and_test(
     train: Labelled, test: Labelled, n_classes: int, settings: FitSettings, dev: Labelled | None = None
 ) -> tuple[float, float, NDArray[np.int64]]:
-    """Choose the regularisation by the accuracy on `dev` or, without it, by cross-validation on `train`, and test it.
+    """Choose the regularisation on `dev` or, if that is None, by cross-validation on `train`. Test the fitted model.
 
     Return the accuracies on dev and on test in percent, and the predicted classes of `test`.
     """
@@ -164,7 +164,7 @@ class TransferTask(Task):
     """Labelled sentences or pairs. texts: for each split, its sentences, or both sides of its pairs."""
 
     kind = "transfer"
-    labels: dict[str, NDArray[np.int64]]  # by split: only "train", or also "test", or all three
+    labels: dict[str, NDArray[np.int64]]  # by split: "train", and "dev" and "test" if the task has them
 
     def score(self, embeddings: Sequence[NDArray], protocol: EvaluationProtocol) -> Scores:
         """Compute the accuracies on dev and on test in percent, as SentEval does for a task with these splits."""
