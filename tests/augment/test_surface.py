@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import una_fast
 from support.alphabet import text
 from support.surface import write_kept
+from support.token_ids import assert_ids
 from support.tokenizer_families import bert_uncased, roberta, training_lines
 from una_fast import InputError
 from una_fast.augment.counter_rng import SampleKey
@@ -46,9 +47,8 @@ def index():
 @given(sentences=st.lists(text | st.sampled_from([*LINES, *ODD]), min_size=1, max_size=4), epoch=st.integers(0, 2))
 def test_both_surfaces_replace_the_same_words(index, sentences, epoch):
     paper, kept = (una_fast.Augmenter(index, surface=kind, same_script=False) for kind in ("paper", "kept"))
-    for sentence, plain, result in zip(
-        sentences, paper.augment(sentences, epoch), kept.augment(sentences, epoch), strict=True
-    ):
+    results = (una.augment(sentences, epoch) for una in (paper, kept))
+    for sentence, plain, result in zip(sentences, *results, strict=True):
         explanation = kept.explain(sentence, epoch)
         words, new = ([getattr(word, name) for word in explanation.words] for name in ("word", "replacement"))
         assert explanation.negative == result and " ".join(b or a for a, b in zip(words, new, strict=True)) == plain
@@ -75,9 +75,8 @@ def test_ids_are_right_after_an_interrupted_call(index, monkeypatch):
 def test_a_word_tokenizer_that_rewrites_words_is_refused():
     texts = ["some words here", "other words there"]
     index = una_fast.build_index(texts, word_tokenizer=lambda text: [word[::-1] for word in text.split()])
-    with pytest.raises(
-        InputError, match="surface=\"kept\": the word tokenizer returned words for 'some words here' that"
-    ):
+    said = "surface=\"kept\": the word tokenizer returned words for 'some words here' that"
+    with pytest.raises(InputError, match=said):
         una_fast.Augmenter(index).negatives([0])
     with pytest.raises(InputError, match="surface='x': must be 'kept' or 'paper'"):
         una_fast.Augmenter(index, surface="x")
@@ -166,8 +165,7 @@ def test_a_negative_that_spells_an_added_token_gets_its_id():
     for epoch in range(20):
         texts = una.negatives(rows, epoch)
         spelled += sum("[MASK]" in text for text in texts)
-        expected = tokenizer(texts, truncation=True, padding="max_length", max_length=16, return_tensors="pt")
-        assert torch.equal(una.negative_ids(rows, epoch, 16)["input_ids"], expected["input_ids"])
+        assert_ids(una.negative_ids(rows, epoch, 16), tokenizer, texts, 16)
     assert spelled
 
 
@@ -179,7 +177,7 @@ def test_upper_and_title_case_of_terms_equal_pythons():
     assert [*forms] == [*plain, *(word[:1].upper() + word[1:].lower() for word in plain), *map(str.upper, plain)]
 
 
-def test_no_spaces_are_added_in_scripts_without_spaces(index):
+def test_no_spaces_are_added_in_scripts_without_spaces():
     lines = ["可以修改地址吗", "我们明天去北京", "他在图书馆看书", "请问洗手间在哪里", "การทดสอบ ภาษา", "ខ្ញុំស្រឡាញ់ភាសា"]
     index = una_fast.build_index(lines, word_tokenizer=pairs)
     una = una_fast.Augmenter(index, beta=0.5, tokenizer=bert_uncased())
@@ -195,9 +193,8 @@ def pairs(sentence):
 
 
 def test_the_released_variant_uses_the_paper_surface(index):
-    plain, paper = (
-        una_fast.Augmenter(index, radius=20, variant="released", **given) for given in ({}, {"surface": "paper"})
-    )
+    settings = ({}, {"surface": "paper"})
+    plain, paper = (una_fast.Augmenter(index, radius=20, variant="released", **given) for given in settings)
     assert plain.negatives(range(len(index))) == paper.negatives(range(len(index)))
 
 

@@ -11,6 +11,7 @@ import torch
 
 import una_fast
 from support.small_runs import ROOT
+from support.token_ids import assert_ids
 from support.tokenizer_families import bert_uncased, roberta, training_lines
 from una_fast import InputError
 from una_fast.augment.base import TextAugmentation, WordAugmentation
@@ -61,10 +62,7 @@ def test_ids_equal_those_of_the_tokenizer(index, name, make_tokenizer):
     rows = np.arange(len(TEXTS))
     for sample_index in (0, 2):
         texts = augmentation.texts(rows, 1, sample_index=sample_index)
-        expected = tokenizer(texts, truncation=True, padding="max_length", max_length=24, return_tensors="pt")
-        found = augmentation.token_ids(rows, 1, 24, sample_index=sample_index)
-        assert set(found) == set(expected)
-        assert all(torch.equal(found[key], expected[key]) for key in expected)
+        assert_ids(augmentation.token_ids(rows, 1, 24, sample_index=sample_index), tokenizer, texts, 24)
 
 
 def test_ids_do_not_depend_on_threads_or_out(augmentation):
@@ -138,7 +136,6 @@ def test_edit_may_change_its_input_and_must_return_a_list_of_str(rotation):
     assert (explanation.words, explanation.result) == (["one", "two"], "two one")
     for wrong in (" ".join, lambda words: None, lambda words: [1]):
         Reversed.of = staticmethod(wrong)
-        with pytest.raises(
-            una_fast.InputError, match=r"Reversed.edit\(\['one', 'two'\]\) returned .*: it must return a list of str"
-        ):
+        said = r"Reversed.edit\(\['one', 'two'\]\) returned .*: it must return a list of str"
+        with pytest.raises(InputError, match=said):
             Reversed(rotation.index).augment(["one two"])

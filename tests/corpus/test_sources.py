@@ -61,23 +61,25 @@ def test_folders_and_globs_give_their_files_in_order(folder, tmp_path):
     una_fast.build_index(["an index in the folder"]).save(folder / "index")
     with pytest.warns(InputWarning, match=r"data: ignored 1 file of an unknown kind; the first is .*README\.md"):
         assert numbers(folder) == "12348567"
-    with pytest.raises(InputError, match=r"\*\.csv: no file matches"):
-        read(folder / "*.csv")
-    with pytest.raises(InputError, match=r"\*\.md: unknown kind of file; known are \.txt"):
-        read(folder / "*.md")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="empty: no such file, or an empty folder"):
-        read(tmp_path / "empty")
+    for path, said in (
+        (folder / "*.csv", r"\*\.csv: no file matches"),
+        (folder / "*.md", r"\*\.md: unknown kind of file; known are \.txt"),
+        (tmp_path / "empty", "empty: no such file, or an empty folder"),
+    ):
+        with pytest.raises(InputError, match=said):
+            read(path)
 
 
 def test_unusual_paths_give_clear_messages(tmp_path, folder, monkeypatch):
     os.mkfifo(tmp_path / "pipe.txt")
-    with pytest.raises(InputError, match=r"pipe\.txt is not a regular file"):
-        read(tmp_path / "pipe.txt")
-    with pytest.raises(InputError, match="give sentences as a list. cannot be read: File name too long"):
-        read("a sentence " * 500)
-    with pytest.raises(InputError, match="no such file"):
-        read("a\0b")
+    for path, said in (
+        (tmp_path / "pipe.txt", r"pipe\.txt is not a regular file"),
+        ("a sentence " * 500, "give sentences as a list. cannot be read: File name too long"),
+        ("a\0b", "no such file"),
+    ):
+        with pytest.raises(InputError, match=said):
+            read(path)
 
     def refused(path):  # root may read every file, and tests may run as root
         raise PermissionError(13, "Permission denied", str(path))
@@ -99,10 +101,7 @@ def test_unusual_paths_give_clear_messages(tmp_path, folder, monkeypatch):
         ({"train": ["a"]}, "mapping of 'train'"),
         ([{"text": "a"}, {"title": "b"}], r"item 1 of the corpus \(from 0\): no column 'text', only 'title'"),
         (pa.table({"text": pa.DictionaryArray.from_arrays([0, 1, 0], ["a", None])}), r"row 1 \(from 0\) is null"),
-        (
-            pd.DataFrame({"text": pd.Series(["a", 3], dtype=object)}),
-            r"'text', at or after row 0 \(from 0\): not all text",
-        ),
+        (pd.DataFrame({"text": pd.Series(["a", 3], dtype=object)}), r"'text', at or after row 0 .*: not all text"),
         (pd.DataFrame([["a", "b"]], columns=["text", "text"]), "has 2 columns 'text': rename all but one"),
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
@@ -192,12 +191,13 @@ def test_frames_are_read_by_their_column(frame, monkeypatch):
     monkeypatch.setattr("una_fast.corpus.documents.BATCH_ROWS", 2)
     assert read(table) == WITH_NEWLINES
     assert read(frame({"sentence": ["a"], "text": ["b"]}), column="sentence") == ["a"]
-    with pytest.raises(InputError, match="no column 'sentence', only 'id', 'text'; name one with `column`"):
-        read(table, "sentence")
-    with pytest.raises(InputError, match="contains int64, not text"):
-        read(table, "id")
-    with pytest.raises(InputError, match=r"row 2 \(from 0\) is null; drop it"):
-        read(frame({"text": ["a", "b", None]}))
+    for corpus, column, said in (
+        (table, "sentence", "no column 'sentence', only 'id', 'text'; name one with `column`"),
+        (table, "id", "contains int64, not text"),
+        (frame({"text": ["a", "b", None]}), "text", r"row 2 \(from 0\) is null; drop it"),
+    ):
+        with pytest.raises(InputError, match=said):
+            read(corpus, column)
     if frame is polars_frame:
         with pytest.raises(InputError, match="a corpus is a path, a table, .* not LazyFrame"):
             read(table.lazy())

@@ -70,9 +70,8 @@ def test_splitting_chunks_gives_the_words_of_the_whole_line(tokenizer, split, li
 
 @pytest.mark.parametrize("tokenizer", ["treebank", "whitespace", str.split])
 def test_results_do_not_depend_on_threads_or_blocks(tokenizer, monkeypatch, tmp_path):
-    lines = [
-        f'Line {i % 97} is number {i}, "said" the Ünit{i % 13} cat\'s {i * 7919 % 101}th tail. )' for i in range(3000)
-    ]
+    line = 'Line {} is number {}, "said" the Ünit{} cat\'s {}th tail. )'
+    lines = [line.format(i % 97, i, i % 13, i * 7919 % 101) for i in range(3000)]
     path = tmp_path / "lines.txt"
     path.write_text("\n".join(lines), encoding="utf-8")
     tokenizer = WordTokenizer(tokenizer)
@@ -239,10 +238,8 @@ def splitter(pattern: str) -> Callable[[str], list[str]]:
 def test_word_tokenizer_functions_with_the_same_name_are_distinguished(tmp_path):
     words, letters = splitter(r"\w+"), splitter(r"\w")
     a, b = (una_fast.build_index(CORPUS, word_tokenizer=split) for split in (words, letters))
-    assert a.fingerprint != b.fingerprint
-    assert (
-        a.fingerprint == una_fast.build_index(CORPUS, word_tokenizer=lambda text: re.findall(r"\w+", text)).fingerprint
-    )
+    same = una_fast.build_index(CORPUS, word_tokenizer=lambda text: re.findall(r"\w+", text))
+    assert b.fingerprint != a.fingerprint == same.fingerprint
     fails_on_some = WordTokenizer(lambda text: text.encode("ascii").decode().split(" "))  # and returns empty words
     signature = fails_on_some.signature()
     assert signature is not None and signature[0] == SIGNATURE_SENTENCES[0].split() and None in signature
@@ -339,9 +336,8 @@ def test_fugashi_continues_after_a_nul():
 @pytest.mark.parametrize("language", TEXTS)
 def test_a_script_without_spaces_gives_a_warning(language):
     name, text, _ = TEXTS[language]
-    with pytest.warns(
-        InputWarning, match=rf"(100|9.)% of the corpus is {language}.* makes whole clauses into words"
-    ) as said:
+    message = rf"(100|9.)% of the corpus is {language}.* makes whole clauses into words"
+    with pytest.warns(InputWarning, match=message) as said:
         una_fast.build_index([text, text])
     assert (f"word_tokenizer {name!r}" in str(said[0].message)) == bool(name)
     with pytest.warns(InputWarning, match=language):

@@ -14,9 +14,7 @@ from una_fast.text_table import aligned
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 PAGES += sorted((ROOT / "examples").glob("*.*"))
-CODE = sorted(
-    path for folder in ("una_fast", "train", "una_fast_cli", "bench") for path in (ROOT / folder).rglob("*.py")
-)
+CODE = [path for folder in ("una_fast", "train", "una_fast_cli", "bench") for path in (ROOT / folder).rglob("*.py")]
 INSTALL = re.compile(r"pip install (?:-\S+ )*'?(\.|una_fast)\[([^]'{]+)\]")
 
 
@@ -47,12 +45,8 @@ def test_the_glossary_defines_each_word_once():
 EXAMPLE = runpy.run_path(str(ROOT / "examples" / "languages.py"))
 LANGUAGES = (ROOT / "docs" / "languages.md").read_text(encoding="utf-8")
 WORDS = {  # a word of the language's first sentence, which an English word tokenizer may not separate
-    "German": "bibliothekarin",
-    "Japanese": "手紙",
-    "Chinese": "管理员",
-    "Thai": "จดหมาย",
-    "Arabic": "الظهر",
-}
+    "German": "bibliothekarin", "Japanese": "手紙", "Chinese": "管理员", "Thai": "จดหมาย", "Arabic": "الظهر",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("language", WORDS)

@@ -41,14 +41,20 @@ def write(path: Path, lines: list[str]) -> None:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
-    code = main([str(argument) for argument in arguments])
-    return code, *capsys.readouterr()
+@pytest.fixture
+def run(data, tiny_model, capsys):
+    """Return a function that runs the command, and returns its exit code, its output and its messages."""
+
+    def call(*arguments, model=tiny_model):
+        code = main([*map(str, ("--model", model, "--data", data, *arguments))])
+        return code, *capsys.readouterr()
+
+    return call
 
 
-def test_scores_and_their_protocol_are_printed_and_saved(data, tiny_model, tmp_path, capsys):
+def test_scores_and_their_protocol_are_printed_and_saved(run, tmp_path):
     kept = tmp_path / "out" / "scores.json"
-    code, out, _ = run(capsys, "--model", tiny_model, "--data", data, "--tasks", "STS13,STSBenchmark", "--json", kept)
+    code, out, _ = run("--tasks", "STS13,STSBenchmark", "--json", kept)
     assert code == 0
     for said in ("STS13", "STS-B", "mean of 2", "aggregate: all", "pooling: cls_before_pooler", "max_length: 128",
                  "lower_case: False", "mode: test", "precision: fp32", "sts13: without SMT"):  # fmt: skip
@@ -63,26 +69,23 @@ def test_scores_and_their_protocol_are_printed_and_saved(data, tiny_model, tmp_p
     assert f"{100 * both[0]:.2f}" in out
 
 
-def test_dev_mode_scores_dev_splits_and_fits_transfer_classifiers_fast(data, tiny_model, tmp_path, capsys):
-    kept = tmp_path / "dev.json"
-    code, out, _ = run(
-        capsys, "--model", tiny_model, "--data", data, "--mode", "dev", "--tasks", "STSBenchmark,CR", "--json", kept,
-        "--precision", "bf16", "--whiten",
-    )  # fmt: skip
+def test_dev_mode_scores_dev_splits_and_fits_transfer_classifiers_fast(run, tmp_path):
+    kept, words = tmp_path / "dev.json", "--mode dev --tasks STSBenchmark,CR --precision bf16 --whiten --pooling mean"
+    code, out, _ = run(*words.split(), "--json", kept)
     scores = json.loads(kept.read_text())
     assert code == 0 and scores["sts"]["STSBenchmark"]["pairs"] == 12
     assert scores["averages"]["transfer"] == scores["transfer"]["CR"]["dev_accuracy"]
-    for said in ("Accuracy, %, dev", "rmsprop, 5 folds", "precision: bf16", "whitening: each task's own sentences"):
+    for said in ("Accuracy, %, dev", "rmsprop, 5 folds", "precision: bf16", "each task's own", "pooling: avg"):
         assert said in out
     assert task_names("sts", "dev") == ["STSBenchmark", "SICKRelatedness"]
 
 
-def test_tasks_that_cannot_be_scored_become_notes_and_do_not_count_in_the_average(data, tiny_model, tmp_path, capsys):
+def test_tasks_that_cannot_be_scored_become_notes_and_do_not_count_in_the_average(run, data, tmp_path):
     write(data / "senteval/downstream/STS/STS13-en-test/STS.gs.OnWN.txt", ["1.0"] * 7 + ["high"])
     rows = [f"g\tf\ty\t0\t3.0\t{text}" for text in ("a\tb", "a c\td", "a dog runs\t ")]
     write(data / "senteval/downstream/STS/STSBenchmark/sts-test.csv", rows)
     kept = tmp_path / "scores.json"
-    code, out, _ = run(capsys, "--model", tiny_model, "--data", data, "--json", kept)
+    code, out, _ = run("--json", kept)
     scores = json.loads(kept.read_text())
     assert code == 0 and "2 of 7 tasks" in out
     assert "note: STS12 left out: " in out and "STS.gs.OnWN.txt, line 8: score 'high' is not a number" in out
@@ -90,44 +93,48 @@ def test_tasks_that_cannot_be_scored_become_notes_and_do_not_count_in_the_averag
     assert scores["sts"]["STSBenchmark"]["spearman"]["all"] is None
     assert scores["averages"]["sts"] == scores["sts"]["SICKRelatedness"]["spearman"]["all"]
     assert "NaN" not in kept.read_text() and "nan" not in out
-    code, _, err = run(capsys, "--model", tiny_model, "--data", data, "--tasks", "STS12,STS14")
+    code, _, err = run("--tasks", "STS12,STS14")
     assert code == 2 and err.startswith("error: none of the tasks could be read")
 
 
-def test_cls_needs_the_checkpoints_pooler(data, tiny_model, tmp_path, capsys):
-    arguments = ("--data", data, "--tasks", "STSBenchmark", "--pooling", "cls")
-    code, _, err = run(capsys, "--model", tiny_model, *arguments)
+def test_cls_needs_the_checkpoints_pooler(run, tiny_model, tmp_path):
+    arguments = ("--tasks", "STSBenchmark", "--pooling", "cls")
+    code, _, err = run(*arguments)
     assert code == 2 and "--pooling cls: the checkpoint has no pooler: give cls_before_pooler" in err
     folder = tmp_path / "with_pooler"
     BertModel(BertConfig.from_pretrained(tiny_model)).save_pretrained(folder)
     AutoTokenizer.from_pretrained(tiny_model).save_pretrained(folder)
-    code, out, _ = run(capsys, "--model", folder, *arguments)
+    code, out, _ = run(*arguments, model=folder)
     assert code == 0 and "pooling: cls" in out
 
 
-def test_a_damaged_model_gets_a_one_line_error(data, tiny_model, tmp_path, capsys):
+def test_a_damaged_model_gets_a_one_line_error(run, tiny_model, tmp_path):
     folder = Path(shutil.copytree(tiny_model, tmp_path / "damaged"))
     weights, config = folder / "model.safetensors", folder / "config.json"
     whole = weights.read_bytes(), config.read_text()
     for content, width in ((whole[0][:5000], 32), (whole[0], 64), (whole[0], "wide")):
         weights.write_bytes(content)
         config.write_text(json.dumps({**json.loads(whole[1]), "hidden_size": width}))
-        code, _, err = run(capsys, "--model", folder, "--data", data, "--tasks", "sts-b")
+        code, _, err = run("--tasks", "sts-b", model=folder)
         assert code == 2 and err.startswith(f"error: model {folder}: ") and err.count("\n") == 1, err
 
 
-def test_scores_of_best_are_overwritten_for_any_spelling_of_its_path(data, tiny_model, tmp_path, capsys, monkeypatch):
+def test_the_folder_of_a_run_means_its_best_and_any_spelling_may_overwrite_its_scores(
+    run, tiny_model, tmp_path, monkeypatch
+):
     shutil.copytree(tiny_model, tmp_path / "moved" / "best")
     for name in ("evaluation", "others"):
         write_json(tmp_path / "moved" / f"{name}.json", {"model": "run/best"})
     monkeypatch.chdir(tmp_path)
-    words = ("--data", data, "--tasks", "STSBenchmark", "--json")
+    words = ("--tasks", "STSBenchmark", "--json")
     for model in ("moved/best", "./moved/best/", "moved"):
-        assert run(capsys, "--model", model, *words, "moved/evaluation.json")[0] == 0
-    assert run(capsys, "--model", "moved/best", *words, "moved/others.json")[0] == 2
+        code, out, err = run(*words, "moved/evaluation.json", model=model)
+        assert code == 0 and "model: " in out and "Avg." not in out
+    assert "model: moved/best" in out and "moved is the folder of a training run: its best/ is evaluated" in err
+    assert run(*words, "moved/others.json", model="moved/best")[0] == 2
 
 
-def test_bad_options_are_refused(data, tiny_model, tmp_path, capsys):
+def test_bad_options_are_refused(run, tmp_path):
     kept, summary = tmp_path / "scores.json", tmp_path / "run.json"  # of another model, and of a run
     write_json(kept, {"model": "another"})
     write_json(summary, {"status": "finished"})
@@ -141,12 +148,10 @@ def test_bad_options_are_refused(data, tiny_model, tmp_path, capsys):
         (("--json", tmp_path), "choose another name"),
         (("--json", kept), "scores.json: contains no scores of"),
         (("--json", summary), "run.json: contains no scores of"),
+        (("--mode", "dev", "--held-out"), "--held-out leaves out the images that --mode dev scores"),
     ):
-        usual = {"--model": tiny_model, "--data": data, "--tasks": "STSBenchmark"} | {arguments[0]: arguments[1]}
-        code, _, err = run(capsys, *(word for pair in usual.items() for word in pair))
+        code, _, err = run("--tasks", "STSBenchmark", *arguments)
         assert code == 2 and err.startswith("error: ") and message in err, (arguments, err)
-    code, _, err = run(capsys, "--model", tiny_model, "--data", data, "--mode", "dev", "--held-out")
-    assert code == 2 and err.startswith("error: --held-out leaves out the images that --mode dev scores")
 
 
 def test_a_device_must_exist(monkeypatch):
@@ -165,13 +170,6 @@ def test_tasks_are_named_by_suite_or_by_name():
     assert len(task_names("near-miss,stsb")) == 13 and task_names("sts,replace-obj", "dev")[2:] == ["replace_obj"]
 
 
-def test_the_folder_of_a_run_means_its_best(data, tiny_model, tmp_path, capsys):
-    shutil.copytree(tiny_model, tmp_path / "run" / "best")
-    code, out, err = run(capsys, "--model", tmp_path / "run", "--data", data, "--tasks", "sts-b")
-    assert code == 0 and f"model: {tmp_path / 'run' / 'best'}" in out
-    assert "is the folder of a training run: its best/ is evaluated" in err and "Avg." not in out
-
-
 NEW_TASK = """
 import numpy as np
 from train.evaluation.tasks.reading import read_rows, parse_score
@@ -182,7 +180,7 @@ def read(folder, name, split):
 """
 
 
-def test_a_new_task_needs_only_a_file_and_a_row(data, tiny_model, tmp_path, monkeypatch, capsys):
+def test_a_new_task_needs_only_a_file_and_a_row(run, data, tmp_path, monkeypatch):
     (tmp_path / "pairs_of_a_test.py").write_text(NEW_TASK)
     monkeypatch.syspath_prepend(tmp_path)
     row = TaskSpec("NEWPAIRS", "sts", {"test": 24}, short="NEW", module="pairs_of_a_test")
@@ -190,7 +188,7 @@ def test_a_new_task_needs_only_a_file_and_a_row(data, tiny_model, tmp_path, monk
     write(data / "senteval/downstream/NEWPAIRS/test.tsv", (data / "pairs.tsv").read_text().splitlines())
     assert "NEWPAIRS" not in suite("sts") and task_names("new, sts-b") == ["NEWPAIRS", "STSBenchmark"]
     kept = tmp_path / "scores.json"
-    code, out, _ = run(capsys, "--model", tiny_model, "--data", data, "--tasks", "new-pairs,sts-b", "--json", kept)
+    code, out, _ = run("--tasks", "new-pairs,sts-b", "--json", kept)
     sys.modules.pop("pairs_of_a_test")
     scores = json.loads(kept.read_text())["sts"]
     assert code == 0 and scores["NEWPAIRS"]["spearman"] == scores["STSBenchmark"]["spearman"]  # of the same pairs
@@ -208,7 +206,7 @@ class OwnModel(BertModel):
 """
 
 
-def test_python_code_of_a_model_runs_only_with_the_option(data, tiny_model, tmp_path, monkeypatch, capsys):
+def test_python_code_of_a_model_runs_only_with_the_option(run, tiny_model, tmp_path, monkeypatch):
     """Without the option the code does not run, even if standard input answers "y" to every question."""
     folder, marker = tmp_path / "own", tmp_path / "marker"
     shutil.copytree(tiny_model, folder)
@@ -218,8 +216,7 @@ def test_python_code_of_a_model_runs_only_with_the_option(data, tiny_model, tmp_
     (folder / "config.json").write_text(json.dumps({**config, **own}))
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n" * 9))
     monkeypatch.setattr("builtins.input", lambda *args: "y")
-    arguments = ("--model", folder, "--data", data, "--tasks", "sts-b")
-    code, _, err = run(capsys, *arguments)
+    code, _, err = run("--tasks", "sts-b", model=folder)
     assert code == 2 and "give --trust-remote-code" in err and not marker.exists()
-    code, out, _ = run(capsys, *arguments, "--trust-remote-code")
+    code, out, _ = run("--tasks", "sts-b", "--trust-remote-code", model=folder)
     assert code == 0 and "STS-B" in out and marker.exists()

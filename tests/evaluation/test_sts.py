@@ -29,9 +29,6 @@ def write_pairs(path: Path, rows: list[str]) -> Path:
     return path
 
 
-# --- reading ---
-
-
 def test_three_columns_and_stsb_columns_give_the_same_task(tmp_path):
     plain = load_dev(write_pairs(tmp_path / "plain.tsv", ["1.5\ta  b\tc", "4\td\te f "]))
     stsb = load_dev(write_pairs(tmp_path / "stsb.csv", ["g\tf\ty\t1\t1.5\ta b\tc", "g\tf\ty\t2\t4\td\te f"]))
@@ -95,8 +92,6 @@ def test_data_may_name_any_of_three_nested_folders(tmp_path, monkeypatch):
         downstream_folder()
 
 
-# --- correlations ---
-
 values = st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.5, 2.5000001, -3.0, 1e6]), min_size=2, max_size=30)
 
 
@@ -120,18 +115,12 @@ def test_correlations_are_over_all_pairs():
     assert scores["pearson"]["all"] == pytest.approx(pearsonr(similarity, gold).statistic)
 
 
-# --- geometry ---
-
-
 def test_whitened_embeddings_have_mean_0_and_identity_covariance():
     x = np.random.default_rng(0).normal(size=(200, 5)) @ np.diag([1, 2, 3, 4, 0]) + 7
     whitened = whiten(x, np.arange(200))
     assert whitened.mean(axis=0) == pytest.approx(np.zeros(5), abs=1e-9)
     covariance = np.cov(whitened, rowvar=False, bias=True)
     assert np.sort(np.linalg.eigvalsh(covariance)) == pytest.approx([0, 1, 1, 1, 1], abs=1e-9)
-
-
-# --- batches and pooling ---
 
 
 @given(st.lists(st.integers(2, 40), min_size=1, max_size=60), st.integers(16, 200))
@@ -167,13 +156,6 @@ def test_poolings_equal_loops_over_tokens(pooling, padded):
     output = SimpleNamespace(last_hidden_state=hidden[-1], hidden_states=tuple(hidden))
     assert POOLINGS[pooling].needs_hidden_states == (pooling in ("avg_first_last", "avg_top2"))
     torch.testing.assert_close(POOLINGS[pooling].pool(output, mask), plain_pool(hidden, mask, pooling))
-
-
-def test_mean_is_a_name_of_avg(tiny_model):
-    assert load_model(str(tiny_model), "mean").layout.pooling == "avg"
-
-
-# --- the scorer ---
 
 
 @pytest.mark.parametrize("threads", [1, 2])

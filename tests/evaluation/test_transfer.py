@@ -92,12 +92,8 @@ def test_fits_neither_use_nor_advance_the_global_generators():
 
 def test_all_three_validation_protocols_beat_chance_and_report_percent():
     train, dev, test = (separable(n, 3, seed=i) for i, n in enumerate((150, 60, 90)))
-    nested = nested_folds(train, 3, BRISK)
-    for on_dev, on_test in (
-        nested,
-        select_and_test(train, test, 3, BRISK)[:2],
-        select_and_test(train, test, 3, BRISK, dev)[:2],
-    ):
+    selected = (select_and_test(train, test, 3, BRISK, *of)[:2] for of in ((), (dev,)))
+    for on_dev, on_test in (nested_folds(train, 3, BRISK), *selected):
         assert 50 < on_dev <= 100 and 50 < on_test <= 100
 
 
@@ -112,24 +108,19 @@ def test_pairs_are_classified_by_difference_and_product():
     assert scores["accuracy"] > 75
 
 
-# --- reading ---
-
-
 def test_examples_are_sorted_by_words_then_class(tmp_path):
-    folder = tmp_path / "CR"
-    folder.mkdir()
-    (folder / "custrev.pos").write_text("good  thing here\nfine\n")
-    (folder / "custrev.neg").write_text("bad\nworse still\n")
+    (tmp_path / "CR").mkdir()
+    (tmp_path / "CR" / "custrev.pos").write_text("good  thing here\nfine\n")
+    (tmp_path / "CR" / "custrev.neg").write_text("bad\nworse still\n")
     task = transfer.read(tmp_path, "CR")
     assert task.texts == [["bad", "fine", "worse still", "good thing here"]]
     assert task.labels["train"].tolist() == [0, 1, 0, 1]
 
 
 def test_trec_drops_the_fine_class_and_reads_latin_1(tmp_path):
-    folder = tmp_path / "TREC"
-    folder.mkdir()
-    (folder / "train_5500.label").write_bytes(b"LOC:city Where is the caf\xe9 ?\n")
-    (folder / "TREC_10.label").write_bytes(b"NUM:dist How far ?\n")
+    (tmp_path / "TREC").mkdir()
+    (tmp_path / "TREC" / "train_5500.label").write_bytes(b"LOC:city Where is the caf\xe9 ?\n")
+    (tmp_path / "TREC" / "TREC_10.label").write_bytes(b"NUM:dist How far ?\n")
     task = transfer.read(tmp_path, "TREC")
     assert task.texts == [["Where is the café ?"], ["How far ?"]]
     assert task.labels["test"].tolist() == [5]

@@ -31,10 +31,6 @@ def shared(tmp_path_factory):
     return tmp_path_factory.mktemp("gpu")
 
 
-def values_on_gpu(folder, model, **changes):
-    return options(folder, model, device="cuda", **changes)
-
-
 def make_trainer(model, precision="fp32", compile="off", dropout=0.1, n_parts=2):
     """Make a trainer on the GPU and the batches of its run, also on the GPU."""
     gpu = torch.device("cuda", 0)
@@ -121,23 +117,20 @@ def test_losses_in_half_precision_are_finite_and_close_to_fp32(tiny_model, preci
 @pytest.mark.parametrize(
     ("compile", "precision", "grad_cache"),
     [
-        ("off", "bf16", 0),
-        ("graphs", "bf16", 0),
-        ("graphs", "fp16", 0),
-        ("off", "bf16", 5),
+        *(("off", "bf16", 0), ("graphs", "bf16", 0), ("graphs", "fp16", 0), ("off", "bf16", 5)),
         pytest.param("on", "bf16", 0, marks=pytest.mark.slow),
     ],
 )
 def test_a_resumed_run_is_bit_identical(shared, tiny_model, compile, precision, grad_cache):
-    values = values_on_gpu(shared, tiny_model, compile=compile, precision=precision, grad_cache=grad_cache)
+    settings = {"compile": compile, "precision": precision, "grad_cache": grad_cache}
+    values = options(shared, tiny_model, device="cuda", **settings)
     state = assert_resume_is_bit_identical(values, shared / f"{compile}-{precision}-{grad_cache}")
     assert not any("_orig_mod" in weight for weight in state["model"])
     assert ("scale" in state["scaler"]) == (precision == "fp16")
 
 
 def test_run_json_has_the_gpus_time_and_memory(shared, tiny_model):
-    values = values_on_gpu(shared, tiny_model, output=str(shared / "profile"))
-    train_here(values)
+    train_here(options(shared, tiny_model, device="cuda", output=str(shared / "profile")))
     about = json.loads((shared / "profile" / "run.json").read_text())["this_process"]
     assert 0 < about["share_of_time"]["data"] < 1
     assert 0 < about["peak_memory"]["gpu_bytes"] <= about["peak_memory"]["gpu_reserved_bytes"]
@@ -150,10 +143,8 @@ def test_two_gpus_give_the_losses_of_one(shared, tiny_model, compile):
     losses = []
     for nproc in (1, 2):
         output = shared / f"{nproc}-gpus-{compile}"
-        values = values_on_gpu(
-            shared, tiny_model, nproc=nproc, dropout=0.0, learning_rate=1e-4, compile=compile, output=str(output)
-        )
-        process = start(values)
+        settings = {"nproc": nproc, "dropout": 0.0, "learning_rate": 1e-4, "compile": compile, "output": str(output)}
+        process = start(options(shared, tiny_model, device="cuda", **settings))
         _, said = process.communicate(timeout=240)
         assert process.returncode == 0, said
         losses.append([line["loss"] for line in metrics(output) if "loss" in line])

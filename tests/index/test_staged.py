@@ -269,9 +269,8 @@ def test_the_memory_of_all_tasks_is_within_the_limit():
     alone, eight = executors.task_memory(4 << 30, 1, 2), executors.task_memory(4 << 30, 8, 1)
     assert 3 * alone + executors.BASE <= 4 << 30
     assert 9 * eight + 8 * executors.BASE <= 4 << 30
-    with pytest.raises(
-        InputError, match="16 concurrent tasks need at least .* MiB: give more memory, or fewer workers"
-    ):
+    message = "16 concurrent tasks need at least .* MiB: give more memory, or fewer workers"
+    with pytest.raises(InputError, match=message):
         executors.task_memory(1 << 30, 16, 1)
 
 
@@ -325,9 +324,6 @@ class TestDask:
             built(LINES, folder=tmp_path / "index", executor=client)
 
     def test_a_cluster_without_workers_gives_a_clear_message(self, distributed, tmp_path):
-        with (
-            distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as empty,
-            distributed.Client(empty) as client,
-            pytest.raises(InputError, match="the cluster has no worker"),
-        ):
-            built(LINES, folder=tmp_path / "index", executor=client)
+        with distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as empty:
+            with distributed.Client(empty) as client, pytest.raises(InputError, match="the cluster has no worker"):
+                built(LINES, folder=tmp_path / "index", executor=client)

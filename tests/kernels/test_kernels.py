@@ -16,22 +16,16 @@ from una_fast.index.scores import rank
 
 ROWS = st.lists(st.lists(st.integers(0, 30), max_size=12), min_size=1, max_size=30)
 SENTENCES = ROWS.filter(lambda rows: len({term for row in rows for term in row}) > 1)
-SETTINGS = st.fixed_dictionaries(
-    {
-        "beta": st.sampled_from([0.0, 0.3, 0.5, 1.0]),
-        "variant": st.sampled_from(["paper", "released"]),
-        "select": st.sampled_from(["tfidf", "random"]),
-        "replace": st.sampled_from(["tfidf", "random"]),
-        "every": st.sampled_from([None, 2, 5]),
-    }
-)
+CHOICES = {
+    "beta": [0.0, 0.3, 0.5, 1.0], "variant": ["paper", "released"], "select": ["tfidf", "random"],
+    "replace": ["tfidf", "random"], "every": [None, 2, 5],
+}  # fmt: skip
+SETTINGS = st.fixed_dictionaries({name: st.sampled_from(values) for name, values in CHOICES.items()})
 RADII = st.sampled_from([1, 3, 50])
 PIECES = st.lists(st.lists(st.integers(1, 99), max_size=10), min_size=5, max_size=5)
 NUMBERS = st.lists(st.integers(0, 4), max_size=9)
 NUMBERS_OF_ROWS = st.lists(NUMBERS, max_size=6)
 ID_TYPES = st.sampled_from([np.uint16, np.int32])
-
-
 TEXT = st.lists(st.lists(st.one_of(st.integers(0, 30), st.sampled_from("abc")), max_size=8))
 CHECKS = {  # the number of examples for each check, and the strategies of its arguments
     checks.check_scores: (100, SENTENCES),
@@ -94,9 +88,7 @@ HARD = [41965 / 2753536, 946622 / 6692389, 188483 / 6815137, 823319 / 8743492, 3
 
 @pytest.mark.parametrize("ratio", HARD)
 def test_hard_ratios_are_rounded_correctly(ratio):
-    context = Context(prec=60)
-    exact = context.ln(Decimal(ratio))
-    nearest = reference.ln(ratio)
+    exact, nearest = Context(prec=60).ln(Decimal(ratio)), reference.ln(ratio)
     half = Decimal(math.ulp(nearest)) / 2
     assert abs(abs(exact - Decimal(nearest)) - half) < half / 2**18, "the ratio is not hard"
     assert logs([ratio]) == [nearest]

@@ -108,10 +108,8 @@ def test_checkpoints_and_rows_with_texts_or_synonyms_are_measured(paper, folder,
     synonyms = tmp_path / "synonyms.tsv"
     synonyms.write_text("river\tstream\ncastle\tfort\n")
     texts = ["--paraphrases", folder / "other.txt", "--back-translations", folder / "other.txt", "--synonyms", synonyms]
-    for name, rows in (
-        ("augmentations", "EDA synonym replacement,back-translation"),
-        ("comparison", "BERT whitening,Ours-BERT"),
-    ):
+    tables = {"augmentations": "EDA synonym replacement,back-translation", "comparison": "BERT whitening,Ours-BERT"}
+    for name, rows in tables.items():
         code, table = paper(name, "--rows", rows, *texts, output=tmp_path / "output")
         assert code == 0 and table["table"] == name
         for row in table["rows"]:

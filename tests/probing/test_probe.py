@@ -72,11 +72,9 @@ def test_cosines_compare_sentences_with_their_near_misses_and_with_other_sentenc
     rows = [list(index).index(sentence) for sentence in sentences]
     assert una.texts(rows) == near_misses and len({*sentences}) == 20
     assert all(sentence != near_miss for sentence, near_miss in zip(sentences, near_misses, strict=True))
-    assert found.near_misses == pytest.approx(
-        [plain_cosine(*pair) for pair in zip(sentences, near_misses, strict=True)]
-    )
     others = [sentences[-1], *sentences[:-1]]
-    assert found.usual == pytest.approx([plain_cosine(*pair) for pair in zip(sentences, others, strict=True)])
+    for cosines, compared in ((found.near_misses, near_misses), (found.usual, others)):
+        assert cosines == pytest.approx([*map(plain_cosine, sentences, compared)])
 
 
 def test_the_interval_of_a_change_contains_the_true_change_as_often_as_it_claims():

@@ -17,9 +17,7 @@ TRAINING_LAYERS = """
 """.split()
 COMMAND_LAYERS = "index negatives probe_report probe __main__".split()
 LAYERS = {"una_fast": LIBRARY_LAYERS, "train": TRAINING_LAYERS, "una_fast_cli": COMMAND_LAYERS}  # lowest first
-LIBRARY = sorted((ROOT / "una_fast").rglob("*.py"))
-TRAINING = sorted((ROOT / "train").rglob("*.py"))
-COMMANDS = sorted((ROOT / "una_fast_cli").rglob("*.py"))
+PATHS = [path for package in LAYERS for path in sorted((ROOT / package).rglob("*.py"))]
 
 
 def name_of(path: Path) -> str:
@@ -45,8 +43,7 @@ def module_of(name: str, modules: set[str]) -> str:
 
 def own_imports() -> dict[str, set[str]]:
     """Return, for each module of the project, the modules of the project that it imports."""
-    paths = LIBRARY + TRAINING + COMMANDS
-    modules = {name_of(path).replace("/", ".").removesuffix(".__init__"): path for path in paths}
+    modules = {name_of(path).replace("/", ".").removesuffix(".__init__"): path for path in PATHS}
     found = {name: {module_of(other, {*modules}) for other in imported(path)} for name, path in modules.items()}
     return {name: others - {"", name} for name, others in found.items()}
 
@@ -58,10 +55,8 @@ def layer(module: str) -> tuple[int, int]:
 
 
 def test_every_package_and_module_is_a_layer():
-    found = {path.relative_to(ROOT).parts[:2] for path in LIBRARY + TRAINING + COMMANDS}
-    missing = {
-        (package, name) for package, name in found if name.removesuffix(".py") not in (*LAYERS[package], "__init__")
-    }
+    found = {path.relative_to(ROOT).parts[:2] for path in PATHS}
+    missing = [(package, name) for package, name in found if Path(name).stem not in (*LAYERS[package], "__init__")]
     assert not missing, f"add them to LAYERS: {missing}"
 
 
@@ -81,5 +76,5 @@ def test_imports_have_no_cycle():
 
 def test_no_module_draws_from_a_global_generator():
     """This covers Python's `random`; ruff refuses numpy's global generator."""
-    for path in LIBRARY + TRAINING + COMMANDS:
+    for path in PATHS:
         assert "random" not in {name.split(".")[0] for name in imported(path)}, name_of(path)

@@ -76,8 +76,8 @@ def first(values):
 
 
 def test_a_start_reads_each_input_and_binds_the_tokenizer_only_once(first):
-    found = own_names(first)
-    assert {name: found[name] for name in [*ONCE, "parse_corpus"]} == dict.fromkeys([*ONCE, "parse_corpus"], 1)
+    names, found = [*ONCE, "parse_corpus"], own_names(first)
+    assert {name: found[name] for name in names} == dict.fromkeys(names, 1)
     read = [code for code in first if code.co_filename.endswith("configuration_auto.py")]
     assert [code.co_name for code in read].count("from_pretrained") == 1
 

@@ -42,12 +42,15 @@ def normalised(name: str) -> str:
 
 
 def test_all_files_have_the_same_version():
-    written = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
-    cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
-    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert written and cited
-    assert una_fast.__version__ == version("una_fast") == written[1] == cited[1]
-    assert f"## {una_fast.__version__}\n" in changes
+    number = una_fast.__version__
+    assert number == version("una_fast")
+    lines = {
+        "pyproject.toml": f'version = "{number}"',
+        "CITATION.cff": f"version: {number}",
+        "CHANGELOG.md": f"## {number}",
+    }
+    for name, line in lines.items():
+        assert line.format(number) in (ROOT / name).read_text(encoding="utf-8").splitlines(), name
 
 
 def test_constraints_pin_every_requirement_to_a_version_that_it_allows():

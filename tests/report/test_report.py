@@ -45,13 +45,6 @@ def two_settings(tmp_path) -> Path:
     return tmp_path
 
 
-def test_runs_with_the_same_seed_are_averaged(tmp_path):
-    for name, score in (("first", 0.5), ("second", 0.7)):
-        write_run(tmp_path / name, score, seed=1, dev="pairs.tsv")
-    (group,) = group_runs(find_runs([tmp_path]))
-    assert group.by_seed("dev/pairs") == {"1": pytest.approx(0.6)}
-
-
 def test_a_file_that_is_not_a_report_is_not_overwritten(two_settings, capsys):
     page, notes = two_settings / "page.html", two_settings / "notes.txt"
     assert main([str(two_settings / "una"), "--output", str(page)]) == 0
@@ -62,6 +55,9 @@ def test_a_file_that_is_not_a_report_is_not_overwritten(two_settings, capsys):
 
 
 def test_runs_with_the_same_settings_are_one_group_named_after_its_folder(two_settings):
+    assert [run.name for run in find_runs([two_settings])] == [
+        f"{a}/seed-{s}" for a in ("none", "una") for s in (0, 42)
+    ]
     write_run(two_settings / "alone", 0.5)
     runs = find_runs([two_settings / "una", two_settings / "none", two_settings / "alone", two_settings / "una"])
     assert [run.name for run in runs] == ["una/seed-0", "una/seed-42", "none/seed-0", "none/seed-42", "alone"]
@@ -79,19 +75,11 @@ def test_scores_are_read_from_the_files_of_a_run(tmp_path):
         write_evaluation(write_run(tmp_path / name, 0.8, beta=name, dev="data/sts-dev.csv"), 0.7, tasks)
     whole, some = find_runs([tmp_path])
     assert whole.scores["STS average"] == pytest.approx(0.7) and "STS average" not in some.scores
-    assert some.scores.keys() == {
-        "dev/sts-dev", "dev_last/sts-dev", "STS13", "STS14", "STSBenchmark", "CR",
-    }  # fmt: skip
+    assert some.scores.keys() == {"dev/sts-dev", "dev_last/sts-dev", "STS13", "STS14", "STSBenchmark", "CR"}
     assert [title(name) for name in some.scores if name.startswith("dev")] == ["sts-dev, best", "sts-dev, last"]
     lines = [{"step": 5, "dev/sts-dev": 0.7}, {"step": 9, "dev/sts-dev": None}]
     (some.folder / "metrics.jsonl").write_text("\n".join(map(json.dumps, lines)))
     assert read_run(some.folder).curves["dev"] == {5: 0.7}
-
-
-def test_runs_of_a_comparison_are_found_in_its_folder(tmp_path):
-    for name in ("none", "una"):
-        write_run(tmp_path / name / "seed-1", 0.8, augment=name)
-    assert [run.name for run in find_runs([tmp_path])] == ["none/seed-1", "una/seed-1"]
 
 
 def test_runs_that_never_beat_the_initial_encoder_are_named(tmp_path):
@@ -122,14 +110,16 @@ def test_the_table_has_runs_means_and_paired_differences(two_settings):
         (1, "difference", "difference to none", "", "+3.21 (+0.54 to +5.88)"),
     ]  # fmt: skip
     assert una.compared(Group("", none.runs[:1]))["dev/pairs"].n == 1  # one common seed
+    write_run(two_settings / "none" / "again", 0.75, seed=0, dev="pairs.tsv")  # runs with the same seed are averaged
+    (again,) = group_runs(find_runs([two_settings / "none"]))
+    assert again.by_seed("dev/pairs")["0"] == pytest.approx((0.79 + 0.75) / 2)
 
 
 def test_a_missing_score_is_a_dash():
     scores = ({"dev": 0.8, "STS12": 0.5}, {"dev": 0.7})
     runs = [RunRecord(f"seed-{seed}", Path(), {"seed": seed}, {}, {}, of) for seed, of in enumerate(scores, 1)]
-    assert [row.cells[1:] for row in score_table([Group("all", runs)])[1]] == [
-        ["seed 1", "80.00", "50.00"], ["seed 2", "70.00", "-"], ["2 runs", "75.00 ± 7.07", "50.00"],
-    ]  # fmt: skip
+    cells = [row.cells[1:] for row in score_table([Group("all", runs)])[1]]
+    assert cells == [["seed 1", "80.00", "50.00"], ["seed 2", "70.00", "-"], ["2 runs", "75.00 ± 7.07", "50.00"]]
 
 
 def test_a_baseline_of_several_settings_is_refused(two_settings, capsys):
@@ -147,19 +137,16 @@ def test_damaged_lines_of_metrics_are_skipped(tmp_path):
     assert curves["dev"] == {10: pytest.approx(0.78), 20: 0.8} and len(curves["cosine_positive"]) == 20
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
+def test_a_run_with_an_invalid_file_is_refused(tmp_path):
+    folder = write_run(tmp_path / "run", 0.8)
+    for name, content in (
+        ("evaluation.json", '{"protocol": {"aggregate": "all", "split": "test"}, "sts": {"STS12": 7}}'),
         ("run.json", '{"settings": {}, "scores": {"dev/dev": "high"}}'),
         ("run.json", "{"),
-        ("evaluation.json", '{"protocol": {"aggregate": "all", "split": "test"}, "sts": {"STS12": 7}}'),
-    ],
-)
-def test_a_run_with_an_invalid_file_is_refused(tmp_path, name, content):
-    folder = write_run(tmp_path / "run", 0.8)
-    (folder / name).write_text(content)
-    with pytest.raises(InputError, match=f"{name}.* cannot be read"):
-        read_run(folder)
+    ):
+        (folder / name).write_text(content)
+        with pytest.raises(InputError, match=f"{name}.* cannot be read"):
+            read_run(folder)
 
 
 @pytest.mark.parametrize("n", [2, 3, 10])
@@ -216,15 +203,11 @@ def test_the_page_is_complete_and_fetches_nothing(two_settings, capsys):
 
 def test_charts_show_what_the_runs_recorded(two_settings):
     charts = charts_of(page_of(two_settings / "una"))
-    dev = charts["Dev score"]
-    assert [(line["x"], line["y"]) for line in dev["lines"]] == [
-        ([0, 10, 20], [70, 80, 82]),
-        ([0, 10, 20], [70, 78, 80]),
-    ]
+    dev = [(line["x"], line["y"]) for line in charts["Dev score"]["lines"]]
+    assert dev == [([0, 10, 20], [70, 80, 82]), ([0, 10, 20], [70, 78, 80])]
     lines = charts["Similarity over training"]["lines"]
-    assert [(line["name"], line["dashed"]) for line in lines] == [
-        ("seed-0: positive", 0), ("seed-42: positive", 0), ("seed-0: negative", 1), ("seed-42: negative", 1),
-    ]  # fmt: skip
+    expected = [(f"seed-{seed}: {kind}", kind == "negative") for kind in ("positive", "negative") for seed in (0, 42)]
+    assert [(line["name"], line["dashed"]) for line in lines] == expected
     assert lines[2]["y"] == [0.5] * 4 and lines[2]["x"] == [0, 5, 10, 15]
 
 

@@ -76,15 +76,9 @@ def test_ids_of_sentences_equal_those_of_the_tokenizer(tokenizer, encoder):
 def test_most_lines_are_encoded_chunk_by_chunk(monkeypatch, encoder):
     """The slow path gives the right ids too, so only a count shows that it is rare."""
     texts = [" ".join(line.split()) for line in training_lines()]
-    index = una_fast.build_index(texts)
-    whole: list[str] = []
-    encode_texts = encoder.encode_texts
-
-    def spy(texts):
-        return encode_texts(whole.extend(texts) or texts)
-
-    monkeypatch.setattr(encoder, "encode_texts", spy)
-    encode_sentences(index, encoder, n_jobs=1)
+    whole, encode_texts = [], encoder.encode_texts
+    monkeypatch.setattr(encoder, "encode_texts", lambda texts: encode_texts(whole.extend(texts) or texts))
+    encode_sentences(una_fast.build_index(texts), encoder, n_jobs=1)
     assert len(whole) < len(texts) / 100
 
 
@@ -143,14 +137,8 @@ def test_thousands_of_added_tokens_are_not_searched_one_by_one(monkeypatch):
     """Gemma has thousands. Searching the chunks for each takes 0.8 ms per MB, so their ids reveal them instead."""
     tokenizer = FAMILIES["gemma"]()
     texts = ["a <unused17> b", "x<unused2999>y", "<table>", "<unk> a<unk>", "plain words", "\n"]
-    searched = []
-    search = StringTable.containing
-
-    def spy(table, *contents):
-        searched.extend(contents)
-        return search(table, *contents)
-
-    monkeypatch.setattr(StringTable, "containing", spy)
+    searched, search = [], StringTable.containing
+    monkeypatch.setattr(StringTable, "containing", lambda *of: searched.extend(of[1:]) or search(*of))
     sentences = encode_sentences(una_fast.build_index(texts), SubwordEncoder(tokenizer), 1)[0]
     assert rows_of(sentences) == ids_of(tokenizer, texts)
     assert len(tokenizer.added_tokens_decoder) > 3000 and {*searched} == {b"<unk>"}

@@ -12,7 +12,8 @@ import torch
 from transformers import AutoTokenizer
 
 import una_fast
-from support.small_runs import options, train_here, write_corpus
+from support.small_runs import options, refused, write_corpus
+from support.token_ids import assert_ids
 from train.config import Run, make_parser, make_run
 from train.distributed import Ranks
 from train.launch.prepare import PreparedRun, open_index
@@ -167,13 +168,6 @@ def test_a_run_refuses_an_index_with_other_word_options(tmp_path, made, asked, m
 
 
 @pytest.fixture(scope="module")
-def synonyms(tmp_path_factory):
-    path = tmp_path_factory.mktemp("synonyms") / "synonyms.tsv"
-    path.write_text("river\tstream\tbrook\nmountain\thill\nthe\ta\n", encoding="utf-8")
-    return str(path)
-
-
-@pytest.fixture(scope="module")
 def index():
     words = "the river ran below a mountain while two birds sang".split()
     orders = np.random.default_rng(0).permuted(np.tile(np.arange(len(words)), (30, 1)), axis=1)
@@ -181,8 +175,9 @@ def index():
 
 
 @pytest.mark.parametrize("name", sorted(POSITIVES))
-def test_positives_come_from_the_augmentation_of_that_name(index, tiny_model, synonyms, name):
-    with_synonyms = {"synonyms": synonyms} if name in ("eda-synonym", "eda-insert") else {}
+def test_positives_come_from_the_augmentation_of_that_name(index, tiny_model, tmp_path, name):
+    (tmp_path / "synonyms.tsv").write_text("river\tstream\tbrook\nmountain\thill\nthe\ta\n")
+    with_synonyms = {"synonyms": f"{tmp_path}/synonyms.tsv"} if name in ("eda-synonym", "eda-insert") else {}
     settings = {"positives": name, "positives_strength": 0.3, "seed": 7, "augment": "none", "max_length": 16}
     values = {"corpus": "c.txt", "model": str(tiny_model), "output": "o", "device": "cpu"}
     ready = PreparedRun(make_run({**values, **settings, **with_synonyms}))
@@ -191,8 +186,7 @@ def test_positives_come_from_the_augmentation_of_that_name(index, tiny_model, sy
     rows = np.array([4, 0, 17])
     anchors, positives = maker.views.of(1, 2, rows)
     texts = make_augmentation(name, index, {"strength": 0.3, **with_synonyms}, seed=7).texts(rows, 2)
-    expected = tokenizer(texts, max_length=16, padding="max_length", truncation=True, return_tensors="pt")
-    assert torch.equal(positives["input_ids"], expected["input_ids"])
+    assert_ids(positives, tokenizer, texts, 16)
     assert not torch.equal(positives["input_ids"], anchors["input_ids"])
 
 
@@ -206,6 +200,5 @@ def test_positives_come_from_the_augmentation_of_that_name(index, tiny_model, sy
 )
 def test_bad_words_and_edits_are_refused_before_an_index_is_built(tmp_path, tiny_model, given, message):
     values = options(tmp_path, tiny_model, **given)
-    with pytest.raises(InputError, match=message):
-        train_here(values)
+    assert message in refused(values)
     assert not (tmp_path / "index").exists()

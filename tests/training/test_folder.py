@@ -5,6 +5,7 @@ import json
 import os
 import resource
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -159,10 +160,8 @@ class TestResumeWithoutOptions:
         for bit in range(8 * len(content)):
             path.write_bytes(content)
             flip(path, bit)
-            try:
+            with suppress(InputError):
                 assert load_checkpoint(tmp_path)[0] == expected, bit  # the bit is in a name that is not read
-            except InputError:
-                pass
 
 
 class TestWhatAUserChanges:
@@ -205,12 +204,9 @@ class TestWhatAUserChanges:
 class TestCheckpoint:
     """last/ always contains one complete state, named by the pointer."""
 
-    def test_a_finished_run_keeps_its_weights_and_no_optimiser(self, finished):
-        state = final_state(finished["output"])
-        assert list(state) == ["model", "scaler"] and flat(state)
-        assert len([*(Path(finished["output"]) / "last").glob("*.pt")]) == 1
-
-    def test_resume_ends_a_run_killed_before_its_status_was_finished(self, finished, copy):
+    def test_a_finished_run_keeps_only_its_weights_and_can_be_finished_again(self, finished, copy):
+        state = final_state(copy)
+        assert list(state) == ["model", "scaler"] and flat(state) and len([*copy.glob("last/*.pt")]) == 1
         write_json(copy / "run.json", {**read_json(copy / "run.json"), "status": "running"})
         assert train_here({**finished, "output": str(copy), "resume": True}).status == "finished"
         assert metrics(copy) == metrics(finished["output"])
@@ -288,17 +284,8 @@ class TestBest:
         save(3, 3.0)
         assert not [*(tmp_path / "best").glob(".*")]
 
-    def test_a_full_disk_while_the_tokenizer_is_saved(self, save, tmp_path, monkeypatch):
-        """The tokenizers library raises a bare Exception."""
-        save(1, 1.0)
-        full = Exception("No space left on device (os error 28)")
-        failing(monkeypatch, PreTrainedTokenizerBase, "save_pretrained", 1, full)
-        with pytest.raises(InputError, match="best: the disk is full: free some space"):
-            save(2, 2.0)
-        assert json.loads((tmp_path / "best" / "best.json").read_text())["step"] == 1
-
-    def test_a_full_disk_while_the_weights_are_saved(self, save, tmp_path):
-        """safetensors raises its own type of error."""
+    def test_a_full_disk_leaves_what_was_saved_before(self, save, tmp_path, monkeypatch):
+        """safetensors raises its own type of error, and the tokenizers library a bare Exception."""
         before = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
         try:
@@ -307,6 +294,12 @@ class TestBest:
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
         assert not [*(tmp_path / "best").iterdir()]
+        save(1, 1.0)
+        full = Exception("No space left on device (os error 28)")
+        failing(monkeypatch, PreTrainedTokenizerBase, "save_pretrained", 1, full)
+        with pytest.raises(InputError, match="best: the disk is full: free some space"):
+            save(2, 2.0)
+        assert json.loads((tmp_path / "best" / "best.json").read_text())["step"] == 1
 
 
 def test_a_stopped_run_says_how_to_continue_and_where_its_encoder_is(tmp_path):
@@ -314,6 +307,4 @@ def test_a_stopped_run_says_how_to_continue_and_where_its_encoder_is(tmp_path):
     write_json(tmp_path / POINTER, {"progress": {"step": 7}})
     assert next_start(tmp_path) == "continue from step 7 with --resume"
     write_json(tmp_path / "best/config.json", {})
-    assert (
-        next_start(tmp_path) == f"continue from step 7 with --resume; {tmp_path / 'best'} contains the encoder so far"
-    )
+    assert next_start(tmp_path).endswith(f" with --resume; {tmp_path / 'best'} contains the encoder so far")

@@ -3,7 +3,7 @@
 import copy
 import os
 import sys
-from functools import cache
+from functools import cache, partial
 from itertools import zip_longest
 from types import SimpleNamespace
 from unittest import mock
@@ -48,9 +48,8 @@ class Autocast(TorchFunctionMode):
         dtypes = {functional.linear: self.half, torch.matmul: self.half, functional.layer_norm: torch.float32}
         dtypes |= {functional.scaled_dot_product_attention: self.half}
         if dtype := dtypes.get(function):
-            args, kwargs = tree_map_only(
-                torch.Tensor, lambda x: x.to(dtype) if x.is_floating_point() else x, (args, kwargs)
-            )
+            cast = partial(tree_map_only, torch.Tensor, lambda x: x.to(dtype) if x.is_floating_point() else x)
+            args, kwargs = cast((args, kwargs))
         return function(*args, **(kwargs or {}))
 
 

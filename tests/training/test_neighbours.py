@@ -42,12 +42,9 @@ def test_the_second_half_of_a_step_contains_the_neighbours_of_the_first():
 
 def test_the_distillation_is_the_mean_squared_change_of_the_cosines_of_neighbours():
     views, start = torch.randn(3, 6, 4), torch.randn(2, 6, 4)
-    changes = [
-        functional.cosine_similarity(views[0, i], views[0, i + 3], 0)
-        - functional.cosine_similarity(start[0, i], start[0, i + 3], 0)
-        for i in range(3)
-    ]
-    assert neighbour_distillation(views, start) == pytest.approx(sum(float(x) ** 2 for x in changes) / 3)
+    now, before = ([functional.cosine_similarity(of[0, i], of[0, i + 3], 0) for i in range(3)] for of in (views, start))
+    expected = sum(float(x - y) ** 2 for x, y in zip(now, before, strict=True)) / 3
+    assert neighbour_distillation(views, start) == pytest.approx(expected)
     assert neighbour_distillation(start.repeat(2, 1, 1), start) == 0
 
 
@@ -69,9 +66,8 @@ def test_a_share_of_the_rows_drawn_by_seed_epoch_and_row_gets_the_edited_positiv
         return is_made.numpy()
 
     first = chosen(rows)
-    assert (
-        70 < first.sum() < 130 and (chosen(rows[::-1])[::-1] == first).all() and (chosen(rows[9:]) == first[9:]).all()
-    )
+    assert 70 < first.sum() < 130
+    assert (chosen(rows[::-1])[::-1] == first).all() and (chosen(rows[9:]) == first[9:]).all()
     assert (chosen(rows, epoch=1) != first).any() and (chosen(rows, seed=4) != first).any()
     assert on_share(made, plain, 1, 3) is made
 

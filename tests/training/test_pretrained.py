@@ -109,9 +109,7 @@ def test_unused_heads_and_a_missing_pooler_are_accepted(tmp_path, tiny_model):
 
 
 def test_a_configuration_cannot_change_how_outputs_are_read(tiny_model, changed):
-    folder, texts = (
-        changed(return_dict=False, chunk_size_feed_forward=7),
-        ["a river", "a longer sentence of more words"],
-    )
-    expected, found = (load_model(str(name), device="cpu").embed(texts) for name in (tiny_model, folder))
+    folders = tiny_model, changed(return_dict=False, chunk_size_feed_forward=7)
+    texts = ["a river", "a longer sentence of more words"]
+    expected, found = (load_model(str(folder), device="cpu").embed(texts) for folder in folders)
     assert (expected == found).all()

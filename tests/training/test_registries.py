@@ -129,16 +129,14 @@ def test_a_class_gets_only_the_options_that_it_declares(own):
 def test_a_loss_with_a_start_parameter_gets_the_initial_embeddings(own):
     assert [loss_spec(f"own_parts:{name}").takes_start for name in ("margin", "alone", "tied")] == [False, False, True]
     views, start = torch.ones(3, 2, 4), torch.zeros(2, 2, 4)
-    assert loss_spec("own_parts:tied").load()(views, 1.0, start=start) > loss_spec("own_parts:margin").load()(
-        views, 1.0
-    )
+    tied, margin = (loss_spec(f"own_parts:{name}").load() for name in ("tied", "margin"))
+    assert tied(views, 1.0, start=start) > margin(views, 1.0)
 
 
 def test_a_loss_that_is_not_a_single_number_is_refused(own, tiny_model):
-    said = refused({**small_options(own, tiny_model), "loss": "own_parts:of_each"})
-    assert "--loss: the function returned a tensor of shape (8,): it must return" in said
-    said = refused({**small_options(own, tiny_model, output=str(own / "other")), "loss": "own_parts:number"})
-    assert "--loss: the function returned 0.5: it must return a tensor" in said
+    for name, said in (("of_each", "a tensor of shape (8,): it must"), ("number", "0.5: it must return a tensor")):
+        values = small_options(own, tiny_model, loss=f"own_parts:{name}", output=str(own / name))
+        assert f"--loss: the function returned {said}" in refused(values)
 
 
 def test_a_loss_without_negatives_has_none_by_default(own, tiny_model):

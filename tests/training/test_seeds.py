@@ -28,12 +28,8 @@ def values(folder, tiny_model):
     """Return the option values of a command that trains several seeds, scores on STS-B and builds its own index."""
     values = options(folder, tiny_model, output=str(folder / "runs"), eval_every=6, epochs=1)
     del values["index"]
-    return {
-        **values,
-        "seeds": "3,1",
-        "evaluate": str(training.write_senteval(folder / "data")),
-        "tasks": "STSBenchmark",
-    }
+    scored = {"evaluate": str(training.write_senteval(folder / "data")), "tasks": "STSBenchmark"}
+    return {**values, **scored, "seeds": "3,1"}
 
 
 def trained_here(values):
@@ -55,10 +51,8 @@ def stopped(values):
 @pytest.fixture(scope="module")
 def finished(values, folder, stopped):
     """Repeat the command with --resume and a third seed. Return OUTPUT and the messages."""
-    times = {
-        path: path.stat().st_mtime_ns
-        for path in (folder / "runs" / "index", folder / "runs" / "seed-3" / "best" / "best.json")
-    }
+    paths = folder / "runs" / "index", folder / "runs" / "seed-3" / "best" / "best.json"
+    times = {path: path.stat().st_mtime_ns for path in paths}
     code, said = trained_here({**values, "seeds": "3,1,0", "resume": True})
     assert code == 0, said
     assert all(path.stat().st_mtime_ns == time for path, time in times.items())

@@ -202,7 +202,6 @@ def test_losses_in_half_precision_are_close_to_fp32(tmp_path, tiny_model, precis
 
 def test_best_loads_in_transformers_and_sentence_transformers_with_raw_cls(tmp_path, tiny_model):
     from sentence_transformers import SentenceTransformer
-    from transformers import AutoModel, AutoTokenizer
 
     values = options(tmp_path, tiny_model, max_steps=4)
     train_here(values)
