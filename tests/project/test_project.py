@@ -44,11 +44,7 @@ def normalised(name: str) -> str:
 def test_all_files_have_the_same_version():
     number = una_fast.__version__
     assert number == version("una_fast")
-    lines = {
-        "pyproject.toml": f'version = "{number}"',
-        "CITATION.cff": f"version: {number}",
-        "CHANGELOG.md": f"## {number}",
-    }
+    lines = {"pyproject.toml": 'version = "{}"', "CITATION.cff": "version: {}", "CHANGELOG.md": "## {}"}
     for name, line in lines.items():
         assert line.format(number) in (ROOT / name).read_text(encoding="utf-8").splitlines(), name
 

@@ -38,9 +38,8 @@ class FakeTokens:
 
 def fake_views(alpha, negative_views, negatives=True, max_length=32, kind=FakeTokens):
     """Return views of a sentence: anchor, the same ids as positive, and a negative with unrelated ids."""
-    return Views(
-        original_text(kind(0)), None, kind(1).token_ids if negatives else None, max_length, alpha, negative_views
-    )
+    make_negatives = kind(1).token_ids if negatives else None
+    return Views(original_text(kind(0)), None, make_negatives, max_length, alpha, negative_views)
 
 
 def make_trainer(run, ranks=ALONE, encoder=None, sentences=SENTENCES, state=None, **parts):

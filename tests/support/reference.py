@@ -5,15 +5,13 @@ It imports nothing from una_fast. A sentence is a list of words (or ids); scores
 
 import bisect
 import functools
+from collections import Counter
 from decimal import Context, Decimal
 
 MASK = 2**64 - 1
 GAMMA = 0x9E3779B97F4A7C15
 TRIES = 64
 NUMBERS = 128
-
-
-# --- step 1, equation 2 ---------------------------------------------------------------------------------------------
 
 
 @functools.cache
@@ -30,20 +28,14 @@ def ln1p(x):
 
 def idf(documents):
     """Return -ln(N_t / N) by term. N_t of the N documents contain term t."""
-    frequency = {}
-    for words in documents:
-        for term in set(words):
-            frequency[term] = frequency.get(term, 0) + 1
+    frequency = Counter(term for words in documents for term in set(words))
     return {term: 0.0 - ln(n / len(documents)) for term, n in frequency.items()}
 
 
 def tfidf(words, idf_of, unseen):
-    """Return ln(1 + n_t / n) idf by term, in order of first appearance. n_t of the n words are term t."""
-    z = {}
-    for term in words:
-        if term not in z:
-            z[term] = ln1p(words.count(term) / len(words)) * idf_of.get(term, unseen)
-    return z
+    """Return ln(1 + n_t / n) idf by term, in order of first appearance. n_t of the n words are term t. Equation 2."""
+    terms = dict.fromkeys(words)
+    return {term: ln1p(words.count(term) / len(words)) * idf_of.get(term, unseen) for term in terms}
 
 
 def max_tfidf(documents):
@@ -59,9 +51,6 @@ def ranking(documents):
     """Sort terms by descending score, ties by first appearance (dicts keep this order and sorting is stable)."""
     highest = max_tfidf(documents)
     return sorted(highest, key=lambda term: -highest[term])
-
-
-# --- step 2, equations 3 and 4 --------------------------------------------------------------------------------------
 
 
 def probabilities(words, idf_of, unseen, beta, variant="paper", select="tfidf", fixed=frozenset()):
@@ -81,11 +70,8 @@ def of_scores(words, z, beta, variant, select):
     total = 0.0
     for term in over:
         total += z[term] - lowest
-    if total == 0:
-        p = [beta for _ in words]
-    else:
-        scale = beta / (total / len(over))
-        p = [min(scale * (z[term] - lowest), 1.0) for term in words]
+    scale = beta / (total / len(over)) if total else 0.0
+    p = [min(scale * (z[term] - lowest), 1.0) if total else beta for term in words]
     top = max(z, key=lambda term: z[term])  # the first term if several have the highest score
     if variant == "paper":
         return [1.0 if term == top else p[k] for k, term in enumerate(words)]
@@ -107,9 +93,6 @@ def packed(words, p, bits, variant="paper"):
         height = min(int(steps * p[k]), steps - 1) if decides else 0
         found.append((height * 2 + again) * 2**bits + word)
     return found
-
-
-# --- step 3 ---------------------------------------------------------------------------------------------------------
 
 
 def rank_window(scores, term, z, radius):
@@ -135,9 +118,6 @@ def candidate_weights(scores, window, excluded, replace="tfidf", fixed=frozenset
     return {j: scores[j] for j in ids}
 
 
-# --- the draws: SplitMix64 by counter -------------------------------------------------------------------------------
-
-
 def mix64(x):
     x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & MASK
     x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & MASK
@@ -145,6 +125,7 @@ def mix64(x):
 
 
 def draw64(seed, epoch, row, position, number):
+    """Return 64 random bits, SplitMix64 by counter."""
     key = mix64((mix64(seed & MASK) + (epoch + 1) * GAMMA) & MASK)
     key = mix64((key + (row + 1) * GAMMA) & MASK)
     return mix64((key + (position * NUMBERS + number + 1) * GAMMA) & MASK)

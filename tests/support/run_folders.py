@@ -37,9 +37,7 @@ def metrics_line(step: int) -> dict[str, Any]:
     """Return a step's line in metrics.jsonl. Every fifth step has negatives and their mean cosine."""
     line = {"step": step, "loss": 1 / (step + 1), "lr": 1e-5, "negatives": step % 5 == 0}
     line |= {"sentences_per_second": 100 + step, "cosine_positive": 0.9}
-    if step % 5 == 0:
-        line |= {"cosine_negative": 0.5}
-    return line
+    return line | ({"cosine_negative": 0.5} if line["negatives"] else {})
 
 
 def write_evaluation(folder: Path, sts: float, tasks: tuple[str, ...] = ("STSBenchmark",)) -> None:
@@ -47,10 +45,8 @@ def write_evaluation(folder: Path, sts: float, tasks: tuple[str, ...] = ("STSBen
 
     STS12 has an undefined score if `tasks` do not include it.
     """
-    scores: dict[str, Any] = {task: {"spearman": {"all": sts}} for task in tasks}
-    scores["STSBenchmark"] = {"spearman": {"all": sts}}
-    if "STS12" not in tasks:
-        scores["STS12"] = {"spearman": {"all": None}}
+    of_tasks = {"STS12": None, "STSBenchmark": sts, **dict.fromkeys(tasks, sts)}
+    scores = {task: {"spearman": {"all": score}} for task, score in of_tasks.items()}
     evaluation = {
         "protocol": {"aggregate": "all", "split": "test"},
         "sts": scores,

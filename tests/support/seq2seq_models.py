@@ -32,14 +32,9 @@ def tokenizer(words=WORDS) -> PreTrainedTokenizerFast:
     made = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     made.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
-    return PreTrainedTokenizerFast(
-        tokenizer_object=made,
-        pad_token="<pad>",
-        eos_token="</s>",
-        unk_token="<unk>",
-        bos_token="<s>",
-        padding_side="left",
-    )  # pads on the left, and the code must pad on the right nevertheless
+    roles = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>", "bos_token": "<s>"}
+    # pads on the left, and the code must pad on the right nevertheless
+    return PreTrainedTokenizerFast(tokenizer_object=made, padding_side="left", **roles)
 
 
 def t5(size):
@@ -84,14 +79,9 @@ def save(folder: Path, family: str, words=WORDS, seed: int = 0) -> Path:
 
 def save_marian(folder: Path) -> Path:
     """Save a Marian like those on the hub: two SentencePiece models, and padding as the last token."""
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(training_lines()),
-        model_prefix=str(folder / "units"),
-        vocab_size=600,
-        hard_vocab_limit=False,
-        num_threads=1,
-        minloglevel=2,
-    )
+    settings = {"vocab_size": 600, "hard_vocab_limit": False, "num_threads": 1, "minloglevel": 2}
+    lines, prefix = iter(training_lines()), str(folder / "units")
+    sentencepiece.SentencePieceTrainer.train(sentence_iterator=lines, model_prefix=prefix, **settings)
     units = folder / "units.model"
     processor = sentencepiece.SentencePieceProcessor(model_file=str(units))
     pieces = [processor.id_to_piece(number) for number in range(3, processor.get_piece_size())]

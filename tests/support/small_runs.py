@@ -70,14 +70,8 @@ def tiny_encoder(folder):
     tokens = (Path(get_model_path()) / "vocab.txt").read_text(encoding="utf-8").splitlines()[:4000]
     (folder / "vocab.txt").write_text("\n".join(tokens) + "\n", encoding="utf-8")
     tokenizer = BertTokenizerFast(str(folder / "vocab.txt"), model_max_length=256)
-    config = BertConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-        max_position_embeddings=128,
-    )
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+    config = BertConfig(vocab_size=len(tokenizer), max_position_embeddings=128, **sizes)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = BertModel(config, add_pooling_layer=False)

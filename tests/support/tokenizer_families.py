@@ -77,17 +77,9 @@ def vocabulary_and_merges(tokenizer: Tokenizer) -> tuple[dict[str, int], Merges]
 @cache
 def sentencepiece_unigrams() -> tuple[list[tuple[str, float]], bytes]:
     """Train SentencePiece; returns sub-words with scores, without special tokens, and the compiled nmt_nfkc map."""
-    file = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(training_lines()),
-        model_writer=file,
-        vocab_size=VOCABULARY,
-        hard_vocab_limit=False,
-        model_type="unigram",
-        normalization_rule_name="nmt_nfkc",
-        num_threads=1,
-        minloglevel=2,
-    )
+    file, settings = io.BytesIO(), {"hard_vocab_limit": False, "num_threads": 1, "minloglevel": 2}
+    settings |= {"vocab_size": VOCABULARY, "model_type": "unigram", "normalization_rule_name": "nmt_nfkc"}
+    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(training_lines()), model_writer=file, **settings)
     model = sentencepiece_model_pb2.ModelProto()
     model.ParseFromString(file.getvalue())
     return [(piece.piece, piece.score) for piece in model.pieces[3:]], model.normalizer_spec.precompiled_charsmap
