@@ -128,14 +128,11 @@ def test_important_words_change_places():
     assert swap_edits(Sentence(""), {}, ()) == []
 
 
-def test_names_are_words_that_are_mostly_capitalised_inside_sentences():
+def test_names_are_words_that_are_mostly_capitalised_inside_sentences_but_no_question_words():
     index = una_fast.build_index(["In Lima I saw Ann.", "Is Lima old, Ann's old", "the old lima bean; An old man"])
     assert {index.terms[i] for i in np.flatnonzero(find_names(index))} == {"lima", "ann", "an"}
     cased = una_fast.build_index(["In Lima and lima and Lima"], lowercase=False)
     assert {cased.terms[i] for i in np.flatnonzero(find_names(cased))} == {"Lima"}
-
-
-def test_question_words_are_not_names():
     questions = una_fast.build_index(["Is it Lima? What is it?", "Is Peru far? What is it?"])
     names = find_names(questions, ENGLISH.words["question words"])
     assert {questions.terms[i] for i in np.flatnonzero(names)} == {"lima", "peru"}

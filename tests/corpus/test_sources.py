@@ -203,7 +203,9 @@ def test_frames_are_read_by_their_column(frame, monkeypatch):
             read(table.lazy())
 
 
-def test_documents_are_read_from_unusual_frames():
+def test_documents_are_read_from_unusual_frames_and_from_mappings():
+    rows = [{"id": i, "text": line} for i, line in enumerate(WITH_NEWLINES)]
+    assert read(rows) == read(iter(rows)) == WITH_NEWLINES
     assert read(type("Frame", (pd.DataFrame,), {})({"text": ["a", "b", "c"]}).iloc[[2, 0]]) == ["c", "a"]
     assert read(pd.Series(["a", "b", "a"], dtype="category")) == ["a", "b", "a"]
 
@@ -218,11 +220,6 @@ def test_documents_are_read_from_datasets():
         read(dataset, column="sentence")
     with pytest.raises(InputError, match=r"mapping of 'train', 'test': give one, e\.g\. corpus\['train'\]"):
         read(datasets.DatasetDict({"train": dataset, "test": dataset}))
-
-
-def test_rows_that_are_mappings_are_read_by_their_key():
-    rows = [{"id": i, "text": line} for i, line in enumerate(WITH_NEWLINES)]
-    assert read(rows) == read(iter(rows)) == WITH_NEWLINES
 
 
 def test_a_quotation_mark_in_a_tsv_is_an_ordinary_character(tmp_path):

@@ -12,7 +12,6 @@ from support import checks, reference
 from support.checks import ragged, ranked, sampling_config, score
 from una_fast._kernels import logarithm
 from una_fast._kernels.draws.probability import replacement_probabilities
-from una_fast.index.scores import rank
 
 ROWS = st.lists(st.lists(st.integers(0, 30), max_size=12), min_size=1, max_size=30)
 SENTENCES = ROWS.filter(lambda rows: len({term for row in rows for term in row}) > 1)
@@ -42,10 +41,6 @@ CHECKS = {  # the number of examples for each check, and the strategies of its a
 def test_a_kernel_equals_its_reference(check):
     n_examples, *arguments = CHECKS[check]
     settings(max_examples=n_examples)(given(*arguments)(check))()
-
-
-def test_rank_breaks_ties_by_first_appearance():
-    assert rank(np.array([0.5, 1.0, 0.5, 1.0, 0.5])).tolist() == [1, 3, 0, 2, 4]
 
 
 def test_probabilities_of_a_long_document_with_few_terms():

@@ -192,7 +192,4 @@ def test_every_optional_package_is_in_its_extra():
     for package, extra in EXTRA_OF.items():
         block = re.search(rf"^{extra} = \[(.*?)\]$", declared, re.MULTILINE | re.DOTALL)
         assert block and names.get(package, package.replace("_", "-")) in block[1].replace("_", "-"), (package, extra)
-
-
-def test_a_missing_module_of_the_project_is_not_reported_as_a_missing_package():
     assert missing_package(ModuleNotFoundError("No module named 'train.nothing'", name="train.nothing")) is None

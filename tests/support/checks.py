@@ -43,18 +43,10 @@ def score(rows) -> TermScores:
 def sampling_config(
     scores, n_documents, *, beta=0.5, radius=3, seed=7, variant="paper", select="tfidf", replace="tfidf", fixed=()
 ) -> SamplingConfig:
-    return SamplingConfig(
-        scores.idf,
-        scores.max_tfidf,
-        n_documents=n_documents,
-        beta=beta,
-        radius=radius,
-        seed=seed,
-        released=variant == "released",
-        random_select=select == "random",
-        random_replace=replace == "random",
-        groups=groups_of(term in fixed for term in range(len(scores.idf))) if fixed else None,
-    )
+    settings = {"beta": beta, "radius": radius, "seed": seed, "released": variant == "released"}
+    settings |= {"random_select": select == "random", "random_replace": replace == "random"}
+    groups = groups_of(term in fixed for term in range(len(scores.idf))) if fixed else None
+    return SamplingConfig(scores.idf, scores.max_tfidf, n_documents=n_documents, groups=groups, **settings)
 
 
 def groups_of(fixed):
@@ -167,10 +159,7 @@ def ids_of(text, n_terms):
 
 
 def check_token_writes(terms, first_terms, rows, length, pads_left):
-    """Check the token ids of rows of terms.
-
-    terms: sub-words of each term. first_terms: sub-words of each term at the start of a text, or None if equal.
-    """
+    """Check the ids of rows of terms. first_terms: sub-words of each term at the start of a text, or None if equal."""
     table, words = ragged(terms), ragged(rows)
     suffix = [102, 103][: 1 + length % 2]
     placed = table if first_terms is None else table.followed_by(ragged(first_terms))

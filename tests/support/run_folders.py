@@ -41,10 +41,7 @@ def metrics_line(step: int) -> dict[str, Any]:
 
 
 def write_evaluation(folder: Path, sts: float, tasks: tuple[str, ...] = ("STSBenchmark",)) -> None:
-    """Write evaluation.json with the score `sts` for all `tasks` and STS-B, and with a transfer task.
-
-    STS12 has an undefined score if `tasks` do not include it.
-    """
+    """Write evaluation.json: a transfer task, and the score `sts` of `tasks` and STS-B. Else STS12 is undefined."""
     of_tasks = {"STS12": None, "STSBenchmark": sts, **dict.fromkeys(tasks, sts)}
     scores = {task: {"spearman": {"all": score}} for task, score in of_tasks.items()}
     evaluation = {

@@ -140,12 +140,9 @@ def refusal(capsys, values):
 
 
 def start(values):
-    """Start a run as a command in its own process group, with default handling of signals.
+    """Start a run as a command in its own process group."""
 
-    Otherwise it would inherit ignored signals if the tests run under nohup or in the background.
-    """
-
-    def reset_signals():
+    def reset_signals():  # if the tests run under nohup or in the background, the run would inherit ignored signals
         for number in STOP_SIGNALS:
             signal.signal(number, signal.SIG_DFL)
 

@@ -1,7 +1,4 @@
-"""surface="kept" in plain Python: a sentence keeps its text, except for replaced words.
-
-It imports nothing from una_fast.
-"""
+"""surface="kept" in plain Python, without una_fast: a sentence keeps its text, except for replaced words."""
 
 import re
 import unicodedata

@@ -1,8 +1,4 @@
-"""Small tokenizers of all families that encoders use, the rows of docs/tokenizers.md; each trains in a second.
-
-First the training functions, then the families of encoders (BERT, RoBERTa, XLM-R, DeBERTa-v3) and of decoders (Qwen 3,
-Llama 2 and 3, Gemma, SuperBPE), and the table of all.
-"""
+"""Small tokenizers of all families that encoders use, the rows of docs/tokenizers.md; each trains in a second."""
 
 import io
 import json

@@ -72,15 +72,13 @@ def test_differences_are_paired_by_seed(finished):
     assert "plotly" in page and all(line.split("(")[0] in page for line in content["answer"][:3])
 
 
-def test_a_repeated_command_trains_nothing_even_in_a_moved_folder(finished, tmp_path, monkeypatch):
+def test_a_repeated_command_trains_nothing_and_other_settings_are_refused(finished, tmp_path, monkeypatch, capsys):
+    """The folder may have been moved."""
     monkeypatch.setattr("train.launch.run.Trainer", None)  # no run begins
     monkeypatch.chdir(tmp_path)
     shutil.copytree(output_of(finished), "moved")
     assert call(finished, output="moved") == 0
     assert Path("moved", "compare.json").read_bytes() == (output_of(finished) / "compare.json").read_bytes()
-
-
-def test_changed_settings_are_refused(finished, capsys):
     assert call(finished, temperature="0.1") == 2
     assert "--temperature was 0.05 when" in capsys.readouterr().err
 

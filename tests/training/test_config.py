@@ -11,7 +11,9 @@ import pytest
 
 from train.config import OPTIONS, PRESETS, compared_settings, make_parser, make_run
 from train.config import parse as option_values
+from train.objective.registry import LOSSES
 from train.record.checkpoint import check_resumed
+from una_fast.augment.registry import AUGMENTATIONS
 from una_fast.command import Command, arguments_of, foreign_names, option, options_of, run_command
 from una_fast.errors import InputError, InputWarning
 
@@ -74,6 +76,7 @@ def test_help_shows_every_option_under_its_heading_with_default_and_limits():
     headings = [line[:-1] for line in lines if re.fullmatch(r"[A-Z][a-z ]+:", line)]
     assert headings == [*dict.fromkeys(in_order)]
     assert "[default 64, at least 2]" in shown and "[default 0.1, at least 0 and below 1]" in shown
+    assert all(f"{name}: {row.meaning}" in shown for name, row in (LOSSES | AUGMENTATIONS).items())
 
 
 def test_an_option_is_made_from_its_field():

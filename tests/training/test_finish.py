@@ -61,10 +61,7 @@ def test_the_card_describes_the_run(card, tmp_path):
     ):  # fmt: skip
         assert expected in text
     assert str(tmp_path) not in text
-
-
-def test_a_card_leaves_out_options_that_a_custom_augmentation_ignores(card):
-    text = card(settings={"augment": "una_fast.augment.numba:NumbaAugmentation"})
+    text = card(settings={"augment": "una_fast.augment.numba:NumbaAugmentation"})  # it ignores two options
     assert "- surface: kept" in text and not re.search("^- (beta|radius):", text, re.MULTILINE)
 
 
@@ -81,14 +78,11 @@ def test_the_card_contains_no_local_path_and_its_command_repeats_the_run(card):
     text = card(settings=paths)
     assert "/home" not in text and "--corpus wiki.txt" in text and "--dev=dev.tsv" in text
     assert ModelCard(text).data.base_model is None
+    for given, shown in (("my models/model", "my models/model"), ("/home/somebody/x/bert/model", "bert/model")):
+        assert f"- started from: `{shown}`" in card(settings={"model": given})
     (line,) = (line for line in card().splitlines() if line.startswith("python -m train.ddp"))
     given = make_parser().given([*shlex.split(line)[3:], "--output", SETTINGS["output"]])
     assert make_run(given) == make_run(SETTINGS)
-
-
-def test_the_card_names_the_initial_encoder_without_the_users_home_folder(card):
-    for given, shown in (("my models/model", "my models/model"), ("/home/somebody/x/bert/model", "bert/model")):
-        assert f"- started from: `{shown}`" in card(settings={"model": given})
 
 
 def test_a_run_against_near_misses_ends_with_the_command_that_measures_it(card, tmp_path, capsys):

@@ -4,6 +4,7 @@ import contextlib
 import json
 import math
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -20,57 +21,26 @@ from una_fast.errors import InputError
 RANKS = Ranks(0, 1, 0, torch.device("cpu"))
 
 
-class Part:
-    """Records each call as "name.method" and returns the test's answer for it, a value or a function's result."""
-
-    def __init__(self, name, calls, **answers):
-        self._name, self._calls, self._answers = name, calls, answers
-
-    def __getattr__(self, method):
-        if method.startswith("_"):
-            raise AttributeError(method)
-        answer = self._answers.get(method)
-
-        def call(*arguments, **named):
-            if method != "timed":
-                self._calls.append(f"{self._name}.{method}")
-            return answer(*arguments, **named) if callable(answer) else answer
-
-        return call
-
-
 SCORES = (0.5, 0.6, 0.1, 0.7, 0.65, 0.2, 0.3, 0.1)
 
 
-def loop_of(calls, stop, steps=3, patience=0, scores=SCORES, **answers):
-    """A loop of `steps` steps, evaluated before the first and after every second one, and saved after each."""
+def loop_of(parts, stop, steps=3, patience=0, scores=SCORES):
+    """A loop of `steps` steps, evaluated before the first and after every second one, and saved after each.
+
+    parts: a Mock that records the calls of steps, scores, saves and telemetry.
+    """
     plan = SimpleNamespace(batches=lambda start: ((i, 0, np.arange(2)) for i in range(start, steps)), n_steps=steps)
-    scores = iter(scores)
 
     def make(step, epoch, rows):
         return SimpleNamespace(step=step, to=lambda device: step)
 
-    def take(step):
-        calls.append(f"step {step}")
-        return Step(torch.tensor(1.0), torch.ones(1, 2))
-
-    def score(embed, threads):
-        calls.append("score")
-        return next(scores)
-
-    saves = {"encoder": lambda name, note: calls.append(f"{name} of {note['step']}"), **answers.get("saves", {})}
+    parts.score.side_effect = scores
+    parts.step.return_value = Step(torch.tensor(1.0), torch.ones(1, 2))
+    parts.telemetry.timed = iter
     run = SimpleNamespace(eval_every=2, save_every=1, early_stopping_patience=patience)
-    trainer = SimpleNamespace(ranks=RANKS, plan=plan, step=take, run=run)
-    trainer.evaluating = contextlib.nullcontext
-    return Loop(
-        trainer,
-        SimpleNamespace(make=make),
-        Progress(),
-        score,
-        Part("saves", calls, **saves),
-        Part("telemetry", calls, timed=iter, **answers.get("telemetry", {})),
-        stop,
-    )
+    trainer = SimpleNamespace(ranks=RANKS, plan=plan, step=parts.step, run=run, evaluating=contextlib.nullcontext)
+    maker = SimpleNamespace(make=make)
+    return Loop(trainer, maker, Progress(), parts.score, parts.saves, parts.telemetry, stop)
 
 
 @pytest.fixture
@@ -79,20 +49,18 @@ def stop():
 
 
 def test_a_nan_loss_ends_the_run_without_another_save(stop):
-    calls = []
-
-    def refuse(batch, step):
-        raise InputError("the loss is nan")
-
+    parts = Mock()
+    parts.telemetry.step.side_effect = InputError("the loss is nan")
     with pytest.raises(InputError, match="the loss is nan"):
-        loop_of(calls, stop, telemetry={"step": refuse}).run()
-    assert calls.count("saves.last") == 1  # the one before the first step
-    assert calls[-2:] == ["telemetry.close", "saves.wait"]
+        loop_of(parts, stop).run()
+    assert parts.saves.last.call_count == 1  # the one before the first step
+    assert [name for name, *_ in parts.mock_calls[-2:]] == ["telemetry.close", "saves.wait"]
 
 
 def test_without_a_finite_score_best_is_the_last_encoder(stop):
-    calls = []
-    assert loop_of(calls, stop, scores=[math.nan] * 8).run() and "best of 3" in calls
+    parts = Mock()
+    assert loop_of(parts, stop, scores=[math.nan] * 8).run()
+    assert [(name, note["step"]) for (name, note), _ in parts.saves.encoder.call_args_list][-1] == ("best", 3)
 
 
 def test_a_rank_whose_last_write_fails_tells_the_others(stop, monkeypatch):
@@ -106,7 +74,7 @@ def test_a_rank_whose_last_write_fails_tells_the_others(stop, monkeypatch):
             raise OSError("the disk is full")
 
     with pytest.raises(InputError, match="the disk is full"):
-        loop_of([], stop, saves={"wait": fail}).run()
+        loop_of(Mock(**{"saves.wait": fail}), stop).run()
     assert asked[:3] == [None] * 3 and len(asked) == 4  # after each of three steps, and at the end
 
 
@@ -121,11 +89,11 @@ def test_the_first_of_several_errors_is_raised(stop):
 @pytest.mark.parametrize(("patience", "taken"), [(1, 4), (2, 10), (3, 12)])
 def test_patience_ends_the_run(stop, patience, taken):
     """Scores of steps 0, 2, ... are 0.5, 0.6, 0.1, 0.7, 0.65, 0.2 and 0.3."""
-    calls = []
-    loop = loop_of(calls, stop, steps=30, patience=patience)
+    parts = Mock()
+    loop = loop_of(parts, stop, steps=30, patience=patience)
     assert loop.run() is True and loop.progress.step == taken
-    assert f"step {taken - 1}" in calls and f"step {taken}" not in calls
-    again, first = (loop_of([], StopConsensus(RANKS), steps=30, patience=patience) for _ in range(2))
+    assert [step for (step,), _ in parts.step.call_args_list] == [*range(taken)]
+    again, first = (loop_of(Mock(), StopConsensus(RANKS), steps=30, patience=patience) for _ in range(2))
     assert first.run() is True
     again.progress = first.progress
     assert again.run() is True and again.progress.step == taken
