@@ -9,15 +9,7 @@ from torch import nn
 
 from train.evaluation.tasks import transfer
 from train.evaluation.tasks.registry import EvaluationProtocol, FitSettings
-from train.evaluation.tasks.transfer import (
-    MAX_PASSES,
-    SEED,
-    Labelled,
-    TransferTask,
-    fit_folds,
-    nested_folds,
-    select_and_test,
-)
+from train.evaluation.tasks.transfer import Labelled, TransferTask, fit_folds
 from una_fast.errors import InputError
 
 SMALL = FitSettings(folds=3, optimiser="adam", batch_size=16, tenacity=1, passes=2)
@@ -36,13 +28,13 @@ def fit_plainly(
     train: Labelled, dev: Labelled, n_classes: int, settings: FitSettings, decay: float
 ) -> tuple[float, nn.Linear]:
     """SentEval's fit of one logistic regression, step by step."""
-    torch.manual_seed(SEED)
+    torch.manual_seed(transfer.SEED)
     model = nn.Linear(train.features.shape[1], n_classes)
     kinds = {"adam": torch.optim.Adam, "rmsprop": torch.optim.RMSprop}
     optimiser = kinds[settings.optimiser](model.parameters(), weight_decay=decay)
-    shuffle = np.random.RandomState(SEED)
+    shuffle = np.random.RandomState(transfer.SEED)
     best, kept, misses, passes = -1.0, model, 0, 0
-    while passes <= MAX_PASSES:
+    while passes <= transfer.MAX_PASSES:
         for _ in range(settings.passes):
             order = torch.from_numpy(shuffle.permutation(len(train.labels)))
             for rows in order.split(settings.batch_size):
@@ -92,8 +84,8 @@ def test_fits_neither_use_nor_advance_the_global_generators():
 
 def test_all_three_validation_protocols_beat_chance_and_report_percent():
     train, dev, test = (separable(n, 3, seed=i) for i, n in enumerate((150, 60, 90)))
-    selected = (select_and_test(train, test, 3, BRISK, *of)[:2] for of in ((), (dev,)))
-    for on_dev, on_test in (nested_folds(train, 3, BRISK), *selected):
+    selected = (transfer.select_and_test(train, test, 3, BRISK, *of)[:2] for of in ((), (dev,)))
+    for on_dev, on_test in (transfer.nested_folds(train, 3, BRISK), *selected):
         assert 50 < on_dev <= 100 and 50 < on_test <= 100
 
 

@@ -14,22 +14,9 @@ from safetensors.torch import load_file
 from scipy import stats
 
 import una_fast
-from bench.evidence import page, results, runs
+from bench.evidence import conditions, page, results, runs
 from bench.evidence.bases import copy_encoder
-from bench.evidence.conditions import (
-    BASES,
-    FROM_SCRATCH_ARMS,
-    GRID,
-    LANGUAGE_MODEL,
-    NEAR,
-    PRESETS,
-    STAGES,
-    VARIATIONS,
-    Condition,
-    find_conditions,
-    grid,
-    tuned,
-)
+from bench.evidence.conditions import BASES, STAGES, VARIATIONS, Condition, find_conditions, grid
 from bench.evidence.controls import Deleted, Masked, OtherSentence
 from bench.evidence.corpora import write_pairs
 from bench.evidence.from_scratch import best_points, summary
@@ -67,19 +54,19 @@ def test_every_condition_gives_valid_options_of_train_ddp(base, variation):
 def test_no_two_near_miss_runs_have_the_same_settings():
     wanted = all_runs()
     assert len({*wanted}) == len(wanted)
-    conditions = [*dict.fromkeys(condition for condition, _ in wanted)]
-    settings = [(one.base, run_of(one)) for one in conditions]
+    settings = [(one.base, run_of(one)) for one in dict.fromkeys(condition for condition, _ in wanted)]
     assert all(settings.index(one) == place for place, one in enumerate(settings))
     assert all(run.precision in ("fp32", "bf16") and BASES[base].half for base, run in settings)
-    recipe = STAGES["near"].conditions({})[0].settings()
-    assert recipe == {**recipe, **PRESETS["near_misses"]} and len(STAGES["near"].conditions({})) == len(NEAR)
+    near = STAGES["near"].conditions({})
+    recipe = near[0].settings()
+    assert recipe == {**recipe, **conditions.PRESETS["near_misses"]} and len(near) == len(conditions.NEAR)
     assert "near_miss" in PARTS and all(base.corpus.startswith("near_miss/") for base in BASES.values() if base.corpus)
 
 
 def test_the_name_of_a_condition_contains_its_options():
     (found,) = find_conditions("minilm-mlm: una, words at random, temperature 0.03, max_steps 256")
     changed = {"select": "random", "temperature": 0.03, "max_steps": 256, "augment": "una", "pooling": "mean"}
-    assert found.settings() == {**LANGUAGE_MODEL, **changed}
+    assert found.settings() == {**conditions.LANGUAGE_MODEL, **changed}
     assert found.reference == Condition("minilm-mlm", "none, temperature 0.03, max_steps 256")
     for name in ("minilm-mlm: una, temprature 0.1", "minilm-mlm: unas", "minilm-cls: una; bert: una"):
         with pytest.raises(InputError, match="give BASE: VARIATION"):
@@ -93,10 +80,10 @@ def with_dev_scores(points, first):
 
 def test_tuned_selects_the_grid_point_with_the_best_dev_score():
     points = grid("una")
-    assert len(points) == math.prod(map(len, GRID.values())) and Condition("minilm-mlm", "una") in points
+    assert len(points) == math.prod(map(len, conditions.GRID.values())) and Condition("minilm-mlm", "una") in points
     runs = with_dev_scores(points, 0.7)
     runs[points[3].name]["runs"]["42"]["dev"]["128"] = 0.99
-    assert tuned("una", runs) == points[3].variation
+    assert conditions.tuned("una", runs) == points[3].variation
     (found,) = find_conditions("minilm-mlm-102400: una, tuned, batch_size 256", runs)
     assert found == Condition("minilm-mlm-102400", f"{points[3].variation}, batch_size 256")
     (found,) = find_conditions("minilm-mlm: mined, and una, tuned", runs)  # a control uses UNA's settings
@@ -251,7 +238,7 @@ class TestResults:
             return {"dev": {"0": 0.3, "128": score}, "scores": {"average": score - 0.1}}
 
         points = STAGES["wiki-grid"].conditions({})
-        assert len(points) == len({*points}) == 6 * len(FROM_SCRATCH_ARMS)
+        assert len(points) == len({*points}) == 6 * len(conditions.FROM_SCRATCH_ARMS)
         there, here = tmp_path / "there.json", tmp_path / "here.json"
         monkeypatch.setattr(results, "EVIDENCE", there)
         results.keep_base("wiki-lm", "a1", {"average": 0.3})
@@ -259,7 +246,7 @@ class TestResults:
             results.keep(one, "a1", 42, kept(0.5 + number / 1000), {"gpus": ["x"]})
         content = results.read_evidence()
         best = best_points(points, content["conditions"])
-        assert [*best] == [*dict.fromkeys(best)] and {*best} == {*FROM_SCRATCH_ARMS}
+        assert [*best] == [*dict.fromkeys(best)] and {*best} == {*conditions.FROM_SCRATCH_ARMS}
         assert all(one.variation.startswith(arm) and one.base == base for (base, arm), one in best.items())
         of_una = [one for one in points if one.variation.startswith("una") and one.base == "wiki-lm"]
         assert best["wiki-lm", "una"] == of_una[-1]

@@ -7,15 +7,8 @@ import numpy as np
 
 from support import reference
 from una_fast._kernels import csr
+from una_fast._kernels.draws import probability
 from una_fast._kernels.draws.negatives import UnaRows
-from una_fast._kernels.draws.probability import (
-    ANY,
-    FIXED,
-    SamplingConfig,
-    id_bits,
-    pack_words,
-    replacement_probabilities,
-)
 from una_fast._kernels.draws.rows import RowKernel
 from una_fast._kernels.ids.emit import Frame, TermTokens, pad_rows
 from una_fast.arrays import ID, POINTER, RaggedArray
@@ -42,16 +35,16 @@ def score(rows) -> TermScores:
 
 def sampling_config(
     scores, n_documents, *, beta=0.5, radius=3, seed=7, variant="paper", select="tfidf", replace="tfidf", fixed=()
-) -> SamplingConfig:
+) -> probability.SamplingConfig:
     settings = {"beta": beta, "radius": radius, "seed": seed, "released": variant == "released"}
     settings |= {"random_select": select == "random", "random_replace": replace == "random"}
     groups = groups_of(term in fixed for term in range(len(scores.idf))) if fixed else None
-    return SamplingConfig(scores.idf, scores.max_tfidf, n_documents=n_documents, groups=groups, **settings)
+    return probability.SamplingConfig(scores.idf, scores.max_tfidf, n_documents=n_documents, groups=groups, **settings)
 
 
 def groups_of(fixed):
     """Return the group of each word: FIXED, or ANY script."""
-    return np.array([FIXED if is_fixed else ANY for is_fixed in fixed], dtype=np.uint8)
+    return np.array([probability.FIXED if is_fixed else probability.ANY for is_fixed in fixed], dtype=np.uint8)
 
 
 def reference_negatives(rows, scores, n_documents, radius, setting, seed, epoch, numbers=None):
@@ -96,7 +89,7 @@ def check_probabilities(rows, setting):
     rows = ranked(rows)
     words, scores = ragged(rows), score(rows)
     setting = with_fixed(setting, len(scores.idf))
-    first, z, p = replacement_probabilities(sampling_config(scores, len(rows), **setting), words)
+    first, z, p = probability.replacement_probabilities(sampling_config(scores, len(rows), **setting), words)
     idf = dict(enumerate(scores.idf))
     for i, row in enumerate(rows):
         part = slice(*words.indptr[i : i + 2])
@@ -121,12 +114,12 @@ def check_negatives(rows, setting, radius, seed, epoch):
     assert bounds.tolist() == words.indptr.tolist()
 
     table = np.empty(len(out), dtype=np.uint32)
-    first, _, p = replacement_probabilities(rules, words)
-    pack_words(rules, words.values, words.indptr, first, p, table)
+    first, _, p = probability.replacement_probabilities(rules, words)
+    probability.pack_words(rules, words.values, words.indptr, first, p, table)
     kept, _ = UnaRows(words, rules, packed=table).terms(numbers, epoch)
     assert kept.tolist() == out.tolist()
     variant, listed = setting["variant"], np.split(p, words.indptr[1:-1])
-    bits = id_bits(len(scores.idf))
+    bits = probability.id_bits(len(scores.idf))
     pairs = zip(rows, listed, strict=True)
     assert table.tolist() == [word for row, of_row in pairs for word in reference.packed(row, of_row, bits, variant)]
     # if a draw has the same upper bits as its probability, the exact probability decides

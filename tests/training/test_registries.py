@@ -47,18 +47,13 @@ def alone(views, temperature):
     return margin(views[:2], temperature)
 
 alone.negative_views = 0
-
-def of_each(views, temperature):
-    return views.sum((0, 2))
-
-def number(views, temperature):
-    return 0.5
-
-def angular(views, tau):
-    return views.sum()
+of_each = lambda views, temperature: views.sum((0, 2))
+number = lambda views, temperature: 0.5
+angular = lambda views, tau: views.sum()
 
 def tied(views, temperature, start):
     return margin(views, temperature) + (views[:2] - start).square().sum()
+
 LIMIT = 3
 """
 
