@@ -94,15 +94,12 @@ def test_explain_states_the_reason_for_each_probability(index):
     assert "highest tf-idf" in reasons("the cat sat", variant="released", beta=0.01)
 
 
-@pytest.mark.parametrize(
-    ("radius", "n_terms", "expected"),
-    [
-        (None, 451_691, 4000), (None, 400_000, 4000), (None, 23_515, 235), (None, 599, 5), (None, 40, 1),
-        ("1%", 451_691, 4516), ("1%", 599, 5), (" 0.5 %", 1000, 5), (".1%", 99, 1), ("100%", 599, 599),
-        (4000, 451_691, 4000), (4000, 599, 599), (np.int64(7), 599, 7), (7.0, 599, 7),
-        (2**63, 599, 599), (1e300, 599, 599), (10**400, 599, 599),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("radius", "n_terms", "expected"), [
+    (None, 451_691, 4000), (None, 400_000, 4000), (None, 23_515, 235), (None, 599, 5), (None, 40, 1),
+    ("1%", 451_691, 4516), ("1%", 599, 5), (" 0.5 %", 1000, 5), (".1%", 99, 1), ("100%", 599, 599),
+    (4000, 451_691, 4000), (4000, 599, 599), (np.int64(7), 599, 7), (7.0, 599, 7),
+    (2**63, 599, 599), (1e300, 599, 599), (10**400, 599, 599),
+])  # fmt: skip
 def test_a_radius_is_a_number_of_ranks_or_a_share_of_the_vocabulary(radius, n_terms, expected):
     assert resolve_radius(radius, n_terms) == expected
     assert isinstance(resolve_radius(radius, n_terms), int)
@@ -189,56 +186,50 @@ def test_a_forked_process_starts_its_own_threads(minilm):
     assert equal.value
 
 
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ({"beta": -0.1}, r"beta=-0.1: must be a number in \[0, 1\]"),
-        ({"beta": math.nan}, "beta=nan"),
-        ({"radius": 0}, "radius=0: must be an integer of at least 1"),
-        ({"radius": True}, "radius=True: must be an integer"),
-        ({"radius": "4000"}, "radius='4000': must be .* a share of the vocabulary above 0% and up to 100%"),
-        ({"radius": "0%"}, "radius='0%': must"),
-        ({"radius": np.array([1, 2])}, "radius=array"),
-        ({"beta": "0.5"}, r"beta='0.5': must be a number in \[0, 1\]"),
-        ({"beta": True}, "beta=True: must be a number"),
-        ({"beta": np.array([0.5, 0.6])}, "beta=array"),
-        ({"seed": "x"}, "seed='x': give an integer"),
-        ({"variant": ["paper"]}, r"variant=\['paper'\]: must be"),
-        ({"radius": math.inf}, "radius=inf: must"),
-        ({"select": "all"}, "select='all': must be 'tfidf' or 'random'"),
-        ({"variant": "x"}, "variant='x': must be 'paper' or 'released'"),
-        ({"same_script": "no"}, "same_script='no': must be True or False"),
-        ({"n_jobs": 2.5}, "n_jobs=2.5: give an integer"),
-    ],
-)
+@pytest.mark.parametrize(("setting", "message"), [
+    ({"beta": -0.1}, r"beta=-0.1: must be a number in \[0, 1\]"),
+    ({"beta": math.nan}, "beta=nan"),
+    ({"radius": 0}, "radius=0: must be an integer of at least 1"),
+    ({"radius": True}, "radius=True: must be an integer"),
+    ({"radius": "4000"}, "radius='4000': must be .* a share of the vocabulary above 0% and up to 100%"),
+    ({"radius": "0%"}, "radius='0%': must"),
+    ({"radius": np.array([1, 2])}, "radius=array"),
+    ({"beta": "0.5"}, r"beta='0.5': must be a number in \[0, 1\]"),
+    ({"beta": True}, "beta=True: must be a number"),
+    ({"beta": np.array([0.5, 0.6])}, "beta=array"),
+    ({"seed": "x"}, "seed='x': give an integer"),
+    ({"variant": ["paper"]}, r"variant=\['paper'\]: must be"),
+    ({"radius": math.inf}, "radius=inf: must"),
+    ({"select": "all"}, "select='all': must be 'tfidf' or 'random'"),
+    ({"variant": "x"}, "variant='x': must be 'paper' or 'released'"),
+    ({"same_script": "no"}, "same_script='no': must be True or False"),
+    ({"n_jobs": 2.5}, "n_jobs=2.5: give an integer"),
+])  # fmt: skip
 def test_settings_out_of_range_are_refused(index, setting, message):
     with pytest.raises(InputError, match=message):
         una_fast.Augmenter(index, **setting)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda una: una.augment("a sentence"), "sentences: is str, must be a list of str"),
-        (lambda una: una.augment(pandas.DataFrame({"body": ["a"]})), r"is DataFrame, .* or TABLE\[COLUMN\]"),
-        (lambda una: una.augment({"body": ["a"]}), r"is dict, .* or TABLE\[COLUMN\]"),
-        (lambda una: una.augment(["a", 1.5]), r"sentences\[1\] is float, not str"),
-        (lambda una: una.explain("a \ud800"), r"sentences\[0\] contains a lone surrogate, '\\ud800' at character 2"),
-        (lambda una: una_fast.Augmenter("folder"), r"index='folder': must be an Index: una_fast\.load_index"),
-        (lambda una: una_fast.Augmenter(una_fast.build_index(["word"])), "1 of the 1 term .* may be replaced"),
-        (lambda una: una_fast.Augmenter(una.index, raduis=1), r"Augmenter has no argument 'raduis': did you mean rad"),
-        (lambda una: una_fast.build_index([], x=1), "build_index has no argument 'x': choose from corpus, word_tok"),
-        (lambda una: una.negative_ids([0]), "needs a tokenizer"),
-        (lambda una: una.window("zebra"), "term='zebra': must be a term of the index, or an id"),
-        (lambda una: una.window(1.5), "term=1.5: give an integer"),
-        (lambda una: una_fast.build_index(CORPUS, n_jobs=2.5), "n_jobs=2.5: give an integer"),
-        (lambda una: una_fast.build_index(CORPUS, lowercase="no"), "lowercase='no': must be True or False"),
-        (lambda una: una.negatives(np.array([2**63], dtype=np.uint64)), r"rows: 9223372036854775808 \(at position 0\)"),
-        (lambda una: una.negatives([[1], [1, 2]]), "rows: .*: must be a list or array of integers"),
-        (lambda una: una.negatives([0], epoch=-1), "epoch=-1"),
-        (lambda una: una.negatives([0], epoch=2**64), f"epoch={2**64}"),
-    ],
-)
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda una: una.augment("a sentence"), "sentences: is str, must be a list of str"),
+    (lambda una: una.augment(pandas.DataFrame({"body": ["a"]})), r"is DataFrame, .* or TABLE\[COLUMN\]"),
+    (lambda una: una.augment({"body": ["a"]}), r"is dict, .* or TABLE\[COLUMN\]"),
+    (lambda una: una.augment(["a", 1.5]), r"sentences\[1\] is float, not str"),
+    (lambda una: una.explain("a \ud800"), r"sentences\[0\] contains a lone surrogate, '\\ud800' at character 2"),
+    (lambda una: una_fast.Augmenter("folder"), r"index='folder': must be an Index: una_fast\.load_index"),
+    (lambda una: una_fast.Augmenter(una_fast.build_index(["word"])), "1 of the 1 term .* may be replaced"),
+    (lambda una: una_fast.Augmenter(una.index, raduis=1), r"Augmenter has no argument 'raduis': did you mean rad"),
+    (lambda una: una_fast.build_index([], x=1), "build_index has no argument 'x': choose from corpus, word_tok"),
+    (lambda una: una.negative_ids([0]), "needs a tokenizer"),
+    (lambda una: una.window("zebra"), "term='zebra': must be a term of the index, or an id"),
+    (lambda una: una.window(1.5), "term=1.5: give an integer"),
+    (lambda una: una_fast.build_index(CORPUS, n_jobs=2.5), "n_jobs=2.5: give an integer"),
+    (lambda una: una_fast.build_index(CORPUS, lowercase="no"), "lowercase='no': must be True or False"),
+    (lambda una: una.negatives(np.array([2**63], dtype=np.uint64)), r"rows: 9223372036854775808 \(at position 0\)"),
+    (lambda una: una.negatives([[1], [1, 2]]), "rows: .*: must be a list or array of integers"),
+    (lambda una: una.negatives([0], epoch=-1), "epoch=-1"),
+    (lambda una: una.negatives([0], epoch=2**64), f"epoch={2**64}"),
+])  # fmt: skip
 def test_misuse_raises_a_clear_error(index, call, message):
     with pytest.raises(InputError, match=message):
         call(una_fast.Augmenter(index))

@@ -115,15 +115,12 @@ def test_wordnet_gives_the_lemmas_of_all_senses_or_an_error_with_the_download_co
         EDA(una_fast.build_index(["a b"]))
 
 
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ({"operation": "x"}, "operation='x': must be 'synonym' or 'insert' or 'swap' or 'delete'"),
-        *(({"strength": value}, "strength=.*above 0 and up to 1") for value in (0, -1, 1.1, float("nan"), "0.1", True)),
-        ({"seed": 1.5}, "seed=1.5: give an integer"),
-        ({"operation": "insert", "synonyms": 3}, "synonyms: is int"),
-    ],
-)
+@pytest.mark.parametrize(("setting", "message"), [
+    ({"operation": "x"}, "operation='x': must be 'synonym' or 'insert' or 'swap' or 'delete'"),
+    *(({"strength": value}, "strength=.*above 0 and up to 1") for value in (0, -1, 1.1, float("nan"), "0.1", True)),
+    ({"seed": 1.5}, "seed=1.5: give an integer"),
+    ({"operation": "insert", "synonyms": 3}, "synonyms: is int"),
+])  # fmt: skip
 def test_settings_out_of_range_are_refused(setting, message):
     with pytest.raises(InputError, match=message):
         EDA(una_fast.build_index(["a b"]), **{"operation": "swap", **setting})

@@ -53,21 +53,18 @@ def test_compressed_files_are_read(ending, name, tmp_path):
             read(written(tmp_path, "damaged-" + name + ending, damaged))
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "lines"),
-    [
-        ("a.txt", b"a\r\nb\r\n", ["a", "b"]),
-        ("a.txt", b"a\rb\n\r\r\n", ["a\rb", "\r"]),
-        ("a.txt", b"\xef\xbb\xbfa\nb", ["a", "b"]),
-        ("a.txt", b"\n\na", ["", "", "a"]),
-        ("a.txt", b"a\n\n", ["a", ""]),
-        ("a.txt", b"a\x00b\x0c\xc2\x85\xe2\x80\xa8c\n", ["a\x00b\x0c\x85\u2028c"]),
-        ("a.jsonl", b'\xef\xbb\xbf{"text": "a"}\n"a text"\n{"text": "b", "t2": [{"text": 1}]}\n', ["a", "a text", "b"]),
-        ("a.json", b'["a\\u00e9", "b\\n"]', ["aé", "b\n"]),
-        ("A.TSV", b"other\ttext\n1, 2\ta, b\n", ["a, b"]),
-        ("A.CSV", b'other,text\n1,"a, b"\n', ["a, b"]),
-    ],
-)
+@pytest.mark.parametrize(("name", "content", "lines"), [
+    ("a.txt", b"a\r\nb\r\n", ["a", "b"]),
+    ("a.txt", b"a\rb\n\r\r\n", ["a\rb", "\r"]),
+    ("a.txt", b"\xef\xbb\xbfa\nb", ["a", "b"]),
+    ("a.txt", b"\n\na", ["", "", "a"]),
+    ("a.txt", b"a\n\n", ["a", ""]),
+    ("a.txt", b"a\x00b\x0c\xc2\x85\xe2\x80\xa8c\n", ["a\x00b\x0c\x85\u2028c"]),
+    ("a.jsonl", b'\xef\xbb\xbf{"text": "a"}\n"a text"\n{"text": "b", "t2": [{"text": 1}]}\n', ["a", "a text", "b"]),
+    ("a.json", b'["a\\u00e9", "b\\n"]', ["aé", "b\n"]),
+    ("A.TSV", b"other\ttext\n1, 2\ta, b\n", ["a, b"]),
+    ("A.CSV", b'other,text\n1,"a, b"\n', ["a, b"]),
+])  # fmt: skip
 def test_chosen_bytes_give_the_expected_documents(name, content, lines, tmp_path):
     assert read(written(tmp_path, name, content)) == lines
 
@@ -78,32 +75,29 @@ def test_split_lines_splits_at_newlines(data):
     assert [*files.split_lines(data)] == [line.removesuffix("\r") for line in expected]
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("a.txt", b"", r"a\.txt: contains no sentence"),
-        ("a.doc", b"x", r"a\.doc: unknown kind of file; known are \.txt, \.csv, \.tsv"),
-        ("a.txt", b"good\nbad \xe9\n", r"a\.txt, line 2: not UTF-8; convert the file"),
-        ("a.txt", "in UTF-16".encode("utf-16"), r"a\.txt, line 1: not UTF-8; .* \(or -f utf-16\)"),
-        ("a.jsonl", b'{"text":\n null}\n', r"a\.jsonl, line 1: not one JSON value .*, or one array$"),
-        ("a.jsonl", b'{"text": "a"}\n{"text": "\\ud800"}\n', r"a\.jsonl, line 2.* lone surrogate"),
-        ("a.jsonl", b'{"text": "a"}\n{"text": "\xff"}\n', r"/a\.jsonl, line 2: not UTF-8; [^;]*$"),
-        ("a.jsonl", b'{"text": "a"}\n' + b"[" * 99_999, r"a\.jsonl, line 2: not one JSON value"),
-        ("a.jsonl", b'{"text": "x"}\n\n{"title": 1}\n', r"a\.jsonl, line 3: no column 'text', only 'title'; name one"),
-        ("a.jsonl", b'{"text": "x"}\n{"text": null}\n', r"a\.jsonl, line 2: the value of 'text' is null"),
-        ("a.jsonl", b'{"text": 3}\n', r"a\.jsonl, line 1: the value of 'text' is int, not str"),
-        ("a.json", b'["a",\n\n3]', r"a\.json, item 1 \(from 0\) is int, not str"),
-        ("a.json", b'["a"\n"b"]', r"a\.json, line 2: not an array of JSON values \(Expecting ',' delimiter"),
-        ("a.json", b"[" * 99_999, r"a\.json, line 1: not an array of JSON values"),
-        ("a.json", b'["a",\n"\xff"]', r"a\.json, line 2: not UTF-8"),
-        ("a.csv", b"id,title\n1,x\n", r"a\.csv: no column 'text', only 'id', 'title'; name one with .* \(--column\)"),
-        ("a.csv", b"text,id\n", r"a\.csv: contains no sentence"),
-        ("a.csv", b"text,id\nx\n", r"a\.csv cannot be read as a table: .*Expected 2 columns, got 1: x; if its"),
-        ("a.csv", b"text\n\xe9\n", r"a\.csv cannot be read as a table: .*UTF8.*; convert the file"),
-        ("a.csv", b"id,t\xe9xt\n1,a\n", r"a\.csv cannot .* table: 'utf-8' codec can't decode.*; convert the file"),
-        ("a.parquet", b"PAR1 no it is not", r"a\.parquet cannot be read as parquet"),
-    ],
-)
+@pytest.mark.parametrize(("name", "content", "message"), [
+    ("a.txt", b"", r"a\.txt: contains no sentence"),
+    ("a.doc", b"x", r"a\.doc: unknown kind of file; known are \.txt, \.csv, \.tsv"),
+    ("a.txt", b"good\nbad \xe9\n", r"a\.txt, line 2: not UTF-8; convert the file"),
+    ("a.txt", "in UTF-16".encode("utf-16"), r"a\.txt, line 1: not UTF-8; .* \(or -f utf-16\)"),
+    ("a.jsonl", b'{"text":\n null}\n', r"a\.jsonl, line 1: not one JSON value .*, or one array$"),
+    ("a.jsonl", b'{"text": "a"}\n{"text": "\\ud800"}\n', r"a\.jsonl, line 2.* lone surrogate"),
+    ("a.jsonl", b'{"text": "a"}\n{"text": "\xff"}\n', r"/a\.jsonl, line 2: not UTF-8; [^;]*$"),
+    ("a.jsonl", b'{"text": "a"}\n' + b"[" * 99_999, r"a\.jsonl, line 2: not one JSON value"),
+    ("a.jsonl", b'{"text": "x"}\n\n{"title": 1}\n', r"a\.jsonl, line 3: no column 'text', only 'title'; name one"),
+    ("a.jsonl", b'{"text": "x"}\n{"text": null}\n', r"a\.jsonl, line 2: the value of 'text' is null"),
+    ("a.jsonl", b'{"text": 3}\n', r"a\.jsonl, line 1: the value of 'text' is int, not str"),
+    ("a.json", b'["a",\n\n3]', r"a\.json, item 1 \(from 0\) is int, not str"),
+    ("a.json", b'["a"\n"b"]', r"a\.json, line 2: not an array of JSON values \(Expecting ',' delimiter"),
+    ("a.json", b"[" * 99_999, r"a\.json, line 1: not an array of JSON values"),
+    ("a.json", b'["a",\n"\xff"]', r"a\.json, line 2: not UTF-8"),
+    ("a.csv", b"id,title\n1,x\n", r"a\.csv: no column 'text', only 'id', 'title'; name one with .* \(--column\)"),
+    ("a.csv", b"text,id\n", r"a\.csv: contains no sentence"),
+    ("a.csv", b"text,id\nx\n", r"a\.csv cannot be read as a table: .*Expected 2 columns, got 1: x; if its"),
+    ("a.csv", b"text\n\xe9\n", r"a\.csv cannot be read as a table: .*UTF8.*; convert the file"),
+    ("a.csv", b"id,t\xe9xt\n1,a\n", r"a\.csv cannot .* table: 'utf-8' codec can't decode.*; convert the file"),
+    ("a.parquet", b"PAR1 no it is not", r"a\.parquet cannot be read as parquet"),
+])  # fmt: skip
 def test_messages_about_bad_files_name_the_place(name, content, message, tmp_path):
     with pytest.raises(InputError, match=message):
         parse_corpus(written(tmp_path, name, content))

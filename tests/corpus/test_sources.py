@@ -89,23 +89,19 @@ def test_unusual_paths_give_clear_messages(tmp_path, folder, monkeypatch):
         read(folder)
 
 
-@pytest.mark.parametrize(
-    ("corpus", "message"),
-    [
-        ("nowhere/corpus.txt", "nowhere/corpus.txt: no such file"),
-        (["a", 3], r"item 1 of the corpus \(from 0\) is int, not str"),
-        (["a", b"b"], r"item 1 of the corpus \(from 0\) is bytes, not str"),
-        (iter(["a", "b \ud800"]), r"item 1 of the corpus .* contains a lone surrogate, '\\ud800' at character 2"),
-        ([], "iterable: contains no sentence"),
-        (b"text", "a corpus is a path, a table, a dataset or an iterable of str, or a list of these, not bytes"),
-        ({"train": ["a"]}, "mapping of 'train'"),
-        ([{"text": "a"}, {"title": "b"}], r"item 1 of the corpus \(from 0\): no column 'text', only 'title'"),
-        (pa.table({"text": pa.DictionaryArray.from_arrays([0, 1, 0], ["a", None])}), r"row 1 \(from 0\) is null"),
-        (pd.DataFrame({"text": pd.Series(["a", 3], dtype=object)}), r"'text', at or after row 0 .*: not all text"),
-        (pd.DataFrame([["a", "b"]], columns=["text", "text"]), "has 2 columns 'text': rename all but one"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
-)
+@pytest.mark.parametrize(("corpus", "message"), [
+    ("nowhere/corpus.txt", "nowhere/corpus.txt: no such file"),
+    (["a", 3], r"item 1 of the corpus \(from 0\) is int, not str"),
+    (["a", b"b"], r"item 1 of the corpus \(from 0\) is bytes, not str"),
+    (iter(["a", "b \ud800"]), r"item 1 of the corpus .* contains a lone surrogate, '\\ud800' at character 2"),
+    ([], "iterable: contains no sentence"),
+    (b"text", "a corpus is a path, a table, a dataset or an iterable of str, or a list of these, not bytes"),
+    ({"train": ["a"]}, "mapping of 'train'"),
+    ([{"text": "a"}, {"title": "b"}], r"item 1 of the corpus \(from 0\): no column 'text', only 'title'"),
+    (pa.table({"text": pa.DictionaryArray.from_arrays([0, 1, 0], ["a", None])}), r"row 1 \(from 0\) is null"),
+    (pd.DataFrame({"text": pd.Series(["a", 3], dtype=object)}), r"'text', at or after row 0 .*: not all text"),
+    (pd.DataFrame([["a", "b"]], columns=["text", "text"]), "has 2 columns 'text': rename all but one"),
+], ids=lambda value: value if isinstance(value, str) else type(value).__name__)  # fmt: skip
 def test_an_unusable_corpus_gives_a_clear_message(corpus, message):
     with pytest.raises(InputError, match=message):
         parse_corpus(corpus)
@@ -158,14 +154,11 @@ def test_files_are_read_over_http(folder):
             read(f"{address}/missing.txt")
 
 
-@pytest.mark.parametrize(
-    ("address", "message"),
-    [
-        ("memory://corpus/missing.txt", "no such file"),
-        ("memory://nothing/*.txt", "no file matches|cannot be read"),
-        ("nonsense://a/b.txt", "^nonsense://a/b.txt cannot be opened: .*nonsense"),
-    ],
-)
+@pytest.mark.parametrize(("address", "message"), [
+    ("memory://corpus/missing.txt", "no such file"),
+    ("memory://nothing/*.txt", "no file matches|cannot be read"),
+    ("nonsense://a/b.txt", "^nonsense://a/b.txt cannot be opened: .*nonsense"),
+])  # fmt: skip
 def test_an_unreadable_address_gives_a_clear_message(in_memory, address, message):
     for given_as in (address, Path(address), [address]):
         with pytest.raises(InputError, match=message):

@@ -115,18 +115,15 @@ def test_a_word_tokenizer_function_is_called_with_each_sentence_in_order():
     assert documents(parsed) == lines
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"corpus": ["", "  "]}, "the corpus has no word: 2 sentences read, all of them blank"),
-        ({"corpus": ["a"], "tokenizer": "moses"}, "unknown word tokenizer 'moses': give 'treebank', 'whitespace', "),
-        ({"corpus": ["a"], "tokenizer": lambda s: s}, "the word tokenizer made 'a' of 'a': it must return a list"),
-        ({"corpus": ["a"], "tokenizer": lambda s: [s, ""]}, r"made \['a', ''\] of 'a'"),
-        ({"corpus": ["a"], "tokenizer": lambda s: [1]}, r"made \[1\] of 'a'"),
-        ({"corpus": ["a"], "tokenizer": lambda s: ["\ud800"]}, r"made a word with a lone surrogate, '\\ud800'"),
-        ({"corpus": ["a"], "n_jobs": 0}, "n_jobs=0: must be at least 1"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    ({"corpus": ["", "  "]}, "the corpus has no word: 2 sentences read, all of them blank"),
+    ({"corpus": ["a"], "tokenizer": "moses"}, "unknown word tokenizer 'moses': give 'treebank', 'whitespace', "),
+    ({"corpus": ["a"], "tokenizer": lambda s: s}, "the word tokenizer made 'a' of 'a': it must return a list"),
+    ({"corpus": ["a"], "tokenizer": lambda s: [s, ""]}, r"made \['a', ''\] of 'a'"),
+    ({"corpus": ["a"], "tokenizer": lambda s: [1]}, r"made \[1\] of 'a'"),
+    ({"corpus": ["a"], "tokenizer": lambda s: ["\ud800"]}, r"made a word with a lone surrogate, '\\ud800'"),
+    ({"corpus": ["a"], "n_jobs": 0}, "n_jobs=0: must be at least 1"),
+])  # fmt: skip
 def test_bad_arguments_give_clear_messages(arguments, message):
     with pytest.raises(InputError, match=message):
         parse_corpus(**{**arguments, "tokenizer": WordTokenizer(arguments.get("tokenizer", "treebank"))})
@@ -344,16 +341,13 @@ def test_a_script_without_spaces_gives_a_warning(language):
         una_fast.build_index([text, "and English " * 4], "whitespace")
 
 
-@pytest.mark.parametrize(
-    "corpus",
-    [
-        ["plain English text, for the most part"] * 9 + [TEXTS["Chinese"][1][:2]],
-        ["我 来到 北京 清华大学 学习 自然 语言 处理 。"],
-        ["나는 학교에 갑니다 그리고 친구를 만납니다"],
-        ["Это простое предложение"],
-        ["", " ", "a"],
-    ],
-)
+@pytest.mark.parametrize("corpus", [
+    ["plain English text, for the most part"] * 9 + [TEXTS["Chinese"][1][:2]],
+    ["我 来到 北京 清华大学 学习 自然 语言 处理 。"],
+    ["나는 학교에 갑니다 그리고 친구를 만납니다"],
+    ["Это простое предложение"],
+    ["", " ", "a"],
+])  # fmt: skip
 def test_scripts_with_spaces_give_no_warning(corpus):
     with warnings.catch_warnings():
         warnings.simplefilter("error", InputWarning)

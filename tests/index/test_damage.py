@@ -146,16 +146,13 @@ def write_manifest(folder, change):
     (folder / MANIFEST).write_text(json.dumps(content))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"version": "2"}, {"version": None}, {"version": True}, {"meta": None}, {"meta": []}, {"kind": 1},
-        {"checksums": []}, {"checksums": {"idf": 3}}, {"meta": {"sources": [None]}}, {"meta": {"sources": [{}]}},
-        {"meta": {"sources": [{"name": 1, "n_documents": 12, "xxh3_128": ""}]}}, {"meta": {"word_probe": 3}},
-        {"checksums": {"idf": None}}, {"meta": {"word_tokenizer": "treebanj"}}, {"meta": {"lowercase": 1}},
-        {"meta": {"score_law": "2"}}, {"checksums": {"../../escaped": "0" * 16}},
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("change", [
+    {"version": "2"}, {"version": None}, {"version": True}, {"meta": None}, {"meta": []}, {"kind": 1},
+    {"checksums": []}, {"checksums": {"idf": 3}}, {"meta": {"sources": [None]}}, {"meta": {"sources": [{}]}},
+    {"meta": {"sources": [{"name": 1, "n_documents": 12, "xxh3_128": ""}]}}, {"meta": {"word_probe": 3}},
+    {"checksums": {"idf": None}}, {"meta": {"word_tokenizer": "treebanj"}}, {"meta": {"lowercase": 1}},
+    {"meta": {"score_law": "2"}}, {"checksums": {"../../escaped": "0" * 16}},
+])  # fmt: skip
 def test_a_manifest_with_wrong_types_or_names_is_refused(copy, change):
     write_manifest(copy, change)
     for verify in (False, True):
@@ -194,20 +191,17 @@ def wrong_bounds(bounds):
     return changed(bounds, 2, 10**12)
 
 
-@pytest.mark.parametrize(
-    ("part", "name", "change"),
-    [
-        ("probabilities", "words", lambda a: a ^ 1),
-        ("probabilities", "words", lambda a: a[:-1]),
-        ("probabilities", "words", lambda a: a.astype(np.int64)),
-        ("tokens-forms", "alike", lambda a: a[:-1]),
-        ("tokens-6", "sizes", lambda a: a[1:]),
-        ("tokens-6", "terms_values", lambda a: a.astype(np.int64)),
-        ("tokens-6", "sentences_values", lambda a: a.astype(np.float32)),
-        ("tokens-6", "sentences_indptr", wrong_bounds),
-        ("tokens-6", "terms_indptr", wrong_bounds),
-    ],
-)
+@pytest.mark.parametrize(("part", "name", "change"), [
+    ("probabilities", "words", lambda a: a ^ 1),
+    ("probabilities", "words", lambda a: a[:-1]),
+    ("probabilities", "words", lambda a: a.astype(np.int64)),
+    ("tokens-forms", "alike", lambda a: a[:-1]),
+    ("tokens-6", "sizes", lambda a: a[1:]),
+    ("tokens-6", "terms_values", lambda a: a.astype(np.int64)),
+    ("tokens-6", "sentences_values", lambda a: a.astype(np.float32)),
+    ("tokens-6", "sentences_indptr", wrong_bounds),
+    ("tokens-6", "terms_indptr", wrong_bounds),
+])  # fmt: skip
 def test_a_cache_with_wrong_lengths_types_words_or_bounds_is_rebuilt(kept, copy, part, name, change):
     (folder,) = copy.glob(f"{part}-*")
     before = save_cache(folder, **{name: change})

@@ -250,16 +250,13 @@ def test_a_lost_worker_gives_a_clear_message(build, corpus):
     assert same(build(), una_fast.build_index(corpus))
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"memory": "much"}, "must be a size such as '2GB'"),
-        ({"memory": "9" * 400 + "GB"}, "must be a size such as '2GB'"),
-        ({"memory": "100MB"}, "at least 512MiB"),
-        ({"executor": "threads"}, "executor: is str, must be an executor"),
-        ({"folder": None}, "memory, executor: only for a build in a folder"),
-    ],
-)
+@pytest.mark.parametrize(("options", "said"), [
+    ({"memory": "much"}, "must be a size such as '2GB'"),
+    ({"memory": "9" * 400 + "GB"}, "must be a size such as '2GB'"),
+    ({"memory": "100MB"}, "at least 512MiB"),
+    ({"executor": "threads"}, "executor: is str, must be an executor"),
+    ({"folder": None}, "memory, executor: only for a build in a folder"),
+])  # fmt: skip
 def test_bad_options_give_clear_messages(build, options, said):
     with pytest.raises(InputError, match=said):
         build(**options)

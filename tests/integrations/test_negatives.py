@@ -135,24 +135,21 @@ def of_pairs(una, **columns):
     return Negatives(una, column="query", **columns)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda una: Negatives(una, of="query"), "of='query': negatives are made from the 'anchor' or from the 'posi"),
-        (lambda una: Negatives(una, positive=None, of="positive"), "of='positive': needs a positive"),
-        (lambda una: Negatives(una, keep=["negative"]), "'negative' has the name of a new column.*rename_column"),
-        (lambda una: Negatives(una, n=0), "n=0: give the number of negatives"),
-        (lambda una: Negatives(una).set_epoch(-1), "epoch=-1"),
-        (lambda una: Negatives(una_fast.Augmenter(una_fast.build_index(TEXTS))), r"index\.save\(FOLDER\)"),
-        (lambda una: of_pairs(una, positive="x").select(TABLE), "no column 'x', only .*; name one with .*positive"),
-        (lambda una: of_pairs(una, keep=["x"]).select(TABLE.to_iterable_dataset()), "no column 'x', only 'query'"),
-        (lambda una: TABLE.with_transform(of_pairs(una, keep=["x"]))[0], "no column 'x'"),
-        (lambda una: Negatives(una).select(TABLE.to_pandas()), "accepts a Dataset .*not DataFrame: .*from_pandas"),
-        (lambda una: Negatives(una).select(TEXTS), "select accepts a Dataset .*not list: .*from_pandas"),
-        (lambda una: TABLE.map(of_pairs(una)), r"column 'query' is one sentence.*batched=True"),
-        (lambda una: LISTS.with_transform(Negatives(una))[0], "'text': row 0 of the batch contains list, .*select"),
-    ],
-)
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda una: Negatives(una, of="query"), "of='query': negatives are made from the 'anchor' or from the 'posi"),
+    (lambda una: Negatives(una, positive=None, of="positive"), "of='positive': needs a positive"),
+    (lambda una: Negatives(una, keep=["negative"]), "'negative' has the name of a new column.*rename_column"),
+    (lambda una: Negatives(una, n=0), "n=0: give the number of negatives"),
+    (lambda una: Negatives(una).set_epoch(-1), "epoch=-1"),
+    (lambda una: Negatives(una_fast.Augmenter(una_fast.build_index(TEXTS))), r"index\.save\(FOLDER\)"),
+    (lambda una: of_pairs(una, positive="x").select(TABLE), "no column 'x', only .*; name one with .*positive"),
+    (lambda una: of_pairs(una, keep=["x"]).select(TABLE.to_iterable_dataset()), "no column 'x', only 'query'"),
+    (lambda una: TABLE.with_transform(of_pairs(una, keep=["x"]))[0], "no column 'x'"),
+    (lambda una: Negatives(una).select(TABLE.to_pandas()), "accepts a Dataset .*not DataFrame: .*from_pandas"),
+    (lambda una: Negatives(una).select(TEXTS), "select accepts a Dataset .*not list: .*from_pandas"),
+    (lambda una: TABLE.map(of_pairs(una)), r"column 'query' is one sentence.*batched=True"),
+    (lambda una: LISTS.with_transform(Negatives(una))[0], "'text': row 0 of the batch contains list, .*select"),
+])  # fmt: skip
 def test_bad_input_gives_clear_messages(una, call, message):
     with pytest.raises(una_fast.InputError, match=message):
         call(una)

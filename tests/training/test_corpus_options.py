@@ -127,17 +127,14 @@ def fingerprinted(tmp_path, tiny_model):
     return tmp_path, fingerprint
 
 
-@pytest.mark.parametrize(
-    ("name", "change", "what"),
-    [
-        ("s.tsv", ("stream", "flow"), "synonyms"),
-        ("names.txt", ("river", "castle"), "words to keep"),
-        ("model/tokenizer.json", ('"lowercase": true', '"lowercase": false'), "model's tokenizer"),
-        ("model/sentence_bert_config.json", ("64", "6"), "model's max_length"),
-        ("model/config.json", ('"hidden_act": "gelu"', '"hidden_act": "relu"'), "model's config.json"),
-        ("dev.tsv", ("5\t", "4\t"), "dev pairs"),
-    ],
-)
+@pytest.mark.parametrize(("name", "change", "what"), [
+    ("s.tsv", ("stream", "flow"), "synonyms"),
+    ("names.txt", ("river", "castle"), "words to keep"),
+    ("model/tokenizer.json", ('"lowercase": true', '"lowercase": false'), "model's tokenizer"),
+    ("model/sentence_bert_config.json", ("64", "6"), "model's max_length"),
+    ("model/config.json", ('"hidden_act": "gelu"', '"hidden_act": "relu"'), "model's config.json"),
+    ("dev.tsv", ("5\t", "4\t"), "dev pairs"),
+])  # fmt: skip
 def test_the_fingerprint_contains_what_changes_the_result(fingerprinted, name, change, what):
     folder, fingerprint = fingerprinted
     before = fingerprint()
@@ -152,15 +149,12 @@ def test_the_fingerprint_contains_the_neighbours(fingerprinted):
     assert first_difference(one, other)[0] == "neighbours"
 
 
-@pytest.mark.parametrize(
-    ("made", "asked", "message"),
-    [
-        ({}, {"lowercase": False}, "was made with --lowercase: give it here too, or name a new folder"),
-        ({"word_tokenizer": "shlex:split"}, {"word_tokenizer": "shlex:split"}, ""),
-        ({"word_tokenizer": "shlex:split"}, {"word_tokenizer": "builtins:list"}, "made by a word tokenizer other than"),
-        ({"word_tokenizer": "whitespace"}, {}, "its words were made by 'whitespace'"),
-    ],
-)
+@pytest.mark.parametrize(("made", "asked", "message"), [
+    ({}, {"lowercase": False}, "was made with --lowercase: give it here too, or name a new folder"),
+    ({"word_tokenizer": "shlex:split"}, {"word_tokenizer": "shlex:split"}, ""),
+    ({"word_tokenizer": "shlex:split"}, {"word_tokenizer": "builtins:list"}, "made by a word tokenizer other than"),
+    ({"word_tokenizer": "whitespace"}, {}, "its words were made by 'whitespace'"),
+])  # fmt: skip
 def test_a_run_refuses_an_index_with_other_word_options(tmp_path, made, asked, message):
     una_fast.build_index(["The cat sits", "on the Mat"], **made).save(tmp_path / "index")
     with pytest.raises(InputError, match=message) if message else contextlib.nullcontext():
@@ -190,14 +184,11 @@ def test_positives_come_from_the_augmentation_of_that_name(index, tiny_model, tm
     assert not torch.equal(positives["input_ids"], anchors["input_ids"])
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"positives": "eda-synonym", "synonyms": "none.tsv"}, "none.tsv"),
-        ({"augment": "near-misses", "polarity": "none.txt"}, "polarity: none.txt"),
-        ({"augment": "near-misses", "edits": "numbr:2"}, "did you mean number"),
-    ],
-)
+@pytest.mark.parametrize(("given", "message"), [
+    ({"positives": "eda-synonym", "synonyms": "none.tsv"}, "none.tsv"),
+    ({"augment": "near-misses", "polarity": "none.txt"}, "polarity: none.txt"),
+    ({"augment": "near-misses", "edits": "numbr:2"}, "did you mean number"),
+])  # fmt: skip
 def test_bad_words_and_edits_are_refused_before_an_index_is_built(tmp_path, tiny_model, given, message):
     values = options(tmp_path, tiny_model, **given)
     assert message in refused(values)

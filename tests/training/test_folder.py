@@ -136,17 +136,14 @@ class TestResumeWithoutOptions:
         said = capsys.readouterr().err
         assert "--resume: --beta was 0.5 when" in said and "already finished" not in said
 
-    @pytest.mark.parametrize(
-        ("content", "said"),
-        [
-            ('{"version": 1, "state": "x"}', "written by another version of una_fast"),
-            ("{", "cannot be read"),
-            ('{"version": 9}', "checkpoint.json: the checkpoint is missing, truncated or altered"),
-            ('{"version": 9, "state": 3}', "altered"),
-            ('{"version": 9, "state": "../run.json"}', "altered"),
-            ('{"version": 9, "state": "state-0.pt"}', "altered"),
-        ],
-    )
+    @pytest.mark.parametrize(("content", "said"), [
+        ('{"version": 1, "state": "x"}', "written by another version of una_fast"),
+        ("{", "cannot be read"),
+        ('{"version": 9}', "checkpoint.json: the checkpoint is missing, truncated or altered"),
+        ('{"version": 9, "state": 3}', "altered"),
+        ('{"version": 9, "state": "../run.json"}', "altered"),
+        ('{"version": 9, "state": "state-0.pt"}', "altered"),
+    ])  # fmt: skip
     def test_a_checkpoint_in_another_format_is_refused(self, copy, content, said):
         (copy / POINTER).write_text(content)
         with pytest.raises(InputError, match=said):

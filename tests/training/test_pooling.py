@@ -153,16 +153,13 @@ def test_every_trained_pooling_is_saved_as_sentence_transformers_reads_it(tmp_pa
     torch.testing.assert_close(ours(tmp_path / "best"), trained, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("config", "pooling"),
-    [
-        ({"embedding_dimension": 32, "pooling_mode": "lasttoken"}, "last"),
-        ({"embedding_dimension": 32, "pooling_mode": ["max"]}, "max"),
-        ({"pooling_mode_cls_token": True}, "cls_before_pooler"),
-        ({"pooling_mode_weightedmean_tokens": True}, "weighted_mean"),
-        ({"word_embedding_dimension": 32}, "avg"),
-    ],
-)
+@pytest.mark.parametrize(("config", "pooling"), [
+    ({"embedding_dimension": 32, "pooling_mode": "lasttoken"}, "last"),
+    ({"embedding_dimension": 32, "pooling_mode": ["max"]}, "max"),
+    ({"pooling_mode_cls_token": True}, "cls_before_pooler"),
+    ({"pooling_mode_weightedmean_tokens": True}, "weighted_mean"),
+    ({"word_embedding_dimension": 32}, "avg"),
+])  # fmt: skip
 def test_poolings_of_all_versions_of_the_library_are_read(mean_model, config, pooling):
     write_json(mean_model / POOLING, config)
     assert read_modules(str(mean_model)).pooling == pooling
@@ -177,21 +174,18 @@ def test_a_named_pooling_overrides_only_the_pooling(tmp_path, tiny_model, mean_m
     assert (bare.pooling, bare.head) == ("cls", "mlp")
 
 
-@pytest.mark.parametrize(
-    ("files", "said"),
-    [
-        ({LIST: '[{"type": "Dense"}]'}, "the model's files ask for a module of type Dense, .*give --pool"),
-        ({POOLING: '{"pooling_mode": ["cls", "mean"]}'}, "ask for a pooling of cls and mean"),
-        ({POOLING: '{"pooling_mode": 5}'}, "ask for a pooling of 5"),
-        ({LIST: "{"}, "modules.json cannot be read"),
-        ({LIST: "[" * 5000}, "modules.json cannot be read"),
-        ({SETTINGS: '{"truncate_dim": 8}'}, "a truncate_dim of 8, which is not supported"),
-        (
-            {SETTINGS: json.dumps(PROMPTED), POOLING: '{"pooling_mode": "mean", "include_prompt": false}'},
-            "ask for a pooling that excludes the prompt's tokens",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("files", "said"), [
+    ({LIST: '[{"type": "Dense"}]'}, "the model's files ask for a module of type Dense, .*give --pool"),
+    ({POOLING: '{"pooling_mode": ["cls", "mean"]}'}, "ask for a pooling of cls and mean"),
+    ({POOLING: '{"pooling_mode": 5}'}, "ask for a pooling of 5"),
+    ({LIST: "{"}, "modules.json cannot be read"),
+    ({LIST: "[" * 5000}, "modules.json cannot be read"),
+    ({SETTINGS: '{"truncate_dim": 8}'}, "a truncate_dim of 8, which is not supported"),
+    (
+        {SETTINGS: json.dumps(PROMPTED), POOLING: '{"pooling_mode": "mean", "include_prompt": false}'},
+        "ask for a pooling that excludes the prompt's tokens",
+    ),
+])  # fmt: skip
 def test_unsupported_settings_are_refused_with_their_name(tmp_path, mean_model, files, said):
     for file, content in files.items():
         (mean_model / file).write_text(content)

@@ -128,14 +128,11 @@ SCHEDULE = {"warmup_steps": 5, "weight_decay": 0.1, "max_grad_norm": 0.5, "sched
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"positives": "eda-swap"},
-        {**SCHEDULE, "epochs": 40, "early_stopping_patience": 10},
-        {"neighbours": True, "neighbours_pool": 30, "positives": "eda-delete", "positives_share": 0.5},
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("settings", [
+    {"positives": "eda-swap"},
+    {**SCHEDULE, "epochs": 40, "early_stopping_patience": 10},
+    {"neighbours": True, "neighbours_pool": 30, "positives": "eda-delete", "positives_share": 0.5},
+])  # fmt: skip
 def test_draws_and_schedules_are_the_same_after_a_resume(folder, tiny_model, tmp_path, whole, settings, monkeypatch):
     """The run stops in the second epoch, which has different draws. best/ contains only the encoder."""
     monkeypatch.setattr("train.neighbours.HIGHEST", 1.0)  # all sentences are near under random weights
@@ -251,13 +248,10 @@ def assert_quiet(said):
         assert noise not in said, said
 
 
-@pytest.mark.parametrize(
-    ("nproc", "name", "to_group"),
-    [
-        (2, "SIGINT", True), slow(2, "SIGTERM", False), slow(1, "SIGUSR1", True), slow(2, "SIGHUP", True),
-        slow(1, "SIGQUIT", False),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("nproc", "name", "to_group"), [
+    (2, "SIGINT", True), slow(2, "SIGTERM", False), slow(1, "SIGUSR1", True), slow(2, "SIGHUP", True),
+    slow(1, "SIGQUIT", False),
+])  # fmt: skip
 def test_a_signal_saves_and_ends_within_seconds(tmp_path, tiny_model, nproc, name, to_group):
     values = options(tmp_path, tiny_model, nproc=nproc, epochs=100_000, eval_every=1000, save_every=10)
     process = start(values)
@@ -324,16 +318,13 @@ class TestProcesses:
         monkeypatch.setattr("train.launch.ranks.RANK_PROGRAM", program)
         return launch(run)
 
-    @pytest.mark.parametrize(
-        ("work", "code", "said"),
-        [
-            ("number", 5, ""),  # the highest exit code of the ranks
-            ("divides", 1, "error: rank 1 died: exit code 1: no checkpoint was saved yet"),
-            ("is_killed", 1, "error: rank 1 died: exit code -9: no checkpoint"),
-            ("sleeps", 143, "stopped by SIGTERM: no checkpoint"),  # before training, with nothing to save
-            ("saves_for_long", 130, "stopped by SIGINT: no checkpoint"),  # at the second signal
-        ],
-    )
+    @pytest.mark.parametrize(("work", "code", "said"), [
+        ("number", 5, ""),  # the highest exit code of the ranks
+        ("divides", 1, "error: rank 1 died: exit code 1: no checkpoint was saved yet"),
+        ("is_killed", 1, "error: rank 1 died: exit code -9: no checkpoint"),
+        ("sleeps", 143, "stopped by SIGTERM: no checkpoint"),  # before training, with nothing to save
+        ("saves_for_long", 130, "stopped by SIGINT: no checkpoint"),  # at the second signal
+    ])  # fmt: skip
     def test_all_ranks_end_when_one_ends(self, work, code, said, tmp_path, capfd, monkeypatch):
         assert self.launch(Run(nproc=2, output=str(tmp_path)), work, monkeypatch) == code
         assert said in capfd.readouterr().err

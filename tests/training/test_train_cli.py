@@ -52,37 +52,31 @@ class TestBadInput:
             file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
         return tmp_path
 
-    @pytest.mark.parametrize(
-        ("model", "said"),
-        [
-            ("none", "there is no such folder"),
-            ("weightless", "this folder contains no readable weights"),
-            ("wordless", "the folder has no tokenizer"),
-            ("empty", "this folder contains no readable configuration"),
-            ("broken", "some of its weights are NaN or infinite"),
-            ("grown", "has 4,002 entries, but the model has embeddings for only 4,000"),
-            ("endless", "its tokenizer has no padding token or attention mask, or a model_max_length of "),
-            *((kind, "or a model_max_length of ") for kind in ("negative", "half", "maskless")),
-            ("padless", "its tokenizer has no padding token or attention mask, or a model_max_length of "),
-        ],
-    )
+    @pytest.mark.parametrize(("model", "said"), [
+        ("none", "there is no such folder"),
+        ("weightless", "this folder contains no readable weights"),
+        ("wordless", "the folder has no tokenizer"),
+        ("empty", "this folder contains no readable configuration"),
+        ("broken", "some of its weights are NaN or infinite"),
+        ("grown", "has 4,002 entries, but the model has embeddings for only 4,000"),
+        ("endless", "its tokenizer has no padding token or attention mask, or a model_max_length of "),
+        *((kind, "or a model_max_length of ") for kind in ("negative", "half", "maskless")),
+        ("padless", "its tokenizer has no padding token or attention mask, or a model_max_length of "),
+    ])  # fmt: skip
     def test_unusable_models(self, capsys, values, models, model, said):
         assert said in refusal(capsys, {**values, "model": str(models / model)})
 
-    @pytest.mark.parametrize(
-        ("change", "said"),
-        [
-            ({"corpus": ("none.txt",)}, "none.txt"),
-            ({"batch_size": 69}, "the corpus has 68 sentences with words, fewer than --batch-size 69"),
-            ({"max_length": 500}, "--max-length 500 is above the 128 positions of the model"),
-            ({"dev": "none.tsv"}, "none.tsv"),
-            ({"compile": "graphs"}, "--compile graphs needs a GPU, but this run uses the CPU"),
-            ({"model": "no-such/encoder"}, "model no-such/encoder: no readable configuration"),
-            ({"output": __file__}, "test_train_cli.py: cannot be made or written: Not a directory"),
-            ({"bach_size": 8}, "error: unknown option --bach-size: did you mean --batch-size?\n"),
-            *[({name: "x" * 300}, "x" * 300) for name in ("output", "dev", "evaluate")],
-        ],
-    )
+    @pytest.mark.parametrize(("change", "said"), [
+        ({"corpus": ("none.txt",)}, "none.txt"),
+        ({"batch_size": 69}, "the corpus has 68 sentences with words, fewer than --batch-size 69"),
+        ({"max_length": 500}, "--max-length 500 is above the 128 positions of the model"),
+        ({"dev": "none.tsv"}, "none.tsv"),
+        ({"compile": "graphs"}, "--compile graphs needs a GPU, but this run uses the CPU"),
+        ({"model": "no-such/encoder"}, "model no-such/encoder: no readable configuration"),
+        ({"output": __file__}, "test_train_cli.py: cannot be made or written: Not a directory"),
+        ({"bach_size": 8}, "error: unknown option --bach-size: did you mean --batch-size?\n"),
+        *[({name: "x" * 300}, "x" * 300) for name in ("output", "dev", "evaluate")],
+    ])  # fmt: skip
     def test_unusable_values(self, capsys, values, change, said):
         text = refusal(capsys, {**values, **change})
         assert said in text and text.splitlines()[-1].startswith("error: ")
@@ -158,15 +152,12 @@ def test_defaults_depend_on_the_model_type_and_the_loss(tmp_path, model_type, ra
     assert (chosen.learning_rate, chosen.schedule, chosen.augment) == (1e-4, "constant", "none")
 
 
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({}, "graphs"), ({"compile": "on"}, "on"), ({"compile": "off"}, "off"), ({"device": "cpu"}, "off"),
-        *[({name: value}, "off") for name, value in (
-            ("nproc", 2), ("grad_cache", 5), ("loss", "own_parts:margin"))],
-        ({"loss": "own_parts:margin", "compile": "graphs"}, "graphs"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("changes", "expected"), [
+    ({}, "graphs"), ({"compile": "on"}, "on"), ({"compile": "off"}, "off"), ({"device": "cpu"}, "off"),
+    *[({name: value}, "off") for name, value in (
+        ("nproc", 2), ("grad_cache", 5), ("loss", "own_parts:margin"))],
+    ({"loss": "own_parts:margin", "compile": "graphs"}, "graphs"),
+])  # fmt: skip
 def test_cuda_graphs_are_the_default_on_one_gpu_unless_steps_cannot_be_captured(
     tiny_model, monkeypatch, changes, expected
 ):
