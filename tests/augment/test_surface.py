@@ -21,20 +21,12 @@ from una_fast.tokens import ids as token_ids
 
 LINES = training_lines()[:200]
 ODD = [
-    'He said "Don\'t  STOP!" (twice) ,',
-    "\u0130stanbul Σας",
-    "a\tb c",
-    " lead",
-    "",
-    "caf\u00e9, ΣΑΣ!",
+    *('He said "Don\'t  STOP!" (twice) ,', "\u0130stanbul Σας", "a\tb c", " lead", "", "caf\u00e9, ΣΑΣ!"),
     "¿Cuánto? ¡¡Qué!! ¿ ? ÑANDÚ ǅ ǅa ǆ ªb \U00010400b 🙂ok",
     "[MASK] of [NASA] (mask) sep",
     "ß ΣΑΣ İ €5 5€ №1 a\u0301b",
     "σαςİ K\u0307İİ aİ\u0308 ΣaİΣ",
-    'can\'t cannot "gonna" x',
-    "song,by«him»",
-    "''a'' ``b``",
-    "可以修改删去地址吗? ทดสอบ",
+    *('can\'t cannot "gonna" x', "song,by«him»", "''a'' ``b``", "可以修改删去地址吗? ทดสอบ"),
 ]
 
 

@@ -85,9 +85,10 @@ def test_results_do_not_depend_on_threads_or_blocks(tokenizer, monkeypatch, tmp_
     assert_equal(listed, parse_corpus(iter(lines), tokenizer, n_jobs=2))
 
 
-@given(
-    st.lists(st.lists(st.binary(max_size=20) | st.sampled_from([b"", b"a", b"a" * 99_999]), max_size=20), max_size=4)
-)
+BYTES = st.binary(max_size=20) | st.sampled_from([b"", b"a", b"a" * 99_999])
+
+
+@given(st.lists(st.lists(BYTES, max_size=20), max_size=4))
 def test_a_string_set_gives_ids_by_first_appearance(batches):
     strings, numbers = StringSet(), {}
     for batch in batches:
@@ -158,17 +159,11 @@ def test_splitting_texts_together_gives_the_words_of_each_text(named, lowercase,
 
 
 SENTENCES = [
-    "",
-    " ",
+    *("", " ", "a ' ' ' b '", "x.?y.. z.", "10:30, 3,000: a,b :: c:", "ends in a colon:\n", "The end (of it.) "),
     '"Good muffins" cost $3.88 (roughly 3,36 euros)\nin New York.  Please buy me\ntwo of them.\nThanks.',
     "They'll save and invest more, won't they? I cannot say; d'ye know?",
     "'Tis the 90's -- 'twas 'the' dogs' ``day''...",
-    "The end (of it.) ",
     "He said 'so.' \"",
-    "a ' ' ' b '",
-    "x.?y.. z.",
-    "10:30, 3,000: a,b :: c:",
-    "ends in a colon:\n",
     "two\x1cwords\x85three four",
     "'t'is'n'the'ſ'sıx 'tıs gİmme",
     "more'n'tıs'twas cannot'tis",
@@ -179,12 +174,10 @@ SENTENCES = [
 
 
 LONG_RUNS = ["'", '"', "`", "``", "''", ".", ":", ",:", "-", "n't ", "' ", " '", '("', "can"]  # they fit the buffer
+LONG = [line for run in LONG_RUNS for line in (run * 500, run * 500 + "a.", "x" + run * 501 + "\n")]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [*SENTENCES, *(run for piece in LONG_RUNS for run in (piece * 500, piece * 500 + "a.", "x" + piece * 501 + "\n"))],
-)
+@pytest.mark.parametrize("line", SENTENCES + LONG)
 def test_chosen_sentences_are_split_like_nltk(line):
     assert treebank_words(line) == nltk_words(line)
     assert treebank_words(line.lower()) == nltk_words(line.lower())
@@ -279,10 +272,9 @@ def test_token_ids_are_not_reused_after_a_word_tokenizer_changed(tmp_path):
     assert WordTokenizer(without("by")).signature() == WordTokenizer(without("were")).signature()
 
 
-@pytest.mark.parametrize(
-    ("tokenizer", "fingerprint"),
-    [("treebank", "c8e3843eb956ff16b879aa3f43605462"), ("whitespace", "0e3f821dd1171c8e4d3473aabe2e841e")],
-)
+@pytest.mark.parametrize(("tokenizer", "fingerprint"), [
+    ("treebank", "c8e3843eb956ff16b879aa3f43605462"), ("whitespace", "0e3f821dd1171c8e4d3473aabe2e841e"),
+])  # fmt: skip
 def test_named_tokenizers_have_fixed_fingerprints_and_refuse_a_function(tokenizer, fingerprint, tmp_path):
     index = una_fast.build_index(CORPUS, word_tokenizer=tokenizer)
     assert index.fingerprint == fingerprint

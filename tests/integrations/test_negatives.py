@@ -13,14 +13,8 @@ from support.tokenizer_families import bert_uncased
 from una_fast.integrations import Negatives
 from una_fast.integrations.transformers import RowCollator
 
-TEXTS = [
-    "The river flows north past the old castle.",
-    "",
-    "A market opens in the winter garden",
-    " \t",
-    "Music fills the quiet museum hall tonight",
-    "An engine of the old treaty",
-] * 3
+TEXTS = ["The river flows north past the old castle.", "", "A market opens in the winter garden", " \t"]
+TEXTS = [*TEXTS, "Music fills the quiet museum hall tonight", "An engine of the old treaty"] * 3
 WORDS = [text for text in TEXTS if text.strip()]
 
 

@@ -3,6 +3,7 @@
 import json
 import random
 import runpy
+from functools import partial
 
 import pytest
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
@@ -95,6 +96,7 @@ def shouting() -> PreTrainedTokenizerBase:
     return tokenizer
 
 
+with_types = partial(setting, "model_input_names", [*NAMES, "token_type_ids"])
 REFUSED = {
     "a name": (lambda: "bert-base-uncased", "tokenizer: is str, must be a Hugging Face tokenizer"),
     "no padding": (lambda: llama3(pad_token=None), "no padding token: .* tokenizer.pad_token = tokenizer.eos_token"),
@@ -104,10 +106,7 @@ REFUSED = {
 BY_TEXT = {
     "slow": (CanineTokenizer, "CanineTokenizer is a slow"),
     "left truncation": (lambda: setting("truncation_side", "left"), "truncation_side is 'left'"),
-    "types of padding": (
-        lambda: setting("_pad_token_type_id", 3, lambda: setting("model_input_names", [*NAMES, "token_type_ids"])),
-        "pads token_type_ids with 3",
-    ),
+    "types of padding": (lambda: setting("_pad_token_type_id", 3, with_types), "pads token_type_ids with 3"),
     "types of text": (lambda: framed("$A:1 </s>:2"), "more than special tokens of type 0 before and after"),
     "token with space": (lambda: with_token("new york", roberta), "its added token 'new york' contains or tests"),
     "digits": (lambda: changed(pre_tokenizer=pre_tokenizers.Digits()), r"pre-tokenizer \(Digits\) is not known"),
@@ -193,48 +192,32 @@ def word_piece_of_marks() -> PreTrainedTokenizerFast:
     return wrap(backend, "[CLS]", "[SEP]", pad_token="[PAD]", unk_token="[UNK]")
 
 
-CASES = {
+CASES = {  # a tokenizer, texts, and the word tokenizer of the index
     "a mark after a space is not the start": (
         lambda: unigrams({"▁(": -5.0}, pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()),
-        ["the (old) song", "a (new) album", "(first) one", "some (other) name"],
-        "treebank",
-    ),
+        ["the (old) song", "a (new) album", "(first) one", "some (other) name"], "treebank"),
     "an added token removes a space, and a term adds one": (
         lambda: with_token(AddedToken("web", rstrip=True, normalized=False)),
-        ["web ^ alpha beta gamma", "alpha ^ web delta", "^ beta web gamma", "a b c d"],
-        "whitespace",
-    ),
+        ["web ^ alpha beta gamma", "alpha ^ web delta", "^ beta web gamma", "a b c d"], "whitespace"),
     "an added token inside a term": (
         lambda: with_token("URL"),
-        ["the WEB-URL is here", "A WEB-URL was there", "OLD-NAME of the web-url", "URL-NAME and name-url"],
-        "treebank",
-    ),
+        ["the WEB-URL is here", "A WEB-URL was there", "OLD-NAME of the web-url", "URL-NAME and name-url"], "treebank"),
     "two marks that are one word": (
-        word_piece_of_marks,
-        ["¿Qué? ¿no", "¡Qué, no! ¿?", "¿ ? ¡ no", "¿Cuánto? sí ¿ya?"],
-        "treebank",
-    ),
+        word_piece_of_marks, ["¿Qué? ¿no", "¡Qué, no! ¿?", "¿ ? ¡ no", "¿Cuánto? sí ¿ya?"], "treebank"),
     "rows that the kernel cannot write": (
         bert_uncased,
         ["\u0130stanbul ``is'' old", "a\u0085b \u0130 ''name''", "the `` mark '' \u0130", "¿Qué \u0130 '' no?"],
-        "whitespace",
-    ),
+        "whitespace"),
     "whether an added token is a single word depends on the word before it": (
         lambda: fuzz.tokenizer(random.Random(1_000_505)),
-        ["a web b", "， web ；", "web ～ old web", "～ the ～ web"],
-        "whitespace",
-    ),
+        ["a web b", "， web ；", "web ～ old web", "～ the ～ web"], "whitespace"),
     "an added token that begins with a space once it is normalised": (
         lambda: fuzz.tokenizer(random.Random(3_306_014)),
-        ["x a b", "， a web", "web-▁a old", "the ▁a b", "· a", "▁a ▁a"],
-        "whitespace",
-    ),
+        ["x a b", "， a web", "web-▁a old", "the ▁a b", "· a", "▁a ▁a"], "whitespace"),
     "pairs of characters that a normaliser makes": (
         lambda: unigrams({"▁'s": -1.0, "'s": -1.0}, pre_tokenizers.Metaspace(), normalizer=normalizers.NFKC()),
-        ["old 'ſ name", "it 'ſ new", "'ſ the 's", "one 'old' ſ"],
-        "treebank",
-    ),
-}
+        ["old 'ſ name", "it 'ſ new", "'ſ the 's", "one 'old' ſ"], "treebank"),
+}  # fmt: skip
 
 
 @pytest.mark.filterwarnings("ignore::una_fast.InputWarning")

@@ -14,12 +14,7 @@ from una_fast.arrays import StringTable
 from una_fast.tokens.subwords import SubwordEncoder, encode_first_and_later, encode_sentences
 
 NASTY = [
-    "",
-    " ",
-    "  ",
-    " leading and trailing ",
-    "two  spaces   three",
-    "tab\there \t there \n new\nline",
+    *("", " ", "  ", " leading and trailing ", "two  spaces   three", "tab\there \t there \n new\nline"),
     "no-break\xa0space and\xa0 more \xa0and ideographic\u3000space \u3000here",
     "separators a\x1cb \x1c c\x85 \u2028 \u2029x \u180e y\u180e z",
     "nul \x00 and\x07 bell \x7f delete\x00",
@@ -38,10 +33,8 @@ NASTY = [
     "<|endoftext|> a<|im_start|>b <|begin_of_text|> <|end_of_text|> <|pad|> <bos> <eos>",
     "digits 1 22 333 4444 55555 6 7 8 x1y22 ٣٤٥ १२३ ２０２６",
     "'S don'T WE'LL ſ's it'ſ we’re x'",
-    "joints ^ ~ ` \\ { } | a^b ^^ ~~ ^",
-    "it's 's don't 'S ''ll 're",
+    *("joints ^ ~ ` \\ { } | a^b ^^ ~~ ^", "it's 's don't 'S ''ll 're", "123 4,567.89 1/2 12a"),
     "word " + "x" * 101 + " " + "ab" * 300,
-    "123 4,567.89 1/2 12a",
 ]
 
 

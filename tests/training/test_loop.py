@@ -19,27 +19,18 @@ from train.record.checkpoint import Progress
 from una_fast.errors import InputError
 
 RANKS = Ranks(0, 1, 0, torch.device("cpu"))
-
-
 SCORES = (0.5, 0.6, 0.1, 0.7, 0.65, 0.2, 0.3, 0.1)
 
 
 def loop_of(parts, stop, steps=3, patience=0, scores=SCORES):
-    """A loop of `steps` steps, evaluated before the first and after every second one, and saved after each.
-
-    parts: a Mock that records the calls of steps, scores, saves and telemetry.
-    """
+    """A loop that is evaluated at first and after every second step, and saved after each. parts: a Mock, for calls."""
     plan = SimpleNamespace(batches=lambda start: ((i, 0, np.arange(2)) for i in range(start, steps)), n_steps=steps)
-
-    def make(step, epoch, rows):
-        return SimpleNamespace(step=step, to=lambda device: step)
-
     parts.score.side_effect = scores
     parts.step.return_value = Step(torch.tensor(1.0), torch.ones(1, 2))
     parts.telemetry.timed = iter
     run = SimpleNamespace(eval_every=2, save_every=1, early_stopping_patience=patience)
     trainer = SimpleNamespace(ranks=RANKS, plan=plan, step=parts.step, run=run, evaluating=contextlib.nullcontext)
-    maker = SimpleNamespace(make=make)
+    maker = SimpleNamespace(make=lambda step, *_: SimpleNamespace(step=step, to=lambda device: step))
     return Loop(trainer, maker, Progress(), parts.score, parts.saves, parts.telemetry, stop)
 
 
