@@ -56,15 +56,13 @@ def commands(code: str) -> list[str]:
 
 def examples(language: str, split: Callable[[str], list[str]]) -> list[Any]:
     """Return (page, code) of every example that must run; all but those of README and tutorial are slow tests."""
-    found = [
-        (page.name, example)
-        for page in PAGES
-        for kind, code, is_left_out in BLOCK.findall(page.read_text(encoding="utf-8"))
-        if kind == language and not is_left_out
-        for example in split(code)
-    ]
-    slow = {page.name for page in PAGES} - {"README.md", "tutorial.md"}
-    return [pytest.param(page, code, marks=[pytest.mark.slow] * (page in slow)) for page, code in found]
+    found = []
+    for page in PAGES:
+        marks = [] if page.name in ("README.md", "tutorial.md") else [pytest.mark.slow]
+        for kind, code, is_left_out in BLOCK.findall(page.read_text(encoding="utf-8")):
+            if kind == language and not is_left_out:
+                found += [pytest.param(page.name, example, marks=marks) for example in split(code)]
+    return found
 
 
 @pytest.fixture(scope="module")

@@ -119,9 +119,8 @@ def test_a_damaged_model_gets_a_one_line_error(run, tiny_model, tmp_path):
         assert code == 2 and err.startswith(f"error: model {folder}: ") and err.count("\n") == 1, err
 
 
-def test_the_folder_of_a_run_means_its_best_and_any_spelling_may_overwrite_its_scores(
-    run, tiny_model, tmp_path, monkeypatch
-):
+def test_the_folder_of_a_run_means_its_best_in_any_spelling(run, tiny_model, tmp_path, monkeypatch):
+    """The scores of that encoder may be overwritten, others may not."""
     shutil.copytree(tiny_model, tmp_path / "moved" / "best")
     for name in ("evaluation", "others"):
         write_json(tmp_path / "moved" / f"{name}.json", {"model": "run/best"})

@@ -24,9 +24,7 @@ def separable(n: int, n_classes: int = 2, width: int = 6, seed: int = 0) -> Labe
     return Labelled(torch.from_numpy(features.astype(np.float32)), torch.from_numpy(labels))
 
 
-def fit_plainly(
-    train: Labelled, dev: Labelled, n_classes: int, settings: FitSettings, decay: float
-) -> tuple[float, nn.Linear]:
+def fit_plainly(train, dev, n_classes, settings, decay) -> tuple[float, nn.Linear]:
     """SentEval's fit of one logistic regression, step by step."""
     torch.manual_seed(transfer.SEED)
     model = nn.Linear(train.features.shape[1], n_classes)

@@ -10,7 +10,7 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import una_fast
@@ -42,17 +42,14 @@ def same(one, other):
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None)
 @given(CORPORA, st.integers(1, 200), st.integers(1, 5), st.booleans())
-def test_any_splits_give_the_index_of_a_build_in_memory(
-    tmp_path_factory, monkeypatch, texts, split_bytes, n_partitions, in_a_file
-):
-    folder = tmp_path_factory.mktemp("staged")
-    corpus = texts
+def test_any_splits_give_the_index_of_a_build_in_memory(tmp_path_factory, texts, split_bytes, n_partitions, in_a_file):
+    folder, corpus = tmp_path_factory.mktemp("staged"), texts
     if in_a_file and any(texts):
         corpus = folder / "corpus.txt"
         corpus.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
-    with monkeypatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         cut(patch, split_bytes, n_partitions)
         try:
             expected = una_fast.build_index(corpus)

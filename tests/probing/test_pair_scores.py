@@ -15,9 +15,8 @@ from una_fast_cli.__main__ import main
 
 COSINE = st.sampled_from([-0.5, 0.0, 0.25, 0.5, 0.75, 1.0])
 COSINES = st.lists(COSINE, min_size=1, max_size=12)
-GROUPED = st.lists(st.tuples(COSINE, st.booleans(), st.sampled_from("xyz")), min_size=2, max_size=30).filter(
-    lambda rows: {label for _, label, _ in rows} == {True, False}
-)
+ROWS = st.lists(st.tuples(COSINE, st.booleans(), st.sampled_from("xyz")), min_size=2, max_size=30)
+GROUPED = ROWS.filter(lambda rows: {label for _, label, _ in rows} == {True, False})
 
 
 def scores_of(rows, share=0.05):

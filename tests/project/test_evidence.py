@@ -39,10 +39,9 @@ def run_of(condition: Condition):
     return make_run({"corpus": ["c.txt"], "model": "m", "output": "o", **condition.settings()})
 
 
-@pytest.mark.parametrize(
-    ("base", "variation"),
-    [(b, v) for b in BASES for v in VARIATIONS if v in NEED_NEGATIVES or not (BASES[b].untrained or BASES[b].pairs)],
-)
+@pytest.mark.parametrize(("base", "variation"), [
+    (b, v) for b in BASES for v in VARIATIONS if v in NEED_NEGATIVES or not (BASES[b].untrained or BASES[b].pairs)
+])  # fmt: skip
 def test_every_condition_gives_valid_options_of_train_ddp(base, variation):
     (condition,) = find_conditions(f"{base}: {variation}")
     run = run_of(condition)

@@ -47,20 +47,13 @@ def own_names(calls):
     return Counter(code.co_name for code in calls if code.co_filename.startswith(own))
 
 
-class StartedError(Exception):
-    """Raised when the trainer would be created, to end the start there."""
-
-
 def calls_of_a_start(values):
-    def stop(*arguments):
-        raise StartedError
-
     def start():
-        with pytest.raises(StartedError):
+        with pytest.raises(ZeroDivisionError):
             ddp.main(command(values)[3:])
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("train.launch.run.Trainer", stop)
+        patch.setattr("train.launch.run.Trainer", lambda *_: 1 / 0)  # ends the start where the trainer would be made
         return calls_of(start)
 
 

@@ -38,9 +38,7 @@ def train(tokenizer: Tokenizer, trainer: Any) -> Tokenizer:
 _TRAINED: dict[tuple, str] = {}
 
 
-def train_bpe(
-    tokenizer: Tokenizer, special: Sequence[str], alphabet: Sequence[str] = (), size: int = VOCABULARY + 300
-) -> Tokenizer:
+def train_bpe(tokenizer: Tokenizer, special: Sequence[str], alphabet=(), size=VOCABULARY + 300) -> Tokenizer:
     settings = {"vocab_size": size, "special_tokens": [*special], "initial_alphabet": [*alphabet]}
     return train(tokenizer, trainers.BpeTrainer(**settings, limit_alphabet=500, show_progress=False))
 
@@ -126,9 +124,7 @@ def modernbert() -> PreTrainedTokenizerFast:
     return tokenizer
 
 
-def xlm_roberta(
-    split_white_space: bool = True, collapse: bool = False, scheme: str = "always"
-) -> PreTrainedTokenizerFast:
+def xlm_roberta(split_white_space=True, collapse=False, scheme="always") -> PreTrainedTokenizerFast:
     """SentencePiece Unigram with its nmt_nfkc character map; older files do not split at white space."""
     unigrams, character_map = sentencepiece_unigrams()
     tokenizer = Tokenizer(models.Unigram([(token, 0.0) for token in ROBERTA_SPECIAL] + unigrams, unk_id=3))
@@ -237,9 +233,7 @@ def _without_vocabulary(expression: str, model: models.Model | None = None) -> T
     return tokenizer
 
 
-def _byte_level(
-    expression: str, roles: dict[str, str | None], before: str = "", after: str = "", **settings: Any
-) -> PreTrainedTokenizerFast:
+def _byte_level(expression: str, roles: dict, before="", after="", **settings: Any) -> PreTrainedTokenizerFast:
     """Make byte-level BPE after a split, as in Llama 3; a word of the vocabulary is one token without merges."""
     special = tuple(dict.fromkeys(filter(None, roles.values())))
     vocabulary, merges = _train_byte_level(expression, special)
@@ -276,9 +270,7 @@ FAMILIES = {
     "modernbert": Family("ModernBERT", modernbert),
     "xlm_roberta": Family("XLM-R, multilingual E5, BGE-M3, T5, Sentence-T5", xlm_roberta),
     "xlm_roberta_metaspace": Family("the same models, older files", lambda: xlm_roberta(split_white_space=False)),
-    "xlm_roberta_collapse": Family(
-        "the same models, runs of spaces collapsed", lambda: xlm_roberta(split_white_space=False, collapse=True)
-    ),
+    "xlm_roberta_collapse": Family("the same models, runs of spaces collapsed", lambda: xlm_roberta(False, True)),
     "xlm_roberta_first": Family(
         "the same models, ▁ before the first word only", lambda: xlm_roberta(split_white_space=False, scheme="first")
     ),

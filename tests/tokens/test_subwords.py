@@ -88,10 +88,9 @@ def test_terms_may_contain_spaces(tokenizer, encoder):
     assert rows_of(ids)[: index.n_terms] == expected
 
 
-@pytest.mark.parametrize(
-    ("make", "term"),
-    [(bert_uncased, "[MASK]x"), (roberta, "x\xa0"), (FAMILIES["roberta_nfkc"], "¨"), (FAMILIES["gemma"], "x▁")],
-)
+@pytest.mark.parametrize(("make", "term"), [
+    (bert_uncased, "[MASK]x"), (roberta, "x\xa0"), (FAMILIES["roberta_nfkc"], "¨"), (FAMILIES["gemma"], "x▁"),
+])  # fmt: skip
 def test_negatives_with_terms_that_depend_on_their_neighbours_get_exact_ids(make, term):
     corpus = [f"a {term} c", f"{term} b d", "b c d", f"d {term} {term}"]
     index = una_fast.build_index(corpus, word_tokenizer=lambda text: text.split(" "), lowercase=False)
