@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable
 from importlib import import_module
 from itertools import pairwise
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -136,24 +137,18 @@ def test_the_progress_bar_is_optional(progress, capsys):
     assert ("2.00 sentences" in capsys.readouterr().err) == progress
 
 
-@pytest.fixture(params=[0, 32], ids=["at once", "few"], scope="module")
-def few(request):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("una_fast.corpus.words.FEW", request.param)
-        yield
-
-
 def split_at_commas(sentence):
     return [part for part in sentence.split(",") if part]
 
 
-@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("few", [0, 32])  # fewer texts are split one by one
 @pytest.mark.parametrize("lowercase", [True, False])
 @pytest.mark.parametrize("named", ["treebank", "whitespace", split_at_commas])
 @given(texts=st.lists(text, max_size=6))
-def test_splitting_texts_together_gives_the_words_of_each_text(named, lowercase, texts):
+def test_splitting_texts_together_gives_the_words_of_each_text(few, named, lowercase, texts):
     tokenizer = WordTokenizer(named, lowercase)
-    vocabulary, rows = split_texts(StringTable.from_strings(texts), tokenizer)
+    with mock.patch("una_fast.corpus.words.FEW", few):
+        vocabulary, rows = split_texts(StringTable.from_strings(texts), tokenizer)
     assert [[vocabulary[i] for i in row] for row in rows] == [tokenizer.words(line) for line in texts]
     assert len(set(vocabulary)) == len(vocabulary)
 

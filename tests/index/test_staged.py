@@ -62,10 +62,8 @@ def test_any_splits_give_the_index_of_a_build_in_memory(tmp_path_factory, texts,
     assert not work_folder(folder / "index").exists()
 
 
-@pytest.fixture
-def shards(tmp_path):
-    """Return a folder of shards: text, compressed text, JSON lines, CSV, and parquet of several row groups."""
-    folder = tmp_path / "shards"
+def write_shards(folder):
+    """Write a folder of shards: text, compressed text, JSON lines, CSV, and parquet of several row groups."""
     folder.mkdir()
     (folder / "a.txt").write_bytes("\ufeff".encode() + "\r\n".join(LINES[:8]).encode())
     (folder / "b.txt.gz").write_bytes(gzip.compress("\n".join(LINES[5:15]).encode()))
@@ -76,7 +74,8 @@ def shards(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::una_fast.InputWarning")
-def test_every_executor_and_every_kind_of_source_give_the_same_index(shards, tmp_path, monkeypatch):
+def test_every_executor_and_every_kind_of_source_give_the_same_index(tmp_path, monkeypatch):
+    shards = write_shards(tmp_path / "shards")
     corpus = [shards, pa.table({"text": LINES[3:]}), LINES, shards / "a.txt"]
     expected = una_fast.build_index(corpus)
     cut(monkeypatch, split_bytes=100)

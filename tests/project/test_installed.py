@@ -7,8 +7,6 @@ import json
 import subprocess
 import sys
 
-import pytest
-
 import una_fast
 
 RUN = """
@@ -35,14 +33,9 @@ UNSEEN = "an opens naïve on the tonight"
 SETTINGS = ["--beta", "0.5", "--radius", "3", "--surface", "paper"]
 
 
-@pytest.fixture(scope="module")
-def una(tmp_path_factory) -> una_fast.Augmenter:
-    folder = tmp_path_factory.mktemp("installed") / "index"
-    una_fast.build_index(SENTENCES).save(folder)
-    return una_fast.Augmenter(una_fast.load_index(folder), beta=0.5, radius=3, surface="paper")
-
-
-def test_negatives_are_the_same_on_every_machine(una):
+def test_negatives_are_the_same_on_every_machine(tmp_path):
+    una_fast.build_index(SENTENCES).save(tmp_path / "index")
+    una = una_fast.Augmenter(una_fast.load_index(tmp_path / "index"), beta=0.5, radius=3, surface="paper")
     assert una.negatives(range(5), epoch=3) == DRAWN
     assert una.augment(["An unseen castle on the river"], epoch=3) == [UNSEEN]
 

@@ -33,19 +33,14 @@ def prepared(values):
     return ready.run, ready.training.rows, ready.summary(1)["corpus"]
 
 
-@pytest.fixture
-def split(tmp_path):
-    """Write 70 paraphrases into two files of a folder that also contains a file of another kind."""
-    lines = write_corpus(tmp_path / "all.txt", seed=1).read_text().splitlines(keepends=True)
-    folder = tmp_path / "paraphrases"
-    folder.mkdir()
-    for name, part in {"a.txt": lines[:30], "b.txt": lines[30:], "notes.md": ["# notes\n"]}.items():
-        (folder / name).write_text("".join(part))
-    return folder
-
-
 @pytest.mark.parametrize("given", ["paraphrases", "paraphrases/*.txt"])
-def test_paraphrases_in_several_files_count_as_one_file(tmp_path, tiny_model, split, given):
+def test_paraphrases_in_several_files_count_as_one_file(tmp_path, tiny_model, given):
+    """70 paraphrases are in two files of a folder that also contains a file of another kind."""
+    lines = write_corpus(tmp_path / "all.txt", seed=1).read_text().splitlines(keepends=True)
+    split = tmp_path / "paraphrases"
+    split.mkdir()
+    for name, part in {"a.txt": lines[:30], "b.txt": lines[30:], "notes.md": ["# notes\n"]}.items():
+        (split / name).write_text("".join(part))
     values = options(tmp_path, tiny_model, paraphrases=str(tmp_path / given))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)  # about notes.md
@@ -161,15 +156,11 @@ def test_a_run_refuses_an_index_with_other_word_options(tmp_path, made, asked, m
         assert open_index(Run(index=str(tmp_path / "index"), **asked)).n_documents == 2
 
 
-@pytest.fixture(scope="module")
-def index():
-    words = "the river ran below a mountain while two birds sang".split()
-    orders = np.random.default_rng(0).permuted(np.tile(np.arange(len(words)), (30, 1)), axis=1)
-    return una_fast.build_index([" ".join(words[i] for i in order) for order in orders])
-
-
 @pytest.mark.parametrize("name", sorted(POSITIVES))
-def test_positives_come_from_the_augmentation_of_that_name(index, tiny_model, tmp_path, name):
+def test_positives_come_from_the_augmentation_of_that_name(tiny_model, tmp_path, name):
+    words = "the river ran below a mountain while two birds sang".split()
+    rng = np.random.default_rng(0)
+    index = una_fast.build_index([" ".join(rng.permutation(words)) for _ in range(30)])
     (tmp_path / "synonyms.tsv").write_text("river\tstream\tbrook\nmountain\thill\nthe\ta\n")
     with_synonyms = {"synonyms": f"{tmp_path}/synonyms.tsv"} if name in ("eda-synonym", "eda-insert") else {}
     settings = {"positives": name, "positives_strength": 0.3, "seed": 7, "augment": "none", "max_length": 16}
