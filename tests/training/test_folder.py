@@ -304,4 +304,5 @@ def test_a_stopped_run_says_how_to_continue_and_where_its_encoder_is(tmp_path):
     write_json(tmp_path / POINTER, {"progress": {"step": 7}})
     assert next_start(tmp_path) == "continue from step 7 with --resume"
     write_json(tmp_path / "best/config.json", {})
-    assert next_start(tmp_path).endswith(f" with --resume; {tmp_path / 'best'} contains the encoder so far")
+    said = f"continue from step 7 with --resume; {tmp_path / 'best'} contains the encoder so far"
+    assert next_start(tmp_path) == said

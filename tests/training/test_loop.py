@@ -23,7 +23,7 @@ SCORES = (0.5, 0.6, 0.1, 0.7, 0.65, 0.2, 0.3, 0.1)
 
 
 def loop_of(parts, stop, steps=3, patience=0, scores=SCORES):
-    """A loop that is evaluated at first and after every second step, and saved after each. parts: a Mock, for calls."""
+    """Return a loop that is evaluated at first and after every second step. `parts`, a Mock, records its calls."""
     plan = SimpleNamespace(batches=lambda start: ((i, 0, np.arange(2)) for i in range(start, steps)), n_steps=steps)
     parts.score.side_effect = scores
     parts.step.return_value = Step(torch.tensor(1.0), torch.ones(1, 2))
