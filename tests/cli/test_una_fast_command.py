@@ -63,15 +63,12 @@ def test_the_version_is_printed_and_a_missing_command_is_refused(capsys):
     assert refusal(capsys).startswith("the command is missing: choose from train, ")
 
 
-def test_the_command_builds_the_same_index_as_the_library(corpus, folder, capsys):
+def test_the_command_builds_the_same_index_as_the_library(corpus, folder, tmp_path, capsys, monkeypatch):
     assert una_fast.load_index(folder).fingerprint == una_fast.build_index(corpus).fingerprint
     assert "exists already" in refusal(capsys, "index", corpus, "--output", folder)
-
-
-def test_an_index_can_be_built_in_the_current_folder(corpus, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["index", str(corpus), "--output", "."]) == 0
-    assert len(una_fast.load_index(tmp_path)) == len(una_fast.build_index(corpus))
+    assert una_fast.load_index(tmp_path).fingerprint == una_fast.load_index(folder).fingerprint
     capsys.readouterr()
     assert "/: contains " in refusal(capsys, "index", corpus, "--output", "/")
 

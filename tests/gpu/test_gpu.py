@@ -115,7 +115,7 @@ def test_losses_in_half_precision_are_finite_and_close_to_fp32(tiny_model, preci
 
 
 @pytest.mark.parametrize(("compile", "precision", "grad_cache"), [
-    *(("off", "bf16", 0), ("graphs", "bf16", 0), ("graphs", "fp16", 0), ("off", "bf16", 5)),
+    ("off", "bf16", 0), ("graphs", "bf16", 0), ("graphs", "fp16", 0), ("off", "bf16", 5),
     pytest.param("on", "bf16", 0, marks=pytest.mark.slow),
 ])  # fmt: skip
 def test_a_resumed_run_is_bit_identical(shared, tiny_model, compile, precision, grad_cache):

@@ -1,5 +1,6 @@
 """A tokenizer bound to an index: batches, token ids stored on the disk, and invalid arguments."""
 
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -38,6 +39,11 @@ def assert_same_tables(one: TokenIds, other: TokenIds) -> None:
     """Assert that both have the same ids for every sentence and every term."""
     for a, b in ((one.sentences, other.sentences), (one.terms, other.terms)):
         assert np.array_equal(a.values, b.values) and np.array_equal(a.indptr, b.indptr)
+
+
+def test_a_worker_process_gets_the_same_ids(saved):
+    tokens = TokenIds(una_fast.load_index(saved), bert_uncased())
+    assert_equal(pickle.loads(pickle.dumps(tokens)).anchor_ids([0, 1]), tokens.anchor_ids([0, 1]))
 
 
 # families with different kinds of pipelines, and both padding sides

@@ -181,10 +181,7 @@ def test_a_named_pooling_overrides_only_the_pooling(tmp_path, tiny_model, mean_m
     ({LIST: "{"}, "modules.json cannot be read"),
     ({LIST: "[" * 5000}, "modules.json cannot be read"),
     ({SETTINGS: '{"truncate_dim": 8}'}, "a truncate_dim of 8, which is not supported"),
-    (
-        {SETTINGS: json.dumps(PROMPTED), POOLING: '{"pooling_mode": "mean", "include_prompt": false}'},
-        "ask for a pooling that excludes the prompt's tokens",
-    ),
+    ({SETTINGS: json.dumps(PROMPTED), POOLING: '{"include_prompt": false}'}, "ask for .* excludes the prompt's tokens"),
 ])  # fmt: skip
 def test_unsupported_settings_are_refused_with_their_name(tmp_path, mean_model, files, said):
     for file, content in files.items():
