@@ -11,7 +11,7 @@ import pytest
 
 from train.config import OPTIONS, PRESETS, compared_settings, make_parser, make_run
 from train.config import parse as option_values
-from train.objective.registry import LOSSES
+from train.losses import LOSSES
 from train.record.checkpoint import check_resumed
 from una_fast.augment.registry import AUGMENTATIONS
 from una_fast.command import Command, arguments_of, foreign_names, option, options_of, run_command
