@@ -9,21 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from una_fast._kernels.ids.emit import pad_rows
+from una_fast._kernels.ids.emit import Frame, pad_rows
 from una_fast._kernels.words.strings import StringSet
 from una_fast.arrays import ID, POINTER, TOKEN, StringTable, row_bounds, rows_from
 from una_fast.errors import InputError, integer, warn_user
 from una_fast.imports import import_extra
 from una_fast.parallel import RowThreads, n_cores
 from una_fast.tokens.pipelines import NotByWordError
-from una_fast.tokens.subwords import (
-    SubwordEncoder,
-    bind,
-    check_settings,
-    compare_with_tokenizer,
-    frame_of,
-    tokenizer_errors,
-)
+from una_fast.tokens.subwords import SubwordEncoder, bind, check_settings, compare_with_tokenizer, tokenizer_errors
 
 if TYPE_CHECKING:
     import torch
@@ -81,7 +74,7 @@ class TokenIds:
                 "word by word takes about 1 us"
             )
             special = np.array(self._tokenizer("")["input_ids"], dtype=TOKEN)
-            self.frame = frame_of(tokenizer, special, special[:0])  # only the number of special tokens matters here
+            self.frame = Frame(special, special[:0], tokenizer.pad_token_id)  # only their number matters
 
     def __repr__(self) -> str:
         how = "made word by word" if self.by_word else "of whole texts"
@@ -260,7 +253,7 @@ class SubwordCache:
 
 
 def _extended(array: np.ndarray, used: int, more: np.ndarray) -> np.ndarray:
-    """Write `more` after the first `used` items of `array`, or of a longer copy. Other threads may read these items."""
+    """Write `more` after the first `used` items, which other threads may be reading, of `array` or of a longer copy."""
     if used + len(more) > len(array):
         array = np.concatenate([array, np.empty(used + len(more), dtype=array.dtype)])
     array[used : used + len(more)] = more

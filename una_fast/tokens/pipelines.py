@@ -180,7 +180,7 @@ class Pipeline:
         # added tokens that are single words treat "_" as a letter
         self.marks = [mark for mark in string.punctuation if is_bert and mark not in in_added + "_"]
         # `independent` does not test chunks of plain ASCII, because each ASCII character is tested here as a chunk
-        if dependent := [c for c in PLAIN if not self._is_regular(c)]:
+        if dependent := [c for c in PLAIN if not self._is_independent(c)]:
             raise NotByWordError(f"its normaliser changes {dependent[0]!r} depending on the text around it")
 
     def independent(self, table: StringTable, ids: RaggedArray) -> np.ndarray:
@@ -191,13 +191,14 @@ class Pipeline:
             independent[np.searchsorted(table.offsets, not_plain, side="right") - 1] = False
             independent &= np.diff(table.offsets) > 0
             for row in np.flatnonzero(~independent).tolist():
-                independent[row] = all(map(self._is_regular, table[row].split(" ")))
+                independent[row] = all(map(self._is_independent, table[row].split(" ")))
         independent[table.containing(*self._searched)] = False
         added = np.flatnonzero(np.isin(ids.values, self._added_ids))
         independent[np.searchsorted(ids.indptr, added, side="right") - 1] = False
         return independent
 
-    def _is_regular(self, chunk: str) -> bool:
+    def _is_independent(self, chunk: str) -> bool:
+        """Test conditions 1 and 2 (see the top of this file) for a chunk."""
         first, after_word = self.normalize(chunk), self.normalize("a " + chunk)
         later = after_word[len(self._normal_a) :]
         if self._tests_chunks and not (

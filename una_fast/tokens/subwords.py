@@ -60,11 +60,11 @@ class SubwordEncoder:
         self._backend = _backend_of(tokenizer)
         description = self._backend.to_str()
         self.pipeline = Pipeline(self._backend, json.loads(description))
-        # all that the ids depend on
+        # The ids depend on nothing else.
         settings = [import_extra("tokenizers").__version__, self._backend.encode_special_tokens, description]
         self.fingerprint = xxhash.xxh3_128_hexdigest(json.dumps(settings).encode())
         self.prefix, self.suffix = self._special_tokens()
-        self.frame = frame_of(tokenizer, self.prefix, self.suffix)
+        self.frame = Frame(self.prefix, self.suffix, tokenizer.pad_token_id, tokenizer.padding_side == "left")
         self._before = np.array(self._backend.encode(BEFORE).ids, dtype=ID)
 
     @cached_property
@@ -171,11 +171,11 @@ def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[RaggedArra
             "sizes": sizes,
         }
 
-    places = 1 if encoder.pipeline.context_free else 2
+    n_places = 1 if encoder.pipeline.context_free else 2  # after a space, and at the start of a text
     shapes = {
         "sentences_indptr": (len(index) + 1,),
-        "terms_indptr": (places * index.n_terms + 1,),
-        "sizes": (places * len(index.chunks),),
+        "terms_indptr": (n_places * index.n_terms + 1,),
+        "sizes": (n_places * len(index.chunks),),
     }
     types = {"sentences_values": encoder.dtype, "terms_values": ID, "sizes": np.uint16}
 
@@ -283,11 +283,6 @@ def check_settings(tokenizer: PreTrainedTokenizerBase) -> None:
             f"tokenizer: {name} returns no attention mask: add 'attention_mask' to its model_input_names, which are"
             f" {tokenizer.model_input_names}"
         )
-
-
-def frame_of(tokenizer: PreTrainedTokenizerBase, prefix: np.ndarray, suffix: np.ndarray) -> Frame:
-    """Return the special tokens before and after a text, with the tokenizer's padding token and side."""
-    return Frame(prefix, suffix, int(tokenizer.pad_token_id), tokenizer.padding_side == "left")
 
 
 def _backend_of(tokenizer: PreTrainedTokenizerBase) -> Tokenizer:

@@ -125,7 +125,7 @@ cdef class WrittenRows:
         return character(&self.text[place])
 
     cdef inline void keep(self, int64_t place, int64_t size) noexcept nogil:
-        """Add a piece that copies `size` sub-words of the sentence, from index `place` on, or extend the last one."""
+        """Copy `size` sub-words of the sentence, from index `place` on: extend the piece that ends there, or add one."""
         cdef int64_t p = self.n_pieces - 1
         if self.known > 0 and self.pieces[p, 0] >= 0 and self.pieces[p, 0] + self.pieces[p, 1] == place:
             self.pieces[p, 1] += <int32_t>size
