@@ -118,10 +118,10 @@ def operation_times(saved: dict[str, Any]) -> dict[str, Cells]:
             cells = operations.setdefault(note["operation"], {})
             cells.setdefault(note["contender"], {})[note["size"]] = note["seconds"] / note["sentences"] * 1e6
     nltk = operations.get("words", {}).get(NLTK, {})
-    for operation, passes in RELEASED.items():
+    for operation, factor in RELEASED.items():
         if operation in operations and nltk:
-            label = f"released code ({passes:g} passes of NLTK)"
-            operations[operation][label] = {size: passes * time for size, time in nltk.items()}
+            label = f"released code ({factor:g} times NLTK)"
+            operations[operation][label] = {size: factor * time for size, time in nltk.items()}
     return operations
 
 
@@ -169,8 +169,8 @@ def machine_line(machine: dict[str, Any]) -> str:
         f"{machine['system']}\n"
         f"- Versions: Python {machine['python']}, {versions}\n"
         f"- Corpus: {machine['corpus']}\n\n"
-        "Times are microseconds per sentence, in the fastest round of one run. The ratio is a row's time divided by "
-        "the first row's, at the largest corpus size that both rows have."
+        "Times are microseconds per sentence, in the fastest round of one run. The ratio compares a row with the "
+        "first row, at the largest corpus size that both have."
     )
 
 
