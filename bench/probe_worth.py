@@ -135,8 +135,8 @@ def write_paragraph(content: dict[str, Any]) -> None:
     correlation = content["correlations"]["UNA, distance"]["replace"]
     said = (
         "Does this predict scores on human-written near-misses? Over "
-        f"{len(content['encoders'])} combinations of MiniLM's layers and poolings, the distances that the probe "
-        f"measures without `--edits` have a rank correlation of {correlation:+.2f} with the score on SugarCrepe++ "
+        f"{len(content['encoders'])} encoders (each layer of MiniLM, with mean, [CLS] or max pooling), the printed "
+        f'"distance of near-misses" has a rank correlation of {correlation:+.2f} with the score on SugarCrepe++ '
         "`replace`."
     )
     write_between_marks(PAGE, [textwrap.fill(said, WIDTH)])

@@ -45,8 +45,7 @@ def _row(family: Family, compared: int) -> list[str]:
 
 
 def _reason(kind: Any) -> str:
-    ends = " (visible ends)" if kind.needs_visible_ends else ""
-    return f"- **{kind.name}**{ends}: {kind.reason}.\n"
+    return f"- **{kind.name}**: {kind.reason}.\n"
 
 
 if __name__ == "__main__":
