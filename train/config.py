@@ -156,7 +156,7 @@ class Run(Files, Words, Draws):
         return {option.flag: getattr(self, name) for name, option in OPTIONS.items() if option.role == "result"}
 
     def why_eager(self, world: int) -> str:
-        """Return what rules out CUDA graphs, or "" for nothing. world: number of ranks."""
+        """Return what rules out CUDA graphs, such as "--grad-cache", or "". world: number of ranks."""
         return "more than one rank" if world > 1 else "--grad-cache" if self.grad_cache else ""
 
 
@@ -175,7 +175,7 @@ DEFAULTS = {name: option.default for name, option in OPTIONS.items()}  # a run o
 
 
 def compared_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Select the settings by which a report distinguishes groups of runs. Runs of a group may differ in the seed."""
+    """Select the settings that all runs of a group share: those that affect the result, except the seed."""
     left_out = {name for name, option in OPTIONS.items() if option.role in ("running", "call")} | {"seed"}
     return {name: value for name, value in settings.items() if name not in left_out}
 
@@ -212,7 +212,7 @@ def make_run(values: Mapping[str, Any]) -> Run:
 
 
 def conflicts(run: Run) -> dict[str, Any]:
-    """Return, for the message about each possible conflict between options, whether the conflict exists."""
+    """Check for conflicts between options. Return {error message: whether `run` has this conflict}."""
     return {
         "--seeds: give each seed once": len({*run.seeds}) < len(run.seeds),
         f"--batch-size {run.batch_size} is smaller than --nproc {run.nproc}": run.batch_size < run.nproc,

@@ -129,7 +129,7 @@ class StopConsensus:
 
     @contextlib.contextmanager
     def guard(self) -> Iterator[None]:
-        """Catch an error of the with block, in any thread, and make all ranks stop at the next `check`."""
+        """Catch InputError and OSError in the with block, and make all ranks stop at the next `check`."""
         try:
             yield
         except (InputError, OSError) as error:

@@ -34,7 +34,7 @@ class Stopped(BaseException):
 
 @contextmanager
 def signals_handled(handler: Handler | signal.Handlers) -> Iterator[None]:
-    """Handle stop signals with `handler` inside the with block, even blocked ones. SIGHUP stays ignored under nohup."""
+    """Unblock stop signals and handle them with `handler` in the with block. SIGHUP stays ignored under nohup."""
     if not hasattr(signal, "pthread_sigmask"):
         tell_user(f"error: {NEEDS_POSIX}")
         sys.exit(2)

@@ -20,7 +20,7 @@ from train.demo import demo_settings, free_folder, prepare_demo
 from train.encoder.encoder import load_encoder
 from train.encoder.pretrained import load_tokenizer
 from train.record.checkpoint import Progress, load_checkpoint, save_encoder, write_checkpoint
-from train.record.folder import MARK, POINTER, RUN, next_start, output_folder, read_json, saved_step, write_json
+from train.record.folder import MARK, POINTER, RUN, output_folder, read_json, resume_advice, saved_step, write_json
 from train.record.metrics import trim_metrics
 from una_fast.errors import InputError
 
@@ -300,9 +300,9 @@ class TestBest:
 
 
 def test_a_stopped_run_says_how_to_continue_and_where_its_encoder_is(tmp_path):
-    assert next_start(tmp_path) == "no checkpoint was saved yet"
+    assert resume_advice(tmp_path) == "no checkpoint was saved yet"
     write_json(tmp_path / POINTER, {"progress": {"step": 7}})
-    assert next_start(tmp_path) == "continue from step 7 with --resume"
+    assert resume_advice(tmp_path) == "continue from step 7 with --resume"
     write_json(tmp_path / "best/config.json", {})
     said = f"continue from step 7 with --resume; {tmp_path / 'best'} contains the encoder so far"
-    assert next_start(tmp_path) == said
+    assert resume_advice(tmp_path) == said

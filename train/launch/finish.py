@@ -32,7 +32,7 @@ TAGS = ["sentence-transformers", "sentence-similarity", "feature-extraction", "u
 
 
 def finish(run: ResolvedRun) -> None:
-    """Do what follows the last step of a run."""
+    """Tell the user how the run ended, score best/ if --evaluate is given, and write the model card."""
     output = Path(run.output)
     tell_end(output)
     if run.demo:

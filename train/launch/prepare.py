@@ -42,7 +42,7 @@ from una_fast.tokens.ids import TokenIds
 
 
 class TrainingRows(NamedTuple):
-    """The rows of an index that a run trains on. Blank texts, without a replaceable word, are left out."""
+    """The rows of an index that a run trains on. Texts without a replaceable word, called blank, are left out."""
 
     rows: Rows  # ascending; neither the sentence nor its paraphrase is blank
     n_sentences: int  # of the corpus; row i + n_sentences of the index is the paraphrase of row i
@@ -81,11 +81,11 @@ class PreparedRun:
 
     @cached_property
     def index(self) -> Index:
-        """The index: the sentences of `sources`, then any that only provide words for negatives."""
+        """The index of `sources`. An existing index may contain more sentences, used only for words of negatives."""
         return open_index(self.run)
 
     def make_index(self) -> None:
-        """Build and save the index if it is missing, check that the corpus is the same, and store its token ids."""
+        """Build and save the index, or check that an existing one matches the corpus. Then store its token ids."""
         run, folder = self.run, Path(self.run.index)
         if run.demo:
             prepare_demo(run)

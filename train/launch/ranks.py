@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, NoReturn, cast
 
 from train.config import Run
-from train.record.folder import RUN, is_own, next_start
+from train.record.folder import RUN, is_own, resume_advice
 from train.signals import Stopped, raise_stopped, signals_blocked, signals_handled, stop_then_end, tell_user
 from una_fast.command import run_command
 from una_fast.errors import InputError
@@ -47,7 +47,7 @@ def launch(run: Run) -> int:
         with signals_handled(raise_stopped if os.environ.get("WORLD_SIZE", "1") == "1" else signal.SIG_DFL):
             return run_rank(run)
     except Stopped as stopped:
-        code, reason = 128 + stopped.number, f"stopped by {stopped}: {next_start(Path(run.output))}"
+        code, reason = 128 + stopped.number, f"stopped by {stopped}: {resume_advice(Path(run.output))}"
     except InputError as error:
         code, reason = EXIT_BAD_INPUT, f"error: {error}"
     tell_user(reason)
@@ -60,7 +60,7 @@ def is_rank() -> bool:
 
 
 def _for_rank(run: Run) -> Run:
-    """Set --nproc to the number of ranks on this machine, and --resume if torchrun has restarted the ranks."""
+    """Return `run` with this machine's number of ranks as --nproc, and with --resume after a restart by torchrun."""
     restarted = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0  # torchrun restarts all ranks if one dies
     resume = run.resume or (restarted and is_own(Path(run.output), RUN))
     return dataclasses.replace(run, nproc=int(os.environ["LOCAL_WORLD_SIZE"]), resume=resume)
@@ -92,7 +92,7 @@ def start_ranks(run: Run) -> int:
     if signals and (died or not code):
         raise Stopped(signals[0])
     if died:
-        tell_user(f"error: {died}: {next_start(Path(run.output))}")
+        tell_user(f"error: {died}: {resume_advice(Path(run.output))}")
     return code
 
 

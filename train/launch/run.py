@@ -25,7 +25,7 @@ from train.loop.loop import CheckpointWriter, Loop
 from train.loop.telemetry import Telemetry
 from train.loop.trainer import Trainer, remedy
 from train.record.checkpoint import Progress, check_resumed, first_difference, has_checkpoint, load_checkpoint
-from train.record.folder import RUN, SUMMARY, dev_name, is_finished, next_start, output_folder, read_json, write_json
+from train.record.folder import RUN, SUMMARY, dev_name, is_finished, output_folder, read_json, resume_advice, write_json
 from train.record.metrics import peak_memory
 from train.signals import STDERR, is_first_rank, leave_at_once, signals_handled, stop_then_end, tell_user
 from una_fast.errors import InputError, InputWarning, first_line
@@ -118,7 +118,7 @@ def _take_steps(prepared: PreparedRun, ranks: Ranks, progress: Progress, state: 
         try:
             status = "finished" if loop.run() else "stopped"
         except InputError as error:
-            raise InputError(f"{error}: {next_start(output)}") from error
+            raise InputError(f"{error}: {resume_advice(output)}") from error
         finally:
             if ranks.first:
                 results = {
@@ -134,7 +134,7 @@ def _take_steps(prepared: PreparedRun, ranks: Ranks, progress: Progress, state: 
 def starting_point(run: Run, ranks: Ranks, fingerprint: dict[str, Any]) -> tuple[Progress, dict[str, Any] | None]:
     """Return the progress to start from, and the checkpoint's state, which is None for a new or a finished run.
 
-    Only rank 0 reads the checkpoint. Raises InputError if the run, or the other ranks, have another fingerprint.
+    Only rank 0 reads the checkpoint. Raises InputError if `fingerprint` differs from the saved one, or between ranks.
     """
     output, finished = Path(run.output), is_finished(Path(run.output))
     message: list[Any] = [fingerprint, Progress(), None]

@@ -44,7 +44,7 @@ class Progress:
     evaluated_step: int | None = None  # value of `step` at the last evaluation
 
     def dev_scores(self, dev: str) -> dict[str, float | None]:
-        """Return the scores of best/ and after the last step by name. dev: the name of the dev file."""
+        """Return {"dev/DEV": best score, "dev_last/DEV": last score}. dev: DEV, the name of the dev file."""
         return {DEV + dev: self.best_score, DEV_LAST + dev: self.last_score}
 
 
@@ -102,7 +102,7 @@ def load_checkpoint(output: Path) -> tuple[Progress, dict[str, Any]]:
 
 
 def has_checkpoint(output: Path) -> bool:
-    """Return whether the run in `output` has a checkpoint, or had one that was deleted."""
+    """Return whether the run in `output` has saved a checkpoint, even if someone has deleted it."""
     # a step above 0 in best/best.json is evidence of a deleted checkpoint
     return (output / POINTER).is_file() or bool(read_object(output / BEST / f"{BEST}.json").get("step"))
 
@@ -129,7 +129,8 @@ def save_encoder(
 ) -> None:
     """Write the encoder and the tokenizer into OUTPUT/NAME. Each file is complete when it appears there.
 
-    note: the content of NAME.json, which is written last. weights: of the backbone, by name.
+    note: the content of NAME.json, which is written last. weights: a copy of the backbone's state_dict, because
+    training continues meanwhile.
     """
     folder = output / name
     partial = folder / PARTIAL  # inside, because best/ may be a link to another disk

@@ -29,7 +29,7 @@ DEV, DEV_LAST = "dev/", "dev_last/"  # prefixes of the dev scores of best/ and a
 def output_folder(path: Path, command: str, resume: bool, settings: Mapping[str, Any] | None = None) -> Iterator[None]:
     """Make `path` the output folder of `command`, and lock it for the with block.
 
-    With `resume`, `command` must own the folder. Without it, the folder must be missing, or contain at most a mark.
+    With `resume`, `command` must own the folder. Without it, the folder may contain no file except `.una_fast.json`.
     """
     check = check_owner if resume else check_new
     try:
@@ -53,7 +53,7 @@ def output_folder(path: Path, command: str, resume: bool, settings: Mapping[str,
 
 
 def read_mark(path: Path) -> dict[str, Any]:
-    """Return the owner of a folder as "command" and its options as "settings", or {} if no command owns the folder."""
+    """Return {"command": the owner of the folder, "settings": its options}, or {} for a folder without an owner."""
     # a run that was copied without hidden files has only its run.json
     mark = read_object(path / MARK) or {"command": RUN, **read_object(path / SUMMARY)}
     return mark if isinstance(mark.get("settings"), dict) else {}
@@ -72,7 +72,7 @@ def check_owner(path: Path, command: str) -> None:
 
 
 def check_new(path: Path, command: str) -> None:
-    """Raise InputError if the folder contains a file besides the mark."""
+    """Raise InputError if the folder contains a file other than `.una_fast.json`."""
     names = sorted(entry.name for entry in path.iterdir() if entry.name != MARK) if path.exists() else []
     if names and (owner := read_mark(path).get("command")):
         advice = "give --resume to continue it, " if owner == command else ""
@@ -102,7 +102,7 @@ def saved_step(output: Path) -> int:
     return int(progress.get("step") or 0) if isinstance(progress, dict) else 0
 
 
-def next_start(output: Path) -> str:
+def resume_advice(output: Path) -> str:
     """Return advice on how to continue the run in `output`, which ended before its last step."""
     if not (step := saved_step(output)):
         return "no checkpoint was saved yet"

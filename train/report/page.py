@@ -1,4 +1,4 @@
-"""Makes one HTML page about groups of runs, which needs neither other files nor the network."""
+"""Makes one HTML page about groups of runs. The page needs neither other files nor the network."""
 
 from __future__ import annotations
 

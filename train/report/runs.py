@@ -1,6 +1,6 @@
 """Reads the folders of runs, groups the runs that differ only in the seed, and compares the scores of the groups.
 
-The report, `--seeds` and `una-fast compare` show the table of scores.
+`score_table` makes the table that the report, `--seeds` and `una-fast compare` show.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class Group:
         return {seed: fmean(of_seed) for seed, of_seed in scores.items()}
 
     def compared(self, reference: Group | None = None) -> dict[str, Comparison]:
-        """Return, by name, the comparison of each score with that of `reference`, or with 0 if it is None."""
+        """Compare each score with that of `reference`, or with 0 if it is None. Return comparisons by score name."""
         pairs = {}
         for name in dict.fromkeys(name for run in self.runs for name in run.scores):
             scores = self.by_seed(name)
@@ -180,9 +180,9 @@ class Group:
 
 
 def group_runs(runs: Sequence[RunRecord]) -> list[Group]:
-    """Group the runs with equal settings, except those that `train.config.compared_settings` ignores.
+    """Group the runs whose `train.config.compared_settings` are equal.
 
-    The label of a group is the folder of its runs, or their names if another group has the same folder.
+    A group's label is the folder that contains its runs, or the names of its runs if another group has the same folder.
     """
     members: dict[str, list[RunRecord]] = {}
     for run in runs:
