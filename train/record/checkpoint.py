@@ -89,9 +89,9 @@ def load_checkpoint(output: Path) -> tuple[Progress, dict[str, Any]]:
     pointer = read_json(path)
     if pointer.get("version") != VERSION:
         raise InputError(f"{path}: written by another version of una_fast: use that version, or {START_AGAIN}")
-    checksum = pointer.pop("checksum", None)  # pointers had none up to version 0.3
+    checksum = pointer.pop("checksum", None)
     state, what = output / LAST / str(pointer.get("state")), "the checkpoint is missing, truncated or altered"
-    if checksum not in (None, _checksum(pointer)) or state.name not in STATES:
+    if checksum != _checksum(pointer) or state.name not in STATES:
         raise InputError(f"{path}: {what}: {START_AGAIN}")
     try:
         if file_checksum(state) != pointer["xxh3_64"]:

@@ -49,7 +49,7 @@ class Manifest:
 
     @property
     def xxh3_64(self) -> str:
-        """The checksum of this manifest, which detects flipped bits. Files of una_fast 0.3 and older do not have it."""
+        """The checksum of this manifest, which detects flipped bits."""
         return xxhash.xxh3_64_hexdigest(json.dumps(asdict(self), sort_keys=True).encode())
 
     def encode(self) -> bytes:
@@ -64,7 +64,7 @@ class Manifest:
             content = json.loads(data)
             manifest = cls(*(content[field.name] for field in fields(cls)))
             has_types = [*map(type, vars(manifest).values())] == [str, int, dict, dict]
-            is_whole = content.get("xxh3_64", manifest.xxh3_64) == manifest.xxh3_64
+            is_whole = content["xxh3_64"] == manifest.xxh3_64
             # ARRAY_FILE allows no path separator, because such a name could lead out of the folder
             if not (has_types and is_whole and all(map(ARRAY_FILE.fullmatch, manifest.files.values()))):
                 raise ValueError
