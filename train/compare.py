@@ -92,7 +92,7 @@ def _run(values: dict[str, Any]) -> int:
             sys.stderr.write(f"--- {name} ---\n")
             if code := train_seeds(run):
                 return code
-        _conclude(values)
+        _report(values)
     return 0
 
 
@@ -104,8 +104,8 @@ def _run_of(values: Mapping[str, Any], folder: Path, condition: Mapping[str, Any
     return make_run({**options, **condition})
 
 
-def _conclude(values: Mapping[str, Any]) -> None:
-    """Compare every condition with "none", seed by seed. Write compare.json and compare.html, and print a summary."""
+def _report(values: Mapping[str, Any]) -> None:
+    """Compare each condition with "none" (no negatives). Write compare.json and compare.html, and print a summary."""
     from train.report.page import make_page
 
     output = Path(values["output"])
@@ -147,16 +147,16 @@ def _add_probe_score(run: RunRecord, index: una_fast.Index, values: Mapping[str,
         return run
 
 
-def answer(name: str, pairs: Mapping[str, Comparison]) -> str:
-    """Return a sentence that says whether the condition `name` is better than "none" in the first score of TITLES.
+def answer(name: str, comparisons: Mapping[str, Comparison]) -> str:
+    """Return a sentence that says whether the condition `name` is better than "none" (no negatives).
 
-    pairs: its comparisons with "none", by name of the score.
+    comparisons: of the two conditions, by name of the score. The sentence is about the first score of TITLES.
     """
-    scored = [(prefix, score) for prefix in TITLES for score in pairs if score.startswith(prefix)]
+    scored = [(prefix, score) for prefix in TITLES for score in comparisons if score.startswith(prefix)]
     if not scored:
         return f"{name}: no score can be compared."
     prefix, score = scored[0]
-    pair = pairs[score]
+    pair = comparisons[score]
     change = f"{TITLES[prefix]} changes by {100 * pair.difference:+.2f} points"
     if pair.n < 2:
         return f"{name}: {change} with one seed, which shows nothing: give --seeds 42,0,1"

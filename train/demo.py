@@ -1,7 +1,7 @@
 """`--demo`: trains the packaged MiniLM encoder offline, on the language reference behind Python's own ``help()``.
 
-The pairs in ``demo_pairs.tsv`` were written for this project. Both are small, so the scores show that training works,
-not how good the method is.
+Its dev score uses the sentence pairs in ``demo_pairs.tsv``, which were written for this project. Corpus and pairs are
+small, so the scores show that training works, not how good the method is.
 """
 
 from __future__ import annotations

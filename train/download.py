@@ -89,7 +89,7 @@ def unpack(archive: Path) -> Path:
 
 
 def check(part: str, folder: Path) -> list[str]:
-    """Return a message for each problem of a part: an unreadable task, or a wrong number of lines or examples."""
+    """Check a part of the data, such as "senteval"; return a message for each unreadable task or unexpected size."""
     if part == "wiki":
         with (folder / "corpora" / WIKI).open("rb") as file:
             n_lines = sum(1 for _ in file)

@@ -45,7 +45,7 @@ call: like running, but it applies only to one call of the command, so a --confi
 def option(text: str, default: Any, heading: str = "", **attributes: Any) -> Any:
     """Declare a dataclass field as an option.
 
-    text: the help. The message about a missing option quotes its beginning, so it names what the user must give.
+    text: the help. The error about a missing option quotes the help up to the first colon or full stop.
     heading: begins a new group in --help. The docstring of the class is the heading of the first group.
     attributes: other attributes of `Option`, and bounds such as ``least=0``.
     """
@@ -188,10 +188,10 @@ def arguments_of(options: Iterable[Option], values: Mapping[str, Any]) -> list[s
 
 
 def foreign_names() -> dict[str, str]:
-    """Return advice for options of other trainers, such as "--learning-rate" for "lr".
+    """Return advice by name of an option in other trainers, such as {"lr": "--learning-rate"}.
 
-    A key may also be OPTION-VALUE, such as "device-mps". Each line of foreign.tsv has the advice, a tab, and names in
-    SimCSE, transformers, sentence-transformers, Accelerate and Lightning for which `nearest` finds no option.
+    A name may also be OPTION-VALUE, such as "device-mps". Each line of foreign.tsv contains the advice, a tab, and
+    names from SimCSE, transformers, sentence-transformers, Accelerate and Lightning that `nearest` does not match.
     """
     lines = Path(__file__).with_name("foreign.tsv").read_text(encoding="utf-8").splitlines()
     return {name: advice for advice, names in (line.split("\t") for line in lines) for name in names.split()}
@@ -220,7 +220,7 @@ class _Help(argparse.HelpFormatter):
 
 
 class Command(argparse.ArgumentParser):
-    """A parser for the options of a command, and the function that runs it. Calling the object runs a command line."""
+    """A command: the parser of its options, and the function that runs it. Call the object to run a command line."""
 
     def __init__(
         self,

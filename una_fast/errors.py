@@ -80,7 +80,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 def check_keywords(function: str, given: Iterable[str], known: Iterable[str]) -> None:
-    """Raise InputError if a keyword in `given` is not in `known`, the arguments of the function with that name."""
+    """Raise InputError if a keyword in `given` is not in `known`, the argument names of `function`."""
     known = [name for name in known if name != "self"]
     for name in given:
         if name not in known:

@@ -32,9 +32,9 @@ def pairs(views: Tensor, temperature: float) -> Tensor:
 
 
 def decoupled(views: Tensor, temperature: float) -> Tensor:
-    """Return the contrastive loss of the UNA paper, equation 1. Unlike `pairs`, its denominator excludes the partner.
+    """Return the contrastive loss of the UNA paper, equation 1: `pairs` without the partner in the denominator.
 
-    With p and s as in `pairs`, the loss is the mean over all rows r of
+    With s(r, k) = cos(r, k) / temperature, and the partner p of row r, the loss is the mean over all r of
     -ln(exp(s(r, p)) / sum over all k except r and p of exp(s(r, k))). It is 0 for one sentence without negatives.
 
     views: float (V, B, D): anchors, positives and, if V = 4, the negatives under two dropout masks.
@@ -56,7 +56,7 @@ pairs.negative_views = decoupled.negative_views = 2  # type: ignore[attr-defined
 def triplet(views: Tensor, temperature: float) -> Tensor:
     """Return the contrastive loss of each anchor against all positives and negatives of the batch.
 
-    With the positive p of anchor a, and s as in `pairs`, the loss is the mean over all a of
+    With the positive p of anchor a, and s(a, k) = cos(a, k) / temperature, the loss is the mean over all a of
     -ln(exp(s(a, p)) / sum over all positives and negatives k of exp(s(a, k))).
 
     views: float (V, B, D): anchors, positives and, if V = 3, negatives.
@@ -68,7 +68,7 @@ def triplet(views: Tensor, temperature: float) -> Tensor:
 
 
 def simcse(views: Tensor, temperature: float) -> Tensor:
-    """Return `triplet` without negatives, which is equation 1 of SimCSE (Gao et al. 2021). views: float (2, B, D)."""
+    """Return the loss of SimCSE (Gao et al. 2021), equation 1: `triplet` without negatives. views: float (2, B, D)."""
     _check("simcse", views, (2,), temperature)
     return triplet(views, temperature)
 
@@ -105,9 +105,9 @@ def soft(views: Tensor, temperature: float, weight: float = 1e-3, least: float =
 def similarity_distillation(views: Tensor, start: Tensor) -> Tensor:
     """Return how much training has changed the cosines between the sentences of a batch, as a mean square.
 
-    With a = ``views[0]`` and b = ``start[0]``, float (B, D), the loss is the mean of (cos(a_i, a_j) - cos(b_i, b_j))^2
-    over all pairs of different sentences i, j. It preserves the similarities of texts that are not near-copies. It is 0
-    for a single sentence.
+    With the embeddings a = ``views[0]`` and b = ``start[0]`` by the initial encoder, float (B, D), the loss is the mean
+    of (cos(a_i, a_j) - cos(b_i, b_j))^2 over all pairs of different sentences i, j. It preserves the similarities of
+    texts that are not near-copies. It is 0 for a single sentence.
     """
     now, before = (functional.normalize(part[0], dim=-1) for part in (views, start))  # (B, D)
     n = len(now)
@@ -121,8 +121,9 @@ def similarity_distillation(views: Tensor, start: Tensor) -> Tensor:
 def neighbour_distillation(views: Tensor, start: Tensor) -> Tensor:
     """Return how much training has changed the cosines of sentences with their neighbours, as a mean square.
 
-    Sentence j = i + B / 2 of the batch should be a near neighbour of sentence i. With a = ``views[0]`` and
-    b = ``start[0]``, float (B, D), the loss is the mean of (cos(a_i, a_j) - cos(b_i, b_j))^2 over all i < B / 2.
+    The caller makes sentence j = i + B / 2 of the batch a near neighbour of sentence i. With the embeddings
+    a = ``views[0]`` and b = ``start[0]`` by the initial encoder, float (B, D), the loss is the mean of
+    (cos(a_i, a_j) - cos(b_i, b_j))^2 over all i < B / 2.
     """
     now, before = (functional.cosine_similarity(*part[0].unflatten(0, (2, -1))) for part in (views, start))  # (B / 2,)
     return (now - before).square().mean()
@@ -137,15 +138,15 @@ def _check(loss: str, views: Tensor, allowed: tuple[int, ...], temperature: floa
 
 
 def _all_against_all(views: Tensor, temperature: float) -> Tensor:
-    """Return s(r, k) of all R = V * B rows, -inf where r = k. Row v * B + i is view v of sentence i."""
-    unit = functional.normalize(views.flatten(0, 1), dim=-1)  # (R, D)
+    """Return float (R, R): the cosine of all rows r, k divided by the temperature, or -inf if r = k. R = V * B."""
+    unit = functional.normalize(views.flatten(0, 1), dim=-1)  # (R, D); row v * B + i is sentence i in view v
     similarity = unit @ unit.T / temperature  # (R, R)
     itself = torch.eye(len(similarity), dtype=torch.bool, device=views.device)
     return similarity.masked_fill(itself, -torch.inf)
 
 
 def _partners(views: Tensor) -> Tensor:
-    """Return the index of each row's partner, int64 (R,): views 0 and 1 are partners, and so are views 2 and 3."""
+    """Return the index of each row's partner, int64 (R,): view 0 of a sentence with view 1, and view 2 with view 3."""
     n_views, n_sentences = views.shape[:2]
     rows = torch.arange(n_views * n_sentences, device=views.device).view(n_views // 2, 2, n_sentences)
     return rows.flip(1).flatten()

@@ -48,7 +48,7 @@ class PairScores:
 
     @classmethod
     def of(cls, same: Floats, near_misses: Floats, share: float = 0.05) -> PairScores:
-        """Make the scores of pairs without groups from the cosines of each label."""
+        """Make scores without groups from the cosines of pairs with the same meaning and of near-misses."""
         n = len(same) + len(near_misses)
         return cls(np.concatenate([same, near_misses]), np.arange(n) < len(same), np.full(n, ""), share)
 
@@ -59,7 +59,7 @@ class PairScores:
 
     @property
     def threshold(self) -> float:
-        """The lowest threshold that at most share * m near-misses exceed: the (floor(share * m) + 1)-th highest."""
+        """The (floor(share * m) + 1)-th highest cosine of a near-miss, so at most share * m of them are above it."""
         return _threshold(self.cosines[~self.same], self.share)
 
     @property
@@ -68,9 +68,9 @@ class PairScores:
         return float(np.mean(self.cosines[self.same] > self.threshold)) if self._has_both_labels() else math.nan
 
     def held_out_hits(self, share: float) -> NDArray[np.bool_]:
-        """Return bool (n,): whether the cosine of each pair is above the threshold of the half without this pair.
+        """Choose a threshold on each half, and return whether each pair of the other half is above it: bool (n,).
 
-        That threshold is the lowest one that at most `share` of the half's near-misses exceed.
+        At most `share` of the near-misses in a half are above the threshold chosen on this half.
 
         Raises:
             InputError: one half has no near-misses, for example because most pairs contain the same sentence.
@@ -95,7 +95,7 @@ class PairScores:
         return middle - reach, middle + reach
 
     def by_group(self) -> dict[str, PairScores]:
-        """Return the scores of each group by name. A group with one label is scored with all pairs of the other."""
+        """Return the scores of each group by name. A group with only one label gets all pairs of the other label."""
         found = {}
         for group in dict.fromkeys(filter(None, self.groups.tolist())):
             in_group = self.groups == group
@@ -133,10 +133,10 @@ class PairScores:
         return self.cosines[self.same], self.cosines[~self.same]
 
     def _placements(self) -> tuple[Floats, Floats]:
-        """Return a value per pair with the same meaning, and a value per near-miss. The mean of either is the AUC.
+        """Return two arrays. The mean of each array is the AUC.
 
-        The first is the share of near-misses with a lower cosine. The second is the share of pairs with the same
-        meaning that have a higher cosine. Ties count half.
+        For each pair with the same meaning, the first contains the share of near-misses with a lower cosine. For each
+        near-miss, the second contains the share of pairs with the same meaning and a higher cosine. Ties count half.
         """
         same, near_misses = self._split()
         ranks = rankdata(self.cosines)
@@ -205,7 +205,7 @@ def paired_change(before: NDArray[Any], after: NDArray[Any]) -> tuple[float, flo
 
 
 def _threshold(near_misses: Floats, share: float) -> float:
-    """Return the lowest threshold that at most share * m of the cosines of m near-misses exceed."""
+    """Return the (floor(share * m) + 1)-th highest of m cosines, so at most share * m cosines are above it."""
     return float(np.sort(near_misses)[-(math.floor(round(share * len(near_misses), 9)) + 1)])
 
 

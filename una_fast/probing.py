@@ -65,7 +65,7 @@ class Probe:
 
     @property
     def distance(self) -> float:
-        """The mean 1 - cosine of a sentence with its near-miss, divided by that with another sentence.
+        """The mean of ``1 - near_misses``, divided by the mean of ``1 - usual``.
 
         It is 0 if near-misses have the embeddings of their sentences, and 1 if they are as far away as other sentences.
         """

@@ -79,9 +79,9 @@ def _probe(values: dict[str, Any]) -> None:
 
 
 def _checked(values: dict[str, Any]) -> dict[str, Any]:
-    """Check the options, and return the entries of the --json file that name the encoders, the corpus and the pairs.
+    """Check the options. Return the values of --model, --corpus and --pairs, to store them in the --json file.
 
-    A --json file with other entries is refused.
+    Raises InputError if this file exists, but does not contain the same values.
     """
     from train.record.folder import read_object
     from una_fast.augment.near_misses import parse_edits

@@ -47,7 +47,7 @@ FIGURE = """<p>Each point of a curve is a threshold. A higher curve is a better 
 def pairs_report(path: str, scores: Mapping[str, PairScores]) -> tuple[str, dict[str, Any]]:
     """Report how well each encoder separates the pairs in the file `path`: a text, and figures for --json.
 
-    scores: of each encoder, by its name.
+    scores: by name of the encoder.
     """
     labels, encoders = shortened([*scores]), [*scores.values()]
     figures: dict[str, Any] = {"pairs_scores": {name: one.to_dict() for name, one in scores.items()}}
@@ -78,9 +78,9 @@ def pairs_report(path: str, scores: Mapping[str, PairScores]) -> tuple[str, dict
 
 
 def _held_out(labels: Sequence[str], scores: Sequence[PairScores]) -> tuple[str, list[dict[str, Any]]]:
-    """Report which share of the pairs are hits of `PairScores.held_out_hits`: a text, and figures for --json.
+    """Report the share of pairs above a threshold that was chosen on other pairs: a text, and figures for --json.
 
-    There is a line for each label and each allowed share of near-misses: 10%, 20% and --share.
+    There is a line for each label and for each share of near-misses that may be above it: 10%, 20% and --share.
     """
     from una_fast.pair_scores import paired_change
 
@@ -99,7 +99,7 @@ def _held_out(labels: Sequence[str], scores: Sequence[PairScores]) -> tuple[str,
 
 
 def corpus_report(path: str, probes: Mapping[str, Probe]) -> tuple[str, dict[str, Any]]:
-    """Report how far each encoder separates sentences of `path` from their near-misses, as `pairs_report` does."""
+    """Report how far each encoder separates sentences of `path` from near-misses: a text, and figures for --json."""
     labels = shortened([*probes])
     figures: dict[str, Any] = {"probes": {name: probe.to_dict() for name, probe in probes.items()}}
     texts = [
@@ -150,7 +150,7 @@ def _figure(scores: Mapping[str, PairScores]) -> str:
 
 
 def shortened(names: Sequence[str]) -> list[str]:
-    """Shorten paths to their last two parts, or to as many as make them differ: "runs/a/model" to "a/model"."""
+    """Shorten paths to their last two parts, or more if needed to tell them apart: "runs/a/model" to "a/model"."""
     paths = [*map(Path, names)]
     for length in range(2, max(len(path.parts) for path in paths)):
         labels = [str(Path(*path.parts[-length:])) for path in paths]

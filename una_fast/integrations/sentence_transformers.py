@@ -27,9 +27,8 @@ with naming_extras("integrations"):
 def row_dataset(augmenter: TextAugmentation, n_rows: int | None = None) -> Dataset:
     """Return a `datasets.Dataset` with the column ``row``: the numbers of the documents that have a word to replace.
 
-    n_rows: use only the first `n_rows` documents, because their paraphrases are the other half of the corpus
-        (``RowCollator(una, positive=n_rows)``). A document is then also left out if its paraphrase is blank or has no
-        word to replace.
+    n_rows: half the number of documents, if the second half of the corpus is paraphrases of the first. The dataset
+        then contains only documents of the first half, and none whose paraphrase is blank or has no word to replace.
     """
     index = augmenter.index
     rows, left_out = np.arange(index.n_documents)[:n_rows], augmenter.kept_words.rows(index)
