@@ -7,8 +7,9 @@ def document_statistics(const int32_t[::1] values, const int64_t[::1] indptr, in
                         int64_t[::1] document_frequency, double[::1] highest_ratio):
     """Count the documents that contain each term, and find each term's highest n_t / n (as in equation 2).
 
-    n_t is how often the term occurs in a document of n words. Values of the outputs `document_frequency` and
-    `highest_ratio` only increase. counts: scratch of n_terms zeros, which are zeros again at the end.
+    n_t is how often the term occurs in a document of n words. The outputs `document_frequency` and
+    `highest_ratio` are not cleared first, so several calls can share them. counts: scratch of n_terms zeros, which are
+    zeros again at the end.
     """
     cdef Py_ssize_t row, k
     cdef int64_t start, stop

@@ -142,7 +142,7 @@ def read_table(path: Path) -> dict[str, list[str]]:
 
 
 def wordnet_synonyms() -> Synonyms:
-    """Return a function that maps a word, unless it is a function word, to the lemmas of all its senses in WordNet."""
+    """Return a function from a word to the lemmas of all its senses in WordNet. Function words have no synonyms."""
     try:
         from nltk.corpus import wordnet
 
@@ -164,6 +164,6 @@ def wordnet_synonyms() -> Synonyms:
 
 
 def _cleaned(word: str, synonyms: Sequence[str]) -> list[str]:
-    """Return the distinct synonyms other than "" and `word` in order, with single spaces."""
+    """Return the distinct `synonyms` in order, without "" and `word`. Spaces inside a synonym become a single one."""
     spaced = [" ".join(synonym.split()) for synonym in synonyms]
     return [synonym for synonym in dict.fromkeys(spaced) if synonym and synonym != word]

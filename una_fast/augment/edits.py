@@ -26,7 +26,7 @@ LONGEST_NUMBER = 15  # digits; longer numbers are not changed
 
 
 class Edit(NamedTuple):
-    """A possible edit of a text: one of `options`, which all differ from ``text[start:stop]``, replaces it."""
+    """A possible edit: it replaces ``text[start:stop]`` with one of `options`, which all differ from the old text."""
 
     start: int
     stop: int
@@ -43,7 +43,7 @@ class Edit(NamedTuple):
 
 
 class Sentence:
-    """A text, split into words, numbers included."""
+    """A text, split into words. A number is also a word."""
 
     def __init__(self, text: str):
         self.text = text
@@ -229,9 +229,10 @@ def ordinal(number: str) -> str:
 def near_numbers(number: str, most: int | None = None) -> tuple[str, ...]:
     """Return numbers close to `number`, in the same script and notation: "1,000" gives "1,100" and others.
 
-    A year changes by at most NEAR_YEARS. Any other number changes in steps of 1 up to SMALL, and above it in steps of
-    the highest smaller power of ten that divides it: 100 for 1,000. It changes by at most half of itself and at most
-    MANY steps, but FEW steps are always allowed. most: the highest value that makes sense, such as 12 for an hour.
+    A year changes by at most NEAR_YEARS. Any other number changes in equal steps. A step is 1 for a number up to SMALL.
+    Above SMALL, it is the highest power of ten that divides the number and is below it: 100 for 1,000. The farthest
+    results are half the number away, but at least FEW and at most MANY steps. most: the highest useful result, such as
+    12 for an hour.
     """
     digits = "".join(filter(str.isdecimal, number))
     if len(digits) > LONGEST_NUMBER:
@@ -265,8 +266,9 @@ def _written_like(digits: str, number: str, zero: int) -> str:
 def swap_edits(sentence: Sentence, importance: Mapping[str, float], function_words: Collection[str]) -> list[Edit]:
     """Return the edits that swap two words of similar importance that are not adjacent.
 
-    Both are content words with at least the mean importance of the sentence's words. Of all such pairs, the half with
-    the smallest differences in importance gets an edit, at least one. Words without an importance are ignored.
+    Both are content words with at least the mean importance of the sentence's words. These pairs are sorted by the
+    difference in importance, and the first half of them, at least one pair, is returned. Words without an importance
+    are ignored.
     """
     places = [i for i, word in enumerate(sentence.words) if word in importance]
     scores = {i: importance[sentence.words[i]] for i in places}

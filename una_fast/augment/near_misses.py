@@ -114,7 +114,10 @@ class NearMisses(TextAugmentation):
                 warn_user(f"edits: {name} fits {n} of {len(sentences)} sentences; the others get another edit{advice}")
 
     def _find(self, name: str, ids: np.ndarray, sentence: Sentence) -> list[Edit] | None:
-        """Return the edits called `name` that fit the sentence with the words `ids`, or None if a kernel makes them."""
+        """Return the edits called `name` that fit the sentence, whose word ids are `ids`.
+
+        Returns None for "word", and for "name" if it fits: `_kernels` make these edits.
+        """
         if name in BY_LISTS:
             return BY_LISTS[name](sentence, self._lists)
         if name == "word":
@@ -142,7 +145,7 @@ class NearMisses(TextAugmentation):
     def _draw_edit(self, ids: np.ndarray, text: str, bits: Sequence[int]) -> tuple[str, Edit | None]:
         """Draw the name of an edit that fits `text`, then one of the edits with this name, then one of its options.
 
-        Returns the name, and the edit with this option, or None if a kernel makes the edit.
+        Returns the name, and the edit with this option. The edit is None for "word" and "name" (see `_find`).
         """
         fitting = self._fitting(ids, Sentence(text))
         ends = [*accumulate(self._weights.get(name, 1.0) for name in fitting)]
@@ -183,7 +186,7 @@ def _important_word(index: Index, kept: KeptWords, seed: int) -> KernelAugmentat
 
 
 def difference(old: str, new: str, why: str) -> Edit:
-    """Return the edit of whole chunks, texts between spaces, that turns the text `old` into `new`."""
+    """Return the edit that turns the text `old` into `new`. It replaces whole chunks (texts between spaces)."""
     chunks, others = old.split(" "), new.split(" ")
     n_first = _n_equal(chunks, others)
     n_last = _n_equal(chunks[n_first:][::-1], others[n_first:][::-1])

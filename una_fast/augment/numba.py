@@ -69,7 +69,7 @@ def below(bits: np.uint64, n: int) -> np.int64:
 def window(term: int, score: float, radius: int, max_tfidf: Any, n_terms: int) -> tuple[int, int]:
     """Return (start, stop): the ids ``start .. stop - 1`` are at most `radius` ranks away from the word `term`.
 
-    An unseen word (``term >= n_terms``) has the rank of a term with its tf-idf, `score`. Other words need no score.
+    An unseen word (``term >= n_terms``) gets the rank of a term with the tf-idf `score`. Other words need no `score`.
     max_tfidf, n_terms: as in `numba_augmentation`.
     """
     if term < n_terms:

@@ -1,4 +1,4 @@
-"""Sentences as chunks and as word ids: the documents of an index, or any other text."""
+"""Sentences as chunks (texts between spaces) and as word ids: the documents of an index, or any other text."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ NO_STRINGS = StringTable.from_strings([])
 
 @dataclass(frozen=True)
 class Rows:
-    """Sentences. Row i of `sentences` and row i of `words` are sentence i."""
+    """Sentences, as chunks (texts between spaces) and as words. Row i of `sentences` and of `words` is sentence i."""
 
     terms: StringTable  # of the index
-    chunks: StringTable  # the distinct texts between spaces of documents; any other text is a single chunk
-    sentences: RaggedArray  # int32, positions in `chunks`; a text is its chunks, joined with spaces
+    chunks: StringTable  # the distinct chunks of the documents; any other text is a single chunk
+    sentences: RaggedArray  # int32, positions in `chunks`; a sentence is its chunks, joined with spaces
     words: RaggedArray  # int32, ids of terms; len(terms) + k is the unseen word ``unseen[k]``
     unseen: StringTable = NO_STRINGS
-    are_documents: bool = False  # of the index; otherwise any other text
+    are_documents: bool = False  # whether the sentences are the documents of the index
 
     @cached_property
     def hashes(self) -> np.ndarray:

@@ -85,7 +85,10 @@ class Sampler:
         )
 
     def _groups(self, words: Sequence[str], is_kept: np.ndarray) -> np.ndarray:
-        """Return the group of each word: uint8 (n_words,). A script without two replaceable terms is no group."""
+        """Return the group of each word: uint8 (n_words,).
+
+        Words of a script with fewer than two replaceable terms are in ANY.
+        """
         scripts = scripts_of(words) if len(self._scripts) else np.zeros(len(words), dtype=np.uint8)
         groups = np.where(np.isin(scripts, self._scripts), scripts, np.uint8(ANY))
         groups[is_kept] = FIXED
@@ -97,7 +100,7 @@ class Sampler:
         return self._groups(words, self.kept.among(words))
 
     def kernel(self, source: Rows, packed: np.ndarray | None = None) -> UnaRows:
-        """Make the kernel that draws negatives of `source`. packed: see `pack_words`; only documents can have it."""
+        """Make the kernel that draws negatives of `source`. packed: its words (see `pack_words`), or None."""
         streams = None if source.are_documents else source.hashes
         return UnaRows(source.words, self.config, packed, streams, self.unseen_groups(source))
 

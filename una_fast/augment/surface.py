@@ -45,7 +45,7 @@ class PaperSurface:
         return [*source.spell(drawn)]
 
     def id_writer(self, kernel: RowKernel, tokens: TokenIds) -> WriteIds:
-        """Return the `WriteIds` of a kernel that draws the words of documents."""
+        """Return a `WriteIds` function that draws new words with `kernel` and writes their token ids."""
         terms = TermTokens(tokens.terms, self._n_terms, tokens.frame)
 
         def write(rows: np.ndarray, key: SampleKey, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Reads files of words: the lists of one language that the edits need (see english.txt), and other lists of lines."""
+"""Reads text files: the word lists that the edits need (see english.txt), and any file with one item per line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Line = tuple[str, ...]
 
 
 class WordLists:
-    """The word lists of a file, from the lines of each of its sections."""
+    """The word lists of a file, as dicts and sets. lines: name of a section -> its lines, each split into items."""
 
     def __init__(self, lines: dict[str, list[Line]]):
         pairs = [line for line in lines["opposites"] if len(line) == 2]
@@ -54,7 +54,7 @@ class WordLists:
                     guard[name] = guard.get(name, frozenset()) | {*near.split()}
 
     def allow(self, words: Sequence[str], i: int) -> bool:
-        """Return whether the words around ``words[i]`` allow its edit: "up" only after a word such as "turn"."""
+        """Return whether nearby words allow a change of ``words[i]``: of "up" only after a word such as "turn"."""
         if not (guard := self._guards.get(words[i])):
             return True
         before, after = (_neighbour(words[k]) if 0 <= k < len(words) else "" for k in (i - 1, i + 1))

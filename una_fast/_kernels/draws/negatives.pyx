@@ -106,8 +106,8 @@ cdef int64_t choose_exactly(bint released, uint64_t key, const int32_t* first, c
                             int32_t* chosen) noexcept nogil:
     """Choose words as `choose` does, but with the exact probabilities. Return how many are chosen.
 
-    In the paper's variant, one draw decides for all occurrences of a term, and only the first occurrence is stored, as
-    2 k. In the released code's variant, each occurrence has a separate draw.
+    In the paper's variant, one draw decides for all occurrences of a term, and only the first occurrence is stored. In
+    the released code's variant, each occurrence has a separate draw. A position k is stored as 2 k.
     """
     cdef int64_t k, n_chosen = 0
     for k in range(n):
@@ -121,8 +121,8 @@ cdef int64_t choose_one(SamplingConfig config, uint64_t key, const int32_t* ids,
                         const uint8_t[::1] unseen_groups) noexcept nogil:
     """Choose the term with the smallest draw, if `choose_exactly` chose none of the first n words of a row.
 
-    Returns how many of these n words are chosen, 0 or 1. It is 0 if one of the later words, which the caller does not
-    need, has the smallest draw or is chosen by its probability, or if all words are fixed.
+    Returns 1 if this term is among the first n words, otherwise 0. It also returns 0 if a later word of the
+    row is chosen by its probability, or if all words are fixed.
     """
     cdef int64_t k, place = n
     cdef double draw, smallest = 1.0
@@ -140,9 +140,10 @@ cdef int64_t choose_one(SamplingConfig config, uint64_t key, const int32_t* ids,
 cdef int replace_chosen(SamplingConfig config, const int32_t* records, uint64_t key, const int32_t* ids, int64_t n,
                         const double* z, const int32_t* chosen, int64_t n_chosen, int32_t* out,
                         const uint8_t[::1] unseen_groups) except -1 nogil:
-    """Replace the words in `chosen` (see `choose`) in `out`, a copy of `ids`, the first n words of a row.
+    """Replace the chosen words of a row in `out`.
 
-    records: the records of `TermTokens`, which are prefetched for the new terms, or NULL. z: used for unseen words.
+    ids, out: the first n words of the row, and a copy of them. chosen: see `choose`. z: used for unseen words.
+    records: the records of `TermTokens`, which are prefetched for the new terms, or NULL.
     """
     cdef const double* blocks = &config.blocks[0]
     cdef const double* scores = &config.scores[0]
@@ -173,7 +174,7 @@ cdef int replace_chosen(SamplingConfig config, const int32_t* records, uint64_t 
 
 cdef inline int64_t accepted(const double* blocks, const double* scores, uint64_t bits, int64_t start,
                              uint64_t width) noexcept nogil:
-    """Draw one of the ids ``start .. start + width - 1``. Return it, or -1 if it is rejected."""
+    """Draw one of the ids ``start .. start + width - 1``. Return it, or -1 if rejection sampling rejects it."""
     cdef int64_t candidate = start + below(bits, width), block = candidate >> BLOCK_BITS
     # `below` uses the upper 64 bits of the product bits * width. The lower 64 bits are uniform too.
     cdef double height = unit(bits * width) * blocks[start >> BLOCK_BITS]
@@ -209,7 +210,8 @@ cdef int64_t invert_weights(SamplingConfig config, Window window, int64_t exclud
                             uint64_t bits) except -1 nogil:
     """Draw from `window` with the same probabilities as `draw_term`, by inverting the cumulative sum of its scores.
 
-    TRIES rejections happen if one score is far above the others, or if nearly all terms are fixed or in other groups.
+    `draw_term` calls this after TRIES rejections, which happen if one score is far above the others, or if nearly all
+    terms are fixed or in other groups.
     """
     cdef int64_t j, n_candidates = 0, last = -1
     cdef double total = 0.0, target, weight

@@ -49,7 +49,7 @@ cdef class SamplingConfig:
         return rounded(count / <double>length, 1)
 
     cdef int find_window(self, int64_t term, double score, Window *window) except -1 nogil:
-        """Set `window` to the ids around `term`, or around the rank that `score`, the tf-idf of an unseen word, has."""
+        """Set `window` to the ids around `term`, or, for an unseen word, around the rank of its tf-idf, `score`."""
         cdef int64_t n_terms = self.scores.shape[0], low = 0, high = n_terms, middle
         if self.random_replace:
             window.start, window.stop = 0, n_terms
@@ -89,7 +89,7 @@ cdef class SamplingConfig:
         return window.start, window.stop
 
     def candidates(self, window, int64_t term, const uint8_t[::1] unseen_groups=None):
-        """Return the ids in `window`, a result of the method `window`, that can replace `term`: int64."""
+        """Return the ids in `window`, a pair (start, stop), that can replace `term`: int64."""
         cdef int64_t j, start = window[0], stop = window[1], excluded = -1 if self.released else term
         cdef uint8_t group = group_of(self, term, unseen_groups)
         return np.array([j for j in range(start, stop) if is_candidate(self, j, excluded, group)], dtype=np.int64)
@@ -98,8 +98,8 @@ cdef class SamplingConfig:
 cdef void find_first(int32_t* latest, const int32_t* ids, int64_t n, int32_t* first) noexcept nogil:
     """Set first[k] to the position at which the term ids[k] first occurs in a row of n words.
 
-    latest: scratch, one position per id. A position left by an earlier row is ignored unless this row contains the id
-    at that position.
+    latest: scratch, one position per id. It need not be cleared between rows: a position is used only if it is before
+    k and this row has the same id there.
     """
     cdef int64_t k
     cdef int32_t place
@@ -116,7 +116,7 @@ cdef int fill_probabilities(SamplingConfig config, int32_t* latest, int32_t* rep
 
     In the paper's variant, the mean C in equation 3 is over the distinct terms, and all occurrences of the first term
     with the highest z get p = 1. In the released code's variant, the mean is over all words, and only the first word
-    with the highest z gets p = 1. Fixed words get p = 0 and do not count. latest, repeats: scratch.
+    with the highest z gets p = 1. All this ignores fixed words, which get p = 0. latest, repeats: scratch.
     """
     cdef int64_t k, counts, n_averaged = 0, highest = -1
     cdef double lowest = INFINITY, top = -1.0, total = 0.0, scale
