@@ -57,7 +57,7 @@ OPTIONS = options_of(Job)
 
 
 def read_job(given: Mapping[str, Any]) -> Job:
-    """Make a job from the given option values. A missing one comes from the preset of --model, or is the default."""
+    """Make a job from the given option values. A preset of --model, then defaults, fill the missing ones."""
     names = given.get("model", ())
     preset = PRESETS.get(" ".join(names), {"model": names})
     job = Job(**fill_defaults(OPTIONS, {**preset, **given, "model": preset["model"]}))

@@ -63,8 +63,8 @@ class Option:
     help: str  # the text, then the meanings of the choices
     heading: str
     bounds: Mapping[str, float]  # limits of each number, by their names in BOUNDS
-    # Allowed values, () for any. A field declares them as a list, as a mapping to meanings or to objects with a
-    # `meaning`, or by a Literal type. A choice with a colon, such as "MODULE:CLASS", allows every import path.
+    # Allowed values, () for any. A field declares them by a Literal type, as a list, or as a mapping from choices to
+    # meanings or objects with a `meaning`. A choice with a colon, such as "MODULE:CLASS", allows every import path.
     choices: tuple[str, ...]
     role: Role = "result"
     metavar: str = ""  # placeholder of the value in --help; if empty, the one in TYPES
@@ -77,7 +77,7 @@ class Option:
         return self.metavar if self.positional else "--" + self.name.replace("_", "-")
 
     def read(self, value: Any) -> Any:
-        """Convert a text, a YAML value or a Python value to the option's type, and check it. None means not given."""
+        """Convert a text, a YAML value or a Python value to the option's type, and check it. None remains None."""
         if value is None:
             return None
         if not self.many:

@@ -167,7 +167,7 @@ def probe(
 
 
 def _cosines(encode: Encode, pairs: dict[str, str]) -> tuple[Floats, Floats]:
-    """Return the cosines of each sentence with its near-miss, and with the previous sentence. pairs: from `_sample`."""
+    """Return the cosines of each sentence with its near-miss, and with another sentence. pairs: from `_sample`."""
     here, there = (unit_embeddings(encode, [*texts]) for texts in (pairs, pairs.values()))
     near, usual = (np.einsum("nd,nd->n", here, other) for other in (there, np.roll(here, 1, axis=0)))
     if 1 - usual.mean() < SAME:
@@ -179,7 +179,7 @@ def _cosines(encode: Encode, pairs: dict[str, str]) -> tuple[Floats, Floats]:
 
 
 def _sample(index: Index, augmenter: TextAugmentation, n: int, seed: int, fits: Fits | None) -> dict[str, str]:
-    """Draw up to n sentences that have a near-miss. Return a dict from each sentence to its near-miss."""
+    """Draw up to n sentences that `fits` accepts and that have a near-miss. Return {sentence: near-miss}."""
     order = np.random.default_rng(np.random.SeedSequence(seed % 2**64)).permutation(len(index))
     searched = len(order) if fits is None else min(len(order), SEARCH_FACTOR * n)
     pairs: dict[str, str] = {}

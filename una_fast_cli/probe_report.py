@@ -117,10 +117,11 @@ def corpus_report(path: str, probes: Mapping[str, Probe]) -> tuple[str, dict[str
     return "\n\n".join(texts), figures
 
 
-def _change(figure: str, before: Any, after: Any) -> dict[str, float]:
-    """Return the change of an attribute and its 95% interval: {"auc": 0.02, "auc_low": 0.01, "auc_high": 0.03}."""
+def _change(attribute: str, before: Any, after: Any) -> dict[str, float]:
+    """Return the change of a score and its 95% interval: {"auc": 0.02, "auc_low": 0.01, "auc_high": 0.03}."""
     low, high = after.interval(before)
-    return {figure: getattr(after, figure) - getattr(before, figure), f"{figure}_low": low, f"{figure}_high": high}
+    change = getattr(after, attribute) - getattr(before, attribute)
+    return {attribute: change, f"{attribute}_low": low, f"{attribute}_high": high}
 
 
 def _cells(change: Iterable[float], digits: int = 1) -> list[str]:
