@@ -90,14 +90,7 @@ def test_persistent_workers_see_a_new_epoch(una, dataset, method):
 
 PAIRS = {
     "query": ["old castle", "winter market", " ", "museum music", "treaty", "hall"],
-    "product": [
-        "The old castle",
-        "A market in the garden",
-        "Music in the hall",
-        "",
-        "An old treaty",
-        "The museum hall",
-    ],
+    "product": ["The old castle", "A market in the garden", "Music in the hall", "", "An old treaty", "The hall"],
     "mined": ["a", "b", "c", "d", "e", None],
     "label": [0, 1, 2, 3, 4, 5],
 }

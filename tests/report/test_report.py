@@ -13,21 +13,10 @@ import pytest
 from scipy import stats
 
 from support.run_folders import STS_TASKS, write_evaluation, write_run
+from train.report import runs as records
 from train.report.__main__ import main
 from train.report.page import FIGURES, MOST_POINTS, make_page, points
-from train.report.runs import (
-    LOSSES,
-    Group,
-    RunRecord,
-    compare,
-    differing_settings,
-    find_runs,
-    group_runs,
-    read_run,
-    score_table,
-    title,
-    unimproved_note,
-)
+from train.report.runs import Group, compare, find_runs, group_runs, read_run, score_table
 from una_fast.errors import InputError
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chromium-browser"))), None)
@@ -75,7 +64,7 @@ def test_scores_are_read_from_the_files_of_a_run(tmp_path):
     whole, some = find_runs([tmp_path])
     assert whole.scores["STS average"] == pytest.approx(0.7) and "STS average" not in some.scores
     assert some.scores.keys() == {"dev/sts-dev", "dev_last/sts-dev", "STS13", "STS14", "STSBenchmark", "CR"}
-    assert [title(name) for name in some.scores if name.startswith("dev")] == ["sts-dev, best", "sts-dev, last"]
+    assert [records.title(name) for name in some.scores if name.startswith("dev")] == ["sts-dev, best", "sts-dev, last"]
     lines = [{"step": 5, "dev/sts-dev": 0.7}, {"step": 9, "dev/sts-dev": None}]
     (some.folder / "metrics.jsonl").write_text("\n".join(map(json.dumps, lines)))
     assert read_run(some.folder).curves["dev"] == {5: 0.7}
@@ -86,16 +75,16 @@ def test_runs_that_never_beat_the_initial_encoder_are_named(tmp_path):
     for name, start in starts.items():
         write_run(tmp_path / name, 0.8, start=start)
     runs = find_runs([tmp_path])
-    assert "before training in equal, worse: best/ is" in unimproved_note(runs)
+    assert "before training in equal, worse: best/ is" in records.unimproved_note(runs)
     assert {run.name: run.scores.get("dev_start/dev") for run in runs} == starts
     short = write_run(tmp_path / "short", 0.8)
     (short / "run.json").write_text('{"settings": {}}')
-    assert not unimproved_note([read_run(short)])
+    assert not records.unimproved_note([read_run(short)])
 
 
 def test_the_table_has_runs_means_and_paired_differences(two_settings):
     none, una = group_runs(find_runs([two_settings / "none", two_settings / "una"]))
-    assert differing_settings([none, una]) == ["augment", "dev"]
+    assert records.differing_settings([none, una]) == ["augment", "dev"]
     pair = una.compared(none)["dev/pairs"]
     assert (pair.n, pair.difference) == (2, pytest.approx(0.0321))  # 0.03 and 0.0342
     assert pair.deviation == pytest.approx(0.0042 / math.sqrt(2)) and pair.low < pair.difference < pair.high
@@ -116,7 +105,7 @@ def test_the_table_has_runs_means_and_paired_differences(two_settings):
 
 def test_a_missing_score_is_a_dash():
     scores = ({"dev": 0.8, "STS12": 0.5}, {"dev": 0.7})
-    runs = [RunRecord(f"seed-{seed}", Path(), {"seed": seed}, {}, {}, of) for seed, of in enumerate(scores, 1)]
+    runs = [records.RunRecord(f"seed-{seed}", Path(), {"seed": seed}, {}, {}, of) for seed, of in enumerate(scores, 1)]
     cells = [row.cells[1:] for row in score_table([Group("all", runs)])[1]]
     assert cells == [["seed 1", "80.00", "50.00"], ["seed 2", "70.00", "-"], ["2 runs", "75.00 ± 7.07", "50.00"]]
 
@@ -126,7 +115,8 @@ def test_damaged_lines_of_metrics_are_skipped(tmp_path):
     whole = metrics.read_text()
     metrics.write_text('{"step": 1}\nnot json\n{"step": 3, "loss": "high"}\n[]\n' + whole + '{"step": 21, "lo')
     curves = read_run(metrics.parent).curves
-    assert [*curves[LOSSES[1]]] == [*curves["cosine_negative"]] == [0, 5, 10, 15] and len(curves[LOSSES[0]]) == 16
+    plain, negatives = (curves[name] for name in records.LOSSES)
+    assert [*negatives] == [*curves["cosine_negative"]] == [0, 5, 10, 15] and len(plain) == 16
     assert curves["dev"] == {10: pytest.approx(0.78), 20: 0.8} and len(curves["cosine_positive"]) == 20
 
 
