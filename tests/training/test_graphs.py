@@ -113,7 +113,7 @@ FAULTS = {  # object and name that are replaced, and the replacement; Trainer: a
     "the rate is replaced": (torch.Tensor, "fill_", lambda tensor, value: torch.full_like(tensor, value)),
     "the seed is set inside": (Trainer, "eager_step", seeded_inside),
     "gradients stay": (torch.optim.AdamW, "zero_grad", lambda optimizer: None),
-    "the moments are made by the capture": (Graphs, "_watched", captured_at_once),
+    "the moments are made by the capture": (Graphs, "_step_eagerly", captured_at_once),
     "the number of the batch is read": (Trainer, "_compare", numbered),
     "results are not copied": (graphs, "tree_map", lambda function, tree: tree),
 }

@@ -42,7 +42,7 @@ class SentenceEncoder(nn.Module):
         return torch.tanh(self.head(embeddings)) if self.head else embeddings
 
     def embed(self, part: dict[str, Any]) -> Tensor:
-        """Compute the embeddings of one part, (B', D), without the head."""
+        """Compute the embeddings (B', D) of one part, a padded batch of texts. Do not apply the head."""
         mask = part["attention_mask"]
         if self.bias_as_mask:
             part = {**part, "attention_mask": attention_bias(mask, self.backbone.dtype)}
@@ -144,8 +144,8 @@ def attention_bias(mask: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
 def accepts_bias(backbone: Any) -> bool:
     """Test whether a model gives equal outputs for a mask and its `attention_bias`. Leave the model in training mode.
 
-    Given a mask, the model tests it for zeros, and the host waits for the GPU. Models with sliding-window attention
-    need the mask, because they build the masks of their layers from it.
+    A bias is faster: a model that gets a mask tests it for zeros, which makes the host wait for the GPU. Models with
+    sliding-window attention need the mask, because they build the masks of their layers from it.
     """
     if any(getattr(backbone.config, name, None) for name in ("sliding_window", "local_attention")):
         return False

@@ -23,7 +23,7 @@ Results = dict[str, Any]  # the content of evaluation.json; None stands for an u
 def score_model(
     name: str, downstream: Path, names: Sequence[str], protocol: EvaluationProtocol, device: str, trust: bool
 ) -> Results:
-    """Load a model and score it on the named tasks. The notes name the tasks that cannot be read, and say why."""
+    """Load a model and score it on the named tasks. The "notes" say which tasks cannot be read, and why."""
     tasks, notes = read_tasks(downstream, names, protocol.split)
     model = load_model(name, protocol.pooling, protocol.precision, device, trust)
     started = time.perf_counter()

@@ -37,9 +37,9 @@ def spearman(x: Floats, y: Floats) -> float:
 
 
 def whiten(embeddings: NDArray, rows: NDArray) -> NDArray[np.float64]:
-    """Transform embeddings so that those at `rows`, with repeats, have mean 0 and identity covariance (BERT-whitening).
+    """Transform all embeddings so that embeddings[rows] has mean 0 and identity covariance (BERT-whitening).
 
-    Directions without variance become 0.
+    A row number may occur several times in `rows`. Directions without variance become 0.
     """
     sample = embeddings[rows].astype(np.float64)
     mean = sample.mean(axis=0)

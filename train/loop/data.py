@@ -48,12 +48,12 @@ class Plan:
 
     @property
     def rows_per_step(self) -> int:
-        """Number of sentences in a full step, not counting neighbours."""
+        """Number of training sentences in a full step: `batch_size`, or half of it if the other half is neighbours."""
         return self.batch_size if self.nearest is None else self.batch_size // 2
 
     @property
     def steps_per_epoch(self) -> int:
-        """Number of optimiser steps per epoch, the last of which may have fewer sentences."""
+        """Number of optimiser steps per epoch. The last step may have fewer sentences than the others."""
         return -(-len(self.rows) // self.rows_per_step)
 
     @property
@@ -79,7 +79,7 @@ class Plan:
 
 
 def original_text(tokens: TokenIds, offset: int = 0) -> ViewMaker:
-    """Make a view of unedited sentences: at row r, the sentence of row r + `offset`."""
+    """Make a view of unedited sentences. For row r it contains the sentence of row r + `offset`."""
     return lambda rows, epoch, max_length: tokens.anchor_ids(rows + offset, max_length)
 
 
@@ -108,7 +108,7 @@ class Views:
     negative_views: int  # the number of views of the negative that the loss needs: 0, 1 or 2
 
     def of(self, step: int, epoch: int, rows: Rows) -> list[Ids]:
-        """Return the anchors, the positives and, if the step has negatives, `negative_views` times the negatives."""
+        """Return anchors, positives and, if the step has negatives, `negative_views` copies of the negatives."""
         anchors = self.anchor(rows, epoch, self.max_length)
         views = [anchors, self.positive(rows, epoch, self.max_length) if self.positive else anchors]
         if self.negative and self.negative_views and self.alpha and step % self.alpha == 0:
@@ -124,7 +124,7 @@ class Batch:
     rows: Rows  # (B,), the rows of the whole step
     n_views: int
     parts: list[Ids]  # sorted by length, so that each part has little padding
-    positions: Tensor  # int64 (V b,); entry v * b + i is the row, counted over all parts, of view v of sentence i
+    positions: Tensor  # int64 (V b,); row positions[v * b + i] of the concatenated parts is view v of sentence i
 
     def to(self, device: torch.device) -> Batch:
         """Copy the batch to a device, with a single asynchronous transfer."""
@@ -146,7 +146,7 @@ class BatchMaker:
     views: Views
     rank: int
     world: int
-    rows_of_part: int = 0  # 0: as many rows as `n_parts` equal parts have
+    rows_of_part: int = 0  # number of texts per part; 0: split the texts into `n_parts` equal parts
     n_parts: int = 1
     multiple: int = 1  # the number of columns of each part is a multiple of this
 

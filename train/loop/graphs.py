@@ -37,8 +37,8 @@ class Graphs:
     """Takes optimiser steps: eagerly for the first batch of each shape, then by replaying a graph of that shape.
 
     The eager step allocates what a capture must not allocate: optimiser moments, library handles, caches and kernels.
-    `step` returns a tuple of tensors. It must not read Python numbers such as `batch.step`, because a replay would use
-    the number from the captured step.
+    The function `step` must return a tuple of tensors. It must not read Python numbers such as `batch.step`, because a
+    replay would use the number from the captured step.
     """
 
     def __init__(self, step: Callable[[Batch], Any], optimizer: torch.optim.Optimizer) -> None:
@@ -62,15 +62,15 @@ class Graphs:
             return tree_map(torch.clone, graph.results)  # the next replay overwrites them
         if self._waits[shape] > 1 or len(self.captured) >= self._most:
             return self._step(batch)
-        return self._watched(shape, batch)
+        return self._step_eagerly(shape, batch)
 
     def close(self) -> None:
         """Free the graphs and their memory. Later steps run eagerly."""
         self._most = 0
         self.captured.clear()
 
-    def _watched(self, shape: Any, batch: Batch) -> Any:
-        """Take an eager step, and mark its shape as ready to capture unless the host had to wait."""
+    def _step_eagerly(self, shape: Any, batch: Batch) -> Any:
+        """Take an eager step. Mark its shape as ready to capture, unless the step made the host wait for the GPU."""
         with record_waits() as waits:
             results = self._step(batch)
         if not waits:

@@ -86,7 +86,7 @@ class Loop:
         return True
 
     def _evaluate(self) -> None:
-        """Score the encoder on the dev pairs, unless this step has a score, and save it in best/ if it is the best."""
+        """Score the encoder on the dev pairs, unless it was scored at this step. Save a new best encoder in best/."""
         progress = self.progress
         if not self.scorer or progress.evaluated_step == progress.step:
             return

@@ -35,7 +35,7 @@ class StepReader:
         self._pending: deque[tuple[Tensor, Any, Any, dict[str, Any]]] = deque()
 
     def now(self) -> Any:
-        """Return the time: seconds, or a CUDA event on a GPU, because a GPU computes a step after its launch."""
+        """Return the time in seconds or, on a GPU, a CUDA event, which gets its time when the GPU reaches it."""
         if not self._late:
             return time.perf_counter()
         event = torch.cuda.Event(enable_timing=True)
@@ -43,9 +43,10 @@ class StepReader:
         return event
 
     def push(self, loss: Tensor, about: dict[str, Any], cosines: Tensor, begun: Any) -> None:
-        """Queue the results of a step that began at `begun`, a result of `now`.
+        """Queue the results of a step for `due`.
 
-        about: other entries of the step's line in metrics.jsonl. cosines: (1 or 2, B), as in `Step`.
+        about: other entries of the step's line in metrics.jsonl. cosines: `Step.cosines`. begun: what `now` returned
+        when the step began.
         """
         read = torch.cat([loss.detach()[None], cosines.mean(1)])  # one copy to the host for all
         if self._late:

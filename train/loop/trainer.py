@@ -37,7 +37,7 @@ class Step(NamedTuple):
 
 
 class Trainer:
-    """One rank's encoder, loss and optimiser. state: the result of `state` in a checkpoint; None for a new run."""
+    """One rank's encoder, loss and optimiser. state: read from a checkpoint; None for a new run."""
 
     def __init__(
         self, run: ResolvedRun, ranks: Ranks, encoder: SentenceEncoder, plan: Plan, state: dict[str, Any] | None = None
@@ -148,7 +148,7 @@ class Trainer:
         torch.manual_seed(int(seeds.generate_state(1, np.uint64)[0]))
 
     def _backward(self, encoded: Tensor, batch: Batch) -> Step:
-        """Compute the gradients of a step. encoded: this rank's embeddings, (V b, D), in part order."""
+        """Compute the gradients of a step. encoded: this rank's embeddings (V b, D), in the order of `batch.parts`."""
         step = self._compare(encoded, batch)
         self.scaler.scale(step.loss * self.ranks.world).backward()  # DDP averages gradients over the ranks
         return step
@@ -184,12 +184,12 @@ class Trainer:
         return encoded.float()
 
     def _gathered(self, encoded: Tensor, batch: Batch) -> Tensor:
-        """Collect the embeddings of a step from all ranks, (V, B, D). encoded: as in `_backward`."""
+        """Collect all ranks' embeddings, (V, B, D). encoded: this rank's (V b, D), in the order of `batch.parts`."""
         own = encoded[batch.positions].unflatten(0, (batch.n_views, -1))  # (V, b, D)
         return gather(own.transpose(0, 1), len(batch.rows), self.ranks).transpose(0, 1)
 
     def _compare(self, encoded: Tensor, batch: Batch) -> Step:
-        """Compute the loss and the cosines of a step. encoded: as in `_backward`."""
+        """Compute the loss and the cosines of a step. encoded: this rank's embeddings (V b, D), as in `_backward`."""
         views = self._gathered(encoded, batch)
         cosines = functional.cosine_similarity(views[:1].detach(), views[1:3].detach(), dim=-1)
         start: Any = None  # the first and the last view, embedded by the initial encoder (2, B, D), if needed

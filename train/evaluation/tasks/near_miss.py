@@ -42,7 +42,7 @@ class PairTask(Task):
     groups: NDArray[np.str_]  # (n,), the group of each pair
 
     def score(self, embeddings: Sequence[NDArray], protocol: EvaluationProtocol) -> Scores:
-        """Return the result of `PairScores.to_dict`, for all pairs and for each group."""
+        """Return AUC, recall and other figures of `PairScores`, for all pairs and for each group."""
         first, second = embeddings
         return PairScores(cosine(first, second), self.same, self.groups, FALSE_HITS).to_dict()
 
@@ -77,7 +77,7 @@ class NearMissTask(Task):
 
 
 def read(downstream: Path, name: str, split: str = "test") -> Task:
-    """Read a task. downstream: SentEval's folder, which contains SICK; near_miss/ is next to senteval/."""
+    """Read a task: SICK from the folder `downstream`, the others from `downstream`/../../near_miss."""
     if name == "sick_auc":
         rows = read_rows(downstream / "SICK" / SICK_FILES[split], (4, 1, 2), str.strip, skip=1)
         judged = [[row for row in rows if row[0] == judgement] for judgement in ("ENTAILMENT", "CONTRADICTION")]

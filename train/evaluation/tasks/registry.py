@@ -39,14 +39,14 @@ NEAR_MISSES = "near_miss"  # the folder of the near-miss data, next to senteval/
 
 
 class TaskSpec(NamedTuple):
-    """What is known about a task without its files."""
+    """What is known about a task before its files are read."""
 
     name: str
     kind: str
     sizes: Mapping[str, int]  # number of pairs or examples in each split; `train.download` compares the files with it
     short: str = ""  # the name in tables, if it differs from `name`
     dev: bool = True  # False: --mode dev skips it
-    module: str = ""  # if given, its `read` reads the task, and --tasks KIND does not include it
+    module: str = ""  # reads the task instead of the module of its kind; --tasks KIND then leaves the task out
 
     @property
     def title(self) -> str:

@@ -61,9 +61,9 @@ def read(downstream: Path, name: str, split: str = "test") -> StsTask:
 
 
 def load_dev(path: str | os.PathLike[str]) -> StsTask:
-    """Read scored pairs from a tab-separated file. Raises InputError if no correlation is defined.
+    """Read scored pairs from a tab-separated file. Raises InputError if all scores are equal.
 
-    Its columns are score, first and second sentence, or those of STS-B's csv files.
+    The columns are score, first sentence and second sentence, or those of STS-B's csv files.
     """
     path = Path(path)
     lines = read_lines(path)

@@ -101,7 +101,7 @@ def _logits(x: Tensor, weights: Tensor, biases: Tensor) -> Tensor:
 
 
 def _set_gradients(data: Labelled, rows: Tensor, weights: Tensor, biases: Tensor, decay: Tensor) -> None:
-    """Set the gradients of cross-entropy, plus weight decay, for one batch of every fold.
+    """Set weights.grad and biases.grad for one batch of every fold. The loss is cross-entropy plus weight decay.
 
     rows: row numbers in `data`, (F, B). decay: the weight decay of each regularisation, (R, 1).
     """
@@ -167,7 +167,7 @@ class TransferTask(Task):
     labels: dict[str, NDArray[np.int64]]  # by split: "train", and "dev" and "test" if the task has them
 
     def score(self, embeddings: Sequence[NDArray], protocol: EvaluationProtocol) -> Scores:
-        """Compute the accuracies on dev and on test in percent, as SentEval does for a task with these splits."""
+        """Return dev and test accuracy in percent. Cross-validation replaces a missing split, as in SentEval."""
         n_sides, data = len(embeddings) // len(self.labels), {}
         for i, (split, labels) in enumerate(self.labels.items()):
             data[split] = Labelled(_features(embeddings[i * n_sides :][:n_sides]), torch.from_numpy(labels))
@@ -219,7 +219,7 @@ def read(downstream: Path, name: str, split: str = "test") -> TransferTask:
 
 
 def _examples(downstream: Path, name: str, split: str) -> list[tuple[Any, ...]]:
-    """Return the class and the text, or the two texts, of each example of a split."""
+    """Return (class, text) or, for MRPC, (class, first text, second text) for each example of a split."""
     # SentEval reads some files as Latin-1, and its published scores depend on it
     if name in BINARY:
         files = enumerate(BINARY[name])
