@@ -5,7 +5,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 pad_rows: Any  # (values: NDArray[np.uint16] | NDArray[np.int32], bounds: NDArray[np.int64], rows: NDArray[np.int64], frame: Frame, input_ids: NDArray[np.int64], attention_mask: NDArray[np.int64])
-def make_records(terms: Any) -> Any: ...
 class Frame:
     n_special: int
     pad_id: int

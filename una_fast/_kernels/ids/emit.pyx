@@ -56,8 +56,16 @@ cdef class TermTokens:
     """The sub-words of n_terms terms (`TokenIds.terms`), as records that the kernel copies."""
 
     def __init__(self, terms, int64_t n_terms, Frame frame):
-        self.records, self.values, self.first = make_records(terms), terms.values, len(terms) - n_terms
-        self.frame, self.some_are_empty = frame, len(terms.empty_rows()) > 0
+        self.values, self.first, self.frame = terms.values, len(terms) - n_terms, frame
+        self.some_are_empty = len(terms.empty_rows()) > 0
+        records = cache_aligned_zeros(len(terms) * RECORD, np.int32).reshape(-1, RECORD)
+        records[:, 0] = counts = terms.lengths()
+        for k in range(RECORD - 1):
+            listed = np.flatnonzero((counts > k) & (counts < RECORD))
+            records[listed, 1 + k] = terms.values[terms.indptr[listed] + k]
+        long = np.flatnonzero(counts >= RECORD)
+        records[long, 1] = terms.indptr[long]
+        self.records = records
 
     cdef bint has_empty(self, const int32_t* terms, int64_t n) noexcept nogil:
         """Return whether only the tokenizer can encode a text of n terms, because a term has no sub-words here."""
@@ -128,15 +136,3 @@ def pad_rows(const small_id[::1] values, const int64_t[::1] bounds, const int64_
             for k in range(n_prefix + n, width):
                 input_ids[i, k] = frame.pad_id
             frame.close(n, &input_ids[i, 0], &attention_mask[i, 0], width)
-
-
-def make_records(terms):
-    """Return the record of each row of `terms`: int32 (n_rows, RECORD). emit.pxd describes the format."""
-    records = cache_aligned_zeros(len(terms) * RECORD, np.int32).reshape(-1, RECORD)
-    records[:, 0] = counts = terms.lengths()
-    for k in range(RECORD - 1):
-        listed = np.flatnonzero((counts > k) & (counts < RECORD))
-        records[listed, 1 + k] = terms.values[terms.indptr[listed] + k]
-    long = np.flatnonzero(counts >= RECORD)
-    records[long, 1] = terms.indptr[long]
-    return records
