@@ -68,7 +68,7 @@ class SentenceEncoder(nn.Module):
 
 
 def compile_layers(encoder: SentenceEncoder, part: dict[str, Tensor], autocast: AbstractContextManager[Any]) -> None:
-    """Compile the layers of an encoder in training mode. All layers and input shapes share one program.
+    """Compile the layers of an encoder for training. All layers and input shapes share one program.
 
     PyTorch chooses the kernels for the shape of `part`, so a resumed run must pass the same shape.
     """
@@ -107,7 +107,7 @@ def load_encoder(
     config: Any = None,
     layout: Modules | None = None,
 ) -> SentenceEncoder:
-    """Load an encoder in float32, in training mode, with a newly initialised head and frozen unused weights.
+    """Load an encoder for training, in float32, with a new head. Freeze weights that the embeddings do not depend on.
 
     pooling, head: as in --pooling and --head. trust: run Python code that comes with the model. device: the type of the
     device that will run the encoder. config, layout: from `load_config` and `read_modules`, if the caller has them.

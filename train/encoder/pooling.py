@@ -61,7 +61,7 @@ def _weighted_mean(states: Tensor, mask: Tensor) -> Tensor:
 def _token(states: Tensor, position: Tensor) -> Tensor:
     """Select the state of one token per sentence, (B, D). position: int64 (B,).
 
-    The gradient of indexing would be a scatter, which has no fast deterministic kernel on GPUs.
+    Use a mask instead of indexing, whose gradient is a scatter without a fast deterministic kernel on GPUs.
     """
     columns = position.new_ones(states.shape[1]).cumsum(0) - 1  # (L,): 0, 1, 2, ...
     return states.masked_fill((columns != position[:, None]).unsqueeze(-1), 0).sum(1)

@@ -151,7 +151,7 @@ class BatchMaker:
     multiple: int = 1  # the number of columns of each part is a multiple of this
 
     def make(self, step: int, epoch: int, rows: Rows) -> Batch:
-        """Make this rank's batch of a step. rows: (B,), of the whole step."""
+        """Make this rank's batch of a step. rows: the row numbers of all ranks' sentences, (B,)."""
         own = rows[rank_share(len(rows), self.rank, self.world)]
         encoded = own if len(own) else rows[:1]  # a rank without rows takes part in the exchange of gradients too
         views = self.views.of(step, epoch, encoded)

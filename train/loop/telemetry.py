@@ -188,6 +188,6 @@ class Telemetry:
                 self.say(f"warning: --report-to {name}: {error!r:.200}; the run continues without it")
 
     def times(self) -> dict[str, Any]:
-        """Return this process's number of steps, its seconds, and the share of time in which it waited for batches."""
+        """Return this process's number of steps, its run time, and the share of that time spent waiting for batches."""
         seconds = time.perf_counter() - self._begun
         return {"steps": self._steps, "seconds": seconds, "share_of_time": {"data": self._waited / seconds}}

@@ -142,9 +142,9 @@ class Trainer:
         self.optimizer.zero_grad()
         return step._replace(loss=step.loss.detach())  # a live autograd graph would prevent capturing the next step
 
-    def _seed(self, step: int, number: int = 0) -> None:
-        """Set the seed of the dropout masks for a step. number: the part of the batch, with --grad-cache."""
-        seeds = np.random.SeedSequence([self.run.seed, step, self.ranks.rank, number])
+    def _seed(self, step: int, part: int = 0) -> None:
+        """Set the seed of the dropout masks for a step. part: with --grad-cache, the index of a part of the batch."""
+        seeds = np.random.SeedSequence([self.run.seed, step, self.ranks.rank, part])
         torch.manual_seed(int(seeds.generate_state(1, np.uint64)[0]))
 
     def _backward(self, encoded: Tensor, batch: Batch) -> Step:
