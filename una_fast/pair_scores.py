@@ -135,8 +135,8 @@ class PairScores:
     def _placements(self) -> tuple[Floats, Floats]:
         """Return two arrays. The mean of each array is the AUC.
 
-        For each pair with the same meaning, the first contains the share of near-misses with a lower cosine. For each
-        near-miss, the second contains the share of pairs with the same meaning and a higher cosine. Ties count half.
+        The first contains, for each paraphrase, the share of near-misses whose cosine is lower. The second contains,
+        for each near-miss, the share of paraphrases whose cosine is higher. Ties count half.
         """
         same, near_misses = self._split()
         ranks = rankdata(self.cosines)

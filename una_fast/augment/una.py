@@ -134,7 +134,7 @@ class Augmenter(KernelAugmentation):
             warn_user(f"keep_words: {found}: list those words instead")
 
     def negatives(self, rows: RowNumbers, epoch: int = 0, *, sample_index: int = 0) -> list[str]:
-        """Return the negative of each document in `rows`. This is the same as `texts`."""
+        """Return the negative of each document in `rows`; another name of the method `texts`."""
         return self.texts(rows, epoch, sample_index=sample_index)
 
     def negative_ids(
@@ -146,7 +146,7 @@ class Augmenter(KernelAugmentation):
         *,
         sample_index: int = 0,
     ) -> dict[str, torch.Tensor]:
-        """Return the token ids of the negatives of `rows`. This is the same as `token_ids`."""
+        """Return the token ids of the negatives of `rows`; another name of the method `token_ids`."""
         return self.token_ids(rows, epoch, max_length, out, sample_index=sample_index)
 
     @property

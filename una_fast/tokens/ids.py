@@ -225,8 +225,8 @@ class SubwordCache:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return the sub-words of the UTF-8 strings ``text[starts[i]:stops[i]]``, and encode those not in the cache.
 
-        Each string is a chunk. Unless the pipeline is `context_free`, one character comes before it: a newline at the
-        start of a text, else a space.
+        Each string is a chunk. Unless the pipeline is `context_free`, the string begins with one more character, which
+        is not encoded: a newline for the first chunk of a text, a space for the others.
 
         Returns `places`, `values`, `bounds` and `known`. String i is at k = places[i] in the cache. Its ids are
         ``values[bounds[k]:bounds[k + 1]]``, or depend on the whole text if ``known[k]`` is False.
