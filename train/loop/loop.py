@@ -120,9 +120,9 @@ class Loop:
 class CheckpointWriter:
     """Writes best/ and last/ on rank 0 in the background, one write at a time.
 
-    There are three kinds of writes: the encoder in best/, the encoder in last/, and the checkpoint in last/. A new write
-    replaces a pending one of the same kind. A checkpoint waits for pending encoders, so it never refers to an encoder
-    that is not yet in best/. If a write fails, all ranks stop.
+    There are three kinds of writes: the encoder in best/, the encoder in last/, and the checkpoint in last/. A new
+    write replaces a pending one of the same kind. A checkpoint waits for pending encoders, so it never refers to an
+    encoder that is not yet in best/. If a write fails, all ranks stop.
     """
 
     def __init__(self, trainer: Trainer, tokenizer: Any, stop: StopConsensus) -> None:
