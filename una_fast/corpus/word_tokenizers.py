@@ -119,7 +119,10 @@ class WordTokenizer:
                 )
 
     def words_of_sample(self, documents: StringTable) -> bytes:
-        """Return the words of up to SAMPLE documents, to detect a changed tokenizer; b"" if `is_named`."""
+        """Return the words of up to SAMPLE documents as bytes for a checksum that detects a changed tokenizer.
+
+        If `is_named`, return b"".
+        """
         if self.is_named:
             return b""
         rows = range(0, len(documents), len(documents) // SAMPLE + 1)

@@ -118,7 +118,7 @@ class NumberedStrings:
         self._append(self._set.add(block.utf8, starts, stops), np.diff(cuts) + 1)
 
     def add_rows(self, strings: StringTable, lengths: np.ndarray) -> None:
-        """Add rows of strings. `strings` contains those of all rows, in order."""
+        """Add one row per item of `lengths`: row i consists of the next lengths[i] strings of `strings`."""
         self._append(self._set.add(strings.utf8, strings.offsets[:-1], strings.offsets[1:]), lengths)
 
     def _append(self, ids: np.ndarray, lengths: np.ndarray) -> None:
@@ -181,7 +181,7 @@ def _lower(chunks: StringTable) -> StringTable:
 
 
 def _gather(n_jobs: int | None, sentences: RaggedArray, words: EntryWords) -> RaggedArray:
-    """Return the word ids of each document from those of its entries."""
+    """Return the word ids of each document, looked up entry by entry."""
     lengths = np.empty(len(sentences), dtype=POINTER)
     parts = [slice(row, min(row + ROWS_PER_TASK, len(sentences))) for row in range(0, len(sentences), ROWS_PER_TASK)]
 

@@ -117,7 +117,7 @@ class TokenIds:
         return batch
 
     def tensors(self, n_rows: int, max_length: int, out: dict[str, torch.Tensor] | None = None) -> dict[str, Any]:
-        """Return `out`, if it fits, or new tensors for a batch. Only "token_type_ids" are initialised, to 0."""
+        """Check and return `out`, or return new tensors if it is None. Only "token_type_ids" are initialised, to 0."""
         least, int64 = self.frame.n_special + 1, self._torch.int64
         if type(max_length) is not int:
             max_length = integer("max_length", max_length)
@@ -253,7 +253,10 @@ class SubwordCache:
 
 
 def _extended(array: np.ndarray, used: int, more: np.ndarray) -> np.ndarray:
-    """Write `more` after the first `used` items, which other threads may be reading, of `array` or of a longer copy."""
+    """Write `more` after the first `used` items of `array`, or of a longer copy if there is no room. Return the array.
+
+    Other threads may be reading the first `used` items.
+    """
     if used + len(more) > len(array):
         array = np.concatenate([array, np.empty(used + len(more), dtype=array.dtype)])
     array[used : used + len(more)] = more

@@ -213,8 +213,8 @@ class Pipeline:
     def _read_added_tokens(self, description: dict[str, Any]) -> None:
         """Decide how each added token is recognised: by its id, or by a search in the text, which takes 0.8 ms per MB.
 
-        Only the unknown token is searched for, if it is matched before normalising. The model also emits its id for
-        unknown text, so this id does not reveal an added token.
+        The model also emits the id of the unknown token for unknown text. So the unknown token is searched for if it is
+        an added token that is matched before normalising. All other added tokens are recognised by their ids.
         """
         added = description["added_tokens"]
         self.raw = [token["content"].encode() for token in added if not token["normalized"]]

@@ -69,7 +69,7 @@ class SubwordEncoder:
 
     @cached_property
     def dtype(self) -> type[np.generic]:
-        """The dtype of sentence ids: uint16 if every id of the tokenizer fits, else int32."""
+        """The dtype of `TokenIds.sentences`: uint16 if every id of the tokenizer fits, else int32."""
         return np.uint16 if max(self._backend.get_vocab(with_added_tokens=True).values()) < 2**16 else ID
 
     def encode(self, table: StringTable, is_first: np.ndarray, n_jobs: int = 1) -> tuple[RaggedArray, np.ndarray]:
@@ -78,8 +78,8 @@ class SubwordEncoder:
         A tokenizer may treat the start of a text differently. So a chunk after a space is encoded as "a " + chunk, and
         the ids of "a" are removed.
 
-        Returns the int32 `ids` of each string, and `known`, bool (n_strings,): whether they are the same whatever the
-        text around the string is. Row i of `ids` is empty unless ``known[i]``.
+        Returns the int32 `ids` of each string, and `known`, bool (n_strings,): whether these ids are independent of the
+        text around the string. Row i of `ids` is empty unless ``known[i]``.
         """
 
         def encode(start: int) -> RaggedArray:
@@ -122,8 +122,8 @@ class SubwordEncoder:
     def cuts(self, characters: Sequence[str]) -> np.ndarray:
         """Return uint8 (128,): 1 for an ASCII character at which chunks may be split and the parts encoded separately.
 
-        It is one of `Pipeline.marks`, and the tokenizer makes it a separate word next to any of `characters`, which are
-        all that a chunk may contain.
+        These are the `Pipeline.marks` that the tokenizer makes a separate word next to any of `characters`.
+        characters: all characters that a chunk may contain.
         """
         cuts = np.zeros(128, dtype=np.uint8)
         for mark in self.pipeline.marks:
@@ -227,7 +227,7 @@ def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tupl
 def encode_first_and_later(
     table: StringTable, is_first: np.ndarray, encoder: SubwordEncoder, n_jobs: int
 ) -> tuple[RaggedArray, np.ndarray]:
-    """Encode n strings as chunks after a space and, if their ids can differ there, at the start of a text.
+    """Encode n strings as chunks after a space and, unless the pipeline is `context_free`, at the start of a text.
 
     Returns `ids` and `known` of `SubwordEncoder.encode`, with n or 2 n rows. Row i is string i after a space. Row n + i
     is string i at the start of a text if ``is_first[i]``, else a copy of row i.

@@ -119,10 +119,10 @@ cdef int64_t choose_exactly(bint released, uint64_t key, const int32_t* first, c
 cdef int64_t choose_one(SamplingConfig config, uint64_t key, const int32_t* ids, const int32_t* first,
                         const double* p, int64_t length, int64_t n, int32_t* chosen,
                         const uint8_t[::1] unseen_groups) noexcept nogil:
-    """Choose the term with the smallest draw, if `choose_exactly` chose none of the first n words of a row.
+    """Choose the term with the smallest random number, after `choose_exactly` chose none of the first n words of a row.
 
-    Returns 1 if this term is among the first n words, otherwise 0. It also returns 0 if a later word of the
-    row is chosen by its probability, or if all words are fixed.
+    Returns how many terms are chosen, 1 or 0. It is 0 if the term with the smallest number does not occur in the first
+    n words, if one of the other ``length - n`` words is chosen by its probability, or if all words are fixed.
     """
     cdef int64_t k, place = n
     cdef double draw, smallest = 1.0
@@ -142,7 +142,8 @@ cdef int replace_chosen(SamplingConfig config, const int32_t* records, uint64_t 
                         const uint8_t[::1] unseen_groups) except -1 nogil:
     """Replace the chosen words of a row in `out`.
 
-    ids, out: the first n words of the row, and a copy of them. chosen: see `choose`. z: used for unseen words.
+    ids: the first n words of the row. out: a copy of `ids`, which is changed. chosen: the output of `choose`.
+    z: the tf-idf of each word, needed only for unseen words.
     records: the records of `TermTokens`, which are prefetched for the new terms, or NULL.
     """
     cdef const double* blocks = &config.blocks[0]

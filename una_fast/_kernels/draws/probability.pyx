@@ -66,7 +66,7 @@ cdef class SamplingConfig:
         return 0
 
     cdef int reach_candidate(self, int64_t excluded, uint8_t group, Window *window) except -1 nogil:
-        """Widen `window` on both sides, one rank at a time, until it contains a candidate. The index must have one."""
+        """Widen `window` on both sides, one rank at a time, until it contains a candidate, which must exist."""
         cdef int64_t j
         for j in range(window.start, window.stop):
             if is_candidate(self, j, excluded, group):
@@ -98,8 +98,8 @@ cdef class SamplingConfig:
 cdef void find_first(int32_t* latest, const int32_t* ids, int64_t n, int32_t* first) noexcept nogil:
     """Set first[k] to the position at which the term ids[k] first occurs in a row of n words.
 
-    latest: scratch, one position per id. It need not be cleared between rows: a position is used only if it is before
-    k and this row has the same id there.
+    latest: scratch, one position per id. Old positions need not be cleared between rows: position j is used only if
+    j < k and ids[j] equals ids[k].
     """
     cdef int64_t k
     cdef int32_t place

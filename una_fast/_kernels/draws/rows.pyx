@@ -117,7 +117,10 @@ cdef class RowKernel:
         return values[:end], indptr
 
     cdef int64_t draw_row(self, int64_t row, uint64_t key, int64_t n, int32_t* out, Workspace work) except -1 nogil:
-        """Write the augmented row to `out` and return its length. Words after the first n may be left out."""
+        """Write the augmented row to `out` and return its length.
+
+        n: the number of words of the row, or fewer if only the first n words of the result are needed.
+        """
         memcpy(out, &self.values[self.indptr[row]], n * sizeof(int32_t))
         return n
 

@@ -36,7 +36,10 @@ cdef class Frame:
         self.close(n, ids, mask, width)
 
     cdef void close(self, int64_t n, int64_t* ids, int64_t* mask, int64_t width) noexcept nogil:
-        """Complete a row whose columns from len(prefix) on already contain `n` sub-words and then padding."""
+        """Add the special tokens and the attention mask to a row, and move the padding to the left if necessary.
+
+        From column len(prefix) on, the row already contains `n` sub-words and then padding.
+        """
         cdef int64_t n_prefix = self.prefix.shape[0], k, n_padding = width - n - self.n_special
         cdef int32_t count = <int32_t>(n + self.n_special), column
         for k in range(n_prefix):
@@ -107,10 +110,10 @@ cdef inline int64_t join_terms(TermTokens tokens, const int32_t* terms, int64_t 
 
 
 cdef inline int64_t put(const int32_t* record, const int32_t* values, int32_t* line, int64_t room) noexcept nogil:
-    """Write the sub-words of a term to `line`. Return how many the term has.
+    """Write the sub-words of a term to `line`. Return how many sub-words the term has.
 
-    Up to 7 are copied with the whole record, and the next copy overwrites the excess: a branch on their number would be
-    mispredicted at every second word. Of more than 7, at most `room` are copied.
+    If the term has up to 7, all 7 places of the record are copied, and the next copy overwrites the excess: a branch on
+    the number would be mispredicted at every second word. If the term has more, at most `room` sub-words are copied.
     """
     if record[0] < RECORD:
         memcpy(line, record + 1, (RECORD - 1) * sizeof(int32_t))

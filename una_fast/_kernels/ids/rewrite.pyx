@@ -125,7 +125,7 @@ cdef class WrittenRows:
         return character(&self.text[place])
 
     cdef inline void keep(self, int64_t place, int64_t size) noexcept nogil:
-        """Copy `size` sub-words of the sentence, from index `place` on: extend the piece that ends there, or add one."""
+        """Keep `size` sub-words of the sentence, from index `place` on. Extend the last piece if it ends at `place`."""
         cdef int64_t p = self.n_pieces - 1
         if self.known > 0 and self.pieces[p, 0] >= 0 and self.pieces[p, 0] + self.pieces[p, 1] == place:
             self.pieces[p, 1] += <int32_t>size
@@ -302,7 +302,7 @@ cdef class RowWriter:
         return &self.unseen_utf8[0] + self.unseen_offsets[id]
 
     cdef inline int64_t match(self, WrittenRows out, int64_t at, const uint8_t* word, int64_t n) noexcept nogil:
-        """If `word`, of n bytes, is at index `at` of the line, return the index where it ends, else -1."""
+        """If `word`, of n bytes, is at index `at` of `out.line`, return the index where it ends, else -1."""
         cdef int64_t k = 0
         cdef uint32_t c, written, last = 0
         if at + n <= out.size and memcmp(&out.line[at], word, n) == 0:

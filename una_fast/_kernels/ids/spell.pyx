@@ -10,7 +10,7 @@ def spell_rows(const int32_t[::1] ids, const int64_t[::1] indptr, const unsigned
                const int64_t[::1] offsets, const unsigned char[::1] other_utf8, const int64_t[::1] other_offsets):
     """Return (text, bounds): the text of row i, whose ids start at ``indptr[i]``, is ``text[bounds[i]:bounds[i + 1]]``.
 
-    With n strings in `utf8`, an id k below n stands for string k of `utf8`, and n + k for string k of `other_utf8`.
+    With n strings in `utf8`, the ids 0 to n - 1 stand for these strings, and the id n + k for string k of `other_utf8`.
     """
     cdef int64_t row, k, capacity = ids.shape[0], end = 0, n = offsets.shape[0] - 1
     with nogil:

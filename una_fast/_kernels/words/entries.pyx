@@ -22,12 +22,13 @@ cdef enum:
 
 
 def find_entries(const int32_t[::1] chunks, const int64_t[::1] indptr, const unsigned char[::1] closing):
-    """Divide documents into entries, and list the distinct entries in the order in which they first occur.
+    """Divide documents into entries (runs of chunks), and list the distinct entries in order of first occurrence.
 
     Document i has the chunk ids ``chunks[indptr[i]:indptr[i + 1]]``, at least one.
     closing: 1 for each chunk id that may follow a final period, as a quotation mark does, else 0.
 
-    Returns int64 (n_entries, 3): entry i is ``chunks[entries[i, 0]:entries[i, 1]]``, with the edges entries[i, 2].
+    Returns `entries`, int64 (n_entries, 3). Entry i is ``chunks[entries[i, 0]:entries[i, 1]]``. Its edges,
+    ``entries[i, 2]``, are the sum of FIRST, if it starts a document, and LAST, if it ends a document.
     """
     cdef Py_ssize_t n = indptr.shape[0] - 1, row, i, tail, n_entries = 0
     capacity = min(indptr[n] - indptr[0], 4 * closing.shape[0]) + n
@@ -53,7 +54,10 @@ def find_entries(const int32_t[::1] chunks, const int64_t[::1] indptr, const uns
 
 cdef inline Py_ssize_t last_entry(const int32_t[::1] chunks, int64_t start, int64_t stop,
                                   const unsigned char[::1] closing) noexcept nogil:
-    """Return where the last entry of the document ``chunks[start:stop]`` starts. It includes all closing chunks."""
+    """Return where the last entry of the document ``chunks[start:stop]`` starts.
+
+    The last entry contains the closing chunks at the end of the document, and the chunk before them.
+    """
     cdef Py_ssize_t tail = stop - 1
     while tail > start and closing[chunks[tail]]:
         tail -= 1
@@ -85,7 +89,10 @@ cdef class WordWriter:
         return self.end_word()
 
     cdef int write_entry(self, Rewriter text, int edges) except -1 nogil:
-        """Split the rewritten text of an entry at white space, and write all words except the "x" for neighbours."""
+        """Split the rewritten text of an entry at white space, and write its words.
+
+        Each "x" that replaced the text before or after the entry is left out.
+        """
         cdef Py_ssize_t i, start = 0, stop = text.length
         cdef bint inside = False
         if not edges & FIRST:
@@ -107,11 +114,11 @@ cdef class WordWriter:
 
 
 cdef Py_ssize_t plain_word(const unsigned char[::1] utf8, Py_ssize_t start, Py_ssize_t stop, int edges) noexcept nogil:
-    """Return the index in `utf8` at which the first word of a chunk ends, or -1 if the chunk may need the rules.
+    """Return the index in `utf8` at which the first word of a chunk ends, or -1 if the chunk may need NLTK's rules.
 
-    ASCII letters and digits do not need them, alone or before one of the marks . , : ; ? ! and ). The mark is a
-    separate word, except a period that does not end the document. Contractions such as "gonna" and "cannot" need a
-    rule. They have 5 or 6 letters and start with c, g, l or w, so the result is -1 for all such words.
+    A chunk of ASCII letters and digits, with or without a final . , : ; ? ! or ), needs no rules. The final mark is a
+    separate word, except a period that does not end the document. Only contractions such as "gonna" and "cannot" need
+    a rule. They have 5 or 6 letters and start with c, g, l or w, so the result is -1 for all such words.
     """
     cdef Py_ssize_t i = start
     cdef unsigned char byte
@@ -188,9 +195,9 @@ cdef int put_entry(Rewriter text, const unsigned char[::1] utf8, const int64_t[:
 
 
 cdef class EntryWords:
-    """Looks up the words of documents from those of their distinct entries.
+    """Finds the word ids of documents by looking up the word ids of each entry.
 
-    chunks, entries, closing: the arguments and the result of `find_entries` for all documents.
+    chunks, closing, entries: two arguments of `find_entries`, called with all documents, and its result.
     words, indptr: entry e has the word ids ``words[indptr[e]:indptr[e + 1]]``.
     """
 

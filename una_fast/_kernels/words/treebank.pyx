@@ -53,7 +53,7 @@ FRAMED = re.compile("(NEGATIVE )?(CIRCLED|SQUARED) LATIN CAPITAL LETTER .|CIRCLE
 
 
 def is_word_beyond_letters(str c):
-    """Return whether \\w of `regex` matches `c`, which is not a letter or digit, but may be a mark, "_", "Ⅳ" or "Ⓐ"."""
+    """Return whether \\w of `regex` matches `c`, which must be neither a letter nor a digit. "_" and "Ⅳ" match."""
     return (unicodedata.category(c) in ("Mn", "Mc", "Me", "Nl", "Pc") or c in "\u200c\u200d"
             or FRAMED.fullmatch(unicodedata.name(c, "")) is not None)
 
@@ -103,7 +103,7 @@ def treebank_words(str line):
 
 
 cdef int apply_treebank(Rewriter text) except -1 nogil:
-    """Rewrite `text`, of n code points, with all rules in NLTK's order. It must have room for GROWTH * n + EXTRA.
+    """Rewrite `text` with all rules in NLTK's order. A text of n code points needs a Rewriter(GROWTH * n + EXTRA).
 
     Consecutive rules that only put spaces around characters share one pass over the text.
     """
@@ -231,7 +231,7 @@ cdef inline uint32_t fold(uint32_t c) noexcept nogil:
 
 
 cdef Py_ssize_t after(Rewriter text, Py_ssize_t i, const char* letters) except -1 nogil:
-    """Return the position after `letters`, which are lower-case, or 0 if the lower-cased text differs at `i`."""
+    """Return the position after `letters`, in lower case, if the lower-cased text has these letters at `i`, else 0."""
     while letters[0]:
         if i >= text.length or fold(at(text, i)) != <unsigned char>letters[0]:
             return 0
