@@ -18,7 +18,7 @@ class LossSpec:
 
     meaning: str  # text for --help
     path: str  # import path of the function
-    options: Mapping[str, str] = field(default_factory=dict)  # maps its further parameters to fields of `Run`
+    options: Mapping[str, str] = field(default_factory=dict)  # parameter of the function -> field of `Run`
 
     @cached_property
     def negative_views(self) -> int:

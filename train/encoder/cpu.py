@@ -76,14 +76,14 @@ class CpuDropout(nn.Dropout):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """Zero each element with probability p (rounded), and divide the others by 1 - p (rounded)."""
+        """Zero each element with the rounded probability p, and divide the others by 1 - p."""
         if not self.training or self.p == 0 or input.device.type != "cpu" or torch.compiler.is_compiling():
             return super().forward(input)
         return input * keep_mask(input, self.p)
 
 
 def keep_mask(input: Tensor, p: float) -> Tensor:
-    """Draw a dropout mask with the shape and dtype of `input`: 0 with probability p (rounded), else 1 / (1 - p).
+    """Draw a dropout mask with the shape and dtype of `input`: 0 with the rounded probability p, else 1 / (1 - p).
 
     Each 64-bit number provides the bits of four elements, which takes 1.1 ns per element. PyTorch draws a number for
     each element, which takes 4.6 ns, 11% of a bf16 step of MiniLM on one core.
@@ -97,7 +97,7 @@ def keep_mask(input: Tensor, p: float) -> Tensor:
 def use_cpu_layers(module: nn.Module) -> None:
     """Change every nn.Dropout into a CpuDropout and, where it is faster, every nn.Linear into a OneDnnLinear, in place.
 
-    Layers of derived classes and all weights stay as they are.
+    Subclasses of nn.Dropout and nn.Linear stay as they are, and so do all weights.
     """
     classes: dict[type, type] = {nn.Dropout: CpuDropout} | ({nn.Linear: OneDnnLinear} if prefers_onednn() else {})
     for layer in module.modules():

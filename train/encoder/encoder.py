@@ -134,7 +134,7 @@ def part_of_ones(rows: int, columns: int, device: torch.device | None = None) ->
 def attention_bias(mask: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
     """Turn a mask, int64 (B', L), into the bias (B', 1, 1, L) that attention adds: 0 for tokens, -inf for padding.
 
-    Under autocast it has autocast's dtype instead of `dtype`, so that no layer has to convert it.
+    Under autocast the bias has autocast's dtype instead of `dtype`, so that no layer has to convert it.
     """
     kind = mask.device.type
     dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else dtype

@@ -19,7 +19,7 @@ class PoolingSpec(NamedTuple):
     function: Callable[[Tensor, Tensor], Tensor] | None  # None: the checkpoint's own pooler
     in_training: str = ""  # its name in training's --pooling; "" if it is only for evaluation
     in_modules: str = ""  # its name in sentence-transformers' files; training needs it to save the encoder
-    # the hidden_states to average: 0 is the embedding layer, 1 the output of the first layer, -1 that of the last
+    # the hidden_states to average: 0 is the embedding layer, 1 the output of the first layer, -1 the output of the last
     layers: tuple[int, ...] = (-1,)
 
     @property

@@ -55,7 +55,7 @@ def quiet() -> None:
 def from_pretrained(what: str, kind: Any, name: str, trust: bool = False, **kwargs: Any) -> Any:
     """Call kind.from_pretrained(name), and turn any exception into an InputError that says what to do.
 
-    what: what the message calls the files. trust: run Python code that comes with the model.
+    what: what the message calls the files, such as "weights". trust: run Python code that comes with the model.
     """
     try:
         return kind.from_pretrained(None if "state_dict" in kwargs else name, trust_remote_code=trust, **kwargs)
@@ -89,7 +89,7 @@ def refuse_run(name: str) -> None:
 
 
 def load_pretrained(name: str, config: Any = None, trust: bool = False) -> tuple[Any, bool]:
-    """Load a model. Return it, and whether its checkpoint has a pooler. If not, the model has none either.
+    """Load a model. Remove its pooler if the checkpoint has none. Return the model, and whether it has a pooler.
 
     Prefixes that torch.compile and DDP add to the names of weights are removed, with a warning. Raises InputError if
     encoder weights are missing, unexpected or have wrong shapes.
@@ -149,7 +149,7 @@ def positions_of(config: Any) -> int | None:
 
 
 def load_tokenizer(name: str, trust: bool = False, config: Any = None) -> Any:
-    """Load the tokenizer of an encoder. Raises InputError if it cannot pad, or has more entries than the encoder."""
+    """Load a tokenizer. Raises InputError if it cannot pad, or has more tokens than the encoder has embeddings."""
     if Path(name).is_dir() and not any((Path(name) / file).is_file() for file in TOKENIZERS):
         raise InputError(f"model {name}: the folder has no tokenizer: copy tokenizer.json of the model into it")
     tokenizer = from_pretrained("tokenizer", AutoTokenizer, name, trust, **({"config": config} if config else {}))

@@ -81,11 +81,11 @@ class PreparedRun:
 
     @cached_property
     def index(self) -> Index:
-        """The index of `sources`. An existing index may contain more sentences, used only for words of negatives."""
+        """The index of `sources`. An existing index may have more sentences: the run only draws words from these."""
         return open_index(self.run)
 
     def make_index(self) -> None:
-        """Build and save the index, or check that an existing one matches the corpus. Then store its token ids."""
+        """Build and save the index, or check that an existing one matches the corpus. Store the index's token ids."""
         run, folder = self.run, Path(self.run.index)
         if run.demo:
             prepare_demo(run)
@@ -178,7 +178,7 @@ class PreparedRun:
         return Plan(rows, run.batch_size, run.seed, run.epochs, run.max_steps, nearest)
 
     def batch_maker(self, ranks: Ranks) -> BatchMaker:
-        """Make this rank's `BatchMaker`. A batch has anchors, positives and, in the steps of --alpha, negatives."""
+        """Make this rank's `BatchMaker`. A batch has anchors, positives and, in every --alpha-th step, negatives."""
         run, tokens = self.run, self.tokens
         always = {"seed": run.seed, "tokenizer": tokens, "n_jobs": 1}
         positive: ViewMaker | None = None  # None: a sentence is its own positive

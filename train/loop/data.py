@@ -79,7 +79,7 @@ class Plan:
 
 
 def original_text(tokens: TokenIds, offset: int = 0) -> ViewMaker:
-    """Make a view of unedited sentences. For row r it contains the sentence of row r + `offset`."""
+    """Make a view of unedited sentences: the view of row r is the sentence of row r + `offset`."""
     return lambda rows, epoch, max_length: tokens.anchor_ids(rows + offset, max_length)
 
 
@@ -179,7 +179,7 @@ def cut_by_length(texts: Ids, n_rows: int, multiple: int = 1) -> tuple[list[Ids]
 
 
 def prefetched(steps: Iterable[tuple[int, int, Rows]], make: Callable[[int, int, Rows], Batch]) -> Generator[Batch]:
-    """Yield a batch for each of `steps`. A background thread, which ends with the generator, makes them in advance."""
+    """Yield a batch for each of `steps`. A background thread makes the batches ahead, and ends with the generator."""
     pool = ThreadPoolExecutor(1, thread_name_prefix="batches")
     with pool, closing(map_ahead(lambda step: pool.submit(make, *step), steps, AHEAD + 1)) as made:
         yield from made

@@ -28,7 +28,7 @@ LATE_STEPS = 8  # a GPU's loss is read this many steps later: by then it is comp
 
 
 class StepReader:
-    """Reads the loss, cosines and duration of steps; on a GPU LATE_STEPS steps later, so that no step waits."""
+    """Reads the loss, cosines and duration of a step; on a GPU LATE_STEPS later, so that the host does not wait."""
 
     def __init__(self, device: torch.device) -> None:
         self._late = LATE_STEPS if device.type == "cuda" else 0
@@ -131,7 +131,7 @@ class Telemetry:
         self.catch_up(all_of_them=False)
 
     def _warn_of_far_negatives(self, positive: Tensor, negative: Tensor) -> None:
-        """Warn if an anchor's cosine with its negative is more than --margin-most below that with its positive."""
+        """Warn if cosine(anchor, positive) - cosine(anchor, negative) exceeds --margin-most for any sentence."""
         most = self._run.margin_most
         if n := int((positive - negative > most).sum()):  # synchronises a GPU, but only after the first step
             about = f"{n} of {len(negative)} negatives of the first step are already farther away than this"

@@ -88,7 +88,7 @@ class Trainer:
             self.graphs.close()
 
     def largest_part(self, views: int) -> dict[str, Tensor]:
-        """Make dummy token ids with the largest shape that a step passes to the encoder at once, on any rank."""
+        """Make dummy token ids of the largest shape that the encoder can get at once, in a step with `views` views."""
         rows = views * -(-self.run.batch_size // self.ranks.world)
         return part_of_ones(min(rows, self.run.grad_cache or rows), self.run.max_length, self.ranks.device)
 
@@ -118,7 +118,7 @@ class Trainer:
         self.optimizer.zero_grad()
 
     def autocast(self) -> torch.autocast:
-        """Make the context of --precision."""
+        """Make the autocast context for --precision."""
         dtype = DTYPES[self.run.precision]
         return torch.autocast(self.ranks.device.type, dtype, enabled=dtype is not torch.float32)
 
@@ -131,7 +131,7 @@ class Trainer:
         return self.graphs(batch) if self.graphs else self.eager_step(batch)
 
     def eager_step(self, batch: Batch) -> Step:
-        """Take a step without a graph, after `step` has set the learning rate and the seed."""
+        """Take a step without replaying a CUDA graph. Before, `step` sets the learning rate and the seed."""
         cached = self.run.grad_cache
         step = self._backward_cached(batch) if cached else self._backward(self._encode(batch.parts), batch)
         if self.run.max_grad_norm:
@@ -184,12 +184,12 @@ class Trainer:
         return encoded.float()
 
     def _gathered(self, encoded: Tensor, batch: Batch) -> Tensor:
-        """Collect all ranks' embeddings, (V, B, D). encoded: this rank's (V b, D), in the order of `batch.parts`."""
+        """Return all ranks' embeddings (V, B, D). encoded: embeddings of this rank (V b, D), in `batch.parts` order."""
         own = encoded[batch.positions].unflatten(0, (batch.n_views, -1))  # (V, b, D)
         return gather(own.transpose(0, 1), len(batch.rows), self.ranks).transpose(0, 1)
 
     def _compare(self, encoded: Tensor, batch: Batch) -> Step:
-        """Compute the loss and the cosines of a step. encoded: this rank's embeddings (V b, D), as in `_backward`."""
+        """Compute a step's loss and cosines. encoded: embeddings of this rank (V b, D), in `batch.parts` order."""
         views = self._gathered(encoded, batch)
         cosines = functional.cosine_similarity(views[:1].detach(), views[1:3].detach(), dim=-1)
         start: Any = None  # the first and the last view, embedded by the initial encoder (2, B, D), if needed

@@ -51,15 +51,15 @@ class PairTask(Task):
 class NearMissTask(Task):
     """A task of SugarCrepe++ or SICK.
 
-    texts: of SugarCrepe++, a list for each of COLUMNS; of SICK, the first and the second sentences of the entailments,
-    then those of the contradictions.
+    texts: for SugarCrepe++, one list per name in COLUMNS; for SICK, four lists: the first and the second sentences of
+    the entailments, then of the contradictions.
     """
 
     kind = "near-miss"
-    dev: NDArray[np.bool_] | None = None  # (n,), True if the image is for tuning; None for SICK
+    dev: NDArray[np.bool_] | None = None  # (n,), True if the entry's image is for tuning; None for SICK
 
     def score(self, embeddings: Sequence[NDArray], protocol: EvaluationProtocol) -> Scores:
-        """Return the AUC of "sick_auc", the recall of "recall_at_5", or the share of hits of the other tasks.
+        """Return the share of entries that are hits, except for "sick_auc" (the AUC) and "recall_at_5" (the recall).
 
         An entry is a hit if its text and its paraphrase are nearer to each other than each is to the near-miss.
         """
@@ -99,7 +99,7 @@ def read(downstream: Path, name: str, split: str = "test") -> Task:
 
 
 def _read_pairs(folder: Path, name: str, split: str) -> PairTask:
-    """Read a set of labelled pairs, from its dev split if the split has no file."""
+    """Read the labelled pairs in NAME_SPLIT.tsv of `folder` or, without such a file, in NAME_dev.tsv."""
     part = split if (folder / f"{name}_{split}.tsv").is_file() else "dev"
     first, second, labels, groups = zip(*read_pairs(folder / f"{name}_{part}.tsv"), strict=True)
     texts = [normalise_spaces(side) for side in (first, second)]

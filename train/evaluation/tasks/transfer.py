@@ -61,7 +61,7 @@ def fit_folds(
     """Fit a model for every fold and regularisation. Each fit stops early by its accuracy on the fold's dev rows.
 
     SentEval seeds every fit equally. Fits on folds of the same size therefore start from the same weights and visit
-    their rows in the same order, so one batched matrix product computes all of them.
+    their rows in the same order, so one batched matrix product serves all these fits.
 
     train, dev: row numbers in `data`, (F, n) and (F, m). shuffle: draws the order of the training rows.
     """
@@ -161,7 +161,7 @@ def _folds(labels: NDArray, n_folds: int) -> list[Sequence[NDArray]]:
 
 @dataclass(frozen=True)
 class TransferTask(Task):
-    """Labelled sentences or pairs. texts: for each split, its sentences, or both sides of its pairs."""
+    """Labelled sentences or pairs. texts: per split one list or, for pairs, two: the first and the second sentences."""
 
     kind = "transfer"
     labels: dict[str, NDArray[np.int64]]  # by split: "train", and "dev" and "test" if the task has them
