@@ -189,7 +189,7 @@ def make_parser(prog: str = "python -m train.ddp") -> Command:
 
 
 def parse(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") -> dict[str, Any]:
-    """Return the values that a command line, its --config file and its preset give, by field name."""
+    """Return the values that a command line, its --config file and --paper or --near-misses set, by field name."""
     given = make_parser(prog).given(argv)
     chosen = [name for name in PRESETS if given.pop(name, False)]
     if len(chosen) > 1:

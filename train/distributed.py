@@ -88,7 +88,7 @@ def gather_objects(ranks: Ranks, value: T) -> list[T]:
 
 
 def gather(own: Tensor, n: int, ranks: Ranks) -> Tensor:
-    """Return the n rows of all ranks, (n, ...). Gradients flow only into `own`, the rows of this rank's share."""
+    """Concatenate the rows of all ranks, n in total, (n, ...). Gradients flow only into `own`, this rank's rows."""
     if ranks.world == 1:
         return own
     shares = [rank_share(n, rank, ranks.world) for rank in range(ranks.world)]

@@ -98,9 +98,9 @@ def embed(encoder: SentenceEncoder, tokens: TokenIds, rows: Rows, max_length: in
 
 
 def find_nearest(embeddings: Tensor) -> Rows:
-    """Return the position of each embedding's nearest neighbour with a cosine of at most HIGHEST, or -1: int64 (P,).
+    """Return the position of each embedding's nearest neighbour, int64 (P,), or -1 where all cosines exceed HIGHEST.
 
-    embeddings: float (P, D), each of length 1. Of equally near neighbours, the first one is returned.
+    embeddings: float (P, D), each of length 1. Embeddings whose cosine exceeds HIGHEST are duplicates, not neighbours.
     """
     found = []
     for first in range(0, len(embeddings), BLOCK):

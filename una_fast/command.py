@@ -188,10 +188,10 @@ def arguments_of(options: Iterable[Option], values: Mapping[str, Any]) -> list[s
 
 
 def foreign_names() -> dict[str, str]:
-    """Return advice by name of an option in other trainers, such as {"lr": "--learning-rate"}.
+    """Return {option of another trainer: advice}, such as {"lr": "--learning-rate"}.
 
-    A name may also be OPTION-VALUE, such as "device-mps". Each line of foreign.tsv contains the advice, a tab, and
-    names from SimCSE, transformers, sentence-transformers, Accelerate and Lightning that `nearest` does not match.
+    A key may also be OPTION-VALUE, such as "device-mps". Each line of foreign.tsv contains the advice, a tab, and the
+    options of SimCSE, transformers, sentence-transformers, Accelerate and Lightning that need this advice.
     """
     lines = Path(__file__).with_name("foreign.tsv").read_text(encoding="utf-8").splitlines()
     return {name: advice for advice, names in (line.split("\t") for line in lines) for name in names.split()}
@@ -252,7 +252,7 @@ class Command(argparse.ArgumentParser):
                 option.add_to(section)
 
     def __call__(self, arguments: Sequence[str] | None = None, prog: str = "") -> int:
-        """Run a command line, by default that of this process, and return the exit code. prog: the name in --help."""
+        """Run the command and return the exit code. arguments: by default sys.argv[1:]. prog: the name in --help."""
         self.prog = prog or self.prog
         return run_command(lambda: self.run(fill_defaults(self.options, self.given(arguments))), self.extra)
 

@@ -106,8 +106,7 @@ def similarity_distillation(views: Tensor, start: Tensor) -> Tensor:
     """Return how much training has changed the cosines between the sentences of a batch, as a mean square.
 
     With the embeddings a = ``views[0]`` and b = ``start[0]`` by the initial encoder, float (B, D), the loss is the mean
-    of (cos(a_i, a_j) - cos(b_i, b_j))^2 over all pairs of different sentences i, j. It preserves the similarities of
-    texts that are not near-copies. It is 0 for a single sentence.
+    of (cos(a_i, a_j) - cos(b_i, b_j))^2 over all pairs of different sentences i, j, or 0 for a single sentence.
     """
     now, before = (functional.normalize(part[0], dim=-1) for part in (views, start))  # (B, D)
     n = len(now)
@@ -146,7 +145,7 @@ def _all_against_all(views: Tensor, temperature: float) -> Tensor:
 
 
 def _partners(views: Tensor) -> Tensor:
-    """Return the index of each row's partner, int64 (R,): view 0 of a sentence with view 1, and view 2 with view 3."""
+    """Return each row's partner, int64 (R,). Partners are views 0 and 1 of a sentence, and views 2 and 3 of it."""
     n_views, n_sentences = views.shape[:2]
     rows = torch.arange(n_views * n_sentences, device=views.device).view(n_views // 2, 2, n_sentences)
     return rows.flip(1).flatten()

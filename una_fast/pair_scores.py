@@ -59,7 +59,7 @@ class PairScores:
 
     @property
     def threshold(self) -> float:
-        """The (floor(share * m) + 1)-th highest cosine of a near-miss, so at most share * m of them are above it."""
+        """The (floor(share * m) + 1)-th highest of the m cosines of near-misses: at most share * m are above it."""
         return _threshold(self.cosines[~self.same], self.share)
 
     @property
@@ -84,9 +84,9 @@ class PairScores:
         return self.cosines > np.where(half, _threshold(first, share), _threshold(second, share))
 
     def interval(self, before: PairScores | None = None) -> tuple[float, float]:
-        """Return the two ends of the 95% interval of `auc` (DeLong 1988).
+        """Return the two ends of the 95% confidence interval of `auc` (DeLong 1988), or of ``auc - before.auc``.
 
-        With `before`, another encoder's scores of the same pairs, it is the interval of ``auc - before.auc``.
+        before: another encoder's scores of the same pairs.
         """
         now = self._placements()
         then = before._placements() if before else map(np.zeros_like, now)
@@ -198,7 +198,7 @@ def _halves(sentence_ids: NDArray[np.integer]) -> NDArray[np.bool_]:
 
 
 def paired_change(before: NDArray[Any], after: NDArray[Any]) -> tuple[float, float, float]:
-    """Return the mean of ``after - before``, (n,) each, and the two ends of the mean's 95% interval."""
+    """Return the mean change from `before` to `after`, (n,) each, and both ends of its 95% confidence interval."""
     change = after.astype(float) - before
     middle, reach = float(change.mean()), Z95 * float(change.std()) / math.sqrt(len(change))
     return middle, middle - reach, middle + reach

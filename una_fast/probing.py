@@ -83,7 +83,7 @@ class Probe:
         return middle - reach, middle + reach
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all figures as plain data for JSON, those of each edit by name under "edits"."""
+        """Return all figures as plain data for JSON. "edits" maps the name of each edit to its figures."""
         return {
             "n": len(self.near_misses),
             "share": self.share,

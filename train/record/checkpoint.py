@@ -44,7 +44,7 @@ class Progress:
     evaluated_step: int | None = None  # value of `step` at the last evaluation
 
     def dev_scores(self, dev: str) -> dict[str, float | None]:
-        """Return {"dev/DEV": best score, "dev_last/DEV": last score}. dev: DEV, the name of the dev file."""
+        """Return the best and the last dev score as {"dev/NAME": ..., "dev_last/NAME": ...} for a dev file `dev`."""
         return {DEV + dev: self.best_score, DEV_LAST + dev: self.last_score}
 
 

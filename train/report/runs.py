@@ -49,7 +49,7 @@ class RunRecord:
 
 
 def read_run(folder: Path, name: str | None = None) -> RunRecord:
-    """Read the folder of one run. Its name is by default that of the folder."""
+    """Read the folder of one run. name: the run's name in reports, by default the folder's name."""
     summary, evaluation = read_json(folder / SUMMARY), folder / EVALUATION
     try:
         settings = dict(summary["settings"])
@@ -214,7 +214,8 @@ def score_table(groups: Sequence[Group], baseline: Group | None = None) -> tuple
     """Return the column titles and the rows of the table of scores × 100.
 
     A group of several runs has one row per run. Each group has a row with means and standard deviations, and each group
-    except the baseline a row with the differences to it. The last columns are the settings that differ between groups.
+    except the baseline also has a row with its differences to the baseline. The last columns are the settings that
+    differ between groups.
     """
     settings = differing_settings(groups)
     names = list(dict.fromkeys(name for group in groups for run in group.runs for name in run.scores))

@@ -125,7 +125,7 @@ class Negatives(DrawnByEpoch):
         keep: columns that are passed on unchanged, such as mined negatives or a label.
 
     Raises:
-        InputError: the index is not saved, `n` or `of` is invalid, or a column of `keep` has the name of a view.
+        InputError: the index is not saved, `n` or `of` is invalid, or a column of `keep` has the name of a new column.
     """
 
     @suggests_keywords
@@ -188,7 +188,7 @@ class Negatives(DrawnByEpoch):
         return dataset if all(kept) else dataset.select([row for row, keep in enumerate(kept) if keep])
 
     def _are_whole(self, batch: Mapping[str, Sequence[Any]]) -> list[bool]:
-        """Return for each row of a batch whether `select` keeps it."""
+        """Return for each row of a batch whether it has all that `select` demands."""
         views = {view: _texts(batch, column, none_is_blank=True) for view, column in self._columns.items()}
         whole = ~self.augmenter.keeps_all(views[self.of])  # without a word to replace, a negative equals its text
         for texts in views.values():
