@@ -54,7 +54,7 @@ N_PROBED = 1000  # sentences of the index that the probe uses
 
 @dataclass(frozen=True)
 class CompareOptions:
-    """The options that train.ddp does not have."""
+    """The options of `una-fast compare` that train.ddp does not have."""
 
     output: str = option("folder for the runs and the page: a new one, or one to continue", "", "Comparison",
                          required=True, metavar="FOLDER")  # fmt: skip
@@ -150,7 +150,7 @@ def _add_probe_score(run: RunRecord, index: una_fast.Index, values: Mapping[str,
 def answer(name: str, comparisons: Mapping[str, Comparison]) -> str:
     """Return a sentence that says whether the condition `name` is better than "none" (no negatives).
 
-    comparisons: of the two conditions, by name of the score. The sentence is about the first score of TITLES.
+    comparisons: {score: comparison of `name` with "none"}. The sentence is about the first of these scores in TITLES.
     """
     scored = [(prefix, score) for prefix in TITLES for score in comparisons if score.startswith(prefix)]
     if not scored:

@@ -75,7 +75,7 @@ def set_numerics(device: torch.device, precision: str, deterministic: bool) -> N
 
 
 def rank_share(n: int, rank: int, world: int) -> slice:
-    """Return the slice of n rows that a rank works on. Lengths differ by at most one row, and may be 0."""
+    """Return the slice of n rows that a rank works on. The slices' lengths differ by at most one, and may be 0."""
     return slice(n * rank // world, n * (rank + 1) // world)
 
 

@@ -1,7 +1,7 @@
 """Download and check SimCSE's Wikipedia sentences, SentEval's files and SugarCrepe++.
 
 `python -m train.download --to FOLDER` fills FOLDER with corpora/wiki1m_for_simcse.txt, senteval/downstream/ and
-near_miss/. The variable UNA_FAST_DATA names a folder with this layout.
+near_miss/. Set the environment variable UNA_FAST_DATA to FOLDER, so that `train.evaluate` finds the data.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ def embed(encoder: SentenceEncoder, tokens: TokenIds, rows: Rows, max_length: in
 def find_nearest(embeddings: Tensor) -> Rows:
     """Return the position of each embedding's nearest neighbour, int64 (P,), or -1 where all cosines exceed HIGHEST.
 
-    embeddings: float (P, D), each of length 1. Embeddings whose cosine exceeds HIGHEST are duplicates, not neighbours.
+    embeddings: float (P, D), each of length 1. Pairs whose cosine exceeds HIGHEST count as duplicates, not neighbours.
     """
     found = []
     for first in range(0, len(embeddings), BLOCK):

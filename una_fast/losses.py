@@ -34,8 +34,9 @@ def pairs(views: Tensor, temperature: float) -> Tensor:
 def decoupled(views: Tensor, temperature: float) -> Tensor:
     """Return the contrastive loss of the UNA paper, equation 1: `pairs` without the partner in the denominator.
 
-    With s(r, k) = cos(r, k) / temperature, and the partner p of row r, the loss is the mean over all r of
-    -ln(exp(s(r, p)) / sum over all k except r and p of exp(s(r, k))). It is 0 for one sentence without negatives.
+    An anchor and its positive are partners, and so are the two embeddings of a negative. With the partner p of r, and
+    s(r, k) = cos(r, k) / temperature, the loss is the mean over all embeddings r of
+    -ln(exp(s(r, p)) / sum over all k except r and p of exp(s(r, k))), or 0 for one sentence without negatives.
 
     views: float (V, B, D): anchors, positives and, if V = 4, the negatives under two dropout masks.
     """
@@ -137,7 +138,7 @@ def _check(loss: str, views: Tensor, allowed: tuple[int, ...], temperature: floa
 
 
 def _all_against_all(views: Tensor, temperature: float) -> Tensor:
-    """Return float (R, R): the cosine of all rows r, k divided by the temperature, or -inf if r = k. R = V * B."""
+    """Return the cosines of all pairs of rows, divided by the temperature: (R, R), -inf on the diagonal. R = V * B."""
     unit = functional.normalize(views.flatten(0, 1), dim=-1)  # (R, D); row v * B + i is sentence i in view v
     similarity = unit @ unit.T / temperature  # (R, R)
     itself = torch.eye(len(similarity), dtype=torch.bool, device=views.device)
@@ -145,7 +146,7 @@ def _all_against_all(views: Tensor, temperature: float) -> Tensor:
 
 
 def _partners(views: Tensor) -> Tensor:
-    """Return each row's partner, int64 (R,). Partners are views 0 and 1 of a sentence, and views 2 and 3 of it."""
+    """Return each row's partner, int64 (R,). A sentence's views 0 and 1 are partners, and so are its views 2 and 3."""
     n_views, n_sentences = views.shape[:2]
     rows = torch.arange(n_views * n_sentences, device=views.device).view(n_views // 2, 2, n_sentences)
     return rows.flip(1).flatten()

@@ -198,7 +198,7 @@ def _halves(sentence_ids: NDArray[np.integer]) -> NDArray[np.bool_]:
 
 
 def paired_change(before: NDArray[Any], after: NDArray[Any]) -> tuple[float, float, float]:
-    """Return the mean change from `before` to `after`, (n,) each, and both ends of its 95% confidence interval."""
+    """Return the mean of ``after - before`` and the two ends of its 95% confidence interval. Both arrays are (n,)."""
     change = after.astype(float) - before
     middle, reach = float(change.mean()), Z95 * float(change.std()) / math.sqrt(len(change))
     return middle, middle - reach, middle + reach

@@ -1,8 +1,8 @@
 """Writes and reads the checkpoint in last/, which --resume needs, and writes encoders into best/ and last/.
 
 last/checkpoint.json, the pointer, contains the progress of the run and the name and checksum of the newest state file.
-It is replaced after the state file is on the disk, so it always names a complete file. The state contains no random
-generator, because every draw depends only on the seed and its place in the run.
+The pointer is replaced after the state file is on the disk, so it always names a complete file. The state contains no
+random generator, because every draw depends only on the seed and its place in the run.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Progress:
     evaluated_step: int | None = None  # value of `step` at the last evaluation
 
     def dev_scores(self, dev: str) -> dict[str, float | None]:
-        """Return the best and the last dev score as {"dev/NAME": ..., "dev_last/NAME": ...} for a dev file `dev`."""
+        """Return {"dev/NAME": best score, "dev_last/NAME": last score}, where NAME is `dev`, the dev file's name."""
         return {DEV + dev: self.best_score, DEV_LAST + dev: self.last_score}
 
 

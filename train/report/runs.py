@@ -170,7 +170,7 @@ class Group:
         return {seed: fmean(of_seed) for seed, of_seed in scores.items()}
 
     def compared(self, reference: Group | None = None) -> dict[str, Comparison]:
-        """Compare each score with that of `reference`, or with 0 if it is None. Return comparisons by score name."""
+        """Compare each score with the score of `reference`, or with 0 if `reference` is None, by name of the score."""
         pairs = {}
         for name in dict.fromkeys(name for run in self.runs for name in run.scores):
             scores = self.by_seed(name)

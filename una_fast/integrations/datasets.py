@@ -182,13 +182,13 @@ class Negatives(DrawnByEpoch):
             if dataset.column_names is not None and column not in dataset.column_names:
                 raise missing_column("the dataset", column, dataset.column_names, ARGUMENTS)
         if not hasattr(dataset, "select"):  # a streamed one
-            return dataset.filter(self._are_whole, batched=True)
+            return dataset.filter(self._kept_by_select, batched=True)
         blocks = dataset.with_format(None).select_columns(columns).iter(batch_size=1024)
-        kept = [keep for block in blocks for keep in self._are_whole(block)]
+        kept = [keep for block in blocks for keep in self._kept_by_select(block)]
         return dataset if all(kept) else dataset.select([row for row, keep in enumerate(kept) if keep])
 
-    def _are_whole(self, batch: Mapping[str, Sequence[Any]]) -> list[bool]:
-        """Return for each row of a batch whether it has all that `select` demands."""
+    def _kept_by_select(self, batch: Mapping[str, Sequence[Any]]) -> list[bool]:
+        """Return for each row of a batch whether `select` keeps it."""
         views = {view: _texts(batch, column, none_is_blank=True) for view, column in self._columns.items()}
         whole = ~self.augmenter.keeps_all(views[self.of])  # without a word to replace, a negative equals its text
         for texts in views.values():

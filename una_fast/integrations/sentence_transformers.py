@@ -82,8 +82,8 @@ class ViewsLoss(nn.Module):
             is above 1, the loss must know the step: add ``loss.callback()`` to the trainer's callbacks, or set
             ``loss.step`` in your loop.
         similarity_distillation: the weight of `una_fast.losses.similarity_distillation`, which is added to the loss.
-        gather_across_devices: whether to compare each embedding with the embeddings of all ranks, as if one rank had
-            their batches as a single large batch. `train.ddp` does so too. All batches must have the same size.
+        gather_across_devices: whether to compare each embedding with the embeddings of all ranks, as if their batches
+            were one large batch. `train.ddp` always does this. All batches must have the same size.
         options: other arguments of `loss`, such as ``weight=1e-3``.
 
     Raises:
