@@ -31,9 +31,9 @@ EXTRA_OF = {package: extra for extra, packages in PACKAGES_OF.items() for packag
 
 
 def missing_package(error: ModuleNotFoundError, extra: str | None = None) -> InputError | None:
-    """Make the error for a missing package. It recommends `extra` or, by default, the extra that installs the package.
+    """Make an error that recommends installing `extra` or, by default, the extra that contains the missing package.
 
-    Returns None if no extra installs it.
+    Returns None if no extra contains the package.
     """
     package = (error.name or "").split(".")[0]
     if package not in EXTRA_OF:
@@ -46,7 +46,7 @@ def missing_package(error: ModuleNotFoundError, extra: str | None = None) -> Inp
 
 @contextmanager
 def naming_extras(extra: str | None = None) -> Iterator[None]:
-    """Return a context manager that raises the error of `missing_package` if its block imports a missing package."""
+    """Raise the error of `missing_package` if the `with` block imports a missing package."""
     try:
         yield
     except ModuleNotFoundError as error:

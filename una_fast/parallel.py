@@ -38,7 +38,7 @@ def map_ahead(
 ) -> Generator[Result, None, None]:
     """Submit up to `ahead` items before waiting for the first result, and yield the results in order.
 
-    The calling thread reads the items. If an item fails or the caller stops early, this waits for the running items.
+    The calling thread reads the items. If an item fails or the caller stops early, the running items are completed.
     """
     futures, waiting = map(submit, items), deque[Future[Result]]()
     try:

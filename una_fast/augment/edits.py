@@ -67,9 +67,9 @@ class Sentence:
         return self.follows(i) and self.word(i).istitle() and not self.text.istitle()
 
     def replaced(self, i: int, options: Iterable[str], why: str, n: int = 1) -> list[Edit]:
-        """Return the edit that replaces the n words from word i on with one of `options`, in the case of the old words.
+        """Return a list with the edit that replaces the n words from word i on with one of `options`.
 
-        Options that then equal the old words are left out. The list is empty if no option remains.
+        Each option gets the old words' capitalisation. The list is empty if every option then equals the old words.
         """
         start = self.start(i)
         old = "".join(self.parts[2 * i + 1 : 2 * (i + n)])
@@ -78,7 +78,7 @@ class Sentence:
 
 
 def like(old: str, new: str) -> str:
-    """Return `new` in the case of `old`. "cold" becomes "COLD" if `old` is "HOT", and "Cold" if it is "Hot"."""
+    """Return `new` capitalised like `old`: "cold" becomes "COLD" if `old` is "HOT", and "Cold" if `old` is "Hot"."""
     if len(old) > 1 and old.isupper():
         return new.upper()
     if old.islower():

@@ -86,7 +86,7 @@ def explain_words(
 
 
 def _reasons(sampler: Sampler, first: np.ndarray, z: np.ndarray, p: np.ndarray, words: list[str]) -> np.ndarray:
-    """Return why each word has its p, such as "lowest tf-idf". first, z, p: see `Sampler.probabilities`."""
+    """Return the reason for each probability p, such as "lowest tf-idf". first, z, p: see `Sampler.probabilities`."""
     fixed = sampler.kept.among(words)
     lowest, highest = np.min(z, where=~fixed, initial=np.inf), np.max(z, where=~fixed, initial=-np.inf)
     first_highest = np.flatnonzero(~fixed & (z == highest))[:1]

@@ -114,9 +114,9 @@ class NearMisses(TextAugmentation):
                 warn_user(f"edits: {name} fits {n} of {len(sentences)} sentences; the others get another edit{advice}")
 
     def _find(self, name: str, ids: np.ndarray, sentence: Sentence) -> list[Edit] | None:
-        """Return the edits called `name` that fit the sentence, whose word ids are `ids`.
+        """Return the possible edits of a sentence that are called `name`. ids: the sentence's word ids.
 
-        Returns None for "word", and for "name" if it fits: `_kernels` make these edits.
+        Returns [] for an impossible edit. Returns None for "word" and for a possible "name": kernels make these two.
         """
         if name in BY_LISTS:
             return BY_LISTS[name](sentence, self._lists)
@@ -135,7 +135,7 @@ class NearMisses(TextAugmentation):
         return {name: edits for name, edits in found.items() if edits != []} or {"word": None}
 
     def fits(self, rows: np.ndarray) -> np.ndarray:
-        """Return whether at least one of `edits` fits each document in `rows`: bool (n_rows,)."""
+        """Return, for each document in `rows`, whether any of the chosen `edits` fits it: bool (n_rows,)."""
         texts, words = self._documents.texts(rows), self._documents.words
         sentences = zip(rows.tolist(), map(Sentence, texts), strict=True)
         return np.array(

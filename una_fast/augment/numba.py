@@ -45,7 +45,7 @@ ROW = types.int64(
 
 @njit
 def draw64(key: np.uint64, position: int, number: int) -> np.uint64:
-    """Return 64 random bits: draw `number`, 0 to 127, at `position` in the row with the key `key`."""
+    """Return the 64 random bits of draw number `number` (0 to 127) at `position` in the row with the key `key`."""
     x = key + (np.uint64(position) * NUMBERS + np.uint64(number) + ONE) * GAMMA
     x = (x ^ (x >> N30)) * FACTORS[0]
     x = (x ^ (x >> N27)) * FACTORS[1]

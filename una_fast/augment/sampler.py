@@ -85,9 +85,9 @@ class Sampler:
         )
 
     def _groups(self, words: Sequence[str], is_kept: np.ndarray) -> np.ndarray:
-        """Return the group of each word: uint8 (n_words,).
+        """Return each word's group (FIXED, ANY or the number of its script): uint8 (n_words,).
 
-        Words of a script with fewer than two replaceable terms are in ANY.
+        Words of a script with fewer than two replaceable terms are in the group ANY.
         """
         scripts = scripts_of(words) if len(self._scripts) else np.zeros(len(words), dtype=np.uint8)
         groups = np.where(np.isin(scripts, self._scripts), scripts, np.uint8(ANY))
@@ -95,17 +95,20 @@ class Sampler:
         return groups
 
     def unseen_groups(self, source: Rows) -> np.ndarray:
-        """Return the group of each unseen word of `source`: uint8 (n_unseen,)."""
+        """Return the group (see `SamplingConfig`) of each unseen word of `source`: uint8 (n_unseen,)."""
         words = [*source.unseen]
         return self._groups(words, self.kept.among(words))
 
     def kernel(self, source: Rows, packed: np.ndarray | None = None) -> UnaRows:
-        """Make the kernel that draws negatives of `source`. packed: its words (see `pack_words`), or None."""
+        """Make the kernel that draws negatives of `source`. packed: the output of `pack_words`, or None."""
         streams = None if source.are_documents else source.hashes
         return UnaRows(source.words, self.config, packed, streams, self.unseen_groups(source))
 
     def probabilities(self, source: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return `replacement_probabilities` of `source`: first, z and p of each word."""
+        """Return three arrays with one value per word of `source`: first, z and p.
+
+        first: where the word's term first occurs in the row; z: tf-idf; p: replacement probability.
+        """
         return replacement_probabilities(self.config, source.words, self.unseen_groups(source))
 
 

@@ -57,8 +57,8 @@ class PaperSurface:
 class KeptSurface:
     """Writes the new words into the original sentence, and preserves its case and spacing.
 
-    A new word gets the case of the word that it replaces, and opening marks before it are kept ("¿Cuánto"). A space is
-    added where two words would join: if "album" replaces the comma of "song,", the text is "song album".
+    A new word gets the old word's capitalisation, and opening marks before the old word are kept ("¿Cuánto"). A space
+    is added where two words would join: if "album" replaces the comma of "song,", the text is "song album".
     """
 
     def __init__(self, index: Index, documents: Rows):
@@ -66,7 +66,7 @@ class KeptSurface:
 
     @cached_property
     def forms(self) -> StringTable:
-        """All terms as they are written in a text, then capitalised, then in upper case: 3 n_terms strings."""
+        """All terms, then capitalised, then in upper case: 3 n_terms strings. `` and '' become quotation marks."""
         quotes = QUOTES if self._index.word_tokenizer == "treebank" else ()
         openings = OPENING if self._index.word_tokenizer in NAMED else ""
         terms, n = self._index.terms, self._index.n_terms
@@ -86,7 +86,7 @@ class KeptSurface:
         return self._row_writer(self._documents)
 
     def _row_writer(self, source: Rows, subwords: rewrite.Subwords | None = None) -> rewrite.RowWriter:
-        """Make a writer for the sentences of `source`. For documents, it can write token ids if `subwords` is given."""
+        """Make a writer of texts for the sentences of `source`; with `subwords` (documents only), also of token ids."""
         learn_characters(source.chunks)
         tables = source.chunks, source.sentences, source.words, source.unseen, source.terms, self.forms
         return rewrite.RowWriter(*tables, CHARACTERS, self._index.lowercase, subwords)
@@ -163,7 +163,7 @@ def learn_characters(*tables: StringTable) -> list[str]:
 def stands_apart(character: str) -> bool:
     """Return whether a word can be next to this character without a space between them.
 
-    It can if the character is punctuation, as BERT's tokenizer defines it, or of a script without spaces.
+    True for punctuation, as BERT's tokenizer defines it, and for characters of a script without spaces.
     """
     is_mark = unicodedata.category(character).startswith("P") or ("!" <= character <= "~" and not character.isalnum())
     return is_mark or WITHOUT_SPACES.match(character) is not None

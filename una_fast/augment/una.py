@@ -1,8 +1,8 @@
 """Makes hard negatives of sentences (steps 2 and 3 of the paper), as text or as token ids.
 
-`negative_ids` calls the `WriteIds` function of the surface (surface.py). This function draws new words in
-_kernels/draws/negatives.pyx and writes their stored token ids in _kernels/ids. The tokenizer encodes only the texts
-that cannot be assembled from stored token ids.
+`negative_ids` calls the `WriteIds` function of the surface (surface.py). This function calls
+_kernels/draws/negatives.pyx, which draws new words, and _kernels/ids, which writes their stored token ids. The
+tokenizer encodes only the texts that cannot be assembled from stored token ids.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ def stored_probabilities(index: Index, config: SamplingConfig, n_jobs: int | Non
     name = f"probabilities-{VERSION}-{xxhash.xxh3_128_hexdigest(repr(settings).encode())}"
 
     def fits(stored: Arrays) -> bool:
-        """Return whether the stored words are those of `index`: another process may have saved a new index here."""
+        """Return whether `stored` belongs to `index`, not to a newer index that another process saved in the folder."""
         mask, ids, words = np.uint32((1 << id_bits(index.n_terms)) - 1), index.word_ids.values, stored["words"]
         parts = (slice(start, start + WORDS_A_CHECK) for start in range(0, n_words, WORDS_A_CHECK))
         has_type = words.dtype == np.uint32 and len(words) == n_words

@@ -54,7 +54,7 @@ class WordLists:
                     guard[name] = guard.get(name, frozenset()) | {*near.split()}
 
     def allow(self, words: Sequence[str], i: int) -> bool:
-        """Return whether nearby words allow a change of ``words[i]``: of "up" only after a word such as "turn"."""
+        """Return whether the words near word i allow a change: "up" may change only after a word such as "turn"."""
         if not (guard := self._guards.get(words[i])):
             return True
         before, after = (_neighbour(words[k]) if 0 <= k < len(words) else "" for k in (i - 1, i + 1))
@@ -93,7 +93,7 @@ def read_word_lists(file: str | Path | None = None) -> WordLists:
 
 
 def _items(section: str, text: str, where: str) -> Line:
-    """Split a line of a section into its items, in lower case. where: the file and the line, for error messages."""
+    """Split a line of a word-list section into lower-case items. where: the file and the line, for error messages."""
     items = [" ".join(item.split()) for item in re.split(DIVIDERS.get(section, NEVER), text.lower())]
     n_items = {2} if section in IN_PAIRS else {1, 2} if section == "opposites" else {len(items)}
     if not all(items) or len(items) not in n_items or len({*items}) < len(items):

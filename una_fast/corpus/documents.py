@@ -34,7 +34,7 @@ class Reading:
 
 
 def encode_row(row: Any, column: str, where: str) -> bytes:
-    """Encode the text of a row, a str or a mapping with the key `column`, in UTF-8. where: its name in messages."""
+    """Encode a row's text in UTF-8. row: a str or a mapping with the key `column`. where: a name for error messages."""
     if not isinstance(row, Mapping):
         return encode_sentence(row, where)
     if column not in row:
@@ -45,7 +45,7 @@ def encode_row(row: Any, column: str, where: str) -> bytes:
 
 
 def encode_sentence(sentence: Any, name: str) -> bytes:
-    """Encode a sentence in UTF-8. name: its name in messages."""
+    """Encode a sentence in UTF-8. name: the sentence's name in messages."""
     if not isinstance(sentence, str):
         raise InputError(f"{name} is {type(sentence).__name__}, not str")
     try:
@@ -105,7 +105,7 @@ def arrow_blocks(arrays: Iterable[pa.Array], where: str) -> Iterator[StringTable
 def object_blocks(corpus: Any, reading: Reading) -> tuple[str, Iterator[StringTable]] | None:
     """Read a Hugging Face dataset, an Arrow table, a frame or series of pandas or polars, or an iterable.
 
-    Returns its name for messages and its documents in blocks, or None for any other type.
+    Returns the corpus's name for messages, and its documents in blocks. Returns None for any other type.
     """
     column, kind = reading.column, type(corpus).__name__
     is_frame = hasattr(corpus, "iloc") or hasattr(corpus, "to_arrow")  # a frame or series of pandas, or of polars

@@ -202,7 +202,7 @@ def _json_value(path: File, number: int, text: bytes, what: str) -> Any:
 def has_quotes(name: str, reading: Reading) -> bool:
     """Return whether cells of a .csv or .tsv may be in quotation marks.
 
-    By default, those of a .tsv may not, because most programs write quotation marks there as ordinary characters.
+    By default, cells of a .tsv may not: most programs write quotation marks into a .tsv as ordinary characters.
     """
     return not _has_tabs(name) if reading.quoting is None else reading.quoting
 

@@ -5,8 +5,8 @@ into words only once. This gives the same words as splitting whole lines, becaus
 (nltk.tokenize.destructive) see little of the text around a chunk (`_` is a space):
 
 - `^"` and `([_([{<])("|'')` treat a chunk's first quote differently after a space and at the start of the line.
-- `([^.])(\.)` and `([^'])'_` need a character before the period or quote. At the start of a chunk it is a space, and at
-  the start of a line there is none.
+- `([^.])(\.)` and `([^'])'_` need a character before the period or quote. This character is a space at the start
+  of a chunk, and is missing at the start of a line.
 - `([:,])([^\d])`, `([^'])'_` and the clitics can end with the space after a chunk. `([:,])$` needs the end of the line.
 - Only `([^'])'_` can both start and end with a space. In a line with `a'_'_`, the first match consumes the space that
   the second one needs. In separate chunks both match, but the second match only adds a space, which changes no word.
@@ -16,7 +16,7 @@ into words only once. This gives the same words as splitting whole lines, becaus
   the line. Such a match contains several chunks if the last chunks consist of closers.
 
 So the words of an *entry* depend only on its text and on whether it starts or ends the line. An entry is a single chunk
-or, if the last chunks of the line consist of closers, these chunks and the one before them. The kernel tokenises each
+or, if the last chunks of the line consist of closers, these chunks and the chunk before them. The kernel tokenises each
 entry separately.
 
 A chunk can also be lower-cased separately: the lower case of a character depends on other characters only for the
@@ -181,7 +181,7 @@ def _lower(chunks: StringTable) -> StringTable:
 
 
 def _gather(n_jobs: int | None, sentences: RaggedArray, words: EntryWords) -> RaggedArray:
-    """Return the word ids of each document, looked up entry by entry."""
+    """Return each document's word ids. words: the word ids of each entry (a chunk, or the last chunks of a line)."""
     lengths = np.empty(len(sentences), dtype=POINTER)
     parts = [slice(row, min(row + ROWS_PER_TASK, len(sentences))) for row in range(0, len(sentences), ROWS_PER_TASK)]
 

@@ -94,7 +94,7 @@ class Runner:
     def run(self, stage: str, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> list[Any]:
         """Call ``function(*task)`` for each task in the executor, and return the results in order.
 
-        If a task or a worker fails, this waits for the running tasks before it raises.
+        If a task or a worker fails, `run` waits for the running tasks and then raises.
         """
         logger.info("stage %s", stage)
         ended = map_ahead(lambda task: self.executor.submit(function, *task), tasks, self.slots + 2)

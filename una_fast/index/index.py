@@ -128,8 +128,8 @@ class Index:
     def tfidf(self) -> scipy.sparse.csr_array:
         """Compute Z of equation 2: the tf-idf of each term in each document, sparse float64 (N, V).
 
-        It is ``ln(1 + n_t / n) * idf[t]`` if term t occurs n_t times in a document of n words. The sparsity pattern is
-        that of `counts`.
+        The tf-idf is ``ln(1 + n_t / n) * idf[t]`` if term t occurs n_t times in a document of n words. The result
+        has an entry wherever `counts` has one.
         """
         import scipy.sparse
 
@@ -160,8 +160,8 @@ class Index:
     def cached(self, name: str, version: int, make: Callable[[], Arrays], fits: Callable[[Arrays], bool]) -> Arrays:
         """Return the arrays that `make` computes from this index. A saved index stores them in its subfolder `name`.
 
-        The name must identify everything except the index that affects the arrays. Stored arrays are computed again if
-        their `version` differs, or if `fits` returns False for them or raises.
+        Everything that changes the arrays, except the index, must also change `name`. Stored arrays are computed again
+        if their `version` differs, or if `fits` returns False for them or raises.
         """
         folder = self.path / name if self.path and find_manifest(self.path) else None
         return cached_arrays(folder, version, f"{name} of {self.fingerprint}", make, fits)

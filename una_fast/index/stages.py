@@ -73,8 +73,8 @@ def work_folder(folder: Path) -> Path:
 def open_work(folder: Path) -> Iterator[Path]:
     """Create the work folder of the index in `folder`, and lock it for a `with` block.
 
-    Before the block, the files of interrupted builds are deleted, except the results of the scan. After the block, the
-    splits are deleted, and the work folder if it is empty.
+    Before the block, the files of interrupted builds are deleted, except the results of the first stage. After the
+    block, the temporary copy of the corpus is deleted, and so is the work folder if it is empty.
     """
     work = work_folder(folder)
     try:

@@ -123,10 +123,10 @@ def scan_split(split: Path, tokenizer: WordTokenizer, output: Path) -> None:
 
     The output contains these arrays for the words. The distinct words are sorted into buckets by their hash.
 
-    - `terms_utf8`, `terms_offsets`, `terms_numbers`: the distinct words, and their split-local ids
+    - `terms_utf8`, `terms_offsets`, `terms_numbers`: the distinct words, and their ids within this split
     - `terms_bounds`: the bounds of the buckets among the distinct words
     - `terms_frequency`, `terms_ratio`: the results of `count_documents` for each distinct word
-    - `words_values`, `words_lengths`: the split-local ids of each document's words, and their number
+    - `words_values`, `words_lengths`: the ids within this split of each document's words, and the number of words
 
     For the chunks, the names begin with `chunks_` and `sentences_`, and there is no frequency and no ratio.
     """
@@ -154,10 +154,10 @@ def scan_split(split: Path, tokenizer: WordTokenizer, output: Path) -> None:
 
 
 def merge_strings(kind: str, scans: PackFiles, partition: int, n_documents: int, merged: PackFiles) -> None:
-    """Collect the distinct strings whose hashes are in range number `partition`, and write them in order of rank.
+    """Write the distinct strings whose hashes are in range number `partition` to a file, in order of rank.
 
-    The file also contains their sort `keys`, and where each split's strings are among them: the positions of the
-    strings of split i are ``positions[bounds[i]:bounds[i + 1]]``. kind: "terms" for words, or "chunks".
+    The file also contains the strings' sort `keys`. The strings of split i have the indices
+    ``positions[bounds[i]:bounds[i + 1]]`` in the file. kind: "terms" for words, or "chunks".
     """
     buckets = (partition * N_BUCKETS // merged.n, (partition + 1) * N_BUCKETS // merged.n)
     strings, positions, firsts, frequencies, ratios = StringSet(), [], [], [], []
@@ -191,8 +191,9 @@ def merge_strings(kind: str, scans: PackFiles, partition: int, n_documents: int,
 def cut_ranks(merged: PackFiles) -> list[list[int]]:
     """Divide the strings into rank ranges, as many as there are hash ranges.
 
-    Rank range r contains the strings ``result[r][h]`` to ``result[r + 1][h] - 1`` of each hash range h. The keys that
-    divide the largest hash range evenly divide all strings about evenly, because hashes are random.
+    Rank range r contains the strings ``result[r][h]`` to ``result[r + 1][h] - 1`` of each hash range h. The ranges
+    are bounded by keys that divide the largest hash range evenly. Hashes are random, so these keys also divide the
+    other hash ranges about evenly.
     """
     keys = max(merged, key=lambda pack: pack.length("keys")).read("keys")
     cuts = keys[len(keys) * np.arange(1, merged.n) // merged.n]
@@ -201,9 +202,9 @@ def cut_ranks(merged: PackFiles) -> list[list[int]]:
 
 
 def rank_strings(kind: str, merged: PackFiles, starts: list[int], stops: list[int], output: Path) -> None:
-    """Collect the strings ``starts[h]`` to ``stops[h] - 1`` of each hash range h, and write them in order of rank.
+    """Write the strings ``starts[h]`` to ``stops[h] - 1`` of all hash ranges h to the file `output`, in order of rank.
 
-    The file also contains the ranks: those of the strings of hash range h are ``ranks[bounds[h]:bounds[h + 1]]``.
+    The file also contains ranks: the strings of hash range h have the ranks ``ranks[bounds[h]:bounds[h + 1]]``.
     """
     spans = [*zip(merged, starts, stops, strict=True)]
 
@@ -220,7 +221,7 @@ def rank_strings(kind: str, merged: PackFiles, starts: list[int], stops: list[in
 
 
 def label_strings(merged: PackFiles, ranked: PackFiles, partition: int, output: Path) -> None:
-    """Look up the ranks of the strings whose hashes are in range number `partition`, and write them to `output`.
+    """Write the ranks of the strings whose hashes are in range number `partition` to the file `output`.
 
     The ranks of the strings of split i are ``labels[bounds[i]:bounds[i + 1]]``.
     """
@@ -249,7 +250,7 @@ def write_array(name: str, parts: PackFiles, labelled: PackFiles, array: Path) -
 
 
 def _bounds(lengths: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """Compute `row_bounds` of row lengths in several arrays: yield [0], then the row ends for each array."""
+    """Yield the parts of ``row_bounds(np.concatenate(lengths))``: [0], then the ends of the rows in each array."""
     end = 0
     yield np.zeros(1, dtype=POINTER)
     for part in lengths:
@@ -258,7 +259,7 @@ def _bounds(lengths: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
 
 
 def _row_ids(table: str, scans: PackFiles, labelled: PackFiles) -> Iterator[np.ndarray]:
-    """Yield each split's words (table "words") or chunks (table "sentences") as ids of the index."""
+    """Yield the index's ids for the words (table "words") or chunks (table "sentences") in each file of `scans`."""
     labels, kind = [*labelled], next(kind for kind, rows in ROWS_WITH.items() if rows == table)
     for split, scan in enumerate(scans):
         numbers, ids = scan.read(f"{kind}_numbers"), scan.read(f"{table}_values")

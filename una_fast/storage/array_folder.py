@@ -44,7 +44,7 @@ class Manifest:
 
     @property
     def files(self) -> dict[str, str]:
-        """The file name of each array. It contains the checksum, so a new save does not overwrite old files."""
+        """The file name of each array. The name contains the array's checksum, so a new save overwrites no old file."""
         return {name: f"{name}-{checksum}.npy" for name, checksum in self.checksums.items()}
 
     @property
@@ -137,7 +137,7 @@ def load_arrays(
 ) -> tuple[dict[str, Any], Arrays]:
     """Open a saved folder. Return its `meta`, and its arrays by name, read-only and memory-mapped.
 
-    During a save by another process, this returns the complete old or the complete new content. Damaged headers, sizes
+    During a save by another process, the result is the complete old or the complete new content. Damaged headers, sizes
     and bounds of rows are always detected. `verify` detects any changed byte, also in the caches in subfolders.
     """
     while True:
@@ -218,7 +218,7 @@ def cached_arrays(
 
 
 def check_array_folder(folder: Path, kind: str, unused: bool = False) -> None:
-    """Raise InputError if a folder contains anything except saved arrays of this kind. `unused` refuses these too."""
+    """Raise InputError if a folder has anything except saved arrays of this kind. unused: refuse saved arrays too."""
     try:
         names = sorted(path.name for path in folder.iterdir())
     except FileNotFoundError:
