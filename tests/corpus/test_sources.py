@@ -66,6 +66,7 @@ def test_folders_and_globs_give_their_files_in_order(folder, tmp_path):
         (folder / "*.csv", r"\*\.csv: no file matches"),
         (folder / "*.md", r"\*\.md: unknown kind of file; known are \.txt"),
         (tmp_path / "empty", "empty: no such file, or an empty folder"),
+        (folder / "index", "index: is a saved index, not text"),
     ):
         with pytest.raises(InputError, match=said):
             read(path)

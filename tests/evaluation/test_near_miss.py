@@ -102,7 +102,7 @@ def test_near_miss_data_is_scored_without_the_rest_of_senteval(data, tiny_model,
 
 
 @pytest.mark.parametrize(("content", "message"), [
-    (None, r"replace_obj\.json: missing"),
+    (None, r"replace_obj\.json: no such file"),
     ("[" * 5000, r"replace_obj\.json: cannot be read as entries of SugarCrepe"),
     ('[{"caption": "a"}]', "KeyError.'caption2'"),
     (json.dumps([{**dict.fromkeys(COLUMNS, "a"), "filename": 3}]), "cannot be read as entries"),

@@ -39,11 +39,11 @@ def test_three_columns_and_stsb_columns_give_the_same_task(tmp_path):
 @pytest.mark.parametrize(("content", "message"), [
     (b"1\ta\tb\nhigh\tc\td\n", "line 2: score 'high' is not a number"),
     (b"1\ta\tb\nnan\tc\td\n", "line 2: score 'nan' is not a number"),
-    (b"1\ta\tb\n2\tc\n", "line 2: 2 tab-separated columns, 3 expected"),
+    (b"1\ta\tb\n2\tc\n", "line 2: 2 tab-separated columns, 3 expected; a line is score<TAB>sentence<TAB>sentence, or"),
     (b"3\ta\tb\n3\tc\td\n", "all 2 scores are 3: no correlation is defined"),
     (b"1\tcaf\xe9\tb\n", "not utf-8 text"),
     (b"", "no pairs of sentences"),
-    (None, "missing"),
+    (None, "no such file"),
 ])  # fmt: skip
 def test_errors_about_pairs_name_file_and_line(tmp_path, content, message):
     path = tmp_path / "dev.tsv"

@@ -128,6 +128,7 @@ def of_pairs(una, **columns):
     (lambda una: Negatives(una, keep=["negative"]), "'negative' has the name of a new column.*rename_column"),
     (lambda una: Negatives(una, n=0), "n=0: give the number of negatives"),
     (lambda una: Negatives(una).set_epoch(-1), "epoch=-1"),
+    (lambda una: Negatives(una.index), r"augmenter: is Index: give una_fast\.Augmenter\(index\)"),
     (lambda una: Negatives(una_fast.Augmenter(una_fast.build_index(TEXTS))), r"index\.save\(FOLDER\)"),
     (lambda una: of_pairs(una, positive="x").select(TABLE), "no column 'x', only .*; name one with .*positive"),
     (lambda una: of_pairs(una, keep=["x"]).select(TABLE.to_iterable_dataset()), "no column 'x', only 'query'"),

@@ -64,7 +64,7 @@ MISTAKES = {  # module: {arguments of a wrong call: its message}
         "negatives": "--index is missing",
         f"{NEGATIVES} --betta 1": "unknown option --betta: did you mean --beta?",
         f"{NEGATIVES} --output x.csv": "--output x.csv: must be a NAME.jsonl, because JSON lines are written",
-        NEGATIVES: "I: not a saved index (it has no manifest.json that can be read: No such file or directory)",
+        NEGATIVES: "I: not a saved index (no such folder); give the folder of one",
         "index c.txt": "--output is missing: give the folder",
         "index --output f": "FILE is missing: give the files of text",
         "index c.txt --output f": "c.txt: no such file",

@@ -157,6 +157,8 @@ def _file_sources(path: str, reading: Reading) -> list[Source]:
         if address := address_in(path):
             files = remote_files(address)
         elif Path(path).is_dir():
+            if find_manifest(Path(path)):
+                raise InputError(f"{shown}: is a saved index, not text: una_fast.load_index opens it (--index)")
             files = _files_in(path)
         else:  # Path.glob does not accept absolute patterns
             names = [path] if Path(path).exists() else sorted(glob.glob(path, recursive=True))  # noqa: PTH207

@@ -39,6 +39,8 @@ class DrawnByEpoch:
         with naming_extras("integrations"):
             import torch
 
+        if not hasattr(augmenter, "index"):
+            raise InputError(f"augmenter: is {type(augmenter).__name__}: give una_fast.Augmenter(index)")
         if augmenter.index.path is None:
             raise InputError(
                 "the index is not saved, and each worker would get a copy of the whole corpus: call "

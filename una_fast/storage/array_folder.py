@@ -144,7 +144,7 @@ def load_arrays(
         try:
             manifest = Manifest.read(folder)
         except OSError as error:
-            reason = f"it has no {MANIFEST} that can be read: {error.strerror}"
+            reason = f"it has no {MANIFEST} that can be read: {error.strerror}" if folder.exists() else "no such folder"
             raise InputError(f"{folder}: not a saved {kind} ({reason}); give the folder of one") from error
         manifest.check(folder, kind, version)
         try:

@@ -20,7 +20,7 @@ def read_lines(path: Path, encoding: str = "utf-8-sig") -> list[str]:
         name = encoding.removesuffix("-sig")
         raise InputError(f"{path}: not {name} text (byte {error.start}: {error.reason})") from None
     except OSError as error:
-        reason = "missing" if isinstance(error, FileNotFoundError) else error.strerror or error
+        reason = "no such file" if isinstance(error, FileNotFoundError) else error.strerror or error
         raise InputError(f"{path}: {reason}") from None
 
 

@@ -68,7 +68,10 @@ def load_dev(path: str | os.PathLike[str]) -> StsTask:
     path = Path(path)
     lines = read_lines(path)
     columns = (4, 5, 6) if lines and lines[0].count("\t") >= 6 else (0, 1, 2)
-    task = _task(path.stem, path, read_rows(path, columns, parse_score))
+    try:
+        task = _task(path.stem, path, read_rows(path, columns, parse_score))
+    except InputError as error:
+        raise InputError(f"{error}; a line is score<TAB>sentence<TAB>sentence, or one of STS-B's csv") from None
     if np.ptp(task.gold) == 0:
         raise InputError(f"{path}: all {len(task.gold):,} scores are {task.gold[0]:g}: no correlation is defined")
     return task
