@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,12 +19,12 @@ from typing import Any
 
 import una_fast
 from train.config import CAPTION_SETTINGS, PAPER_SETTINGS, Run, make_run
-from train.config import OPTIONS as RUN
+from train.config import OPTIONS as TRAIN_OPTIONS
 from train.encoder.pooling import AUTO
-from train.record.folder import BEST, COMPARISON, INDEX, RUNS, is_own, output_folder, write_file, write_json
-from train.report.runs import DEV, STS_AVERAGE, Comparison, Group, RunRecord, find_runs, score_table, unimproved_note
+from train.record.folder import BEST, COMPARISON, DEV, INDEX, RUNS, is_own, output_folder, write_file, write_json
+from train.report.runs import STS_AVERAGE, Comparison, Group, RunRecord, find_runs, score_table, unimproved_note
 from una_fast.command import Command, option, options_of
-from una_fast.errors import InputError, InputWarning
+from una_fast.errors import InputError, warn_user
 from una_fast.imports import import_extra
 from una_fast.options import Files, Words
 from una_fast.text_table import aligned
@@ -66,7 +65,7 @@ MODEL = ("model", "pooling", "head", "trust_remote_code", "max_length", "dropout
 TRAINING = ("corpus", "paraphrases", "dev", "temperature", "batch_size", "learning_rate", "device", "resume", *DEFAULTS)
 SHARED = {*MODEL, *TRAINING, *CUSTOM_OPTIONS, *options_of(Files), *options_of(Words)}
 OPTIONS = options_of(CompareOptions) | {
-    name: replace(row, default=DEFAULTS.get(name, row.default)) for name, row in RUN.items() if name in SHARED
+    name: replace(row, default=DEFAULTS.get(name, row.default)) for name, row in TRAIN_OPTIONS.items() if name in SHARED
 }
 
 
@@ -98,7 +97,7 @@ def _run(values: dict[str, Any]) -> int:
 
 def _run_of(values: Mapping[str, Any], folder: Path, condition: Mapping[str, Any]) -> Run:
     """Return the options for training one condition with all seeds, or for resuming it if `folder` contains runs."""
-    options = {name: value for name, value in values.items() if name in RUN and name not in CUSTOM_OPTIONS}
+    options = {name: value for name, value in values.items() if name in TRAIN_OPTIONS and name not in CUSTOM_OPTIONS}
     options |= {"output": str(folder), "index": str(folder.parent / INDEX), "schedule": "linear"}
     options |= {"evaluate": values["data"], "tasks": "sts,near-miss", "resume": is_own(folder, RUNS)}
     return make_run({**options, **condition})
@@ -143,7 +142,7 @@ def _add_probe_score(run: RunRecord, index: una_fast.Index, values: Mapping[str,
     try:
         return replace(run, scores=run.scores | {PROBE: una_fast.probe(model.embed, index, N_PROBED).distance})
     except InputError as error:  # all texts have the same embedding: the training has failed
-        warnings.warn(f"{run.folder}: {error}", InputWarning, stacklevel=2)
+        warn_user(f"{run.folder}: {error}")
         return run
 
 

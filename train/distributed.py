@@ -7,11 +7,11 @@ the loss by the number of ranks.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -87,6 +87,26 @@ def gather_objects(ranks: Ranks, value: T) -> list[T]:
     return values
 
 
+def from_first(ranks: Ranks, value: T) -> T:
+    """Return the value of rank 0."""
+    values = [value]
+    if ranks.world > 1:
+        dist.broadcast_object_list(values)
+    return values[0]
+
+
+@contextmanager
+def raise_on_all_ranks(ranks: Ranks) -> Iterator[None]:
+    """If a rank raises InputError or OSError in the with block, raise InputError on all ranks, so that none waits."""
+    message = ""
+    try:
+        yield
+    except (InputError, OSError) as error:
+        message = str(error)
+    if first := next(filter(None, gather_objects(ranks, message)), ""):
+        raise InputError(first)
+
+
 def gather(own: Tensor, n: int, ranks: Ranks) -> Tensor:
     """Concatenate the rows of all ranks, n in total, (n, ...). Gradients flow only into `own`, this rank's rows."""
     if ranks.world == 1:
@@ -127,7 +147,7 @@ class StopConsensus:
             tell_user(f"{signal.Signals(number).name}: the run stops after this step; Ctrl-C ends it at once")
         self._code = self._code or number
 
-    @contextlib.contextmanager
+    @contextmanager
     def guard(self) -> Iterator[None]:
         """Catch InputError and OSError in the with block, and make all ranks stop at the next `check`."""
         try:

@@ -31,7 +31,7 @@ TIMEOUT = 60  # seconds to wait for a response
 
 
 @dataclass(frozen=True)
-class Download:
+class DownloadOptions:
     """The options of `python -m train.download`."""
 
     to: str = option("folder for the data", "", "Data", required=True, metavar="FOLDER")
@@ -108,7 +108,7 @@ def check(part: str, folder: Path) -> list[str]:
 
 
 ABOUT = "Fetch SimCSE's Wikipedia sentences, SentEval's files and SugarCrepe++."
-main = Command("python -m train.download", ABOUT, options_of(Download), _run, "train", page="paper-tables")
+main = Command("python -m train.download", ABOUT, options_of(DownloadOptions), _run, "train", page="paper-tables")
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -14,7 +14,7 @@ from una_fast.errors import InputError
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class EvaluateOptions:
     """The options of `python -m train.evaluate`, except those of `EvaluationProtocol`."""
 
     model: str = option("encoder to score: hub name or folder", "", "Model and tasks", required=True, metavar="NAME")
@@ -27,7 +27,7 @@ class Evaluation:
     json: str | None = option("file for all scores and the protocol", None, metavar="FILE")
 
 
-OPTIONS = options_of(Evaluation) | options_of(EvaluationProtocol)
+OPTIONS = options_of(EvaluateOptions) | options_of(EvaluationProtocol)
 
 
 def _run(values: dict[str, Any]) -> None:

@@ -16,11 +16,11 @@ import torch
 import xxhash
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
+from train.bar import Bar
 from train.encoder.encoder import weights_digest
 from train.encoder.pretrained import DTYPES, from_pretrained, quiet
 from train.evaluation.model import pick_device
 from train.record.folder import write_file
-from train.record.metrics import Bar
 from train.signals import Stopped, raise_stopped, signals_handled, tell_user
 from una_fast.corpus.documents import Reading
 from una_fast.corpus.sources import open_sources

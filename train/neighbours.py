@@ -30,9 +30,9 @@ from una_fast.tokens.ids import TokenIds
 
 FILE = "neighbours.npz"  # in the run's folder
 HIGHEST = 0.98  # highest cosine of neighbours; pairs above it are duplicates, or differ only in punctuation
-ROWS = 128  # sentences per encoding batch
-BLOCK = 1024  # sentences that are compared with the pool at a time
-POOL = 0x4E454947  # part of the pool's seed, which makes the pool independent of the data order
+BATCH_ROWS = 128  # sentences per encoding batch
+BLOCK_ROWS = 1024  # sentences that are compared with the pool at a time
+POOL_SEED = 0x4E454947  # part of the pool's seed, which makes the pool independent of the data order
 
 
 class Neighbours(NamedTuple):
@@ -81,13 +81,13 @@ def draw_pool(rows: Rows, most: int, seed: int) -> Rows:
     """Return a random sample of up to `most` rows, ascending and without repeats."""
     if len(rows) <= most:
         return rows
-    generator = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, POOL])))
+    generator = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, POOL_SEED])))
     return np.sort(generator.choice(rows, most, replace=False))
 
 
 def embed(encoder: SentenceEncoder, tokens: TokenIds, rows: Rows, max_length: int, device: torch.device) -> Tensor:
     """Embed sentences without dropout and without the training head. Return float32 (P, D), each of length 1."""
-    parts, positions = cut_by_length(tokens.anchor_ids(rows, max_length), ROWS)
+    parts, positions = cut_by_length(tokens.anchor_ids(rows, max_length), BATCH_ROWS)
     was_training = encoder.training
     encoder.to(device).eval()
     with torch.inference_mode():
@@ -103,8 +103,8 @@ def find_nearest(embeddings: Tensor) -> Rows:
     embeddings: float (P, D), each of length 1. Pairs whose cosine exceeds HIGHEST count as duplicates, not neighbours.
     """
     found = []
-    for first in range(0, len(embeddings), BLOCK):
-        cosines = embeddings[first : first + BLOCK] @ embeddings.T  # (block, P)
+    for first in range(0, len(embeddings), BLOCK_ROWS):
+        cosines = embeddings[first : first + BLOCK_ROWS] @ embeddings.T  # (block, P)
         cosines.diagonal(first).fill_(-torch.inf)  # of each row with itself
         cosines[cosines > HIGHEST] = -torch.inf
         best = cosines.max(dim=1)

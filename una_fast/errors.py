@@ -9,7 +9,8 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from numbers import Real
+from typing import Any, ParamSpec, TypeGuard, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -63,6 +64,11 @@ def integer(name: str, value: Any) -> int:
         return operator.index(value)
     except TypeError:
         raise InputError(f"{name}={value!r}: give an integer") from None
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Return whether `value` is one real number, not True or False."""
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def check_flag(name: str, value: Any) -> None:

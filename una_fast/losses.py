@@ -5,8 +5,8 @@
 ``views[3]``: the same negatives under another dropout mask. A wrong number of views, or a temperature that is not above
 0, raises InputError.
 
-The two distillations accept `start` instead of a temperature, float (1 or 2, B, D): the initial encoder's embeddings of
-the anchors and, on steps with negatives, of the negatives. The caller computes them without dropout and gradients.
+The two distillations accept `start` instead of a temperature, float (n, B, D): embeddings by the initial encoder, which
+the caller computes without dropout and gradients. They use only ``start[0]``, the anchors.
 """
 
 from __future__ import annotations

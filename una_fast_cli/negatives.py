@@ -27,7 +27,7 @@ BATCH_ROWS = 8192  # sentences per batch: a few megabytes, and enough work for a
 
 
 @dataclass(frozen=True)
-class Input:
+class InputOptions:
     """The options that `una-fast negatives` and `una-fast explain` share."""
 
     index: str = option("folder of an index that `una-fast index` built", "", "Input", required=True, metavar="FOLDER")
@@ -127,14 +127,14 @@ def _augmenter(values: dict[str, Any]) -> TextAugmentation:
 main = Command(
     "una-fast negatives",
     "Make hard negatives of every sentence of an index, or of a file. A blank sentence gets an empty negative.",
-    options_of(NegativesOptions) | options_of(Input) | options_of(Files) | options_of(Draws),
+    options_of(NegativesOptions) | options_of(InputOptions) | options_of(Files) | options_of(Draws),
     _negatives,
     page="how-una-works",
 )
 explain = Command(
     "una-fast explain",
     "Show how the negative of a sentence is made: which words are replaced, and why.",
-    options_of(ExplainOptions) | options_of(Input) | options_of(Draws),
+    options_of(ExplainOptions) | options_of(InputOptions) | options_of(Draws),
     _explain,
     page="how-una-works",
 )

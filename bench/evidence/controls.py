@@ -16,7 +16,7 @@ from train.evaluation.model import load_model
 from una_fast.augment.base import TextAugmentation
 from una_fast.augment.counter_rng import CounterRNG, SampleKey
 from una_fast.augment.explain import WordExplanation
-from una_fast.augment.rows import Rows
+from una_fast.augment.split_sentences import SplitSentences
 from una_fast.augment.una import Augmenter
 from una_fast.index.index import Index
 
@@ -40,7 +40,7 @@ class Control(TextAugmentation):
         """Return the generator of the random numbers of these rows."""
         return CounterRNG(self._seed, draws.epoch, rows, draws.sample_index)
 
-    def _texts(self, source: Rows, rows: NDArray[np.int64], draws: SampleKey) -> list[str]:
+    def _texts(self, source: SplitSentences, rows: NDArray[np.int64], draws: SampleKey) -> list[str]:
         """Return another sentence for each row, or any sentence of the index for a text that is not a row."""
         if source.are_documents:
             return [self.index.sentence(row) for row in self.others(rows, draws).tolist()]
@@ -106,7 +106,7 @@ class MinedAndUna(Mined):
         self._settings |= {"beta": beta}
         self._una = Augmenter(index, beta=beta, radius="1%", seed=seed, surface="kept", n_jobs=n_jobs)
 
-    def _texts(self, source: Rows, rows: NDArray[np.int64], draws: SampleKey) -> list[str]:
+    def _texts(self, source: SplitSentences, rows: NDArray[np.int64], draws: SampleKey) -> list[str]:
         """Return the negative of each row."""
         mined = super()._texts(source, rows, draws)
         if not source.are_documents:
@@ -167,7 +167,7 @@ class Spliced(Control):
             unit: a random number, uniform in [0, 1).
         """
 
-    def _texts(self, source: Rows, rows: NDArray[np.int64], draws: SampleKey) -> list[str]:
+    def _texts(self, source: SplitSentences, rows: NDArray[np.int64], draws: SampleKey) -> list[str]:
         """Return each text with its chosen words replaced."""
         return [self._splice(text, draws) for text in source.texts(rows)]
 

@@ -21,8 +21,8 @@ from bench.evidence.bases import base_folder, is_from_scratch
 from bench.evidence.conditions import BASES, Condition
 from bench.evidence.corpora import write_lines, write_pairs
 from train.config import OPTIONS
+from train.record.environment import machine, versions
 from train.record.folder import RUN, is_finished, is_own, read_object
-from train.record.metrics import machine, versions
 from train.report.runs import STS_AVERAGE, read_evaluation, read_run
 from una_fast.errors import InputError
 from una_fast.storage.array_folder import find_manifest

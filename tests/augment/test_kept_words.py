@@ -64,12 +64,12 @@ def test_a_sentence_with_only_kept_words_is_not_changed(index):
     una = una_fast.Augmenter(index, keep_punctuation=True)
     assert una.augment(["... !", "; ?", ""]) == ["... !", "; ?", ""]
     expected = [row for row in range(len(LINES)) if all(map(is_punctuation, index.words(row)))]
-    assert KeptWords(True).rows(index).tolist() == expected and LINES.index("... !") in expected
+    assert KeptWords(True).unchangeable_rows(index).tolist() == expected and LINES.index("... !") in expected
     small = una_fast.build_index(["a .", "", ". !", ".", "b"])
-    assert KeptWords(True).rows(small).tolist() == [1, 2, 3]
-    assert KeptWords(True, frozenset("b")).rows(small).tolist() == [1, 2, 3, 4]
-    assert KeptWords(False, frozenset("b")).rows(small).tolist() == [1, 4]
-    assert KeptWords().rows(small).tolist() == [1]
+    assert KeptWords(True).unchangeable_rows(small).tolist() == [1, 2, 3]
+    assert KeptWords(True, frozenset("b")).unchangeable_rows(small).tolist() == [1, 2, 3, 4]
+    assert KeptWords(False, frozenset("b")).unchangeable_rows(small).tolist() == [1, 4]
+    assert KeptWords().unchangeable_rows(small).tolist() == [1]
 
 
 def test_settings_without_two_terms_to_replace_are_refused(index):

@@ -13,7 +13,7 @@ import una_fast
 from support.staged import flip
 from support.tokenizer_families import bert_uncased
 from una_fast.errors import InputError
-from una_fast.index.index import KIND, VERSION
+from una_fast.index.index import KIND, LAYOUT
 from una_fast.storage.array_folder import CACHE, MANIFEST, load_arrays, save_arrays
 from una_fast.tokens.ids import TokenIds
 
@@ -93,10 +93,10 @@ BAD_PARTS = {
 @pytest.mark.parametrize("name", BAD_PARTS)
 def test_content_that_no_build_writes_is_refused(kept, tmp_path, name):
     """All checksums are correct, but the content would make a kernel read outside its arrays."""
-    meta, arrays = load_arrays(kept, KIND, VERSION)
+    meta, arrays = load_arrays(kept, KIND, LAYOUT)
     part, change = BAD_PARTS[name]
     bad = {part: change(arrays.get(part))} if change else {}
-    save_arrays(tmp_path / "index", KIND, VERSION, meta if bad else {**meta, part: None}, arrays | bad)
+    save_arrays(tmp_path / "index", KIND, LAYOUT, meta if bad else {**meta, part: None}, arrays | bad)
     for verify in (False, True):
         with pytest.raises(InputError, match="written by this una_fast: wrong |not bounds of rows"):
             una_fast.load_index(tmp_path / "index", verify=verify)
@@ -161,9 +161,9 @@ def test_a_manifest_with_wrong_types_or_names_is_refused(copy, change):
 
 
 def test_row_bounds_without_the_rows_values_are_refused(copy):
-    meta, arrays = load_arrays(copy, KIND, VERSION)
+    meta, arrays = load_arrays(copy, KIND, LAYOUT)
     del arrays["words_values"]
-    save_arrays(copy, KIND, VERSION, meta, arrays)
+    save_arrays(copy, KIND, LAYOUT, meta, arrays)
     with pytest.raises(InputError, match="words_indptr.*damaged or missing .*words_values"):
         una_fast.load_index(copy)
 
@@ -217,15 +217,15 @@ def test_loading_during_a_save_gives_the_old_or_the_new_content(tmp_path):
 
     def save():
         for i in range(200):
-            save_arrays(folder, KIND, VERSION, {"i": i % 50}, arrays[i % 50])
+            save_arrays(folder, KIND, LAYOUT, {"i": i % 50}, arrays[i % 50])
         done.set()
 
-    save_arrays(folder, KIND, VERSION, {"i": 0}, arrays[0])
+    save_arrays(folder, KIND, LAYOUT, {"i": 0}, arrays[0])
     thread = threading.Thread(target=save)
     thread.start()
     try:
         while not done.is_set():
-            meta, found = load_arrays(folder, KIND, VERSION)
+            meta, found = load_arrays(folder, KIND, LAYOUT)
             assert all((array == meta["i"]).all() for array in found.values())
     finally:
         thread.join()

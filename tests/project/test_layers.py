@@ -12,7 +12,7 @@ LIBRARY_LAYERS = """
     parallel storage corpus options index tokens augment pair_scores probing losses integrations
 """.split()
 TRAINING_LAYERS = """
-    signals losses encoder config distributed record evaluation loop neighbours demo
+    signals bar losses encoder config distributed record evaluation loop neighbours demo
     report launch generation ddp evaluate download generate compare
 """.split()
 COMMAND_LAYERS = "index negatives probe_report probe __main__".split()

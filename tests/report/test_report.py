@@ -115,7 +115,7 @@ def test_damaged_lines_of_metrics_are_skipped(tmp_path):
     whole = metrics.read_text()
     metrics.write_text('{"step": 1}\nnot json\n{"step": 3, "loss": "high"}\n[]\n' + whole + '{"step": 21, "lo')
     curves = read_run(metrics.parent).curves
-    plain, negatives = (curves[name] for name in records.LOSSES)
+    plain, negatives = (curves[name] for name in records.LOSS_CURVES)
     assert [*negatives] == [*curves["cosine_negative"]] == [0, 5, 10, 15] and len(plain) == 16
     assert curves["dev"] == {10: pytest.approx(0.78), 20: 0.8} and len(curves["cosine_positive"]) == 20
 

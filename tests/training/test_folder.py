@@ -19,9 +19,9 @@ from train.ddp import _add_saved_options, main, saved_options
 from train.demo import demo_settings, free_folder, prepare_demo
 from train.encoder.encoder import load_encoder
 from train.encoder.pretrained import load_tokenizer
+from train.loop.telemetry import trim_metrics
 from train.record.checkpoint import Progress, load_checkpoint, save_encoder, write_checkpoint
 from train.record.folder import MARK, POINTER, RUN, output_folder, read_json, resume_advice, saved_step, write_json
-from train.record.metrics import trim_metrics
 from una_fast.errors import InputError
 
 

@@ -15,7 +15,7 @@ from una_fast.losses import neighbour_distillation
 
 
 def test_the_nearest_sentence_is_another_one_and_not_a_duplicate(monkeypatch):
-    monkeypatch.setattr("train.neighbours.BLOCK", 7)
+    monkeypatch.setattr("train.neighbours.BLOCK_ROWS", 7)
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(40, 3))
     rows[11], rows[30] = rows[4], 2 * rows[4]  # duplicates

@@ -218,7 +218,7 @@ class TestSeveralMachines:
     @pytest.fixture(autouse=True)
     def rank_0(self, monkeypatch):
         """Rank 0 sends its fingerprint, and a checkpoint of step 5."""
-        sent = [self.fingerprint, Progress(step=5), {"weights": 1}]
+        sent = [(self.fingerprint, Progress(step=5), {"weights": 1})]
         monkeypatch.setattr(torch.distributed, "broadcast_object_list", lambda to: to.__setitem__(slice(None), sent))
         monkeypatch.setattr(torch.distributed, "all_gather_object", lambda to, mine: to.__setitem__(2, mine))
 

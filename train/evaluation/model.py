@@ -6,7 +6,6 @@ Letters in shapes: B sentences of a batch, L tokens, D width of an embedding.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from inspect import signature
 from itertools import pairwise
@@ -21,10 +20,10 @@ from tqdm import tqdm
 from train.encoder import pretrained
 from train.encoder.cpu import use_cpu_layers
 from train.encoder.pooling import AUTO, POOLINGS
-from train.encoder.pretrained import LONGEST, Modules
 from train.evaluation.similarity import cosine, spearman
 from train.evaluation.tasks.sts import StsTask
 from una_fast.errors import InputError, counted
+from una_fast.parallel import map_threads
 
 Encode = Callable[[dict[str, Tensor]], Tensor]  # maps a padded batch of token ids (B, L) to embeddings (B, D)
 CPU_BATCH_TOKENS = 1024  # maximum tokens of a batch, with padding, so that its activations fit into the cache
@@ -39,7 +38,7 @@ class EvaluatedModel:
     network: Any
     tokenizer: Any
     device: torch.device
-    layout: Modules
+    layout: pretrained.Modules
 
     def encode(self, batch: dict[str, Tensor]) -> Tensor:
         """Compute the embeddings of a padded batch, (B, D)."""
@@ -88,7 +87,7 @@ def load_model(
     pretrained.quiet()
     config = pretrained.load_config(name, None, trust)
     tokenizer = pretrained.load_tokenizer(name, trust, config)
-    layout = pretrained.read_modules(name) if pooling == AUTO else Modules(pooling=pooling)
+    layout = pretrained.read_modules(name) if pooling == AUTO else pretrained.Modules(pooling=pooling)
     network, has_pooler = pretrained.load_pretrained(name, config, trust)
     if pooling == "cls" and not has_pooler:
         raise InputError(f"{name}: --pooling cls: the checkpoint has no pooler: give cls_before_pooler")
@@ -117,7 +116,7 @@ class Batches:
         distinct: dict[str, int] = {}
         self.rows = [np.array([distinct.setdefault(text, len(distinct)) for text in of], np.int64) for of in lists]
         self._device = torch.device(device)
-        limit = min(max_length or tokenizer.model_max_length, LONGEST)
+        limit = min(max_length or tokenizer.model_max_length, pretrained.LONGEST)
         encoded = tokenizer(list(prepare([*distinct])), truncation=True, max_length=limit)
         budget = GPU_BATCH_TOKENS if self._device.type == "cuda" else CPU_BATCH_TOKENS
         batches = batches_by_length([*map(len, encoded["input_ids"])], budget)
@@ -167,8 +166,7 @@ def in_threads(function: Callable[[Any], Any], items: Sequence[Any], threads: in
         return [function(item) for item in items]
     torch.set_num_threads(1)
     try:
-        with ThreadPoolExecutor(workers) as pool:
-            return list(pool.map(function, items))
+        return list(map_threads(function, items, workers))
     finally:
         torch.set_num_threads(before)
 

@@ -24,7 +24,7 @@ from train.launch.resolve import check_late_inputs, resolve_options, warn_of_ign
 from train.loop.data import PARTS, BatchMaker, Plan, Rows, ViewMaker, Views, on_share, original_text
 from train.losses import loss_spec
 from train.neighbours import Neighbours, load_neighbours
-from train.record.metrics import machine, versions
+from train.record.environment import machine, versions
 from train.record.trackers import make_trackers
 from train.signals import tell_user
 from una_fast.augment.kept_words import KeptWords, read_words
@@ -115,7 +115,7 @@ class PreparedRun:
                 f"--paraphrases {run.paraphrases}: has {counted(n_paraphrases, 'sentence')} and the corpus {n:,}: "
                 "line i of one must be a paraphrase of line i of the other"
             )
-        blank = KeptWords.of(run.keep_punctuation, self.kept_words, index.lowercase).rows(index)
+        blank = KeptWords.of(run.keep_punctuation, self.kept_words, index.lowercase).unchangeable_rows(index)
         blank, blank_paraphrases, _ = np.split(blank, np.searchsorted(blank, [n, n + n_paraphrases]))
         rows = np.delete(np.arange(n), np.union1d(blank, blank_paraphrases - n))
         if len(rows) < run.batch_size:

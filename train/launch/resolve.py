@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,7 +20,7 @@ from una_fast.augment.eda import open_synonyms
 from una_fast.augment.near_misses import parse_edits
 from una_fast.augment.registry import WITH_SYNONYMS, load_augmentation
 from una_fast.augment.word_lists import read_word_lists
-from una_fast.errors import InputError, InputWarning, counted
+from una_fast.errors import InputError, counted, warn_user
 
 EVALUATIONS_PER_SAVE = 10  # on a GPU: an evaluation takes a second, and a checkpoint of BERT-base has 1.3 GB
 
@@ -50,6 +49,9 @@ def resolve_options(run: Run, config: Any, pooling: str) -> ResolvedRun:
         )
     if run.compile == "graphs" and device == "cpu":
         raise InputError("--compile graphs needs a GPU, but this run uses the CPU: choose off or on")
+    negative_views = loss_spec(run.loss).negative_views
+    if not negative_views and run.augment not in (None, "none"):
+        raise InputError(f"--loss {run.loss} uses no negatives: choose --augment none, or another loss")
     # a graph replay repeats the captured step's Python numbers, but a custom loss may change them at every step
     is_eager = device == "cpu" or ":" in run.loss or run.why_eager(run.nproc)
     has_half = torch.cuda.is_bf16_supported(False) if device == "cuda" else has_bf16()
@@ -59,7 +61,7 @@ def resolve_options(run: Run, config: Any, pooling: str) -> ResolvedRun:
         "compile": run.compile or ("off" if is_eager else "graphs"),
         "precision": ("bf16" if has_half else "fp32") if run.precision == "auto" else run.precision,
         "save_every": run.save_every or run.eval_every * (EVALUATIONS_PER_SAVE if device == "cuda" else 1),
-        "augment": run.augment or ("una" if loss_spec(run.loss).negative_views else "none"),
+        "augment": run.augment or ("una" if negative_views else "none"),
         "learning_rate": run.learning_rate or (5e-6 if roberta else 3e-5),
         "pooling": in_training,
         "head": head_of(in_training, run.head),
@@ -83,13 +85,11 @@ def warn_of_ignored(run: ResolvedRun, config: Any, layout: Modules) -> None:
     }
     for remark, applies in remarks.items():
         if applies:
-            warnings.warn(f"--model {run.model}: {remark}", InputWarning, stacklevel=2)
+            warn_user(f"--model {run.model}: {remark}")
 
 
 def check_late_inputs(run: ResolvedRun) -> None:
     """Check the inputs that a run uses only after it has built the index, which can take hours."""
-    if not loss_spec(run.loss).negative_views and run.augment != "none":
-        raise InputError(f"--loss {run.loss} uses no negatives: choose --augment none, or another loss")
     for name in (run.augment, run.positives):
         if ":" in name:
             load_augmentation(name)

@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 
 from train.config import ResolvedRun, Run
-from train.distributed import Ranks, StopConsensus, gather_objects, join_group, set_numerics
+from train.distributed import Ranks, StopConsensus, from_first, join_group, raise_on_all_ranks, set_numerics
 from train.encoder.pretrained import quiet
 from train.launch.finish import finish
 from train.launch.prepare import PreparedRun
@@ -25,8 +25,8 @@ from train.loop.loop import CheckpointWriter, Loop
 from train.loop.telemetry import Telemetry
 from train.loop.trainer import Trainer, remedy
 from train.record.checkpoint import Progress, check_resumed, first_difference, has_checkpoint, load_checkpoint
+from train.record.environment import peak_memory
 from train.record.folder import RUN, SUMMARY, dev_name, is_finished, output_folder, read_json, resume_advice, write_json
-from train.record.metrics import peak_memory
 from train.signals import STDERR, is_first_rank, leave_at_once, signals_handled, stop_then_end, tell_user
 from una_fast.errors import InputError, InputWarning, first_line
 from una_fast.parallel import n_cores
@@ -56,7 +56,7 @@ def train(run: Run, lock: ExitStack) -> ResolvedRun:
                 prepared.make_index()
         with raise_on_all_ranks(ranks):
             found = prepared.neighbours if ranks.first else None
-        prepared.neighbours = gather_objects(ranks, found)[0]
+        prepared.neighbours = from_first(ranks, found)
         with raise_on_all_ranks(ranks):
             fingerprint = prepared.fingerprint
         progress, state = starting_point(prepared.run, ranks, fingerprint)
@@ -84,16 +84,28 @@ def process_group(run: Run) -> Iterator[Ranks]:
             torch.set_num_threads(n_cores(None))  # for rank 0, which continues after the others
 
 
-@contextmanager
-def raise_on_all_ranks(ranks: Ranks) -> Iterator[None]:
-    """If a rank raises InputError or OSError in the with block, raise InputError on all ranks, so that none waits."""
-    message = ""
-    try:
-        yield
-    except (InputError, OSError) as error:
-        message = str(error)
-    if first := next(filter(None, gather_objects(ranks, message)), ""):
-        raise InputError(first)
+def starting_point(run: Run, ranks: Ranks, fingerprint: dict[str, Any]) -> tuple[Progress, dict[str, Any] | None]:
+    """Return the progress to start from, and the checkpoint's state, which is None for a new or a finished run.
+
+    Only rank 0 reads the checkpoint. Raises InputError if `fingerprint` differs from the saved one, or between ranks.
+    """
+    output, finished = Path(run.output), is_finished(Path(run.output))
+    progress, state = Progress(), None
+    with raise_on_all_ranks(ranks):
+        # without a checkpoint the run was killed before its first step, and starts again
+        if ranks.first and run.resume and (finished or has_checkpoint(output)):
+            summary = read_json(output / SUMMARY)
+            check_resumed(output, summary.get("resume_fingerprint", {}), fingerprint)
+            progress, state = (Progress(**summary["progress"]), None) if finished else load_checkpoint(output)
+    first_fingerprint, progress, state = from_first(ranks, (fingerprint, progress, state))
+    with raise_on_all_ranks(ranks):
+        if not ranks.first and (difference := first_difference(first_fingerprint, fingerprint)):
+            what, first, value = difference
+            raise InputError(
+                f"rank {ranks.rank} has {what} {value}, and rank 0 {first}: give all machines the same options, the "
+                "same model, and the same index: copy one folder, or build it on each from the same corpus"
+            )
+    return progress, state
 
 
 def _take_steps(prepared: PreparedRun, ranks: Ranks, progress: Progress, state: dict[str, Any] | None) -> None:
@@ -129,29 +141,3 @@ def _take_steps(prepared: PreparedRun, ranks: Ranks, progress: Progress, state: 
                 write_json(output / SUMMARY, {"status": status, **summary, **results})
         stop.check()  # a signal may have come after the last step
     set_numerics(ranks.device, "fp32", deterministic=False)  # for the evaluation
-
-
-def starting_point(run: Run, ranks: Ranks, fingerprint: dict[str, Any]) -> tuple[Progress, dict[str, Any] | None]:
-    """Return the progress to start from, and the checkpoint's state, which is None for a new or a finished run.
-
-    Only rank 0 reads the checkpoint. Raises InputError if `fingerprint` differs from the saved one, or between ranks.
-    """
-    output, finished = Path(run.output), is_finished(Path(run.output))
-    message: list[Any] = [fingerprint, Progress(), None]
-    with raise_on_all_ranks(ranks):
-        # without a checkpoint the run was killed before its first step, and starts again
-        if ranks.first and run.resume and (finished or has_checkpoint(output)):
-            summary = read_json(output / SUMMARY)
-            check_resumed(output, summary.get("resume_fingerprint", {}), fingerprint)
-            message[1:] = (Progress(**summary["progress"]), None) if finished else load_checkpoint(output)
-    if ranks.world > 1:
-        dist.broadcast_object_list(message)
-    first_fingerprint, progress, state = message
-    with raise_on_all_ranks(ranks):
-        if not ranks.first and (difference := first_difference(first_fingerprint, fingerprint)):
-            what, first, value = difference
-            raise InputError(
-                f"rank {ranks.rank} has {what} {value}, and rank 0 {first}: give all machines the same options, the "
-                "same model, and the same index: copy one folder, or build it on each from the same corpus"
-            )
-    return progress, state

@@ -14,12 +14,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from train.bar import Bar
 from train.distributed import StopConsensus
 from train.loop.data import Batch
 from train.loop.trainer import Step, Trainer, learning_rate
 from train.record.checkpoint import Progress
-from train.record.folder import DEV, METRICS, dev_name
-from train.record.metrics import Bar, trim_metrics
+from train.record.folder import DEV, METRICS, dev_name, write_file
 from train.record.trackers import start_trackers
 from train.signals import STDERR
 from una_fast.errors import InputError, counted
@@ -191,3 +191,20 @@ class Telemetry:
         """Return this process's number of steps, its run time, and the share of that time spent waiting for batches."""
         seconds = time.perf_counter() - self._begun
         return {"steps": self._steps, "seconds": seconds, "share_of_time": {"data": self._waited / seconds}}
+
+
+def trim_metrics(output: Path, start: Progress) -> None:
+    """Remove from metrics.jsonl the steps and scores after `start`, because the run will write them again."""
+    path = output / METRICS
+    if path.exists():
+        *lines, _ = path.read_bytes().split(b"\n")  # a kill may have truncated the last line
+        write_file(path, b"".join(line + b"\n" for line in lines if not _is_later(line, start)))
+
+
+def _is_later(line: bytes, start: Progress) -> bool:
+    scored = -1 if start.evaluated_step is None else start.evaluated_step
+    try:
+        record = json.loads(line)
+        return record["step"] >= start.step if "loss" in record else record["step"] > scored
+    except (ValueError, TypeError, KeyError):  # not a line of una_fast: it stays
+        return False

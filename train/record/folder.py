@@ -22,7 +22,7 @@ SUMMARY, METRICS, EVALUATION, SEEDS = "run.json", "metrics.jsonl", "evaluation.j
 BEST, LAST, TENSORBOARD, INDEX = "best", "last", "tensorboard", "index"
 POINTER = f"{LAST}/checkpoint.json"
 RUN, RUNS, COMPARISON = "train.ddp", "train.ddp --seeds", "train.compare"  # owners
-DEV, DEV_LAST = "dev/", "dev_last/"  # prefixes of the dev scores of best/ and after the last step
+DEV, DEV_LAST, DEV_START = "dev/", "dev_last/", "dev_start/"  # prefixes of dev scores of best/, last/ and the start
 
 
 @contextmanager

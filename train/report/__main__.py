@@ -20,7 +20,7 @@ EPILOG = (
 
 
 @dataclass(frozen=True)
-class Page:
+class ReportOptions:
     """The options of `python -m train.report`."""
 
     runs: tuple[str, ...] = option(
@@ -47,9 +47,8 @@ def _run(values: dict[str, Any]) -> None:
     sys.stdout.write(f"{output.absolute()}: written, {len(page) / 1024:,.0f} KiB\n")
 
 
-main = Command(
-    "python -m train.report", "Show runs as one HTML page.", options_of(Page), _run, "report", EPILOG, "tutorial"
-)
+ABOUT = "Show runs as one HTML page."
+main = Command("python -m train.report", ABOUT, options_of(ReportOptions), _run, "report", EPILOG, "tutorial")
 
 if __name__ == "__main__":
     sys.exit(main())

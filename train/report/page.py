@@ -10,7 +10,7 @@ import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from plotly.offline import get_plotlyjs
 
-from train.report.runs import LOSSES, Group, differing_settings, score_table, short, unimproved_note
+from train.report.runs import LOSS_CURVES, Group, differing_settings, score_table, short, unimproved_note
 
 MAIN_SETTINGS = ("model", "corpus", "batch_size", "max_length", "max_steps", "epochs", "learning_rate", "loss")
 MOST_POINTS = 100  # per line; a longer curve is averaged over this many parts of consecutive steps
@@ -22,7 +22,7 @@ FIGURES = {  # name -> curves of `RunRecord.curves`, title of the y axis, captio
         "cosine similarity",
         "Solid: anchor and positive. Dashed: anchor and negative.",
     ),
-    **{name.replace("loss", "Loss of the steps"): ((name,), "loss (nats)", "") for name in LOSSES},
+    **{name.replace("loss", "Loss of the steps"): ((name,), "loss (nats)", "") for name in LOSS_CURVES},
 }
 
 

@@ -19,14 +19,13 @@ import numpy as np
 
 from train.config import compared_settings
 from train.evaluation.tasks.registry import KINDS, TASKS, measures, suite
-from train.record.folder import DEV, DEV_LAST, EVALUATION, METRICS, SUMMARY, dev_name, read_json
+from train.record.folder import DEV, DEV_LAST, DEV_START, EVALUATION, METRICS, SUMMARY, dev_name, read_json
 from una_fast.errors import InputError
 
 STS_AVERAGE = KINDS["sts"].average
-DEV_START = "dev_start/"  # prefix of the dev score before training
 # where a folder contains runs: the folder itself, one run per seed, conditions and seeds, tables of the paper
 PATTERNS = ("", "*/", "*/*/", "runs/*/*/")
-LOSSES = ("loss without negatives", "loss with negatives")  # two curves: negatives double the candidates of a step
+LOSS_CURVES = ("loss without negatives", "loss with negatives")  # two curves: negatives double the candidates of a step
 UNREADABLE = (OSError, ValueError, TypeError, KeyError, AttributeError)  # errors when a file is from another program
 LEVEL = 0.95
 
@@ -39,7 +38,7 @@ class RunRecord:
     folder: Path
     settings: dict[str, Any]  # its options, as in run.json
     summary: dict[str, Any]  # all of run.json
-    curves: dict[str, dict[int, float]]  # name (a key of metrics.jsonl, "dev", or one of LOSSES) -> values by step
+    curves: dict[str, dict[int, float]]  # name (a key of metrics.jsonl, "dev", or one of LOSS_CURVES) -> values by step
     scores: dict[str, float]  # by name, as fractions, without undefined ones
 
     @property
@@ -68,7 +67,7 @@ def _read_curves(path: Path, dev: str) -> dict[str, dict[int, float]]:
     for line in path.read_bytes().splitlines() if path.is_file() else ():
         with suppress(*UNREADABLE):  # a kill leaves an incomplete line
             record = json.loads(line)
-            step, names = record.pop("step"), {DEV + dev: "dev", "loss": LOSSES[bool(record.get("negatives"))]}
+            step, names = record.pop("step"), {DEV + dev: "dev", "loss": LOSS_CURVES[bool(record.get("negatives"))]}
             for name, value in _defined(record).items():
                 curves.setdefault(names.get(name, name), {})[step] = value
     return curves

@@ -14,7 +14,7 @@ from una_fast._kernels.draws.rows import RowKernel
 from una_fast.arrays import RaggedArray
 from una_fast.augment.counter_rng import CounterRNG, SampleKey, seed_of
 from una_fast.augment.kept_words import KeptWords
-from una_fast.augment.rows import Rows, read_rows
+from una_fast.augment.split_sentences import SplitSentences, split_sentences
 from una_fast.augment.surface import QUOTES, KeptSurface, PaperSurface, WriteIds
 from una_fast.corpus.word_tokenizers import WordTokenizer
 from una_fast.errors import InputError, check_flag
@@ -41,16 +41,16 @@ class TextAugmentation(ABC):
         n_cores(n_jobs)  # raises for an invalid n_jobs even without a tokenizer
         is_bound = tokenizer is None or isinstance(tokenizer, TokenIds)
         self.tokens: TokenIds | None = tokenizer if is_bound else TokenIds(index, tokenizer, n_jobs)
-        self._documents = Rows(index.terms, index.chunks, index.sentences, index.word_ids, are_documents=True)
+        self._documents = SplitSentences(index.terms, index.chunks, index.sentences, index.word_ids, are_documents=True)
         self._split = WordTokenizer(index.word_tokenizer, index.lowercase)
         self._write_ids: WriteIds | None = None  # if None, `token_ids` tokenises the texts
 
     @abstractmethod
-    def _texts(self, source: Rows, rows: np.ndarray, key: SampleKey) -> list[str]:
+    def _texts(self, source: SplitSentences, rows: np.ndarray, key: SampleKey) -> list[str]:
         """Return the augmented text of each sentence ``rows[i]`` of `source`. rows: int64 (n_rows,)."""
 
-    def _read(self, sentences: Iterable[str]) -> Rows:
-        return read_rows(sentences, self.index, self._split)
+    def _read(self, sentences: Iterable[str]) -> SplitSentences:
+        return split_sentences(sentences, self.index, self._split)
 
     def augment(self, sentences: Iterable[str], epoch: int = 0, *, sample_index: int = 0) -> list[str]:
         """Return the augmented text of each sentence; "" for a blank sentence.
@@ -155,7 +155,7 @@ class KernelAugmentation(TextAugmentation):
     def __init__(
         self,
         index: Index,
-        make_kernel: Callable[[Rows], RowKernel],
+        make_kernel: Callable[[SplitSentences], RowKernel],
         *,
         surface: str,
         tokenizer: Any = None,
@@ -168,12 +168,12 @@ class KernelAugmentation(TextAugmentation):
         if self.tokens is not None and self.tokens.by_word:
             self._write_ids = self._surface.id_writer(self._kernel, self.tokens)
 
-    def _draw(self, source: Rows, rows: np.ndarray, key: SampleKey) -> RaggedArray:
+    def _draw(self, source: SplitSentences, rows: np.ndarray, key: SampleKey) -> RaggedArray:
         """Draw the new word ids of each sentence ``rows[i]`` of `source`, int32."""
         kernel = self._kernel if source.are_documents else self._make_kernel(source)
         return RaggedArray(*kernel.terms(rows, key.epoch, key.sample_index))
 
-    def _texts(self, source: Rows, rows: np.ndarray, key: SampleKey) -> list[str]:
+    def _texts(self, source: SplitSentences, rows: np.ndarray, key: SampleKey) -> list[str]:
         return self._surface.texts(source, rows, self._draw(source, rows, key))
 
 
@@ -204,7 +204,7 @@ class WordAugmentation(TextAugmentation):
             draws: the random numbers of this sentence. Its methods return arrays with a single row.
         """
 
-    def _texts(self, source: Rows, rows: np.ndarray, key: SampleKey) -> list[str]:
+    def _texts(self, source: SplitSentences, rows: np.ndarray, key: SampleKey) -> list[str]:
         sentences = (source.strings(source.words[row]) for row in rows.tolist())
         return [
             self._edited(words, CounterRNG(self._seed, key.epoch, stream, key.sample_index))

@@ -12,9 +12,8 @@ from typing import Any, Literal
 
 from una_fast.augment.base import WordAugmentation, check_choices
 from una_fast.augment.counter_rng import CounterRNG, below, pick, seed_of, unit
-from una_fast.augment.sampler import is_number
-from una_fast.augment.word_lists import FUNCTION, read_lines, read_word_lists
-from una_fast.errors import InputError, suggests_keywords
+from una_fast.augment.word_lists import FUNCTION, numbered_lines, read_word_lists
+from una_fast.errors import InputError, is_number, suggests_keywords
 from una_fast.index.index import Index
 
 NEEDS_SYNONYMS = ("synonym", "insert")
@@ -131,7 +130,7 @@ def open_synonyms(source: str | Path | Mapping[str, Sequence[str]] | None) -> Sy
 def read_table(path: Path) -> dict[str, list[str]]:
     """Read a file with lines ``word<TAB>synonym<TAB>...`` as a dict from words to their synonyms."""
     table: dict[str, list[str]] = {}
-    for number, line in read_lines("synonyms", path, LINES):
+    for number, line in numbered_lines("synonyms", path, LINES):
         word, *synonyms = (part.strip() for part in line.split("\t"))
         if not any(synonyms):
             raise InputError(f"synonyms: {path}: line {number}: {word!r} has no synonym: give it one, after a tab")

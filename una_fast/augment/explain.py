@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from una_fast.augment.counter_rng import CounterRNG, SampleKey
-from una_fast.augment.rows import Rows
 from una_fast.augment.sampler import Sampler
+from una_fast.augment.split_sentences import SplitSentences
 from una_fast.index.index import Index
 from una_fast.text_table import aligned
 
@@ -61,7 +61,7 @@ class Explanation:
 
 
 def explain_words(
-    index: Index, sampler: Sampler, source: Rows, new: np.ndarray, key: SampleKey
+    index: Index, sampler: Sampler, source: SplitSentences, new: np.ndarray, key: SampleKey
 ) -> list[WordExplanation]:
     """Explain each word of `source`, a single sentence. new: the word ids of its negative."""
     config, unseen_groups, (first, z, p) = sampler.config, sampler.unseen_groups(source), sampler.probabilities(source)
@@ -78,10 +78,18 @@ def explain_words(
         window = config.window(term, float(z[k]), unseen_groups)
         ids = config.candidates(window, term, unseen_groups)  # only those that can be drawn
         shown = ids[np.unique(np.linspace(0, len(ids) - 1, SHOWN).round().astype(int))].tolist()
-        near = [(index.terms[i], float(index.max_tfidf[i])) for i in shown]
-        numbers, replacement = (float(z[k]), float(p[k]), str(reasons[k])), replacements[k] if chosen[k] else None
-        seen = term < index.n_terms
-        explanations.append(WordExplanation(word, seen, *numbers, window, near, float(draws[k]), replacement))
+        explanation = WordExplanation(
+            word,
+            seen=term < index.n_terms,
+            tfidf=float(z[k]),
+            probability=float(p[k]),
+            reason=str(reasons[k]),
+            window=window,
+            candidates=[(index.terms[i], float(index.max_tfidf[i])) for i in shown],
+            draw=float(draws[k]),
+            replacement=replacements[k] if chosen[k] else None,
+        )
+        explanations.append(explanation)
     return explanations
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from una_fast.augment.word_lists import read_lines
+from una_fast.augment.word_lists import numbered_lines
 from una_fast.errors import InputError
 from una_fast.index.index import Index
 
@@ -44,7 +44,7 @@ class KeptWords:
         """Return whether each term of an index is kept: bool (n_terms,)."""
         return self.among([*index.terms]) if self else np.zeros(index.n_terms, dtype=bool)
 
-    def rows(self, index: Index) -> np.ndarray:
+    def unchangeable_rows(self, index: Index) -> np.ndarray:
         """Return the row numbers of documents without a replaceable word, such as blank ones: int64, ascending."""
         words = index.word_ids
         if not self:
@@ -60,7 +60,7 @@ def read_words(source: str | Path | Iterable[str]) -> frozenset[str]:
     if not isinstance(source, (Path, Iterable)):
         raise InputError(f"keep_words={source!r}: give {what}")
     if isinstance(source, Path) or (isinstance(source, str) and source):
-        place, words = f"{source}, line", read_lines("keep_words", source, what)
+        place, words = f"{source}, line", numbered_lines("keep_words", source, what)
     else:
         place, words = "item", [*enumerate(source, 1)]
     for number, word in words:

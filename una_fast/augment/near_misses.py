@@ -18,8 +18,8 @@ from una_fast.augment.base import KernelAugmentation, TextAugmentation
 from una_fast.augment.counter_rng import CounterRNG, SampleKey, pick, seed_of, unit
 from una_fast.augment.edits import WORD, Edit, Sentence, number_edits, polarity_edits, swap_edits
 from una_fast.augment.kept_words import KeptWords
-from una_fast.augment.rows import Rows
 from una_fast.augment.sampler import Sampler
+from una_fast.augment.split_sentences import SplitSentences
 from una_fast.augment.word_lists import FUNCTION, WordLists, read_word_lists
 from una_fast.errors import InputError, nearest, suggests_keywords, warn_user
 from una_fast.index.index import Index
@@ -153,10 +153,10 @@ class NearMisses(TextAugmentation):
         edits = fitting[name]
         return name, pick(bits[1], edits).drawn(bits[2]) if edits else None
 
-    def _bits(self, source: Rows, rows: np.ndarray, key: SampleKey) -> list[list[int]]:
+    def _bits(self, source: SplitSentences, rows: np.ndarray, key: SampleKey) -> list[list[int]]:
         return CounterRNG(self._seed, key.epoch, source.streams(rows), key.sample_index).bits(3).tolist()
 
-    def _texts(self, source: Rows, rows: np.ndarray, key: SampleKey) -> list[str]:
+    def _texts(self, source: SplitSentences, rows: np.ndarray, key: SampleKey) -> list[str]:
         texts, of_kernels = source.texts(rows), defaultdict(list)
         for i, bits in enumerate(self._bits(source, rows, key)):
             name, edit = self._draw_edit(source.words[rows[i]], texts[i], bits)

@@ -15,7 +15,7 @@ import numpy as np
 
 from una_fast._kernels.draws.custom import CustomRows
 from una_fast.augment.base import KernelAugmentation, check_choices
-from una_fast.augment.rows import Rows
+from una_fast.augment.split_sentences import SplitSentences
 from una_fast.errors import InputError, integer
 from una_fast.imports import import_object, naming_extras
 from una_fast.index.index import Index
@@ -186,7 +186,7 @@ class NumbaAugmentation(KernelAugmentation):
         return {**super()._shown_settings(), "draw_row": self._settings["draw_row"].__qualname__}
 
 
-def custom_rows(index: Index, draw_row: CFunc, seed: int, keeps_length: bool, source: Rows) -> CustomRows:
+def custom_rows(index: Index, draw_row: CFunc, seed: int, keeps_length: bool, source: SplitSentences) -> CustomRows:
     """Make the kernel that augments the rows of `source` with `draw_row`. keeps_length: see `CustomRows`."""
     tables = [index.idf, index.max_tfidf, index.document_frequency]
     if n_unseen := len(source.unseen):

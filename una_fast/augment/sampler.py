@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from numbers import Real
-from typing import TypeGuard
 
 import numpy as np
 
 from una_fast._kernels.draws.negatives import UnaRows
 from una_fast._kernels.draws.probability import ANY, FIXED, SamplingConfig, replacement_probabilities
 from una_fast.augment.kept_words import KeptWords
-from una_fast.augment.rows import Rows
+from una_fast.augment.split_sentences import SplitSentences
 from una_fast.corpus.word_tokenizers import PUNCTUATION, SCRIPTS
-from una_fast.errors import InputError, counted, integer, warn_user
+from una_fast.errors import InputError, counted, integer, is_number, warn_user
 from una_fast.index.index import Index
 
 PAPER_RADIUS = 4000  # ranks, 0.9% of the paper's 451,691 terms
@@ -94,17 +92,17 @@ class Sampler:
         groups[is_kept] = FIXED
         return groups
 
-    def unseen_groups(self, source: Rows) -> np.ndarray:
+    def unseen_groups(self, source: SplitSentences) -> np.ndarray:
         """Return the group (see `SamplingConfig`) of each unseen word of `source`: uint8 (n_unseen,)."""
         words = [*source.unseen]
         return self._groups(words, self.kept.among(words))
 
-    def kernel(self, source: Rows, packed: np.ndarray | None = None) -> UnaRows:
+    def kernel(self, source: SplitSentences, packed: np.ndarray | None = None) -> UnaRows:
         """Make the kernel that draws negatives of `source`. packed: the output of `pack_words`, or None."""
         streams = None if source.are_documents else source.hashes
         return UnaRows(source.words, self.config, packed, streams, self.unseen_groups(source))
 
-    def probabilities(self, source: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def probabilities(self, source: SplitSentences) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return three arrays with one value per word of `source`: first, z and p.
 
         first: where the word's term first occurs in the row; z: tf-idf; p: replacement probability.
@@ -125,11 +123,6 @@ def resolve_radius(radius: float | str | None, n_terms: int) -> int:
         f"radius={radius!r}: must be an integer of at least 1 (the paper uses 4000 ranks), a share of the vocabulary "
         'above 0% and up to 100%, such as "1%", or None'
     )
-
-
-def is_number(value: object) -> TypeGuard[float]:
-    """Return whether `value` is one real number, not True or False."""
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def scripts_of(words: Sequence[str]) -> np.ndarray:

@@ -14,7 +14,7 @@ from una_fast._kernels.ids import rewrite
 from una_fast._kernels.ids.emit import TermTokens
 from una_fast.arrays import RaggedArray, StringTable, row_bounds
 from una_fast.augment.counter_rng import SampleKey
-from una_fast.augment.rows import Rows
+from una_fast.augment.split_sentences import SplitSentences
 from una_fast.corpus.word_tokenizers import NAMED, SCRIPTS
 from una_fast.errors import InputError
 from una_fast.index.index import Index
@@ -40,7 +40,7 @@ class PaperSurface:
     def __init__(self, index: Index):
         self._n_terms = index.n_terms
 
-    def texts(self, source: Rows, rows: np.ndarray, drawn: RaggedArray) -> list[str]:
+    def texts(self, source: SplitSentences, rows: np.ndarray, drawn: RaggedArray) -> list[str]:
         """Return the augmented text of each sentence ``rows[i]`` of `source`, whose new word ids are ``drawn[i]``."""
         return [*source.spell(drawn)]
 
@@ -61,7 +61,7 @@ class KeptSurface:
     is added where two words would join: if "album" replaces the comma of "song,", the text is "song album".
     """
 
-    def __init__(self, index: Index, documents: Rows):
+    def __init__(self, index: Index, documents: SplitSentences):
         self._index, self._documents = index, documents
 
     @cached_property
@@ -85,13 +85,13 @@ class KeptSurface:
     def _document_writer(self) -> rewrite.RowWriter:
         return self._row_writer(self._documents)
 
-    def _row_writer(self, source: Rows, subwords: rewrite.Subwords | None = None) -> rewrite.RowWriter:
+    def _row_writer(self, source: SplitSentences, subwords: rewrite.Subwords | None = None) -> rewrite.RowWriter:
         """Make a writer of texts for the sentences of `source`; with `subwords` (documents only), also of token ids."""
         learn_characters(source.chunks)
         tables = source.chunks, source.sentences, source.words, source.unseen, source.terms, self.forms
         return rewrite.RowWriter(*tables, CHARACTERS, self._index.lowercase, subwords)
 
-    def texts(self, source: Rows, rows: np.ndarray, drawn: RaggedArray) -> list[str]:
+    def texts(self, source: SplitSentences, rows: np.ndarray, drawn: RaggedArray) -> list[str]:
         """Return the augmented texts, as `PaperSurface.texts` does."""
         writer = self._document_writer if source.are_documents else self._row_writer(source)
         texts = writer.write(rows, drawn.values, drawn.indptr).texts()

@@ -21,8 +21,8 @@ from una_fast.augment.base import KernelAugmentation, check_choices, check_index
 from una_fast.augment.counter_rng import SampleKey
 from una_fast.augment.explain import Explanation, explain_words
 from una_fast.augment.kept_words import KeptWords
-from una_fast.augment.rows import Rows
 from una_fast.augment.sampler import Sampler
+from una_fast.augment.split_sentences import SplitSentences
 from una_fast.errors import InputError, counted, integer, suggests_keywords, warn_user
 from una_fast.index.index import Index
 from una_fast.parallel import free_memory, map_threads
@@ -115,7 +115,7 @@ class Augmenter(KernelAugmentation):
         sampling |= {"select": select, "replace": replace, "variant": variant}
         sampler = Sampler(index, kept, **sampling, same_script=same_script and surface == "kept")
 
-        def make_kernel(source: Rows) -> UnaRows:
+        def make_kernel(source: SplitSentences) -> UnaRows:
             is_stored = keep_probabilities and tokenizer is not None and source.are_documents
             return sampler.kernel(source, stored_probabilities(index, sampler.config, n_jobs) if is_stored else None)
 

@@ -81,7 +81,7 @@ def read_word_lists(file: str | Path | None = None) -> WordLists:
     """Read a file of word lists. None reads the English lists."""
     lines: dict[str, list[Line]] = {name: [] for name in (*DIVIDERS, *WORDS)}
     file, section = file or ENGLISH, "opposites"
-    for number, line in read_lines("polarity", file, "a file with two words per line, separated by a tab or comma"):
+    for number, line in numbered_lines("polarity", file, "a file with two words per line, separated by a tab or comma"):
         text, where = line.strip(), f"polarity: {file}: line {number}"
         if text.startswith("["):
             section = text.strip("[]")
@@ -102,7 +102,7 @@ def _items(section: str, text: str, where: str) -> Line:
     return tuple(items)
 
 
-def read_lines(setting: str, file: str | Path, what: str) -> list[tuple[int, str]]:
+def numbered_lines(setting: str, file: str | Path, what: str) -> list[tuple[int, str]]:
     """Return (line number, line) for each line of a UTF-8 file that is not blank. The first line has number 1.
 
     setting, what: the argument that names the file, and a description of the expected file, for error messages.

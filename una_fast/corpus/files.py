@@ -68,7 +68,7 @@ File = Path | RemoteFile
 CONVERT = "convert the file, for example with iconv -f latin1 -t utf-8 (or -f utf-16)"
 NO_QUOTING = "if its quotation marks are ordinary characters, give quoting=False (in a command --no-quoting)"
 MOST_CSV_BYTES = 2**31 - 1  # per row, because Arrow's block sizes are int32
-GLOB = re.compile(r"[*\[]")  # without ?, which starts the query of an address
+REMOTE_GLOB = re.compile(r"[*\[]")  # without ?, which starts the query of an address
 COMPRESSIONS: dict[str, Callable[[IO[bytes]], Any]] = {
     ".gz": gzip.open,
     ".bz2": bz2.open,
@@ -87,11 +87,11 @@ def remote_files(address: str) -> list[RemoteFile]:
     with as_input_errors(address, "read"):
         if address.lower().startswith(("http:", "https:")):  # web servers do not list folders
             paths = [path]
-        elif GLOB.search(path):
+        elif REMOTE_GLOB.search(path):
             paths = [name for name, info in system.glob(path, detail=True).items() if info["type"] == "file"]
         else:
             paths = system.find(path) if system.isdir(path) else [path] * system.exists(path)
-    root = GLOB.split(path)[0].rpartition("/")[0]
+    root = REMOTE_GLOB.split(path)[0].rpartition("/")[0]
     return [RemoteFile(system, name) for name in sorted(paths) if "/." not in name[len(root) :]]  # no hidden files
 
 

@@ -87,18 +87,18 @@ def parse(
     blocks: Iterable[StringTable],
     tokenizer: WordTokenizer,
     n_jobs: int | None,
-    progress: Callable[[int], Any] = lambda n_documents: None,
+    report: Callable[[int], Any] = lambda n_documents: None,
 ) -> Parsed:
-    """Divide the documents of all blocks into chunks and words. Call `progress` with the size of each block."""
+    """Divide the documents of all blocks into chunks and words. Call `report` with the size of each block."""
     chunks, words = NumberedStrings("chunks"), NumberedStrings("words")
     for block in blocks:
         chunks.add_documents(block)
         if not tokenizer.is_named:
             add_sentence_words(words, block, tokenizer)
-        progress(len(block))
+        report(len(block))
     texts, sentences = chunks.result()
     del chunks  # its hash table and its parts are as large as the result
-    found = _document_words(n_jobs, texts, sentences, tokenizer) if tokenizer.is_named else words.result()
+    found = _document_words(texts, sentences, tokenizer, n_jobs) if tokenizer.is_named else words.result()
     return Parsed(texts, sentences, *found)
 
 
@@ -143,7 +143,7 @@ def add_sentence_words(rows: NumberedStrings, block: StringTable, tokenizer: Wor
 
 
 def _document_words(
-    n_jobs: int | None, chunks: StringTable, sentences: RaggedArray, tokenizer: WordTokenizer
+    chunks: StringTable, sentences: RaggedArray, tokenizer: WordTokenizer, n_jobs: int | None
 ) -> tuple[StringTable, RaggedArray]:
     """Return the vocabulary and the word ids of all documents, for a tokenizer in NAMED."""
     texts = _lower(chunks) if tokenizer.lowercase else chunks
@@ -164,7 +164,7 @@ def _document_words(
     vocabulary, words = rows.result()
     del rows
     table = EntryWords(sentences.values, entries, closing, words.values, words.indptr)
-    return vocabulary, _gather(n_jobs, sentences, table)
+    return vocabulary, _gather(sentences, table, n_jobs)
 
 
 def _lower(chunks: StringTable) -> StringTable:
@@ -180,7 +180,7 @@ def _lower(chunks: StringTable) -> StringTable:
     return lowered.followed_by(others).take(order)
 
 
-def _gather(n_jobs: int | None, sentences: RaggedArray, words: EntryWords) -> RaggedArray:
+def _gather(sentences: RaggedArray, words: EntryWords, n_jobs: int | None) -> RaggedArray:
     """Return each document's word ids. words: the word ids of each entry (a chunk, or the last chunks of a line)."""
     lengths = np.empty(len(sentences), dtype=POINTER)
     parts = [slice(row, min(row + ROWS_PER_TASK, len(sentences))) for row in range(0, len(sentences), ROWS_PER_TASK)]

@@ -25,7 +25,7 @@ from una_fast.corpus.word_tokenizers import (
     resolve_tokenizer,
 )  # fmt: skip
 from una_fast.errors import InputError, counted, suggests_keywords
-from una_fast.index.scores import term_frequency
+from una_fast.index.scores import TermScores, term_frequency
 from una_fast.storage.array_folder import Arrays, cached_arrays, find_manifest, load_arrays, resolved, save_arrays
 from una_fast.storage.files import checksum_of
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import scipy.sparse
 
 logger = logging.getLogger(__name__)
-KIND, VERSION = "index", 1
+KIND, LAYOUT = "index", 1  # of an index's folder, and the version of its layout
 SCORE_VERSION = 2  # version of the scores' rounding; version 2 rounds correctly, so scores are equal on all processors
 
 # the arrays of an index by name, all one-dimensional
@@ -50,7 +50,7 @@ DTYPES: dict[str, type[np.generic]] = {
     "idf": SCORE,
     "max_tfidf": SCORE,
 }
-SCORES = ("document_frequency", "idf", "max_tfidf")
+SCORES = TermScores._fields
 SOURCE_TYPES = {"name": str, "n_documents": int, "xxh3_128": str}
 META_TYPES = {"sources": list, "word_tokenizer": str, "lowercase": bool, "score_law": int}
 
@@ -153,7 +153,7 @@ class Index:
         contains anything else.
         """
         folder = resolved(path)
-        save_arrays(folder, KIND, VERSION, self._meta, self._arrays)
+        save_arrays(folder, KIND, LAYOUT, self._meta, self._arrays)
         self.path = folder
         logger.info("index saved: %s", folder)
 
@@ -241,38 +241,10 @@ def load_index(path: str | Path, word_tokenizer: str | SplitWords | None = None,
             made its words.
     """
     folder = resolved(path)
-    meta, arrays = load_arrays(folder, KIND, VERSION, verify)
+    meta, arrays = load_arrays(folder, KIND, LAYOUT, verify)
     _check_content(folder, meta, arrays)
     tokenizer = _checked_tokenizer(folder, meta, word_tokenizer)
     return Index(arrays, meta, tokenizer, folder)
-
-
-def _checked_tokenizer(folder: Path, meta: dict[str, Any], from_user: str | SplitWords | None) -> str | SplitWords:
-    """Return the word tokenizer of a saved index. Raises InputError if `from_user` splits differently."""
-    name: str = meta["word_tokenizer"]
-    tokenizer = name if from_user is None else resolve_tokenizer(from_user)
-    if name in NAMED or from_user in NAMED:
-        if tokenizer != name:
-            raise InputError(f"{folder}: its words were made by {name!r}; do not give another word_tokenizer")
-        return name
-    if meta.get("word_probe") is None:
-        raise InputError(f"{folder}: it lacks the words that identify {name!r}: build the index again")
-    if from_user is not None or name in SEGMENTERS:
-        WordTokenizer(tokenizer).check_signature(str(folder), meta["word_probe"])
-    return tokenizer
-
-
-def _reopen(folder: Path, word_tokenizer: SplitWords | None, fingerprint: str) -> Index:
-    index = load_index(folder, word_tokenizer=word_tokenizer)
-    if index.fingerprint != fingerprint:
-        raise InputError(f"{folder}: another index was saved there since this one was opened; load it again")
-    return index
-
-
-def index_meta(sources: list[dict[str, Any]], tokenizer: WordTokenizer) -> dict[str, Any]:
-    """Return the metadata that the manifest of an index contains."""
-    words = {"word_tokenizer": tokenizer.name, "word_probe": tokenizer.signature(), "lowercase": tokenizer.lowercase}
-    return {"sources": sources, **words, "score_law": SCORE_VERSION}
 
 
 def _check_content(folder: Path, meta: dict[str, Any], arrays: Arrays) -> None:
@@ -306,3 +278,31 @@ def _checks(meta: dict[str, Any], arrays: Arrays) -> Iterator[tuple[str, bool]]:
         values = arrays[name]
         yield name, len(values) == len(terms) and low <= values.min() and values.max() <= high  # False for NaN
     yield "max_tfidf", bool((arrays["max_tfidf"][1:] <= arrays["max_tfidf"][:-1]).all())
+
+
+def _checked_tokenizer(folder: Path, meta: dict[str, Any], from_user: str | SplitWords | None) -> str | SplitWords:
+    """Return the word tokenizer of a saved index. Raises InputError if `from_user` splits differently."""
+    name: str = meta["word_tokenizer"]
+    tokenizer = name if from_user is None else resolve_tokenizer(from_user)
+    if name in NAMED or from_user in NAMED:
+        if tokenizer != name:
+            raise InputError(f"{folder}: its words were made by {name!r}; do not give another word_tokenizer")
+        return name
+    if meta.get("word_probe") is None:
+        raise InputError(f"{folder}: it lacks the words that identify {name!r}: build the index again")
+    if from_user is not None or name in SEGMENTERS:
+        WordTokenizer(tokenizer).check_signature(str(folder), meta["word_probe"])
+    return tokenizer
+
+
+def _reopen(folder: Path, word_tokenizer: SplitWords | None, fingerprint: str) -> Index:
+    index = load_index(folder, word_tokenizer=word_tokenizer)
+    if index.fingerprint != fingerprint:
+        raise InputError(f"{folder}: another index was saved there since this one was opened; load it again")
+    return index
+
+
+def index_meta(sources: list[dict[str, Any]], tokenizer: WordTokenizer) -> dict[str, Any]:
+    """Return the metadata that the manifest of an index contains."""
+    words = {"word_tokenizer": tokenizer.name, "word_probe": tokenizer.signature(), "lowercase": tokenizer.lowercase}
+    return {"sources": sources, **words, "score_law": SCORE_VERSION}

@@ -20,13 +20,13 @@ from una_fast.corpus.word_tokenizers import WordTokenizer
 from una_fast.errors import InputError
 from una_fast.index import tasks
 from una_fast.index.executors import Runner
-from una_fast.index.index import DTYPES, KIND, SCORES, VERSION, index_meta
+from una_fast.index.index import DTYPES, KIND, LAYOUT, SCORES, index_meta
 from una_fast.index.tasks import PackFiles
 from una_fast.parallel import n_cores
 from una_fast.storage.array_folder import Manifest, check_array_folder, publish, resolved
 from una_fast.storage.files import checksum_of, locked, remove_partial, unwritable
 
-LAYOUT = 7  # version of the files that the scan writes; files of other versions are not reused
+SCAN_LAYOUT = 7  # version of the files that the scan writes; files of other versions are not reused
 
 
 def build_in_stages(
@@ -43,8 +43,7 @@ def build_in_stages(
     target, sources = resolved(folder), open_sources(corpus, reading)
     check_array_folder(target, KIND)
     summaries: list[dict[str, Any]] = []
-    meta = index_meta(summaries, tokenizer)
-    settings = repr([LAYOUT, meta])  # `summaries` is still empty, so this does not depend on the sources
+    settings = repr([SCAN_LAYOUT, index_meta([], tokenizer)])
     workers = ThreadPoolExecutor(n_cores(n_jobs)) if executor is None else nullcontext(executor)
     with workers as executor, open_work(target) as work:
         runner = Runner.on(executor, work, memory, progress)
@@ -53,7 +52,8 @@ def build_in_stages(
         if not any(scan.length("words_values") for scan in scans):
             _delete(work, "scan-*.pack")
             raise all_blank(n_documents)
-        manifest = Manifest(KIND, VERSION, meta, _join(scans, runner.n_partitions(text_bytes), n_documents, runner))
+        checksums = _join(scans, runner.n_partitions(text_bytes), n_documents, runner)
+        manifest = Manifest(KIND, LAYOUT, index_meta(summaries, tokenizer), checksums)
 
         def move() -> Manifest:
             for name, file in manifest.files.items():

@@ -73,6 +73,15 @@ def write_pack(path: Path, arrays: dict[str, np.ndarray], input_checksum: str = 
         file.writelines(parts)
 
 
+@contextmanager
+def _whole_file(path: Path) -> Iterator[IO[bytes]]:
+    try:
+        with new_file(path) as file:
+            yield file
+    except OSError as error:
+        raise unwritable(path, error, "finished files are kept: fix this, then start the build again") from error
+
+
 def is_pack_of(path: Path, input_checksum: str) -> bool:
     """Return whether `path` is an undamaged file that `write_pack` wrote with this `input_checksum`."""
     with suppress(OSError), path.open("rb") as file:
@@ -107,15 +116,6 @@ class Pack:
         """
         ends = self.read(bounds_name, start, stop + 1)
         return self.read(name, ends[0], ends[-1]), ends - ends[0]
-
-
-@contextmanager
-def _whole_file(path: Path) -> Iterator[IO[bytes]]:
-    try:
-        with new_file(path) as file:
-            yield file
-    except OSError as error:
-        raise unwritable(path, error, "finished files are kept: fix this, then start the build again") from error
 
 
 def scan_split(split: Path, tokenizer: WordTokenizer, output: Path) -> None:

@@ -31,7 +31,7 @@ def row_dataset(augmenter: TextAugmentation, n_rows: int | None = None) -> Datas
         then contains only documents of the first half, and none whose paraphrase is blank or has no word to replace.
     """
     index = augmenter.index
-    rows, left_out = np.arange(index.n_documents)[:n_rows], augmenter.kept_words.rows(index)
+    rows, left_out = np.arange(index.n_documents)[:n_rows], augmenter.kept_words.unchangeable_rows(index)
     if n_rows is not None:
         left_out = np.concatenate([left_out, left_out - n_rows])
     return Dataset.from_dict({"row": np.setdiff1d(rows, left_out)})

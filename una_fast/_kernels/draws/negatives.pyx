@@ -41,14 +41,13 @@ cdef class UnaRows(RowKernel):
     cdef int id_bits
 
     def __init__(self, words, SamplingConfig config, packed=None, streams=None, unseen_groups=None):
-        RowKernel.__init__(self, words, config.seed, streams)
+        n_ids = config.idf.shape[0]
+        if streams is not None:  # the rows are a user's text, which can contain unseen words
+            n_ids = max(n_ids, np.max(words.values, initial=0) + 1)
+        RowKernel.__init__(self, words, config.seed, streams, n_ids=n_ids,
+                           prefetch_source=None if packed is None else packed.view(np.int32))
         self.config, self.id_bits = config, id_bits(config.scores.shape[0])
         self.packed, self.unseen_groups = packed, unseen_groups
-        self.n_ids = config.idf.shape[0]
-        if streams is not None:  # the rows are a user's text, which can contain unseen words
-            self.n_ids = max(self.n_ids, np.max(words.values, initial=0) + 1)
-        if packed is not None:
-            self.prefetch_source = packed.view(np.int32)
 
     cdef int64_t draw_row(self, int64_t row, uint64_t key, int64_t n, int32_t* out, Workspace work) except -1 nogil:
         cdef const int32_t* ids = &self.values[self.indptr[row]]

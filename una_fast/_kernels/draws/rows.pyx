@@ -48,14 +48,15 @@ cdef class RowKernel:
     words: `RaggedArray` int32, the term ids of each row of an index or of a user's text.
     streams: uint64 (n_rows,), the number of each row's random stream. None means that row i uses stream i.
     growth: after augmentation, a row of n words has at most growth * n words.
-
-    A subclass whose `draw_row` reads an array other than the words sets `prefetch_source`, int32 (n_words,), to it.
+    n_ids: the number of ids that `draw_row` looks up in `Workspace.latest`.
+    prefetch_source: int32 (n_words,), the array that `draw_row` reads; None means the words.
     """
 
-    def __init__(self, words, uint64_t seed, streams=None, int64_t growth=1):
+    def __init__(self, words, uint64_t seed, streams=None, int64_t growth=1, int64_t n_ids=0, prefetch_source=None):
         cdef int64_t row
-        self.values, self.indptr, self.seed = words.values, words.indptr, seed
-        self.prefetch_source, self.streams, self.growth, self.workspaces = self.values, streams, growth, []
+        self.values, self.indptr, self.seed, self.streams = words.values, words.indptr, seed, streams
+        self.growth, self.n_ids, self.workspaces = growth, n_ids, []
+        self.prefetch_source = words.values if prefetch_source is None else prefetch_source
         for row in range(self.indptr.shape[0] - 1):
             self.longest_row = max(self.longest_row, self.indptr[row + 1] - self.indptr[row])
 

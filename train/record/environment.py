@@ -1,53 +1,19 @@
-"""What a run records about its environment, the progress bar, and the trimming of metrics.jsonl for --resume."""
+"""What run.json records about the versions, the machine and the memory of a run."""
 
 from __future__ import annotations
 
 import importlib.metadata
-import json
 import platform
 import sys
 from pathlib import Path
 from typing import Any
 
 import torch
-from tqdm import tqdm
 
 import una_fast
-from train.record.checkpoint import Progress
-from train.record.folder import METRICS, write_file
-from train.signals import STDERR
 from una_fast.parallel import n_cores
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy")
-LINE_SECONDS = 60.0  # between two lines of the bar without a terminal
-
-
-def trim_metrics(output: Path, start: Progress) -> None:
-    """Remove from metrics.jsonl the steps and scores after `start`, because the run will write them again."""
-    path = output / METRICS
-    if path.exists():
-        *lines, _ = path.read_bytes().split(b"\n")  # a kill may have truncated the last line
-        write_file(path, b"".join(line + b"\n" for line in lines if not _is_later(line, start)))
-
-
-def _is_later(line: bytes, start: Progress) -> bool:
-    scored = -1 if start.evaluated_step is None else start.evaluated_step
-    try:
-        record = json.loads(line)
-        return record["step"] >= start.step if "loss" in record else record["step"] > scored
-    except (ValueError, TypeError, KeyError):  # not a line of una_fast: it stays
-        return False
-
-
-class Bar(tqdm):
-    """A progress bar on standard error. Without a terminal, it prints one line per minute."""
-
-    def __init__(self, start: int, total: int, unit: str, smoothing: float = 0.3) -> None:
-        seconds = 0.5 if sys.stderr.isatty() else LINE_SECONDS
-        super().__init__(
-            initial=start, total=total, unit=unit, smoothing=smoothing, mininterval=seconds, maxinterval=seconds,
-            dynamic_ncols=True, file=STDERR,
-        )  # fmt: skip
 
 
 def versions() -> dict[str, str]:

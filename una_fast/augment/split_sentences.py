@@ -22,7 +22,7 @@ NO_STRINGS = StringTable.from_strings([])
 
 
 @dataclass(frozen=True)
-class Rows:
+class SplitSentences:
     """Sentences, as chunks (texts between spaces) and as words. Row i of `sentences` and of `words` is sentence i."""
 
     terms: StringTable  # of the index
@@ -60,7 +60,7 @@ class Rows:
         return StringTable(*spell_rows(ids.values, ids.indptr, *tables))
 
 
-def read_rows(sentences: Iterable[str], index: Index, split: WordTokenizer) -> Rows:
+def split_sentences(sentences: Iterable[str], index: Index, split: WordTokenizer) -> SplitSentences:
     """Split any sentences into words with `split`, the word tokenizer of `index`."""
     if isinstance(sentences, (str, Mapping)) or not isinstance(sentences, Iterable) or hasattr(sentences, "columns"):
         raise InputError(
@@ -73,4 +73,4 @@ def read_rows(sentences: Iterable[str], index: Index, split: WordTokenizer) -> R
     known[new] = index.n_terms + np.arange(len(new), dtype=ID)
     chunks = RaggedArray(np.arange(len(texts), dtype=ID), np.arange(len(texts) + 1))
     ids = RaggedArray(known[words.values], words.indptr)
-    return Rows(index.terms, texts, chunks, ids, vocabulary.take(new))
+    return SplitSentences(index.terms, texts, chunks, ids, vocabulary.take(new))
