@@ -253,9 +253,9 @@ def read_modules(name: str, pooling: str = AUTO) -> Modules:
 
 
 def _read(name: str, file: str, kind: Any = dict) -> Any:
-    """Read a JSON file of a model, an object (kind=dict) or a list of objects, and check the types of its values.
+    """Read one of a model's JSON files, and check the types of its values. A missing file counts as empty.
 
-    A missing file counts as empty.
+    kind: dict if the file contains an object, list if it contains a list of objects.
     """
     absent = {f"_raise_exceptions_for_{reason}": False for reason in ABSENT}
     if (path := cached_file(name, file, **absent)) is None:

@@ -118,10 +118,11 @@ cdef int64_t choose_exactly(bint released, uint64_t key, const int32_t* first, c
 cdef int64_t choose_one(SamplingConfig config, uint64_t key, const int32_t* ids, const int32_t* first,
                         const double* p, int64_t length, int64_t n, int32_t* chosen,
                         const uint8_t[::1] unseen_groups) noexcept nogil:
-    """Choose the term with the smallest random number, after `choose_exactly` chose none of the first n words of a row.
+    """Choose a term of a sentence if `choose_exactly` chose none of its first n words. Return 1 if it is one of these.
 
-    Returns how many terms are chosen, 1 or 0. It is 0 if the term with the smallest number does not occur in the first
-    n words, if one of the other ``length - n`` words is chosen by its probability, or if all words are fixed.
+    The sentence has `length` words. If none is chosen by its probability, the term with the smallest random number is
+    chosen. Returns 0 if that term does not occur in the first n words, if a later word is chosen by its probability, or
+    if all words are fixed.
     """
     cdef int64_t k, place = n
     cdef double draw, smallest = 1.0

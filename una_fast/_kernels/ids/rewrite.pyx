@@ -139,7 +139,10 @@ cdef class WrittenRows:
         self.known += size
 
     cdef inline void extend_fragment(self, int64_t term) noexcept nogil:
-        """Include the text of the next `put` in the open fragment, or open one. term: -1 if the text is not a term."""
+        """Add the text of the next `put` to the open fragment. Open a fragment if none is open.
+
+        term: the id of the text, or -1 if the text is not a term.
+        """
         self.term = term if self.fragment < 0 else -1
         if self.fragment < 0:
             self.fragment = self.end

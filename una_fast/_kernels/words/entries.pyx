@@ -179,7 +179,7 @@ def tokenize_entries(const unsigned char[::1] utf8, const int64_t[::1] offsets, 
 
 cdef int put_entry(Rewriter text, const unsigned char[::1] utf8, const int64_t[::1] offsets, const int32_t[::1] chunks,
                    int edges) except -1 nogil:
-    """Set `text` to the line of an entry: its chunks, joined by spaces, with an "x" for each neighbour."""
+    """Set `text` to the chunks of an entry, joined by spaces. "x" stands for a chunk before or after the entry."""
     cdef Py_ssize_t i
     if not edges & FIRST:
         put(text, c'x')

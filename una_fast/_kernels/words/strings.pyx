@@ -98,7 +98,7 @@ cdef class StringSet:
         return self.count
 
     def add(self, const unsigned char[::1] data, const int64_t[::1] starts, const int64_t[::1] stops):
-        """Add each string ``data[starts[i]:stops[i]]`` that is not in the set, and return the numbers of all."""
+        """Return the number of each string ``data[starts[i]:stops[i]]``, and add those that are not in the set."""
         return self.numbers(data, starts, stops, True)
 
     def find(self, const unsigned char[::1] data, const int64_t[::1] starts, const int64_t[::1] stops):
