@@ -69,7 +69,7 @@ cdef class RowKernel:
 
     def token_ids(self, const int64_t[::1] rows, uint64_t epoch, uint64_t sample_index, TermTokens tokens,
                   int64_t[:, ::1] input_ids, int64_t[:, ::1] attention_mask):
-        """Augment the sentences whose row numbers are `rows`, and write their token ids, truncated or padded to the width.
+        """Augment the sentences in `rows`, and write their token ids, truncated or padded to ``input_ids.shape[1]``.
 
         Returns bool (n_rows,): True for a row that only the tokenizer can encode, because one of its terms has no
         sub-words in `tokens`.
@@ -96,7 +96,7 @@ cdef class RowKernel:
         return needs_tokenizer
 
     def terms(self, const int64_t[::1] rows, uint64_t epoch, uint64_t sample_index=0):
-        """Augment the sentences whose row numbers are `rows`, and return the values and indptr of a `RaggedArray`, int32."""
+        """Augment the sentences in `rows`. Return their term ids as two arrays: int32 values and int64 indptr."""
         cdef int64_t begin = 0, stop, k, end = 0, capacity = 1
         cdef uint64_t key = stream_key(self.seed, epoch, sample_index)
         cdef Workspace work = self.take_workspace()
