@@ -1,4 +1,4 @@
-"""What ranks exchange: embeddings, gradients, and the decision to stop after the same step.
+"""What ranks exchange: embeddings, gradients, small objects, errors, and the decision to stop after the same step.
 
 Every rank computes the loss of the whole step, but backpropagates only to its own rows. The sum of the ranks' gradients
 equals the gradient that one process would compute. DistributedDataParallel averages instead, so the trainer multiplies

@@ -1,4 +1,4 @@
-"""The error and the warning for bad input. Each message says what is wrong, where, and what to do."""
+"""Checks of arguments, and the error and the warning for bad input: what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
