@@ -75,8 +75,8 @@ class ViewsLoss(nn.Module):
         model: a SentenceTransformer.
         loss: a function of embeddings, float (n_views, n_sentences, width), and a temperature. It returns a scalar.
             Its attribute `negative_views` (by default 1) is how often each negative is encoded, each time under another
-            dropout mask. If it has a parameter `start`, it also gets the embeddings of the initial model: a frozen copy
-            in eval mode, made when `ViewsLoss` is constructed.
+            dropout mask. If it has a parameter `start`, it also gets the initial model's embeddings of the anchors and
+            the negatives. The initial model is a frozen copy in eval mode, made when `ViewsLoss` is constructed.
         temperature: divides the cosine similarities.
         alpha: use negatives on the optimiser steps 0, alpha, 2 * alpha and so on, or on no step if alpha is 0. If alpha
             is above 1, the loss must know the step: add ``loss.callback()`` to the trainer's callbacks, or set
