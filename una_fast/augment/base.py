@@ -122,7 +122,7 @@ class TextAugmentation(ABC):
         return Edited(source.strings(source.words.values), result)
 
     def keeps_all(self, sentences: Iterable[str]) -> np.ndarray:
-        """Return whether each sentence has only kept words, and so no negative: bool (n_sentences,)."""
+        """Return, for each sentence, whether all its words are in `kept_words`: bool (n_sentences,)."""
         source = self._read(sentences)
         return np.array([self.kept_words.among(source.strings(ids)).all() for ids in source.words], dtype=bool)
 

@@ -103,9 +103,9 @@ class Sampler:
         return UnaRows(source.words, self.config, packed, streams, self.unseen_groups(source))
 
     def probabilities(self, source: SplitSentences) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return three arrays with one value per word of `source`: first, z and p.
+        """Return the arrays `first`, `z` and `p`, each with one value per word of `source`.
 
-        first: where the word's term first occurs in the row; z: tf-idf; p: replacement probability.
+        first: the position in the sentence where the word's term first occurs. z: tf-idf. p: replacement probability.
         """
         return replacement_probabilities(self.config, source.words, self.unseen_groups(source))
 

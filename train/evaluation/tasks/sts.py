@@ -78,7 +78,7 @@ def load_dev(path: str | os.PathLike[str]) -> StsTask:
 
 
 def _read_subset(folder: Path, subset: str) -> list[tuple[Any, ...]]:
-    """Read the pairs of a subset of STS12 to STS16 that have a score. Pairs and scores are in two files."""
+    """Read a subset of STS12 to STS16, whose pairs and scores are in two files. Pairs without a score are skipped."""
     inputs, scores = folder / f"STS.input.{subset}.txt", folder / f"STS.gs.{subset}.txt"
     pairs = read_rows(inputs, (0, 1))
     golds = read_rows(scores, (0,), lambda text: parse_score(text) if text else None)

@@ -178,7 +178,7 @@ cdef int fill_tfidf(SamplingConfig config, int32_t* repeats, const int32_t* ids,
 
 
 def replacement_probabilities(SamplingConfig config, words, const uint8_t[::1] unseen_groups=None):
-    """Return three arrays with one value for each word of all rows: first, z and p.
+    """Return the arrays `first`, `z` and `p`, each with one value for each word of all rows.
 
     first: int32, the position in the row at which the word's term first occurs.
     z: float64, tf-idf of the word (equation 2).

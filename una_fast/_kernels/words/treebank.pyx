@@ -222,7 +222,7 @@ cdef Py_ssize_t opening_single_quote(Rewriter text, Py_ssize_t i, int _) except 
 
 
 cdef inline uint32_t fold(uint32_t c) noexcept nogil:
-    """Return the lower-case ASCII letter that equals `c` if `re` and `regex` ignore case, or `c` if there is none."""
+    """Return the lower-case ASCII letter that matches `c` under IGNORECASE of `re` and `regex`; without one, `c`."""
     if c'A' <= c <= c'Z':
         return c + 32
     if c == 0x130 or c == 0x131:  # İ and ı
