@@ -149,7 +149,7 @@ def _add_probe_score(run: RunRecord, index: una_fast.Index, values: Mapping[str,
 def answer(name: str, comparisons: Mapping[str, Comparison]) -> str:
     """Return a sentence that says whether the condition `name` is better than "none" (no negatives).
 
-    comparisons: {score: comparison of `name` with "none"}. The sentence is about the first of these scores in TITLES.
+    comparisons: {score: comparison of `name` with "none"}. The sentence is about the score that comes first in TITLES.
     """
     scored = [(prefix, score) for prefix in TITLES for score in comparisons if score.startswith(prefix)]
     if not scored:

@@ -156,7 +156,7 @@ class Run(Files, Words, Draws):
         return {option.flag: getattr(self, name) for name, option in OPTIONS.items() if option.role == "result"}
 
     def why_eager(self, world: int) -> str:
-        """Return what rules out CUDA graphs, such as "--grad-cache", or "". world: number of ranks."""
+        """Return what rules out CUDA graphs, such as "--grad-cache", or "" if nothing does. world: number of ranks."""
         return "more than one rank" if world > 1 else "--grad-cache" if self.grad_cache else ""
 
 
@@ -189,7 +189,7 @@ def make_parser(prog: str = "python -m train.ddp") -> Command:
 
 
 def parse(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") -> dict[str, Any]:
-    """Return the values that a command line, its --config file and --paper or --near-misses set, by field name."""
+    """Return the values set by a command line, its --config file and its preset, such as --paper, by field name."""
     given = make_parser(prog).given(argv)
     chosen = [name for name in PRESETS if given.pop(name, False)]
     if len(chosen) > 1:

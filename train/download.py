@@ -67,7 +67,7 @@ def fetch(part: str, folder: Path) -> None:
 
 
 def _file(part: str, name: str, folder: Path) -> Path:
-    """Download a file into `folder`: for the part "near-miss" from GitHub, for others from the Hugging Face hub."""
+    """Download a file into `folder`, from GitHub for the part "near-miss", else from the Hugging Face hub."""
     if part == "near-miss":
         with urllib.request.urlopen(f"{NEAR_MISS_ADDRESS}/{name}", timeout=TIMEOUT) as answer:
             (folder / name).write_bytes(answer.read())

@@ -101,7 +101,7 @@ def open_record(path: Path, settings: dict[str, Any]) -> Iterator[tuple[IO[bytes
 
 
 class Seq2Seq:
-    """A seq2seq model with its tokenizer on a device, which generates texts by beam search."""
+    """Generates texts by beam search, with a seq2seq model and its tokenizer."""
 
     def __init__(self, name: str, job: Any, device: torch.device) -> None:
         self._name, self._device, self._job = name, device, job

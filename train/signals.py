@@ -72,7 +72,7 @@ def leave_at_once(number: int, frame: Any = None) -> NoReturn:
 
 
 def stop_then_end(stop: Callable[[int], object], end: Handler) -> Handler:
-    """Return a handler that calls `stop` for the first signal and `end` for a later Ctrl-C, and ignores all others."""
+    """Make a handler that calls `stop` for the first signal and `end` for a later Ctrl-C. It ignores other signals."""
     times: list[float] = []
 
     def handle(number: int, frame: Any) -> None:

@@ -1,4 +1,4 @@
-"""Checks of arguments, and the error and the warning for bad input: what is wrong, where, and what to do."""
+"""Checks of arguments, and the error and warning for bad input. Messages state what is wrong, where, and what to do."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def pairs(views: Tensor, temperature: float) -> Tensor:
 
 
 def decoupled(views: Tensor, temperature: float) -> Tensor:
-    """Return the contrastive loss of the UNA paper, equation 1: `pairs` without the partner in the denominator.
+    """Return the contrastive loss of the UNA paper, equation 1. It is `pairs` without the partner in the denominator.
 
     An anchor and its positive are partners, and so are the two embeddings of a negative. With the partner p of r, and
     s(r, k) = cos(r, k) / temperature, the loss is the mean over all embeddings r of

@@ -35,7 +35,7 @@ class Probe:
 
     Attributes:
         near_misses: float64 (n,), cosine of each sentence with its near-miss.
-        usual: float64 (n,), cosine of each sentence with another sentence of the text.
+        usual: float64 (n,), cosine of each sentence with another of the n sentences.
         share: the largest share of near-misses that may have a cosine above `threshold`.
         name: the edit that made the near-misses, such as "polarity", or the class of the augmentation.
         edits: a `Probe` of each requested edit, measured on sentences that the edit fits.

@@ -81,7 +81,7 @@ class PreparedRun:
 
     @cached_property
     def index(self) -> Index:
-        """The index of `sources`. An existing index may have more sentences: the run only draws words from these."""
+        """The index of `sources`. An existing index may have extra sentences, from which the run only draws words."""
         return open_index(self.run)
 
     def make_index(self) -> None:
@@ -106,7 +106,7 @@ class PreparedRun:
 
     @cached_property
     def training(self) -> TrainingRows:
-        """The rows to train on. Raises InputError if they are too few, or the paraphrases are not one per sentence."""
+        """The rows to train on. Raises InputError if too few, or if --paraphrases and the corpus differ in size."""
         run, index = self.run, self.index
         sizes, n_files = [source["n_documents"] for source in index.sources], len(self.sources[0])
         n, n_paraphrases = sum(sizes[:n_files]), sum(sizes[n_files : n_files + len(self.sources[1])])

@@ -55,7 +55,7 @@ class KeptWords:
 
 
 def read_words(source: str | Path | Iterable[str]) -> frozenset[str]:
-    """Read `keep_words`: a UTF-8 file with one word per line, or an iterable of str; "" means no words."""
+    """Read words from a UTF-8 file with one word per line, or from an iterable of str. Return no words for ""."""
     what = "a file with one word per line, or a list of words"
     if not isinstance(source, (Path, Iterable)):
         raise InputError(f"keep_words={source!r}: give {what}")

@@ -1,4 +1,4 @@
-"""Builds the index of a corpus: counts its words, scores and ranks its terms (step 1 of the paper).
+"""Builds the index of a corpus: counts its words, then scores and ranks its terms (step 1 of the paper).
 
 `parse_corpus` (corpus/words.py) splits the documents into words. `score_terms` and `rank` (scores.py) compute the rank
 of each distinct word, which becomes its term id. A build in a folder does the same in stages (stages.py).

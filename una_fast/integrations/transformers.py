@@ -31,7 +31,7 @@ class RowCollator(DrawnByEpoch):
         augmenter: an augmentation with a tokenizer, whose index is saved.
         max_length: each sentence is truncated or padded to this many tokens, special tokens included.
         positive: "same" for the sentence itself, None for no positive, or the distance in rows from each anchor to its
-            positive: half the number of documents, if the second half of the corpus is paraphrases of the first.
+            positive, such as half the number of documents if the second half of the corpus paraphrases the first.
         n: negatives per sentence.
 
     Raises:

@@ -103,7 +103,7 @@ def save_arrays(folder: Path, kind: str, version: int, meta: dict[str, Any], arr
 def publish(folder: Path, kind: str, write: Callable[[], Manifest]) -> None:
     """Lock `folder`, call `write`, which writes the array files there, and save the manifest that it returns.
 
-    Other processes see the old arrays until the new manifest replaces the old one. Raises InputError as `save_arrays`.
+    Other processes see the old arrays until the new manifest replaces the old. Raises InputError like `save_arrays`.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -150,7 +150,7 @@ class Pipeline:
         normalize: the normaliser, as a function from a text to the normalised text.
         context_free: whether every chunk has the same sub-words after a space as at the start of a text.
         marks: the ASCII punctuation marks, contained in no added token, at which BertPreTokenizer may split a chunk.
-            With other pre-tokenizers, a sub-word can contain a mark and its neighbours, so there are none.
+            With other pre-tokenizers, a sub-word can contain a mark and its neighbours, so `marks` is empty.
         raw: the added tokens that are matched before normalising, in UTF-8.
 
     Raises NotByWordError unless encoding chunk by chunk is known to equal encoding the whole text.

@@ -71,7 +71,7 @@ cdef class TermTokens:
         self.records = records
 
     cdef bint has_empty(self, const int32_t* terms, int64_t n) noexcept nogil:
-        """Return whether only the tokenizer can encode a text of n terms, because a term has no sub-words here."""
+        """Return whether one of n terms has no sub-words here, so that only the tokenizer can encode their text."""
         cdef int64_t k
         if self.some_are_empty:
             for k in range(n):

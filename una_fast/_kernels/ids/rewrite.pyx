@@ -416,8 +416,8 @@ def fill_rows(WrittenRows written, Subwords subwords, const int32_t[::1] numbers
 
     Returns bool (n_rows,): True for a row that only the tokenizer can encode.
 
-    numbers: fragment i of `written` is a copy of distinct fragment numbers[i].
-    fragment_ids, fragment_bounds: the sub-words of distinct fragments; none if they depend on the whole text.
+    numbers: fragment i of `written` is a copy of the distinct fragment with the number ``numbers[i]``.
+    fragment_ids, fragment_bounds: the sub-words of each distinct fragment; none if they depend on the whole text.
     ids, id_bounds: the sub-words of the sentences of the index.
     rows: row i of `written` is sentence rows[i] with replaced words.
     """
