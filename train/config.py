@@ -152,7 +152,7 @@ class Run(Files, Words, Draws):
     # fmt: on
 
     def identity(self) -> dict[str, Any]:
-        """Return the values of the options that affect what a run computes, by flag. --resume must not change them."""
+        """Return {flag: value} of all options that affect what a run computes. --resume must not change them."""
         return {option.flag: getattr(self, name) for name, option in OPTIONS.items() if option.role == "result"}
 
     def why_eager(self, world: int) -> str:

@@ -60,7 +60,7 @@ class Option:
     default: Any
     kinds: tuple[type, ...]  # types of the field; a text is converted to the first one that accepts it
     many: bool  # the field is a tuple of values
-    help: str  # the text, then the meanings of the choices
+    help: str  # the text given to `option`, then the meanings of the choices
     heading: str
     bounds: Mapping[str, float]  # limits of each number, by their names in BOUNDS
     # Allowed values, () for any. A field declares them by a Literal type, as a list, or as a mapping from choices to

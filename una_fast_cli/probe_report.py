@@ -99,7 +99,7 @@ def _held_out(labels: Sequence[str], scores: Sequence[PairScores]) -> tuple[str,
 
 
 def corpus_report(path: str, probes: Mapping[str, Probe]) -> tuple[str, dict[str, Any]]:
-    """Report how far each encoder separates sentences of `path` from near-misses: a text, and figures for --json."""
+    """Report how far encoders separate sentences of `path` from near-misses, as a text and as figures for --json."""
     labels = shortened([*probes])
     figures: dict[str, Any] = {"probes": {name: probe.to_dict() for name, probe in probes.items()}}
     texts = [

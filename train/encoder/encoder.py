@@ -37,7 +37,7 @@ class SentenceEncoder(nn.Module):
             self.head = nn.Linear(width, width) if head else None
 
     def forward(self, parts: list[dict[str, Tensor]]) -> Tensor:
-        """Compute the embeddings of all parts for the loss, (B, D), with the head if there is one."""
+        """Compute the embeddings (B, D) of all parts for the loss. Apply the head if there is one."""
         embeddings = torch.cat([*map(self.embed, self._looked_up(parts))])
         return torch.tanh(self.head(embeddings)) if self.head else embeddings
 

@@ -26,7 +26,7 @@ MOST = 16  # maximum number of graphs, two per batch width (with and without neg
 
 
 class Graph(NamedTuple):
-    """A captured step, the tensors that a replay reads, and the results that it overwrites."""
+    """A captured step, the tensors that a replay reads, and the results that a replay overwrites."""
 
     graph: torch.cuda.CUDAGraph
     inputs: list[Tensor]

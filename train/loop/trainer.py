@@ -189,7 +189,7 @@ class Trainer:
         return gather(own.transpose(0, 1), len(batch.rows), self.ranks).transpose(0, 1)
 
     def _compare(self, encoded: Tensor, batch: Batch) -> Step:
-        """Compute a step's loss and cosines. encoded: embeddings of this rank (V b, D), in `batch.parts` order."""
+        """Compute a step's loss and cosines. encoded: embeddings (V views of b sentences) in `batch.parts` order."""
         views = self._gathered(encoded, batch)
         cosines = functional.cosine_similarity(views[:1].detach(), views[1:3].detach(), dim=-1)
         start: Any = None  # the first and the last view, embedded by the initial encoder (2, B, D), if needed

@@ -162,7 +162,7 @@ class NumbaAugmentation(KernelAugmentation):
     surface="paper", a row may become longer or shorter.
 
     Raises:
-        InputError: a setting is out of range, or `draw_row` writes an invalid id or number of ids.
+        InputError: a setting is out of range, or `draw_row` writes an invalid id or too few or too many ids.
     """
 
     training_options = ("surface",)

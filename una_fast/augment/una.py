@@ -1,8 +1,8 @@
 """Makes hard negatives of sentences (steps 2 and 3 of the paper), as text or as token ids.
 
-`negative_ids` calls the `WriteIds` function of the surface (surface.py). This function calls
-_kernels/draws/negatives.pyx, which draws new words, and _kernels/ids, which writes their stored token ids. The
-tokenizer encodes only the texts that cannot be assembled from stored token ids.
+`negative_ids` calls the `WriteIds` function of the surface (surface.py). The `WriteIds` function calls
+_kernels/draws/negatives.pyx, which draws new words, and _kernels/ids, which writes the stored token ids of the words.
+The tokenizer encodes only the texts that cannot be assembled from stored token ids.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def score_terms(words: RaggedArray, n_terms: int, n_jobs: int = 1) -> TermScores
     """Compute the scores of all terms in up to `n_jobs` threads. words: the term ids of each document.
 
     A term's tf grows with its share of a document's words, so only the highest share of each term needs a logarithm.
-    Each thread allocates 20 bytes per term. Fewer threads run if they would allocate more memory than `words`.
+    Each thread allocates 20 bytes per term. Fewer threads run if `n_jobs` threads would need more memory than `words`.
     """
     n_jobs = max(1, min(n_jobs, len(words.values) // (5 * max(n_terms, 1))))
     document_frequency = np.zeros(n_terms, dtype=POINTER)

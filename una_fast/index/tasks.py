@@ -104,7 +104,7 @@ class Pack:
         return int(self._about[name][1])
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """Read ``array[start:stop]`` of an array."""
+        """Read the elements ``start .. stop - 1`` of the array `name`, by default up to its end."""
         dtype, length, position = self._about[name]
         count = (length if stop is None else stop) - start
         return np.fromfile(self._path, dtype, count, offset=self._start + position + start * np.dtype(dtype).itemsize)

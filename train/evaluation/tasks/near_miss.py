@@ -77,7 +77,7 @@ class NearMissTask(Task):
 
 
 def read(downstream: Path, name: str, split: str = "test") -> Task:
-    """Read a task: SICK from the folder `downstream`, the others from `downstream`/../../near_miss."""
+    """Read a near-miss task: SICK from the folder `downstream`, any other from `downstream`/../../near_miss."""
     if name == "sick_auc":
         rows = read_rows(downstream / "SICK" / SICK_FILES[split], (4, 1, 2), str.strip, skip=1)
         judged = [[row for row in rows if row[0] == judgement] for judgement in ("ENTAILMENT", "CONTRADICTION")]

@@ -43,7 +43,7 @@ class TaskSpec(NamedTuple):
 
     name: str
     kind: str
-    sizes: Mapping[str, int]  # number of pairs or examples in each split; `train.download` compares the files with it
+    sizes: Mapping[str, int]  # number of pairs or examples in each split; `train.download` checks these numbers
     short: str = ""  # the name in tables, if it differs from `name`
     dev: bool = True  # False: --mode dev skips it
     module: str = ""  # a module that reads the task instead of the kind's; --tasks KIND then leaves the task out

@@ -18,8 +18,8 @@ cdef class SamplingConfig:
     scores: the highest tf-idf of each term, in descending order because a term's id is its rank.
     radius: in ranks.
     released: whether to draw like the released code instead of the paper.
-    random_select: whether every term has the replacement probability `beta`. If no term of a row is chosen, the paper's
-        variant replaces one term.
+    random_select: whether every term has the replacement probability `beta`. If no term of a row is chosen, one is
+        replaced after all, unless `released` is True.
     random_replace: whether replacements are drawn uniformly from the whole vocabulary.
     groups: the group of each term. A FIXED term is neither replaced nor drawn. A term of group ANY is replaced by any
         term that is not fixed, any other term only by terms of its group. None means that all groups are ANY.

@@ -65,7 +65,7 @@ cdef inline uint64_t key_of(const unsigned char* at, Py_ssize_t n, const unsigne
 
 
 cdef inline uint64_t stored_length(Py_ssize_t n) noexcept nogil:
-    """Return the length n as `StringSet.slots` stores it, in 32 bits: at most 2**32 - 1."""
+    """Return n, but at most 2**32 - 1, because `StringSet.slots` stores a length in 32 bits."""
     return <uint64_t>min(n, <Py_ssize_t>0xffffffff)
 
 

@@ -231,7 +231,7 @@ cdef inline uint32_t fold(uint32_t c) noexcept nogil:
 
 
 cdef Py_ssize_t after(Rewriter text, Py_ssize_t i, const char* letters) except -1 nogil:
-    """Return the position after `letters`, in lower case, if the lower-cased text has these letters at `i`, else 0."""
+    """Return the position after the lower-case `letters` if the lower-cased text has them at `i`, else 0."""
     while letters[0]:
         if i >= text.length or fold(at(text, i)) != <unsigned char>letters[0]:
             return 0
