@@ -31,7 +31,7 @@ class LossSpec:
         return "start" in inspect.signature(self.load()).parameters
 
     def load(self) -> Callable[..., Any]:
-        """Import the function."""
+        """Import the loss function."""
         return import_object(self.path)
 
 

@@ -68,7 +68,7 @@ class RaggedArray:
         return RaggedArray(np.concatenate([part.values for part in parts]), row_bounds(lengths))
 
     def take(self, rows: np.ndarray) -> RaggedArray:
-        """Return the rows with the indices `rows`, which must not be negative, in the order of `rows`."""
+        """Return the rows with the indices `rows`, in that order. No index may be negative."""
         starts = self.indptr[rows]
         return rows_from(self.values, starts, self.indptr[rows + 1] - starts)
 

@@ -33,7 +33,7 @@ def warn_user(message: str) -> None:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an exception's message, or the name of its type if it has none."""
+    """Return the first line of an exception's message, or the name of its type if the message is empty."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 

@@ -69,7 +69,7 @@ def triplet(views: Tensor, temperature: float) -> Tensor:
 
 
 def simcse(views: Tensor, temperature: float) -> Tensor:
-    """Return the loss of SimCSE (Gao et al. 2021), equation 1: `triplet` without negatives. views: float (2, B, D)."""
+    """Return SimCSE's loss (Gao et al. 2021, eq. 1), which is `triplet` without negatives. views: float (2, B, D)."""
     _check("simcse", views, (2,), temperature)
     return triplet(views, temperature)
 

@@ -48,7 +48,7 @@ class PairScores:
 
     @classmethod
     def of(cls, same: Floats, near_misses: Floats, share: float = 0.05) -> PairScores:
-        """Make scores without groups from the cosines of pairs with the same meaning and of near-misses."""
+        """Make scores, without groups, from cosines of pairs with the same meaning and cosines of near-misses."""
         n = len(same) + len(near_misses)
         return cls(np.concatenate([same, near_misses]), np.arange(n) < len(same), np.full(n, ""), share)
 

@@ -131,7 +131,7 @@ class Trainer:
         return self.graphs(batch) if self.graphs else self.eager_step(batch)
 
     def eager_step(self, batch: Batch) -> Step:
-        """Take a step without replaying a CUDA graph. Before, `step` sets the learning rate and the seed."""
+        """Take a step without replaying a CUDA graph, after `step` has set the learning rate and the seed."""
         cached = self.run.grad_cache
         step = self._backward_cached(batch) if cached else self._backward(self._encode(batch.parts), batch)
         if self.run.max_grad_norm:

@@ -72,7 +72,7 @@ def check_owner(path: Path, command: str) -> None:
 
 
 def check_new(path: Path, command: str) -> None:
-    """Raise InputError if the folder contains a file other than `.una_fast.json`. The advice depends on `command`."""
+    """Raise InputError if the folder contains a file other than `.una_fast.json`. The message depends on `command`."""
     names = sorted(entry.name for entry in path.iterdir() if entry.name != MARK) if path.exists() else []
     if names and (owner := read_mark(path).get("command")):
         advice = "give --resume to continue it, " if owner == command else ""

@@ -136,7 +136,7 @@ class Comparison(NamedTuple):
 
 
 def compare(without: Mapping[Any, float], with_it: Mapping[Any, float]) -> Comparison | None:
-    """Compare the scores by seed of two conditions. Return None if they have no common seed."""
+    """Compare two conditions by their scores, {seed: score}. Return None if they have no common seed."""
     seeds = [seed for seed in with_it if seed in without]
     if not seeds:
         return None
@@ -169,7 +169,7 @@ class Group:
         return {seed: fmean(of_seed) for seed, of_seed in scores.items()}
 
     def compared(self, reference: Group | None = None) -> dict[str, Comparison]:
-        """Compare each score with the score of `reference`, or with 0 if `reference` is None, by name of the score."""
+        """Compare each score with the same score of `reference` (if None, with 0). Return {score name: comparison}."""
         pairs = {}
         for name in dict.fromkeys(name for run in self.runs for name in run.scores):
             scores = self.by_seed(name)

@@ -1,4 +1,4 @@
-"""Finds small edits that change what a sentence means, with word lists. Nothing here is random."""
+"""Finds small edits that change what a sentence means. Uses word lists. Nothing here is random."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class KeptWords:
 
     @classmethod
     def of(cls, keep_punctuation: bool, keep_words: str | Path | Iterable[str], lowercase: bool) -> KeptWords:
-        """Make the rule from the arguments of `Augmenter`. lowercase: whether the index lower-cases words."""
+        """Make a `KeptWords` from the arguments of `Augmenter`. lowercase: whether the index lower-cases words."""
         words = read_words(keep_words)
         return cls(keep_punctuation, frozenset(word.lower() for word in words) if lowercase else words)
 

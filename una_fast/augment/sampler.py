@@ -29,8 +29,8 @@ LETTER = re.compile("|".join(f"([{letters}])" for letters in LETTER_GROUPS))
 class Sampler:
     """The checked settings of an `Augmenter`, whose arguments have the same names.
 
-    A word has a group, which decides what replaces it (see `SamplingConfig`): FIXED for kept words, otherwise the
-    number of its script, or ANY.
+    A word's group decides what replaces it (see `SamplingConfig`). Kept words have the group FIXED. Any other word
+    has the number of its script, or ANY (see `_groups`).
     """
 
     def __init__(

@@ -40,7 +40,7 @@ class SplitSentences:
         return np.array([xxhash.xxh3_64_intdigest(text[a:b]) for a, b in pairwise(bounds)], dtype=np.uint64)
 
     def streams(self, rows: np.ndarray) -> np.ndarray:
-        """Return the random stream of each sentence in `rows`: a document's row number, or else the sentence's hash."""
+        """Return each sentence's random stream: its row number if it is a document of the index, otherwise its hash."""
         return rows if self.are_documents else self.hashes[rows]
 
     def texts(self, rows: np.ndarray) -> list[str]:

@@ -76,7 +76,7 @@ class Source:
 
 
 def open_sources(corpus: Any, reading: Reading) -> list[Source]:
-    """Open the sources of a corpus, in order: anything that `una_fast.build_index` accepts, or a `Source`.
+    """Open the sources of a corpus, in order. corpus: anything that `una_fast.build_index` accepts, or a `Source`.
 
     A list or tuple of paths, tables or other sources is several sources. Any other list is one source of sentences.
     """

@@ -202,7 +202,7 @@ def cut_ranks(merged: PackFiles) -> list[list[int]]:
 
 
 def rank_strings(kind: str, merged: PackFiles, starts: list[int], stops: list[int], output: Path) -> None:
-    """Write the strings ``starts[h]`` to ``stops[h] - 1`` of all hash ranges h to the file `output`, in order of rank.
+    """Sort the strings ``starts[h]`` to ``stops[h] - 1`` of all hash ranges h by rank, and write them to file `output`.
 
     The file also contains ranks: the strings of hash range h have the ranks ``ranks[bounds[h]:bounds[h + 1]]``.
     """

@@ -242,7 +242,7 @@ class Pipeline:
 
 
 def _steps_of(step: Step | None, key: str) -> list[Step]:
-    """Return the steps of a normaliser or a pre-tokenizer as a flat list. key: names the steps of a "Sequence"."""
+    """Return the steps of a normaliser or a pre-tokenizer as a flat list. key: where a "Sequence" has its steps."""
     if step is None:
         return []
     if step["type"] == "Sequence":

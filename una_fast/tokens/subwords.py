@@ -1,4 +1,4 @@
-"""Encodes chunks with a Hugging Face fast tokenizer, and makes the ids of an index's sentences and terms from them."""
+"""Encodes an index's sentences and terms with a Hugging Face fast tokenizer, chunk by chunk where possible."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class NearMissTask(Task):
     dev: NDArray[np.bool_] | None = None  # (n,), True if the entry's image is for tuning; None for SICK
 
     def score(self, embeddings: Sequence[NDArray], protocol: EvaluationProtocol) -> Scores:
-        """Return the share of entries that are hits, except for "sick_auc" (the AUC) and "recall_at_5" (the recall).
+        """Return the AUC for "sick_auc", the recall for "recall_at_5", and the share of hits for the other tasks.
 
         An entry is a hit if its text and its paraphrase are nearer to each other than each is to the near-miss.
         """

@@ -124,10 +124,10 @@ cdef inline int64_t put(const int32_t* record, const int32_t* values, int32_t* l
 
 def pad_rows(const small_id[::1] values, const int64_t[::1] bounds, const int64_t[::1] rows, Frame frame,
              int64_t[:, ::1] input_ids, int64_t[:, ::1] attention_mask):
-    """Write sentence rows[i] to row i of both outputs, int64 (n_rows, width), truncated or padded to `width` token ids.
+    """Write sentence rows[i] to row i of `input_ids` and `attention_mask`, each int64 (n_rows, width).
 
-    Sentence r has the sub-words ``values[bounds[r]:bounds[r + 1]]``. The caller checks that all rows exist, and that
-    the special tokens fit the width.
+    Sentences are truncated or padded to the width. Sentence r has the sub-words ``values[bounds[r]:bounds[r + 1]]``.
+    The caller checks that all rows exist, and that the special tokens fit the width.
     """
     cdef int64_t i, k, start, n, n_prefix = frame.prefix.shape[0], width = input_ids.shape[1]
     with nogil:

@@ -276,7 +276,7 @@ cdef class RowWriter:
         return 0
 
     cdef bint locate(self, WrittenRows out, const int32_t* words, int64_t n_words) noexcept nogil:
-        """Find where each word starts and stops in `out.line`. Return whether all were found, in order."""
+        """Find where each word starts and stops in `out.line`, in order. Return False if a word is not found."""
         cdef const uint8_t* word
         cdef int64_t k, n, end, at = 0
         cdef bint is_mark

@@ -70,7 +70,7 @@ cdef inline uint64_t stored_length(Py_ssize_t n) noexcept nogil:
 
 
 cdef inline uint32_t code_of(uint64_t key, uint64_t length) noexcept nogil:
-    """Return a 32-bit hash of the string with this `key_of` and `stored_length`."""
+    """Return a 32-bit hash of a string from its `key_of` and its `stored_length`."""
     return <uint32_t>((mixed(key ^ length * 0x9e3779b97f4a7c15ULL) * 0xc4ceb9fe1a85ec53ULL) >> 32)
 
 
