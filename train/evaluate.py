@@ -56,7 +56,7 @@ def _run(values: dict[str, Any]) -> None:
 
 
 def has_scores_of(file: Path, model: str) -> bool:
-    """Return whether the scores in `file` are of `model`, also if the run was moved after its best/ was scored."""
+    """Return whether the scores in `file` are of `model`. A run may have been moved since its best/ was scored."""
     saved, folder = read_object(file).get("model"), Path(model).resolve()
     if not isinstance(saved, str):
         return False

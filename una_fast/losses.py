@@ -5,8 +5,8 @@
 ``views[3]``: the same negatives under another dropout mask. A wrong number of views, or a temperature that is not above
 0, raises InputError.
 
-The two distillations accept `start` instead of a temperature, float (n, B, D): embeddings by the initial encoder, which
-the caller computes without dropout and gradients. They use only ``start[0]``, the anchors.
+Instead of a temperature, the two distillations accept `start`, float (n, B, D): embeddings by the initial encoder,
+which the caller computes without dropout and gradients. The distillations use only ``start[0]``, the anchors.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def pairs(views: Tensor, temperature: float) -> Tensor:
 
     A row is the embedding of one sentence in one view. An anchor and its positive are partners, and so are the two rows
     of a negative. s(r, k) is the cosine of rows r and k divided by the temperature. With the partner p of row r, the
-    loss is the mean over all r of -ln(exp(s(r, p)) / sum over all k except r of exp(s(r, k))).
+    loss is the mean over all r of -ln(exp(s(r, p)) / sum of exp(s(r, k)) over all k except r).
 
     views: float (V, B, D): anchors, positives and, if V = 4, the negatives under two dropout masks.
     """
@@ -36,7 +36,7 @@ def decoupled(views: Tensor, temperature: float) -> Tensor:
 
     An anchor and its positive are partners, and so are the two embeddings of a negative. With the partner p of r, and
     s(r, k) = cos(r, k) / temperature, the loss is the mean over all embeddings r of
-    -ln(exp(s(r, p)) / sum over all k except r and p of exp(s(r, k))), or 0 for one sentence without negatives.
+    -ln(exp(s(r, p)) / sum of exp(s(r, k)) over all k except r and p), or 0 for one sentence without negatives.
 
     views: float (V, B, D): anchors, positives and, if V = 4, the negatives under two dropout masks.
     """

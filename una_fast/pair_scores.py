@@ -106,9 +106,9 @@ class PairScores:
         return found
 
     def curve(self) -> tuple[Floats, Floats]:
-        """Return the ROC curve: shares of near-misses, and of pairs with the same meaning, above each threshold.
+        """Return the ROC curve as two arrays: one for the near-misses, and one for the pairs with the same meaning.
 
-        Each distinct cosine is a threshold, highest first.
+        Each distinct cosine is a threshold, highest first. An array has the share of its pairs above each threshold.
         """
         same, near_misses = map(np.sort, self._split())
         thresholds = np.unique(self.cosines)[::-1]

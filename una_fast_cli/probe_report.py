@@ -78,9 +78,10 @@ def pairs_report(path: str, scores: Mapping[str, PairScores]) -> tuple[str, dict
 
 
 def _held_out(labels: Sequence[str], scores: Sequence[PairScores]) -> tuple[str, list[dict[str, Any]]]:
-    """Report the share of pairs above a threshold that was chosen on other pairs: a text, and figures for --json.
+    """Return a table, as text and for --json, of the shares of pairs above thresholds that were chosen on other pairs.
 
-    There is a line for each label and for each share of near-misses that may be above it: 10%, 20% and --share.
+    A threshold lets 10%, 20% or --share of the near-misses pass. For each of these shares, the table has a line for the
+    pairs with the same meaning, and a line for the near-misses.
     """
     from una_fast.pair_scores import paired_change
 

@@ -146,7 +146,7 @@ class PreparedRun:
 
     @cached_property
     def neighbours(self) -> Neighbours | None:
-        """The pairs of --neighbours, if given. Only rank 0 finds them, and sends them to the other ranks."""
+        """The pairs for --neighbours, or None without it. Rank 0 finds the pairs and sends them to the other ranks."""
         if not self.run.neighbours:
             return None
         corpus, rows, device = self.index.fingerprint, self.training.rows, torch.device(self.run.device)

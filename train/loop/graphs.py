@@ -110,7 +110,7 @@ class Graphs:
 
 @contextmanager
 def record_waits() -> Iterator[list[str]]:
-    """Collect the file and line of every call in the block that makes the host wait for the GPU."""
+    """Yield a list. After the block, it contains the file and line of each call that made the host wait for the GPU."""
     waits: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

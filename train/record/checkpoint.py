@@ -102,7 +102,7 @@ def load_checkpoint(output: Path) -> tuple[Progress, dict[str, Any]]:
 
 
 def has_checkpoint(output: Path) -> bool:
-    """Return whether the run in `output` has saved a checkpoint, even if someone has deleted it."""
+    """Return whether the run in `output` has ever saved a checkpoint. A deleted checkpoint counts too."""
     # a step above 0 in best/best.json is evidence of a deleted checkpoint
     return (output / POINTER).is_file() or bool(read_object(output / BEST / f"{BEST}.json").get("step"))
 

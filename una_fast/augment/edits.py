@@ -67,7 +67,7 @@ class Sentence:
         return self.follows(i) and self.word(i).istitle() and not self.text.istitle()
 
     def replaced(self, i: int, options: Iterable[str], why: str, n: int = 1) -> list[Edit]:
-        """Return a list with the edit that replaces the n words from word i on with one of `options`.
+        """Return a list with one edit, in which one of `options` replaces the n words that start at word i.
 
         Each option gets the old words' capitalisation. The list is empty if every option then equals the old words.
         """

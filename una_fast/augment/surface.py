@@ -1,4 +1,4 @@
-"""Writes the words that were drawn for a sentence as text and as token ids."""
+"""Turns the words that were drawn for a sentence into text and token ids."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class KeptSurface:
         return self._row_writer(self._documents)
 
     def _row_writer(self, source: SplitSentences, subwords: rewrite.Subwords | None = None) -> rewrite.RowWriter:
-        """Make a writer of texts for the sentences of `source`; with `subwords` (documents only), also of token ids."""
+        """Make a text writer for `source`. With `subwords` (only for an index's documents), it writes token ids too."""
         learn_characters(source.chunks)
         tables = source.chunks, source.sentences, source.words, source.unseen, source.terms, self.forms
         return rewrite.RowWriter(*tables, CHARACTERS, self._index.lowercase, subwords)

@@ -52,7 +52,7 @@ class Source:
             yield block
 
     def digest(self) -> str:
-        """Return a hash of the texts of an object in memory, or of a file's bytes and the options in `key`."""
+        """Return a hash of a file's bytes and `key`. For an object in memory, return a hash of its texts."""
         if self.file is None:
             for _ in self.blocks():  # those that have not been read yet
                 pass

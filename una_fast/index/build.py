@@ -43,10 +43,11 @@ def build_index(
     machine or many.
 
     Args:
-        corpus: a path, glob or folder of files with one sentence per line or row (.txt, .csv, .tsv, .jsonl, .json, each
-            also with .gz, .bz2, .xz or .zst, or .parquet), a pandas or polars DataFrame, an Arrow table, a Hugging Face
-            dataset, or any iterable of str or of dicts. A list of these is one corpus, in order. In a list, give a
-            folder as a `Path`, because a str without one of these extensions is a sentence.
+        corpus: a path, glob or folder of files with one sentence per line or row, a pandas or polars DataFrame, an
+            Arrow table, a Hugging Face dataset, or any iterable of str or of dicts. A list of these is one corpus, in
+            order. Files are .parquet, .txt, .csv, .tsv, .jsonl or .json. All except .parquet may be compressed (.gz,
+            .bz2, .xz or .zst). In a list, a str without one of these extensions is a sentence, so give a folder as a
+            `Path`.
         word_tokenizer: "treebank" (NLTK's word_tokenize(text, preserve_line=True), word for word), "whitespace",
             "rjieba" (Chinese), "fugashi" (Japanese), "pythainlp" (Thai), a function from a text to the list of its
             words, or the function's import path, "module:function". The Chinese, Japanese and Thai ones need the extra

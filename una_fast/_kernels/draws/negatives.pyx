@@ -118,11 +118,11 @@ cdef int64_t choose_exactly(bint released, uint64_t key, const int32_t* first, c
 cdef int64_t choose_one(SamplingConfig config, uint64_t key, const int32_t* ids, const int32_t* first,
                         const double* p, int64_t length, int64_t n, int32_t* chosen,
                         const uint8_t[::1] unseen_groups) noexcept nogil:
-    """Choose a term of a sentence if `choose_exactly` chose none of its first n words. Return 1 if it is one of these.
+    """Choose one term of a sentence of `length` words, after `choose_exactly` chose none of its first n words.
 
-    The sentence has `length` words. If none is chosen by its probability, the term with the smallest random number is
-    chosen. Returns 0 if that term does not occur in the first n words, if a later word is chosen by its probability, or
-    if all words are fixed.
+    Of the terms that are not fixed, the one with the smallest random number is chosen. Returns 1 if this term occurs in
+    the first n words. Returns 0 if it does not, if a later word is chosen by its probability, or if all words are
+    fixed.
     """
     cdef int64_t k, place = n
     cdef double draw, smallest = 1.0

@@ -114,9 +114,10 @@ cdef int fill_probabilities(SamplingConfig config, int32_t* latest, int32_t* rep
                             const uint8_t[::1] unseen_groups) except -1 nogil:
     """Fill `first`, `z` and `p` (see `replacement_probabilities`) for one row of n >= 1 words.
 
-    In the paper's variant, the mean C in equation 3 is over the distinct terms, and all occurrences of the first term
-    with the highest z get p = 1. In the released code's variant, the mean is over all words, and only the first word
-    with the highest z gets p = 1. All this ignores fixed words, which get p = 0. latest, repeats: scratch.
+    Fixed words get p = 0, and neither the mean C in equation 3 nor the highest z includes them. In the paper's variant,
+    C is over the distinct terms, and all occurrences of the first term with the highest z get p = 1. In the released
+    code's variant, C is over all words, and only the first word with the highest z gets p = 1.
+    latest, repeats: scratch.
     """
     cdef int64_t k, counts, n_averaged = 0, highest = -1
     cdef double lowest = INFINITY, top = -1.0, total = 0.0, scale

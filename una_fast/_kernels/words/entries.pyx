@@ -116,9 +116,10 @@ cdef class WordWriter:
 cdef Py_ssize_t plain_word(const unsigned char[::1] utf8, Py_ssize_t start, Py_ssize_t stop, int edges) noexcept nogil:
     """Return the index in `utf8` at which the first word of a chunk ends, or -1 if the chunk may need NLTK's rules.
 
-    A chunk of ASCII letters and digits, with or without a final . , : ; ? ! or ), needs no rules. The final mark is a
-    separate word, except a period that does not end the document. Only contractions such as "gonna" and "cannot" need
-    a rule. They have 5 or 6 letters and start with c, g, l or w, so the result is -1 for all such words.
+    A chunk of ASCII letters and digits, with or without a final . , : ; ? ! or ), needs rules only if it is a
+    contraction such as "gonna" or "cannot". These contractions have 5 or 6 letters and start with c, g, l or w, so the
+    result is -1 for all words of this form. The final mark is a separate word, except a period that does not end the
+    document.
     """
     cdef Py_ssize_t i = start
     cdef unsigned char byte
