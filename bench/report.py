@@ -169,8 +169,8 @@ def machine_line(machine: dict[str, Any]) -> str:
         f"{machine['system']}\n"
         f"- Versions: Python {machine['python']}, {versions}\n"
         f"- Corpus: {machine['corpus']}\n\n"
-        "Times are microseconds per sentence, in the fastest round of one run. The ratio compares a row with the "
-        "first row, at the largest corpus size that both have."
+        "Times are microseconds per sentence, in the fastest round of one run. The ratio divides a row's time by "
+        "the first row's, at the largest corpus size that both rows have."
     )
 
 
