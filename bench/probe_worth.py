@@ -134,10 +134,9 @@ def write_paragraph(content: dict[str, Any]) -> None:
     """Write a rank correlation into docs/near-misses.md. content: from `measured`."""
     correlation = content["correlations"]["UNA, distance"]["replace"]
     said = (
-        "Does this predict scores on human-written near-misses? Over "
-        f"{len(content['encoders'])} encoders (each layer of MiniLM, with mean, [CLS] or max pooling), the printed "
-        f'"distance of near-misses" has a rank correlation of {correlation:+.2f} with the score on SugarCrepe++ '
-        "`replace`."
+        'Does the printed "distance of near-misses" predict scores on human-written near-misses? Over '
+        f"{len(content['encoders'])} encoders (each layer of MiniLM, with mean, [CLS] or max pooling), its rank "
+        f"correlation with the score on SugarCrepe++ `replace` is {correlation:+.2f}."
     )
     write_between_marks(PAGE, [textwrap.fill(said, WIDTH)])
 

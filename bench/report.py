@@ -49,8 +49,8 @@ HEADLINES = (  # name of the row, operation of a benchmark, our contender, the p
     ("a sentence as token ids, all cores", "anchors: encode", "una_fast, terms included", "fast tokenizer"),
 )
 PEERS = (
-    "una_fast makes negatives on one thread. nlpaug and the paper's released code use one core, the fast tokenizer "
-    "all. The times of the released code are [estimates](docs/benchmarks.md#how-to-read-them)."
+    "una_fast makes negatives on one thread. nlpaug and the paper's released code use one core. The fast tokenizer "
+    "uses all. The released code's times are [estimates](docs/benchmarks.md#how-to-read-them)."
 )
 WIDTH = 120  # characters per line of the README
 Cells = dict[str, dict[int, float]]  # contender -> size of the corpus -> microseconds per sentence

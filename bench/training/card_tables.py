@@ -51,7 +51,7 @@ def step_table(timed: list[tuple[int, str, dict[str, Any]]]) -> dict[str, Any]:
         memory = shown(one.get("reserved_gib"), 1)
         rows.append([name, batch, shown(plain, 1), shown(negatives, 1), shown(1000 * batch / plain, 0), memory])
     columns = ["contender", "batch", "plain step, ms", "with negatives, ms", "sentences/s, plain", "GPU GiB"]
-    note = f"{SETTING}, or four with negatives. Each time is the fastest round."
+    note = f"{SETTING}, or four with negatives. All times are from the fastest round."
     return {"title": "A training step on a GPU", "columns": columns, "rows": rows, "note": note}
 
 
