@@ -106,7 +106,7 @@ class PreparedRun:
 
     @cached_property
     def training(self) -> TrainingRows:
-        """The rows to train on. Raises InputError if too few, or if --paraphrases and the corpus differ in size."""
+        """The rows to train on. Raises InputError for too few rows, or if --paraphrases and corpus differ in size."""
         run, index = self.run, self.index
         sizes, n_files = [source["n_documents"] for source in index.sources], len(self.sources[0])
         n, n_paraphrases = sum(sizes[:n_files]), sum(sizes[n_files : n_files + len(self.sources[1])])

@@ -67,7 +67,7 @@ def figures(groups: Sequence[Group]) -> list[dict[str, Any]]:
 
 
 def points(curve: Mapping[int, float], factor: int) -> dict[str, list[float]]:
-    """Return the steps of a curve as "x" and its values times `factor` as "y", averaged to at most MOST_POINTS."""
+    """Return a curve as {"x": steps, "y": values times `factor`}, averaged to at most MOST_POINTS points."""
     parts = np.array_split(np.array(sorted(curve.items())), min(len(curve), MOST_POINTS))
     x, y = zip(*(part.mean(axis=0) for part in parts), strict=True)
     return {"x": [float(f"{value:.6g}") for value in x], "y": [float(f"{factor * value:.6g}") for value in y]}
