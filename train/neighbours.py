@@ -1,9 +1,9 @@
 """--neighbours: half of each step's sentences are random, and the other half are their nearest neighbours.
 
-Training on near-misses also changes the cosines of neighbours, which a semantic search should still find. So
-`una_fast.losses.neighbour_distillation` keeps the cosine of each pair near its initial value.
+A semantic search should still find neighbours, but training on near-misses changes their cosines too. So
+`una_fast.losses.neighbour_distillation` keeps the cosine of each pair of neighbours near its initial value.
 
-Letters: P sentences in the pool, a random sample of the training sentences; D width of an embedding.
+P is the size of the pool, which is a random sample of the training sentences. D is the width of an embedding.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ STDERR: Any = _StandardError()
 
 
 def is_first_rank() -> bool:
-    """Return whether this process is rank 0 or the only one. Only rank 0 writes to the terminal."""
+    """Return whether this process is rank 0 or the only process. Only rank 0 writes to the terminal."""
     return os.environ.get("RANK", "0") == "0"
 
 

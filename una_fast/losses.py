@@ -106,7 +106,7 @@ def soft(views: Tensor, temperature: float, weight: float = 1e-3, least: float =
 def similarity_distillation(views: Tensor, start: Tensor) -> Tensor:
     """Return how much training has changed the cosines between the sentences of a batch, as a mean square.
 
-    With the embeddings a = ``views[0]`` and b = ``start[0]`` by the initial encoder, float (B, D), the loss is the mean
+    With the embeddings a = ``views[0]``, and the initial encoder's b = ``start[0]``, float (B, D), the loss is the mean
     of (cos(a_i, a_j) - cos(b_i, b_j))^2 over all pairs of different sentences i, j, or 0 for a single sentence.
     """
     now, before = (functional.normalize(part[0], dim=-1) for part in (views, start))  # (B, D)
@@ -122,7 +122,7 @@ def neighbour_distillation(views: Tensor, start: Tensor) -> Tensor:
     """Return how much training has changed the cosines of sentences with their neighbours, as a mean square.
 
     The caller makes sentence j = i + B / 2 of the batch a near neighbour of sentence i. With the embeddings
-    a = ``views[0]`` and b = ``start[0]`` by the initial encoder, float (B, D), the loss is the mean of
+    a = ``views[0]``, and the initial encoder's b = ``start[0]``, float (B, D), the loss is the mean of
     (cos(a_i, a_j) - cos(b_i, b_j))^2 over all i < B / 2.
     """
     now, before = (functional.cosine_similarity(*part[0].unflatten(0, (2, -1))) for part in (views, start))  # (B / 2,)

@@ -85,7 +85,7 @@ class RowThreads:
     def run(self, fill: Callable[[slice], None], n_rows: int, least: int) -> None:
         """Divide the rows 0 to n_rows - 1 into at most one part per thread, and call `fill` for each part.
 
-        Each part has at least `least` rows, unless the batch is smaller.
+        Each part has at least `least` rows, unless `n_rows` is smaller.
         """
         n_parts = max(1, min(self._n_jobs, n_rows // least))
         bounds = [n_rows * i // n_parts for i in range(n_parts + 1)]

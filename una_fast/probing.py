@@ -122,14 +122,14 @@ def probe(
     """Measure an encoder's cosines of sentences with their near-misses, and of usual pairs of sentences.
 
     A near-miss is the sentence with its most important word replaced by a word of similar importance (`Augmenter` with
-    ``beta=0``, the sentence's case, spacing and punctuation kept). A usual pair is two sentences of the sample.
+    ``beta=0``, which keeps the sentence's case, spacing and punctuation). A usual pair is two sentences of the sample.
 
     Args:
         encode: a function from a list of texts to their embeddings, an array (n_texts, width), such as
             ``SentenceTransformer(NAME).encode``. It is called with the sentences, then with their near-misses.
         index: the index of the text.
         n: size of the sample. If the text has fewer sentences with a near-miss, all of them are used.
-        share: the largest share of near-misses that may have a cosine above `Probe.threshold`, above 0 and below 1.
+        share: the largest share of near-misses whose cosine may exceed `Probe.threshold`. Must be above 0 and below 1.
         seed: any integer.
         augmenter: an augmentation that makes the near-misses instead of `Augmenter`.
         edits: edits of `NearMisses` to measure one by one, such as "polarity,number,name,swap", for `Probe.edits`.

@@ -45,7 +45,7 @@ FIGURE = """<p>Each point of a curve is a threshold. A higher curve is a better 
 
 
 def pairs_report(path: str, scores: Mapping[str, PairScores]) -> tuple[str, dict[str, Any]]:
-    """Report how well each encoder separates the pairs in the file `path`: a text, and figures for --json.
+    """Report how well each encoder separates the pairs in the file `path`, as a text and as figures for --json.
 
     scores: by name of the encoder.
     """

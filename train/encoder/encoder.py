@@ -70,7 +70,7 @@ class SentenceEncoder(nn.Module):
 def compile_layers(encoder: SentenceEncoder, part: dict[str, Tensor], autocast: AbstractContextManager[Any]) -> None:
     """Compile the layers of an encoder for training. All layers and input shapes share one program.
 
-    PyTorch chooses the kernels for the shape of `part`, so a resumed run must pass the same shape.
+    part: an example input. PyTorch chooses the kernels for its shape, so a resumed run must pass the same shape.
     """
     torch._dynamo.config.optimize_ddp = False  # one graph instead of one for each of DDP's buckets
     lists = (module for module in encoder.backbone.modules() if isinstance(module, nn.ModuleList))

@@ -70,7 +70,7 @@ class Graphs:
         self.captured.clear()
 
     def _step_eagerly(self, shape: Any, batch: Batch) -> Any:
-        """Take an eager step. Mark its shape as ready to capture, unless the step made the host wait for the GPU."""
+        """Take an eager step. Mark `shape` as ready to capture, unless the step made the host wait for the GPU."""
         with record_waits() as waits:
             results = self._step(batch)
         if not waits:

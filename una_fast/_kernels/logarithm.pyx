@@ -33,8 +33,8 @@ cdef enum:
 def exact_log(numerator: int, denominator: int) -> float:
     """Return the double nearest to ln(numerator / denominator), for positive integers. It takes 15 us.
 
-    The loop doubles the precision until the result rounds to a single double. It always ends: the logarithm of a
-    rational number other than 1 is irrational, so it is never halfway between two doubles.
+    The precision is doubled until the result rounds to a single double. This always ends: the logarithm of a rational
+    number other than 1 is irrational, so it is never halfway between two doubles.
     """
     digits = 20
     while numerator != denominator:

@@ -266,9 +266,9 @@ def _written_like(digits: str, number: str, zero: int) -> str:
 def swap_edits(sentence: Sentence, importance: Mapping[str, float], function_words: Collection[str]) -> list[Edit]:
     """Return the edits that swap two words of similar importance that are not adjacent.
 
-    Both are content words with at least the mean importance of the sentence's words. These pairs are sorted by the
-    difference in importance, and the first half of them, at least one pair, is returned. Words without an importance
-    are ignored.
+    Both words are content words with at least the mean importance of the sentence's words. The edits are sorted by
+    the words' difference in importance, and only the first half, at least one edit, is returned. Words without an
+    importance are ignored.
     """
     places = [i for i, word in enumerate(sentence.words) if word in importance]
     scores = {i: importance[sentence.words[i]] for i in places}

@@ -142,7 +142,7 @@ def forms_of_ascii(terms: StringTable) -> StringTable:
 
 
 def learn_characters(*tables: StringTable) -> list[str]:
-    """Store the properties of each character in `tables`, such as its case, in CHARACTERS. Return these characters."""
+    """Store in CHARACTERS the case and other properties of each character of `tables`. Return these characters."""
     others = (table.utf8.tobytes().translate(None, ASCII).decode("utf-8") for table in tables)
     of_ascii = (chr(byte) for table in tables for byte in np.flatnonzero(np.bincount(table.utf8, minlength=128)[:128]))
     used = sorted({*of_ascii}.union(*others))

@@ -68,7 +68,7 @@ class Augmenter(KernelAugmentation):
             one word per line, or an iterable of words. Case is ignored if the index lower-cases words.
         same_script: whether words of a script without spaces (Chinese and Japanese, Thai, Lao, Burmese, Khmer) are
             replaced only by words of the same script, and never replace other words. It has no effect with
-            surface="paper". If False, both surfaces have the same draws.
+            surface="paper". If False, surface="kept" has the same draws as "paper".
         keep_probabilities: whether to store replacement probabilities in the index's folder if there is a tokenizer. It
             makes `negative_ids` faster, does not change the draws, and takes 4 bytes per word, which all processes
             memory-map. Nothing is stored if these bytes exceed half of the free memory.

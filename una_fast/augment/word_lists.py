@@ -103,7 +103,7 @@ def _items(section: str, text: str, where: str) -> Line:
 
 
 def numbered_lines(setting: str, file: str | Path, what: str) -> list[tuple[int, str]]:
-    """Return (line number, line) for each line of a UTF-8 file that is not blank. The first line has number 1.
+    """Return (line number, line) for each non-blank line of a UTF-8 file. The first line has number 1.
 
     setting, what: the argument that names the file, and a description of the expected file, for error messages.
     """

@@ -113,7 +113,7 @@ def all_blank(n_documents: int) -> InputError:
 
 
 def check_sources(folder: Path, indexed: list[dict[str, Any]], sources: Sequence[Source]) -> None:
-    """Raise InputError unless the index in `folder` was built from `sources`. indexed: its `Index.sources`."""
+    """Raise InputError unless the index in `folder` was built from `sources`. indexed: the index's `sources`."""
     if len(indexed) != len(sources):
         raise InputError(
             f"{folder}: made from {counted(len(indexed), 'source')}, but the corpus has {len(sources)}: build it again"

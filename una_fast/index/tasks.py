@@ -223,7 +223,7 @@ def rank_strings(kind: str, merged: PackFiles, starts: list[int], stops: list[in
 def label_strings(merged: PackFiles, ranked: PackFiles, partition: int, output: Path) -> None:
     """Write the ranks of the strings whose hashes are in range number `partition` to the file `output`.
 
-    The ranks of the strings of split i are ``labels[bounds[i]:bounds[i + 1]]``.
+    The file contains two arrays: the strings of split i have the ranks ``labels[bounds[i]:bounds[i + 1]]``.
     """
     ranks = np.concatenate([pack.read_rows("ranks", "bounds", partition, partition + 1)[0] for pack in ranked])
     strings = Pack(merged.path(partition))

@@ -122,7 +122,7 @@ class SubwordEncoder:
     def cuts(self, characters: Sequence[str]) -> np.ndarray:
         """Return uint8 (128,): 1 for an ASCII character at which chunks may be split and the parts encoded separately.
 
-        These are the `Pipeline.marks` that the tokenizer makes a separate word next to any of `characters`.
+        The tokenizer makes such a character, one of `Pipeline.marks`, a separate word next to any of `characters`.
         characters: all characters that a chunk may contain.
         """
         cuts = np.zeros(128, dtype=np.uint8)
@@ -156,7 +156,7 @@ def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[RaggedArra
     """Load `sentences`, `terms` and `sizes` from the index's folder, or make and store them.
 
     `TokenIds` describes the first two. `sizes` is uint16, in the order of `encode_first_and_later`: the number of ids
-    of each chunk, or UNKNOWN if they depend on the whole text or are too many for uint16.
+    of each chunk, or UNKNOWN if the ids depend on the whole text or are too many for uint16.
     """
 
     def make() -> Arrays:

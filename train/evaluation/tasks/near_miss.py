@@ -51,7 +51,7 @@ class PairTask(Task):
 class NearMissTask(Task):
     """A task of SugarCrepe++ or SICK.
 
-    texts: for SugarCrepe++, one list per name in COLUMNS; for SICK, four lists: the first and the second sentences of
+    texts: for SugarCrepe++, one list per name in COLUMNS. For SICK, four lists: the first and the second sentences of
     the entailments, then of the contradictions.
     """
 

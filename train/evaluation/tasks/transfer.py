@@ -161,7 +161,7 @@ def _folds(labels: NDArray, n_folds: int) -> list[Sequence[NDArray]]:
 
 @dataclass(frozen=True)
 class TransferTask(Task):
-    """Labelled sentences or pairs. texts: per split one list or, for pairs, two: the first and the second sentences."""
+    """Labelled sentences or pairs. For pairs, `texts` has two lists per split: the first and the second sentences."""
 
     kind = "transfer"
     labels: dict[str, NDArray[np.int64]]  # by split: "train", and "dev" and "test" if the task has them

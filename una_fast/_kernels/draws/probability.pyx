@@ -89,7 +89,7 @@ cdef class SamplingConfig:
         return window.start, window.stop
 
     def candidates(self, window, int64_t term, const uint8_t[::1] unseen_groups=None):
-        """Return the ids in `window`, a pair (start, stop), that can replace `term`: int64."""
+        """Return the ids that can replace `term`, int64. window: the pair (start, stop) that bounds the ids."""
         cdef int64_t j, start = window[0], stop = window[1], excluded = -1 if self.released else term
         cdef uint8_t group = group_of(self, term, unseen_groups)
         return np.array([j for j in range(start, stop) if is_candidate(self, j, excluded, group)], dtype=np.int64)

@@ -198,7 +198,7 @@ cdef int put_entry(Rewriter text, const unsigned char[::1] utf8, const int64_t[:
 cdef class EntryWords:
     """Finds the word ids of documents by looking up the word ids of each entry.
 
-    chunks, closing, entries: two arguments of `find_entries`, called with all documents, and its result.
+    chunks, closing: two of the arguments of `find_entries`. entries: the result of that call, for all documents.
     words, indptr: entry e has the word ids ``words[indptr[e]:indptr[e + 1]]``.
     """
 
