@@ -85,7 +85,7 @@ class Sampler:
     def _groups(self, words: Sequence[str], is_kept: np.ndarray) -> np.ndarray:
         """Return each word's group (FIXED, ANY or the number of its script): uint8 (n_words,).
 
-        Words of a script with fewer than two replaceable terms are in the group ANY.
+        Without `same_script`, or if a word's script has fewer than two replaceable terms, the word's group is ANY.
         """
         scripts = scripts_of(words) if len(self._scripts) else np.zeros(len(words), dtype=np.uint8)
         groups = np.where(np.isin(scripts, self._scripts), scripts, np.uint8(ANY))
