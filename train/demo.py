@@ -46,7 +46,7 @@ def demo_settings(output: Path) -> dict[str, Any]:
 
 
 def show_negatives(run: ResolvedRun) -> None:
-    """Print three sentences of the corpus, each with a negative, if the run uses hard negatives."""
+    """If the run uses hard negatives, print three sentences of the corpus, each with a negative."""
     if run.augment == "none":
         return
     index = load_index(run.index, word_tokenizer=run.word_tokenizer)

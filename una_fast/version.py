@@ -1,4 +1,4 @@
-"""The package's version, and the citation of the paper for model cards."""
+"""The package's version, and the paper's citation for model cards."""
 
 VERSION = "0.3.0"
 CITATION = """@article{shu2024una,

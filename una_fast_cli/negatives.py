@@ -83,7 +83,7 @@ def _negatives(values: dict[str, Any]) -> None:
 
 
 def _lines(augmenter: TextAugmentation, values: dict[str, Any]) -> Iterator[bytes]:
-    """Yield one JSON line per sentence of --corpus, or else of the index."""
+    """Yield one JSON line per sentence of --corpus or, without --corpus, of the index."""
     from una_fast.corpus.documents import Reading
     from una_fast.corpus.sources import open_sources
     from una_fast.integrations.datasets import negative_names

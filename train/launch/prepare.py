@@ -42,7 +42,7 @@ from una_fast.tokens.ids import TokenIds
 
 
 class TrainingRows(NamedTuple):
-    """The rows of an index that a run trains on. Texts without a replaceable word, called blank, are left out."""
+    """The rows of an index that a run trains on. Blank texts, which contain no replaceable word, are left out."""
 
     rows: Rows  # ascending; neither the sentence nor its paraphrase is blank
     n_sentences: int  # of the corpus; row i + n_sentences of the index is the paraphrase of row i

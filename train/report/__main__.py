@@ -27,7 +27,7 @@ class ReportOptions:
         "folders of runs", (), "Runs and page", required=True, positional=True, metavar="RUN"
     )
     output: str = option("HTML file to write", "report.html", metavar="FILE")
-    baseline: str | None = option("run, or folder of seeds, to compare the others with", None, metavar="RUN")
+    baseline: str | None = option("run, or folder of seeds, to compare the other runs with", None, metavar="RUN")
 
 
 def _run(values: dict[str, Any]) -> None:

@@ -101,7 +101,7 @@ class WordTokenizer:
         return _checked_words(words, text)
 
     def signature(self) -> Signature | None:
-        """Return the words of each of SIGNATURE_SENTENCES, which identify the tokenizer; None if `is_named`."""
+        """Return the words of each of SIGNATURE_SENTENCES, to identify the tokenizer, or None if `is_named`."""
         if self.is_named:
             return None
         # Empty words are allowed here: text.split(" ") returns them for two spaces, which the corpus may not contain.

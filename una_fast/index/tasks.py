@@ -233,7 +233,7 @@ def label_strings(merged: PackFiles, ranked: PackFiles, partition: int, output: 
 def write_array(name: str, parts: PackFiles, labelled: PackFiles, array: Path) -> str:
     """Join the parts of an array of the index, and write the array to a .npy file. Return the file's checksum.
 
-    parts: the results of `scan_split` or `rank_strings`; labelled: the results of `label_strings`.
+    parts: the results of `scan_split` or `rank_strings`. labelled: the results of `label_strings`.
     """
     table, _, content = name.rpartition("_")
     are_bounds = content in ("offsets", "indptr")

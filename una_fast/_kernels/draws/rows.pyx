@@ -143,7 +143,7 @@ cdef class RowKernel:
     cdef int prefetch_block(self, const int64_t[::1] rows, int64_t begin, int64_t most_words) except -1 nogil:
         """Prefetch the words of the block that starts at rows[begin], and the bounds of the next block.
 
-        It prefetches the same number of words of every row: a loop to the end of each row would be mispredicted.
+        It prefetches the same number of words of every row, because loops of different lengths are mispredicted.
         """
         cdef int64_t row, k, n = rows.shape[0], n_words = min(most_words, MOST_PREFETCHED)
         if self.values.shape[0] == 0:
