@@ -70,8 +70,8 @@ class Augmenter(KernelAugmentation):
             replaced only by words of the same script, and never replace other words. It has no effect with
             surface="paper". If False, surface="kept" has the same draws as "paper".
         keep_probabilities: whether to store replacement probabilities in the index's folder if there is a tokenizer. It
-            makes `negative_ids` faster, does not change the draws, and takes 4 bytes per word, which all processes
-            memory-map. Nothing is stored if these bytes exceed half of the free memory.
+            makes `negative_ids` faster and does not change the draws. All processes memory-map the same file, with 4
+            bytes for each word of each sentence. Nothing is stored if it would exceed half of the free memory.
         n_jobs: threads for large batches; all cores that this process may use if None.
 
     Raises:

@@ -180,7 +180,10 @@ def tokenize_entries(const unsigned char[::1] utf8, const int64_t[::1] offsets, 
 
 cdef int put_entry(Rewriter text, const unsigned char[::1] utf8, const int64_t[::1] offsets, const int32_t[::1] chunks,
                    int edges) except -1 nogil:
-    """Set `text` to the chunks of an entry, joined by spaces. "x" stands for a chunk before or after the entry."""
+    """Set `text` to the chunks of an entry, joined by spaces.
+
+    If the entry is not at the start or not at the end of its document, the letter "x" is written for the missing chunk.
+    """
     cdef Py_ssize_t i
     if not edges & FIRST:
         put(text, c'x')

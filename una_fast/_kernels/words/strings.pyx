@@ -1,4 +1,4 @@
-"""Numbers distinct strings by first appearance, and hashes strings."""
+"""Gives distinct strings ids by first appearance, and hashes strings."""
 
 import numpy as np
 
@@ -75,7 +75,7 @@ cdef inline uint32_t code_of(uint64_t key, uint64_t length) noexcept nogil:
 
 
 cdef class StringSet:
-    """Distinct strings, numbered 0, 1, ... by first appearance.
+    """Distinct strings, with ids 0, 1, ... by first appearance.
 
     The hash table uses open addressing and is at most half full. The key of a string of up to 8 bytes is the string
     itself, so finding most words takes one cache miss.
@@ -85,7 +85,7 @@ cdef class StringSet:
 
     cdef unsigned char[::1] utf8
     cdef int64_t[::1] offsets
-    cdef uint64_t[:, ::1] slots  # (key, length << 32 | number + 1); zeros if empty
+    cdef uint64_t[:, ::1] slots  # (key, length << 32 | id + 1); zeros if empty
     cdef Py_ssize_t count
 
     def __cinit__(self, Py_ssize_t room=FIRST_ROOM):
@@ -98,32 +98,32 @@ cdef class StringSet:
         return self.count
 
     def add(self, const unsigned char[::1] data, const int64_t[::1] starts, const int64_t[::1] stops):
-        """Return the number of each string ``data[starts[i]:stops[i]]``, and add those that are not in the set."""
-        return self.numbers(data, starts, stops, True)
+        """Return the id of each string ``data[starts[i]:stops[i]]``, and add those that are not in the set."""
+        return self.ids_of(data, starts, stops, True)
 
     def find(self, const unsigned char[::1] data, const int64_t[::1] starts, const int64_t[::1] stops):
-        """Return the number of each string ``data[starts[i]:stops[i]]``, or -1 if it is not in the set."""
-        return self.numbers(data, starts, stops, False)
+        """Return the id of each string ``data[starts[i]:stops[i]]``, or -1 if it is not in the set."""
+        return self.ids_of(data, starts, stops, False)
 
-    cdef numbers(self, const unsigned char[::1] data, const int64_t[::1] starts, const int64_t[::1] stops, bint adds):
+    cdef ids_of(self, const unsigned char[::1] data, const int64_t[::1] starts, const int64_t[::1] stops, bint adds):
         cdef Py_ssize_t n = starts.shape[0], i = 0
         cdef const unsigned char* text = &data[0] if data.shape[0] else NULL
-        numbers = np.empty(n, dtype=np.int32)
-        cdef int32_t[::1] out = numbers
+        ids = np.empty(n, dtype=np.int32)
+        cdef int32_t[::1] out = ids
         with nogil:
             while i < n:
-                self.number_group(text, text + data.shape[0], &starts[i], &stops[i], min(GROUP, n - i), &out[i], adds)
+                self.look_up_group(text, text + data.shape[0], &starts[i], &stops[i], min(GROUP, n - i), &out[i], adds)
                 i += GROUP
-        return numbers
+        return ids
 
     def strings(self):
         """Return copies of `utf8` and `offsets`: string i is ``utf8[offsets[i]:offsets[i + 1]]``."""
         offsets = np.array(self.offsets[: self.count + 1])
         return np.array(self.utf8[: offsets[self.count]]), offsets
 
-    cdef int number_group(self, const unsigned char* text, const unsigned char* end, const int64_t* starts,
-                          const int64_t* stops, Py_ssize_t n, int32_t* out, bint adds) except -1 nogil:
-        """Set ``out[i]`` to the number of ``text[starts[i]:stops[i]]``, for n <= GROUP strings.
+    cdef int look_up_group(self, const unsigned char* text, const unsigned char* end, const int64_t* starts,
+                           const int64_t* stops, Py_ssize_t n, int32_t* out, bint adds) except -1 nogil:
+        """Set ``out[i]`` to the id of the string ``text[starts[i]:stops[i]]``, for n <= GROUP strings.
 
         end: where the memory of `text` ends.
         """
@@ -145,11 +145,11 @@ cdef class StringSet:
         for k in range(n_found):
             una_prefetch(&self.utf8[self.offsets[found[k]]])
         for i in range(n):
-            out[i] = self.number(group[i], codes[i], adds)
+            out[i] = self.id_of(group[i], codes[i], adds)
         return 0
 
-    cdef int32_t number(self, String string, uint32_t code, bint adds) except -2 nogil:
-        """Return the number of a string. A new string is added if `adds`, else its number is -1."""
+    cdef int32_t id_of(self, String string, uint32_t code, bint adds) except -2 nogil:
+        """Return the id of a string. A new string is added if `adds` is true; if not, its id is -1."""
         cdef uint64_t* slots = &self.slots[0, 0]
         cdef uint64_t mask = self.slots.shape[0] - 1, at = code & mask
         cdef uint64_t length = stored_length(string.n) << 32
@@ -171,7 +171,7 @@ cdef class StringSet:
         if self.count + 1 == self.offsets.shape[0] or start + string.n > self.utf8.shape[0]:
             with gil:
                 self.grow(string.n)
-            return self.number(string, code, adds)
+            return self.id_of(string, code, adds)
         if string.n:
             memcpy(&self.utf8[start], string.start, string.n)
         slots[2 * at], slots[2 * at + 1] = string.key, length | <uint64_t>(self.count + 1)
@@ -187,7 +187,7 @@ cdef class StringSet:
         if self.count + 1 == self.offsets.shape[0]:
             longer = _longer(self.offsets, self.count + 1, 2 * self.count + 1)
             self.rehash(cache_aligned_zeros(8 * self.count, np.uint64).reshape(-1, 2))
-            self.offsets = longer  # last: if `rehash` raised, `number` would overfill the old table
+            self.offsets = longer  # last: if `rehash` raised, `id_of` would overfill the old table
         return 0
 
     cdef int rehash(self, uint64_t[:, ::1] slots) except -1:
