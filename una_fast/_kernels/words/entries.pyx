@@ -232,7 +232,7 @@ cdef class EntryWords:
                     code[1] = words[indptr[e] + 1] if n == 2 else -1
 
     def gather(self, const int32_t[::1] chunks, const int64_t[::1] indptr, int64_t[::1] lengths, int32_t[::1] out=None):
-        """Set `lengths` to the number of words of each document, and fill `out` with their ids, as far as it has room."""
+        """Set `lengths` to the number of words of each document, and fill `out` with their ids as far as they fit."""
         cdef Py_ssize_t row, i, tail, run = np.searchsorted(self.run_starts, indptr[0]), last = chunks.shape[0] - 1
         cdef Py_ssize_t filled = 0, before, end = 0 if out is None else out.shape[0]
         cdef int32_t first, second
