@@ -95,7 +95,7 @@ class PairScores:
         return middle - reach, middle + reach
 
     def by_group(self) -> dict[str, PairScores]:
-        """Return the scores of each group by name. A group with only one label gets all pairs of the other label."""
+        """Return the scores of each group by name. A group without pairs of a label is scored with all pairs of it."""
         found = {}
         for group in dict.fromkeys(filter(None, self.groups.tolist())):
             in_group = self.groups == group

@@ -67,7 +67,8 @@ class Probe:
     def distance(self) -> float:
         """The mean of ``1 - near_misses``, divided by the mean of ``1 - usual``.
 
-        It is 0 if near-misses have the embeddings of their sentences, and 1 if they are as far away as other sentences.
+        It is 0 if a near-miss has the same embedding as the sentence from which it was made, and 1 if it is as far from
+        that sentence as other sentences are.
         """
         return float((1 - self.near_misses.mean()) / (1 - self.usual.mean()))
 

@@ -26,7 +26,7 @@ def has_bf16() -> bool:
 def prefers_onednn() -> bool:
     """Test whether linear layers should use oneDNN: yes if the processor is not Intel's and `_product` works.
 
-    Otherwise PyTorch uses MKL, which ignores the wide vectors of AMD's processors: MiniLM's product (2048, 384) x
+    By default, PyTorch uses MKL, which ignores the wide vectors of AMD's processors: MiniLM's product (2048, 384) x
     (384, 1536) on one EPYC core runs at 103 GFLOP/s with MKL and 240 with oneDNN. On Intel's processors MKL is faster:
     a step of MiniLM on a Xeon takes 3.7 s with MKL and 5.4 s with oneDNN.
     """

@@ -23,7 +23,7 @@ def versions() -> dict[str, str]:
 
 
 def machine() -> dict[str, Any]:
-    """Return the system, processor, number of cores and GPUs of this machine."""
+    """Return the name of the system and of the processor, the number of cores, and the names of the GPUs."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.is_file() else []
     names = [line.split(":", 1)[1].strip() for line in lines if "model name" in line]

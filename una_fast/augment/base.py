@@ -169,7 +169,7 @@ class KernelAugmentation(TextAugmentation):
             self._write_ids = self._surface.id_writer(self._kernel, self.tokens)
 
     def _draw(self, source: SplitSentences, rows: np.ndarray, key: SampleKey) -> RaggedArray:
-        """Draw the new word ids of each sentence ``rows[i]`` of `source`, int32."""
+        """Draw new int32 word ids for each sentence ``rows[i]`` of `source`."""
         kernel = self._kernel if source.are_documents else self._make_kernel(source)
         return RaggedArray(*kernel.terms(rows, key.epoch, key.sample_index))
 

@@ -126,9 +126,9 @@ def scan_split(split: Path, tokenizer: WordTokenizer, output: Path) -> None:
     - `terms_utf8`, `terms_offsets`, `terms_numbers`: the distinct words, and their ids within this split
     - `terms_bounds`: the bounds of the buckets among the distinct words
     - `terms_frequency`, `terms_ratio`: the results of `count_documents` for each distinct word
-    - `words_values`, `words_lengths`: the ids within this split of each document's words, and the number of words
+    - `words_values`, `words_lengths`: the words of all documents, as ids within this split, and how many each has
 
-    For the chunks, the names begin with `chunks_` and `sentences_`, and there is no frequency and no ratio.
+    For the chunks, `chunks_` replaces `terms_` and `sentences_` replaces `words_`, without frequency and ratio.
     """
     if output.exists():  # a worker wrote it and was lost before it could report
         return
