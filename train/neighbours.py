@@ -1,6 +1,6 @@
 """--neighbours: half of each step's sentences are random, and the other half are their nearest neighbours.
 
-A semantic search should still find neighbours, but training on near-misses changes their cosines too. So
+Training on near-misses also changes the cosines of neighbours, which a semantic search should still find. So
 `una_fast.losses.neighbour_distillation` keeps the cosine of each pair of neighbours near its initial value.
 
 P is the size of the pool, which is a random sample of the training sentences. D is the width of an embedding.

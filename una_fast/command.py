@@ -62,9 +62,9 @@ class Option:
     many: bool  # the field is a tuple of values
     help: str  # the text given to `option`, then the meanings of the choices
     heading: str
-    bounds: Mapping[str, float]  # limits of each number, by their names in BOUNDS
-    # Allowed values, () for any. A field declares them by a Literal type, as a list, or as a mapping from choices to
-    # meanings or objects with a `meaning`. A choice with a colon, such as "MODULE:CLASS", allows every import path.
+    bounds: Mapping[str, float]  # the least and the largest allowed number, by key of BOUNDS
+    # Allowed values, () for any. A field declares them by a Literal type, by a list, or by a mapping. The mapping's
+    # values are meanings, or objects with a `meaning`. A choice such as "MODULE:CLASS" allows every import path.
     choices: tuple[str, ...]
     role: Role = "result"
     metavar: str = ""  # placeholder of the value in --help; if empty, the one in TYPES

@@ -36,7 +36,8 @@ def decoupled(views: Tensor, temperature: float) -> Tensor:
 
     An anchor and its positive are partners, and so are the two embeddings of a negative. With the partner p of r, and
     s(r, k) = cos(r, k) / temperature, the loss is the mean over all embeddings r of
-    -ln(exp(s(r, p)) / sum of exp(s(r, k)) over all k except r and p), or 0 for one sentence without negatives.
+    -ln(exp(s(r, p)) / sum of exp(s(r, k)) over all k except r and p). The loss of a single sentence without
+    negatives is 0.
 
     views: float (V, B, D): anchors, positives and, if V = 4, the negatives under two dropout masks.
     """

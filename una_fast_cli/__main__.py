@@ -30,7 +30,7 @@ COMMANDS = {  # name -> the function, which is imported only when the command ru
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command that the first of `arguments` (default: sys.argv[1:]) names, and return the exit code."""
+    """Run the command ``arguments[0]``, and return the exit code. arguments: by default sys.argv[1:]."""
     words = sys.argv[1:] if arguments is None else arguments
     spec = importlib.util.find_spec("train")  # imports nothing; a `train` in a folder of PYTHONPATH hides ours
     origin = Path(spec.origin).resolve() if spec and spec.origin else None

@@ -78,9 +78,9 @@ def pairs_report(path: str, scores: Mapping[str, PairScores]) -> tuple[str, dict
 
 
 def _held_out(labels: Sequence[str], scores: Sequence[PairScores]) -> tuple[str, list[dict[str, Any]]]:
-    """Return a table, as text and for --json, of the shares of pairs above thresholds that were chosen on other pairs.
+    """Return the table of held-out pairs, as text and for --json: how many are above thresholds chosen on other pairs.
 
-    A threshold lets 10%, 20% or --share of the near-misses pass. For each of these shares, the table has a line for the
+    The thresholds let --share, 10% and 20% of the near-misses pass. For each threshold, the table has a line for the
     pairs with the same meaning, and a line for the near-misses.
     """
     from una_fast.pair_scores import paired_change

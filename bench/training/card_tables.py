@@ -69,7 +69,7 @@ def kernel_table(timed: list[tuple[int, str, dict[str, Any]]]) -> dict[str, Any]
     rows.append(["number of kernels", *(f"{profile['kernels']:,.0f}" for profile in profiles)])
     ways = (f"batch {batch}, {name.removeprefix('una_fast, ')}" for batch, name, _ in timed)
     columns = ["kernels of a plain step, ms", *ways]
-    rest = f"The rows above `{REST}` contain only kernels among the 25 longest. `{REST}` contains all other kernels."
+    rest = f"The 25 slowest kernels are in the named rows, all others in `{REST}`."
     note = f"{SETTING}. {rest}"
     table = {"title": "Where a step's time on a GPU goes", "columns": columns, "note": note}
     return {**table, "rows": rows if times else []}

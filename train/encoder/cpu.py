@@ -76,7 +76,7 @@ class CpuDropout(nn.Dropout):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """Zero each element with the rounded probability p, and divide the others by 1 - p."""
+        """Set each element to 0 with probability p, and divide the other elements by 1 - p. p is rounded to 16 bits."""
         if not self.training or self.p == 0 or input.device.type != "cpu" or torch.compiler.is_compiling():
             return super().forward(input)
         return input * keep_mask(input, self.p)

@@ -142,7 +142,9 @@ def attention_bias(mask: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
 
 
 def accepts_bias(backbone: Any) -> bool:
-    """Test whether a model gives equal outputs for a mask and its `attention_bias`. Leave the model in training mode.
+    """Test whether a model gives equal outputs for a mask and the mask's `attention_bias`.
+
+    After the test, the model is in training mode.
 
     A bias is faster: a model that gets a mask tests it for zeros, which makes the host wait for the GPU. Models with
     sliding-window attention need the mask, because they build the masks of their layers from it.

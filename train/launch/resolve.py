@@ -89,7 +89,7 @@ def warn_of_ignored(run: ResolvedRun, config: Any, layout: Modules) -> None:
 
 
 def check_late_inputs(run: ResolvedRun) -> None:
-    """Check the inputs that a run uses only after it has built the index, which can take hours."""
+    """Check, before the index is built, the inputs that a run uses after that. Building can take hours."""
     for name in (run.augment, run.positives):
         if ":" in name:
             load_augmentation(name)

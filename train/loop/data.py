@@ -48,7 +48,7 @@ class Plan:
 
     @property
     def rows_per_step(self) -> int:
-        """Number of training sentences in a full step: `batch_size`, or half of it if the other half is neighbours."""
+        """Number of training sentences in a full step: `batch_size`, or half of it with --neighbours."""
         return self.batch_size if self.nearest is None else self.batch_size // 2
 
     @property

@@ -82,7 +82,7 @@ TRACKERS = {"tensorboard": _TensorBoard, "wandb": _WandB, "trackio": _Trackio, "
 
 
 def make_trackers(names: str) -> dict[str, Any]:
-    """Make the trackers that --report-to names, such as "wandb,mlflow", but do not start them. Return them by name."""
+    """Make the trackers in `names`, such as "wandb,mlflow", but do not start them. Return them by name."""
     listed = dict.fromkeys(map(str.strip, names.split(",")))
     return {name: _make(name) for name in listed if name not in ("", "none")}
 

@@ -68,7 +68,7 @@ cdef double rounded(double x, int plus) except? -1 nogil:
 
 
 def fill_log(const double[::1] values, double[::1] out, int plus=0):
-    """Fill `out` with the correctly rounded ln(values + plus). `out` may be `values`. It takes 5 to 100 ns per value.
+    """Fill `out`, which may be `values`, with the correctly rounded ln(values + plus), in 5 to 100 ns per value.
 
     A corpus has only a few thousand distinct ratios, so the latest result for each hash of a value is cached.
     """

@@ -38,7 +38,7 @@ class Edit(NamedTuple):
         return self._replace(options=(pick(bits, self.options),))
 
     def applied(self, text: str) -> str:
-        """Return `text` with the first option instead of ``text[start:stop]``."""
+        """Return `text` with ``options[0]`` instead of ``text[start:stop]``."""
         return f"{text[: self.start]}{self.options[0]}{text[self.stop :]}"
 
 
@@ -177,7 +177,7 @@ POLARITY: dict[str, Callable[[Sentence, int, WordLists], list[Edit]]] = {
 
 
 def number_edits(sentence: Sentence, lists: WordLists) -> list[Edit]:
-    """Find all edits that replace a number in digits, or a word for a number, ordinal, month, day or unit."""
+    """Find all edits that replace digits, or the name of a number, ordinal, month, day or unit."""
     words, found = sentence.words, []
     if not lists.classes.keys().isdisjoint(words):
         for i, word in enumerate(words):
@@ -229,10 +229,10 @@ def ordinal(number: str) -> str:
 def near_numbers(number: str, most: int | None = None) -> tuple[str, ...]:
     """Return numbers close to `number`, in the same script and notation: "1,000" gives "1,100" and others.
 
-    A year changes by at most NEAR_YEARS. Any other number changes in equal steps. A step is 1 for a number up to SMALL.
-    Above SMALL, it is the highest power of ten that divides the number and is below it: 100 for 1,000. The farthest
-    results are half the number away, but at least FEW and at most MANY steps. most: the highest useful result, such as
-    12 for an hour.
+    A year changes by at most NEAR_YEARS. Any other number changes in equal steps: 1 for a number up to SMALL, and above
+    it the largest power of ten that divides the number and is smaller than the number, such as 100 for 1,000. The
+    results reach as many steps as there are in half the number, but at least FEW and at most MANY. most: the highest
+    useful result, such as 12 for an hour.
     """
     digits = "".join(filter(str.isdecimal, number))
     if len(digits) > LONGEST_NUMBER:

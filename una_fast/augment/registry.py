@@ -27,7 +27,7 @@ class AugmentationSpec(NamedTuple):
 
     meaning: str  # for --help
     path: str  # of its class, "module:name"; the constructor accepts the index, `seed`, `tokenizer` and `n_jobs`
-    settings: Mapping[str, Any] = NOTHING  # arguments of the constructor that the name implies
+    settings: Mapping[str, Any] = NOTHING  # what the name implies: further arguments of the constructor
 
 
 EDA = "una_fast.augment.eda:EDA"

@@ -26,7 +26,7 @@ class SplitSentences:
     """Sentences, as chunks (texts between spaces) and as words. Row i of `sentences` and of `words` is sentence i."""
 
     terms: StringTable  # of the index
-    chunks: StringTable  # the distinct chunks of the documents; any other text is a single chunk
+    chunks: StringTable  # distinct chunks of documents; a text that is not in the index is one chunk
     sentences: RaggedArray  # int32, positions in `chunks`; a sentence is its chunks, joined with spaces
     words: RaggedArray  # int32, ids of terms; len(terms) + k is the unseen word ``unseen[k]``
     unseen: StringTable = NO_STRINGS

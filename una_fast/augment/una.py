@@ -67,8 +67,8 @@ class Augmenter(KernelAugmentation):
         keep_words: other words that are neither replaced nor used as replacements, such as product numbers: a file with
             one word per line, or an iterable of words. Case is ignored if the index lower-cases words.
         same_script: whether words of a script without spaces (Chinese and Japanese, Thai, Lao, Burmese, Khmer) are
-            replaced only by words of the same script, and never replace other words. It has no effect with
-            surface="paper". If False, surface="kept" has the same draws as "paper".
+            replaced only by words of the same script, and other words never by them. It has no effect with
+            surface="paper". If False, both surfaces have the same draws.
         keep_probabilities: whether to store replacement probabilities in the index's folder if there is a tokenizer. It
             makes `negative_ids` faster and does not change the draws. All processes memory-map the same file, with 4
             bytes for each word of each sentence. Nothing is stored if it would exceed half of the free memory.

@@ -181,7 +181,7 @@ def _lower(chunks: StringTable) -> StringTable:
 
 
 def _gather(sentences: RaggedArray, words: EntryWords, n_jobs: int | None) -> RaggedArray:
-    """Return each document's word ids. words: the word ids of each entry (a chunk, or the last chunks of a line)."""
+    """Return each document's word ids. words: the word ids of the entries, into which documents are divided."""
     lengths = np.empty(len(sentences), dtype=POINTER)
     parts = [slice(row, min(row + ROWS_PER_TASK, len(sentences))) for row in range(0, len(sentences), ROWS_PER_TASK)]
 

@@ -88,7 +88,7 @@ class Runner:
         return min(max(self.task_bytes // TEXT_FACTOR, SMALLEST_SPLIT), LARGEST_SPLIT)
 
     def n_partitions(self, text_bytes: int) -> int:
-        """Return the number of hash ranges and of rank ranges for a corpus of this size. A task processes one range."""
+        """Return n for a corpus of this size: there are n hash ranges and n rank ranges. A task processes one range."""
         return min(max(-(-text_bytes // (self.task_bytes // 2)), self.slots), N_BUCKETS)
 
     def run(self, stage: str, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> list[Any]:

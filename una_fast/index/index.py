@@ -160,7 +160,7 @@ class Index:
     def cached(self, name: str, version: int, make: Callable[[], Arrays], fits: Callable[[Arrays], bool]) -> Arrays:
         """Return the arrays that `make` computes from this index. A saved index stores them in its subfolder `name`.
 
-        Everything that changes the arrays, except the index, must also change `name`. Stored arrays are computed again
+        The arrays may depend only on the index and on what `name` stands for. Stored arrays are computed again
         if their `version` differs, or if `fits` returns False for them or raises.
         """
         folder = self.path / name if self.path and find_manifest(self.path) else None

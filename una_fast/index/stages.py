@@ -128,7 +128,7 @@ def _scan(
 def _join(scans: PackFiles, n: int, n_documents: int, runner: Runner) -> dict[str, str]:
     """Run the stages after the scan, which write the arrays of the index. Return the arrays' checksums by name.
 
-    n: the number of hash ranges, and of rank ranges.
+    There are n hash ranges and n rank ranges.
     """
     work, writes = scans.work, []
     for kind, rows in tasks.ROWS_WITH.items():

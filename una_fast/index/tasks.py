@@ -154,7 +154,7 @@ def scan_split(split: Path, tokenizer: WordTokenizer, output: Path) -> None:
 
 
 def merge_strings(kind: str, scans: PackFiles, partition: int, n_documents: int, merged: PackFiles) -> None:
-    """Write the distinct strings whose hashes are in range number `partition` to a file, in order of rank.
+    """Write a file with the distinct strings of one hash range, number `partition`, in order of rank.
 
     The file also contains the strings' sort `keys`. The strings of split i have the indices
     ``positions[bounds[i]:bounds[i + 1]]`` in the file. kind: "terms" for words, or "chunks".
@@ -191,9 +191,9 @@ def merge_strings(kind: str, scans: PackFiles, partition: int, n_documents: int,
 def cut_ranks(merged: PackFiles) -> list[list[int]]:
     """Divide the strings into rank ranges, as many as there are hash ranges.
 
-    Rank range r contains the strings ``result[r][h]`` to ``result[r + 1][h] - 1`` of each hash range h. The ranges
-    are bounded by keys that divide the largest hash range evenly. Hashes are random, so these keys also divide the
-    other hash ranges about evenly.
+    Rank range r contains the strings ``result[r][h]`` to ``result[r + 1][h] - 1`` of each hash range h. Sort keys that
+    divide the largest hash range evenly bound the rank ranges. Hashes are random, so these keys also divide the other
+    hash ranges about evenly.
     """
     keys = max(merged, key=lambda pack: pack.length("keys")).read("keys")
     cuts = keys[len(keys) * np.arange(1, merged.n) // merged.n]
@@ -202,9 +202,10 @@ def cut_ranks(merged: PackFiles) -> list[list[int]]:
 
 
 def rank_strings(kind: str, merged: PackFiles, starts: list[int], stops: list[int], output: Path) -> None:
-    """Sort the strings ``starts[h]`` to ``stops[h] - 1`` of all hash ranges h by rank, and write them to file `output`.
+    """Take the strings ``starts[h]`` to ``stops[h] - 1`` of each hash range h, and write them in one order, by rank.
 
-    The file also contains ranks: the strings of hash range h have the ranks ``ranks[bounds[h]:bounds[h + 1]]``.
+    The file `output` also contains the arrays `ranks` and `bounds`. The strings of hash range h have the ranks
+    ``ranks[bounds[h]:bounds[h + 1]]``.
     """
     spans = [*zip(merged, starts, stops, strict=True)]
 
@@ -221,7 +222,7 @@ def rank_strings(kind: str, merged: PackFiles, starts: list[int], stops: list[in
 
 
 def label_strings(merged: PackFiles, ranked: PackFiles, partition: int, output: Path) -> None:
-    """Write the ranks of the strings whose hashes are in range number `partition` to the file `output`.
+    """Write the file `output`: the ranks of the strings of one hash range, number `partition`.
 
     The file contains two arrays: the strings of split i have the ranks ``labels[bounds[i]:bounds[i + 1]]``.
     """

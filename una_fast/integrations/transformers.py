@@ -28,7 +28,7 @@ class RowCollator(DrawnByEpoch):
     for each row number, in order: "anchor", "positive" (if any), "negative" (or "negative_1" to "negative_n").
 
     Args:
-        augmenter: an augmentation with a tokenizer, whose index is saved.
+        augmenter: an augmentation that has a tokenizer and a saved index.
         max_length: each sentence is truncated or padded to this many tokens, special tokens included.
         positive: "same" for the sentence itself, None for no positive, or the distance in rows from each anchor to its
             positive, such as half the number of documents if the second half of the corpus paraphrases the first.

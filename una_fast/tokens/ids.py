@@ -92,7 +92,7 @@ class TokenIds:
 
         Args:
             rows: row numbers of the index, integers (n_rows,), in any order, with or without repeats.
-            max_length: tokens per sentence, at least one more than the number of special tokens (3 for BERT).
+            max_length: tokens per sentence, special tokens included. At least one token must not be special.
             out: the tensors of an earlier call, which are filled and returned. None allocates new tensors.
 
         Returns:
@@ -143,8 +143,8 @@ class TokenIds:
     def write_texts(self, texts: Sequence[str], rows: np.ndarray, batch: dict[str, torch.Tensor]) -> None:
         """Write the token ids of any text ``texts[i]`` to row ``rows[i]`` of a batch from `tensors`.
 
-        If `by_word`, only texts with a chunk whose ids depend on the whole text are encoded as a whole, which takes 100
-        us or more per text.
+        If `by_word`, texts are encoded chunk by chunk. The exception is a text in which the ids of some chunk depend on
+        the whole text. Encoding a whole text takes 100 us or more.
         """
         known = self._write_chunks(texts, rows, batch) if self.by_word else np.zeros(len(texts), dtype=bool)
         if not known.all():
@@ -253,7 +253,7 @@ class SubwordCache:
 
 
 def _extended(array: np.ndarray, used: int, more: np.ndarray) -> np.ndarray:
-    """Write `more` after the first `used` items of `array`, or of a longer copy if there is no room. Return the array.
+    """Return `array` with `more` written after its first `used` items; a longer copy of it if there is no room.
 
     Other threads may be reading the first `used` items.
     """

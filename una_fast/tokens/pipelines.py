@@ -268,7 +268,7 @@ def _check_normalizers(steps: Sequence[Step]) -> None:
 
 
 def _keeps_words_apart(replace: Step) -> bool:
-    """Return whether a Replace step only collapses runs of white space, or neither matches nor inserts spaces."""
+    """Return True if all that a Replace step does is collapse white space, or if it never touches a space."""
     pattern, content = replace["pattern"], replace["content"]
     if "Regex" in pattern:
         return pattern["Regex"] in COLLAPSING

@@ -122,8 +122,8 @@ class SubwordEncoder:
     def cuts(self, characters: Sequence[str]) -> np.ndarray:
         """Return uint8 (128,): 1 for an ASCII character at which chunks may be split and the parts encoded separately.
 
-        The tokenizer makes such a character, one of `Pipeline.marks`, a separate word next to any of `characters`.
-        characters: all characters that a chunk may contain.
+        Such a character is in `Pipeline.marks`. The tokenizer treats it as a separate word next to any of `characters`,
+        which are all characters that a chunk may contain.
         """
         cuts = np.zeros(128, dtype=np.uint8)
         for mark in self.pipeline.marks:

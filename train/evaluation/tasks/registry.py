@@ -46,7 +46,7 @@ class TaskSpec(NamedTuple):
     sizes: Mapping[str, int]  # number of pairs or examples in each split; `train.download` checks these numbers
     short: str = ""  # the name in tables, if it differs from `name`
     dev: bool = True  # False: --mode dev skips it
-    module: str = ""  # a module that reads the task instead of the kind's; --tasks KIND then leaves the task out
+    module: str = ""  # reads the task instead of the module of its kind; --tasks KIND then leaves the task out
 
     @property
     def title(self) -> str:
@@ -131,7 +131,7 @@ class FitSettings(NamedTuple):
     folds: int
     optimiser: str
     batch_size: int
-    tenacity: int  # a fit ends when more checks than this, in a row or not, found no new best dev accuracy
+    tenacity: int  # a fit ends when more than `tenacity` checks, in total, found no new best dev accuracy
     passes: int  # passes over the training rows between two such checks
 
 
@@ -153,7 +153,7 @@ class EvaluationProtocol:
     pooling: str = option("how token vectors become an embedding, in SimCSE's names; auto: as in the model's "
                           "modules.json, or cls_before_pooler", AUTO, choices=(AUTO, *POOLINGS, "mean"))  # fmt: skip
     max_length: int | None = option("truncate sentences to this many tokens; default: the model's", None, least=3)
-    held_out: bool = option("in near-miss tasks, leave out the images that --mode dev scores", False)
+    held_out: bool = option("in near-miss tasks, leave out the images on which --mode dev is scored", False)
     whiten: bool = option("whiten embeddings, separately for the sentences of each task", False)
     precision: Literal["fp32", "bf16"] = option("number format of the encoder's arithmetic", "fp32")
 

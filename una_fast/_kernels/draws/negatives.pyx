@@ -120,9 +120,8 @@ cdef int64_t choose_one(SamplingConfig config, uint64_t key, const int32_t* ids,
                         const uint8_t[::1] unseen_groups) noexcept nogil:
     """Choose one term of a sentence of `length` words, after `choose_exactly` chose none of its first n words.
 
-    Of the terms that are not fixed, the one with the smallest random number is chosen. Returns 1 if this term occurs in
-    the first n words. Returns 0 if it does not, if a later word is chosen by its probability, or if all words are
-    fixed.
+    The chosen term is the one with the smallest random number, among the terms that are not fixed. Returns 1 if there
+    is such a term, it occurs in the first n words, and no later word is chosen by its probability. If not, returns 0.
     """
     cdef int64_t k, place = n
     cdef double draw, smallest = 1.0
@@ -188,7 +187,7 @@ cdef int64_t draw_term(SamplingConfig config, uint64_t key, int64_t position, in
                        uint8_t group) except -1 nogil:
     """Draw a replacement for `term` from its window. The released code's variant can draw `term` itself.
 
-    score: the tf-idf of `term`, which determines the window of an unseen word.
+    score: the tf-idf of `term`. If `term` is an unseen word, its tf-idf determines its window.
     """
     cdef Window window
     cdef int64_t excluded = -1 if config.released else term, number, candidate

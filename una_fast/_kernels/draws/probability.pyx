@@ -21,8 +21,8 @@ cdef class SamplingConfig:
     random_select: whether every term has the replacement probability `beta`. If no term of a row is chosen, one is
         replaced after all, unless `released` is True.
     random_replace: whether replacements are drawn uniformly from the whole vocabulary.
-    groups: the group of each term. A FIXED term is neither replaced nor drawn. A term of group ANY is replaced by any
-        term that is not fixed, any other term only by terms of its group. None means that all groups are ANY.
+    groups: the group of each term. A FIXED term is neither replaced nor drawn. A term of group ANY can be replaced by
+        every term that is not fixed. A term of another group can be replaced by terms of that group. None: all are ANY.
     """
 
     def __init__(self, const double[::1] idf, const double[::1] scores, *, int64_t n_documents, double beta,

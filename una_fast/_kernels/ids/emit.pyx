@@ -71,7 +71,7 @@ cdef class TermTokens:
         self.records = records
 
     cdef bint has_empty(self, const int32_t* terms, int64_t n) noexcept nogil:
-        """Return whether one of n terms has no sub-words here, so that only the tokenizer can encode their text."""
+        """Return whether one of n terms has no sub-words in this table. Only the tokenizer can then encode the row."""
         cdef int64_t k
         if self.some_are_empty:
             for k in range(n):

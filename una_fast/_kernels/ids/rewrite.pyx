@@ -139,9 +139,9 @@ cdef class WrittenRows:
         self.known += size
 
     cdef inline void extend_fragment(self, int64_t term) noexcept nogil:
-        """Add the text of the next `put` to the open fragment. Open a fragment if none is open.
+        """Prepare for a call of `put`, whose text is added to the open fragment. Open a fragment if none is open.
 
-        term: the id of the text, or -1 if the text is not a term.
+        term: the id of that text, or -1 if the text is not a term.
         """
         self.term = term if self.fragment < 0 else -1
         if self.fragment < 0:
@@ -331,7 +331,7 @@ cdef class RowWriter:
 
     cdef int write_words(self, WrittenRows out, int64_t at, int64_t end, const int32_t* old, const int32_t* new,
                          int64_t w, int64_t stop) except -1 nogil:
-        """Write ``out.line[at:end]``, which contains the words ``w .. stop - 1`` of the row, with new words.
+        """Copy ``out.line[at:end]``, the text of the words ``w .. stop - 1`` of the row, but with the words of `new`.
 
         old, new: the word ids of the whole row. If token ids are needed, the text is divided into fragments.
         """

@@ -91,7 +91,7 @@ cdef class WordWriter:
     cdef int write_entry(self, Rewriter text, int edges) except -1 nogil:
         """Split the rewritten text of an entry at white space, and write its words.
 
-        Each "x" that replaced the text before or after the entry is left out.
+        The letters "x" that `put_entry` added are left out.
         """
         cdef Py_ssize_t i, start = 0, stop = text.length
         cdef bint inside = False
@@ -182,7 +182,7 @@ cdef int put_entry(Rewriter text, const unsigned char[::1] utf8, const int64_t[:
                    int edges) except -1 nogil:
     """Set `text` to the chunks of an entry, joined by spaces.
 
-    If the entry is not at the start or not at the end of its document, the letter "x" is written for the missing chunk.
+    One letter "x" replaces all text of the document before the entry, and another all text after it.
     """
     cdef Py_ssize_t i
     if not edges & FIRST:
@@ -199,7 +199,7 @@ cdef int put_entry(Rewriter text, const unsigned char[::1] utf8, const int64_t[:
 
 
 cdef class EntryWords:
-    """Finds the word ids of documents by looking up the word ids of each entry.
+    """Finds the word ids of documents. A document's words are the words of its entries, which are looked up.
 
     chunks, closing: two of the arguments of `find_entries`. entries: the result of that call, for all documents.
     words, indptr: entry e has the word ids ``words[indptr[e]:indptr[e + 1]]``.
@@ -232,7 +232,7 @@ cdef class EntryWords:
                     code[1] = words[indptr[e] + 1] if n == 2 else -1
 
     def gather(self, const int32_t[::1] chunks, const int64_t[::1] indptr, int64_t[::1] lengths, int32_t[::1] out=None):
-        """Set `lengths` to the number of words of each document, and fill `out` with their ids as far as they fit."""
+        """Set ``lengths[i]`` to the number of words of document i. Write the word ids to `out` until it is full."""
         cdef Py_ssize_t row, i, tail, run = np.searchsorted(self.run_starts, indptr[0]), last = chunks.shape[0] - 1
         cdef Py_ssize_t filled = 0, before, end = 0 if out is None else out.shape[0]
         cdef int32_t first, second
