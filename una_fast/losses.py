@@ -122,7 +122,7 @@ def similarity_distillation(views: Tensor, start: Tensor) -> Tensor:
 def neighbour_distillation(views: Tensor, start: Tensor) -> Tensor:
     """Return how much training has changed the cosines of sentences with their neighbours, as a mean square.
 
-    The caller makes sentence j = i + B / 2 of the batch a near neighbour of sentence i. With the embeddings
+    Sentence i of the first half of the batch and sentence j = i + B / 2 must be neighbours. With the embeddings
     a = ``views[0]``, and the initial encoder's b = ``start[0]``, float (B, D), the loss is the mean of
     (cos(a_i, a_j) - cos(b_i, b_j))^2 over all i < B / 2.
     """

@@ -95,7 +95,10 @@ class PairScores:
         return middle - reach, middle + reach
 
     def by_group(self) -> dict[str, PairScores]:
-        """Return the scores of each group by name. A group without pairs of a label is scored with all pairs of it."""
+        """Return the scores of each group by name.
+
+        If all pairs of a group have the same label, they are scored together with all pairs of the other label.
+        """
         found = {}
         for group in dict.fromkeys(filter(None, self.groups.tolist())):
             in_group = self.groups == group

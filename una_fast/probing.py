@@ -52,7 +52,7 @@ class Probe:
         """A cosine that a new near-miss exceeds with probability at most `share`. None if n is too small for `share`.
 
         It is the ceil((n + 1) * (1 - share))-th smallest cosine of the n near-misses (split conformal prediction). The
-        bound holds for near-misses made in the same way from other sentences of the text, not for those that people
+        bound holds for near-misses made in the same way from other sentences of the corpus, not for those that people
         write.
         """
         n = len(self.near_misses)

@@ -78,10 +78,11 @@ def pairs_report(path: str, scores: Mapping[str, PairScores]) -> tuple[str, dict
 
 
 def _held_out(labels: Sequence[str], scores: Sequence[PairScores]) -> tuple[str, list[dict[str, Any]]]:
-    """Return the table of held-out pairs, as text and for --json: how many are above thresholds chosen on other pairs.
+    """Return the table of held-out pairs, as text and for --json.
 
-    The thresholds let --share, 10% and 20% of the near-misses pass. For each threshold, the table has a line for the
-    pairs with the same meaning, and a line for the near-misses.
+    It shows which share of the pairs is above a threshold that was chosen on other pairs. There is a threshold for each
+    share of near-misses that may pass: --share, 10% and 20%. Each has a line for the pairs with the same meaning, and a
+    line for the near-misses.
     """
     from una_fast.pair_scores import paired_change
 

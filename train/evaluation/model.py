@@ -101,8 +101,8 @@ def load_model(
 class Batches:
     """The distinct sentences of several lists of texts, tokenized once so that they can be embedded repeatedly.
 
-    prepare: changes the texts before they are tokenized, such as `Modules.prepare`. rows: for each list, the row of
-    each text in the result of `embed`.
+    prepare: changes the texts before they are tokenized, such as `Modules.prepare`. rows: one array per list; text i of
+    the list is row ``array[i]`` of the result of `embed`.
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class PairScorer(Batches):
 
 
 def in_threads(function: Callable[[Any], Any], items: Sequence[Any], threads: int | None = None) -> list[Any]:
-    """Apply `function` to `threads` items (None: PyTorch's number of threads) at a time, each on a single core.
+    """Apply `function` to `threads` items at a time, each on a single core. threads: by default as many as PyTorch has.
 
     Encoding 2,909 sentences with MiniLM on 2 cores takes 2.7 s if each core encodes its own batch, and 3.3 s if the
     cores share each batch, because operations between matrix products are too small to divide among threads.

@@ -81,7 +81,7 @@ class PreparedRun:
 
     @cached_property
     def index(self) -> Index:
-        """The index of `sources`. From extra sentences of an existing index, the run only draws replacements."""
+        """The index of `sources`. An existing index may contain more sentences, whose words can be replacements."""
         return open_index(self.run)
 
     def make_index(self) -> None:

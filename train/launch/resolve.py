@@ -89,7 +89,7 @@ def warn_of_ignored(run: ResolvedRun, config: Any, layout: Modules) -> None:
 
 
 def check_late_inputs(run: ResolvedRun) -> None:
-    """Check, before the index is built, the inputs that a run uses after that. Building can take hours."""
+    """Check the inputs that a run needs only after building its index, because that can take hours."""
     for name in (run.augment, run.positives):
         if ":" in name:
             load_augmentation(name)

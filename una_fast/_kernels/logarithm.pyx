@@ -18,7 +18,7 @@ cdef extern from *:
     """
     #include <float.h>
     #include <math.h>
-    /* above the relative error of logl and log1pl, a few units in the last place of a long double */
+    /* an upper bound of the relative error of logl and log1pl: a few units in the last place of a long double */
     #define UNA_LOG_ERROR (LDBL_MANT_DIG >= 64 ? 1e-18L : 0.5L)
     """
     const long double UNA_LOG_ERROR

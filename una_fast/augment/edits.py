@@ -229,10 +229,10 @@ def ordinal(number: str) -> str:
 def near_numbers(number: str, most: int | None = None) -> tuple[str, ...]:
     """Return numbers close to `number`, in the same script and notation: "1,000" gives "1,100" and others.
 
-    A year changes by at most NEAR_YEARS. Any other number changes in equal steps: 1 for a number up to SMALL, and above
-    it the largest power of ten that divides the number and is smaller than the number, such as 100 for 1,000. The
-    results reach as many steps as there are in half the number, but at least FEW and at most MANY. most: the highest
-    useful result, such as 12 for an hour.
+    A year changes by at most NEAR_YEARS. Any other number changes by a multiple of a step. For numbers up to SMALL, the
+    step is 1. For larger numbers, it is the largest power of ten that divides the number and is smaller than it, such
+    as 100 for 1,000. The change is at most half the number and at most MANY steps, but always may be FEW steps.
+    most: the highest useful result, such as 12 for an hour.
     """
     digits = "".join(filter(str.isdecimal, number))
     if len(digits) > LONGEST_NUMBER:

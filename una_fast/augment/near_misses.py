@@ -114,9 +114,9 @@ class NearMisses(TextAugmentation):
                 warn_user(f"edits: {name} fits {n} of {len(sentences)} sentences; the others get another edit{advice}")
 
     def _find(self, name: str, ids: np.ndarray, sentence: Sentence) -> list[Edit] | None:
-        """Return all possible edits of one kind, such as "number", in a sentence. ids: the sentence's word ids.
+        """Return the possible edits of one kind, such as "number", in a sentence. ids: the sentence's word ids.
 
-        Kernels make the edits "word" and "name". For these two, the result is None if the edit is possible.
+        Kernels make the edits "word" and "name", so for these two the result is None if the edit is possible, else [].
         """
         if name in BY_LISTS:
             return BY_LISTS[name](sentence, self._lists)

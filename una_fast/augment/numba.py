@@ -125,7 +125,9 @@ def _search(bits: np.uint64, weights: Any, start: int, stop: int, excluded: int)
 
 
 def numba_augmentation(draw_row: CFunc) -> Callable[..., NumbaAugmentation]:
-    """Make an augmentation from `draw_row`, a compiled function that augments one row. It runs on several threads.
+    """Make an augmentation from `draw_row`, a compiled function that augments one row.
+
+    The augmentation calls it on several threads.
 
     Args:
         draw_row: a function decorated with ``@numba.cfunc(ROW)``, with these arguments:

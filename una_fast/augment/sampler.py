@@ -27,7 +27,7 @@ LETTER = re.compile("|".join(f"([{letters}])" for letters in LETTER_GROUPS))
 
 
 class Sampler:
-    """The checked settings of an `Augmenter`, whose arguments have the same names.
+    """The settings of an `Augmenter`, checked. The arguments are named as in `Augmenter`.
 
     A word's group decides what replaces it (see `SamplingConfig`). Kept words have the group FIXED. Any other word
     has the number of its script, or ANY (see `_groups`).
@@ -126,6 +126,6 @@ def resolve_radius(radius: float | str | None, n_terms: int) -> int:
 
 
 def scripts_of(words: Sequence[str]) -> np.ndarray:
-    """Return the number of each word's script: uint8 (n_words,). Scripts with spaces between words have number 0."""
+    """Return each word's script as a number: uint8 (n_words,). It is 0 for scripts with spaces between words."""
     matches = (LETTER.search(word) for word in words)
     return np.array([match.lastindex if match else 0 for match in matches], dtype=np.uint8)

@@ -52,7 +52,7 @@ class Source:
             yield block
 
     def digest(self) -> str:
-        """Return a hash of a file's bytes and `key`. For an object in memory, return a hash of its texts."""
+        """Return a hash of the file's bytes and of `key`. For an object in memory, return a hash of its texts."""
         if self.file is None:
             for _ in self.blocks():  # those that have not been read yet
                 pass

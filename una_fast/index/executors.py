@@ -92,7 +92,7 @@ class Runner:
         return min(max(-(-text_bytes // (self.task_bytes // 2)), self.slots), N_BUCKETS)
 
     def run(self, stage: str, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> list[Any]:
-        """Call ``function(*task)`` for each task in the executor, and return the results in order.
+        """Let the executor call ``function(*task)`` for each task, and return the results in order.
 
         If a task or a worker fails, `run` waits for the running tasks and then raises.
         """

@@ -55,7 +55,7 @@ def score_terms(words: RaggedArray, n_terms: int, n_jobs: int = 1) -> TermScores
 
 
 def count_documents(words: RaggedArray, n_terms: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return each term's document frequency, int64, and its highest share of the words of a document, float64.
+    """Return each term's document frequency, int64, and the largest share of any document's words that it is, float64.
 
     words: the term ids of each document.
     """

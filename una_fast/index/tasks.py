@@ -154,7 +154,7 @@ def scan_split(split: Path, tokenizer: WordTokenizer, output: Path) -> None:
 
 
 def merge_strings(kind: str, scans: PackFiles, partition: int, n_documents: int, merged: PackFiles) -> None:
-    """Write a file with the distinct strings of one hash range, number `partition`, in order of rank.
+    """Write the distinct strings of hash range `partition` to a file, in order of rank.
 
     The file also contains the strings' sort `keys`. The strings of split i have the indices
     ``positions[bounds[i]:bounds[i + 1]]`` in the file. kind: "terms" for words, or "chunks".
@@ -191,9 +191,9 @@ def merge_strings(kind: str, scans: PackFiles, partition: int, n_documents: int,
 def cut_ranks(merged: PackFiles) -> list[list[int]]:
     """Divide the strings into rank ranges, as many as there are hash ranges.
 
-    Rank range r contains the strings ``result[r][h]`` to ``result[r + 1][h] - 1`` of each hash range h. Sort keys that
-    divide the largest hash range evenly bound the rank ranges. Hashes are random, so these keys also divide the other
-    hash ranges about evenly.
+    Rank range r contains the strings ``result[r][h]`` to ``result[r + 1][h] - 1`` of each hash range h. The
+    boundaries between rank ranges are sort keys. They divide the largest hash range evenly, and the other hash ranges
+    about evenly, because hashes are random.
     """
     keys = max(merged, key=lambda pack: pack.length("keys")).read("keys")
     cuts = keys[len(keys) * np.arange(1, merged.n) // merged.n]
@@ -222,9 +222,10 @@ def rank_strings(kind: str, merged: PackFiles, starts: list[int], stops: list[in
 
 
 def label_strings(merged: PackFiles, ranked: PackFiles, partition: int, output: Path) -> None:
-    """Write the file `output`: the ranks of the strings of one hash range, number `partition`.
+    """Write the ranks of the strings of hash range `partition` to the file `output`.
 
-    The file contains two arrays: the strings of split i have the ranks ``labels[bounds[i]:bounds[i + 1]]``.
+    It contains the arrays `labels` and `bounds`. The strings of split i have the ranks
+    ``labels[bounds[i]:bounds[i + 1]]``.
     """
     ranks = np.concatenate([pack.read_rows("ranks", "bounds", partition, partition + 1)[0] for pack in ranked])
     strings = Pack(merged.path(partition))

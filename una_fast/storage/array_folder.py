@@ -138,7 +138,7 @@ def load_arrays(
     """Open a saved folder. Return its `meta`, and its arrays by name, read-only and memory-mapped.
 
     During a save by another process, the result is the complete old or the complete new content. Damaged headers, sizes
-    and bounds of rows are always detected. `verify` detects any changed byte, also in the caches in subfolders.
+    and row bounds are always detected. `verify` detects any changed byte, also in the caches in subfolders.
     """
     while True:
         try:

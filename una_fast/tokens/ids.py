@@ -141,7 +141,7 @@ class TokenIds:
         return out
 
     def write_texts(self, texts: Sequence[str], rows: np.ndarray, batch: dict[str, torch.Tensor]) -> None:
-        """Write the token ids of any text ``texts[i]`` to row ``rows[i]`` of a batch from `tensors`.
+        """Write the token ids of ``texts[i]``, which need not be in the index, to row ``rows[i]`` of a `batch`.
 
         If `by_word`, texts are encoded chunk by chunk. The exception is a text in which the ids of some chunk depend on
         the whole text. Encoding a whole text takes 100 us or more.

@@ -268,7 +268,7 @@ def _check_normalizers(steps: Sequence[Step]) -> None:
 
 
 def _keeps_words_apart(replace: Step) -> bool:
-    """Return True if all that a Replace step does is collapse white space, or if it never touches a space."""
+    """Return True if a Replace step only collapses white space, or if it neither removes nor inserts spaces."""
     pattern, content = replace["pattern"], replace["content"]
     if "Regex" in pattern:
         return pattern["Regex"] in COLLAPSING

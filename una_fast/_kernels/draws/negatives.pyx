@@ -120,8 +120,9 @@ cdef int64_t choose_one(SamplingConfig config, uint64_t key, const int32_t* ids,
                         const uint8_t[::1] unseen_groups) noexcept nogil:
     """Choose one term of a sentence of `length` words, after `choose_exactly` chose none of its first n words.
 
-    The chosen term is the one with the smallest random number, among the terms that are not fixed. Returns 1 if there
-    is such a term, it occurs in the first n words, and no later word is chosen by its probability. If not, returns 0.
+    Among the terms that are not fixed, the one with the smallest random number is chosen. Returns 1 if this term occurs
+    in the first n words. Returns 0 if it occurs only after them, if a word after them is chosen by its probability, or
+    if all words are fixed.
     """
     cdef int64_t k, place = n
     cdef double draw, smallest = 1.0

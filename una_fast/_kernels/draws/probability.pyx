@@ -49,7 +49,7 @@ cdef class SamplingConfig:
         return rounded(count / <double>length, 1)
 
     cdef int find_window(self, int64_t term, double score, Window *window) except -1 nogil:
-        """Set `window` to the ids around `term`, or, for an unseen word, around the rank of its tf-idf, `score`."""
+        """Set `window` to the ids around `term`. An unseen word has no id: its tf-idf `score` determines its rank."""
         cdef int64_t n_terms = self.scores.shape[0], low = 0, high = n_terms, middle
         if self.random_replace:
             window.start, window.stop = 0, n_terms

@@ -49,7 +49,8 @@ cdef enum Case:  # in the order of `KeptSurface.forms`
 cdef class Subwords:
     """The sub-words of an index's terms and chunks under one tokenizer.
 
-    terms, sizes: from `bind` in tokens/subwords.py; cuts, alike: from the methods of `SubwordEncoder`.
+    terms, sizes: from `bind` in tokens/subwords.py. cuts, alike: the results of `SubwordEncoder`'s methods `cuts` and
+    `alike`.
     """
 
     cdef const int32_t[::1] values
@@ -171,7 +172,7 @@ cdef class RowWriter:
     words: the ids of the words of each row. The id n_terms + k is word k of `unseen`.
     forms: 3 n_terms strings, from `KeptSurface.forms`.
     characters: uint32, the properties of each code point.
-    lowered: whether `words` are in lower case, while the sentences may not be.
+    lowered: whether `words` are in lower case. The sentences have their original case.
     subwords: required to write token ids, None to write texts.
     """
 

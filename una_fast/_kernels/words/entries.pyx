@@ -118,8 +118,8 @@ cdef Py_ssize_t plain_word(const unsigned char[::1] utf8, Py_ssize_t start, Py_s
 
     A chunk of ASCII letters and digits, with or without a final . , : ; ? ! or ), needs rules only if it is a
     contraction such as "gonna" or "cannot". These contractions have 5 or 6 letters and start with c, g, l or w, so the
-    result is -1 for all words of this form. The final mark is a separate word, except a period that does not end the
-    document.
+    result is -1 for every word with such a length and first letter. The final mark is a separate word, except a period
+    that does not end the document.
     """
     cdef Py_ssize_t i = start
     cdef unsigned char byte

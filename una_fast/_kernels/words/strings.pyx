@@ -1,4 +1,4 @@
-"""Gives distinct strings ids by first appearance, and hashes strings."""
+"""Assigns ids to distinct strings, by first appearance, and hashes strings."""
 
 import numpy as np
 
