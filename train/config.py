@@ -141,7 +141,7 @@ class Run(Files, Words, Draws):
                                      "or a custom loss; on: the same, with layers that torch.compile compiles in half "
                                      "a minute; off: the default in all other cases", None, role="running")
     deterministic: bool = option("deterministic kernels on a GPU, for a bit-identical --resume", True, role="running")
-    save_every: int | None = option("steps between checkpoints; default: at every dev score, on a GPU at every tenth",
+    save_every: int | None = option("steps between checkpoints; default: at every dev score (every tenth on a GPU)",
                                     None, least=1, role="running")
     report_to: str = option("comma-separated trackers: tensorboard (default if installed), wandb, trackio, mlflow, "
                             "none, or your own MODULE:CLASS", "tensorboard" if find_spec("tensorboard") else "none",

@@ -53,8 +53,8 @@ LOSSES = {
 def loss_spec(name: str) -> LossSpec:
     """Find a loss by its name in `LOSSES`, or a user's function by its import path "module:function".
 
-    A user's function is called as ``f(views, temperature)``. With its attribute `negative_views` = n, `views` contains
-    the negatives n times, by default once, each time under another dropout mask. A function with a parameter `start`
+    A user's function is called as ``f(views, temperature)``. Its attribute `negative_views`, by default 1, is the
+    number of copies of the negatives in `views`, each under another dropout mask. A function with a parameter `start`
     also receives the initial encoder's embeddings of the first and the last view, (2, B, D).
     """
     if name in LOSSES:

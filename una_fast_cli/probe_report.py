@@ -80,9 +80,8 @@ def pairs_report(path: str, scores: Mapping[str, PairScores]) -> tuple[str, dict
 def _held_out(labels: Sequence[str], scores: Sequence[PairScores]) -> tuple[str, list[dict[str, Any]]]:
     """Return the table of held-out pairs, as text and for --json.
 
-    It shows which share of the pairs is above a threshold that was chosen on other pairs. There is a threshold for each
-    share of near-misses that may pass: --share, 10% and 20%. Each has a line for the pairs with the same meaning, and a
-    line for the near-misses.
+    A share of the near-misses may pass: --share, 10% or 20%. For each of these three shares, a threshold is chosen on
+    other pairs. The table shows how many pairs with the same meaning are above the threshold, and how many near-misses.
     """
     from una_fast.pair_scores import paired_change
 

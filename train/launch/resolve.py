@@ -89,7 +89,7 @@ def warn_of_ignored(run: ResolvedRun, config: Any, layout: Modules) -> None:
 
 
 def check_late_inputs(run: ResolvedRun) -> None:
-    """Check the inputs that a run needs only after building its index, because that can take hours."""
+    """Check inputs before the index is built, although the run uses them later: building can take hours."""
     for name in (run.augment, run.positives):
         if ":" in name:
             load_augmentation(name)

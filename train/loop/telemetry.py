@@ -28,7 +28,7 @@ LATE_STEPS = 8  # a GPU's loss is read this many steps later: by then it is comp
 
 
 class StepReader:
-    """Reads the loss, cosines and duration of a step. On a GPU, it reads LATE_STEPS later, so that it does not wait."""
+    """Reads a step's loss, cosines and duration. On a GPU it reads them LATE_STEPS steps later, to avoid waiting."""
 
     def __init__(self, device: torch.device) -> None:
         self._late = LATE_STEPS if device.type == "cuda" else 0

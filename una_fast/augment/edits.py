@@ -231,7 +231,7 @@ def near_numbers(number: str, most: int | None = None) -> tuple[str, ...]:
 
     A year changes by at most NEAR_YEARS. Any other number changes by a multiple of a step. For numbers up to SMALL, the
     step is 1. For larger numbers, it is the largest power of ten that divides the number and is smaller than it, such
-    as 100 for 1,000. The change is at most half the number and at most MANY steps, but always may be FEW steps.
+    as 100 for 1,000. The change is at most ``max(FEW, min(MANY, number / step / 2))`` steps up or down.
     most: the highest useful result, such as 12 for an hour.
     """
     digits = "".join(filter(str.isdecimal, number))

@@ -200,7 +200,7 @@ def custom_rows(index: Index, draw_row: CFunc, seed: int, keeps_length: bool, so
 
 
 def _compiled(path: str) -> CFunc:
-    """Import a compiled function. path: "module:name" of the function, or of the result of `numba_augmentation`."""
+    """Import a compiled function. path: "module:name", of a function or of what `numba_augmentation` made."""
     named: Any = import_object(path)
     return named.keywords["draw_row"] if isinstance(named, partial) else named
 

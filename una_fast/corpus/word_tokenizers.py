@@ -67,7 +67,7 @@ Signature = list[list[str] | None]  # the words of each of SIGNATURE_SENTENCES; 
 class WordTokenizer:
     """A named word tokenizer, another library's segmenter, or a user's function."""
 
-    tokenizer: str | SplitWords  # an import path is refused, because a stranger's index could then run any code
+    tokenizer: str | SplitWords  # no import path, so that a stranger's index cannot run code
     lowercase: bool = True  # whether a sentence is lower-cased before it is split
 
     def __post_init__(self) -> None:

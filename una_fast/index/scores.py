@@ -55,8 +55,9 @@ def score_terms(words: RaggedArray, n_terms: int, n_jobs: int = 1) -> TermScores
 
 
 def count_documents(words: RaggedArray, n_terms: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return each term's document frequency, int64, and the largest share of any document's words that it is, float64.
+    """Return each term's document frequency, int64, and its maximum of n_t / n over the documents, float64.
 
+    n_t is the count of the term in a document of n words.
     words: the term ids of each document.
     """
     document_frequency = np.zeros(n_terms, dtype=POINTER)

@@ -192,8 +192,8 @@ def cut_ranks(merged: PackFiles) -> list[list[int]]:
     """Divide the strings into rank ranges, as many as there are hash ranges.
 
     Rank range r contains the strings ``result[r][h]`` to ``result[r + 1][h] - 1`` of each hash range h. The
-    boundaries between rank ranges are sort keys. They divide the largest hash range evenly, and the other hash ranges
-    about evenly, because hashes are random.
+    boundaries are chosen as sort keys that divide the largest hash range evenly. Hashes are random, so these keys also
+    divide the other hash ranges about evenly.
     """
     keys = max(merged, key=lambda pack: pack.length("keys")).read("keys")
     cuts = keys[len(keys) * np.arange(1, merged.n) // merged.n]

@@ -46,7 +46,8 @@ class TaskSpec(NamedTuple):
     sizes: Mapping[str, int]  # number of pairs or examples in each split; `train.download` checks these numbers
     short: str = ""  # the name in tables, if it differs from `name`
     dev: bool = True  # False: --mode dev skips it
-    module: str = ""  # reads the task, if not the module of its kind; --tasks KIND then leaves the task out
+    # import path of a module that reads the task, "" for the module of `kind`; --tasks KIND skips a task with a path
+    module: str = ""
 
     @property
     def title(self) -> str:

@@ -120,9 +120,9 @@ cdef int64_t choose_one(SamplingConfig config, uint64_t key, const int32_t* ids,
                         const uint8_t[::1] unseen_groups) noexcept nogil:
     """Choose one term of a sentence of `length` words, after `choose_exactly` chose none of its first n words.
 
-    Among the terms that are not fixed, the one with the smallest random number is chosen. Returns 1 if this term occurs
-    in the first n words. Returns 0 if it occurs only after them, if a word after them is chosen by its probability, or
-    if all words are fixed.
+    If the probabilities of the other words choose none of them either, the term with the smallest random number is
+    chosen, among the terms that are not fixed. Returns 1 if this happens and the term occurs in the first n words, else
+    0.
     """
     cdef int64_t k, place = n
     cdef double draw, smallest = 1.0

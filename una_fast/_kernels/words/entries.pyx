@@ -182,7 +182,7 @@ cdef int put_entry(Rewriter text, const unsigned char[::1] utf8, const int64_t[:
                    int edges) except -1 nogil:
     """Set `text` to the chunks of an entry, joined by spaces.
 
-    One letter "x" replaces all text of the document before the entry, and another all text after it.
+    One letter "x" replaces all text before the entry in the document. Another "x" replaces all text after it.
     """
     cdef Py_ssize_t i
     if not edges & FIRST:
