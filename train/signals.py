@@ -72,7 +72,7 @@ def leave_at_once(number: int, frame: Any = None) -> NoReturn:
 
 
 def stop_then_end(stop: Callable[[int], object], end: Handler) -> Handler:
-    """Make a handler that calls `stop` for the first signal and `end` for a later Ctrl-C. It ignores other signals."""
+    """Make a handler that calls `stop` for the first signal, and `end` for a later Ctrl-C; it ignores all others."""
     times: list[float] = []
 
     def handle(number: int, frame: Any) -> None:

@@ -174,7 +174,7 @@ def in_threads(function: Callable[[Any], Any], items: Sequence[Any], threads: in
 def batches_by_length(lengths: Sequence[int], budget: int) -> list[NDArray[np.int64]]:
     """Return the texts' indices in batches of at most `budget` tokens, padding included, shortest texts first.
 
-    Once a batch fills a quarter of the budget, it gets only texts as long as its longest. This reduces the padding.
+    Once a batch fills a quarter of the budget, a text longer than those in it starts a new batch, to reduce padding.
     """
     order, ends = np.argsort(np.array(lengths, np.int64), kind="stable"), [0]
     for stop, (before, length) in enumerate(pairwise(lengths[i] for i in order), start=1):

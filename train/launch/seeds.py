@@ -17,7 +17,7 @@ from una_fast.text_table import aligned
 
 
 def train_seeds(run: Run) -> int:
-    """Train one run per seed until a run stops or fails. If all finish, show their scores. Return the exit code."""
+    """Train one run per seed, and show the scores. End early if a run is interrupted or fails. Return the exit code."""
     if is_rank():
         raise InputError(
             "--seeds does not work under torchrun, because it starts the ranks of each seed itself: use --nproc, or "

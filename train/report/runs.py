@@ -91,7 +91,7 @@ def read_evaluation(path: Path) -> dict[str, float]:
 
 
 def title(score: str) -> str:
-    """Return the column title of a score: "STS-B" for "STSBenchmark", "sts-dev, best" for "dev/sts-dev"."""
+    """Return the column title of a score. "STSBenchmark" gives "STS-B", and "dev/sts-dev" gives "sts-dev, best"."""
     for prefix, when in ((DEV, "best"), (DEV_LAST, "last"), (DEV_START, "start")):
         if score.startswith(prefix):
             return f"{score.removeprefix(prefix)}, {when}"

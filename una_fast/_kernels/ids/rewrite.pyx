@@ -79,7 +79,7 @@ cdef class WrittenRows:
     cdef uint8_t[::1] line  # the original text of the row that is being written
     cdef int64_t[::1] word_starts, word_stops  # where its words are in `line`
     cdef int64_t end, n_pieces, n_fragments, size
-    cdef int64_t room  # how many sub-words per row are needed, or -1 if texts are written
+    cdef int64_t room  # maximum sub-words per row, or -1 if texts are written
     cdef int64_t known  # how many sub-words the pieces of this row have so far, without fragments
     cdef int64_t fragment  # where the open fragment starts in `text`, or -1 if none is open
     cdef int64_t term  # the term that the open fragment consists of so far, or -1
@@ -198,7 +198,7 @@ cdef class RowWriter:
               int64_t room=-1):
         """Write row rows[i] with the words ``drawn[drawn_bounds[i]:drawn_bounds[i + 1]]``. Return `WrittenRows`.
 
-        room: how many sub-words per row are needed, or -1 to write texts.
+        room: the maximum number of sub-words per row, or -1 to write texts.
         """
         cdef int64_t i, j, size, longest = 0, most_words = 0, n_pieces = drawn.shape[0], n_rows = rows.shape[0]
         cdef bint fits
