@@ -35,7 +35,6 @@ def finished(tmp_path_factory, tiny_model):
 
 @pytest.fixture
 def copy(finished, tmp_path):
-    """Copy the finished run to another folder."""
     return Path(shutil.copytree(finished["output"], tmp_path / "copy"))
 
 
@@ -49,7 +48,6 @@ def stopped(tmp_path, tiny_model):
 
 
 def enter(*arguments):
-    """Enter and leave an output folder."""
     with output_folder(*arguments):
         pass
 
