@@ -1,6 +1,6 @@
 """Can a classifier tell negatives from real sentences by their style?
 
-    python -m bench.style ../shared/data/corpora/wiki_large.txt.gz
+    python -m bench.style data/corpora/wiki_large.txt.gz
 
 For each setting of `Augmenter`, a logistic regression separates 10,000 sentences from their negatives. It is trained on
 one half of the sentences and scored on the other half; chance is 0.5. A word bigram model (Witten-Bell), trained on
@@ -8,7 +8,7 @@ one half of the sentences and scored on the other half; chance is 0.5. A word bi
 compared as written, and as an uncased BERT sees them: lower-cased, with spaces around punctuation. Writes
 bench/results/style.json and the tables of docs/style.md; takes about 5 minutes on one core.
 
-    python -m bench.style ../shared/data/corpora/wiki_large.txt.gz --german UD_German-GSD --chinese UD_Chinese-GSDSimp
+    python -m bench.style data/corpora/wiki_large.txt.gz --german UD_German-GSD --chinese UD_Chinese-GSDSimp
 
 This second command measures only German and Chinese. Each is compared with the same number of English sentences from
 the first file. The English table does not change. The folders are checkouts of Universal Dependencies' treebanks. Only

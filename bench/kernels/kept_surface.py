@@ -1,6 +1,6 @@
 """Measure the time of negatives with `surface="kept"` for every family of tokenizers.
 
-    python -m bench.kernels.kept_surface ../shared/data/corpora/wiki_large.txt.gz [FAMILY ...]
+    python -m bench.kernels.kept_surface data/corpora/wiki_large.txt.gz [FAMILY ...]
 
 Prints a table: processor time of one thread per negative of 32 tokens, for 4,000 sentences with punctuation kept. "The
 same draws again" is the best of 12 calls, "new draws" the median of 8 epochs; `surface="paper"` is measured in the same

@@ -1,6 +1,6 @@
 """Measure the processor time per negative in Cython and in Numba, for the table of docs/numba.md.
 
-    python -m bench.kernels.numba_rows ../shared/data/corpora/wiki_large.txt.gz
+    python -m bench.kernels.numba_rows data/corpora/wiki_large.txt.gz
 
 100,000 sentences, 16 batches of 4,096 random rows, WordPiece ids, one thread; the best of 7 rounds in which the
 contenders alternate. Takes a minute and a half on one core.

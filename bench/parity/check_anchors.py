@@ -1,6 +1,6 @@
 """Compare una_fast's token ids of every sentence of a corpus, and its time, with those of the tokenizer itself.
 
-    python -m bench.parity.check_anchors ../shared/data/corpora/wiki_large.txt.gz [--tokenizer bert_uncased roberta ...]
+    python -m bench.parity.check_anchors data/corpora/wiki_large.txt.gz [--tokenizer bert_uncased roberta ...]
         [--lines 1000000] [--lines-a-call 100000] [--rounds 3] [--note]
 
 The tokenizer is called on lists of sentences, at most --lines-a-call at a time, because its results for a million

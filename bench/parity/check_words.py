@@ -2,7 +2,7 @@
 
 It takes 160 us per line on one core.
 
-    python -m bench.parity.check_words ../shared/data/corpora/*.txt.gz
+    python -m bench.parity.check_words data/corpora/*.txt.gz
 """
 
 from __future__ import annotations
