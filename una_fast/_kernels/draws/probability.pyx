@@ -18,11 +18,11 @@ cdef class SamplingConfig:
     scores: the highest tf-idf of each term, in descending order because a term's id is its rank.
     radius: in ranks.
     released: whether to draw like the released code instead of the paper.
-    random_select: whether every term has the replacement probability `beta`. If no term of a row is chosen, one is
+    random_select: whether every term has the replacement probability `beta`. If this chooses no term of a row, one is
         replaced after all, unless `released` is True.
     random_replace: whether replacements are drawn uniformly from the whole vocabulary.
     groups: the group of each term. A FIXED term is neither replaced nor drawn. A term of group ANY can be replaced by
-        every term that is not fixed. A term of another group can be replaced by terms of that group. None: all are ANY.
+        every term that is not fixed. Other terms can be replaced by terms of their own group. None: all are ANY.
     """
 
     def __init__(self, const double[::1] idf, const double[::1] scores, *, int64_t n_documents, double beta,
