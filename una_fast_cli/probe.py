@@ -117,7 +117,7 @@ def load_encode(name: str) -> Callable[[list[str]], Any]:
     except InputError:
         raise
     except Exception as error:  # sentence-transformers raises many types for missing or damaged files
-        found = "" if Path(name).is_dir() else "there is no such folder, and "
+        found = "" if Path(name).is_dir() else "no such folder, and "
         raise InputError(f"model {name}: {found}sentence-transformers cannot load it: {first_line(error)}") from error
 
 

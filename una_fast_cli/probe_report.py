@@ -19,9 +19,7 @@ COLOURS = ("#0072b2", "#d55e00")  # of the curves: Okabe and Ito's, which reader
 CHANGE = ("change", "95% interval")  # columns of a comparison
 SHARES = (0.1, 0.2)  # of near-misses that may pass, in addition to --share
 FEW = 10  # a group with fewer pairs gets no interval
-DISTANCE = (
-    "Distance of near-misses: their mean 1 - cosine, divided by that of two sentences. A higher distance is better."
-)
+DISTANCE = "Distance of near-misses: their mean 1 - cosine, relative to random sentences. A higher distance is better."
 HELD_OUT = (
     "Hits on held-out pairs: the threshold for each half of the pairs is chosen on the other half, where the allowed "
     "share of near-misses passes."

@@ -138,7 +138,7 @@ def test_bad_options_are_refused(run, tmp_path):
     write_json(kept, {"model": "another"})
     write_json(summary, {"status": "finished"})
     for arguments, message in (
-        (("--model", tmp_path / "none"), "there is no such folder"),
+        (("--model", tmp_path / "none"), "no such folder"),
         (("--tasks", "STSBenchmrk"), "did you mean STSBenchmark?"),
         (("--tasks", ","), "names no task"),
         (("--data", tmp_path / "none"), "is not a folder"),

@@ -159,7 +159,7 @@ def test_the_command_prints_and_stores_the_figures(corpus, tiny_model, tmp_path,
 
 def test_the_command_refuses_what_it_cannot_read(corpus, tmp_path, capsys):
     for model, text, message in (
-        (tmp_path / "none", corpus, "there is no such folder, and sentence-transformers cannot load it"),
+        (tmp_path / "none", corpus, "no such folder, and sentence-transformers cannot load it"),
         (tmp_path, tmp_path / "none.txt", "none.txt"),
     ):
         assert main([*map(str, ["probe", "--model", model, "--corpus", text])]) == 2

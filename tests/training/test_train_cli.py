@@ -53,7 +53,7 @@ class TestBadInput:
         return tmp_path
 
     @pytest.mark.parametrize(("model", "said"), [
-        ("none", "there is no such folder"),
+        ("none", "no such folder"),
         ("weightless", "this folder contains no readable weights"),
         ("wordless", "the folder has no tokenizer"),
         ("empty", "this folder contains no readable configuration"),

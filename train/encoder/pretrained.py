@@ -69,8 +69,8 @@ def from_pretrained(what: str, kind: Any, name: str, trust: bool = False, **kwar
             said = f"this folder contains no readable {what}: {first_line(error)}"
         else:
             said = (
-                f"no readable {what} of this name on the Hugging Face hub (is there a network connection?), and there "
-                f"is no such folder (`hf download {name}` fetches a model): {first_line(error)}"
+                f"no readable {what} of this name on the Hugging Face hub (is there a network connection?), and no "
+                f"such folder (`hf download {name}` fetches a model): {first_line(error)}"
             )
         raise InputError(f"model {name}: {said}") from error
 

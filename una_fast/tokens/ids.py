@@ -253,7 +253,7 @@ class SubwordCache:
 
 
 def _extended(array: np.ndarray, used: int, more: np.ndarray) -> np.ndarray:
-    """Return `array` with `more` written after its first `used` items; a longer copy of it if there is no room.
+    """Write `more` after the first `used` items of an array, and return the array, or a longer copy if it is full.
 
     Other threads may be reading the first `used` items.
     """
