@@ -37,10 +37,10 @@ REFERENCES = {  # for each kernel, the reference that its time is divided by
     "index": "nltk",
     "augment": "nltk",
     "negatives": "nltk",
-    "negative_ids": "tokenizer",
-    "negative_ids, probabilities computed": "tokenizer",
+    "token_ids": "tokenizer",
+    "token_ids, probabilities computed": "tokenizer",
     "anchor_ids": "memory",
-    "negative_ids, 2 threads": "negative_ids",  # above 1 if the threads write common cache lines
+    "token_ids, 2 threads": "token_ids",  # above 1 if the threads write common cache lines
     "anchor_ids, 2 threads": "anchor_ids",
 }
 
@@ -60,18 +60,18 @@ def works() -> tuple[Works, dict[str, int]]:
     computed = una_fast.Augmenter(index, n_jobs=1, keep_probabilities=False, **paper)
     sample, rng, memory = lines[:SAMPLE], np.random.default_rng(0), np.ones(1 << 23)
     batch, places = rng.integers(0, SENTENCES, BATCH), rng.integers(0, len(memory), 64 * BATCH)
-    out = una.negative_ids(batch)
+    out = una.token_ids(batch)
     made: Works = {
         "nltk": lambda: peers.nltk_words(sample),
         "tokenizer": lambda: peers.tokenizer_batch(tokenizer, sample),
         "memory": lambda: memory[places].sum(),
         "index": lambda: una_fast.build_index(sample * 5, n_jobs=1),
         "augment": lambda: una.augment(sample),
-        "negatives": lambda: una.negatives(batch),
-        "negative_ids": lambda: una.negative_ids(batch, out=out),
-        "negative_ids, probabilities computed": lambda: computed.negative_ids(batch, out=out),
+        "negatives": lambda: una.texts(batch),
+        "token_ids": lambda: una.token_ids(batch, out=out),
+        "token_ids, probabilities computed": lambda: computed.token_ids(batch, out=out),
         "anchor_ids": lambda: una.tokens.anchor_ids(batch, out=out),
-        "negative_ids, 2 threads": lambda: una_2.negative_ids(batch, out=out),
+        "token_ids, 2 threads": lambda: una_2.token_ids(batch, out=out),
         "anchor_ids, 2 threads": lambda: una_2.tokens.anchor_ids(batch, out=out),
     }
     handled = dict.fromkeys(made, BATCH) | dict.fromkeys(("nltk", "tokenizer", "augment"), SAMPLE)

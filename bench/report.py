@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from bench.peers import RELEASED_NEGATIVE_IDS, RELEASED_STATISTICS
+from bench.peers import RELEASED_STATISTICS, RELEASED_TOKEN_IDS
 from una_fast.command import run_command
 from una_fast.errors import InputError
 
@@ -28,19 +28,14 @@ EVIDENCE = RESULTS / "evidence.json"
 NLTK = "NLTK word_tokenize"
 RELEASED = {  # operation: time of the released code, as a multiple of the time of NLTK's word_tokenize
     "index: build and save": RELEASED_STATISTICS,
-    "negative_ids": RELEASED_NEGATIVE_IDS,
+    "token_ids": RELEASED_TOKEN_IDS,
 }
 DEFAULT_SURFACE = "una_fast, the default surface"
 HEADLINES = (  # name of the row, operation of a benchmark, our contender, the peer
-    (
-        "a negative as token ids, lower-case words",
-        "negative_ids",
-        "una_fast, batches of 4,096, 1 thread",
-        "released code",
-    ),
+    ("a negative as token ids, lower-case words", "token_ids", "una_fast, batches of 4,096, 1 thread", "released code"),
     (
         "... with its sentence's case and punctuation (default)",
-        "negative_ids",
+        "token_ids",
         f"{DEFAULT_SURFACE}, 1 thread",
         "fast tokenizer",
     ),

@@ -41,15 +41,15 @@ def measure(model: str, corpus: str | list[str]) -> list[list[str]]:
     tokenizer, encoder = AutoTokenizer.from_pretrained(model), AutoModel.from_pretrained(model).train()
     una = una_fast.Augmenter(una_fast.build_index(corpus), tokenizer=tokenizer, n_jobs=1)
     rows = torch.arange(B)
-    texts = una.negatives(rows)
+    texts = una.texts(rows)
 
     def step(number: int) -> None:
-        batch = una.negative_ids(rows.repeat(3), number, L)
+        batch = una.token_ids(rows.repeat(3), number, L)
         encoder(**batch).last_hidden_state[:, 0].sum().backward()
         encoder.zero_grad()
 
     works = {
-        "64 negatives as token ids, `negative_ids`": (lambda number: una.negative_ids(rows, number, L), ROUNDS),
+        "64 negatives as token ids, `token_ids`": (lambda number: una.token_ids(rows, number, L), ROUNDS),
         "64 negatives as text, `augment`": (lambda number: una.augment(texts, number), ROUNDS),
         "tokenizing these texts with the model's tokenizer": (
             lambda number: tokenizer(texts, truncation=True, padding="max_length", max_length=L, return_tensors="pt"),

@@ -130,7 +130,7 @@ def language_rows(name: str, lines: Sequence[str], **options: Any) -> dict[str, 
     """Return the table rows of a language, one per surface of the negatives. options: for `build_index`."""
     index, rows = una_fast.build_index(lines, **options), {}
     for surface in ("paper", "kept"):
-        negatives = una_fast.Augmenter(index, surface=surface, keep_punctuation=True).negatives(range(len(lines)))
+        negatives = una_fast.Augmenter(index, surface=surface, keep_punctuation=True).texts(range(len(lines)))
         features = {key: FEATURES[key]() for key in ("characters", "1- to 3-grams")}
         row = {key: accuracy(feature, lines, negatives) for key, feature in features.items()}
         for kind, is_of in KINDS.items():

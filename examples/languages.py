@@ -56,7 +56,7 @@ def negatives(language: str, n: int = 3) -> list[tuple[str, str]]:
     index = una_fast.build_index([between.join(chosen) for chosen in product(*parts)], **options)
     una = una_fast.Augmenter(index, radius="40%", keep_punctuation=True)  # a larger corpus needs no radius
     rows = range(0, len(index), len(index) // 100)[:n]
-    return list(zip((index[row] for row in rows), una.negatives(rows), strict=True))
+    return list(zip((index[row] for row in rows), una.texts(rows), strict=True))
 
 
 if __name__ == "__main__":

@@ -186,7 +186,7 @@ def case(seed: int, surfaces: tuple[str, ...] = ("paper", "kept")) -> Iterator[t
         tokens, rows = una.tokens, list(range(len(index)))
         for epoch in range(EPOCHS):
             length = draw.choice([*range(4, 12), 40, 40, 200])
-            yield len(rows), compare(made, una.negatives(rows, epoch), una.negative_ids(rows, epoch, length), length)
+            yield len(rows), compare(made, una.texts(rows, epoch), una.token_ids(rows, epoch, length), length)
     yield len(rows), compare(made, list(index), tokens.anchor_ids(rows, 40), 40)
 
 

@@ -12,7 +12,7 @@ import una_fast
 from bench import peers
 from support import reference
 
-IDS, RADII, TEXT = "negative_ids", "negative_ids by radius", "negatives as text"
+IDS, RADII, TEXT = "token_ids", "token_ids by radius", "negatives as text"
 BATCH = 4_096
 CALLS = 16  # batches per round, each of other rows: as in training, the rows are not in cache
 REFERENCE_SENTENCES = 200
@@ -34,7 +34,7 @@ def run_ids(una: Any, rows: list[np.ndarray]) -> None:
 
 
 @pytest.mark.parametrize(("batch", "n_jobs"), [(BATCH, 1), (BATCH, 2), (64, 1)])
-def test_negative_ids(note, size: int, index: Any, tokenizer: Any, batch: int, n_jobs: int) -> None:
+def test_token_ids(note, size: int, index: Any, tokenizer: Any, batch: int, n_jobs: int) -> None:
     una = una_fast.Augmenter(index, tokenizer=tokenizer, n_jobs=n_jobs, **PAPER)
     rows = batches(size, batch, CALLS * BATCH // batch)
     label = f"una_fast, batches of {batch:,}, {n_jobs} thread{'s' * (n_jobs > 1)}"
@@ -81,7 +81,7 @@ def test_radius(note, size: int, index: Any, tokenizer: Any, radius: int) -> Non
 
 
 def test_tokenizer_given_the_text(note, size: int, index: Any, tokenizer: Any) -> None:
-    texts = una_fast.Augmenter(index, **PAPER).negatives(batches(size, TOKENIZER_SENTENCES, 1)[0])
+    texts = una_fast.Augmenter(index, **PAPER).texts(batches(size, TOKENIZER_SENTENCES, 1)[0])
     label = "fast tokenizer only, given the text"
     note(IDS, size, label, len(texts), lambda: peers.tokenizer_batch(tokenizer, texts))
 
@@ -90,7 +90,7 @@ def test_tokenizer_given_the_text(note, size: int, index: Any, tokenizer: Any) -
 def test_negatives(note, size: int, index: Any, label: str, settings: dict[str, Any]) -> None:
     una = una_fast.Augmenter(index, n_jobs=1, **settings)
     (rows,) = batches(size, BATCH, 1)
-    negatives = note(TEXT, size, label, BATCH, lambda: una.negatives(rows), rounds=5)
+    negatives = note(TEXT, size, label, BATCH, lambda: una.texts(rows), rounds=5)
     assert len(negatives) == BATCH
 
 

@@ -169,7 +169,7 @@ class Bench:
         sentences = [self.index.sentence(row) for row in rows]
         sample = {"anchor": sentences, "positive": list(sentences)}
         if number % ALPHA == 0:
-            sample["anchor_hn"] = sample["positive_hn"] = self.una.negatives(rows)
+            sample["anchor_hn"] = sample["positive_hn"] = self.una.texts(rows)
         return sample
 
     def sentence_transformers(self, precision: str) -> Contender:

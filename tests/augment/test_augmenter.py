@@ -36,7 +36,7 @@ def test_negatives_equal_the_reference(index, variant, radius):
     rows = [[index.term_ids[word] for word in index.words(row)] for row in range(len(index))]
     setting = {"beta": 0.5, "variant": variant}
     expected = reference_negatives(rows, index, len(rows), radius, setting, seed=5, epoch=2)
-    assert una.negatives(range(len(rows)), epoch=2) == [" ".join(index.terms[i] for i in ids) for ids in expected]
+    assert una.texts(range(len(rows)), epoch=2) == [" ".join(index.terms[i] for i in ids) for ids in expected]
 
 
 def test_an_unseen_word_scores_exactly_like_a_term_of_one_document():
@@ -158,7 +158,7 @@ def test_an_augmenter_can_be_pickled(tmp_path, monkeypatch):
     assert len(sent) < 1000  # the path of the index is pickled, not its arrays
     monkeypatch.chdir("/")
     again = pickle.loads(sent)
-    assert again.negatives(range(7)) == una.negatives(range(7))
+    assert again.texts(range(7)) == una.texts(range(7))
     assert pickle.loads(pickle.dumps(una_fast.build_index(CORPUS))).words(3) == una.index.words(3)  # never saved
     una_fast.build_index(CORPUS).save(tmp_path / "index")
     with pytest.raises(InputError, match="another index was saved there"):
@@ -172,12 +172,12 @@ def test_a_forked_process_starts_its_own_threads(minilm):
     una = una_fast.Augmenter(index, tokenizer=AutoTokenizer.from_pretrained(minilm), n_jobs=2)
     rows = list(range(2048))
     for _ in range(2):  # starts both threads of the pool; a forked child does not inherit them
-        expected = una.negative_ids(rows)["input_ids"].tolist()
+        expected = una.token_ids(rows)["input_ids"].tolist()
     context = multiprocessing.get_context("fork")
     equal = context.Value("b", False)
 
     def compare():
-        equal.value = una.negative_ids(rows)["input_ids"].tolist() == expected
+        equal.value = una.token_ids(rows)["input_ids"].tolist() == expected
 
     child = context.Process(target=compare)
     child.start()
@@ -220,15 +220,15 @@ def test_settings_out_of_range_are_refused(index, setting, message):
     (lambda una: una_fast.Augmenter(una_fast.build_index(["word"])), "1 of the 1 term .* may be replaced"),
     (lambda una: una_fast.Augmenter(una.index, raduis=1), r"Augmenter has no argument 'raduis': did you mean rad"),
     (lambda una: una_fast.build_index([], x=1), "build_index has no argument 'x': choose from corpus, word_tok"),
-    (lambda una: una.negative_ids([0]), "needs a tokenizer"),
+    (lambda una: una.token_ids([0]), "needs a tokenizer"),
     (lambda una: una.window("zebra"), "term='zebra': must be a term of the index, or an id"),
     (lambda una: una.window(1.5), "term=1.5: give an integer"),
     (lambda una: una_fast.build_index(CORPUS, n_jobs=2.5), "n_jobs=2.5: give an integer"),
     (lambda una: una_fast.build_index(CORPUS, lowercase="no"), "lowercase='no': must be True or False"),
-    (lambda una: una.negatives(np.array([2**63], dtype=np.uint64)), r"rows: 9223372036854775808 \(at position 0\)"),
-    (lambda una: una.negatives([[1], [1, 2]]), "rows: .*: must be a list or array of integers"),
-    (lambda una: una.negatives([0], epoch=-1), "epoch=-1"),
-    (lambda una: una.negatives([0], epoch=2**64), f"epoch={2**64}"),
+    (lambda una: una.texts(np.array([2**63], dtype=np.uint64)), r"rows: 9223372036854775808 \(at position 0\)"),
+    (lambda una: una.texts([[1], [1, 2]]), "rows: .*: must be a list or array of integers"),
+    (lambda una: una.texts([0], epoch=-1), "epoch=-1"),
+    (lambda una: una.texts([0], epoch=2**64), f"epoch={2**64}"),
 ])  # fmt: skip
 def test_misuse_raises_a_clear_error(index, call, message):
     with pytest.raises(InputError, match=message):

@@ -32,7 +32,7 @@ DRAWN = {  # at strength 0.5: rows 1 and 4 in epoch 1, then a text in epoch 2 wi
 def test_the_draws_of_a_seed_are_fixed(operation):
     """If these values change, so do the positives of every run."""
     corpus = una_fast.build_index(["a b c d", "b b a", "d", "", "c d c a b other"])
-    eda = EDA(corpus, operation, 0.5, synonyms=TABLE)
+    eda = EDA(corpus, operation=operation, strength=0.5, synonyms=TABLE)
     drawn = [*eda.texts([1, 4], 1), *eda.augment(["a unseen b new"], 2, sample_index=1)]
     assert drawn == DRAWN[operation]
 
@@ -40,7 +40,7 @@ def test_the_draws_of_a_seed_are_fixed(operation):
 @pytest.mark.parametrize("operation", OPERATIONS)
 @given(sentences=SENTENCES, strength=st.sampled_from([0.01, 0.1, 0.5, 1.0]), epoch=st.integers(0, 2))
 def test_a_sentence_changes_if_it_can_and_is_never_empty(operation, index, sentences, strength, epoch):
-    eda = EDA(index, operation, strength, synonyms=TABLE)
+    eda = EDA(index, operation=operation, strength=strength, synonyms=TABLE)
     for line, edited in zip(sentences, eda.augment(sentences, epoch), strict=True):
         words = line.split()
         has_synonyms = any(set(TABLE.get(word, [])) - {word} for word in words)
@@ -54,14 +54,14 @@ def test_a_sentence_changes_if_it_can_and_is_never_empty(operation, index, sente
 def test_a_share_of_the_words_is_changed(strength, n):
     table = {f"w{i}": [f"s{i}"] for i in range(20)}
     index = una_fast.build_index([LONG] * 300)
-    replaced = EDA(index, "synonym", strength, synonyms=table).texts(range(300))
+    replaced = EDA(index, operation="synonym", strength=strength, synonyms=table).texts(range(300))
     assert {text.count("s") for text in replaced} == {n}
     counts = np.bincount([int(word[1:]) for text in replaced for word in text.split() if word[0] == "s"], minlength=20)
     assert counts.min() > 0, "some word is never replaced"
-    inserted = EDA(index, "insert", strength, synonyms=table).texts(range(300))
+    inserted = EDA(index, operation="insert", strength=strength, synonyms=table).texts(range(300))
     assert {len(text.split()) for text in inserted} == {20 + n}
     assert {text.split()[0][0] for text in inserted} == {text.split()[-1][0] for text in inserted} == {"w", "s"}
-    swapped = EDA(index, "swap", strength).texts(range(300))
+    swapped = EDA(index, operation="swap", strength=strength).texts(range(300))
     assert all(sorted(text.split()) == sorted(LONG.split()) for text in swapped)
     assert all(2 <= sum(a != b for a, b in zip(t.split(), LONG.split(), strict=True)) <= 2 * n for t in swapped)
 
@@ -72,19 +72,21 @@ def test_synonyms_are_read_from_a_file(tmp_path):
     look_up = sources.open_synonyms(path)
     assert (look_up("cat"), look_up("dog"), look_up("a")) == (["feline", "tom cat", "puss"], ["hound"], ())
     index = una_fast.build_index(["the cat sat"])
-    assert EDA(index, "synonym", synonyms=path).texts([0])[0] in {f"the {s} sat" for s in ("feline", "tom cat", "puss")}
+    assert EDA(index, operation="synonym", synonyms=path).texts([0])[0] in {
+        f"the {s} sat" for s in ("feline", "tom cat", "puss")
+    }
     for text, message in (("cat\n", "line 1: 'cat' has no synonym"), ("\n", "contains no word")):
         path.write_text(text, encoding="utf-8")
         with pytest.raises(InputError, match=message):
-            EDA(index, "insert", synonyms=path)
+            EDA(index, operation="insert", synonyms=path)
     with pytest.raises(InputError, match="gone.tsv: No such file"):
-        EDA(index, "synonym", synonyms=tmp_path / "gone.tsv")
+        EDA(index, operation="synonym", synonyms=tmp_path / "gone.tsv")
     path.write_bytes(b"\xff\tx\n")
     with pytest.raises(InputError, match="not UTF-8"):
-        EDA(index, "synonym", synonyms=path)
+        EDA(index, operation="synonym", synonyms=path)
     for wrong in ("puss", None, ["puss", 7]):
         with pytest.raises(InputError, match="'cat': is .*, must be a list of str"):
-            EDA(index, "synonym", synonyms={"cat": wrong})
+            EDA(index, operation="synonym", synonyms={"cat": wrong})
 
 
 class FakeWordNet:

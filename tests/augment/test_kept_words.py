@@ -90,7 +90,7 @@ def test_a_file_has_one_word_per_line(index, tmp_path):
     una = una_fast.Augmenter(index, keep_words=file)
     assert una.kept_words.words == {"the", "zürich", "x-200"} and "keep_words='3 words'" in repr(una)
     again = pickle.loads(pickle.dumps(una))
-    assert again.kept_words == una.kept_words and again.negatives([1, 2]) == una.negatives([1, 2])
+    assert again.kept_words == una.kept_words and again.texts([1, 2]) == una.texts([1, 2])
     assert una_fast.Augmenter(index, keep_words="").kept_words == KeptWords()
     cased = una_fast.build_index(LINES, lowercase=False)
     assert una_fast.Augmenter(cased, keep_words=file).kept_words.words == {"The", "Zürich", "X-200"}
@@ -165,4 +165,4 @@ def test_unseen_words_are_replaced_by_words_of_their_script(scripted):
 
 def test_the_paper_surface_ignores_same_script(scripted):
     one, other = (una_fast.Augmenter(scripted, surface="paper", same_script=same) for same in (True, False))
-    assert one.negatives(ROWS) == other.negatives(ROWS)
+    assert one.texts(ROWS) == other.texts(ROWS)

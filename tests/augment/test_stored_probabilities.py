@@ -28,7 +28,7 @@ def folders(index):
 def ids_of(index, tokenizer, max_length=32, **settings):
     una = una_fast.Augmenter(index, tokenizer=tokenizer, **settings)
     rows = np.tile(np.arange(index.n_documents), 2)
-    batches = [una.negative_ids(rows, epoch, max_length) for epoch in range(2)]
+    batches = [una.token_ids(rows, epoch, max_length) for epoch in range(2)]
     return [(name, batch[name].tolist()) for batch in batches for name in batch]
 
 
@@ -54,10 +54,10 @@ def test_random_selection_replaces_at_least_one_word(saved, beta, surface):
     tokenizer = bert_uncased()
     una = una_fast.Augmenter(saved, beta=beta, select="random", surface=surface, tokenizer=tokenizer)
     rows = np.array([row for row in range(saved.n_documents) if saved.words(row)])
-    texts, written = una.negatives(rows), {"kept": saved.sentence, "paper": lambda row: " ".join(saved.words(row))}
+    texts, written = una.texts(rows), {"kept": saved.sentence, "paper": lambda row: " ".join(saved.words(row))}
     assert all(text != written[surface](row) for text, row in zip(texts, rows.tolist(), strict=True))
     for max_length in (4, 8, 32):
-        assert_ids(una.negative_ids(rows, max_length=max_length), tokenizer, texts, max_length)
+        assert_ids(una.token_ids(rows, max_length=max_length), tokenizer, texts, max_length)
 
 
 def test_probabilities_are_computed_once_and_memory_mapped(saved, monkeypatch):
@@ -66,7 +66,7 @@ def test_probabilities_are_computed_once_and_memory_mapped(saved, monkeypatch):
     again = una_fast.load_index(saved.path)
     assert ids_of(again, bert_uncased(), seed=42, radius=None) == first
     una = una_fast.Augmenter(again, tokenizer=bert_uncased(), seed=7, radius=3, replace="random")  # the same p
-    assert pickle.loads(pickle.dumps(una)).negative_ids([0]).keys() == una.negative_ids([0]).keys()
+    assert pickle.loads(pickle.dumps(una)).token_ids([0]).keys() == una.token_ids([0]).keys()
     assert len(folders(saved)) == 1
 
 
@@ -79,12 +79,12 @@ def test_each_set_of_settings_has_a_separate_folder(saved):
 
 
 def test_nothing_is_stored_if_not_needed_or_with_too_little_memory_or_too_many_terms(saved, monkeypatch):
-    una_fast.Augmenter(saved).negatives([0])
+    una_fast.Augmenter(saved).texts([0])
     una_fast.Augmenter(saved, tokenizer=bert_uncased(), keep_probabilities=False)
     for limit, value in (("free_memory", lambda: 8 * len(saved.word_ids.values) - 1), ("MOST_ID_BITS", 4)):
         with monkeypatch.context() as patch:
             patch.setattr(una_module, limit, value)
-            una_fast.Augmenter(saved, tokenizer=bert_uncased()).negative_ids([0])
+            una_fast.Augmenter(saved, tokenizer=bert_uncased()).token_ids([0])
     assert folders(saved) == []
 
 

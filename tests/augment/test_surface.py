@@ -50,7 +50,7 @@ def test_both_surfaces_replace_the_same_words(index, sentences, epoch):
 def test_ids_are_right_after_an_interrupted_call(index, monkeypatch):
     """Ctrl-C in a notebook while new strings are encoded: the cache then contains strings without ids."""
     whole, una = (una_fast.Augmenter(index, tokenizer=bert_uncased()) for _ in range(2))
-    una.negative_ids(range(50))
+    una.token_ids(range(50))
 
     def interrupted(*strings):
         raise KeyboardInterrupt
@@ -58,9 +58,9 @@ def test_ids_are_right_after_an_interrupted_call(index, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(una.tokens.encoder, "encode", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            una.negative_ids(range(50, 150))
+            una.token_ids(range(50, 150))
     for epoch in range(3):
-        ids, expected = (each.negative_ids(range(200), epoch)["input_ids"] for each in (una, whole))
+        ids, expected = (each.token_ids(range(200), epoch)["input_ids"] for each in (una, whole))
         assert torch.equal(ids, expected)
 
 
@@ -69,7 +69,7 @@ def test_a_word_tokenizer_that_rewrites_words_is_refused():
     index = una_fast.build_index(texts, word_tokenizer=lambda text: [word[::-1] for word in text.split()])
     said = "surface=\"kept\": the word tokenizer returned words for 'some words here' that"
     with pytest.raises(InputError, match=said):
-        una_fast.Augmenter(index).negatives([0])
+        una_fast.Augmenter(index).texts([0])
     with pytest.raises(InputError, match="surface='x': must be 'kept' or 'paper'"):
         una_fast.Augmenter(index, surface="x")
 
@@ -91,7 +91,7 @@ def test_negatives_equal_those_of_plain_python(settings):
         for row in rows:
             new = [None if i == j else index.terms[j] for i, j in zip(index.word_ids[row], drawn[row], strict=True)]
             expected.append(write_kept(index[row], index.words(row), new, lowercase, index.word_tokenizer))
-        assert una.negatives(rows, epoch) == expected
+        assert una.texts(rows, epoch) == expected
 
 
 def test_the_cache_of_subwords_stays_within_its_limit(index, monkeypatch):
@@ -100,9 +100,9 @@ def test_the_cache_of_subwords_stays_within_its_limit(index, monkeypatch):
     rows, of_a_batch, forgotten = range(32), 32 * 40 * 100, 0
     for epoch in range(12):
         monkeypatch.setattr(token_ids, "MOST_BYTES", 2**26)
-        expected, before = una.negative_ids(rows, epoch), bounded.tokens.cache.n_bytes
+        expected, before = una.token_ids(rows, epoch), bounded.tokens.cache.n_bytes
         monkeypatch.setattr(token_ids, "MOST_BYTES", 10_000)
-        assert torch.equal(bounded.negative_ids(rows, epoch)["input_ids"], expected["input_ids"])
+        assert torch.equal(bounded.token_ids(rows, epoch)["input_ids"], expected["input_ids"])
         forgotten += bounded.tokens.cache.n_bytes < before
         assert bounded.tokens.cache.n_bytes < 10_000 + of_a_batch
     assert forgotten > 1 and una.tokens.cache.n_bytes > 20_000
@@ -114,7 +114,7 @@ def test_rows_are_copied_before_they_are_read(index, kind):
     una = una_fast.Augmenter(index, tokenizer=bert_uncased(), surface=kind, n_jobs=2)
     by_length = np.argsort(index.word_ids.lengths(), kind="stable")
     fillings = [np.resize(by_length[:20], 3000), np.resize(by_length[-20:], 3000)]
-    expected = [una.negative_ids(filling)["input_ids"] for filling in fillings]
+    expected = [una.token_ids(filling)["input_ids"] for filling in fillings]
     anchors = [una.tokens.anchor_ids(filling)["input_ids"] for filling in fillings]
     rows, stop = fillings[0].copy(), threading.Event()
 
@@ -126,10 +126,10 @@ def test_rows_are_copied_before_they_are_read(index, kind):
     thread = threading.Thread(target=fill_again)
     thread.start()
     try:
-        for make, of_rows in ((una.negative_ids, expected), (una.tokens.anchor_ids, anchors)) * 20:
+        for make, of_rows in ((una.token_ids, expected), (una.tokens.anchor_ids, anchors)) * 20:
             ids = make(rows)["input_ids"]
             assert torch.stack([(ids == other).all(1) for other in of_rows]).any(0).all()
-        assert len(una.negatives(rows)) == len(rows)
+        assert len(una.texts(rows)) == len(rows)
     finally:
         stop.set()
         thread.join()
@@ -155,9 +155,9 @@ def test_a_negative_that_spells_an_added_token_gets_its_id():
     una = una_fast.Augmenter(index, beta=0.5, tokenizer=tokenizer, radius=50)
     rows, spelled = range(index.n_documents), 0
     for epoch in range(20):
-        texts = una.negatives(rows, epoch)
+        texts = una.texts(rows, epoch)
         spelled += sum("[MASK]" in text for text in texts)
-        assert_ids(una.negative_ids(rows, epoch, 16), tokenizer, texts, 16)
+        assert_ids(una.token_ids(rows, epoch, 16), tokenizer, texts, 16)
     assert spelled
 
 
@@ -174,7 +174,7 @@ def test_no_spaces_are_added_in_scripts_without_spaces():
     index = una_fast.build_index(lines, word_tokenizer=pairs)
     una = una_fast.Augmenter(index, beta=0.5, tokenizer=bert_uncased())
     for epoch in range(5):
-        texts = una.negatives(range(len(lines)), epoch)
+        texts = una.texts(range(len(lines)), epoch)
         assert [text.count(" ") for text in texts] == [line.count(" ") for line in lines]
         assert all(text != line for text, line in zip(texts, lines, strict=True))
 
@@ -187,15 +187,15 @@ def pairs(sentence):
 def test_the_released_variant_uses_the_paper_surface(index):
     settings = ({}, {"surface": "paper"})
     plain, paper = (una_fast.Augmenter(index, radius=20, variant="released", **given) for given in settings)
-    assert plain.negatives(range(len(index))) == paper.negatives(range(len(index)))
+    assert plain.texts(range(len(index))) == paper.texts(range(len(index)))
 
 
 def test_a_negative_without_a_replacement_equals_its_sentence(index):
     una = una_fast.Augmenter(index, keep_words=index.terms[2:], tokenizer=bert_uncased())
     changed = {*index.terms[:2]}
     rows = np.array([row for row in range(len(index)) if index.words(row) and not changed & {*index.words(row)}])
-    assert una.negatives(rows) == [index[row] for row in rows.tolist()]
-    assert torch.equal(una.negative_ids(rows)["input_ids"], una.tokens.anchor_ids(rows)["input_ids"])
+    assert una.texts(rows) == [index[row] for row in rows.tolist()]
+    assert torch.equal(una.token_ids(rows)["input_ids"], una.tokens.anchor_ids(rows)["input_ids"])
 
 
 def test_time_is_linear_in_the_length_of_a_sentence(index):

@@ -87,7 +87,7 @@ def test_the_command_draws_the_same_negatives_as_the_library(folder, corpus, tmp
     index, names = una_fast.load_index(folder), tmp_path / "names.txt"
     names.write_text("River\n")
     una = una_fast.Augmenter(index, radius=3, beta=0.4, seed=7, keep_words=["river"])
-    negatives = una.augment(list(index), epoch=2) if of_file else una.negatives(range(len(index)), epoch=2)
+    negatives = una.augment(list(index), epoch=2) if of_file else una.texts(range(len(index)), epoch=2)
     words = ["--keep-words", str(names), *(["--corpus", str(corpus)] if of_file else [])]
     lines = written(folder, tmp_path / "n.jsonl", *words)
     expected = enumerate(zip(index, negatives, strict=True))
@@ -104,7 +104,7 @@ def test_n_and_rows_give_several_negatives_of_the_first_rows(folder, corpus, tmp
     lines = written(folder, tmp_path / "texts.jsonl", *words)
     for number in range(3):
         draws = {"epoch": 2, "sample_index": number}
-        expected = una.augment(una.index[:2], **draws) if of_file else una.negatives(range(2), **draws)
+        expected = una.augment(una.index[:2], **draws) if of_file else una.texts(range(2), **draws)
         assert [line[f"negative_{number + 1}"] for line in lines] == expected
 
 

@@ -263,7 +263,7 @@ def test_token_ids_are_not_reused_after_a_word_tokenizer_changed(tmp_path):
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # reused ids would give a warning
             una = una_fast.Augmenter(index, tokenizer=wordpiece)
-        assert_ids(una.negative_ids(range(50), max_length=16), wordpiece, una.negatives(range(50)), 16)
+        assert_ids(una.token_ids(range(50), max_length=16), wordpiece, una.texts(range(50)), 16)
     assert WordTokenizer(without("by")).signature() == WordTokenizer(without("were")).signature()
 
 

@@ -145,7 +145,7 @@ from una_fast.integrations import Negatives
 folder = pathlib.Path(tempfile.mkdtemp()) / "index"
 una_fast.build_index(["the cat sat", "a dog ran far", "the cat ran"]).save(folder)
 una = una_fast.Augmenter(una_fast.load_index(folder), radius=2)
-print(len(una.negatives([0, 1, 2])), len(una.explain("the cat").words))
+print(len(una.texts([0, 1, 2])), len(una.explain("the cat").words))
 works = [lambda: una_fast.Augmenter(una.index, tokenizer="bert-base-uncased"), lambda: Negatives(una)]
 works += [lambda name=name: importlib.import_module(f"una_fast.integrations.{name}")
           for name in ("transformers", "sentence_transformers")]

@@ -36,7 +36,7 @@ SETTINGS = ["--beta", "0.5", "--radius", "3", "--surface", "paper"]
 def test_negatives_are_the_same_on_every_machine(tmp_path):
     una_fast.build_index(SENTENCES).save(tmp_path / "index")
     una = una_fast.Augmenter(una_fast.load_index(tmp_path / "index"), beta=0.5, radius=3, surface="paper")
-    assert una.negatives(range(5), epoch=3) == DRAWN
+    assert una.texts(range(5), epoch=3) == DRAWN
     assert una.augment(["An unseen castle on the river"], epoch=3) == [UNSEEN]
 
 

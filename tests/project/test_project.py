@@ -26,7 +26,7 @@ folder = pathlib.Path(tempfile.mkdtemp())
 index = una_fast.build_index(["the cat sat", "a dog ran far", "the cat ran"])
 index.save(folder / "index")
 una = una_fast.Augmenter(una_fast.load_index(folder / "index"), tokenizer=None)
-print(una_fast.__file__, len(una.negatives([0, 1, 2])), train.demo.PAIRS.is_file())
+print(una_fast.__file__, len(una.texts([0, 1, 2])), train.demo.PAIRS.is_file())
 """
 
 

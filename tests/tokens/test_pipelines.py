@@ -148,7 +148,7 @@ def test_any_other_tokenizer_encodes_whole_texts_after_one_warning(case, index):
     assert not una.tokens.by_word
     rows = [*range(len(TEXTS) - 1, -1, -1), 3, 3]
     assert_ids(una.tokens.anchor_ids(rows, 12), tokenizer, [TEXTS[row] for row in rows], 12)
-    assert_ids(una.negative_ids(rows, 1, 12), tokenizer, una.negatives(rows, 1), 12)
+    assert_ids(una.token_ids(rows, 1, 12), tokenizer, una.texts(rows, 1), 12)
 
 
 def test_a_tokenizer_that_does_not_truncate_is_refused(index):
@@ -230,4 +230,4 @@ def test_ids_are_exact_for_cases_that_the_fuzzer_found(case):
         una = una_fast.Augmenter(index, beta=0.6, radius="60%", tokenizer=tokenizer, surface=surface)
         for epoch in range(30):
             for length in (6, 30):
-                assert_ids(una.negative_ids(rows, epoch, length), tokenizer, una.negatives(rows, epoch), length)
+                assert_ids(una.token_ids(rows, epoch, length), tokenizer, una.texts(rows, epoch), length)

@@ -99,9 +99,9 @@ def test_negatives_with_terms_that_depend_on_their_neighbours_get_exact_ids(make
     assert {index.terms[i % index.n_terms] for i in una.tokens.terms.empty_rows()} == {term}
     rows = list(range(4)) * 50
     for epoch in range(3):
-        negatives = una.negatives(rows, epoch)
+        negatives = una.texts(rows, epoch)
         assert sum(term in negative for negative in negatives) > 0
-        assert_ids(una.negative_ids(rows, epoch, max_length=9), tokenizer, negatives, 9)
+        assert_ids(una.token_ids(rows, epoch, max_length=9), tokenizer, negatives, 9)
 
 
 def test_a_sentence_with_an_added_token_is_encoded_as_a_whole():

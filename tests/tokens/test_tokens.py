@@ -58,10 +58,10 @@ def test_batches_equal_the_tokenizers_at_every_length(index, family, side):
     tokenizer.padding_side = side
     una = una_fast.Augmenter(index, radius=50, tokenizer=tokenizer)
     rows = np.random.default_rng(0).permutation(len(TEXTS))
-    anchors, negatives = [TEXTS[row] for row in rows], una.negatives(rows)
+    anchors, negatives = [TEXTS[row] for row in rows], una.texts(rows)
     for length in (3, 4, 8, 17, 32, 300):
         assert_ids(una.tokens.anchor_ids(rows, max_length=length), tokenizer, anchors, length)
-        assert_ids(una.negative_ids(rows, max_length=length), tokenizer, negatives, length)
+        assert_ids(una.token_ids(rows, max_length=length), tokenizer, negatives, length)
 
 
 @pytest.mark.parametrize("form", [tuple, np.array, torch.tensor, lambda rows: np.array(rows, dtype=np.uint8)])

@@ -190,7 +190,9 @@ class WordAugmentation(TextAugmentation):
         settings: all other arguments of the subclass's constructor. Unpickling calls the constructor with them.
     """
 
-    def __init__(self, index: Index, seed: int = 42, tokenizer: Any = None, n_jobs: int | None = None, **settings: Any):
+    def __init__(
+        self, index: Index, *, seed: int = 42, tokenizer: Any = None, n_jobs: int | None = None, **settings: Any
+    ):
         super().__init__(index, seed=seed, **settings, tokenizer=tokenizer, n_jobs=n_jobs)
         self._seed = seed_of(type(self).__name__, seed)
         self._quotes = QUOTES if index.word_tokenizer == "treebank" else ()

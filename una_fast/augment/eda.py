@@ -55,6 +55,7 @@ class EDA(WordAugmentation):
     def __init__(
         self,
         index: Index,
+        *,
         operation: Literal["synonym", "insert", "swap", "delete"] = "synonym",
         strength: float = 0.1,
         seed: int = 42,
@@ -66,7 +67,8 @@ class EDA(WordAugmentation):
         if not is_number(strength) or not 0 < strength <= 1:  # NaN fails too
             raise InputError(f"strength={strength!r}: must be a share above 0 and up to 1; Wei and Zou use 0.1")
         self._synonyms = cache(open_synonyms(synonyms)) if operation in NEEDS_SYNONYMS else lambda word: ()
-        super().__init__(index, seed, tokenizer, n_jobs, operation=operation, strength=strength, synonyms=synonyms)
+        settings: dict[str, Any] = {"operation": operation, "strength": strength, "synonyms": synonyms}
+        super().__init__(index, seed=seed, tokenizer=tokenizer, n_jobs=n_jobs, **settings)
         self._seed = seed_of(f"eda {operation}", seed)
         self._operation = getattr(self, f"_{operation}")
         self._strength = float(strength)

@@ -172,12 +172,12 @@ class NumbaAugmentation(KernelAugmentation):
     def __init__(
         self,
         index: Index,
+        *,
+        draw_row: CFunc,
         seed: int = 42,
         tokenizer: Any = None,
         surface: Literal["kept", "paper"] = "kept",
         n_jobs: int | None = None,
-        *,
-        draw_row: CFunc,
     ):
         check_choices(NumbaAugmentation.__init__, locals())
         make_kernel = partial(custom_rows, index, draw_row, integer("seed", seed) % 2**64, surface == "kept")

@@ -1,6 +1,6 @@
 """Makes hard negatives of sentences (steps 2 and 3 of the paper), as text or as token ids.
 
-`negative_ids` calls the `WriteIds` function of the surface (surface.py). The `WriteIds` function calls
+`token_ids` calls the `WriteIds` function of the surface (surface.py). The `WriteIds` function calls
 _kernels/draws/negatives.pyx, which draws new words, and _kernels/ids, which writes the stored token ids of the words.
 The tokenizer encodes only the texts that cannot be assembled from stored token ids.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import xxhash
@@ -27,10 +27,6 @@ from una_fast.errors import InputError, counted, integer, suggests_keywords, war
 from una_fast.index.index import Index
 from una_fast.parallel import free_memory, map_threads
 from una_fast.storage.array_folder import Arrays
-from una_fast.tokens.ids import RowNumbers
-
-if TYPE_CHECKING:
-    import torch
 
 VERSION = 4  # of the layout of packed words
 MOST_ID_BITS = 24  # leaves 7 bits for the probability: too few to decide about every word in a fifth of the sentences
@@ -57,7 +53,7 @@ class Augmenter(KernelAugmentation):
         replace: "tfidf" draws replacements by step 3 of the paper. "random" (ablation) draws uniformly from the
             vocabulary.
         variant: "paper" follows the paper. "released" has the probabilities and draws of the authors' code.
-        tokenizer: a Hugging Face tokenizer; only `negative_ids` needs it.
+        tokenizer: a Hugging Face tokenizer; only `token_ids` needs it.
         surface: "kept" preserves the original sentence around the replaced words, and a replacement gets the case of
             the old word. "paper" is the words in the index's spelling, joined with spaces; NLTK spells quotation marks
             as `` and ''. variant="released" always uses "paper".
@@ -70,7 +66,7 @@ class Augmenter(KernelAugmentation):
             replaced only by words of the same script, and other words never by them. It has no effect with
             surface="paper". If False, both surfaces have the same draws.
         keep_probabilities: whether to store replacement probabilities in the index's folder if there is a tokenizer. It
-            makes `negative_ids` faster and does not change the draws. All processes memory-map the same file, with 4
+            makes `token_ids` faster and does not change the draws. All processes memory-map the same file, with 4
             bytes for each word of each sentence. Nothing is stored if it would exceed half of the free memory.
         n_jobs: threads for large batches; all cores that this process may use if None.
 
@@ -91,6 +87,7 @@ class Augmenter(KernelAugmentation):
     def __init__(
         self,
         index: Index,
+        *,
         beta: float = 0.3,
         radius: int | float | str | None = None,
         seed: int = 42,
@@ -98,7 +95,6 @@ class Augmenter(KernelAugmentation):
         replace: Literal["tfidf", "random"] = "tfidf",
         variant: Literal["paper", "released"] = "paper",
         tokenizer: Any = None,
-        *,
         surface: Literal["kept", "paper"] = "kept",
         keep_punctuation: bool = False,
         keep_words: str | Path | Iterable[str] = (),
@@ -132,22 +128,6 @@ class Augmenter(KernelAugmentation):
             word, words = divided[0]
             found = f"{counted(len(divided), 'word')} not found: this index splits {word!r} into {words}"
             warn_user(f"keep_words: {found}: list those words instead")
-
-    def negatives(self, rows: RowNumbers, epoch: int = 0, *, sample_index: int = 0) -> list[str]:
-        """Return the negative of each document in `rows`; another name of the method `texts`."""
-        return self.texts(rows, epoch, sample_index=sample_index)
-
-    def negative_ids(
-        self,
-        rows: RowNumbers,
-        epoch: int = 0,
-        max_length: int = 32,
-        out: dict[str, torch.Tensor] | None = None,
-        *,
-        sample_index: int = 0,
-    ) -> dict[str, torch.Tensor]:
-        """Return the token ids of the negatives of `rows`; another name of the method `token_ids`."""
-        return self.token_ids(rows, epoch, max_length, out, sample_index=sample_index)
 
     @property
     def radius(self) -> int:
