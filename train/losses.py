@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +18,7 @@ class LossSpec:
 
     meaning: str  # text for --help
     path: str  # import path of the function
-    options: Mapping[str, str] = field(default_factory=dict)  # parameter of the function -> field of `Run`
+    options: Mapping[str, str]  # parameter of the function -> field of `Run`
 
     @cached_property
     def negative_views(self) -> int:
@@ -35,18 +35,19 @@ class LossSpec:
         return import_object(self.path)
 
 
+TEMPERATURE = {"temperature": "temperature"}
 BOUNDS = {"least": "margin_least", "most": "margin_most"}  # parameters of the losses with a margin
 LOSSES = {
-    "pairs": LossSpec("every embedding of the step against all others", "una_fast.losses:pairs"),
-    "triplet": LossSpec("anchors against all positives and all negatives", "una_fast.losses:triplet"),
-    "simcse": LossSpec("anchors against all positives", "una_fast.losses:simcse"),
-    "decoupled": LossSpec("equation 1 of the paper as printed", "una_fast.losses:decoupled"),
+    "pairs": LossSpec("every embedding of the step against all others", "una_fast.losses:pairs", TEMPERATURE),
+    "triplet": LossSpec("anchors against all positives and all negatives", "una_fast.losses:triplet", TEMPERATURE),
+    "simcse": LossSpec("anchors against all positives", "una_fast.losses:simcse", TEMPERATURE),
+    "decoupled": LossSpec("equation 1 of the paper as printed", "una_fast.losses:decoupled", TEMPERATURE),
     "soft": LossSpec(
         "simcse, plus --margin-weight times a margin on each anchor's own negative",
         "una_fast.losses:soft",
-        options={"weight": "margin_weight", **BOUNDS},
+        {"weight": "margin_weight", **TEMPERATURE, **BOUNDS},
     ),
-    "margin": LossSpec("only the margin of soft", "una_fast.losses:margin", options=BOUNDS),
+    "margin": LossSpec("only the margin of soft", "una_fast.losses:margin", BOUNDS),
 }
 
 
@@ -59,7 +60,7 @@ def loss_spec(name: str) -> LossSpec:
     """
     if name in LOSSES:
         return LOSSES[name]
-    spec = LossSpec("your own function", name)
+    spec = LossSpec("your own function", name, TEMPERATURE)
     if spec.negative_views not in (0, 1, 2):
         raise InputError(f"{name!r}: its negative_views is {spec.negative_views!r}: it must be 0, 1 or 2")
     try:

@@ -3,7 +3,7 @@
 `views` is float (V, B, D): V views of B sentences, as embeddings of width D. ``views[0]`` contains the anchors,
 ``views[1]`` the positives and, on steps with negatives, ``views[2]`` the negatives. `pairs` and `decoupled` then need
 ``views[3]``: the same negatives under another dropout mask. A wrong number of views, or a temperature that is not above
-0, raises InputError.
+0, raises InputError. The defaults are those of `train.ddp`.
 
 Instead of a temperature, the two distillations accept `start`, float (n, B, D): embeddings by the initial encoder,
 which the caller computes without dropout and gradients. The distillations use only ``start[0]``, the anchors.
@@ -18,7 +18,7 @@ from torch.nn import functional
 from una_fast.errors import InputError
 
 
-def pairs(views: Tensor, temperature: float) -> Tensor:
+def pairs(views: Tensor, temperature: float = 0.05) -> Tensor:
     """Return the contrastive loss of the UNA authors' code, which pulls each row towards its partner.
 
     A row is the embedding of one sentence in one view. An anchor and its positive are partners, and so are the two rows
@@ -31,7 +31,7 @@ def pairs(views: Tensor, temperature: float) -> Tensor:
     return functional.cross_entropy(_all_against_all(views, temperature), _partners(views))
 
 
-def decoupled(views: Tensor, temperature: float) -> Tensor:
+def decoupled(views: Tensor, temperature: float = 0.05) -> Tensor:
     """Return the contrastive loss of the UNA paper, equation 1. It is `pairs` without the partner in the denominator.
 
     An anchor and its positive are partners, and so are the two embeddings of a negative. With the partner p of r, and
@@ -55,7 +55,7 @@ def decoupled(views: Tensor, temperature: float) -> Tensor:
 pairs.negative_views = decoupled.negative_views = 2  # type: ignore[attr-defined]
 
 
-def triplet(views: Tensor, temperature: float) -> Tensor:
+def triplet(views: Tensor, temperature: float = 0.05) -> Tensor:
     """Return the contrastive loss of each anchor against all positives and negatives of the batch.
 
     With the positive p of anchor a, and s(a, k) = cos(a, k) / temperature, the loss is the mean over all a of
@@ -69,7 +69,7 @@ def triplet(views: Tensor, temperature: float) -> Tensor:
     return functional.cross_entropy(similarity, torch.arange(len(similarity), device=views.device))
 
 
-def simcse(views: Tensor, temperature: float) -> Tensor:
+def simcse(views: Tensor, temperature: float = 0.05) -> Tensor:
     """Return SimCSE's loss (Gao et al. 2021, eq. 1), which is `triplet` without negatives. views: float (2, B, D)."""
     _check("simcse", views, (2,), temperature)
     return triplet(views, temperature)
@@ -78,17 +78,17 @@ def simcse(views: Tensor, temperature: float) -> Tensor:
 simcse.negative_views = 0  # type: ignore[attr-defined]
 
 
-def margin(views: Tensor, temperature: float, least: float = 0.1, most: float = 0.3) -> Tensor:
+def margin(views: Tensor, least: float = 0.1, most: float = 0.3) -> Tensor:
     """Return the bidirectional margin loss of SNCSE. It pushes a negative away from its anchor, but not far.
 
     With d = cos(anchor, negative) - cos(anchor, positive), the loss is the mean over all anchors of
     max(0, d + least) + max(0, -d - most). So an anchor contributes 0 if cos(anchor, negative) is lower than
     cos(anchor, positive) by `least` to `most`. The default bounds are those of the SNCSE paper (Wang et al. 2022,
-    arXiv:2201.05979). The loss ignores the temperature, and is 0 without negatives.
+    arXiv:2201.05979). The loss is 0 without negatives.
 
     views: float (V, B, D): anchors, positives and, if V = 3, negatives.
     """
-    _check("margin", views, (2, 3), temperature)
+    _check("margin", views, (2, 3))
     if len(views) == 2:
         return views.sum() * 0.0
     positive, negative = functional.cosine_similarity(views[:1], views[1:3], dim=-1)  # (B,) each
@@ -96,12 +96,14 @@ def margin(views: Tensor, temperature: float, least: float = 0.1, most: float = 
     return (functional.relu(d + least) + functional.relu(-d - most)).mean()
 
 
-def soft(views: Tensor, temperature: float, weight: float = 1e-3, least: float = 0.1, most: float = 0.3) -> Tensor:
+def soft(
+    views: Tensor, temperature: float = 0.05, weight: float = 1e-3, least: float = 0.1, most: float = 0.3
+) -> Tensor:
     """Return the loss of SNCSE (Wang et al. 2022): `simcse` + weight * `margin`. Negatives enter only the margin.
 
     views: float (V, B, D): anchors, positives and, if V = 3, negatives.
     """
-    return simcse(views[:2], temperature) + weight * margin(views, temperature, least, most)
+    return simcse(views[:2], temperature) + weight * margin(views, least, most)
 
 
 def similarity_distillation(views: Tensor, start: Tensor) -> Tensor:
@@ -130,7 +132,7 @@ def neighbour_distillation(views: Tensor, start: Tensor) -> Tensor:
     return (now - before).square().mean()
 
 
-def _check(loss: str, views: Tensor, allowed: tuple[int, ...], temperature: float) -> None:
+def _check(loss: str, views: Tensor, allowed: tuple[int, ...], temperature: float = 1.0) -> None:
     if views.ndim != 3 or len(views) not in allowed:
         counts, shape = " or ".join(map(str, allowed)), tuple(views.shape)
         raise InputError(f"{loss} accepts {counts} views, as (views, sentences, width), but got shape {shape}")

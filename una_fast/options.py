@@ -51,9 +51,10 @@ class Draws:
         "replace by words of similar importance (tfidf), or by any word (random)", "tfidf"
     )
     variant: Literal["paper", "released"] = option("method of the paper, or of its authors' code", "paper")
-    surface: Literal["kept", "paper"] = option(
-        "form of a negative. kept: case, spacing and quotes of its sentence; paper: lower-case words joined by spaces",
-        "kept",
+    surface: Literal["kept", "paper"] | None = option(
+        "form of a negative. kept: case, spacing and quotes of its sentence; paper: lower-case words joined by spaces; "
+        "default kept, or paper with --variant released",
+        None,
     )
     keep_punctuation: bool = option("never replace or draw words without a letter or digit", False)
     keep_words: str = option("file of words, one per line, that are never replaced or drawn", "", metavar="FILE")

@@ -56,11 +56,11 @@ def test_an_unseen_word_scores_exactly_like_a_term_of_one_document():
 def test_explain_agrees_with_augment(index, text, variant):
     una = una_fast.Augmenter(index, radius=3, variant=variant, surface="paper")
     explanation = una.explain(text, epoch=4)
-    assert explanation.negative == una.augment([text], epoch=4)[0]
+    assert explanation.result == una.augment([text], epoch=4)[0]
     words, p = una.replacement_probabilities(text)
     assert [w.word for w in explanation.words] == words
     assert [w.probability for w in explanation.words] == p.tolist()
-    for word, new in zip(explanation.words, explanation.negative.split(), strict=True):
+    for word, new in zip(explanation.words, explanation.result.split(), strict=True):
         assert (word.replacement or word.word) == new
         if word.seen:
             assert word.window == una.window(word.word)
@@ -105,11 +105,23 @@ def test_a_radius_is_a_number_of_ranks_or_a_share_of_the_vocabulary(radius, n_te
     assert isinstance(resolve_radius(radius, n_terms), int)
 
 
+def test_repr_shows_only_the_settings_that_differ_from_their_defaults(index):
+    assert repr(una_fast.Augmenter(index)) == f"<una_fast.Augmenter of {index!r}>"
+    words = [f"word{i}" for i in range(20)]
+    una = una_fast.Augmenter(index, beta=0.5, keep_words=words)
+    before, dots, after = repr(una).partition("...")
+    assert before.startswith(f"<una_fast.Augmenter of {index!r}: beta=0.5, keep_words=frozenset({{'word")
+    assert dots and after == ">" and len(before.partition("keep_words=")[2]) == 37
+    assert (una.beta, una.seed, una.variant, una.keep_words) == (0.5, 42, "paper", frozenset(words))
+    with pytest.raises(AttributeError, match="has no attribute 'bta'"):
+        una.bta  # noqa: B018
+
+
 def test_an_augmenter_resolves_its_radius(index):
     v = index.n_terms
     for radius, expected in ((None, 1), (3, 3), (4000, v), ("50%", v // 2)):
         una = una_fast.Augmenter(index, radius=radius)
-        assert una.radius == expected and f"radius={expected}," in repr(una)
+        assert una.radius == expected
         for term in (0, v // 2, v - 1):  # a window is clipped at the first and last id, not shifted
             assert una.window(term) == (max(0, term - expected), min(v, term + expected + 1))
         assert pickle.loads(pickle.dumps(una)).radius == expected

@@ -43,7 +43,7 @@ def test_both_surfaces_replace_the_same_words(index, sentences, epoch):
     for sentence, plain, result in zip(sentences, *results, strict=True):
         explanation = kept.explain(sentence, epoch)
         words, new = ([getattr(word, name) for word in explanation.words] for name in ("word", "replacement"))
-        assert explanation.negative == result and " ".join(b or a for a, b in zip(words, new, strict=True)) == plain
+        assert explanation.result == result and " ".join(b or a for a, b in zip(words, new, strict=True)) == plain
         assert result == write_kept(sentence, words, new)
 
 
@@ -188,6 +188,8 @@ def test_the_released_variant_uses_the_paper_surface(index):
     settings = ({}, {"surface": "paper"})
     plain, paper = (una_fast.Augmenter(index, radius=20, variant="released", **given) for given in settings)
     assert plain.texts(range(len(index))) == paper.texts(range(len(index)))
+    with pytest.raises(InputError, match='surface="kept": .*: give variant="paper"'):
+        una_fast.Augmenter(index, radius=20, variant="released", surface="kept")
 
 
 def test_a_negative_without_a_replacement_equals_its_sentence(index):

@@ -46,7 +46,7 @@ class Trainer:
         self.run, self.ranks, self.plan = run, ranks, plan
         self.loss_spec = loss_spec(run.loss)
         options = {parameter: getattr(run, option) for parameter, option in self.loss_spec.options.items()}
-        self.loss = partial(self.loss_spec.load(), temperature=run.temperature, **options)
+        self.loss = partial(self.loss_spec.load(), **options)
         self.encoder = encoder.to(ranks.device)
         weights = {similarity_distillation: run.similarity_distillation}
         weights[neighbour_distillation] = run.neighbour_distillation if run.neighbours else 0.0

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args, get_origin, get_type_hints
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -25,11 +28,32 @@ from una_fast.tokens.ids import RowNumbers, TokenIds, checked_rows
 if TYPE_CHECKING:
     import torch
 
+SHOWN = 40  # characters of a setting in `repr`
 ROWS_A_THREAD = 1024  # for fewer rows, starting another thread (50 us) costs more than it saves
 
 
+@dataclass(frozen=True)
+class Explanation:
+    """What an augmentation made of a sentence, and how. It prints as text."""
+
+    result: str  # the augmented text
+
+
+@dataclass(frozen=True)
+class Edited(Explanation):
+    """The augmented text of a sentence, and the words from which it was made."""
+
+    words: list[str]
+
+    def __str__(self) -> str:
+        return f"{' '.join(self.words)}\n{self.result}"
+
+
 class TextAugmentation(ABC):
-    """Changes sentences of an index, or any text, at random. The arguments are those of `WordAugmentation`."""
+    """Changes sentences of an index, or any text, at random. The arguments are those of `WordAugmentation`.
+
+    Every argument of the constructor is an attribute of the object.
+    """
 
     kept_words = KeptWords()
     training_options: ClassVar[tuple[str, ...]] = ()  # the options of `train.ddp` that the constructor accepts
@@ -67,7 +91,20 @@ class TextAugmentation(ABC):
         return self._texts(source, np.arange(len(source.words)), key)
 
     def texts(self, rows: RowNumbers, epoch: int = 0, *, sample_index: int = 0) -> list[str]:
-        """Return the augmented text of each document in `rows`, row numbers of the index; "" for a blank document."""
+        """Return the augmented text of sentences of the index; "" for a blank sentence.
+
+        Args:
+            rows: row numbers of the index, integers (n_rows,).
+            epoch: as in `augment`.
+            sample_index: as in `augment`.
+
+        Returns:
+            n_rows texts. They depend on the row numbers, so another row with equal text gets another text.
+
+        Raises:
+            InputError: `rows` is not one-dimensional or contains a number outside the index, or `epoch` or
+                `sample_index` is out of range.
+        """
         rows = checked_rows(rows, self.index.n_documents)
         return self._texts(self._documents, rows, SampleKey(epoch, sample_index))
 
@@ -115,11 +152,17 @@ class TextAugmentation(ABC):
             tokens.write_texts(self._texts(self._documents, rows[lines], key), lines, out)
         return out
 
-    def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> Any:
-        """Return the words of `sentence` and its augmented text. The result prints as two lines."""
+    def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> Explanation:
+        """Return the words of `sentence` and its augmented text. The result prints as two lines.
+
+        Args:
+            sentence: any text.
+            epoch: as in `augment`.
+            sample_index: as in `augment`.
+        """
         source = self._read([sentence])
         (result,) = self._texts(source, np.zeros(1, dtype=np.int64), SampleKey(epoch, sample_index))
-        return Edited(source.strings(source.words.values), result)
+        return Edited(result, source.strings(source.words.values))
 
     def keeps_all(self, sentences: Iterable[str]) -> np.ndarray:
         """Return, for each sentence, whether all its words are in `kept_words`: bool (n_sentences,)."""
@@ -129,24 +172,21 @@ class TextAugmentation(ABC):
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(type(self), self.index, **self._settings), ()
 
+    def __getattr__(self, name: str) -> Any:
+        settings = self.__dict__.get("_settings", {})  # absent while an object is copied
+        if name not in settings:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        return settings[name]
+
     def __repr__(self) -> str:
-        settings = ", ".join(f"{name}={value!r}" for name, value in self._shown_settings().items())
-        return f"<una_fast.{type(self).__name__} of {self.index!r}: {settings}>"
-
-    def _shown_settings(self) -> dict[str, Any]:
-        tokenizer = self._settings["tokenizer"]
-        return {**self._settings, "tokenizer": tokenizer and type(tokenizer).__name__}
-
-
-@dataclass(frozen=True)
-class Edited:
-    """The words of a sentence, and its augmented text."""
-
-    words: list[str]
-    result: str
-
-    def __str__(self) -> str:
-        return f"{' '.join(self.words)}\n{self.result}"
+        defaults = {name: each.default for name, each in inspect.signature(type(self)).parameters.items()}
+        changed = [
+            f"{name}={_shown(value)}"
+            for name, value in self._settings.items()
+            if name not in defaults or (value is not defaults[name] and value != defaults[name])
+        ]
+        settings = f": {', '.join(changed)}" if changed else ""
+        return f"<una_fast.{type(self).__name__} of {self.index!r}{settings}>"
 
 
 class KernelAugmentation(TextAugmentation):
@@ -157,14 +197,14 @@ class KernelAugmentation(TextAugmentation):
         index: Index,
         make_kernel: Callable[[SplitSentences], RowKernel],
         *,
-        surface: str,
+        surface: str | None,
         tokenizer: Any = None,
         n_jobs: int | None = None,
         **settings: Any,
     ):
         super().__init__(index, surface=surface, tokenizer=tokenizer, n_jobs=n_jobs, **settings)
         self._make_kernel, self._kernel = make_kernel, make_kernel(self._documents)
-        self._surface = KeptSurface(index, self._documents) if surface == "kept" else PaperSurface(index)
+        self._surface = PaperSurface(index) if surface == "paper" else KeptSurface(index, self._documents)
         if self.tokens is not None and self.tokens.by_word:
             self._write_ids = self._surface.id_writer(self._kernel, self.tokens)
 
@@ -220,6 +260,13 @@ class WordAugmentation(TextAugmentation):
         return " ".join('"' if word in self._quotes else word for word in result)
 
 
+def _shown(value: Any) -> str:
+    """Return what `repr` shows of a setting: at most SHOWN characters; of an object such as a tokenizer, its class."""
+    is_plain = isinstance(value, (str, int, float, bool, Path, tuple, frozenset, dict, list, NoneType))
+    text = repr(value) if is_plain else getattr(value, "__qualname__", type(value).__name__)
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
+
+
 def check_index(index: Index) -> None:
     """Raise InputError if `index` is not an `Index`."""
     if not isinstance(index, Index):
@@ -229,6 +276,8 @@ def check_index(index: Index) -> None:
 def check_choices(function: Callable[..., Any], values: Mapping[str, Any]) -> None:
     """Raise InputError if one of `values`, the arguments of `function`, contradicts its Literal or bool annotation."""
     for name, hint in get_type_hints(function).items():
+        if get_origin(hint) in (Union, UnionType) and values.get(name) is not None:
+            hint = get_args(hint)[0]
         if get_origin(hint) is Literal and values[name] not in get_args(hint):
             raise InputError(f"{name}={values[name]!r}: must be {' or '.join(map(repr, get_args(hint)))}")
         if hint is bool and name in values:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from una_fast.augment.base import Explanation
 from una_fast.augment.counter_rng import CounterRNG, SampleKey
 from una_fast.augment.sampler import Sampler
 from una_fast.augment.split_sentences import SplitSentences
@@ -35,11 +36,10 @@ class WordExplanation:
 
 
 @dataclass(frozen=True)
-class Explanation:
-    """What happened to each word of a sentence, and the text of its negative. It prints as a table."""
+class NegativeExplanation(Explanation):
+    """A negative, and what happened to each word of its sentence. It prints as a table."""
 
     words: list[WordExplanation]
-    negative: str
 
     def __str__(self) -> str:
         header = ("word", "tf-idf", "p", "window", "draw", "replacement", "why p", "some candidates and their scores")
@@ -57,7 +57,7 @@ class Explanation:
             for word in self.words
         ]
         lines = aligned([header, *rows], left=(0, 5, 6, 7))
-        return "\n".join([*map(str.rstrip, lines), "", self.negative])
+        return "\n".join([*map(str.rstrip, lines), "", self.result])
 
 
 def explain_words(

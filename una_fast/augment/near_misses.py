@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from una_fast.augment.base import KernelAugmentation, TextAugmentation
+from una_fast.augment.base import Explanation, KernelAugmentation, TextAugmentation
 from una_fast.augment.counter_rng import CounterRNG, SampleKey, pick, seed_of, unit
 from una_fast.augment.edits import WORD, Edit, Sentence, number_edits, polarity_edits, swap_edits
 from una_fast.augment.kept_words import KeptWords
@@ -32,11 +32,10 @@ LEAST_SHARE = 0.02  # an edit that fits a smaller share of these sentences gives
 
 
 @dataclass(frozen=True)
-class NearMiss:
+class NearMiss(Explanation):
     """A sentence and its near-miss, with the edit that was made. It prints as two lines."""
 
     sentence: str
-    result: str  # the near-miss
     edit: str  # its name; "" if the text was not changed
     old: str  # the text that was replaced
     new: str  # its replacement
@@ -177,7 +176,7 @@ class NearMisses(TextAugmentation):
         edit = edit or difference(text, result, f"the most important {name} of the sentence")
         replaced, (new,) = text[edit.start : edit.stop], edit.options
         fitting = [*self._fitting(ids, Sentence(text))]
-        return NearMiss(text, result, "" if result == text else name, replaced, new, edit.start, edit.why, fitting)
+        return NearMiss(result, text, "" if result == text else name, replaced, new, edit.start, edit.why, fitting)
 
 
 def _important_word(index: Index, kept: KeptWords, seed: int) -> KernelAugmentation:

@@ -184,9 +184,6 @@ class NumbaAugmentation(KernelAugmentation):
         settings: dict[str, Any] = {"seed": seed, "tokenizer": tokenizer, "surface": surface, "n_jobs": n_jobs}
         super().__init__(index, make_kernel, **settings, draw_row=draw_row)
 
-    def _shown_settings(self) -> dict[str, Any]:
-        return {**super()._shown_settings(), "draw_row": self._settings["draw_row"].__qualname__}
-
 
 def custom_rows(index: Index, draw_row: CFunc, seed: int, keeps_length: bool, source: SplitSentences) -> CustomRows:
     """Make the kernel that augments the rows of `source` with `draw_row`. keeps_length: see `CustomRows`."""

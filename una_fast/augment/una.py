@@ -19,7 +19,7 @@ from una_fast._kernels.draws.probability import FIXED, SamplingConfig, id_bits, 
 from una_fast.arrays import RaggedArray
 from una_fast.augment.base import KernelAugmentation, check_choices, check_index
 from una_fast.augment.counter_rng import SampleKey
-from una_fast.augment.explain import Explanation, explain_words
+from una_fast.augment.explain import NegativeExplanation, explain_words
 from una_fast.augment.kept_words import KeptWords
 from una_fast.augment.sampler import Sampler
 from una_fast.augment.split_sentences import SplitSentences
@@ -56,7 +56,7 @@ class Augmenter(KernelAugmentation):
         tokenizer: a Hugging Face tokenizer; only `token_ids` needs it.
         surface: "kept" preserves the original sentence around the replaced words, and a replacement gets the case of
             the old word. "paper" is the words in the index's spelling, joined with spaces; NLTK spells quotation marks
-            as `` and ''. variant="released" always uses "paper".
+            as `` and ''. None means "kept", or "paper" with variant="released", which has no other.
         keep_punctuation: whether words without a letter or digit are neither replaced nor used as replacements.
             Equations 3 and 4 then apply to the other words, and a window without a candidate is widened until it
             contains one. Not possible with variant="released".
@@ -95,7 +95,7 @@ class Augmenter(KernelAugmentation):
         replace: Literal["tfidf", "random"] = "tfidf",
         variant: Literal["paper", "released"] = "paper",
         tokenizer: Any = None,
-        surface: Literal["kept", "paper"] = "kept",
+        surface: Literal["kept", "paper"] | None = None,
         keep_punctuation: bool = False,
         keep_words: str | Path | Iterable[str] = (),
         same_script: bool = True,
@@ -104,19 +104,20 @@ class Augmenter(KernelAugmentation):
     ):
         check_index(index)
         check_choices(Augmenter.__init__, locals())
-        if variant == "released":
-            surface = "paper"
+        if variant == "released" and surface == "kept":
+            raise InputError('surface="kept": the released code joins words with spaces: give variant="paper"')
+        surface = "paper" if variant == "released" else surface
         kept = KeptWords.of(keep_punctuation, keep_words, index.lowercase)
         sampling: dict[str, Any] = {"beta": beta, "radius": radius, "seed": seed}
         sampling |= {"select": select, "replace": replace, "variant": variant}
-        sampler = Sampler(index, kept, **sampling, same_script=same_script and surface == "kept")
+        sampler = Sampler(index, kept, **sampling, same_script=same_script and surface != "paper")
 
         def make_kernel(source: SplitSentences) -> UnaRows:
             is_stored = keep_probabilities and tokenizer is not None and source.are_documents
             return sampler.kernel(source, stored_probabilities(index, sampler.config, n_jobs) if is_stored else None)
 
-        others: dict[str, Any] = {"surface": surface, "keep_punctuation": keep_punctuation, "keep_words": kept.words}
-        others |= {"same_script": same_script, "keep_probabilities": keep_probabilities}
+        others: dict[str, Any] = {"surface": surface, "keep_words": kept.words or (), "same_script": same_script}
+        others |= {"keep_punctuation": keep_punctuation, "keep_probabilities": keep_probabilities}
         super().__init__(index, make_kernel, **sampling, **others, tokenizer=tokenizer, n_jobs=n_jobs)
         self.kept_words, self._sampler = kept, sampler
         self._warn_of_divided_words()
@@ -135,7 +136,14 @@ class Augmenter(KernelAugmentation):
         return self._sampler.config.radius
 
     def replacement_probabilities(self, sentence: str) -> tuple[list[str], np.ndarray]:
-        """Return the words of `sentence`, and the replacement probability of each, float64 (equations 3 and 4)."""
+        """Compute the probability with which each word of a sentence is replaced (equations 3 and 4).
+
+        Args:
+            sentence: any text of n words.
+
+        Returns:
+            The n words, and their probabilities as float64 (n,).
+        """
         source = self._read([sentence])
         return source.strings(source.words.values), self._sampler.probabilities(source)[2]
 
@@ -157,16 +165,22 @@ class Augmenter(KernelAugmentation):
             )
         return self._sampler.config.window(term_id)
 
-    def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> Explanation:
-        """Explain why `augment([sentence], epoch)` replaced or kept each word. The result prints as a table."""
+    def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> NegativeExplanation:
+        """Explain why `augment([sentence], epoch)` replaced or kept each word. The result prints as a table.
+
+        Args:
+            sentence: any text.
+            epoch: as in `augment`.
+            sample_index: as in `augment`.
+
+        Returns:
+            The negative as `result`, and one `WordExplanation` per word as `words`.
+        """
         source, row, key = self._read([sentence]), np.zeros(1, dtype=np.int64), SampleKey(epoch, sample_index)
         drawn = self._draw(source, row, key)
         words = explain_words(self.index, self._sampler, source, drawn.values, key)
-        return Explanation(words, *self._surface.texts(source, row, drawn))
-
-    def _shown_settings(self) -> dict[str, Any]:
-        n_kept = len(self.kept_words.words)
-        return {**super()._shown_settings(), "radius": self.radius, "keep_words": f"{n_kept} words" if n_kept else ()}
+        (result,) = self._surface.texts(source, row, drawn)
+        return NegativeExplanation(result, words)
 
 
 def stored_probabilities(index: Index, config: SamplingConfig, n_jobs: int | None) -> np.ndarray | None:

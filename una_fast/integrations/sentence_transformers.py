@@ -73,9 +73,9 @@ class ViewsLoss(nn.Module):
 
     Args:
         model: a SentenceTransformer.
-        loss: a function of embeddings, float (n_views, n_sentences, width), and a temperature. It returns a scalar.
-            Its attribute `negative_views` (by default 1) is how often each negative is encoded, each time under another
-            dropout mask. If it has a parameter `start`, it also gets the initial model's embeddings of the anchors and
+        loss: a function of embeddings, float (n_views, n_sentences, width), that returns a scalar. If it has a
+            parameter `temperature`, it also gets the temperature. Its attribute `negative_views` (by default 1) is how
+            often each negative is encoded, each time under another dropout mask. If it has a parameter `start`, it also gets the initial model's embeddings of the anchors and
             the negatives. The initial model is a frozen copy in eval mode, made when `ViewsLoss` is constructed.
         temperature: divides the cosine similarities.
         alpha: use negatives on the optimiser steps 0, alpha, 2 * alpha and so on, or on no step if alpha is 0. If alpha
@@ -102,7 +102,8 @@ class ViewsLoss(nn.Module):
     ):
         super().__init__()
         parameters = inspect.signature(loss).parameters
-        if not any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
+        takes_any = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+        if not takes_any:
             check_keywords(type(self).__name__, options, [*inspect.signature(ViewsLoss).parameters, *parameters])
         if alpha < 0:
             raise InputError(f"alpha={alpha}: must be at least 0, where 0 is never; the paper uses 5")
@@ -110,6 +111,8 @@ class ViewsLoss(nn.Module):
             raise InputError(f"similarity_distillation={similarity_distillation}: must be at least 0, where 0 is none")
         self.model, self.loss, self.options = model, loss, options
         self.temperature, self.alpha = temperature, alpha
+        if takes_any or "temperature" in parameters:
+            self.options = {"temperature": temperature, **options}
         self.negative_views = getattr(loss, "negative_views", 1)
         self.similarity_distillation = similarity_distillation
         self.gather_across_devices = gather_across_devices
@@ -135,12 +138,12 @@ class ViewsLoss(nn.Module):
         with_negatives = self._uses_negatives()
         views = self._encode(self.model, [anchor, positive, *([negative] * self.negative_views * with_negatives)])
         if not self._start:
-            return self.loss(views, self.temperature, **self.options)
+            return self.loss(views, **self.options)
         (frozen,) = self._start
         with torch.no_grad():
             start = self._encode(frozen.to(views.device), [anchor, negative] if with_negatives else [anchor])
         options = {**self.options, "start": start} if self._loss_takes_start else self.options
-        loss = self.loss(views, self.temperature, **options)
+        loss = self.loss(views, **options)
         return loss + self.similarity_distillation * similarity_distillation(views, start)
 
     def _encode(self, model: Any, views: Sequence[dict[str, Tensor]]) -> Tensor:
