@@ -40,7 +40,7 @@ def write_output(job: Any) -> int:
     output, record, device = Path(job.output), Path(f"{job.output}.jsonl"), pick_device(job.device)
     if output.exists() and not record.exists():
         raise InputError(f"--output {output}: exists: choose another name")
-    sources = open_sources([*map(Path, job.corpus)], Reading(job.column, job.quoting, job.max_document_bytes))
+    sources = open_sources([*map(Path, job.corpus)], Reading(job.column, job.quoting, job.max_sentence_bytes))
     texts = [text for source in sources for block in source.blocks() for text in block]
     if not texts:
         raise InputError(f"{', '.join(job.corpus)}: contains no sentence")

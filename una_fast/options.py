@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Literal
 
 from una_fast.command import option
-from una_fast.corpus.documents import MAX_DOCUMENT_BYTES
+from una_fast.corpus.documents import MAX_SENTENCE_BYTES
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Files:
 
     column: str = option("column of the sentences in all files except .txt", "text", metavar="NAME")
     quoting: bool | None = option("quoted cells may contain line ends and delimiters; default: only in .csv", None)
-    max_document_bytes: int = option("longest document, in bytes of UTF-8; 0: any length", MAX_DOCUMENT_BYTES,
+    max_sentence_bytes: int = option("longest sentence, in bytes of UTF-8; 0: any length", MAX_SENTENCE_BYTES,
                                      least=0, role="running")  # fmt: skip
 
 

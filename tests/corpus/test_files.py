@@ -120,7 +120,7 @@ def test_an_endless_line_is_refused_before_it_fills_the_memory(name, start, wher
     opened = files.opened
     monkeypatch.setattr(files, "opened", counted)
     path = written(tmp_path, name, gzip.compress(start + b"a b " * (16 * MIB), 1))
-    with pytest.raises(InputError, match=rf"{where}.* is longer than [18],.* bytes: split it .* max_document_bytes "):
+    with pytest.raises(InputError, match=rf"{where}.* is longer than [18],.* bytes: split it .* max_sentence_bytes "):
         una_fast.build_index(path)
     assert sum(taken) < 24 * MIB
 
@@ -133,9 +133,9 @@ def test_the_longest_document_can_be_set(name, size, tmp_path):
     if isinstance(corpus, Path):
         write(corpus, lines)
     for limit in (size, 2**40, None):
-        assert read(corpus, max_document_bytes=limit) == lines
+        assert read(corpus, max_sentence_bytes=limit) == lines
     with pytest.raises(InputError, match=rf"(line|row) 2.* is longer than {size - 1:,} bytes"):
-        read(corpus, max_document_bytes=size - 1)
+        read(corpus, max_sentence_bytes=size - 1)
 
 
 def test_too_little_memory_gives_a_clear_message(monkeypatch):

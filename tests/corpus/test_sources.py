@@ -223,7 +223,7 @@ def test_a_quotation_mark_in_a_tsv_is_an_ordinary_character(tmp_path):
         warnings.simplefilter("error")
         assert read(path) == rows
     quoted = Reading(quoting=True)
-    message = r"a\.tsv: quoted cells contain .* line ends \(.* documents read\); .* quoting=False"
+    message = r"a\.tsv: quoted cells contain .* line ends \(.* sentences read\); .* quoting=False"
     with pytest.warns(InputWarning, match=message):
         assert len(parse_corpus(path, reading=quoted)[0].sentences) < 2000
     digests = {open_sources(path, reading)[0].digest() for reading in (Reading(), quoted, Reading(quoting=False))}

@@ -28,12 +28,12 @@ def test_an_index_is_a_sequence_of_its_sentences(index):
     assert [index[row] for row in range(4)] == list(index) == TEXTS and TEXTS[2] in index
     assert index[-1] == index[np.int64(3)] == TEXTS[3]
     assert (index[1:3], index[::-1], index[9:]) == (TEXTS[1:3], TEXTS[::-1], [])
-    assert repr(index) == f"<una_fast.Index of 4 documents, {index.n_terms} terms>"
+    assert repr(index) == f"<una_fast.Index of 4 sentences, {index.n_terms} terms>"
 
 
 @pytest.mark.parametrize("row", [4, -5, 10**30])
 def test_a_row_out_of_range_raises_a_clear_error(index, row):
-    with pytest.raises(IndexError, match=r"of an index of 4 documents: give 0 to 3"):
+    with pytest.raises(IndexError, match=r"of an index of 4 sentences: give 0 to 3"):
         index[row]
 
 

@@ -68,7 +68,7 @@ MISTAKES = {  # module: {arguments of a wrong call: its message}
         "index c.txt": "--output is missing: give the folder",
         "index --output f": "FILE is missing: give the files of text",
         "index c.txt --output f": "c.txt: no such file",
-        "index c.txt --output f --max-document-bytes -1": "--max-document-bytes is -1: it must be at",
+        "index c.txt --output f --max-sentence-bytes -1": "--max-sentence-bytes is -1: it must be at",
         "index c.txt --output memory://i": "--output memory://i: is an address",
         "train --demo --output s3://bucket/run": "--output s3://bucket/run: is an address",
         "report run --output file:///r.html": "--output file:///r.html: is an address",

@@ -75,10 +75,10 @@ def test_quoting_is_an_option(tmp_path, tiny_model, quoting, sentences):
 
 
 def test_the_longest_document_is_an_option(tmp_path, tiny_model):
-    values = options(tmp_path, tiny_model, max_document_bytes=50)
-    with pytest.raises(InputError, match=r"longer than 50 bytes: .*--max-document-bytes"):
+    values = options(tmp_path, tiny_model, max_sentence_bytes=50)
+    with pytest.raises(InputError, match=r"longer than 50 bytes: .*--max-sentence-bytes"):
         prepared(values)
-    assert prepared({**values, "max_document_bytes": 0})[2]["sentences"] == 70
+    assert prepared({**values, "max_sentence_bytes": 0})[2]["sentences"] == 70
 
 
 @pytest.mark.parametrize("paraphrases", [(), ("copy.txt",)])

@@ -74,7 +74,7 @@ class PreparedRun:
     @cached_property
     def sources(self) -> tuple[list[Source], list[Source]]:
         """The sources of --corpus and those of --paraphrases. A new index contains both, in this order."""
-        reading = Reading(self.run.column, self.run.quoting, self.run.max_document_bytes)
+        reading = Reading(self.run.column, self.run.quoting, self.run.max_sentence_bytes)
         # Path, not str: a str without a known extension counts as a sentence
         corpus = open_sources([*map(Path, self.run.corpus)], reading)
         return [*corpus], [*open_sources(Path(self.run.paraphrases), reading)] if self.run.paraphrases else []

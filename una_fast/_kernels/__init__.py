@@ -6,8 +6,8 @@ allocates. Other kernels return new arrays if the caller cannot know the size in
 arrays; only `treebank` accepts a string, one sentence at a time. Kernels do not check the user's input, because the
 caller does. Building with UNA_FAST_CHECKS=1 adds bounds checks.
 
-    csr, logarithm  count the words of documents; compute the logarithms of tf and idf
-    words/          split documents into words, and number distinct words
+    csr, logarithm  count the words of sentences; compute the logarithms of tf and idf
+    words/          split sentences into words, and number distinct words
     draws/          draw augmented rows of words
     ids/            write rows of words as token ids, or as text
 """

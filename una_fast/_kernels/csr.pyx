@@ -1,13 +1,13 @@
-"""Scans over the words of documents. Document i has the term ids ``values[indptr[i]:indptr[i + 1]]``, in order."""
+"""Scans over the words of sentences. Sentence i has the term ids ``values[indptr[i]:indptr[i + 1]]``, in order."""
 
 from libc.stdint cimport int32_t, int64_t
 
 
 def document_statistics(const int32_t[::1] values, const int64_t[::1] indptr, int32_t[::1] counts,
                         int64_t[::1] document_frequency, double[::1] highest_ratio):
-    """Count the documents that contain each term, and find each term's highest n_t / n (as in equation 2).
+    """Count the sentences that contain each term, and find each term's highest n_t / n (as in equation 2).
 
-    n_t is how often the term occurs in a document of n words. The outputs `document_frequency` and
+    n_t is how often the term occurs in a sentence of n words. The outputs `document_frequency` and
     `highest_ratio` are not cleared first, so several calls can share them. counts: scratch of n_terms zeros, which are
     zeros again at the end.
     """

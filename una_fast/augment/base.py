@@ -65,7 +65,7 @@ class TextAugmentation(ABC):
         n_cores(n_jobs)  # raises for an invalid n_jobs even without a tokenizer
         is_bound = tokenizer is None or isinstance(tokenizer, TokenIds)
         self.tokens: TokenIds | None = tokenizer if is_bound else TokenIds(index, tokenizer, n_jobs)
-        self._documents = SplitSentences(index.terms, index.chunks, index.sentences, index.word_ids, are_documents=True)
+        self._documents = SplitSentences(index.terms, index.chunks, index.chunk_ids, index.word_ids, are_documents=True)
         self._split = WordTokenizer(index.word_tokenizer, index.lowercase)
         self._write_ids: WriteIds | None = None  # if None, `token_ids` tokenises the texts
 

@@ -45,7 +45,7 @@ class KeptWords:
         return self.among([*index.terms]) if self else np.zeros(index.n_terms, dtype=bool)
 
     def unchangeable_rows(self, index: Index) -> np.ndarray:
-        """Return the row numbers of documents without a replaceable word, such as blank ones: int64, ascending."""
+        """Return the row numbers of sentences without a replaceable word, such as blank ones: int64, ascending."""
         words = index.word_ids
         if not self:
             return words.empty_rows()

@@ -221,7 +221,7 @@ def find_names(index: Index, never: Collection[str] = ()) -> np.ndarray:
     A name is a word of at least two letters that is capitalised in most of its occurrences inside documents. never:
     lower-case words that are not names, such as "what", which often starts the second sentence of a document.
     """
-    chunks, sentences = index.chunks, index.sentences
+    chunks, sentences = index.chunks, index.chunk_ids
     inside = np.bincount(sentences.values, minlength=len(chunks))
     inside -= np.bincount(sentences.values[sentences.indptr[:-1][sentences.lengths() > 0]], minlength=len(chunks))
     surplus: Counter[str] = Counter()  # capitalised occurrences minus the others

@@ -1,4 +1,4 @@
-"""Sentences as chunks (texts between spaces) and as word ids: the documents of an index, or any other text."""
+"""Sentences as chunks (texts between spaces) and as word ids: the sentences of an index, or any other text."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class SplitSentences:
     """Sentences, as chunks (texts between spaces) and as words. Row i of `sentences` and of `words` is sentence i."""
 
     terms: StringTable  # of the index
-    chunks: StringTable  # distinct chunks of documents; a text that is not in the index is one chunk
+    chunks: StringTable  # distinct chunks of sentences; a text that is not in the index is one chunk
     sentences: RaggedArray  # int32, positions in `chunks`; a sentence is its chunks, joined with spaces
     words: RaggedArray  # int32, ids of terms; len(terms) + k is the unseen word ``unseen[k]``
     unseen: StringTable = NO_STRINGS
-    are_documents: bool = False  # whether the sentences are the documents of the index
+    are_documents: bool = False  # whether these are the sentences of the index
 
     @cached_property
     def hashes(self) -> np.ndarray:
@@ -40,7 +40,7 @@ class SplitSentences:
         return np.array([xxhash.xxh3_64_intdigest(text[a:b]) for a, b in pairwise(bounds)], dtype=np.uint64)
 
     def streams(self, rows: np.ndarray) -> np.ndarray:
-        """Return each sentence's random stream: its row number if it is a document of the index, otherwise its hash."""
+        """Return each sentence's random stream: its row number if it is a sentence of the index, otherwise its hash."""
         return rows if self.are_documents else self.hashes[rows]
 
     def texts(self, rows: np.ndarray) -> list[str]:

@@ -28,7 +28,7 @@ ASCII = bytes(range(128))
 CHARACTERS = np.zeros(0x110000, dtype=np.uint32)  # properties of each code point; 0 until `learn_characters` sets them
 IS_SET = 1 << 31  # marks the items of CHARACTERS that are set
 
-# A function (rows, key, ids, mask) that draws new words for the documents `rows`, and fills `ids` and `mask`, int64
+# A function (rows, key, ids, mask) that draws new words for the sentences `rows`, and fills `ids` and `mask`, int64
 # (n_rows, max_length), with the token ids and the attention mask of the new texts. It returns bool (n_rows,): True for
 # a text that the tokenizer must encode, because its ids depend on the whole text. Threads may share the function.
 WriteIds = Callable[[np.ndarray, SampleKey, np.ndarray, np.ndarray], np.ndarray]
@@ -86,7 +86,7 @@ class KeptSurface:
         return self._row_writer(self._documents)
 
     def _row_writer(self, source: SplitSentences, subwords: rewrite.Subwords | None = None) -> rewrite.RowWriter:
-        """Make a text writer for `source`. With `subwords` (only for an index's documents), it writes token ids too."""
+        """Make a text writer for `source`. With `subwords` (only for an index's sentences), it writes token ids too."""
         learn_characters(source.chunks)
         tables = source.chunks, source.sentences, source.words, source.unseen, source.terms, self.forms
         return rewrite.RowWriter(*tables, CHARACTERS, self._index.lowercase, subwords)

@@ -1,4 +1,4 @@
-"""Reads documents from objects in memory. A block is a `StringTable` of documents with about BLOCK_BYTES of text."""
+"""Reads sentences from objects in memory. A block is a `StringTable` of sentences with about BLOCK_BYTES of text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Item = TypeVar("Item")
 
 BLOCK_BYTES = 1 << 20
 BATCH_ROWS = 1 << 13  # rows per batch: about BLOCK_BYTES of ordinary sentences
-MAX_DOCUMENT_BYTES = 1 << 20  # a long novel; a longer document means a damaged or hostile file, or no line ends
+MAX_SENTENCE_BYTES = 1 << 20  # a long novel; a longer sentence means a damaged or hostile file, or no line ends
 TEXT = (pa.string(), pa.large_string(), pa.string_view())
 
 
@@ -25,12 +25,12 @@ class Reading:
 
     column: str = "text"
     quoting: bool | None = None
-    max_document_bytes: int | None = MAX_DOCUMENT_BYTES
+    max_sentence_bytes: int | None = MAX_SENTENCE_BYTES
 
     @property
     def max_row_bytes(self) -> int | None:
         """The longest accepted row of a table, with all its columns; 0 or None for any length."""
-        return self.max_document_bytes and 8 * self.max_document_bytes  # for other columns, and escapes as \u00e9
+        return self.max_sentence_bytes and 8 * self.max_sentence_bytes  # for other columns, and escapes as \u00e9
 
 
 def encode_row(row: Any, column: str, where: str) -> bytes:
@@ -72,7 +72,7 @@ def _groups(items: Iterable[Item], n_bytes: Callable[[Item], int], least: int) -
 
 
 def blocks_of(documents: Iterable[bytes]) -> Iterator[StringTable]:
-    """Collect documents, encoded in UTF-8, into blocks of about BLOCK_BYTES."""
+    """Collect sentences, encoded in UTF-8, into blocks of about BLOCK_BYTES."""
     return map(StringTable.from_bytes, _groups(documents, lambda document: len(document) + 1, BLOCK_BYTES))
 
 
@@ -105,7 +105,7 @@ def arrow_blocks(arrays: Iterable[pa.Array], where: str) -> Iterator[StringTable
 def object_blocks(corpus: Any, reading: Reading) -> tuple[str, Iterator[StringTable]] | None:
     """Read a Hugging Face dataset, an Arrow table, a frame or series of pandas or polars, or an iterable.
 
-    Returns the corpus's name for messages, and its documents in blocks. Returns None for any other type.
+    Returns the corpus's name for messages, and its sentences in blocks. Returns None for any other type.
     """
     column, kind = reading.column, type(corpus).__name__
     is_frame = hasattr(corpus, "iloc") or hasattr(corpus, "to_arrow")  # a frame or series of pandas, or of polars
@@ -156,8 +156,8 @@ def missing_column(where: str, column: str, names: Sequence[Any], argument: str 
 
 
 def too_long(where: str, limit: int) -> InputError:
-    """Make the error for a line or document of more than `limit` bytes."""
+    """Make the error for a line or sentence of more than `limit` bytes."""
     return InputError(
         f"{where} is longer than {limit:,} bytes: split it into sentences or, if this length is intended, raise the "
-        "limit with max_document_bytes (in a command --max-document-bytes)"
+        "limit with max_sentence_bytes (in a command --max-sentence-bytes)"
     )

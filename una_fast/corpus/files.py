@@ -1,4 +1,4 @@
-"""Reads the documents of files. Each format has a reader, which yields them in blocks (see documents.py).
+"""Reads the sentences of files. Each format has a reader, which yields them in blocks (see documents.py).
 
 Remote files (s3, gs, hdfs, http, ...) are read through fsspec, which finds credentials in the environment.
 """
@@ -134,8 +134,8 @@ def decoded(path: File, number: int, text: bytes) -> str:
 
 
 def text_lines(path: File, reading: Reading) -> Iterator[StringTable]:
-    """Read a .txt with one sentence per line. Blank lines are documents too, so line n of the file is row n - 1."""
-    for number, lines in whole_lines(path, reading.max_document_bytes):
+    """Read a .txt with one sentence per line. Blank lines are sentences too, so line n of the file is row n - 1."""
+    for number, lines in whole_lines(path, reading.max_sentence_bytes):
         decoded(path, number, lines)
         yield split_lines(lines if number > 1 else lines.removeprefix(codecs.BOM_UTF8))
 
@@ -224,8 +224,8 @@ def csv_rows(path: File, reading: Reading) -> Iterator[StringTable]:
         with _csv_batches(path, reading, None) as batches:
             raise missing_column(str(path), column, batches.schema.names) from None
     if n_line_ends:
-        line_ends, documents = counted(n_line_ends, "line end"), counted(n_documents, "document")
-        warn_user(f"{path}: quoted cells contain {line_ends} ({documents} read); {NO_QUOTING}")
+        line_ends, sentences = counted(n_line_ends, "line end"), counted(n_documents, "sentence")
+        warn_user(f"{path}: quoted cells contain {line_ends} ({sentences} read); {NO_QUOTING}")
 
 
 @contextmanager

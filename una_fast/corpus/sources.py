@@ -26,10 +26,10 @@ URL = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+):(/{1,3})(?=[^/])")  # pathlib turns
 
 @dataclass
 class Source:
-    """A file, table, dataset or iterable of documents. It can be read only once."""
+    """A file, table, dataset or iterable of sentences. It can be read only once."""
 
     name: str  # in messages and manifests
-    limit: int | None  # the longest accepted document, in bytes of UTF-8; 0 or None for any length
+    limit: int | None  # the longest accepted sentence, in bytes of UTF-8; 0 or None for any length
     documents: Iterator[StringTable]  # blocks of about BLOCK_BYTES
     file: File | None = None  # None for an object in memory
     key: str | None = None  # the options that affect which text is read; None for a file without columns
@@ -38,7 +38,7 @@ class Source:
         self._text, self._lengths = xxhash.xxh3_128(), xxhash.xxh3_128()
 
     def blocks(self) -> Iterator[StringTable]:
-        """Yield the documents in blocks. Raises InputError for a document that is longer than `limit`."""
+        """Yield the sentences in blocks. Raises InputError for a sentence that is longer than `limit`."""
         limit, n_documents = self.limit, 0
         for block in self.documents:
             lengths = np.diff(block.offsets)
@@ -89,7 +89,7 @@ def read_blocks(
     summaries: list[dict[str, Any]],
     ahead: Callable[[Iterator[StringTable]], Iterable[StringTable]] = iter,
 ) -> Iterator[StringTable]:
-    """Yield the documents of all sources in blocks. Refuse a source without a document, or a file that changes.
+    """Yield the sentences of all sources in blocks. Refuse a source without a sentence, or a file that changes.
 
     After each source, a dict with its name, n_documents and xxh3_128 is appended to `summaries`. `ahead` wraps the
     iterator over a file's blocks, for example to read them in another thread.
@@ -108,7 +108,7 @@ def read_blocks(
 
 
 def all_blank(n_documents: int) -> InputError:
-    """Make the error for a corpus of blank documents."""
+    """Make the error for a corpus of blank sentences."""
     return InputError(f"the corpus has no word: {counted(n_documents, 'sentence')} read, all of them blank")
 
 
@@ -143,7 +143,7 @@ def _open_source(corpus: Any, reading: Reading) -> Sequence[Source]:
         raise InputError(f"the corpus is a mapping of {', '.join(map(repr, corpus))}: give one, e.g. corpus['train']")
     if found := object_blocks(corpus, reading):
         name, blocks = found
-        return [Source(name, reading.max_document_bytes, blocks)]
+        return [Source(name, reading.max_sentence_bytes, blocks)]
     raise InputError(
         f"a corpus is a path, a table, a dataset or an iterable of str, or a list of these, not {type(corpus).__name__}"
     )
@@ -187,7 +187,7 @@ def _file_source(file: File, reader: Reader, reading: Reading) -> Source:
     key = None if reader is text_lines else reading.column
     if reader is csv_rows and not has_quotes(file.name, reading):
         key = f"{key} without quotation marks"
-    return Source(file.name, reading.max_document_bytes, reader(file, reading), file, key)
+    return Source(file.name, reading.max_sentence_bytes, reader(file, reading), file, key)
 
 
 def _files_in(folder: str) -> list[Path]:

@@ -43,8 +43,8 @@ PUNCTUATION = "\u3000-\u303f\uff00-\uffef"  # East Asian; English word tokenizer
 # In these scripts few words are longer than 12 characters, but nearly all clauses are.
 LONG_RUN = re.compile(f"[{''.join(SCRIPTS.values())}{PUNCTUATION}]{{13,}}")
 LEAST_SHARE = 0.1  # `unsplit_script` warns if long runs contain a larger share of the characters than this
-SAMPLE = 100  # documents of `words_of_sample`; positions in `unsplit_script`, and consecutive chunks at each
-SAMPLED_CHARACTERS = 1000  # `words_of_sample` reads this many characters of a document, from its start
+SAMPLE = 100  # sentences of `words_of_sample`; positions in `unsplit_script`, and consecutive chunks at each
+SAMPLED_CHARACTERS = 1000  # `words_of_sample` reads this many characters of a sentence, from its start
 
 # Sentences that tokenizers split differently: clitics, quotes, final periods, numbers, addresses, symbols, case, white
 # space, and scripts without spaces. A tokenizer's words for them are its signature (`word_probe` in a manifest).
@@ -119,7 +119,7 @@ class WordTokenizer:
                 )
 
     def words_of_sample(self, documents: StringTable) -> bytes:
-        """Return the words of up to SAMPLE documents as bytes for a checksum that detects a changed tokenizer.
+        """Return the words of up to SAMPLE sentences as bytes for a checksum that detects a changed tokenizer.
 
         If `is_named`, return b"".
         """

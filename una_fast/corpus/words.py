@@ -53,12 +53,12 @@ FEW = 32  # fewer texts are split one by one, because setting up the tables of `
 
 
 class Parsed(NamedTuple):
-    """Documents as the int32 ids of distinct chunks and of distinct words, both numbered by first appearance."""
+    """Sentences as the int32 ids of distinct chunks and of distinct words, both numbered by first appearance."""
 
     chunks: StringTable  # not lower-cased
-    sentences: RaggedArray  # a document is " ".join(chunks[i] for i in sentences[row])
+    sentences: RaggedArray  # a sentence is " ".join(chunks[i] for i in sentences[row])
     vocabulary: StringTable
-    words: RaggedArray  # a blank document has none
+    words: RaggedArray  # a blank sentence has none
 
 
 def parse_corpus(
@@ -89,7 +89,7 @@ def parse(
     n_jobs: int | None,
     report: Callable[[int], Any] = lambda n_documents: None,
 ) -> Parsed:
-    """Divide the documents of all blocks into chunks and words. Call `report` with the size of each block."""
+    """Divide the sentences of all blocks into chunks and words. Call `report` with the size of each block."""
     chunks, words = NumberedStrings("chunks"), NumberedStrings("words")
     for block in blocks:
         chunks.add_documents(block)
@@ -110,9 +110,9 @@ class NumberedStrings:
         self._ids, self._lengths = [np.empty(0, dtype=ID)], [np.empty(0, dtype=POINTER)]
 
     def add_documents(self, block: StringTable) -> None:
-        """Add the chunks of each document of a block as a row. Two consecutive spaces enclose an empty chunk."""
+        """Add the chunks of each sentence of a block as a row. Two consecutive spaces enclose an empty chunk."""
         spaces = np.flatnonzero(block.utf8 == ord(" "))
-        cuts = np.searchsorted(spaces, block.offsets)  # the number of spaces before each document
+        cuts = np.searchsorted(spaces, block.offsets)  # the number of spaces before each sentence
         starts = np.insert(spaces + 1, cuts[:-1], block.offsets[:-1])
         stops = np.insert(spaces, cuts[1:], block.offsets[1:])
         self._append(self._set.add(block.utf8, starts, stops), np.diff(cuts) + 1)
@@ -133,7 +133,7 @@ class NumberedStrings:
 
 
 def add_sentence_words(rows: NumberedStrings, block: StringTable, tokenizer: WordTokenizer) -> None:
-    """Split each document of a block as a whole, not chunk by chunk, and add its words to `rows` as one row."""
+    """Split each sentence of a block as a whole, not chunk by chunk, and add its words to `rows` as one row."""
     lists = [tokenizer.words(text) for text in block]
     try:
         table = StringTable.from_strings([*chain.from_iterable(lists)])
@@ -145,7 +145,7 @@ def add_sentence_words(rows: NumberedStrings, block: StringTable, tokenizer: Wor
 def _document_words(
     chunks: StringTable, sentences: RaggedArray, tokenizer: WordTokenizer, n_jobs: int | None
 ) -> tuple[StringTable, RaggedArray]:
-    """Return the vocabulary and the word ids of all documents, for a tokenizer in NAMED."""
+    """Return the vocabulary and the word ids of all sentences, for a tokenizer in NAMED."""
     texts = _lower(chunks) if tokenizer.lowercase else chunks
     treebank = tokenizer.tokenizer == "treebank"
     closing = np.zeros(len(chunks), dtype=np.uint8)
@@ -181,7 +181,7 @@ def _lower(chunks: StringTable) -> StringTable:
 
 
 def _gather(sentences: RaggedArray, words: EntryWords, n_jobs: int | None) -> RaggedArray:
-    """Return each document's word ids. words: the word ids of the entries, into which documents are divided."""
+    """Return each sentence's word ids. words: the word ids of the entries, into which sentences are divided."""
     lengths = np.empty(len(sentences), dtype=POINTER)
     parts = [slice(row, min(row + ROWS_PER_TASK, len(sentences))) for row in range(0, len(sentences), ROWS_PER_TASK)]
 

@@ -1,6 +1,6 @@
 """Builds the index of a corpus: counts its words, then scores and ranks its terms (step 1 of the paper).
 
-`parse_corpus` (corpus/words.py) splits the documents into words. `score_terms` and `rank` (scores.py) compute the rank
+`parse_corpus` (corpus/words.py) splits the sentences into words. `score_terms` and `rank` (scores.py) compute the rank
 of each distinct word, which becomes its term id. A build in a folder does the same in stages (stages.py).
 """
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from una_fast._kernels.csr import relabel
-from una_fast.corpus.documents import MAX_DOCUMENT_BYTES, Reading
+from una_fast.corpus.documents import MAX_SENTENCE_BYTES, Reading
 from una_fast.corpus.word_tokenizers import SplitWords, WordTokenizer, resolve_tokenizer, unsplit_script
 from una_fast.corpus.words import parse_corpus
 from una_fast.errors import InputError, check_flag, suggests_keywords, warn_user
@@ -32,7 +32,7 @@ def build_index(
     progress: bool = False,
     *,
     quoting: bool | None = None,
-    max_document_bytes: int | None = MAX_DOCUMENT_BYTES,
+    max_sentence_bytes: int | None = MAX_SENTENCE_BYTES,
     folder: str | Path | None = None,
     memory: str | int | None = None,
     executor: Any = None,
@@ -58,7 +58,7 @@ def build_index(
         progress: show a progress bar.
         quoting: whether a cell in quotation marks may contain line ends and delimiters. None means True for .csv, and
             False for .tsv, where a quotation mark is an ordinary character.
-        max_document_bytes: the longest accepted document, in bytes of UTF-8. Longer ones occur only in files that are
+        max_sentence_bytes: the longest accepted sentence, in bytes of UTF-8. Longer ones occur only in files that are
             damaged, hostile or without line ends. A whole row of a table may be 8 times longer. 0 or None accepts any
             length, but a .csv is then read in parts of 2 GiB.
         folder: build the index in this folder, and open it. Temporary files are stored next to the folder. Memory use
@@ -80,7 +80,7 @@ def build_index(
     n_cores(n_jobs)
     check_flag("lowercase", lowercase)
     tokenizer = WordTokenizer(resolve_tokenizer(word_tokenizer), lowercase)
-    reading = Reading(column, quoting, max_document_bytes)
+    reading = Reading(column, quoting, max_sentence_bytes)
     if folder is None and (memory is not None or executor is not None):
         raise InputError("memory, executor: only for a build in a folder: give `folder` too")
     if folder is not None:

@@ -56,21 +56,21 @@ META_TYPES = {"sources": list, "word_tokenizer": str, "lowercase": bool, "score_
 
 
 class Index:
-    """A corpus of N documents (sentences) over a vocabulary of V terms, made by `build_index` or `load_index`.
+    """A corpus of N sentences over a vocabulary of V terms, made by `build_index` or `load_index`.
 
-    ``len(index)`` is N, ``index[row]`` is the original text of a document, ``index[start:stop]`` is a list of texts.
-    Iterating yields the text of every document in order. The pickle of a saved index refers to its folder and contains
+    ``len(index)`` is N, ``index[row]`` is the original text of a sentence, ``index[start:stop]`` is a list of texts.
+    Iterating yields the text of every sentence in order. The pickle of a saved index refers to its folder and contains
     no arrays, so all processes of a machine share one copy.
 
     Attributes:
         terms: Sequence[str], V terms, highest `max_tfidf` first, ties by first appearance. A term's id is its position.
-        document_frequency: int64 (V,), N_t, the number of documents that contain the term.
+        document_frequency: int64 (V,), N_t, the number of sentences that contain the term.
         idf: float64 (V,), -ln(N_t / N).
-        max_tfidf: float64 (V,), s, the highest tf-idf of the term in any document, sorted from high to low.
-        word_ids: `RaggedArray`. ``word_ids[row]`` contains the words of a document as term ids, int32, in order.
-        chunks: Sequence[str], the distinct chunks of all documents. A chunk is a piece of text between two spaces.
-        sentences: `RaggedArray`. ``sentences[row]`` contains a document's chunks as positions in `chunks`, int32.
-        sources: the name, the number of documents and the digest of each source of the corpus.
+        max_tfidf: float64 (V,), s, the highest tf-idf of the term in any sentence, sorted from high to low.
+        word_ids: `RaggedArray`. ``word_ids[row]`` contains the words of a sentence as term ids, int32, in order.
+        chunks: Sequence[str], the distinct chunks of all sentences. A chunk is a piece of text between two spaces.
+        chunk_ids: `RaggedArray`. ``chunk_ids[row]`` contains a sentence's chunks as positions in `chunks`, int32.
+        sources: the name, the number of sentences and the digest of each source of the corpus.
         path: the absolute path of the folder where the index is saved, or None.
     """
 
@@ -80,7 +80,7 @@ class Index:
         self._arrays, self._meta = arrays, meta
         self.chunks = StringTable(arrays["chunks_utf8"], arrays["chunks_offsets"])
         self.terms = StringTable(arrays["terms_utf8"], arrays["terms_offsets"])
-        self.sentences = RaggedArray(arrays["sentences_values"], arrays["sentences_indptr"])
+        self.chunk_ids = RaggedArray(arrays["sentences_values"], arrays["sentences_indptr"])
         self.word_ids = RaggedArray(arrays["words_values"], arrays["words_indptr"])
         self.document_frequency, self.idf, self.max_tfidf = (arrays[name] for name in SCORES)
         self.sources, self.lowercase = meta["sources"], meta["lowercase"]
@@ -88,7 +88,7 @@ class Index:
 
     @property
     def n_documents(self) -> int:
-        """N, the number of documents, including blank ones."""
+        """N, the number of sentences, including blank ones. They are the documents of tf-idf."""
         return len(self.word_ids)
 
     @property
@@ -112,7 +112,7 @@ class Index:
 
     @cached_property
     def counts(self) -> scipy.sparse.csr_array:
-        """How often each document contains each term, sparse int32 (N, V). Within a row, the term ids ascend."""
+        """How often each sentence contains each term, sparse int32 (N, V). Within a row, the term ids ascend."""
         import scipy.sparse  # imported here, because it takes 0.2 s and negatives do not need it
 
         ones, shape = np.ones(len(self.word_ids.values), dtype=ID), (self.n_documents, self.n_terms)
@@ -126,9 +126,9 @@ class Index:
         return TermIds(self.terms)
 
     def tfidf(self) -> scipy.sparse.csr_array:
-        """Compute Z of equation 2: the tf-idf of each term in each document, sparse float64 (N, V).
+        """Compute Z of equation 2: the tf-idf of each term in each sentence, sparse float64 (N, V).
 
-        The tf-idf is ``ln(1 + n_t / n) * idf[t]`` if term t occurs n_t times in a document of n words. The result
+        The tf-idf is ``ln(1 + n_t / n) * idf[t]`` if term t occurs n_t times in a sentence of n words. The result
         has an entry wherever `counts` has one.
         """
         import scipy.sparse
@@ -139,12 +139,12 @@ class Index:
         return scipy.sparse.csr_array((data, counts.indices, counts.indptr), shape=counts.shape)
 
     def words(self, row: int) -> list[str]:
-        """Return the words of document `row` in order, as the word tokenizer made them."""
+        """Return the words of sentence `row` in order, as the word tokenizer made them."""
         return [self.terms[i] for i in self.word_ids[self._checked(row)]]
 
     def sentence(self, row: int) -> str:
-        """Return the original text of document `row`."""
-        return " ".join(self.chunks[i] for i in self.sentences[self._checked(row)])
+        """Return the original text of sentence `row`."""
+        return " ".join(self.chunks[i] for i in self.chunk_ids[self._checked(row)])
 
     def save(self, path: str | Path) -> None:
         """Save the index in the folder `path`, completely or not at all. Replaces an existing index.
@@ -169,7 +169,7 @@ class Index:
     def _checked(self, row: int) -> int:
         n, number = len(self), operator.index(row)
         if not -n <= number < n:
-            raise IndexError(f"row {number:,} of an index of {counted(n, 'document')}: give 0 to {n - 1:,}")
+            raise IndexError(f"row {number:,} of an index of {counted(n, 'sentence')}: give 0 to {n - 1:,}")
         return number % n
 
     def __len__(self) -> int:
@@ -194,7 +194,7 @@ class Index:
         return _reopen, (self.path, function, self.fingerprint)
 
     def __repr__(self) -> str:
-        return f"<una_fast.Index of {counted(self.n_documents, 'document')}, {counted(self.n_terms, 'term')}>"
+        return f"<una_fast.Index of {counted(self.n_documents, 'sentence')}, {counted(self.n_terms, 'term')}>"
 
 
 class TermIds(Mapping[str, int]):
@@ -267,7 +267,7 @@ def _checks(meta: dict[str, Any], arrays: Arrays) -> Iterator[tuple[str, bool]]:
     for name, dtype in DTYPES.items():
         yield name, arrays[name].dtype == dtype and arrays[name].ndim == 1
     index = Index(arrays, meta, "")
-    chunks, terms, sentences, words = index.chunks, index.terms, index.sentences, index.word_ids
+    chunks, terms, sentences, words = index.chunks, index.terms, index.chunk_ids, index.word_ids
     yield "chunks", chunks.is_utf8()
     yield "terms", 0 < len(terms) <= MAX_IDS and terms.is_utf8() and bool(np.diff(terms.offsets).all())
     yield "sentences", len(sentences) == len(words) == sum(source["n_documents"] for source in meta["sources"])

@@ -14,11 +14,11 @@ from una_fast.parallel import map_threads
 
 
 class TermScores(NamedTuple):
-    """The scores of the V terms of a corpus of N documents."""
+    """The scores of the V terms of a corpus of N sentences."""
 
-    document_frequency: np.ndarray  # int64 (V,), N_t, the number of documents that contain the term
+    document_frequency: np.ndarray  # int64 (V,), N_t, the number of sentences that contain the term
     idf: np.ndarray  # float64 (V,), -ln(N_t / N)
-    max_tfidf: np.ndarray  # float64 (V,), s, the highest tf-idf of the term in any document
+    max_tfidf: np.ndarray  # float64 (V,), s, the highest tf-idf of the term in any sentence
 
     @classmethod
     def from_counts(cls, document_frequency: np.ndarray, highest_ratio: np.ndarray, n_documents: int) -> TermScores:
@@ -28,19 +28,19 @@ class TermScores(NamedTuple):
 
 
 def term_frequency(count: np.ndarray | float, length: np.ndarray | float) -> np.ndarray:
-    """Return tf = ln(1 + count / length) for a term that occurs `count` times in a document of `length` words."""
+    """Return tf = ln(1 + count / length) for a term that occurs `count` times in a sentence of `length` words."""
     return _logarithm(np.divide(count, length, dtype=SCORE), plus=1)
 
 
 def inverse_document_frequency(document_frequency: np.ndarray | float, n_documents: int) -> np.ndarray:
-    """Return idf = -ln(N_t / N) of equation 2. It is not smoothed: a term in every document has idf 0."""
+    """Return idf = -ln(N_t / N) of equation 2. It is not smoothed: a term in every sentence has idf 0."""
     return 0.0 - _logarithm(np.divide(document_frequency, n_documents, dtype=SCORE))  # 0 - x: never -0
 
 
 def score_terms(words: RaggedArray, n_terms: int, n_jobs: int = 1) -> TermScores:
-    """Compute the scores of all terms in up to `n_jobs` threads. words: the term ids of each document.
+    """Compute the scores of all terms in up to `n_jobs` threads. words: the term ids of each sentence.
 
-    A term's tf grows with its share of a document's words, so only the highest share of each term needs a logarithm.
+    A term's tf grows with its share of a sentence's words, so only the highest share of each term needs a logarithm.
     Each thread allocates 20 bytes per term. Fewer threads run if `n_jobs` threads would need more memory than `words`.
     """
     n_jobs = max(1, min(n_jobs, len(words.values) // (5 * max(n_terms, 1))))
@@ -55,10 +55,10 @@ def score_terms(words: RaggedArray, n_terms: int, n_jobs: int = 1) -> TermScores
 
 
 def count_documents(words: RaggedArray, n_terms: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return each term's document frequency, int64, and its maximum of n_t / n over the documents, float64.
+    """Return each term's document frequency, int64, and its maximum of n_t / n over the sentences, float64.
 
-    n_t is the count of the term in a document of n words.
-    words: the term ids of each document.
+    n_t is the count of the term in a sentence of n words.
+    words: the term ids of each sentence.
     """
     document_frequency = np.zeros(n_terms, dtype=POINTER)
     highest_ratio = np.zeros(n_terms, dtype=SCORE)

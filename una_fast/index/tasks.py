@@ -1,11 +1,11 @@
 """The tasks of a build in a folder, and the files through which they exchange data.
 
-A split is a run of consecutive documents of the corpus. A string is a word or a chunk. Each split numbers its distinct
+A split is a run of consecutive sentences of the corpus. A string is a word or a chunk. Each split numbers its distinct
 strings by first appearance; these numbers are split-local ids. In the index, the id of a string is its rank. Words are
 ranked by their highest TF-IDF score, highest first. Chunks, and words with the same score, are ranked by first
 appearance in the corpus. There are five stages:
 
-scan: finds the distinct strings of a split, and writes the split's documents as split-local ids
+scan: finds the distinct strings of a split, and writes the split's sentences as split-local ids
 merge: finds and scores the distinct strings of the corpus whose hashes are in one range
 rank: sorts the strings in one range of ranks
 label: looks up the ranks of the strings whose hashes are in one range
@@ -119,14 +119,14 @@ class Pack:
 
 
 def scan_split(split: Path, tokenizer: WordTokenizer, output: Path) -> None:
-    """Divide the documents of a split into chunks and words, write these to the file `output`, and delete `split`.
+    """Divide the sentences of a split into chunks and words, write these to the file `output`, and delete `split`.
 
     The output contains these arrays for the words. The distinct words are sorted into buckets by their hash.
 
     - `terms_utf8`, `terms_offsets`, `terms_numbers`: the distinct words, and their ids within this split
     - `terms_bounds`: the bounds of the buckets among the distinct words
     - `terms_frequency`, `terms_ratio`: the results of `count_documents` for each distinct word
-    - `words_values`, `words_lengths`: the words of all documents, as ids within this split, and how many each has
+    - `words_values`, `words_lengths`: the words of all sentences, as ids within this split, and how many each has
 
     For the chunks, `chunks_` replaces `terms_` and `sentences_` replaces `words_`, without frequency and ratio.
     """

@@ -25,10 +25,10 @@ with naming_extras("integrations"):
 
 
 def row_dataset(augmenter: TextAugmentation, n_rows: int | None = None) -> Dataset:
-    """Return a `datasets.Dataset` with the column ``row``: the numbers of the documents that have a word to replace.
+    """Return a `datasets.Dataset` with the column ``row``: the numbers of the sentences that have a word to replace.
 
-    n_rows: half the number of documents, if the second half of the corpus is paraphrases of the first. The dataset
-        then contains only documents of the first half, and none whose paraphrase is blank or has no word to replace.
+    n_rows: half the number of sentences, if the second half of the corpus is paraphrases of the first. The dataset
+        then contains only sentences of the first half, and none whose paraphrase is blank or has no word to replace.
     """
     index = augmenter.index
     rows, left_out = np.arange(index.n_documents)[:n_rows], augmenter.kept_words.unchangeable_rows(index)
@@ -75,8 +75,9 @@ class ViewsLoss(nn.Module):
         model: a SentenceTransformer.
         loss: a function of embeddings, float (n_views, n_sentences, width), that returns a scalar. If it has a
             parameter `temperature`, it also gets the temperature. Its attribute `negative_views` (by default 1) is how
-            often each negative is encoded, each time under another dropout mask. If it has a parameter `start`, it also gets the initial model's embeddings of the anchors and
-            the negatives. The initial model is a frozen copy in eval mode, made when `ViewsLoss` is constructed.
+            often each negative is encoded, each time under another dropout mask. If it has a parameter `start`, it also
+            gets the initial model's embeddings of the anchors and the negatives. The initial model is a frozen copy in
+            eval mode, made when `ViewsLoss` is constructed.
         temperature: divides the cosine similarities.
         alpha: use negatives on the optimiser steps 0, alpha, 2 * alpha and so on, or on no step if alpha is 0. If alpha
             is above 1, the loss must know the step: add ``loss.callback()`` to the trainer's callbacks, or set

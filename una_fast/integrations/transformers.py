@@ -31,7 +31,7 @@ class RowCollator(DrawnByEpoch):
         augmenter: an augmentation that has a tokenizer and a saved index.
         max_length: each sentence is truncated or padded to this many tokens, special tokens included.
         positive: "same" for the sentence itself, None for no positive, or the distance in rows from each anchor to its
-            positive, such as half the number of documents if the second half of the corpus paraphrases the first.
+            positive, such as half the number of sentences if the second half of the corpus paraphrases the first.
         n: negatives per sentence.
 
     Raises:

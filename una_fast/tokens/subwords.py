@@ -194,13 +194,13 @@ def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tupl
     Returns `sentences` and `sizes` as `bind` describes them.
     """
     is_first = np.zeros(len(index.chunks), dtype=bool)
-    is_first[index.sentences.values[index.sentences.indptr[:-1][index.sentences.lengths() > 0]]] = True
+    is_first[index.chunk_ids.values[index.chunk_ids.indptr[:-1][index.chunk_ids.lengths() > 0]]] = True
     by_chunk, known = encode_first_and_later(index.chunks, is_first, encoder, n_jobs)
     first, dtype = len(by_chunk) - len(index.chunks), encoder.dtype
 
     def encode(start: int) -> RaggedArray:
-        bounds = index.sentences.indptr[start : start + ROWS_A_TASK + 1]
-        chunks = index.sentences.values[bounds[0] : bounds[-1]].astype(POINTER)
+        bounds = index.chunk_ids.indptr[start : start + ROWS_A_TASK + 1]
+        chunks = index.chunk_ids.values[bounds[0] : bounds[-1]].astype(POINTER)
         bounds = bounds - bounds[0]
         chunks[bounds[:-1][bounds[1:] > bounds[:-1]]] += first
         ids = by_chunk.take(chunks)
@@ -213,7 +213,7 @@ def encode_sentences(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tupl
         texts = encoder.encode_texts([index.sentence(start + row) for row in whole.tolist()])  # 20 times as slow
         return ids.followed_by(RaggedArray(texts.values.astype(dtype), texts.indptr)).take(order)
 
-    starts = range(0, len(index.sentences), ROWS_A_TASK)
+    starts = range(0, len(index.chunk_ids), ROWS_A_TASK)
     parts = list(map_threads(encode, starts, n_jobs))
     bounds = row_bounds(np.concatenate([part.lengths() for part in parts]))
     values = np.empty(bounds[-1], dtype=dtype)

@@ -36,7 +36,7 @@ cdef class SamplingConfig:
         for count in range(TABLE_COUNTS):
             for length in range(1, TABLE_LENGTHS):
                 self.tf_table[count, length] = rounded(count / <double>length, 1)
-        self.unseen_idf = 0.0 - rounded(1.0 / n_documents, 0)  # an unseen word counts as a word of one document
+        self.unseen_idf = 0.0 - rounded(1.0 / n_documents, 0)  # an unseen word counts as a word of one sentence
         self.beta, self.radius, self.seed = beta, radius, seed
         self.released, self.random_select, self.random_replace = released, random_select, random_replace
         self.has_groups = groups is not None

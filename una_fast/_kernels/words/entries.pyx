@@ -1,7 +1,7 @@
-"""Splits documents into words. A piece of text that occurs in many documents is tokenised only once.
+"""Splits sentences into words. A piece of text that occurs in many sentences is tokenised only once.
 
-An entry (see una_fast/corpus/words.py) is a run of consecutive chunks of a document, nearly always a single chunk,
-together with its edges: whether it starts the document, and whether it ends the document. It is tokenised as a line in
+An entry (see una_fast/corpus/words.py) is a run of consecutive chunks of a sentence, nearly always a single chunk,
+together with its edges: whether it starts the sentence, and whether it ends the sentence. It is tokenised as a line in
 which one "x" replaces all text before the entry and another "x" replaces all text after the entry.
 """
 
@@ -16,19 +16,19 @@ from una_fast._kernels.words.treebank cimport (
 )
 
 cdef enum:
-    FIRST = 1   # the entry starts the document
-    LAST = 2    # the entry ends the document
+    FIRST = 1   # the entry starts the sentence
+    LAST = 2    # the entry ends the sentence
     AHEAD = 24  # codes are prefetched this many chunks before they are looked up
 
 
 def find_entries(const int32_t[::1] chunks, const int64_t[::1] indptr, const unsigned char[::1] closing):
-    """Divide documents into entries (runs of chunks), and list the distinct entries in order of first occurrence.
+    """Divide sentences into entries (runs of chunks), and list the distinct entries in order of first occurrence.
 
-    Document i has the chunk ids ``chunks[indptr[i]:indptr[i + 1]]``, at least one.
+    Sentence i has the chunk ids ``chunks[indptr[i]:indptr[i + 1]]``, at least one.
     closing: 1 for each chunk id that may follow a final period, as a quotation mark does, else 0.
 
     Returns `entries`, int64 (n_entries, 3). Entry i is ``chunks[entries[i, 0]:entries[i, 1]]``. Its edges,
-    ``entries[i, 2]``, are the sum of FIRST, if it starts a document, and LAST, if it ends a document.
+    ``entries[i, 2]``, are the sum of FIRST, if it starts a sentence, and LAST, if it ends a sentence.
     """
     cdef Py_ssize_t n = indptr.shape[0] - 1, row, i, tail, n_entries = 0
     capacity = min(indptr[n] - indptr[0], 4 * closing.shape[0]) + n
@@ -54,9 +54,9 @@ def find_entries(const int32_t[::1] chunks, const int64_t[::1] indptr, const uns
 
 cdef inline Py_ssize_t last_entry(const int32_t[::1] chunks, int64_t start, int64_t stop,
                                   const unsigned char[::1] closing) noexcept nogil:
-    """Return where the last entry of the document ``chunks[start:stop]`` starts.
+    """Return where the last entry of the sentence ``chunks[start:stop]`` starts.
 
-    The last entry contains the closing chunks at the end of the document, and the chunk before them.
+    The last entry contains the closing chunks at the end of the sentence, and the chunk before them.
     """
     cdef Py_ssize_t tail = stop - 1
     while tail > start and closing[chunks[tail]]:
@@ -119,7 +119,7 @@ cdef Py_ssize_t plain_word(const unsigned char[::1] utf8, Py_ssize_t start, Py_s
     A chunk of ASCII letters and digits, with or without a final . , : ; ? ! or ), needs rules only if it is a
     contraction such as "gonna" or "cannot". These contractions have 5 or 6 letters and start with c, g, l or w, so the
     result is -1 for every word with such a length and first letter. The final mark is a separate word, except a period
-    that does not end the document.
+    that does not end the sentence.
     """
     cdef Py_ssize_t i = start
     cdef unsigned char byte
@@ -182,7 +182,7 @@ cdef int put_entry(Rewriter text, const unsigned char[::1] utf8, const int64_t[:
                    int edges) except -1 nogil:
     """Set `text` to the chunks of an entry, joined by spaces.
 
-    One letter "x" replaces all text before the entry in the document. Another "x" replaces all text after it.
+    One letter "x" replaces all text before the entry in the sentence. Another "x" replaces all text after it.
     """
     cdef Py_ssize_t i
     if not edges & FIRST:
@@ -199,9 +199,9 @@ cdef int put_entry(Rewriter text, const unsigned char[::1] utf8, const int64_t[:
 
 
 cdef class EntryWords:
-    """Finds the word ids of documents. A document's words are the words of its entries, which are looked up.
+    """Finds the word ids of sentences. A sentence's words are the words of its entries, which are looked up.
 
-    chunks, closing: two of the arguments of `find_entries`. entries: the result of that call, for all documents.
+    chunks, closing: two of the arguments of `find_entries`. entries: the result of that call, for all sentences.
     words, indptr: entry e has the word ids ``words[indptr[e]:indptr[e + 1]]``.
     """
 
@@ -232,7 +232,7 @@ cdef class EntryWords:
                     code[1] = words[indptr[e] + 1] if n == 2 else -1
 
     def gather(self, const int32_t[::1] chunks, const int64_t[::1] indptr, int64_t[::1] lengths, int32_t[::1] out=None):
-        """Set ``lengths[i]`` to the number of words of document i. Write the word ids to `out` until it is full."""
+        """Set ``lengths[i]`` to the number of words of sentence i. Write the word ids to `out` until it is full."""
         cdef Py_ssize_t row, i, tail, run = np.searchsorted(self.run_starts, indptr[0]), last = chunks.shape[0] - 1
         cdef Py_ssize_t filled = 0, before, end = 0 if out is None else out.shape[0]
         cdef int32_t first, second
