@@ -51,15 +51,16 @@ def pairs_report(path: str, scores: Mapping[str, PairScores]) -> tuple[str, dict
     figures: dict[str, Any] = {"pairs_scores": {name: one.to_dict() for name, one in scores.items()}}
     if len(encoders) == 2:
         figures["pairs_change"] = _change("auc", *encoders)
-    groups = [{"all": one, **one.by_group()} for one in encoders]
+    groups = [{None: one, **one.by_group()} for one in encoders]  # None: all pairs, whatever the groups are called
     all_same, group_of_pair = encoders[0].same, encoders[0].groups
     rows = [["group", "same", "near-misses", *(f"AUC of {label}" for label in labels), *CHANGE * (len(encoders) == 2)]]
     for name in groups[0]:
-        same = all_same if name == "all" else all_same[group_of_pair == name]
+        same = all_same if name is None else all_same[group_of_pair == name]
         scored = [group[name] for group in groups]
-        if name != "all" and len(scored[0].same) == len(all_same):
+        if name is not None and len(scored[0].same) == len(all_same):
             continue  # the group contains all pairs of one label, so its figures are the same as for all pairs
-        rows.append([name, f"{same.sum():,}", f"{(~same).sum():,}", *(f"{one.auc:.1%}" for one in scored)])
+        counts = [f"{same.sum():,}", f"{(~same).sum():,}"]
+        rows.append(["all" if name is None else name, *counts, *(f"{one.auc:.1%}" for one in scored)])
         if len(scored) == 2:
             middle, interval = _cells(100 * figure for figure in _change("auc", *scored).values())
             rows[-1] += [middle, interval if len(same) >= FEW else "too few"]

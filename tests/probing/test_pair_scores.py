@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import norm
 
 import una_fast
 from una_fast.pair_scores import PairScores, read_pairs
 from una_fast_cli.__main__ import main
+from una_fast_cli.probe_report import pairs_report
 
 COSINE = st.sampled_from([-0.5, 0.0, 0.25, 0.5, 0.75, 1.0])
 COSINES = st.lists(COSINE, min_size=1, max_size=12)
@@ -84,19 +86,43 @@ def test_pairs_that_share_a_sentence_are_in_one_half():
     assert {*texts[half].flat}.isdisjoint(texts[~half].flat) and 450 < half.sum() < 550
 
 
-def test_intervals_contain_the_true_value_as_often_as_they_claim():
-    """The AUC of normal cosines is Phi(1 / sqrt 2) = 0.760. The second encoder adds noise: Phi(1 / 2) = 0.691."""
-    rng, contained, change_contained = np.random.default_rng(0), 0, 0
-    same, groups = np.arange(200) < 90, np.full(200, "")
-    for _ in range(400):
-        first = rng.normal(size=200) + same
-        second = first + rng.normal(size=200)
-        before, after = PairScores(first, same, groups), PairScores(second, same, groups)
+@pytest.mark.parametrize(("n_same", "n_near"), [(5, 5), (10, 10), (5, 100), (90, 110), (500, 500)])
+@pytest.mark.parametrize("shift", [1.0, 2.5])
+def test_intervals_contain_the_true_value_as_often_as_they_claim(n_same, n_near, shift):
+    """The AUC of normal cosines is Phi(shift / sqrt 2). The second encoder adds noise: Phi(shift / 2)."""
+    rng, contained, change_contained, n_trials = np.random.default_rng(0), 0, 0, 200
+    n = n_same + n_near
+    same, groups, before_auc, after_auc = np.arange(n) < n_same, np.full(n, ""), *norm.cdf([shift / 2**0.5, shift / 2])
+    for _ in range(n_trials):
+        first = rng.normal(size=n) + shift * same
+        before, after = (PairScores(cosines, same, groups) for cosines in (first, first + rng.normal(size=n)))
         low, high = before.interval()
-        contained += low < 0.76025 < high
+        assert 0 <= low <= before.auc <= high <= 1 and high - low > 0.01
+        contained += low < before_auc < high
         low, high = after.interval(before)
-        change_contained += low < 0.69146 - 0.76025 < high
-    assert 370 <= contained <= 391 and 370 <= change_contained <= 391
+        change_contained += low < after_auc - before_auc < high
+    assert min(contained, change_contained) >= 0.915 * n_trials  # 2.3 standard errors below 95%
+    if n == 1000 and shift == 1.0:  # in large samples the intervals are no wider than they must be
+        assert max(contained, change_contained) <= 0.985 * n_trials
+
+
+def test_intervals_at_the_edges():
+    perfect = PairScores.of(np.array([0.9, 0.8, 0.95]), np.array([0.1, 0.2]))
+    low, high = perfect.interval()
+    assert perfect.auc == high == 1.0 and low < 0.5
+    single = PairScores.of(np.array([0.9]), np.array([0.1])).interval()
+    assert single[0] < 0.1 and single[1] == 1.0
+    for one in (PairScores.of(np.array([]), np.array([0.5])), PairScores.of(np.array([0.5]), np.array([]))):
+        assert np.isnan(one.interval()).all() and np.isnan(one.interval(perfect)).all()
+    assert perfect.interval(perfect) == (0.0, 0.0)  # one encoder twice
+
+
+def test_each_pair_can_be_a_group_of_its_own():
+    n = 4000
+    scores = PairScores(np.linspace(0, 1, n), np.arange(n) % 2 > 0, np.array([f"g{i}" for i in range(n)]))
+    groups = scores.by_group()
+    assert [*groups] == [f"g{i}" for i in range(n)]
+    assert len(groups["g7"].same) == 1 + n // 2 and groups["g7"].auc == pytest.approx(4 / (n // 2))
 
 
 def test_each_sentence_is_encoded_once_and_its_cosines_are_correct():
@@ -115,6 +141,10 @@ def test_each_sentence_is_encoded_once_and_its_cosines_are_correct():
 def test_bad_pairs_give_clear_messages():
     for pairs, share, message in (
         ([("a", "b", 2)], 0.05, "label 2: must be 1"),
+        ([("a", "b")], 0.05, r"pairs: \('a', 'b'\): must be \(sentence1, sentence2, label\)"),
+        ([("a", None, 1)], 0.05, "pairs: .*None.*: must be"),
+        (["ab1"], 0.05, "pairs: 'ab1': must be"),
+        ([("a", "b", 1)], "x", "share='x': must be at least 0"),
         ([("a", "b", 1)], 0.05, "1 pairs, 1 of label 1: give pairs of label 1 and pairs of label 0"),
         ([("a", "b", 1)], 1, "share=1: must be at least 0 and below 1"),
     ):
@@ -162,3 +192,44 @@ def test_the_command_compares_two_encoders(tiny_model, tmp_path, capsys):
     assert scores[str(other)] == scores[str(tiny_model)] and {*scores[str(other)]["groups"]} == {*groups}
     assert page.read_text().count("<polyline") == 2
     assert main([*map(str, words[:3]), "--pairs", str(tmp_path / "x.tsv")]) == 2
+
+
+def test_the_threshold_of_a_share_is_not_lost_to_rounding():
+    """0.29 * 100 is 28.999999999999996: 29 of the 100 near-misses may be above the threshold."""
+    scores = PairScores.of(np.array([2.0]), np.arange(100.0), share=0.29)
+    assert (scores.cosines[~scores.same] > scores.threshold).sum() == 29
+
+
+def test_halves_are_equal_and_stay_with_their_groups():
+    pairs = [(f"a{i}", f"b{i}", i % 2, "x" if i < 4 else "y") for i in range(8)]
+    scores = una_fast.score_pairs(lambda texts: np.eye(len(texts)) + 0.1, pairs)
+    assert scores.half.sum() == 4  # not 5: the pair at the middle begins the second half
+    halves = np.concatenate([group.half for group in scores.by_group().values()])
+    assert halves.tolist() == scores.half.tolist()
+
+
+def test_the_printed_threshold_is_rounded_up_so_that_no_more_near_misses_pass():
+    assert "threshold 0.801" in str(PairScores.of(np.array([0.9]), np.array([0.8004])))
+
+
+def test_a_text_with_a_zero_vector_has_cosine_0():
+    scores = una_fast.score_pairs(lambda texts: [[len(text), 0] for text in texts], [("", "b", 1), ("a", "c", 0)])
+    assert scores.cosines.tolist() == [0.0, 1.0]
+
+
+def test_files_with_a_byte_order_mark_are_read_and_malformed_quotes_are_refused(tmp_path):
+    table = tmp_path / "pairs.csv"
+    table.write_bytes("\ufeffsentence1,sentence2,label\na,b,1\n".encode())
+    assert read_pairs(table) == [("a", "b", 1, "")]
+    table.write_text('sentence1,sentence2,label\n"a"b,c,1\n')
+    with pytest.raises(una_fast.InputError, match=r"pairs\.csv cannot be read: .*expected after"):
+        read_pairs(table)
+
+
+def test_a_group_called_all_does_not_replace_the_row_of_all_pairs():
+    scores = PairScores(
+        np.array([0.9, 0.2, 0.8, 0.1]), np.array([1, 1, 0, 0], bool), np.array(["all", "all", "all", ""])
+    )
+    text, _ = pairs_report("pairs.tsv", {"encoder": scores})
+    rows = [line.split() for line in text.splitlines() if line.startswith("all ")]
+    assert rows == [["all", "2", "2", "75.0%"], ["all", "2", "1", "50.0%"]]
