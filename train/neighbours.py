@@ -11,7 +11,6 @@ from __future__ import annotations
 import io
 from pathlib import Path
 from typing import NamedTuple
-from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -59,8 +58,8 @@ def load_neighbours(
         with np.load(file) as stored:
             if str(stored["key"]) == key:
                 return Neighbours(stored["rows"], stored["nearest"])
-    except (OSError, ValueError, KeyError, BadZipFile):
-        pass  # missing or truncated
+    except Exception:  # numpy and zipfile raise many types for a missing or damaged file
+        pass
     pool = draw_pool(rows, run.neighbours_pool, run.seed)
     tell_user(f"--neighbours: encoding {counted(len(pool), 'sentence')}")
     nearest = find_nearest(embed(encoder, tokens, pool, run.max_length, device))

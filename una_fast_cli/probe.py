@@ -103,10 +103,11 @@ def load_encode(name: str) -> Callable[[list[str]], Any]:
     kind = import_extra("sentence_transformers").SentenceTransformer
     from transformers import PreTrainedModel
 
-    from train.encoder.pretrained import load_pretrained, quiet, refuse_run
+    from train.encoder.pretrained import load_pretrained, quiet, refuse_code, refuse_run
 
     quiet()
     refuse_run(name)
+    refuse_code(name)
     try:
         model = kind(name)
         network = next((module for module in model.modules() if isinstance(module, PreTrainedModel)), None)

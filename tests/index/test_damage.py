@@ -123,6 +123,15 @@ def test_a_cache_with_a_flipped_bit_in_a_header_is_rebuilt(kept, copy, array):
         assert outputs(copy) == expected and path.read_bytes() == content
 
 
+@pytest.mark.parametrize(("array", "bit"), [("sentences_values", 15), ("terms_values", 31), ("terms_values", 20)])
+def test_a_cache_with_an_id_outside_the_vocabulary_is_rebuilt(kept, copy, array, bit):
+    (path,) = copy.glob(f"tokens-6-*/{array}-*.npy")
+    content, expected = path.read_bytes(), outputs(kept)
+    flip(path, 128 * 8 + bit)  # of the first id, after the header
+    assert path.read_bytes() != content
+    assert outputs(copy) == expected and path.read_bytes() == content
+
+
 def test_an_array_file_with_other_content_is_refused(copy):
     (path,) = copy.glob("idf-*.npy")
     content = path.read_bytes()

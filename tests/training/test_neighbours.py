@@ -6,6 +6,7 @@ import torch
 from torch.nn import functional
 
 from support.fake_tokens import CPU, FakeTokens, train
+from support.staged import flip
 from train.config import Run
 from train.encoder.encoder import load_encoder
 from train.loop.data import Plan, on_share
@@ -92,6 +93,11 @@ def test_the_stored_neighbours_are_reused_unless_anything_differs(tiny_model, tm
     (tmp_path / FILE).write_bytes((tmp_path / FILE).read_bytes()[:-30])
     load_neighbours(run, "other corpus", tokens, rows, encoder, CPU)
     assert len(calls) == 2
+    content = (tmp_path / FILE).read_bytes()
+    for bit in range(0, 8 * len(content), 13):  # the compression method, the header of an array, and all other parts
+        flip(tmp_path / FILE, bit)
+        assert load_neighbours(run, "other corpus", tokens, rows, encoder, CPU).digest() == found.digest()
+        (tmp_path / FILE).write_bytes(content)
     monkeypatch.setattr("train.neighbours.embed", lambda *a: torch.ones(30, 2))
     with pytest.raises(InputError, match="--neighbours: 0 sentences of 30 have a neighbour"):
         load_neighbours(run, "third corpus", tokens, rows, encoder, CPU)

@@ -96,6 +96,25 @@ def test_invalid_files_of_sentence_transformers_are_errors(tmp_path, tiny_model,
         assert content == {}
 
 
+@pytest.mark.parametrize(("file", "content"), [
+    ("modules.json", [{"idx": 0, "name": "0", "path": "", "type": "planted.Module"}]),
+    ("2_Dense/config.json", {"in_features": 1, "activation_function": "planted.Module"}),
+    ("2_Dense/router_config.json", {"types": {"a": "planted.Module"}}),
+])  # fmt: skip
+def test_probe_runs_no_code_that_a_model_names(tmp_path, tiny_model, monkeypatch, file, content):
+    folder = Path(shutil.copytree(tiny_model, tmp_path / "odd"))
+    (folder / "2_Dense").mkdir()
+    listed = [{"idx": 0, "name": "0", "path": path, "type": f"sentence_transformers.models.{kind}"}
+              for path, kind in (("", "Transformer"), ("2_Dense", "Dense"))]  # fmt: skip
+    for name, value in {"modules.json": listed, file: content}.items():
+        (folder / name).write_text(json.dumps(value))
+    (tmp_path / "planted.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(InputError, match=f"model {folder}: its files name the Python code planted.Module"):
+        load_encode(str(folder))
+    assert not (tmp_path / "ran").exists()
+
+
 def test_unused_heads_and_a_missing_pooler_are_accepted(tmp_path, tiny_model):
     state = torch.get_rng_state()
     AutoModelForMaskedLM.from_config(AutoConfig.from_pretrained(tiny_model)).save_pretrained(tmp_path)

@@ -34,6 +34,9 @@ LIST = "modules.json"  # what follows the encoder: Pooling, Normalize
 LENGTH = "sentence_bert_config.json"
 SETTINGS = "config_sentence_transformers.json"  # prompts and similarity
 FOLDERS = {"Transformer": "", "Pooling": "1_Pooling", "Normalize": "2_Normalize"}  # type of a module -> its folder
+ROUTER = "router_config.json"
+TRUSTED = "sentence_transformers.", "torch.nn."  # packages whose classes these files may name
+IMPORT_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 PACKAGE = "sentence_transformers.models"  # every version of the library can import the module types from here
 TYPES: dict[str, Any] = {  # valid types of the values in these files
     "type": str, "path": str, "max_seq_length": int, "do_lower_case": (bool, int), "prompts": dict,
@@ -250,6 +253,24 @@ def read_modules(name: str, pooling: str = AUTO) -> Modules:
             "give --pooling mean, or another pooling, to use the encoder without it"
         )
     return modules
+
+
+def refuse_code(name: str) -> None:
+    """Raise InputError if the files of sentence-transformers in a model name Python code of another package.
+
+    sentence-transformers before 6 imports any class that they name.
+    """
+    listed = _read(name, LIST, list)
+    named = [module.get("type") for module in listed]
+    for folder in filter(None, (module.get("path") for module in listed)):
+        for file in ("config.json", ROUTER):
+            values = list(_read(name, f"{folder}/{file}").values())
+            named += [*values, *(part for value in values if isinstance(value, dict) for part in value.values())]
+    for path in named:
+        if isinstance(path, str) and IMPORT_PATH.fullmatch(path) and not path.startswith(TRUSTED):
+            raise InputError(
+                f"model {name}: its files name the Python code {path}, which is not run: remove this module"
+            )
 
 
 def _read(name: str, file: str, kind: Any = dict) -> Any:

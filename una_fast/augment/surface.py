@@ -124,7 +124,8 @@ class KeptSurface:
         name, terms = f"tokens-forms-{encoder.fingerprint}", self._index.terms
 
         def fits(stored: Arrays) -> bool:
-            return stored["alike"].dtype == np.uint8 and stored["alike"].shape == (len(forms),)
+            alike = stored["alike"]
+            return alike.dtype == np.uint8 and alike.shape == (len(forms),) and alike.max(initial=0) <= 1
 
         stored = self._index.cached(name, 1, lambda: {"alike": encoder.alike(forms, terms)}, fits)
         return rewrite.Subwords(tokens.terms, tokens.chunk_sizes, cuts, stored["alike"])

@@ -68,9 +68,14 @@ class SubwordEncoder:
         self._before = np.array(self._backend.encode(BEFORE).ids, dtype=ID)
 
     @cached_property
+    def highest(self) -> int:
+        """The highest id of the tokenizer."""
+        return max(self._backend.get_vocab(with_added_tokens=True).values())
+
+    @property
     def dtype(self) -> type[np.generic]:
         """The dtype of `TokenIds.sentences`: uint16 if every id of the tokenizer fits, else int32."""
-        return np.uint16 if max(self._backend.get_vocab(with_added_tokens=True).values()) < 2**16 else ID
+        return np.uint16 if self.highest < 2**16 else ID
 
     def encode(self, table: StringTable, is_first: np.ndarray, n_jobs: int = 1) -> tuple[RaggedArray, np.ndarray]:
         """Encode string i as the start of a text if ``is_first[i]``, else as a chunk after a space.
@@ -181,7 +186,9 @@ def bind(index: Index, encoder: SubwordEncoder, n_jobs: int) -> tuple[RaggedArra
 
     def fits(stored: Arrays) -> bool:
         have_shapes = all(stored[name].shape == shape for name, shape in shapes.items())
-        return have_shapes and all(stored[name].dtype == dtype for name, dtype in types.items())
+        have_types = all(stored[name].dtype == dtype for name, dtype in types.items())
+        ids = (stored[name].view(f"u{stored[name].itemsize}") for name in ("sentences_values", "terms_values"))
+        return have_shapes and have_types and all(part.max(initial=0) <= encoder.highest for part in ids)
 
     stored = index.cached(f"tokens-{VERSION}-{encoder.fingerprint}", VERSION, make, fits)
     sentences = RaggedArray(stored["sentences_values"], stored["sentences_indptr"])
