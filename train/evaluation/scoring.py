@@ -96,7 +96,7 @@ def format_results(results: Results) -> str:
 
 def _table(kind: str, results: Results) -> str:
     scores, row = measures(kind, results), KINDS[kind]
-    columns = {TASKS[name].title: value for name, value in scores.items()}
+    columns = {TASKS[name].title if name in TASKS else name: value for name, value in scores.items()}
     if len(scores) > 1 and row.average:
         label = "Avg." if {*scores} == {*suite(kind)} else f"mean of {len(scores)}"
         columns[label] = results["averages"][kind]

@@ -32,6 +32,7 @@ KINDS = {
     "sts": Kind("train.evaluation.tasks.sts", "Spearman x 100, 'all'", average="STS average"),
     "transfer": Kind("train.evaluation.tasks.transfer", "Accuracy, %", 100, "transfer average"),
     "near-miss": Kind("train.evaluation.tasks.near_miss", "Near-misses x 100"),
+    "retrieval": Kind("train.evaluation.tasks.retrieval", "nDCG@10 x 100"),
 }
 FULL = tuple(name for name, kind in KINDS.items() if kind.average)  # the kinds that --tasks full means
 SUGARCREPE = ("replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att")  # its subsets, each also a task
@@ -84,6 +85,7 @@ TASKS = {
         TaskSpec("qqp_close", "near-miss", {"dev": 580}),
         TaskSpec("paws_wiki", "near-miss", {"dev": 990}),
         TaskSpec("checklist", "near-miss", {"dev": 813}),
+        TaskSpec("retrieval", "retrieval", {}, dev=False),
     )
 }
 CHOICES = (
@@ -179,6 +181,8 @@ def measures(kind: str, results: Mapping[str, Any]) -> dict[str, float | None]:
         return {name: task["spearman"]["all"] for name, task in scores.items()}
     if kind == "transfer":
         return {name: task[accuracy] for name, task in scores.items()}
+    if kind == "retrieval":
+        return {name: one["ndcg@10"] for sets in scores.values() for name, one in sets.items()}
     return {name: task["auc"] if isinstance(task, dict) else task for name, task in scores.items()}
 
 
@@ -196,10 +200,16 @@ class Task(ABC):
         """Compute the scores from the embeddings (n_sentences, D) of each list of `texts`."""
 
 
+def retrieval_folders(root: Path) -> list[Path]:
+    """List the folders in BEIR's format in `root` and `root`/retrieval, by name."""
+    found = (path.parent for pattern in ("*", "retrieval/*") for path in root.glob(f"{pattern}/corpus.jsonl"))
+    return sorted(found, key=lambda folder: folder.name)
+
+
 def downstream_folder(data: str | os.PathLike[str] | None = None) -> Path:
     """Find SentEval's `downstream` folder: `data` itself, or below it. By default, `data` is what UNA_FAST_DATA names.
 
-    If `data` contains near_miss/ but no SentEval, the returned path does not exist.
+    If `data` contains near_miss/ or retrieval sets but no SentEval, the returned path does not exist.
     """
     named = data if data is not None else os.environ.get("UNA_FAST_DATA")
     if not named:
@@ -208,7 +218,7 @@ def downstream_folder(data: str | os.PathLike[str] | None = None) -> Path:
     for candidate in (root / "senteval" / "downstream", root / "downstream", root):
         if candidate.name == "downstream" and candidate.is_dir():
             return candidate
-    if (root / NEAR_MISSES).is_dir():
+    if (root / NEAR_MISSES).is_dir() or retrieval_folders(root):
         return root / "senteval" / "downstream"
     what = "contains no senteval/downstream" if root.is_dir() else "is not a folder"
     raise InputError(f"evaluation data: {root} {what}; `python -m train.download --to {root}` fetches it")

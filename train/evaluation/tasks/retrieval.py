@@ -1,0 +1,177 @@
+"""Retrieval: does a query find its relevant documents among all documents of a set, by cosine?
+
+A set is a folder in BEIR's format (Thakur et al. 2021, arXiv:2104.08663): corpus.jsonl with {"_id", "title", "text"},
+queries.jsonl with {"_id", "text"}, and qrels/SPLIT.tsv with a heading and the columns query, document and gain. It may
+also contain pairs.tsv, with a heading and the columns query, right document and wrong document.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from train.evaluation.tasks.reading import read_lines, read_rows
+from train.evaluation.tasks.registry import EvaluationProtocol, Scores, Task, retrieval_folders
+from una_fast.errors import InputError
+from una_fast.imports import import_extra
+
+DEPTH = 100  # documents that are ranked for each query
+MEASURES = {"ndcg@10": "ndcg_cut_10", "recall@10": "recall_10", "recall@100": "recall_100"}  # -> names in trec_eval
+BLOCK = 256  # queries that are compared with all documents at a time
+NEGATION = re.compile(r"\b(?:no|not|never|nor|neither|none|nobody|nothing|without|cannot|\w+n['’]t)\b", re.IGNORECASE)
+NUMBER = re.compile(r"\d")
+GROUPS = {"negation": NEGATION, "number": NUMBER}  # queries whose mean nDCG is reported separately
+
+
+@dataclass(frozen=True)
+class RetrievalSet:
+    """The queries and documents of a set, by their place in the texts of a `RetrievalTask`."""
+
+    name: str
+    documents: list[str]  # ids
+    queries: list[str]  # ids of the queries that have a relevant document
+    texts: list[str]  # of the queries
+    gains: dict[str, dict[str, int]]  # query -> document -> gain
+    pairs: list[tuple[int, int, int]]  # query, right and wrong document, by position
+
+
+@dataclass(frozen=True)
+class RetrievalTask(Task):
+    """All retrieval sets of a folder. `texts` has two lists per set: its queries, then its documents."""
+
+    kind = "retrieval"
+    sets: list[RetrievalSet]
+
+    def score(self, embeddings: Sequence[NDArray], protocol: EvaluationProtocol) -> Scores:
+        """Return the scores of each set by name (see `score_set`)."""
+        sides = zip(embeddings[::2], embeddings[1::2], strict=True)
+        return {one.name: score_set(one, *side) for one, side in zip(self.sets, sides, strict=True)}
+
+
+def score_set(one: RetrievalSet, queries: NDArray, documents: NDArray) -> dict[str, object]:
+    """Rank the documents for each query by cosine, and score the rankings with trec_eval's measures.
+
+    Args:
+        one: the set.
+        queries: float (n_queries, D).
+        documents: float (n_documents, D).
+
+    Returns:
+        The means of nDCG@10, recall@10, recall@100 and MRR@10 over the queries; "groups" with the mean nDCG@10 of the
+        queries with a negation and with a number; "right", the share of `pairs` whose right document has the higher
+        cosine; and "per_query", the nDCG@10 of each query, from which paired intervals are computed.
+    """
+    units = [_unit(side) for side in (queries, documents)]
+    runs = dict(zip(one.queries, _rankings(one, *units), strict=True))
+    measures = import_extra("pytrec_eval")
+    found = measures.RelevanceEvaluator(one.gains, {"ndcg_cut.10", "recall.10,100"}).evaluate(runs)
+    first = {query: dict([*run.items()][:10]) for query, run in runs.items()}
+    reciprocal = measures.RelevanceEvaluator(one.gains, {"recip_rank"}).evaluate(first)
+    scores = {name: _mean(found[query][of] for query in one.queries) for name, of in MEASURES.items()}
+    per_query = {query: found[query]["ndcg_cut_10"] for query in one.queries}
+    groups = {
+        name: [score for text, score in zip(one.texts, per_query.values(), strict=True) if pattern.search(text)]
+        for name, pattern in GROUPS.items()
+    }
+    if one.pairs:
+        query, right, wrong = np.array(one.pairs).T
+        cosines = [np.einsum("nd,nd->n", units[0][query], units[1][side]) for side in (right, wrong)]
+        scores["right"] = float(np.mean(cosines[0] > cosines[1]))
+    return {
+        **scores,
+        "mrr@10": _mean(reciprocal[query]["recip_rank"] for query in one.queries),
+        "queries": len(one.queries),
+        "documents": len(one.documents),
+        "groups": {name: {"queries": len(of), "ndcg@10": _mean(of)} for name, of in groups.items()},
+        "per_query": per_query,
+    }
+
+
+def _rankings(one: RetrievalSet, queries: NDArray, documents: NDArray) -> Iterator[dict[str, float]]:
+    """Yield the cosines of the DEPTH nearest documents of each query, nearest first.
+
+    Like BEIR, leave out the document that has the query's id, which is the query itself.
+    """
+    positions = {name: i for i, name in enumerate(one.documents)}
+    for start in range(0, len(queries), BLOCK):
+        cosines = queries[start : start + BLOCK] @ documents.T  # (block, n_documents)
+        for query, row in zip(one.queries[start : start + BLOCK], cosines, strict=True):
+            if (itself := positions.get(query)) is not None:
+                row[itself] = -math.inf
+            nearest = np.argpartition(-row, min(DEPTH, len(row) - 1))[:DEPTH]
+            nearest = nearest[np.argsort(-row[nearest], kind="stable")]
+            yield {one.documents[i]: float(row[i]) for i in nearest.tolist() if row[i] > -math.inf}
+
+
+def _unit(rows: NDArray) -> NDArray[np.floating]:
+    rows = np.nan_to_num(rows)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(lengths > 0, lengths, 1)
+
+
+def _mean(values: Iterable[float]) -> float:
+    values = [*values]
+    return sum(values) / len(values) if values else math.nan
+
+
+def read(downstream: Path, name: str, split: str = "test") -> RetrievalTask:
+    """Read all retrieval sets next to SentEval, in ``downstream/../..`` or its subfolder retrieval/."""
+    root = downstream.parent.parent
+    if not (folders := retrieval_folders(root)):
+        advice = f"`python -m train.download --only retrieval --to {root}` fetches some"
+        raise InputError(f"{root}: no folder in it has a corpus.jsonl: {advice}")
+    sets, texts = [], []
+    for folder in folders:
+        one, documents = read_set(folder, split)
+        sets.append(one)
+        texts += [one.texts, documents]
+    return RetrievalTask(name, texts, {split: sum(len(one.queries) for one in sets)}, sets)
+
+
+def read_set(folder: Path, split: str = "test") -> tuple[RetrievalSet, list[str]]:
+    """Read a folder in BEIR's format. Return the set, and the texts of its documents, title first."""
+    documents, queries = _read_texts(folder / "corpus.jsonl"), _read_texts(folder / "queries.jsonl")
+    file, gains = folder / "qrels" / f"{split}.tsv", dict[str, dict[str, int]]()
+    for gain, query, document in read_rows(file, (2, 0, 1), int, skip=1):
+        for kind, key, known in (("query", query, queries), ("document", document, documents)):
+            if key not in known:
+                raise InputError(f"{file}: {kind} {key!r} is not in {folder}")
+        if gain > 0:
+            gains.setdefault(query, {})[document] = gain
+    if not gains:
+        raise InputError(f"{file}: no query has a relevant document")
+    texts = [queries[query] for query in gains]
+    pairs = _read_pairs(folder / "pairs.tsv", [*gains], documents)
+    return RetrievalSet(folder.name, [*documents], [*gains], texts, gains, pairs), [*documents.values()]
+
+
+def _read_texts(path: Path) -> dict[str, str]:
+    """Read a .jsonl of texts by id. The title of a document precedes its text."""
+    texts: dict[str, str] = {}
+    for number, line in enumerate(read_lines(path), 1):
+        try:
+            row = json.loads(line)
+            texts["" + row["_id"]] = " ".join(filter(None, [row.get("title", ""), row["text"]]))
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise InputError(f"{path}, line {number}: must be an object with _id and text ({error!r})") from None
+    if not texts:
+        raise InputError(f"{path}: contains no texts")
+    return texts
+
+
+def _read_pairs(path: Path, queries: list[str], documents: Mapping[str, str]) -> list[tuple[int, int, int]]:
+    if not path.is_file():
+        return []
+    places = ({name: i for i, name in enumerate(names)} for names in (queries, documents))
+    of_query, of_document = places
+    try:
+        return [(of_query[q], of_document[a], of_document[b]) for q, a, b in read_rows(path, (0, 1, 2), skip=1)]
+    except KeyError as error:
+        raise InputError(f"{path}: {error} is not a query with a relevant document, or not a document") from None
