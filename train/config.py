@@ -122,8 +122,9 @@ class Run(Files, Words, Draws):
     grad_cache: int = option("encode this many texts per rank at a time, each twice, to save memory; 0: all", 0,
                              least=0)
 
-    dev: str = option("scored pairs that choose best/: STS-B's csv, or lines of score<TAB>sentence<TAB>sentence", "",
-                      "Evaluation", role="source", metavar="FILE")
+    dev: str = option("what chooses best/: scored pairs (STS-B's csv, or lines of score<TAB>sentence<TAB>sentence), or "
+                      "a folder of retrieval sets in BEIR's format", "", "Evaluation", role="source",
+                      metavar="FILE_OR_FOLDER")
     early_stopping_patience: int = option("stop after this many dev scores in a row without a new best; 0: never", 0,
                                           least=0)
     eval_every: int = option("steps between dev scores; the last step is always scored", 100, least=1)

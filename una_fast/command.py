@@ -31,7 +31,8 @@ BOUNDS = {"least": (ge, "at least"), "above": (gt, "above"), "most": (le, "at mo
 LARGEST = 2.0**64  # exclusive upper bound of every number
 # type -> its name in messages, and its placeholder in --help
 TYPES = {str: ("text", "TEXT"), int: ("a whole number", "N"), float: ("a number", "X"), bool: ("true or false", "")}
-PATHS = ("FILE", "FILE.yaml", "FOLDER", "NAME_OR_FOLDER", "ADDRESS", "RUN")  # placeholders of paths; ~ is expanded
+# placeholders of paths, in which ~ is expanded
+PATHS = ("FILE", "FILE.yaml", "FOLDER", "FILE_OR_FOLDER", "NAME_OR_FOLDER", "ADDRESS", "RUN")
 Role = Literal["result", "source", "running", "call"]
 """How --resume and a report treat an option.
 

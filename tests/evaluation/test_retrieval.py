@@ -8,7 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from support.small_runs import train_here
 from train.evaluate import main
+from train.evaluation.tasks.reading import read_dev
 from train.evaluation.tasks.registry import EvaluationProtocol, read_task
 from train.evaluation.tasks.retrieval import read_set
 from una_fast.errors import InputError
@@ -124,6 +126,23 @@ def test_the_command_scores_each_subfolder(data, tmp_path, tiny_model, capsys):
     out = capsys.readouterr().out
     assert "nDCG@10 x 100, test" in out and "other" in out and "100.00" in out
     assert main(["--model", str(tiny_model), "--data", str(tmp_path), "--tasks", "retrieval"]) == 2
+
+
+def test_dev_folders_choose_the_best_step(data, tmp_path, tiny_model, capsys):
+    one, all_sets = (read_dev(folder) for folder in (data / "small", data))
+    assert [task.sets[0].name for task in (one, all_sets)] == ["small", "small"]
+    embeddings = [np.random.default_rng(1).normal(size=(len(texts), 5)) for texts in one.texts]
+    assert one.dev_score(embeddings) == one.score(embeddings, EvaluationProtocol())["small"]["ndcg@10"]
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("\n".join(f"sentence {i} of {i % 7} words" for i in range(40)))
+    values = {"corpus": [str(corpus)], "model": str(tiny_model), "dev": str(data / "small"), "max_steps": 2}
+    values |= {"output": str(tmp_path / "run"), "eval_every": 1, "batch_size": 8}
+    train_here(values)
+    assert "step 2: dev nDCG@10 0." in capsys.readouterr().err
+    assert {"dev/small", "dev_last/small"} <= {*json.loads((tmp_path / "run" / "run.json").read_text())["scores"]}
+    (data / "small" / "qrels" / "test.tsv").write_text("h\nq0\td3\t1\nd5\td6\t1\n")
+    with pytest.raises(InputError, match="--resume: dev texts was"):
+        train_here({**values, "resume": True})
 
 
 @pytest.mark.slow

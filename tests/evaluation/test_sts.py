@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import pearsonr, spearmanr
 
 from train.encoder.pooling import POOLINGS
-from train.evaluation.model import PairScorer, batches_by_length, load_model
+from train.evaluation.model import DevScorer, batches_by_length, load_model
 from train.evaluation.similarity import cosine, pearson, spearman, whiten
 from train.evaluation.tasks import sts
 from train.evaluation.tasks.registry import EvaluationProtocol, downstream_folder
@@ -176,7 +176,7 @@ def test_pair_scorer_encodes_each_sentence_once_and_scores_as_one_at_a_time(tiny
 
     pairs = [(embed(a), embed(b)) for a, b in zip(first, second, strict=True)]
     cosines = [float(u @ v / np.linalg.norm(u) / np.linalg.norm(v)) for u, v in pairs]
-    scorer = PairScorer(task, model.tokenizer)
+    scorer = DevScorer(task, model.tokenizer)
     assert scorer(encode, threads) == pytest.approx(spearmanr(cosines, task.gold).statistic, abs=1e-9)
     assert len(seen) == len({*first, *second}) == 7
     assert np.isnan(scorer(lambda batch: torch.ones(len(batch["input_ids"]), 3)))
@@ -199,5 +199,5 @@ def test_cosines_of_float32_are_summed_in_float64():
 def test_minilm_on_stsb_dev_equals_sentevals_figure(data_dir, minilm):
     model = load_model(str(minilm), "cls_before_pooler", device="cpu")
     dev = load_dev(downstream_folder(data_dir) / "STS" / "STSBenchmark" / "sts-dev.csv")
-    score = PairScorer(dev, model.tokenizer)(model.encode, threads=None)
+    score = DevScorer(dev, model.tokenizer)(model.encode, threads=None)
     assert score == pytest.approx(MINILM_STSB_DEV, abs=1e-4)

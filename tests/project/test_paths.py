@@ -15,7 +15,7 @@ from train.evaluation import model  # noqa: F401  imported before tracing, becau
 
 MOST_FILES = {"train": 20, "una_fast": 20}
 ONCE = """
-    load_config load_tokenizer read_modules load_pretrained load_dev
+    load_config load_tokenizer read_modules load_pretrained read_dev load_dev
     _file_sources load_index bind compare_with_tokenizer training weights_digest make_trackers
 """.split()
 

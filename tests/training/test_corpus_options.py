@@ -128,7 +128,7 @@ def fingerprinted(tmp_path, tiny_model):
     ("model/tokenizer.json", ('"lowercase": true', '"lowercase": false'), "model's tokenizer"),
     ("model/sentence_bert_config.json", ("64", "6"), "model's max_length"),
     ("model/config.json", ('"hidden_act": "gelu"', '"hidden_act": "relu"'), "model's config.json"),
-    ("dev.tsv", ("5\t", "4\t"), "dev pairs"),
+    ("dev.tsv", ("5\t", "4\t"), "dev texts"),
 ])  # fmt: skip
 def test_the_fingerprint_contains_what_changes_the_result(fingerprinted, name, change, what):
     folder, fingerprint = fingerprinted

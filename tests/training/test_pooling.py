@@ -15,7 +15,7 @@ from train.config import make_run
 from train.encoder.encoder import accepts_bias, load_encoder
 from train.encoder.pooling import OF_TRAINING
 from train.encoder.pretrained import LENGTH, LIST, SETTINGS, load_tokenizer, read_modules
-from train.evaluation.model import Batches, PairScorer, load_model
+from train.evaluation.model import Batches, DevScorer, load_model
 from train.evaluation.scoring import describe as describe_protocol
 from train.evaluation.tasks.registry import EvaluationProtocol
 from train.evaluation.tasks.sts import load_dev
@@ -78,7 +78,7 @@ def test_a_mean_pooled_model_is_mean_pooled_in_training_dev_scores_and_best(tmp_
     for folder, step in ((mean_model, 0), (best, run["progress"]["best_step"])):
         evaluated = load_model(str(folder), device="cpu")
         assert evaluated.layout.pooling == "avg"
-        score = PairScorer(dev, evaluated.tokenizer)(evaluated.encode)
+        score = DevScorer(dev, evaluated.tokenizer)(evaluated.encode)
         (line,) = [line for line in metrics(values["output"]) if line["step"] == step and "dev/dev" in line]
         assert line["dev/dev"] == pytest.approx(score, abs=2e-3)
 
@@ -133,7 +133,7 @@ def test_best_is_the_initial_encoder_if_no_step_was_better_and_last_is_the_train
     assert "No step beat the dev score" in said and f"last {100 * outcome.progress.last_score:.2f}" in said
     assert "(best/ is from step 0)" in said
     last = load_model(str(tmp_path / "run" / "last"), device="cpu")
-    score = PairScorer(load_dev(values["dev"]), last.tokenizer)(last.encode)
+    score = DevScorer(load_dev(values["dev"]), last.tokenizer)(last.encode)
     assert score == pytest.approx(outcome.progress.last_score, abs=2e-3)
     steps = [line for line in metrics(values["output"]) if "loss" in line]
     assert ["cosine_negative" in step for step in steps] == [step["negatives"] for step in steps]
@@ -234,7 +234,7 @@ def test_a_default_prompt_applies_to_dev_scores_but_not_to_training_with_a_warni
     with pytest.warns(InputWarning, match="default prompt 'query: ' is applied in dev scores .*but not in training"):
         train_here(values)
     model, dev = load_model(str(mean_model), device="cpu"), load_dev(values["dev"])
-    score = PairScorer(dev, model.tokenizer, prepare=lambda texts: ["query: " + text for text in texts])
+    score = DevScorer(dev, model.tokenizer, prepare=lambda texts: ["query: " + text for text in texts])
     assert metrics(values["output"])[0]["dev/dev"] == pytest.approx(score(model.encode), abs=2e-3)
 
 

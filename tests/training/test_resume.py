@@ -27,7 +27,7 @@ from support.small_runs import assert_same_run, at_step, finish, metrics, option
 from train import ddp
 from train.config import Run, make_run
 from train.distributed import Ranks
-from train.evaluation.model import PairScorer
+from train.evaluation.model import DevScorer
 from train.launch.ranks import launch
 from train.launch.run import starting_point
 from train.loop.trainer import Trainer
@@ -105,7 +105,7 @@ def test_a_signal_saves_and_stops_the_run(folder, tiny_model, whole, at):
 def test_a_signal_interrupts_an_evaluation(folder, tiny_model, whole, monkeypatch, number, step, evaluated):
     """The resumed run repeats the evaluation before the next step, and is bit-identical to an uninterrupted run."""
     values = options(folder, tiny_model, output=str(folder / f"evaluation{number}"))
-    plain, calls = PairScorer.__call__, []
+    plain, calls = DevScorer.__call__, []
 
     def score(*arguments):
         calls.append(arguments)
@@ -115,7 +115,7 @@ def test_a_signal_interrupts_an_evaluation(folder, tiny_model, whole, monkeypatc
             os.kill(os.getpid(), signal.SIGTERM)
         return plain(*arguments)
 
-    monkeypatch.setattr(PairScorer, "__call__", score)
+    monkeypatch.setattr(DevScorer, "__call__", score)
     outcome = train_here(values)
     monkeypatch.undo()
     progress = outcome.progress

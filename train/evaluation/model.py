@@ -20,8 +20,7 @@ from tqdm import tqdm
 from train.encoder import pretrained
 from train.encoder.cpu import use_cpu_layers
 from train.encoder.pooling import AUTO, POOLINGS
-from train.evaluation.similarity import cosine, spearman
-from train.evaluation.tasks.sts import StsTask
+from train.evaluation.tasks.registry import DevTask
 from una_fast.errors import InputError, counted
 from una_fast.parallel import map_threads
 
@@ -142,17 +141,17 @@ class Batches:
         return torch.cat(parts).cpu().numpy()[self._order.argsort()]
 
 
-class PairScorer(Batches):
-    """Computes dev scores: tokenizes the dev pairs once, and embeds them again whenever the encoder is scored."""
+class DevScorer(Batches):
+    """Computes dev scores: tokenizes the dev texts once, and embeds them again whenever the encoder is scored."""
 
-    def __init__(self, pairs: StsTask, *args: Any, **options: Any) -> None:
-        super().__init__(pairs.texts, *args, **options)
-        self._gold = pairs.gold
+    def __init__(self, task: DevTask, *args: Any, **options: Any) -> None:
+        super().__init__(task.texts, *args, **options)
+        self._task, self.measure = task, task.measure
 
     def __call__(self, encode: Encode, threads: int | None = 1) -> float:
-        """Return Spearman's correlation of the pairs' cosines with their gold scores; NaN if all cosines are equal."""
+        """Return the dev score; NaN if it is undefined."""
         embeddings = self.embed(encode, threads)
-        return spearman(cosine(*(embeddings[side] for side in self.rows)), self._gold)
+        return self._task.dev_score([embeddings[rows] for rows in self.rows])
 
 
 def in_threads(function: Callable[[Any], Any], items: Sequence[Any], threads: int | None = None) -> list[Any]:

@@ -49,7 +49,7 @@ def tell_end(output: Path) -> None:
     progress = Progress(**run.summary["progress"])
     scores = {"start": progress.start_score, "best": progress.best_score, "last": progress.last_score}
     shown = ", ".join(f"{name} {100 * score:.2f}" for name, score in scores.items() if score is not None)
-    dev = shown and f"dev Spearman x 100: {shown} (best/ is from step {progress.best_step})"
+    dev = shown and f"dev score x 100: {shown} (best/ is from step {progress.best_step})"
     end = f"finished after {counted(progress.step, 'step')}: {output / BEST}"
     words = ["una-fast", "probe", "--model", run.settings["model"], str(output / BEST), "--pairs", "pairs.tsv"]
     probe = f"to measure the change on your labelled pairs: {shlex.join(words)}"

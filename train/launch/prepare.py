@@ -18,8 +18,8 @@ from train.distributed import Ranks
 from train.encoder.encoder import SentenceEncoder, load_encoder, weights_digest
 from train.encoder.pooling import AUTO, OF_TRAINING
 from train.encoder.pretrained import load_config, load_tokenizer, read_modules
-from train.evaluation.model import PairScorer
-from train.evaluation.tasks.sts import load_dev
+from train.evaluation.model import DevScorer
+from train.evaluation.tasks.reading import read_dev
 from train.launch.resolve import check_late_inputs, resolve_options, warn_of_ignored
 from train.loop.data import PARTS, BatchMaker, Plan, Rows, ViewMaker, Views, on_share, original_text
 from train.losses import loss_spec
@@ -37,7 +37,7 @@ from una_fast.index.build import build_index
 from una_fast.index.index import KIND, Index, load_index
 from una_fast.parallel import RowThreads
 from una_fast.storage.array_folder import check_array_folder, find_manifest
-from una_fast.storage.files import file_checksum
+from una_fast.storage.files import checksum_of, file_checksum
 from una_fast.tokens.ids import TokenIds
 
 
@@ -63,7 +63,7 @@ class PreparedRun:
         self.run = resolve_options(run, self.config, self.layout.pooling)
         warn_of_ignored(self.run, self.config, self.layout)
         self.kept_words = read_words(run.keep_words)
-        self.dev = load_dev(run.dev) if run.dev else None
+        self.dev = read_dev(run.dev) if run.dev else None
         check_late_inputs(self.run)
         self.trackers = make_trackers(run.report_to)
         self.tokenizer = load_tokenizer(run.model, run.trust_remote_code, self.config)
@@ -157,7 +157,7 @@ class PreparedRun:
         """The values that must not change when --resume continues the run, by name. run.json stores them."""
         run, encoder = self.run, self.encoder
         files = {
-            "dev pairs": run.dev, "synonyms": run.synonyms, "words to keep": run.keep_words, "opposites": run.polarity
+            "dev texts": run.dev, "synonyms": run.synonyms, "words to keep": run.keep_words, "opposites": run.polarity
         }  # fmt: skip
         return {
             **run.identity(),
@@ -167,7 +167,7 @@ class PreparedRun:
             "model's tokenizer": self._tokenizer_digest,
             "model's config.json": file_checksum(Path(cast(str, cached_file(run.model, "config.json")))),
             **{f"model's {name}": value for name, value in dataclasses.asdict(encoder.layout).items()},
-            **{name: file_checksum(Path(file)) if file else None for name, file in files.items()},
+            **{name: _checksum(Path(file)) if file else None for name, file in files.items()},
             **({"neighbours": self.neighbours.digest()} if self.neighbours else {}),
         }
 
@@ -196,12 +196,12 @@ class PreparedRun:
         views = Views(original_text(tokens), positive, negative, run.max_length, run.alpha, negative_views)
         return BatchMaker(views, ranks.rank, ranks.world, run.grad_cache, **PARTS[ranks.device.type])
 
-    def scorer(self, device: torch.device) -> PairScorer | None:
-        """Make the `PairScorer` of the dev pairs, or return None without --dev."""
+    def scorer(self, device: torch.device) -> DevScorer | None:
+        """Make the `DevScorer` of --dev, or return None without it."""
         if self.dev is None:
             return None
         limit = self.layout.longest(self.tokenizer, self.encoder.backbone.config)
-        return PairScorer(self.dev, self.tokenizer, limit, device, self.layout.prepare)
+        return DevScorer(self.dev, self.tokenizer, limit, device, self.layout.prepare)
 
     def summary(self, n_ranks: int) -> dict[str, Any]:
         """Return the content of run.json before the first step."""
@@ -216,6 +216,14 @@ class PreparedRun:
             "corpus": {**counts, "terms": self.index.n_terms, "sources": self.index.sources},
             "resume_fingerprint": self.fingerprint,
         }
+
+
+def _checksum(path: Path) -> str:
+    """Return the checksum of a file, or one of all .jsonl and .tsv files in a folder."""
+    if not path.is_dir():
+        return file_checksum(path)
+    files = sorted(file for suffix in ("jsonl", "tsv") for file in path.rglob(f"*.{suffix}"))
+    return checksum_of(f"{file.relative_to(path)} {file_checksum(file)}".encode() for file in files)
 
 
 def open_index(run: Run) -> Index:

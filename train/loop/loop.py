@@ -15,7 +15,7 @@ from typing import Any
 from torch import Tensor
 
 from train.distributed import StopConsensus
-from train.evaluation.model import PairScorer
+from train.evaluation.model import DevScorer
 from train.loop.data import BatchMaker, prefetched
 from train.loop.telemetry import Telemetry
 from train.loop.trainer import Trainer
@@ -33,7 +33,7 @@ class Loop:
     trainer: Trainer
     maker: BatchMaker
     progress: Progress
-    scorer: PairScorer | None  # None without dev pairs
+    scorer: DevScorer | None  # None without --dev
     writer: CheckpointWriter
     telemetry: Telemetry
     stop: StopConsensus
@@ -86,7 +86,7 @@ class Loop:
         return True
 
     def _evaluate(self) -> None:
-        """Score the encoder on the dev pairs, unless it was scored at this step. Save a new best encoder in best/."""
+        """Score the encoder on the dev texts, unless it was scored at this step. Save a new best encoder in best/."""
         progress = self.progress
         if not self.scorer or progress.evaluated_step == progress.step:
             return
@@ -101,7 +101,7 @@ class Loop:
             progress = replace(progress, best_score=score, best_step=progress.step)
             self.writer.encoder(BEST, {"step": progress.step, "dev_score": score})
         self.progress = progress
-        self.telemetry.evaluation(progress)
+        self.telemetry.evaluation(progress, self.scorer.measure)
 
     def _embed(self, batch: dict[str, Tensor]) -> Tensor:
         self.stop.check()

@@ -154,14 +154,14 @@ class Telemetry:
         self._bar.update(step + 1 - self._bar.n)
 
     @rank_zero_only
-    def evaluation(self, progress: Progress) -> None:
-        """Record the dev score of the last evaluation."""
+    def evaluation(self, progress: Progress, measure: str) -> None:
+        """Record the dev score of the last evaluation. measure: what the score is, such as "Spearman"."""
         score = progress.last_score
         assert score is not None
         self._write({"step": progress.step, self._dev: score if math.isfinite(score) else None})
         self._track("log", {self._dev: score}, progress.step)
         best = " (best so far)" if progress.best_step == progress.step else ""
-        self.say(f"step {progress.step}: dev Spearman {score:.4f}{best}")
+        self.say(f"step {progress.step}: dev {measure} {score:.4f}{best}")
 
     @rank_zero_only
     def say(self, message: str) -> None:

@@ -16,7 +16,7 @@ MAIN_SETTINGS = ("model", "corpus", "batch_size", "max_length", "max_steps", "ep
 MOST_POINTS = 100  # per line; a longer curve is averaged over this many parts of consecutive steps
 COSINES = ("cosine_positive", "cosine_negative")
 FIGURES = {  # name -> curves of `RunRecord.curves`, title of the y axis, caption
-    "Dev score": (("dev",), "Spearman correlation × 100", ""),
+    "Dev score": (("dev",), "dev score × 100", ""),
     "Similarity over training": (
         COSINES,
         "cosine similarity",

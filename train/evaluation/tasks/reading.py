@@ -5,10 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from una_fast.errors import InputError
+
+if TYPE_CHECKING:
+    from train.evaluation.tasks.registry import DevTask
+
+
+def read_dev(path: str | Path) -> DevTask:
+    """Read the task of --dev: a file of scored pairs, or a folder of retrieval sets in BEIR's format."""
+    module, read = ("retrieval", "read_folder") if Path(path).is_dir() else ("sts", "load_dev")
+    return getattr(import_module(f"train.evaluation.tasks.{module}"), read)(Path(path))
 
 
 def read_lines(path: Path, encoding: str = "utf-8-sig") -> list[str]:

@@ -200,6 +200,16 @@ class Task(ABC):
         """Compute the scores from the embeddings (n_sentences, D) of each list of `texts`."""
 
 
+class DevTask(Task):
+    """A task by which a training can choose its best step (--dev)."""
+
+    measure: ClassVar[str]  # name of the score in messages
+
+    @abstractmethod
+    def dev_score(self, embeddings: Sequence[NDArray]) -> float:
+        """Compute the score, NaN if it is undefined. embeddings: as in `score`."""
+
+
 def retrieval_folders(root: Path) -> list[Path]:
     """List the folders in BEIR's format in `root` and `root`/retrieval, by name."""
     found = (path.parent for pattern in ("*", "retrieval/*") for path in root.glob(f"{pattern}/corpus.jsonl"))

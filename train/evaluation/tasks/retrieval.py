@@ -13,12 +13,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from train.evaluation.tasks.reading import read_lines, read_rows
-from train.evaluation.tasks.registry import EvaluationProtocol, Scores, Task, retrieval_folders
+from train.evaluation.tasks.registry import DevTask, EvaluationProtocol, Scores, retrieval_folders
 from una_fast.errors import InputError
 from una_fast.imports import import_extra
 
@@ -43,10 +44,10 @@ class RetrievalSet:
 
 
 @dataclass(frozen=True)
-class RetrievalTask(Task):
+class RetrievalTask(DevTask):
     """All retrieval sets of a folder. `texts` has two lists per set: its queries, then its documents."""
 
-    kind = "retrieval"
+    kind, measure = "retrieval", "nDCG@10"
     sets: list[RetrievalSet]
 
     def score(self, embeddings: Sequence[NDArray], protocol: EvaluationProtocol) -> Scores:
@@ -54,8 +55,12 @@ class RetrievalTask(Task):
         sides = zip(embeddings[::2], embeddings[1::2], strict=True)
         return {one.name: score_set(one, *side) for one, side in zip(self.sets, sides, strict=True)}
 
+    def dev_score(self, embeddings: Sequence[NDArray]) -> float:
+        """Return the mean nDCG@10 of the sets."""
+        return _mean(one["ndcg@10"] for one in self.score(embeddings, EvaluationProtocol()).values())
 
-def score_set(one: RetrievalSet, queries: NDArray, documents: NDArray) -> dict[str, object]:
+
+def score_set(one: RetrievalSet, queries: NDArray, documents: NDArray) -> dict[str, Any]:
     """Rank the documents for each query by cosine, and score the rankings with trec_eval's measures.
 
     Args:
@@ -123,16 +128,25 @@ def _mean(values: Iterable[float]) -> float:
 
 def read(downstream: Path, name: str, split: str = "test") -> RetrievalTask:
     """Read all retrieval sets next to SentEval, in ``downstream/../..`` or its subfolder retrieval/."""
-    root = downstream.parent.parent
-    if not (folders := retrieval_folders(root)):
+    return read_folder(downstream.parent.parent, name, split)
+
+
+def read_folder(root: Path, name: str = "retrieval", split: str = "") -> RetrievalTask:
+    """Read `root`, if it is a set in BEIR's format, or all sets in it.
+
+    split: the name of the qrels; by default "dev" if a set has them, else "test".
+    """
+    folders = [root] if (root / "corpus.jsonl").is_file() else retrieval_folders(root)
+    if not folders:
         advice = f"`python -m train.download --only retrieval --to {root}` fetches some"
         raise InputError(f"{root}: no folder in it has a corpus.jsonl: {advice}")
     sets, texts = [], []
     for folder in folders:
-        one, documents = read_set(folder, split)
+        part = split or ("dev" if (folder / "qrels" / "dev.tsv").is_file() else "test")
+        one, documents = read_set(folder, part)
         sets.append(one)
         texts += [one.texts, documents]
-    return RetrievalTask(name, texts, {split: sum(len(one.queries) for one in sets)}, sets)
+    return RetrievalTask(name, texts, {split or "dev": sum(len(one.queries) for one in sets)}, sets)
 
 
 def read_set(folder: Path, split: str = "test") -> tuple[RetrievalSet, list[str]]:

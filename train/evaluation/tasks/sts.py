@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from train.evaluation.similarity import cosine, pearson, spearman
 from train.evaluation.tasks.reading import normalise_spaces, parse_score, read_lines, read_rows
-from train.evaluation.tasks.registry import EvaluationProtocol, Scores, Task
+from train.evaluation.tasks.registry import DevTask, EvaluationProtocol, Scores
 from una_fast.errors import InputError
 
 SUBSETS = {  # STS13 lacks its SMT subset, which SentEval may not distribute
@@ -32,10 +32,10 @@ TABLES: dict[str, tuple[dict[str, str], tuple[int, ...], int]] = {
 
 
 @dataclass(frozen=True)
-class StsTask(Task):
+class StsTask(DevTask):
     """Pairs of sentences with gold scores. texts: the first sentences of all pairs, and the second ones."""
 
-    kind = "sts"
+    kind, measure = "sts", "Spearman"
     gold: NDArray[np.float64]
 
     def score(self, embeddings: Sequence[NDArray], protocol: EvaluationProtocol) -> Scores:
@@ -46,6 +46,10 @@ class StsTask(Task):
             "pearson": {"all": pearson(similarity, self.gold)},
             "spearman": {"all": spearman(similarity, self.gold)},
         }
+
+    def dev_score(self, embeddings: Sequence[NDArray]) -> float:
+        """Return Spearman's correlation of the cosines with the gold scores; NaN if all cosines are equal."""
+        return spearman(cosine(*embeddings), self.gold)
 
 
 def read(downstream: Path, name: str, split: str = "test") -> StsTask:
