@@ -98,6 +98,9 @@ class Run(Files, Words, Draws):
     similarity_distillation: float = option("weight of a penalty on changed similarities: the mean of (c - c0)^2 over "
                                             "all pairs of a step's anchors, where c is their cosine and c0 their "
                                             "cosine by the initial encoder", 0.0, least=0)
+    negative_distillation: float = option("weight of the penalty of --similarity-distillation on the cosines of "
+                                          "negatives with the step's unrelated sentences, for an encoder that also "
+                                          "searches", 0.0, least=0)
     neighbours: bool = option("fill half of each step with the nearest neighbours of the other half", False)
     neighbours_pool: int = option("sentences to sample, among which --neighbours looks for neighbours", 8000, least=2)
     neighbour_distillation: float = option("with --neighbours, weight of the penalty of --similarity-distillation on "
@@ -117,6 +120,8 @@ class Run(Files, Words, Draws):
     seed: int = option("seed of data order, head, dropout and negatives", 42, least=0)
     seeds: tuple[int, ...] = option("train once per seed, in OUTPUT/seed-N; show mean and deviation of the scores", (),
                                     least=0, role="running", metavar="N,N,...")
+    blend: float = option("weights of best/: this share of the way from the initial encoder's to the trained ones", 1.0,
+                          above=0, most=1)
     precision: Precision = option("autocast of the encoder; weights stay in fp32; auto: bf16 if the device supports it",
                                   "auto")
     grad_cache: int = option("encode this many texts per rank at a time, each twice, to save memory; 0: all", 0,

@@ -5,8 +5,9 @@
 ``views[3]``: the same negatives under another dropout mask. A wrong number of views, or a temperature that is not above
 0, raises InputError. The defaults are those of `train.ddp`.
 
-Instead of a temperature, the two distillations accept `start`, float (n, B, D): embeddings by the initial encoder,
-which the caller computes without dropout and gradients. The distillations use only ``start[0]``, the anchors.
+Instead of a temperature, the distillations accept `start`, float (2, B, D): anchors and negatives as the initial
+encoder embeds them, which the caller computes without dropout and gradients. Only `negative_distillation` uses
+``start[1]``.
 """
 
 from __future__ import annotations
@@ -130,6 +131,24 @@ def neighbour_distillation(views: Tensor, start: Tensor) -> Tensor:
     """
     now, before = (functional.cosine_similarity(*part[0].unflatten(0, (2, -1))) for part in (views, start))  # (B / 2,)
     return (now - before).square().mean()
+
+
+def negative_distillation(views: Tensor, start: Tensor, below: float = 0.5) -> Tensor:
+    """Return how much training has changed the cosines of negatives with unrelated sentences, as a mean square.
+
+    With the anchors a and negatives n of `views`, and the initial encoder's b and m of ``start``, float (2, B, D), the
+    sentences i and j are unrelated if cos(b_i, b_j) < below. The loss is the mean over all such pairs of
+    (cos(n_i, a_j) - cos(m_i, b_j))^2 and (cos(n_i, n_j) - cos(m_i, m_j))^2, and 0 without negatives. Otherwise edited
+    sentences drift into one direction, and a search with a negated query finds all negated passages.
+    """
+    if len(views) == 2:
+        return views.sum() * 0.0
+    (a, n), (b, m) = (functional.normalize(part, dim=-1) for part in (views[0::2][:2], start))  # (B, D) each
+    unrelated = b @ b.T < below  # (B, B); False on the diagonal
+    change = (n @ a.T - m @ b.T).square() + (n @ n.T - m @ m.T).square()
+    return (change * unrelated).sum() / (2 * unrelated.sum()).clamp(
+        min=1
+    )  # indexing by `unrelated` would wait for a GPU
 
 
 def _check(loss: str, views: Tensor, allowed: tuple[int, ...], temperature: float = 1.0) -> None:

@@ -29,7 +29,14 @@ def loop_of(parts, stop, steps=3, patience=0, scores=SCORES):
     parts.step.return_value = Step(torch.tensor(1.0), torch.ones(1, 2))
     parts.telemetry.timed = iter
     run = SimpleNamespace(eval_every=2, save_every=1, early_stopping_patience=patience)
-    trainer = SimpleNamespace(ranks=RANKS, plan=plan, step=parts.step, run=run, evaluating=contextlib.nullcontext)
+    trainer = SimpleNamespace(
+        ranks=RANKS,
+        plan=plan,
+        step=parts.step,
+        run=run,
+        evaluating=contextlib.nullcontext,
+        blended=contextlib.nullcontext,
+    )
     maker = SimpleNamespace(make=lambda step, *_: SimpleNamespace(step=step, to=lambda device: step))
     return Loop(trainer, maker, Progress(), parts.score, parts.saves, parts.telemetry, stop)
 

@@ -2,6 +2,7 @@
 
 import math
 import runpy
+from itertools import product
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from support.small_runs import ROOT
 from train.losses import LOSSES
 from una_fast.errors import InputError
-from una_fast.losses import margin, similarity_distillation, soft
+from una_fast.losses import margin, negative_distillation, similarity_distillation, soft
 
 TAU = 0.05
 
@@ -166,6 +167,26 @@ def test_the_example_of_a_custom_loss_equals_the_plain_reference(shape, amount, 
     views = near(embeddings(n_views, n_sentences, seed=seed), amount)
     start = near(embeddings(3, n_sentences, seed=seed + 99), 0.5)[::2]
     assert float(GATED(views, tau, start)) == pytest.approx(plain_gated(views, tau, start), rel=1e-9, abs=1e-12)
+
+
+def plain_negative_distillation(views, start, below):
+    changes = []
+    for i, j in product(range(views.shape[1]), repeat=2):
+        if cosine(start[0, i], start[0, j]) < below:
+            changes += [
+                cosine(views[2, i], views[view, j]) - cosine(start[1, i], start[part, j])
+                for view, part in ((0, 0), (2, 1))
+            ]
+    return sum(change**2 for change in changes) / max(1, len(changes))
+
+
+@given(st.integers(1, 6), st.integers(0, 50), st.floats(-0.5, 0.99))
+def test_negative_distillation_equals_the_plain_reference_and_is_0_at_the_start(n_sentences, seed, below):
+    views, start = embeddings(3, n_sentences, seed=seed), embeddings(2, n_sentences, seed=seed + 99)
+    expected = plain_negative_distillation(views, start, below)
+    assert float(negative_distillation(views, start, below)) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    assert float(negative_distillation(views, views[[0, 2]], below)) == pytest.approx(0, abs=1e-12)
+    assert float(negative_distillation(views[:2], start)) == 0
 
 
 @given(st.integers(1, 6), st.integers(0, 50))

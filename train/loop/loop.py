@@ -93,13 +93,13 @@ class Loop:
         self.telemetry.catch_up()
         # ranks gather rows, so they must encode batches in the same order; a single rank can use several threads
         threads = 1 if self.trainer.ranks.world > 1 else None
-        with self.trainer.evaluating():
+        with self.trainer.evaluating(), self.trainer.blended():
             score = self.scorer(self._embed, threads)
-        start = progress.start_score if progress.step else score
-        progress = replace(progress, start_score=start, last_score=score, evaluated_step=progress.step)
-        if math.isfinite(score) and (progress.best_score is None or score > progress.best_score):
-            progress = replace(progress, best_score=score, best_step=progress.step)
-            self.writer.encoder(BEST, {"step": progress.step, "dev_score": score})
+            start = progress.start_score if progress.step else score
+            progress = replace(progress, start_score=start, last_score=score, evaluated_step=progress.step)
+            if math.isfinite(score) and (progress.best_score is None or score > progress.best_score):
+                progress = replace(progress, best_score=score, best_step=progress.step)
+                self.writer.encoder(BEST, {"step": progress.step, "dev_score": score})
         self.progress = progress
         self.telemetry.evaluation(progress, self.scorer.measure)
 
@@ -111,7 +111,8 @@ class Loop:
         """Save the checkpoint in last/. Without dev scores, also save the encoder in best/."""
         self.telemetry.catch_up()
         if self.progress.best_score is None:
-            self.writer.encoder(BEST, {"step": self.progress.step})
+            with self.trainer.blended():
+                self.writer.encoder(BEST, {"step": self.progress.step})
         self.writer.last(self.progress, finished)
         if finished:
             self.writer.encoder(LAST, {"step": self.progress.step, "dev_score": self.progress.last_score})

@@ -26,7 +26,7 @@ from train.loop.graphs import DEVICE, Graphs
 from train.losses import loss_spec
 from train.signals import tell_user
 from una_fast.errors import InputError
-from una_fast.losses import neighbour_distillation, similarity_distillation
+from una_fast.losses import negative_distillation, neighbour_distillation, similarity_distillation
 
 
 class Step(NamedTuple):
@@ -49,10 +49,11 @@ class Trainer:
         self.loss = partial(self.loss_spec.load(), **options)
         self.encoder = encoder.to(ranks.device)
         weights = {similarity_distillation: run.similarity_distillation}
+        weights[negative_distillation] = run.negative_distillation
         weights[neighbour_distillation] = run.neighbour_distillation if run.neighbours else 0.0
         self.distillations = {term: weight for term, weight in weights.items() if weight}  # added to the loss
         self.initial_encoder: SentenceEncoder | None = None  # copied before a checkpoint is loaded
-        if self.loss_spec.takes_start or self.distillations:
+        if self.loss_spec.takes_start or self.distillations or run.blend < 1:
             self.initial_encoder = copy.deepcopy(encoder).eval().requires_grad_(False)
         self.optimizer = adamw(run, self.encoder)
         self.scaler = torch.amp.GradScaler(ranks.device.type, enabled=run.precision == "fp16")
@@ -193,7 +194,7 @@ class Trainer:
         views = self._gathered(encoded, batch)
         cosines = functional.cosine_similarity(views[:1].detach(), views[1:3].detach(), dim=-1)
         start: Any = None  # the first and the last view, embedded by the initial encoder (2, B, D), if needed
-        if self.initial_encoder:
+        if self.initial_encoder and (self.loss_spec.takes_start or self.distillations):
             with torch.no_grad(), self.autocast():
                 before = self._gathered(self.initial_encoder(batch.parts).float(), batch)
                 start = torch.stack([before[0], before[-1]])  # indexing with a list would copy it from the CPU
@@ -212,6 +213,24 @@ class Trainer:
             self.encoder.eval()
             yield
             self.encoder.train()
+
+    @contextlib.contextmanager
+    def blended(self) -> Iterator[None]:
+        """Give the encoder the weights of best/ for the with block: --blend of the way from the initial weights."""
+        if self.run.blend == 1 or self.initial_encoder is None:
+            yield
+            return
+        weights = [*self.encoder.parameters()]
+        with torch.no_grad():
+            trained = [weight.clone() for weight in weights]
+            for weight, initial in zip(weights, self.initial_encoder.parameters(), strict=True):
+                weight.lerp_(initial, 1 - self.run.blend)
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                for weight, own in zip(weights, trained, strict=True):
+                    weight.copy_(own)
 
     def embed(self, batch: dict[str, Tensor]) -> Tensor:
         """Embed a batch of dev sentences without the head. Each rank embeds a share, and returns all embeddings."""
