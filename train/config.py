@@ -143,9 +143,9 @@ class Run(Files, Words, Draws):
     nproc: int = option("ranks on this machine: one per GPU, or processes that share the CPU", 1, least=1,
                         role="running")
     device: Literal["auto", "cpu", "cuda"] = option("auto: GPUs if there are any", "auto", role="running")
-    compile: Compile | None = option("graphs: whole steps as CUDA graphs, the default on one GPU without --grad-cache "
-                                     "or a custom loss; on: the same, with layers that torch.compile compiles in half "
-                                     "a minute; off: the default in all other cases", None, role="running")
+    compile: Compile | None = option("graphs: whole steps as CUDA graphs, the default on GPUs without --grad-cache or "
+                                     "a custom loss; on: the same, with layers that torch.compile compiles in half a "
+                                     "minute; off: the default in all other cases", None, role="running")
     deterministic: bool = option("deterministic kernels on a GPU, for a bit-identical --resume", True, role="running")
     save_every: int | None = option("steps between checkpoints; default: at every dev score (every tenth on a GPU)",
                                     None, least=1, role="running")
@@ -160,10 +160,6 @@ class Run(Files, Words, Draws):
     def identity(self) -> dict[str, Any]:
         """Return {flag: value} of all options that affect what a run computes. --resume must not change them."""
         return {option.flag: getattr(self, name) for name, option in OPTIONS.items() if option.role == "result"}
-
-    def why_eager(self, world: int) -> str:
-        """Return what rules out CUDA graphs, such as "--grad-cache", or "" if nothing does. world: number of ranks."""
-        return "more than one rank" if world > 1 else "--grad-cache" if self.grad_cache else ""
 
 
 class ResolvedRun(Run):

@@ -1,27 +1,26 @@
 """What ranks exchange: embeddings, gradients, small objects, errors, and the decision to stop after the same step.
 
 Every rank computes the loss of the whole step, but backpropagates only to its own rows. The sum of the ranks' gradients
-equals the gradient that one process would compute. DistributedDataParallel averages instead, so the trainer multiplies
-the loss by the number of ranks.
+equals the gradient that one process would compute.
 """
 
 from __future__ import annotations
 
 import os
 import signal
-import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, NoReturn, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.nn.parallel import DistributedDataParallel
 
-from train.signals import Stopped, tell_user
+from train.signals import STDERR, Stopped, tell_user
 from una_fast.errors import InputError
 from una_fast.parallel import n_cores
 
@@ -29,6 +28,9 @@ FAILED = 1000  # code of a rank that failed; smaller codes are signal numbers
 # The other ranks wait longest while rank 0 saves (40 s for the 4 GB of BERT-large at 100 MB/s) and, under torchrun,
 # while it indexes the corpus (35 minutes for 1,200 million sentences).
 TIMEOUT = timedelta(hours=2)
+
+# makes a collective call of a step; while the step is captured as CUDA graphs, keeps the call for the replays instead
+EXCHANGE: ContextVar[Callable[[Callable[[], Any]], Any]] = ContextVar("EXCHANGE", default=lambda call: call())
 
 T = TypeVar("T")
 
@@ -107,31 +109,50 @@ def raise_on_all_ranks(ranks: Ranks) -> Iterator[None]:
         raise InputError(first)
 
 
+def fail(message: str) -> NoReturn:
+    """Raise InputError. End one of several ranks at once instead, because the others wait for it in a collective call.
+
+    Its launcher, or torchrun, then ends the others.
+    """
+    if dist.is_initialized():
+        STDERR.write(f"error: rank {os.environ['RANK']}: {message}\n")
+        os._exit(1)
+    raise InputError(message)
+
+
+def sum_over_ranks(tensor: Tensor) -> None:
+    """Replace `tensor` by its sum over the ranks."""
+    EXCHANGE.get()(partial(dist.all_reduce, tensor))
+
+
 def gather(own: Tensor, n: int, ranks: Ranks) -> Tensor:
     """Concatenate the rows of all ranks, n in total, (n, ...). Gradients flow only into `own`, this rank's rows."""
     if ranks.world == 1:
         return own
-    shares = [rank_share(n, rank, ranks.world) for rank in range(ranks.world)]
-    sizes = [share.stop - share.start for share in shares]
-    padded = own.new_zeros(max(sizes), *own.shape[1:])  # collectives need equal sizes
-    padded[: len(own)] = own.detach()
-    gathered = [torch.empty_like(padded) for _ in sizes]
-    dist.all_gather(gathered, padded)
-    rows = [part[:size] for part, size in zip(gathered, sizes, strict=True)]
-    rows[ranks.rank] = own
-    return torch.cat(rows)
+    share = rank_share(n, ranks.rank, ranks.world)
+    rows = own.new_zeros(n, *own.shape[1:])
+    rows[share] = own.detach()
+    sum_over_ranks(rows)  # exact, because all but one of the summed values are 0
+    return torch.cat([rows[: share.start], own, rows[share.stop :]])
 
 
-def averaging_gradients(model: nn.Module, ranks: Ranks) -> nn.Module:
-    """Wrap `model` so that several ranks average its gradients. Return it unchanged for a single rank."""
-    if ranks.world == 1:
-        return model
-    device_ids = [ranks.local_rank] if ranks.device.type == "cuda" else None
-    with warnings.catch_warnings():  # torch 2.13 renames broadcast_buffers; torch 2.7 lacks the new name
-        warnings.simplefilter("ignore", FutureWarning)
-        return DistributedDataParallel(
-            model, device_ids=device_ids, broadcast_buffers=False, gradient_as_bucket_view=True
-        )
+class GradientSum:
+    """Sums the gradients of all ranks with one collective call, in a buffer that every step and every graph uses."""
+
+    def __init__(self, model: nn.Module, ranks: Ranks) -> None:
+        self._weights = [weight for weight in model.parameters() if weight.requires_grad and ranks.world > 1]
+        sizes = [weight.numel() for weight in self._weights]
+        self._buffer = torch.zeros(sum(sizes), device=ranks.device)
+        parts = zip(self._buffer.split(sizes), self._weights, strict=True)
+        self._sums = [part.view_as(weight) for part, weight in parts]
+
+    def __call__(self) -> None:
+        """Replace the gradient of each weight by its sum over the ranks. Do nothing for a single rank."""
+        if self._weights:
+            torch._foreach_copy_(self._sums, [weight.grad for weight in self._weights])  # type: ignore[misc]
+            sum_over_ranks(self._buffer)
+            for weight, total in zip(self._weights, self._sums, strict=True):
+                weight.grad = total
 
 
 class StopConsensus:

@@ -36,6 +36,13 @@ class FakeTokens:
         return self.anchor_ids(rows, max_length)
 
 
+class OneText(FakeTokens):
+    """Gives all rows the same tokens."""
+
+    def anchor_ids(self, rows, max_length=32):
+        return super().anchor_ids(np.zeros_like(rows), max_length)
+
+
 def fake_views(alpha, negative_views, negatives=True, max_length=32, kind=FakeTokens):
     """Return views of a sentence: anchor, the same ids as positive, and a negative with unrelated ids."""
     make_negatives = kind(1).token_ids if negatives else None

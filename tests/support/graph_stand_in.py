@@ -24,6 +24,8 @@ def tensors_of(tree):
 class RecordedGraph(TorchDispatchMode):
     """Stands in for torch.cuda.CUDAGraph."""
 
+    capturing = False  # whether any graph is being captured
+
     def __init__(self):
         super().__init__()
         self.kernels, self.own, self.before, self.replays = [], {}, {}, 0
@@ -36,6 +38,7 @@ class RecordedGraph(TorchDispatchMode):
     def __torch_dispatch__(self, kernel, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         assert kernel._schema.name not in READS, f"{kernel} waits for the GPU, which breaks a capture"
+        assert kernel.namespace != "c10d", f"{kernel} is a collective call: other ranks may not capture it now"
         for given, argument in zip(args, kernel._schema.arguments, strict=False):
             if argument.alias_info and argument.alias_info.is_write:
                 for tensor in tensors_of(given):
@@ -81,18 +84,26 @@ def capture(graph, pool=None, capture_error_mode="global"):
     """Stands in for torch.cuda.graph."""
     assert capture_error_mode == "thread_local"
     generator = torch.get_rng_state()
+    RecordedGraph.capturing = True
     try:
         with graph:
             yield
     finally:
+        RecordedGraph.capturing = False
         graph.end()
         torch.set_rng_state(generator)
+
+
+def check_capturable(optimizer):
+    """Raise an error where PyTorch would raise one or warn: AdamW's flag must be set during a capture and only then."""
+    assert all(group["capturable"] == RecordedGraph.capturing for group in optimizer.param_groups)
 
 
 def install(monkeypatch):
     """Let PyTorch capture graphs without a GPU; returns the list of graphs, which grows as they are made."""
     monkeypatch.setattr(graphs, "DEVICE", "cpu")
     monkeypatch.setattr(trainer, "DEVICE", "cpu")
+    monkeypatch.setattr(torch.optim.Optimizer, "_cuda_graph_capture_health_check", check_capturable)
     made = []
 
     def make():

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from support.fake_tokens import ALONE, SETTINGS, STEPS, FakeTokens, make_trainer
-from support.small_runs import free_port
+from support.rank_group import Group
 from train import distributed as ranks
 from train.config import Run
 from train.encoder.pretrained import quiet
@@ -17,19 +17,6 @@ from una_fast.parallel import n_cores
 # The gradient of a key's bias is 0 in exact arithmetic: it shifts all scores of a softmax alike. Adam scales the
 # rounding errors of this gradient to full steps, so these weights are not compared.
 NOISE = "key.bias"
-
-
-def serve(rank, world, port, requests):
-    """Join the group as one of `world` ranks, and train each run that `requests` sends, until it sends None."""
-    os.environ.update(
-        RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(world), LOCAL_WORLD_SIZE=str(world),
-        MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port),
-    )  # fmt: skip
-    group = ranks.join_group("cpu")
-    while request := requests.recv():
-        train_rank(group, *request)
-        requests.send("done")
-    torch.distributed.destroy_process_group()
 
 
 def train_rank(group, folder, model, settings):
@@ -43,33 +30,6 @@ def train_rank(group, folder, model, settings):
         moments = {i: state["exp_avg"] for i, state in trainer.optimizer.state_dict()["state"].items()}
         result = {"losses": losses, "moments": moments, "embeddings": embeddings}
         torch.save({**result, "weights": trainer.encoder.state_dict()}, Path(folder) / "result.pt")
-
-
-class Group:
-    """A process group that trains many runs, because starting the processes takes longer than a run."""
-
-    def __init__(self, world):
-        context, port = multiprocessing.get_context("forkserver"), free_port()
-        self._requests, self._processes = [], []
-        for rank in range(world):
-            ours, theirs = context.Pipe()
-            self._processes.append(context.Process(target=serve, args=(rank, world, port, theirs), daemon=True))
-            self._processes[-1].start()
-            self._requests.append(ours)
-            theirs.close()
-
-    def train(self, *request):
-        for requests in self._requests:
-            requests.send(request)
-        # EOFError: a rank died, and its message is on standard error; the other ranks lose the connection to it
-        assert [requests.recv() for requests in self._requests] == ["done"] * len(self._requests)
-
-    def close(self):
-        for requests in self._requests:
-            requests.send(None)
-        for process in self._processes:
-            process.join()
-        assert [process.exitcode for process in self._processes] == [0] * len(self._processes)
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +46,7 @@ def trained(tiny_model, tmp_path_factory):
             if world == 1:
                 train_rank(ALONE, *request)
             else:
-                (groups.get(world) or groups.setdefault(world, Group(world))).train(*request)
+                (groups.get(world) or groups.setdefault(world, Group(world))).call(train_rank, *request)
             done[key] = torch.load(Path(folder) / "result.pt")
         return done[key]
 

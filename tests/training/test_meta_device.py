@@ -6,7 +6,6 @@ import sys
 from functools import cache, partial
 from itertools import zip_longest
 from types import SimpleNamespace
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -23,11 +22,10 @@ from bench.training.memory import fake_batch, fake_trainer
 from support.fake_tokens import BATCH, CPU, SETTINGS, FakeTokens, make_trainer
 from support.small_runs import options, train_here
 from train.config import Run
-from train.distributed import Ranks, StopConsensus, averaging_gradients, join_group
+from train.distributed import Ranks, StopConsensus, join_group
 from train.encoder.encoder import SentenceEncoder, load_encoder
 from train.encoder.pooling import OF_TRAINING
 from train.launch.run import process_group
-from train.loop import trainer as trainers
 from train.loop.telemetry import LATE_STEPS, StepReader
 from train.loop.trainer import Trainer
 from train.losses import LOSSES
@@ -187,7 +185,7 @@ def test_planted_faults_are_detected(encoders, monkeypatch, message):
 
 
 class Exchanges(TorchDispatchMode):
-    """Records the collectives of DDP, the trainer and the loop, in order, by name and shapes."""
+    """Records the collectives of the trainer and the loop, in order, by name and shapes."""
 
     def __init__(self):
         super().__init__()
@@ -199,25 +197,12 @@ class Exchanges(TorchDispatchMode):
             self.calls.append((kernel._schema.name, shapes))
         return kernel(*args, **(kwargs or {}))
 
-    def averaging_gradients(self, encoder, ranks):
-        """Make DDP record its buckets of gradients without averaging them."""
-        model = averaging_gradients(encoder, ranks)
-
-        def averaged(state, bucket):
-            self.calls.append(("gradients", [tuple(bucket.buffer().shape)]))
-            future = torch.futures.Future()
-            future.set_result(bucket.buffer())
-            return future
-
-        model.register_comm_hook(None, averaged)
-        return model
-
 
 def exchanges_of(encoders, rank, world, **settings):
     """Return what a rank exchanges in two steps, an evaluation and a stop. Step 2 has fewer sentences than ranks."""
     run = Run(model="", augment="una", **{**SETTINGS, "alpha": 1, **settings})
     dist.init_process_group("fake", rank=rank, world_size=world, store=FakeStore())
-    with Exchanges() as noted, mock.patch.object(trainers, "averaging_gradients", noted.averaging_gradients):
+    with Exchanges() as noted:
         trainer, maker = make_trainer(run, Ranks(rank, world, rank, CPU), encoders(run))
         for step, rows in enumerate((np.arange(world + 3), np.arange(3))):
             trainer.step(maker.make(step, 0, rows))
@@ -232,8 +217,8 @@ def exchanges_of(encoders, rank, world, **settings):
 @pytest.mark.parametrize(("world", "ranks"), [(4, (0, 1, 3)), (256, (0, 255))])
 def test_all_ranks_make_the_same_collective_calls(encoders, world, ranks, settings):
     first, *others = [exchanges_of(encoders, rank, world, **settings) for rank in ranks]
-    names = [name for name, _ in first]
-    assert names.count("c10d::allgather_") >= 3 and names.count("gradients") == 3 and names[-1] == "c10d::allreduce_"
+    # in each of two steps the rows and the gradients, then the embeddings of the evaluation and the stop
+    assert [name for name, _ in first] == ["c10d::allreduce_"] * 6
     assert all(other == first for other in others)
 
 

@@ -1,5 +1,6 @@
 """Rows, views, batches, learning rates and weight decay of a step; whole steps compared with a plain training loop."""
 
+import copy
 import threading
 from dataclasses import replace
 
@@ -10,10 +11,11 @@ from torch import nn
 from transformers import AutoConfig, AutoModel
 from transformers.optimization import get_scheduler
 
-from support.fake_tokens import SETTINGS, FakeTokens, fake_views, make_trainer, train
+from support.fake_tokens import SETTINGS, FakeTokens, OneText, fake_views, make_trainer, train
 from train.config import Run, make_run
 from train.distributed import rank_share
-from train.encoder.encoder import SentenceEncoder
+from train.encoder.encoder import SentenceEncoder, load_encoder
+from train.loop import trainer as trainers
 from train.loop.data import Batch, BatchMaker, Plan, Views, cut_by_length, original_text, prefetched
 from train.loop.trainer import adamw, learning_rate
 from una_fast.errors import InputError
@@ -195,6 +197,63 @@ def test_steps_equal_those_of_a_plain_training_loop(tiny_model):
         if not name.endswith("key.bias"):  # see NOISE in test_ddp.py
             trained = encoder.backbone.state_dict()[name]
             assert (trained - weight).norm() <= 1e-4 * weight.norm(), name
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
+def test_the_norm_of_unscaled_gradients_is_clipped(tiny_model, precision):
+    """After the first step, AdamW's first moment is a tenth of the gradient."""
+    run = Run(model=str(tiny_model), augment="una", **{**SETTINGS, "precision": precision, "max_grad_norm": 0.01})
+    trainer, maker = make_trainer(run)
+    trainer.step(maker.make(*next(iter(trainer.plan.batches()))))
+    moments = [state["exp_avg"].flatten() for state in trainer.optimizer.state.values()]
+    assert torch.cat(moments).norm().item() == pytest.approx(0.1 * 0.01, rel=1e-3)
+
+
+def test_the_initial_encoder_embeds_without_dropout(tiny_model, monkeypatch):
+    seen = []
+    monkeypatch.setattr(trainers, "similarity_distillation", lambda views, start: seen.append(start) or views.sum())
+    settings = {**SETTINGS, "dropout": 0.5, "similarity_distillation": 1.0}
+    trainer, maker = make_trainer(Run(model=str(tiny_model), augment="una", **settings))
+    batch = maker.make(*next(iter(trainer.plan.batches())))
+    trainer.step(batch)
+    embedded = load_encoder(str(tiny_model), 0.0, trainer.run.seed)(batch.parts).detach()
+    views = embedded[batch.positions].unflatten(0, (batch.n_views, -1))
+    torch.testing.assert_close(seen[0], torch.stack([views[0], views[-1]]))
+
+
+@pytest.mark.parametrize("grad_cache", [0, 2, 4])
+def test_every_text_of_a_step_has_another_dropout_mask(tiny_model, grad_cache):
+    """Each part of --grad-cache has its own seed; with the same seed, its masks would be those of the other parts."""
+    run = Run(model=str(tiny_model), augment="una", **{**SETTINGS, "dropout": 0.1, "grad_cache": grad_cache})
+    trainer, _ = make_trainer(run)
+    maker = BatchMaker(fake_views(0, 0, kind=OneText), 0, 1, rows_of_part=grad_cache)
+    cosines = trainer.step(maker.make(0, 0, np.arange(8))).cosines[0].tolist()
+    assert len({round(cosine, 6) for cosine in cosines}) == 8 and max(cosines) < 0.999
+
+
+def overflowing(trainer, batch):
+    """Take a step whose loss is scaled far above the largest number of fp16."""
+    trainer.scaler._scale.fill_(2.0**30)
+    return trainer.step(batch)
+
+
+def test_a_step_that_overflows_in_fp16_is_skipped(tiny_model):
+    """The weights and the moments stay as they were, the scale is halved, and the next steps train again."""
+    run = Run(model=str(tiny_model), augment="una", epochs=2, **{**SETTINGS, "precision": "fp16", "max_grad_norm": 1.0})
+    trainer, maker = make_trainer(run)
+    batches = [maker.make(*batch) for batch in trainer.plan.batches()]
+    for batch in batches[:3]:
+        trainer.step(batch)
+    before = copy.deepcopy(trainer.state())
+    step, after = overflowing(trainer, batches[3]), trainer.state()
+    assert step.loss.isfinite() and after["scaler"]["scale"] == 2.0**29
+    assert all(torch.equal(weights, after["model"][name]) for name, weights in before["model"].items())
+    kept = [[state[name] for state in found["optimizer"]["state"].values()] for found in (before, after)
+            for name in ("step", "exp_avg", "exp_avg_sq")]  # fmt: skip
+    assert all(torch.equal(*pair) for i in range(3) for pair in zip(kept[i], kept[i + 3], strict=True))
+    trainer.scaler._scale.fill_(2.0**10)
+    trainer.step(batches[4])
+    assert any(not torch.equal(weights, trainer.state()["model"][name]) for name, weights in before["model"].items())
 
 
 def test_cosines_are_of_anchor_with_positive_and_with_negative(tiny_model):

@@ -72,7 +72,6 @@ def compile_layers(encoder: SentenceEncoder, part: dict[str, Tensor], autocast: 
 
     part: an example input. PyTorch chooses the kernels for its shape, so a resumed run must pass the same shape.
     """
-    torch._dynamo.config.optimize_ddp = False  # one graph instead of one for each of DDP's buckets
     lists = (module for module in encoder.backbone.modules() if isinstance(module, nn.ModuleList))
     for layer in max(lists, key=len, default=()):
         layer.compile(fullgraph=True, dynamic=True)
@@ -119,7 +118,7 @@ def load_encoder(
     encoder = SentenceEncoder(backbone.float(), seed, layout, with_head, bias_as_mask).train()
     use_cpu_layers(encoder)
     encoder([part_of_ones(1, 4)]).sum().backward()
-    for weights in encoder.parameters():  # freezes a pooler's, for example: DDP would wait for their gradients
+    for weights in encoder.parameters():  # freezes a pooler's, for example: ranks sum only gradients that exist
         weights.requires_grad_(weights.grad is not None)
     encoder.zero_grad()
     return encoder

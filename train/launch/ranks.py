@@ -127,7 +127,12 @@ def be_rank() -> NoReturn:
     """Train as a rank, with the options that `start_ranks` writes to standard input, and exit."""
     with signals_handled(signal.SIG_DFL):
         run = pickle.load(sys.stdin.buffer)
-        os._exit(run_command(lambda: launch(run), "train"))  # a normal exit unloads torch, which takes a second
+        try:
+            code = run_command(lambda: launch(run), "train")
+        except Exception:
+            time.sleep(10 * WATCH_SECONDS)  # if the error is that another rank died, the launcher ends this one here
+            raise
+        os._exit(code)  # a normal exit unloads torch, which takes a second
 
 
 def end_with_launcher() -> None:

@@ -53,7 +53,7 @@ def resolve_options(run: Run, config: Any, pooling: str) -> ResolvedRun:
     if not negative_views and run.augment not in (None, "none"):
         raise InputError(f"--loss {run.loss} uses no negatives: choose --augment none, or another loss")
     # a graph replay repeats the captured step's Python numbers, but a custom loss may change them at every step
-    is_eager = device == "cpu" or ":" in run.loss or run.why_eager(run.nproc)
+    is_eager = device == "cpu" or ":" in run.loss or run.grad_cache
     has_half = torch.cuda.is_bf16_supported(False) if device == "cuda" else has_bf16()
     in_training = POOLINGS[pooling].in_training
     resolved = {

@@ -5,7 +5,6 @@ The first rank of each machine builds the index there. Only rank 0 writes in --o
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -16,7 +15,7 @@ import torch
 import torch.distributed as dist
 
 from train.config import ResolvedRun, Run
-from train.distributed import Ranks, StopConsensus, from_first, join_group, raise_on_all_ranks, set_numerics
+from train.distributed import Ranks, StopConsensus, fail, from_first, join_group, raise_on_all_ranks, set_numerics
 from train.encoder.pretrained import quiet
 from train.launch.finish import finish
 from train.launch.prepare import PreparedRun
@@ -27,7 +26,7 @@ from train.loop.trainer import Trainer, remedy
 from train.record.checkpoint import Progress, check_resumed, first_difference, has_checkpoint, load_checkpoint
 from train.record.environment import peak_memory
 from train.record.folder import RUN, SUMMARY, dev_name, is_finished, output_folder, read_json, resume_advice, write_json
-from train.signals import STDERR, is_first_rank, leave_at_once, signals_handled, stop_then_end, tell_user
+from train.signals import is_first_rank, leave_at_once, signals_handled, stop_then_end, tell_user
 from una_fast.errors import InputError, InputWarning, first_line
 from una_fast.parallel import n_cores
 
@@ -73,11 +72,7 @@ def process_group(run: Run) -> Iterator[Ranks]:
     try:
         yield join_group(device_of(run))
     except torch.OutOfMemoryError as error:
-        message = f"the GPU's memory is full: {remedy(run)} ({first_line(error)})"
-        if dist.is_initialized():  # the others wait for this rank in a collective, so exit: the launcher ends them
-            STDERR.write(f"error: rank {os.environ['RANK']}: {message}\n")
-            os._exit(1)
-        raise InputError(message) from error
+        fail(f"the GPU's memory is full: {remedy(run)} ({first_line(error)})")
     finally:
         if dist.is_initialized():
             dist.destroy_process_group()

@@ -1,7 +1,10 @@
 """Captures whole optimiser steps, from the forward pass to AdamW, as CUDA graphs: one launch replaces a thousand.
 
 A replay reads everything that changes between steps from GPU memory: token ids, learning rate, dropout seed, and the
-state of optimiser and scaler. No gradient outlives a replay, so the graphs of all shapes share one memory pool.
+state of optimiser and scaler. Nothing in a graph's memory outlives a replay, so graphs of all shapes share one pool.
+
+With several ranks, a step is a chain of graphs with a collective call between any two: the call is made at each replay.
+No graph contains a collective call, so each rank captures and replays its own shapes, whatever the other ranks do.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -17,18 +20,19 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map
 
+from train.distributed import EXCHANGE, fail
 from train.loop.data import Batch
 from train.signals import tell_user
-from una_fast.errors import InputError, first_line
+from una_fast.errors import first_line
 
 DEVICE = "cuda"  # the type of device that can capture steps; tests replace it
-MOST = 16  # maximum number of graphs, two per batch width (with and without negatives); other shapes run eagerly
+MOST = 16  # maximum number of shapes, two per batch width (with and without negatives); other shapes run eagerly
 
 
 class Graph(NamedTuple):
     """A captured step, the tensors that a replay reads, and the results that a replay overwrites."""
 
-    graph: torch.cuda.CUDAGraph
+    pieces: list[Callable[[], Any]]  # to call in order: replays of graphs and, between them, collective calls
     inputs: list[Tensor]
     results: Any
 
@@ -52,13 +56,15 @@ class Graphs:
     def __call__(self, batch: Batch) -> Any:
         """Take one step on a batch."""
         inputs = tree_leaves((batch.parts, batch.positions))
-        shape = (batch.n_views, *(tensor.shape for tensor in inputs))
+        # the number of rows of all ranks, because it decides what a rank receives
+        shape = (len(batch.rows), batch.n_views, *(tensor.shape for tensor in inputs))
         if shape in self._ready and len(self.captured) < self._most:
             self._ready.discard(shape)
             self._capture(shape, batch)
         if graph := self.captured.get(shape):
             torch._foreach_copy_(graph.inputs, inputs)
-            graph.graph.replay()
+            for piece in graph.pieces:
+                piece()
             return tree_map(torch.clone, graph.results)  # the next replay overwrites them
         if self._waits[shape] > 1 or len(self.captured) >= self._most:
             return self._step(batch)
@@ -81,24 +87,20 @@ class Graphs:
         return results
 
     def _capture(self, shape: Any, batch: Batch) -> None:
-        """Record the kernels of a step without running them. If memory runs out, free all graphs."""
+        """Record a step's kernels and collective calls without running them. If memory runs out, free all graphs."""
         parts, positions = tree_map(torch.clone, (batch.parts, batch.positions))
-        graph = torch.cuda.CUDAGraph()
         try:
             self._set_capturable(True)
-            # thread_local, because other threads that copy checkpoints may wait for the GPU
-            with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
+            with recorded(self._pool) as pieces:
                 results = self._step(replace(batch, parts=parts, positions=positions))
         except torch.OutOfMemoryError:
             self._optimizer.zero_grad()
             self.close()
             tell_user("--compile: the GPU's memory is too small for graphs: this run continues without them")
         except RuntimeError as error:  # the allocator and the random generator are unusable after it
-            raise InputError(
-                f"--compile: PyTorch cannot capture a step: {first_line(error)}: give --compile off"
-            ) from error
+            fail(f"--compile: PyTorch cannot capture a step: {first_line(error)}: give --compile off")
         else:
-            self.captured[shape] = Graph(graph, tree_leaves((parts, positions)), results)
+            self.captured[shape] = Graph(pieces, tree_leaves((parts, positions)), results)
         finally:
             self._set_capturable(False)
 
@@ -106,6 +108,31 @@ class Graphs:
         """Set the flag `capturable`. AdamW requires it during a capture, and warns about it at other times."""
         for group in self._optimizer.param_groups:
             group["capturable"] = capturable
+
+
+@contextmanager
+def recorded(pool: Any) -> Iterator[list[Callable[[], Any]]]:
+    """Capture the with block. Yield a list, which gets the replays of graphs and the collective calls between them."""
+    pieces: list[Callable[[], Any]] = []
+
+    def begin() -> None:
+        graph = torch.cuda.CUDAGraph()
+        # thread_local, because other threads that copy checkpoints may wait for the GPU
+        capture.enter_context(torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"))
+        pieces.append(graph.replay)
+
+    def split(call: Callable[[], Any]) -> None:
+        capture.close()
+        pieces.append(call)
+        begin()
+
+    with ExitStack() as capture:
+        begin()
+        before = EXCHANGE.set(split)
+        try:
+            yield pieces
+        finally:
+            EXCHANGE.reset(before)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from train.config import ResolvedRun, Run
-from train.distributed import Ranks, averaging_gradients, gather, rank_share, set_numerics
+from train.distributed import GradientSum, Ranks, gather, rank_share, set_numerics
 from train.encoder.encoder import SentenceEncoder, compile_layers, part_of_ones
 from train.encoder.pretrained import DTYPES
 from train.loop.data import Batch, Plan
@@ -64,17 +64,15 @@ class Trainer:
                 self.optimizer.load_state_dict(state["optimizer"])
         # graphs read the learning rate from GPU memory; eager steps on a GPU do too, so that it is rounded equally
         self.rate = torch.zeros((), device=ranks.device) if ranks.device.type == DEVICE else None
-        self.model = averaging_gradients(self.encoder, ranks)
+        self.sum_gradients = GradientSum(self.encoder, ranks)
         if run.compile == "on":
             compile_layers(self.encoder, self.largest_part(2), self.autocast())
         self.graphs: Graphs | None = None
-        reason = "no GPU" if ranks.device.type != DEVICE else run.why_eager(ranks.world)
+        reason = "no GPU" if ranks.device.type != DEVICE else "--grad-cache" if run.grad_cache else ""
         if run.compile != "off" and not reason:
             self.graphs = Graphs(self.eager_step, self.optimizer)
         elif run.compile == "graphs":
             tell_user(f"--compile graphs: with {reason}, steps run eagerly")
-        if ranks.world > 1:
-            self._warm_up()
 
     def state(self, with_optimizer: bool = True) -> dict[str, Any]:
         """Return the state for a checkpoint: weights, optimiser and gradient scaler."""
@@ -82,9 +80,7 @@ class Trainer:
         return {"model": self.encoder.state_dict(), **optimizer, "scaler": self.scaler.state_dict()}
 
     def close(self) -> None:
-        """Free the graphs' memory and the DDP wrapper, before the process group is destroyed."""
-        # else a deadlock: the wrapper holds the GIL and waits for gloo's thread, and gloo's thread waits for the GIL
-        del self.model
+        """Free the graphs' memory."""
         if self.graphs:
             self.graphs.close()
 
@@ -92,15 +88,6 @@ class Trainer:
         """Make dummy token ids of the largest shape that the encoder can get at once, in a step with `views` views."""
         rows = views * -(-self.run.batch_size // self.ranks.world)
         return part_of_ones(min(rows, self.run.grad_cache or rows), self.run.max_length, self.ranks.device)
-
-    def _warm_up(self) -> None:
-        """Run one backward pass, so that DDP fixes the order of its gradient buckets.
-
-        The order determines how sums over ranks are rounded. Without this pass, the first step after --resume would not
-        be bit-identical to an uninterrupted run.
-        """
-        self.model([part_of_ones(1, 4, self.ranks.device)]).sum().backward()
-        self.optimizer.zero_grad()
 
     def try_memory(self) -> None:
         """Tell the user if the GPU's memory is too small for a step in which all texts have --max-length tokens."""
@@ -135,6 +122,7 @@ class Trainer:
         """Take a step without replaying a CUDA graph, after `step` has set the learning rate and the seed."""
         cached = self.run.grad_cache
         step = self._backward_cached(batch) if cached else self._backward(self._encode(batch.parts), batch)
+        self.sum_gradients()
         if self.run.max_grad_norm:
             self.scaler.unscale_(self.optimizer)
             nn.utils.clip_grad_norm_(self.encoder.parameters(), self.run.max_grad_norm)
@@ -151,7 +139,7 @@ class Trainer:
     def _backward(self, encoded: Tensor, batch: Batch) -> Step:
         """Compute the gradients of a step. encoded: this rank's embeddings (V b, D), in the order of `batch.parts`."""
         step = self._compare(encoded, batch)
-        self.scaler.scale(step.loss * self.ranks.world).backward()  # DDP averages gradients over the ranks
+        self.scaler.scale(step.loss).backward()
         return step
 
     def _backward_cached(self, batch: Batch) -> Step:
@@ -173,15 +161,13 @@ class Trainer:
         assert encoded.grad is not None
         gradients = encoded.grad.split([len(part) for part in parts])
         for i, (part, gradient) in enumerate(zip(batch.parts, gradients, strict=True)):
-            syncs = self.ranks.world == 1 or i == len(parts) - 1  # DDP averages all gradients with the last part
-            with contextlib.nullcontext() if syncs else self.model.no_sync():  # type: ignore[operator]
-                encode(i, part).backward(gradient)
+            encode(i, part).backward(gradient)
         return step
 
     def _encode(self, parts: list[dict[str, Tensor]]) -> Tensor:
         """Embed the texts of all parts for the loss. Return float32 (V b, D)."""
         with self.autocast():
-            encoded = self.model(parts)
+            encoded = self.encoder(parts)
         return encoded.float()
 
     def _gathered(self, encoded: Tensor, batch: Batch) -> Tensor:
