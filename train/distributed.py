@@ -1,4 +1,4 @@
-"""What ranks exchange: embeddings, gradients, small objects, errors, and the decision to stop after the same step.
+"""What ranks exchange: embeddings, gradients, small objects, and the decision to stop after the same step.
 
 Every rank computes the loss of the whole step, but backpropagates only to its own rows. The sum of the ranks' gradients
 equals the gradient that one process would compute.
@@ -14,17 +14,16 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from train.signals import STDERR, Stopped, tell_user
+from train.signals import Stopped, tell_user
 from una_fast.errors import InputError
 from una_fast.parallel import n_cores
 
-FAILED = 1000  # code of a rank that failed; smaller codes are signal numbers
 # The other ranks wait longest while rank 0 saves (40 s for the 4 GB of BERT-large at 100 MB/s) and, under torchrun,
 # while it indexes the corpus (35 minutes for 1,200 million sentences).
 TIMEOUT = timedelta(hours=2)
@@ -81,43 +80,12 @@ def rank_share(n: int, rank: int, world: int) -> slice:
     return slice(n * rank // world, n * (rank + 1) // world)
 
 
-def gather_objects(ranks: Ranks, value: T) -> list[T]:
-    """Return the values of all ranks in rank order."""
-    values: list[Any] = [value] * ranks.world
-    if ranks.world > 1:
-        dist.all_gather_object(values, value)
-    return values
-
-
 def from_first(ranks: Ranks, value: T) -> T:
     """Return the value of rank 0."""
     values = [value]
     if ranks.world > 1:
         dist.broadcast_object_list(values)
     return values[0]
-
-
-@contextmanager
-def raise_on_all_ranks(ranks: Ranks) -> Iterator[None]:
-    """If a rank raises InputError or OSError in the with block, raise InputError on all ranks, so that none waits."""
-    message = ""
-    try:
-        yield
-    except (InputError, OSError) as error:
-        message = str(error)
-    if first := next(filter(None, gather_objects(ranks, message)), ""):
-        raise InputError(first)
-
-
-def fail(message: str) -> NoReturn:
-    """Raise InputError. End one of several ranks at once instead, because the others wait for it in a collective call.
-
-    Its launcher, or torchrun, then ends the others.
-    """
-    if dist.is_initialized():
-        STDERR.write(f"error: rank {os.environ['RANK']}: {message}\n")
-        os._exit(1)
-    raise InputError(message)
 
 
 def sum_over_ranks(tensor: Tensor) -> None:
@@ -143,8 +111,7 @@ class GradientSum:
         self._weights = [weight for weight in model.parameters() if weight.requires_grad and ranks.world > 1]
         sizes = [weight.numel() for weight in self._weights]
         self._buffer = torch.zeros(sum(sizes), device=ranks.device)
-        parts = zip(self._buffer.split(sizes), self._weights, strict=True)
-        self._sums = [part.view_as(weight) for part, weight in parts]
+        self._sums = [part.view_as(w) for part, w in zip(self._buffer.split(sizes), self._weights, strict=True)]
 
     def __call__(self) -> None:
         """Replace the gradient of each weight by its sum over the ranks. Do nothing for a single rank."""
@@ -156,33 +123,32 @@ class GradientSum:
 
 
 class StopConsensus:
-    """Lets all ranks stop after the same step when one of them gets a signal or fails."""
+    """Lets all ranks stop after the same step when one of them gets a signal. Keeps an error until then."""
 
     def __init__(self, ranks: Ranks) -> None:
         self.error: InputError | None = None  # the first one that was raised inside `guard` on this rank
-        self._ranks, self._code = ranks, 0  # 0, the number of a signal, or FAILED; all ranks act on the highest code
+        self._ranks, self._number = ranks, 0  # of a signal; all ranks act on the highest one
 
     def note(self, number: int, frame: Any = None) -> None:
         """Handle a signal by making all ranks stop at the next `check`."""
-        if self._ranks.first and not self._code:  # a signal to the process group arrives twice
+        if self._ranks.first and not self._number:  # a signal to the process group arrives twice
             tell_user(f"{signal.Signals(number).name}: the run stops after this step; Ctrl-C ends it at once")
-        self._code = self._code or number
+        self._number = self._number or number
 
     @contextmanager
     def guard(self) -> Iterator[None]:
-        """Catch InputError and OSError in the with block, and make all ranks stop at the next `check`."""
+        """Catch InputError and OSError in the with block. The next `check` on this rank raises the first one."""
         try:
             yield
         except (InputError, OSError) as error:
             self.error = self.error or InputError(str(error))
-            self._code = FAILED
 
     def check(self) -> None:
-        """Raise InputError on all ranks if one of them failed, or Stopped if one of them got a signal."""
-        code = torch.tensor(self._code)  # on the CPU, so that gloo sends it and no GPU waits
+        """Raise the error of `guard`, which ends this rank, or Stopped if any rank got a signal."""
+        if self.error:
+            raise self.error
+        number = torch.tensor(self._number)  # on the CPU, so that gloo sends it and no GPU waits
         if self._ranks.world > 1:
-            dist.all_reduce(code, dist.ReduceOp.MAX)
-        if code == FAILED:
-            raise InputError(str(self.error or ""))
-        if code:
-            raise Stopped(int(code))
+            dist.all_reduce(number, dist.ReduceOp.MAX)
+        if number:
+            raise Stopped(int(number))

@@ -18,6 +18,7 @@ Handler = Callable[[int, Any], object]  # arguments: signal number, interrupted 
 
 NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")  # schedulers send the last two
 STOP_SIGNALS = tuple(getattr(signal, name) for name in NAMES if hasattr(signal, name))  # Windows has the first two
+GRACE_SECONDS = 1  # between the end of a rank and the errors of others
 ONE_PRESS = 0.2  # seconds within which signals count as one, because `timeout` sends its signal twice
 NEEDS_POSIX = (
     "this command needs Linux or macOS: on Windows run it under WSL; indexes, negatives and the integrations work there"
@@ -113,3 +114,10 @@ def tell_user(message: str) -> None:
     if is_first_rank():
         STDERR.write(f"{message}\n")
         STDERR.flush()
+
+
+def tell_error(message: str, is_shared: bool = False) -> None:
+    """Write an error of any rank to standard error. is_shared: another rank's end may have caused it."""
+    if is_shared or not is_first_rank():
+        time.sleep(GRACE_SECONDS)  # if another rank has the same error or caused it, the launcher ends this one here
+    STDERR.write(f"{message}\n")

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import psutil
 
 from train.launch.ranks import be_rank
+from una_fast.errors import InputError
 
 RUN_RANK = "train.launch.run"  # the module whose `run_rank` a rank executes; importing it takes seconds
 
@@ -43,6 +44,18 @@ def is_killed(run):
     raise RuntimeError("connection closed by peer")
 
 
+def refuses(run):
+    """Raise the same error on both ranks."""
+    raise InputError("no such corpus")
+
+
+def rank_1_refuses(run):
+    """Let rank 1 raise an error while rank 0 waits."""
+    if os.environ["RANK"] == "1":
+        raise InputError("no such index")
+    time.sleep(60)
+
+
 def sleeps(run):
     """Send SIGTERM to the launcher and wait to be stopped."""
     to_launcher(signal.SIGTERM)
@@ -55,16 +68,6 @@ def saves_for_long(run):
     to_launcher(signal.SIGINT)
     to_launcher(signal.SIGINT)
     time.sleep(60)
-
-
-def stops_at_once(run):
-    """Get SIGTERM before the first step."""
-    del sys.modules[RUN_RANK]  # the stand-in, because this rank starts like any other
-    from train.launch.run import run_rank
-    from train.loop.loop import Loop
-
-    Loop.run = lambda loop: loop.stop.note(signal.SIGTERM)
-    return run_rank(run)
 
 
 def to_launcher(number):

@@ -1,8 +1,6 @@
 """Whole steps as CUDA graphs, on a stand-in that records and replays kernels: bit-identical results, planted faults."""
 
 import copy
-import os
-import sys
 import warnings
 from functools import cache, partial
 
@@ -176,17 +174,6 @@ def test_after_a_failed_capture_steps_run_eagerly_or_the_run_ends(encoder_of, ma
     same, alike = train(encoder_of, "graphs")
     assert same == numbers and torch.equal(weights(alike), weights(state))
     assert capsys.readouterr().err.count("continues without them") == 1
-
-
-def test_a_failed_capture_ends_one_of_several_ranks(encoder_of, made, monkeypatch, capfd):
-    """The others wait for it in a collective call, until the launcher ends them."""
-    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
-    monkeypatch.setattr(os, "_exit", sys.exit)
-    monkeypatch.setenv("RANK", "1")
-    monkeypatch.setattr(graphs, "recorded", lambda pool: (_ for _ in ()).throw(RuntimeError("not permitted")))
-    with pytest.raises(SystemExit, match="1"):
-        train(encoder_of, "graphs")
-    assert "error: rank 1: --compile: PyTorch cannot capture a step: not permitted" in capfd.readouterr().err
 
 
 def test_the_number_of_graphs_is_limited(encoder_of, made, monkeypatch):

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -21,7 +22,7 @@ from typing import IO, NoReturn, cast
 
 from train.config import Run
 from train.record.folder import RUN, is_own, resume_advice
-from train.signals import Stopped, raise_stopped, signals_blocked, signals_handled, stop_then_end, tell_user
+from train.signals import Stopped, raise_stopped, signals_blocked, signals_handled, stop_then_end, tell_error, tell_user
 from una_fast.command import run_command
 from una_fast.errors import InputError
 
@@ -47,11 +48,11 @@ def launch(run: Run) -> int:
         with signals_handled(raise_stopped if os.environ.get("WORLD_SIZE", "1") == "1" else signal.SIG_DFL):
             return run_rank(run)
     except Stopped as stopped:
-        code, reason = 128 + stopped.number, f"stopped by {stopped}: {resume_advice(Path(run.output))}"
+        tell_user(f"stopped by {stopped}: {resume_advice(Path(run.output))}")
+        return 128 + stopped.number
     except InputError as error:
-        code, reason = EXIT_BAD_INPUT, f"error: {error}"
-    tell_user(reason)
-    return code
+        tell_error(f"error: {error}")
+        return EXIT_BAD_INPUT
 
 
 def is_rank() -> bool:
@@ -67,7 +68,7 @@ def _for_rank(run: Run) -> Run:
 
 
 def start_ranks(run: Run) -> int:
-    """Start run.nproc ranks and return their highest exit code. If one dies, kill the others and return EXIT_DIED."""
+    """Start run.nproc ranks and return their highest exit code. If one fails, kill the others and return its code."""
     from torch.distributed import TCPStore  # imported here, because a rank must handle signals before it imports torch
 
     store = TCPStore(HOST, 0, is_master=True, wait_for_workers=False)  # this process outlives the ranks
@@ -83,12 +84,11 @@ def start_ranks(run: Run) -> int:
         with signals_handled(stop_then_end(pass_on, raise_stopped)):
             with signals_blocked():  # a rank starts with signals blocked, and unblocks them when it can handle them
                 ranks += [_start(rank, store.port, run) for rank in range(run.nproc)]
-            died = _wait(ranks)
+            code, died = _wait(ranks)
     finally:
         for rank in ranks:
             rank.kill()
             rank.wait()
-    code = EXIT_DIED if died else max(rank.returncode for rank in ranks)
     if signals and (died or not code):
         raise Stopped(signals[0])
     if died:
@@ -111,16 +111,18 @@ def _start(rank: int, port: int, run: Run) -> subprocess.Popen[bytes]:
     return process
 
 
-def _wait(ranks: Sequence[subprocess.Popen[bytes]]) -> str:
-    """Wait until all ranks have ended or one has died. Describe the dead rank, or return ""."""
+def _wait(ranks: Sequence[subprocess.Popen[bytes]]) -> tuple[int, str]:
+    """Wait until all ranks have ended or one has failed. Return the run's exit code, and which rank died, or ""."""
     codes: list[int | None] = [None]
     while None in codes:
         time.sleep(WATCH_SECONDS)
         codes = [rank.poll() for rank in ranks]
+        if EXIT_BAD_INPUT in codes:  # that rank has told the user
+            return EXIT_BAD_INPUT, ""
         for number, code in enumerate(codes):
             if code is not None and (code < 0 or code == EXIT_DIED):
-                return f"rank {number} died: exit code {code}"
-    return ""
+                return EXIT_DIED, f"rank {number} died: exit code {code}"
+    return max(filter(None, codes), default=0), ""
 
 
 def be_rank() -> NoReturn:
@@ -130,8 +132,8 @@ def be_rank() -> NoReturn:
         try:
             code = run_command(lambda: launch(run), "train")
         except Exception:
-            time.sleep(10 * WATCH_SECONDS)  # if the error is that another rank died, the launcher ends this one here
-            raise
+            tell_error(traceback.format_exc(), is_shared=True)  # such as a closed connection to a rank that ended
+            code = EXIT_DIED
         os._exit(code)  # a normal exit unloads torch, which takes a second
 
 

@@ -20,10 +20,10 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map
 
-from train.distributed import EXCHANGE, fail
+from train.distributed import EXCHANGE
 from train.loop.data import Batch
 from train.signals import tell_user
-from una_fast.errors import first_line
+from una_fast.errors import InputError, first_line
 
 DEVICE = "cuda"  # the type of device that can capture steps; tests replace it
 MOST = 16  # maximum number of shapes, two per batch width (with and without negatives); other shapes run eagerly
@@ -98,7 +98,9 @@ class Graphs:
             self.close()
             tell_user("--compile: the GPU's memory is too small for graphs: this run continues without them")
         except RuntimeError as error:  # the allocator and the random generator are unusable after it
-            fail(f"--compile: PyTorch cannot capture a step: {first_line(error)}: give --compile off")
+            raise InputError(
+                f"--compile: PyTorch cannot capture a step: {first_line(error)}: give --compile off"
+            ) from error
         else:
             self.captured[shape] = Graph(pieces, tree_leaves((parts, positions)), results)
         finally:

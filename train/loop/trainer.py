@@ -68,11 +68,10 @@ class Trainer:
         if run.compile == "on":
             compile_layers(self.encoder, self.largest_part(2), self.autocast())
         self.graphs: Graphs | None = None
-        reason = "no GPU" if ranks.device.type != DEVICE else "--grad-cache" if run.grad_cache else ""
-        if run.compile != "off" and not reason:
+        if run.compile != "off" and ranks.device.type == DEVICE and not run.grad_cache:
             self.graphs = Graphs(self.eager_step, self.optimizer)
         elif run.compile == "graphs":
-            tell_user(f"--compile graphs: with {reason}, steps run eagerly")
+            tell_user("--compile graphs: with --grad-cache, steps run eagerly")
 
     def state(self, with_optimizer: bool = True) -> dict[str, Any]:
         """Return the state for a checkpoint: weights, optimiser and gradient scaler."""
@@ -120,8 +119,7 @@ class Trainer:
 
     def eager_step(self, batch: Batch) -> Step:
         """Take a step without replaying a CUDA graph, after `step` has set the learning rate and the seed."""
-        cached = self.run.grad_cache
-        step = self._backward_cached(batch) if cached else self._backward(self._encode(batch.parts), batch)
+        step = self._backward_cached(batch) if self.run.grad_cache else self._backward(self._encode(batch.parts), batch)
         self.sum_gradients()
         if self.run.max_grad_norm:
             self.scaler.unscale_(self.optimizer)
@@ -167,8 +165,7 @@ class Trainer:
     def _encode(self, parts: list[dict[str, Tensor]]) -> Tensor:
         """Embed the texts of all parts for the loss. Return float32 (V b, D)."""
         with self.autocast():
-            encoded = self.encoder(parts)
-        return encoded.float()
+            return self.encoder(parts).float()
 
     def _gathered(self, encoded: Tensor, batch: Batch) -> Tensor:
         """Return all ranks' embeddings (V, B, D). encoded: embeddings of this rank (V b, D), in `batch.parts` order."""
