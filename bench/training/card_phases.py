@@ -5,18 +5,20 @@ from __future__ import annotations
 import argparse
 import gc
 import importlib.util
+import itertools
 import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+import torch.distributed as dist
 from transformers import AutoTokenizer, BertConfig, BertModel
 
 from bench.training.card_session import ROOT
@@ -24,6 +26,7 @@ from bench.training.contenders import ALPHA, Bench, Contender
 from bench.training.step_table import described
 from train.demo import PAIRS, packaged_encoder, write_corpus
 from train.encoder.pretrained import quiet
+from train.loop.data import Batch
 
 Note = Callable[..., None]
 
@@ -271,6 +274,51 @@ def others(options: argparse.Namespace, folder: Path, note: Note) -> None:
         note(**{"released code, fp32": timed(bench.released(options.released), 2, 10, 3)})
 
 
+# several ranks
+
+
+def ranks(options: argparse.Namespace, folder: Path, note: Note) -> None:
+    """Time rank 0's share of a plain step of 1, 2, 4 and 8 ranks: host, kernels and launches, eager and with graphs.
+
+    The process group has one rank. So the collective calls are launched, but move nothing between GPUs, and the rows of
+    other ranks are 0. To estimate a step on several GPUs, add the time to sum `gradient_bytes` over them.
+    """
+    backend, gpu = ("gloo", None) if options.small else ("nccl", torch.device("cuda", 0))
+    dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1, device_id=gpu)
+    for batch in (64,) if options.small else (64, 512):
+        bench = bench_of(options, folder, batch)
+        for world, compile in itertools.product((1, 2) if options.small else (1, 2, 4, 8), ("off", "graphs")):
+            note(**{f"batch {batch}, {world} ranks, --compile {compile}": share_of_rank_0(bench, world, compile)})
+            release()
+
+
+def share_of_rank_0(bench: Bench, world: int, compile: str, n_steps: int = 12) -> dict[str, Any]:
+    """Measure a step of rank 0. host_ms: the median time until the host has launched a step."""
+    trainer, make = bench.trainer(compile, world, precision="bf16"), bench.maker(world=world).make
+    hosts: list[float] = []
+
+    def step(batch: Batch) -> None:
+        begun = time.perf_counter()
+        trainer.step(batch)
+        hosts.append(1000 * (time.perf_counter() - begun))
+
+    def take(numbers: Sequence[int]) -> float:
+        batches = [make(number, 0, bench.rows(number)).to(bench.device) for number in numbers]
+        with bench.numerics(trainer):
+            return bench.seconds(lambda: [step(batch) for batch in batches], len(numbers))
+
+    contender = Contender("rank 0", "bf16", take)
+    found = timed(contender, 2, n_steps, 0) | {"host_ms": rounded(float(np.median(hosts[-2 * n_steps :])))}
+    seen = profiled(contender, bench.device.type == "cpu")
+    launches = sum(n for call, (n, _) in seen["calls"].items() if "Launch" in call or "Memcpy" in call)
+    found |= {"kernels": seen["kernels"], "busy_ms": seen["busy_us"] / 1000, "launches": launches}
+    found["gradient_bytes"] = 4 * sum(weight.numel() for weight in trainer.encoder.parameters() if weight.requires_grad)
+    if trainer.graphs:
+        found["pieces"] = [len(graph.pieces) for graph in trainer.graphs.captured.values()]
+    trainer.close()
+    return found
+
+
 # whole runs
 
 
@@ -374,6 +422,7 @@ PHASES = {  # most important first
     "tests": Phase(tests, 75, 30),
     "runs": Phase(whole_runs, 70, 30),
     "halves": Phase(halves, 25, 15),
+    "ranks": Phase(ranks, 120, 60),
     "attention": Phase(attention, 20, 12),
     "slow tests": Phase(slow_tests, 150, 60),
 }

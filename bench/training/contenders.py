@@ -85,21 +85,25 @@ class Bench:
         if self.device.type == "cuda":
             torch.cuda.synchronize()
 
-    def maker(self, n_parts: int | None = None) -> BatchMaker:
-        """Return the object that makes this project's batches.
+    def maker(self, n_parts: int | None = None, world: int = 1) -> BatchMaker:
+        """Return the object that makes this project's batches, or rank 0's share of them if `world` ranks train.
 
         n_parts: into how many parts a batch is split by length. None: as many as in training.
         """
         una, n = self.una, LOSSES["pairs"].negative_views
         views = Views(original_text(una.tokens), None, una.token_ids, MAX_LENGTH, ALPHA, n)
         parts = PARTS[self.device.type]
-        return BatchMaker(views, 0, 1, **parts | ({"n_parts": n_parts} if n_parts else {}))
+        return BatchMaker(views, 0, world, **parts | ({"n_parts": n_parts} if n_parts else {}))
 
-    def trainer(self, compile: str = "off", **settings: Any) -> Trainer:
-        """Return a trainer of a newly loaded encoder. settings: options of `train.ddp` that differ from the bench's."""
+    def trainer(self, compile: str = "off", world: int = 1, **settings: Any) -> Trainer:
+        """Return the trainer of rank 0, with a newly loaded encoder.
+
+        world: number of ranks. settings: options of `train.ddp` that differ from the bench's.
+        """
         prepared = PreparedRun(make_run({**self.values, **settings}))
         device = torch.device("cuda", 0) if self.device.type == "cuda" else self.device
-        return Trainer(replace(prepared.run, compile=compile), Ranks(0, 1, 0, device), prepared.encoder, self.plan)
+        ranks = Ranks(0, world, 0, device)
+        return Trainer(replace(prepared.run, compile=compile), ranks, prepared.encoder, self.plan)
 
     @contextmanager
     def numerics(self, trainer: Trainer) -> Iterator[None]:
