@@ -83,7 +83,9 @@ class TestLanguageModel:
 def test_the_gpu_session_runs_on_a_cpu(tmp_path):
     """The session times every variant, and steps as CUDA graphs are bit-identical to eager steps."""
     command = [sys.executable, "-m", "bench.training.card_session", "--small", "--output", str(tmp_path)]
-    process = subprocess.run([*command, "--phases", "bits,batch 64,ranks,runs"], cwd=ROOT, capture_output=True, text=True)
+    process = subprocess.run(
+        [*command, "--phases", "bits,batch 64,ranks,runs"], cwd=ROOT, capture_output=True, text=True
+    )
     assert process.returncode == 0, process.stderr
     saved = json.loads((tmp_path / "train_gpu.json").read_text())
     found = saved["measured"]

@@ -92,7 +92,7 @@ def starting_point(run: Run, ranks: Ranks, fingerprint: dict[str, Any]) -> tuple
         check_resumed(output, summary.get("resume_fingerprint", {}), fingerprint)
         progress, state = (Progress(**summary["progress"]), None) if finished else load_checkpoint(output)
     first_fingerprint, progress, state = from_first(ranks, (fingerprint, progress, state))
-    if difference := first_difference(first_fingerprint, fingerprint):
+    if not ranks.first and (difference := first_difference(first_fingerprint, fingerprint)):
         what, first, value = difference
         raise InputError(
             f"rank {ranks.rank} has {what} {value}, and rank 0 {first}: give all machines the same options, the "
