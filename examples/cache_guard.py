@@ -2,50 +2,25 @@
 
     python examples/cache_guard.py pairs.tsv --model NAME_OR_FOLDER [--threshold 0.9 0.95]
 
-Encoders give two texts nearly the same embedding if they differ only in a negation, a number or an opposite. This check
-detects such pairs. `pairs.tsv` contains labelled pairs, in the format of `una-fast probe --pairs`. docs/near-misses.md
-has our results.
+Encoders give two texts nearly the same embedding if they differ only in a negation, a number or an opposite.
+`una_fast.contradicts` detects such pairs. `pairs.tsv` contains labelled pairs, in the format of
+`una-fast probe --pairs`. docs/near-misses.md has our results.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 from sentence_transformers import SentenceTransformer
 
-from una_fast.augment.edits import Sentence
-from una_fast.augment.word_lists import read_word_lists
+from una_fast import contradicts
 from una_fast.command import run_command
 from una_fast.pair_scores import read_pairs, score_pairs
 from una_fast.text_table import aligned
 
-LISTS = read_word_lists()
-NEGATIONS = {*LISTS.affirmed, *(phrase[0] for phrase in LISTS.negations), "never", "without"}
 ALLOWED = (0.05, 0.1, 0.2)  # shares of near-misses that may hit
-
-
-def contradicts(first: str, second: str) -> bool:
-    """Return whether two texts share at least half of their words and contradict each other.
-
-    They contradict each other if their numbers differ, or if the count of opposites and negations is odd.
-    """
-    sides = [Sentence(text).words for text in (first, second)]
-    a, b = map(set, sides)
-    if 2 * len(a & b) < max(len(a), len(b)):
-        return False  # for texts with mostly different words, rely on the cosine
-    negations = sum(word in NEGATIONS for words in sides for word in words)
-    opposites = sum(not (b - a).isdisjoint(LISTS.opposites.get(word, ())) for word in a - b)
-    return (negations + opposites) % 2 > 0 or numbers(sides[0]) != numbers(sides[1])
-
-
-def numbers(words: Sequence[str]) -> set[str]:
-    """Return those of `words` that are numbers (in digits, or words such as "three"), months, days or units."""
-    return {
-        word for i, word in enumerate(words) if word[0].isdecimal() or (word in LISTS.classes and LISTS.allow(words, i))
-    }
 
 
 def main() -> None:

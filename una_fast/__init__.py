@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from una_fast import integrations as integrations
     from una_fast import losses as losses
     from una_fast.augment.base import WordAugmentation as WordAugmentation
+    from una_fast.augment.contradiction import contradicts as contradicts
     from una_fast.augment.eda import EDA as EDA
     from una_fast.augment.near_misses import NearMisses as NearMisses
     from una_fast.augment.numba import numba_augmentation as numba_augmentation
@@ -41,6 +42,7 @@ _HOMES = {
     "TokenIds": "tokens.ids",
     "WordAugmentation": "augment.base",
     "build_index": "index.build",
+    "contradicts": "augment.contradiction",
     "load_index": "index.index",
     "numba_augmentation": "augment.numba",
     "probe": "probing",

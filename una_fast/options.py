@@ -7,6 +7,7 @@ from typing import Literal
 
 from una_fast.command import option
 from una_fast.corpus.documents import MAX_SENTENCE_BYTES
+from una_fast.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -63,5 +64,19 @@ class Draws:
     )
     edits: str = option("edits of --augment near-misses and their weights: polarity, number, name, swap, word",
                         "polarity:1,number:4", metavar="NAME:WEIGHT,...")  # fmt: skip
-    polarity: str = option("file with the opposites and negations of another language for --augment near-misses; its "
-                           "format is that of una_fast/augment/english.txt", "", metavar="FILE")  # fmt: skip
+    word_lists: tuple[str, ...] = option(
+        "files with the opposites, negations and other words of your language for --augment near-misses; their format "
+        "is that of una_fast/augment/english.txt", (), metavar="FILE",
+    )  # fmt: skip
+
+
+def parse_edits(text: str) -> dict[str, float]:
+    """Parse the value of --edits, such as "polarity:1,number:4". An edit without a number has weight 1."""
+    weights = {}
+    for part in text.split(","):
+        name, colon, weight = (item.strip() for item in part.partition(":"))
+        try:
+            weights[name] = float(weight) if colon else 1.0
+        except ValueError:
+            raise InputError(f"--edits {text}: the weight of {name} is {weight!r}: give a number above 0") from None
+    return weights

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from una_fast.augment.base import TextAugmentation
-from una_fast.augment.near_misses import NearMisses, parse_edits
+from una_fast.augment.near_misses import NearMisses, check_edits
 from una_fast.augment.una import Augmenter
 from una_fast.errors import InputError, InputWarning, counted, suggests_keywords, warn_user
 from una_fast.index.index import Index
@@ -118,7 +118,7 @@ def probe(
     share: float = 0.05,
     seed: int = 42,
     augmenter: TextAugmentation | None = None,
-    edits: str | None = None,
+    edits: Iterable[str] = (),
 ) -> Probe:
     """Measure an encoder's cosines of sentences with their near-misses, and of usual pairs of sentences.
 
@@ -133,7 +133,7 @@ def probe(
         share: the largest share of near-misses whose cosine may exceed `Probe.threshold`. Must be above 0 and below 1.
         seed: any integer.
         augmenter: an augmentation that makes the near-misses instead of `Augmenter`.
-        edits: edits of `NearMisses` to measure one by one, such as "polarity,number,name,swap", for `Probe.edits`.
+        edits: edits of `NearMisses` to measure one by one, such as ["polarity", "number"], for `Probe.edits`.
 
     Raises:
         InputError: an argument is invalid, fewer than two sentences have a near-miss, `encode` does not return one row
@@ -149,11 +149,11 @@ def probe(
     name = type(augmenter).__name__ if augmenter else "word"
     augmenter = augmenter or Augmenter(index, beta=0.0, seed=seed, surface="kept", keep_punctuation=True)
     makers: list[tuple[str, TextAugmentation, Fits | None]] = [(name, augmenter, None)]
-    for edit in parse_edits(edits) if edits else ():
+    for edit in check_edits(edits) if edits else ():
         if edit != name:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", InputWarning)  # an edit that fits few sentences gives a warning below
-                near_misses = NearMisses(index, edits=edit, seed=seed)
+                near_misses = NearMisses(index, edits=[edit], seed=seed)
             makers.append((edit, near_misses, near_misses.fits))
     probes: list[Probe] = []
     for name, maker, fits in makers:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from una_fast.augment.registry import HARD, make_augmentation
+from una_fast.augment.registry import HARD, check_word_lists, make_augmentation
 from una_fast.command import Command, option, options_of
 from una_fast.errors import InputError
 from una_fast.options import FILES, Draws, Files
@@ -120,6 +120,7 @@ def _augmenter(values: dict[str, Any]) -> TextAugmentation:
     """Make the augmentation that --augment names, for the index in --index."""
     import una_fast  # imported here, so that --help and command-line errors do not wait for it
 
+    check_word_lists(values["augment"], values["word_lists"])
     index = una_fast.load_index(Path(values["index"]), word_tokenizer=values["word_tokenizer"] or None)
     return make_augmentation(values["augment"], index, values, seed=values["seed"])
 

@@ -12,7 +12,7 @@ from typing import Any
 from una_fast.command import Command, option, options_of
 from una_fast.errors import InputError, counted, first_line
 from una_fast.imports import import_extra
-from una_fast.options import FILES, Files, Words
+from una_fast.options import FILES, Files, Words, parse_edits
 from una_fast_cli.probe_report import COLOURS, corpus_report, page, pairs_report
 
 
@@ -62,8 +62,8 @@ def _probe(values: dict[str, Any]) -> None:
             scores[name] = una_fast.score_pairs(encode, pairs, values["share"])
         if values["corpus"]:
             tell_user(f"{name}: encoding sentences and their near-misses")
-            settings = {option: values[option] for option in ("n", "share", "seed", "edits")}
-            probes[name] = una_fast.probe(encode, index, **settings)
+            settings = {option: values[option] for option in ("n", "share", "seed")}
+            probes[name] = una_fast.probe(encode, index, **settings, edits=parse_edits(values["edits"]))
     if scores:
         reports.append(pairs_report(values["pairs"], scores))
     if probes:
@@ -84,13 +84,13 @@ def _checked(values: dict[str, Any]) -> dict[str, Any]:
     Raises InputError if this file exists, but does not contain the same values.
     """
     from train.record.folder import read_object
-    from una_fast.augment.near_misses import parse_edits
+    from una_fast.augment.near_misses import check_edits
 
     if len(values["model"]) > len(COLOURS):
         raise InputError(f"--model: {len(values['model'])} encoders: give one, or two to compare")
     if not values["corpus"] and not values["pairs"]:
         raise InputError("--corpus or --pairs is missing: give the file of your text, or of your labelled pairs")
-    parse_edits(values["edits"])
+    check_edits(parse_edits(values["edits"]))
     measured = {"model": list(values["model"]), **{name: values[name] for name in ("corpus", "pairs") if values[name]}}
     file = values["json"] and Path(values["json"])
     if file and file.exists() and not measured.items() <= read_object(file).items():

@@ -11,6 +11,7 @@ import pytest
 import una_fast
 from bench import peers
 from support import reference
+from una_fast.options import parse_edits
 
 IDS, RADII, TEXT = "token_ids", "token_ids by radius", "negatives as text"
 BATCH = 4_096
@@ -68,7 +69,7 @@ def test_default_surface(note, size: int, index: Any, tokenizer: Any) -> None:
 
 @pytest.mark.parametrize("edits", ["polarity:1,number:4", "name", "word"])
 def test_near_misses(note, size: int, index: Any, tokenizer: Any, edits: str) -> None:
-    near = una_fast.NearMisses(index, edits, tokenizer=tokenizer, n_jobs=1)
+    near = una_fast.NearMisses(index, edits=parse_edits(edits), tokenizer=tokenizer, n_jobs=1)
     rows = batches(size, BATCH, 2)
     note(IDS, size, f"una_fast.NearMisses, {edits}, 1 thread", 2 * BATCH, lambda: run_ids(near, rows), rounds=3)
 

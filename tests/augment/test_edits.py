@@ -1,90 +1,142 @@
-"""NearMisses: exact results of each edit, how edits are drawn, ids, other languages."""
+"""Edits of one sentence: the exact texts that each rule makes, agreement, limits, and the cost of a long text."""
 
-import pickle
-import random
-import warnings
-from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+import sys
+import time
 
-import numpy as np
 import pytest
-import torch
 
-import una_fast
-from bench.endurance import fuzz_tokenizers as fuzz
-from support.reference import draw64
-from support.tokenizer_families import FAMILIES, bert_uncased
-from una_fast import InputError, InputWarning, NearMisses
-from una_fast.augment.counter_rng import seed_of
-from una_fast.augment.edits import Sentence, near_numbers, number_edits, polarity_edits, swap_edits
-from una_fast.augment.near_misses import BY_LISTS, EDITS, find_names, parse_edits
+from una_fast.augment import edits
+from una_fast.augment.edits import Sentence, number_edits, polarity_edits, swap_edits
+from una_fast.augment.near_numbers import near_numbers
 from una_fast.augment.word_lists import read_word_lists
 
 ENGLISH = read_word_lists()
-QUESTIONS = [
-    "How do I turn on dark mode?",
-    "Can I pay with 2 cards in March?",
-    "Is it safe to drink water after 9 pm?",
-    "What is the capital of Peru?",
-    "Why does my phone stop after 3 hours?",
-    "I can't open the 2nd file from Lima.",
-    "People in Lima do not like cold soup.",
-    "Where do people in Peru buy 12 eggs?",
-]
 
 POLARITY = {
     # opposites, in the case of the word
-    "Is it a GOOD phone": {"Is it a BAD phone", "Is it not a GOOD phone", "Isn't it a GOOD phone"},
+    "Is it a GOOD phone": {"Is it a BAD phone"},
     "Best way": {"Worst way"},
-    "How do I turn on dark mode?": {
-        "How do I turn off dark mode?",
-        "How do I turn on light mode?",
-        "How do I not turn on dark mode?",
-        "How don't I turn on dark mode?",
-    },
+    "How do I turn on dark mode?": {"How do I turn off dark mode?", "How do I turn on light mode?"},
+    "I like it. Good cats": {"I like it. Bad cats"},
+    # the article agrees
+    "an easy way": {"a hard way"},
+    "A successful cat": {"An unsuccessful cat"},
+    "a useful cat": {"a useless cat"},
     # negations that are inserted
-    "Can I turn it": {"Can I not turn it", "Can't I turn it"},
-    "Does the sun shine": {"Doesn't the sun shine"},
     "the cats should sleep": {"the cats shouldn't sleep", "the cats should not sleep"},
     "I'm sure it\u2019s": {"I'm not sure it\u2019s"},
-    "there is no way, no one, more or less": {"there is way, no one, more or less"},
-    "the right hand": {"the left hand"},
-    "the right time": {"the wrong time"},
     "I have eaten": {"I haven't eaten", "I have not eaten"},
-    "the way to stay": {"the way not to stay", "the way to not stay"},
+    "is one of us": frozenset(),
+    "he was a cat": {"he wasn't a cat"},
+    "he was Ann": {"he wasn't Ann"},
+    # a question asks something else only after "why", or if a clause inside it is negated
+    "Why does the sun shine?": {"Why doesn't the sun shine?"},
+    "Why do I go?": {"Why do I not go?", "Why don't I go?"},
+    "Why don't I go?": {"Why do I go?"},
+    "Why people don't go?": {"Why people do go?"},
+    "What are cats that can swim?": {"What are cats that can't swim?", "What are cats that can not swim?"},
+    "Is it on if it is red?": {"Is it on if it isn't red?", "Is it on if it is not red?"},
+    "Cats sleep. Do they? He can swim.": {
+        "Cats sleep. Do they? He can't swim.",
+        "Cats sleep. Do they? He can not swim.",
+    },
+    # infinitives and commands
+    "the way to stay": {"the way to not stay"},
     "Turn around": {"Don't turn around", "Do not turn around"},
+    "Don't go.": {"Go."},
+    "We don't go.": {"We do go."},
+    # no negation near another one
+    "he should never eat": {"he should always eat"},
+    "no one red cat can swim": {"no one red cat can't swim", "no one red cat can not swim"},
+    "he can go up not": {"he can go up", "he can go down not"},
+    "he can go on so not": {"he can go on so", "he can't go on so not", "he can not go on so not"},
+    "the way to not eat": {"the way to eat"},
+    "not a b c way to eat": {"not a b c way to not eat"},
     # negations that are removed
+    "there is no way, no one, more or less": {"there is way, no one, more or less"},
     "I can't see": {"I can see"},
-    "CAN\u2019T WE": {"CAN WE"},
     "I dont eat": {"I do eat"},
     "I cannot see": {"I can see"},
     "we do not eat": {"we do eat"},
     "we no longer eat": {"we eat"},
+    "What should I not eat?": {"What should I eat?"},
+    "the right hand": {"the left hand"},
+    "the right time": {"the wrong time"},
 }
-# texts without a polarity edit: no or both opposites, a name, no auxiliary, no imperative, a negation that must stay
+# texts without a polarity edit
 WITHOUT_POLARITY = (
-    "a book on cats|more than 3 cats|the good and the bad|Courtney Love sings|Why am I|What is a cat|I have a cat|"
-    "what I do|free will and a can|the way to the sea|Turn around?|we eat, or not|not only cats|(not) cats"
+    # both opposites, a name, no auxiliary, no imperative, a negation that must stay
+    "a book on cats|more than 3 cats|the good and the bad|Courtney Love sings|Besides, Major Ann sings|Why am I|"
+    "What is a cat|I have a cat|what I do|free will and a can|the way to the sea|Turn around?|we eat, or not|"
+    "not only cats|(not) cats|Show Business|it does its work|a 14-strong cat|"
+    # questions that ask the same with a negation
+    "Is it?|Can I turn it|Does the sun shine|CAN\u2019T WE|Isn't it red?|Don't you go?|Don't cats go?|"
+    "How do I go?|What does it do|Which cat has eaten?|Who would go?|Is it not here?|Do cats not eat?|"
+    "Can any cat swim and why?|How do I know that it is on?|Did he swim or did Ann?|Cats are here?|"
+    # a second negation near the first
+    "no one cat can swim|not the way to eat|not a b way to eat|"
+    # words that another word needs
+    "from time to time|the hot dog|it works before|two or more|from A to Z"
 )
 
 IN_TEXT = {
     "at 12 am": {f"at {hour} am" for hour in range(6, 12)},
+    "at 7 a.m.": {f"at {hour} a.m." for hour in range(2, 13)} - {"at 7 a.m."},
     "95 %": {f"{n} %" for n in range(48, 143)} - {"95 %"},
     "95%": {f"{n}%" for n in range(48, 101)} - {"95%"},
+    "99.9%": {f"{n // 10}.{n % 10}%" for n in range(949, 1001)} - {"99.9%"},
     "the 1st": {"the 2nd", "the 3rd", "the 4th", "the 5th", "the 6th"},
     "the 11TH": {f"the {n}" for n in ("6TH", "7TH", "8TH", "9TH", "10TH", "12TH", "13TH", "14TH", "15TH", "16TH")},
-    "10:30": {f"{n}:30" for n in range(5, 16)} - {"10:30"},
-    "4.0.2": {f"{a}.{b}.{c}" for a, b, c in [*((n, 0, 2) for n in range(1, 10)), *((4, n, 2) for n in range(1, 6))]}
-    - {"4.0.2"}
-    | {f"4.0.{n}" for n in (1, 3, 4, 5, 6, 7)},
+    "the 9th or the 11th": {f"the {n}th or the 11th" for n in (4, 5, 6, 7, 8, 10, 12, 13, 14)} - {"the 9th or the 11th"}
+    | {f"the 9th or the {n}th" for n in (6, 7, 8, 10, 12, 13, 14, 15, 16)},
+    "4.0.2": {f"{a}.0.2" for a in range(1, 10) if a != 4}
+    | {f"4.{b}.2" for b in range(1, 6)}
+    | {f"4.0.{c}" for c in (1, 3, 4, 5, 6, 7)},
     "Two cats": {f"{n} cats" for n in "Three Four Five Six Seven Eight Nine Ten Eleven Twelve".split()},
     "may 5": {f"{month} 5" for month in ENGLISH.classes["may"]} | {f"may {n}" for n in range(1, 11)} - {"may 5"},
     "in May": {f"in {month.capitalize()}" for month in ENGLISH.classes["may"]},
+    "a second, first of all": {
+        f"a {n}, first of all" for n in ENGLISH.classes["second"] if n not in ("first", "eighth")
+    }
+    | {"an eighth, first of all"},
     "every minute": {"every hour", "every day"},
     "my second cat": {f"my {n} cat" for n in ENGLISH.classes["second"]},
-    "5 years": {"5 days", "5 weeks", "5 months"} | {f"{n} years" for n in range(1, 11)} - {"5 years"},
+    "5 years": {"5 days", "5 weeks", "5 months"} | {f"{n} years" for n in range(2, 11)} - {"5 years"},
+    # notation and limits
+    "$1,000.50": {f"${n}.50" for n in ("1,100", "1,200", "1,300", "1,400", "1,500")},
+    "12.1": {f"{n // 10}.{n % 10}" for n in range(71, 172)} - {"12.1"},
+    "100.0": {f"{n}.0" for n in range(50, 151, 10)} - {"100.0"},
+    "23:30": {f"{n}:30" for n in range(12, 24)} - {"23:30"},
+    "10:30": {f"{n}:30" for n in range(5, 16)} - {"10:30"},
+    "2:1": {f"{n}:1" for n in (3, 4, 5, 6, 7)},
+    "12/31": {f"{n}/31" for n in range(6, 12)} | {f"12/{n}" for n in range(16, 32)} - {"12/31"},
+    "on 3-11-99": {f"on {n}-11-99" for n in (1, 2, 4, 5, 6, 7, 8)}
+    | {f"on 3-{n}-99" for n in (6, 7, 8, 9, 10, 12)}
+    | {f"on 3-11-{n}" for n in range(50, 149) if n != 99},
+    "June 30": {f"{month.capitalize()} 30" for month in ENGLISH.classes["june"]} | {"June 10", "June 20"},
+    "the 1990s": {f"the {n}0s" for n in range(194, 205)} - {"the 1990s"},
+    "10-12 cats": {f"{n}-12 cats" for n in range(5, 12) if n != 10}
+    | {f"10-{n} cats" for n in range(11, 19) if n != 12},
+    "2008\u201309": {f"{n}\u201309" for n in range(1999, 2009) if n != 2008}
+    | {f"2008\u2013{n:02}" for n in range(9, 15) if n != 9},
+    "from 3 to 5": {"from 2 to 5", "from 4 to 5"} | {f"from 3 to {n}" for n in (4, 6, 7, 8, 9, 10)},
+    "the first 20 cats": {f"the first {n} cats" for n in range(10, 31) if n != 20},
+    # agreement
+    "2 crore": {f"{n} crore" for n in (1, 3, 4, 5, 6, 7) if n > 1} | {"2 lakh"},
+    "lakhs": {"crores"},
+    "an 8": {f"a {n}" for n in (3, 4, 5, 6, 7, 9, 10, 12, 13)} | {"an 11"},
+    "twice a day": {"once a day", "twice an hour", "twice a minute"}
+    | {f"twice a {n}" for n in ("week", "month", "year")},
+    "twenty-two": {f"{n}-two" for n in ("thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")},
+    "1 cat": frozenset(),
+    "1": {"2", "3", "4", "5", "6"},
+    "2 or 4": {f"{n} or 4" for n in (3, 5, 6, 7)} | {f"2 or {n}" for n in (1, 3, 5, 6, 7, 8, 9)},
+    "\u79c1\u306f3\u6642": {f"\u79c1\u306f{n}\u6642" for n in (1, 2, 4, 5, 6, 7, 8)},
 }
-WITHOUT_NUMBER = "b2b and a@b1.com, http://x.org/1|no one|May I|minute|a second, first of all|the Day After"
+WITHOUT_NUMBER = (
+    "b2b and a@b1.com, http://x.org/1|see www.x.org/1 2nd@x|no one|May I|minute|the Day After|"
+    "24/7|he first slept|" + "1" * 16
+)
 
 TEXTS_OF = {
     polarity_edits: POLARITY | dict.fromkeys(WITHOUT_POLARITY.split("|"), frozenset()),
@@ -124,184 +176,66 @@ def test_important_words_change_places():
     assert [edit.options for edit in swap_edits(sentence, scores, ["does"])] == [("Mary really like Kayla",)]
     (edit,) = swap_edits(Sentence("Cats of Lima"), {"cats": 2.0, "of": 0.0, "lima": 2.0}, ())
     assert (edit.start, edit.stop, edit.options) == (0, 12, ("Lima of cats",))
+    (edit,) = swap_edits(Sentence("Cats OF lima"), {"cats": 2.0, "lima": 2.0}, ())
+    assert edit.options == ("Lima OF cats",)
     assert swap_edits(Sentence("the of one"), {"the": 1.0, "of": 1.0, "one": 1.0}, {"the"}) == []
     assert swap_edits(Sentence(""), {}, ()) == []
 
 
-def test_names_are_words_that_are_mostly_capitalised_inside_sentences_but_no_question_words():
-    index = una_fast.build_index(["In Lima I saw Ann.", "Is Lima old, Ann's old", "the old lima bean; An old man"])
-    assert {index.terms[i] for i in np.flatnonzero(find_names(index))} == {"lima", "ann", "an"}
-    cased = una_fast.build_index(["In Lima and lima and Lima"], lowercase=False)
-    assert {cased.terms[i] for i in np.flatnonzero(find_names(cased))} == {"Lima"}
-    questions = una_fast.build_index(["Is it Lima? What is it?", "Is Peru far? What is it?"])
-    names = find_names(questions, ENGLISH.words["question words"])
-    assert {questions.terms[i] for i in np.flatnonzero(names)} == {"lima", "peru"}
-    near = NearMisses(questions, "name")
-    assert near.augment(["What is Lima?"]) == ["What is Peru?"] and near.explain("What is this?").edit == "word"
+def test_only_the_most_important_words_of_a_long_text_change_places(monkeypatch):
+    monkeypatch.setattr(edits, "MOST_SWAPPED", 3)
+    words = "ant bee cat dog elk fox".split()
+    found = swap_edits(Sentence(" a ".join(words)), dict(zip(words, (9, 1, 9, 9, 1, 9), strict=True)), ())
+    assert [(edit.start, edit.options) for edit in found] == [(0, ("cat a bee a ant",))]
 
 
-@pytest.fixture(scope="module")
-def index():
-    return una_fast.build_index(QUESTIONS * 40)
+def test_words_of_a_tokenizer_divide_text_without_spaces():
+    text = "\u5f7c\u306f5\u6642 don't"
+    assert Sentence(text).words == ["\u5f7c\u306f", "5", "\u6642", "don't"]
+    divided = Sentence(text, ["\u5f7c", "\u306f", "5", "\u6642", "don't"])
+    assert divided.words == ["\u5f7c", "\u306f", "5", "\u6642", "don't"]
+    assert [divided.start(i) for i in range(5)] == [0, 1, 2, 3, 5] and "".join(divided.parts) == text
+    assert Sentence(text, ["\u306f", "\u5f7c"]).words == Sentence(text).words  # not in this order
+    assert Sentence("12.50 \u0130x", ["12", ".", "50"]).words[0] == "12.50"
 
 
-def test_a_name_becomes_another_one(index):
-    near = NearMisses(index, "name")
-    for row, text in enumerate(near.texts(range(8))):
-        expected = {QUESTIONS[row].replace("Lima", "Peru"), QUESTIONS[row].replace("Peru", "Lima")} - {QUESTIONS[row]}
-        assert text in expected if expected else text != QUESTIONS[row]
-    assert near.augment(["in Zorg and Lima"]) == ["in Zorg and Peru"]  # an unseen word is not known to be a name
-    none = NearMisses(una_fast.build_index(["no names at all", "none"]), "name")
-    assert none.explain("no names at all").edit == "word"
-
-
-def test_draws_equal_a_plain_implementation(index):
-    """An edit that fits is drawn by weight, then uniformly one of its places, then one of the options there."""
-    near, seed = NearMisses(index, "polarity:1,number:4", seed=5), seed_of("near-misses", 5)
-    for epoch in range(3):
-        for row, text in enumerate(near.texts(range(8), epoch)):
-            bits = [draw64(seed, epoch, row, position, 0) for position in range(3)]
-            edits = {name: BY_LISTS[name](Sentence(QUESTIONS[row]), ENGLISH) for name in ("polarity", "number")}
-            weights = {name: {"polarity": 1, "number": 4}[name] for name in edits if edits[name]}
-            if not weights:
-                assert len(text.split()) == len(QUESTIONS[row].split()) and text != QUESTIONS[row]
-                continue
-            place, names = (bits[0] >> 11) / 2**53 * sum(weights.values()), [*weights]
-            name = names[0] if place < weights[names[0]] else names[-1]
-            edit = edits[name][bits[1] * len(edits[name]) >> 64]
-            new = edit.options[bits[2] * len(edit.options) >> 64]
-            assert text == QUESTIONS[row][: edit.start] + new + QUESTIONS[row][edit.stop :]
-
-
-def test_edits_are_drawn_in_proportion_to_their_weights(index):
-    near = NearMisses(index, "polarity:1,number:4")
-    made = Counter(near.explain(QUESTIONS[2], epoch).edit for epoch in range(400))
-    assert set(made) == {"polarity", "number"}
-    assert abs(made["number"] - 320) < 4 * 8  # 4 standard deviations
-    everything = NearMisses(index, "word,swap,name,number,polarity")
-    made = Counter(everything.explain(QUESTIONS[7], epoch).edit for epoch in range(500))
-    assert set(made) == set(EDITS) and all(abs(n - 100) < 4 * 9 for n in made.values())
-
-
-def test_explain_states_which_edit_was_made_where_and_why(index):
-    near = NearMisses(index)
-    told = near.explain("How do I reset 2 phones", 1)
-    assert told.result == told.sentence[: told.place] + told.new + told.sentence[told.place + len(told.old) :]
-    assert told.fitting == ["polarity", "number"] and told.why and told.edit in str(told)
-    word = near.explain("What is the capital of Peru?")
-    assert (word.edit, word.why) == ("word", "the most important word of the sentence")
-    assert word.result == word.sentence[: word.place] + word.new + word.sentence[word.place + len(word.old) :]
-    assert near.explain("?!").edit == "" and near.explain("?!").result == "?!"
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_ids_equal_those_of_every_kind_of_tokenizer(index, family):
-    texts = [*QUESTIONS, "", " not  this", "don't", "Turn on 5", "? not", "x" * 99 + " is 5", "a\u00a0can not"]
-    index, tokenizer = una_fast.build_index(texts), FAMILIES[family]()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        near = NearMisses(index, ",".join(EDITS), tokenizer=tokenizer)
-    for epoch, length in ((0, 32), (1, 8), (2, 128)):
-        found = near.token_ids(range(len(texts)), epoch, length)
-        assert fuzz.compare(tokenizer, near.texts(range(len(texts)), epoch), found, length) == []
-
-
-WORDS = (
-    "Turn on the light not can't don't I can never 5 12, 2016. 1st what's The a is it safe to go? two first May".split()
+@pytest.mark.parametrize(
+    "word", ["5 cats ", "is not good, turn on ", "1/2 ", "a@b ", "www.a1", "Good ", "2-", "A. is "]
 )
+def test_the_cost_of_a_text_grows_linearly(word):
+    """Counts the bytecode lines that run, which unlike the time is the same in every run."""
+
+    def lines(n: int) -> int:
+        count = 0
+
+        def trace(frame, event, argument):
+            nonlocal count
+            count += event == "line"
+            return trace
+
+        text = word * n
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            sentence = Sentence(text)
+            number_edits(sentence, ENGLISH)
+            polarity_edits(sentence, ENGLISH)
+            swap_edits(sentence, dict.fromkeys(sentence.words, 1.0), ())
+        finally:
+            sys.settrace(before)
+        return count
+
+    lines(10)  # fills caches
+    assert lines(2000) < 11 * lines(200)
 
 
-def fuzzed_line(draw: random.Random) -> str:
-    words = [draw.choice(WORDS) for _ in range(draw.randrange(1, 6))]
-    words.insert(draw.randrange(len(words)), fuzz.text(draw))
-    return draw.choice([" "] * 9 + ["  "]).join(words)
+def test_a_text_of_a_hundred_thousand_words_costs_what_its_parts_cost():
+    """Each call inside must be cheap too: a quadratic one would take 25 times as long for 5 times the words."""
 
+    def seconds(n: int) -> float:
+        start = time.process_time()
+        sentence = Sentence("5 cats is not good, turn on 12:30 www.a.org 1/2 an old 1990s 2-3 " * n)
+        assert len(number_edits(sentence, ENGLISH) + polarity_edits(sentence, ENGLISH)) > 9 * n
+        return time.process_time() - start
 
-@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 100))])
-def test_ids_are_exact_for_random_tokenizers_and_texts(seed):
-    draw = random.Random(seed)
-    tokenizer, edits = fuzz.tokenizer(draw), draw.choice(["polarity,number:3", ",".join(EDITS), "swap"])
-    index = una_fast.build_index([*(fuzzed_line(draw) for _ in range(150)), "", "not"], lowercase=draw.random() < 0.8)
-    near, length = NearMisses(index, edits, tokenizer=tokenizer), draw.choice([8, 12, 40, 200])
-    texts, found = near.texts(range(152)), near.token_ids(range(152), max_length=length)
-    assert fuzz.compare(tokenizer, texts, found, length) == []
-
-
-def test_threads_and_processes_give_the_same_ids(index):
-    near = NearMisses(index, tokenizer=bert_uncased(), n_jobs=2)
-    expected = [near.token_ids(range(320), epoch)["input_ids"] for epoch in range(8)]
-    copy = pickle.loads(pickle.dumps(near))
-    with ThreadPoolExecutor(4) as pool:
-        found = pool.map(lambda epoch: copy.token_ids(range(320), epoch)["input_ids"], range(8))
-    assert all(map(torch.equal, found, expected))
-
-
-GERMAN = "an, aus\nimmer\tnie\nnicht\n"
-
-
-def test_a_file_adds_the_opposites_of_another_language(tmp_path):
-    lines = ["Das Licht ist immer an.", "Ich mag das nicht.", "Er kommt um 9 Uhr nicht an"] * 20
-    index = una_fast.build_index(lines)
-    with pytest.warns(InputWarning, match="polarity fits 0 of 60 sentences.*lists are English: give polarity=FILE"):
-        NearMisses(index, "polarity")
-    (tmp_path / "german.txt").write_text(GERMAN, encoding="utf-8")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        near = NearMisses(index, "polarity", polarity=tmp_path / "german.txt")
-    made = [{near.texts([row], epoch)[0] for epoch in range(20)} for row in range(3)]
-    assert made[0] == {"Das Licht ist nie an.", "Das Licht ist immer aus."}
-    assert made[1] == {"Ich mag das."}
-    assert made[2] == {"Er kommt um 9 Uhr an", "Er kommt um 9 Uhr nicht aus"}
-    assert near.explain("Der Hund schläft").edit == "word"
-
-
-def test_without_word_lists_digits_still_change_and_other_sentences_get_the_edit_word():
-    index = una_fast.build_index(["私 は 3 時 に 行く", "彼 は 来る"] * 20, word_tokenizer="whitespace")
-    with pytest.warns(InputWarning, match="polarity fits 0 of 40 sentences"):
-        near = NearMisses(index)
-    assert {near.explain("私 は 3 時 に 行く", epoch).edit for epoch in range(5)} == {"number"}
-    assert near.explain("彼 は 来る").edit == "word"
-
-
-def test_bad_input_raises_an_error_that_says_what_to_do(index, tmp_path):
-    for edits, message in (
-        ("polarty", r"no edit is called 'polarty': did you mean polarity\?"),
-        ("zzz", "choose from polarity, number, name, swap, word"),
-        ("", "no edit is called ''"),
-        ("number:x", "the weight of number is 'x': give a number above 0"),
-        ("number:0", "the weight of number is '0'"),
-        ("number:inf", "the weight of number is 'inf'"),
-    ):
-        with pytest.raises(InputError, match=message):
-            NearMisses(index, edits)
-    assert parse_edits(" number : 2 , polarity") == {"polarity": 1.0, "number": 2.0}
-    with pytest.raises(InputError, match="NearMisses has no argument 'edit': did you mean edits"):
-        NearMisses(index, edit="number")
-    path = tmp_path / "words.txt"
-    for text, message in (
-        ("a, b, c", "line 1: 'a, b, c' is not a line of .opposites.: give two different words"),
-        ("on off\nbad, bad", "line 2: 'bad, bad' is not a line"),
-        ("[opposite]", r"line 1: no section is called \[opposite\]: did you mean opposites"),
-        ("[auxiliaries]\nis", "line 2: 'is' is not a line of .auxiliaries."),
-    ):
-        path.write_text(text, encoding="utf-8")
-        with pytest.raises(InputError, match=message):
-            NearMisses(index, polarity=path)
-    with pytest.raises(InputError, match="index='x': must be an Index"):
-        NearMisses("x")
-    with pytest.raises(InputError, match="polarity: nowhere.txt: No such file"):
-        NearMisses(index, polarity="nowhere.txt")
-
-
-def test_the_near_misses_of_a_seed_are_fixed(index):
-    """Fixed values: if they change, so do the negatives of every run."""
-    assert NearMisses(index, "polarity:1,number:4,word:1").texts(range(8), 1) == [
-        "How do I turn on light mode?",
-        "Can I pay with 2 cards in June?",
-        "Is eggs safe to drink water after 9 pm?",
-        "Capital is the capital of Peru?",
-        "Why does my phone stop before 3 hours?",
-        "I pm n't open the 2nd file from Lima.",
-        "People in Lima do hours like cold soup.",
-        "Where do people in Peru buy 11 eggs?",
-    ]
+    assert min(seconds(5_000) for _ in range(2)) < 15 * max(seconds(1_000) for _ in range(2))

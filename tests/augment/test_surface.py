@@ -143,7 +143,7 @@ def test_few_rows_need_the_tokenizer(monkeypatch):
     una = una_fast.Augmenter(una_fast.build_index(lines), tokenizer=roberta(), keep_punctuation=True, radius=10)
     batch = np.empty((2, len(lines), 32), dtype=np.int64)
     assert not una._write_ids(np.arange(len(lines)), SampleKey(), *batch).any()
-    near = una_fast.NearMisses(una.index, "polarity", tokenizer=una.tokens)
+    near = una_fast.NearMisses(una.index, edits=["polarity"], tokenizer=una.tokens)
     monkeypatch.setattr(una.tokens, "_write_whole", None)  # fails if it is called
     assert torch.equal(near.token_ids([0, 1])["input_ids"][1:], near.token_ids([1])["input_ids"])
 

@@ -119,7 +119,7 @@ def test_explain_prints_a_table_or_json(folder, capsys):
 
 def test_near_misses_can_be_seen_before_training(folder, tmp_path, capsys):
     options = ["--augment", "near-misses", "--edits", "swap,word:2"]
-    near_misses = una_fast.NearMisses(una_fast.load_index(folder), edits="swap,word:2", seed=7)
+    near_misses = una_fast.NearMisses(una_fast.load_index(folder), edits={"swap": 1, "word": 2}, seed=7)
     lines = written(folder, tmp_path / "n.jsonl", *options)
     assert [line["negative"] for line in lines] == near_misses.texts(range(len(lines)), epoch=2)
     capsys.readouterr()

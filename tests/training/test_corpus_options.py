@@ -177,7 +177,9 @@ def test_positives_come_from_the_augmentation_of_that_name(tiny_model, tmp_path,
 
 @pytest.mark.parametrize(("given", "message"), [
     ({"positives": "eda-synonym", "synonyms": "none.tsv"}, "none.tsv"),
-    ({"augment": "near-misses", "polarity": "none.txt"}, "polarity: none.txt"),
+    ({"augment": "near-misses", "word_lists": "none.txt"}, "word_lists: none.txt"),
+    ({"augment": "una", "word_lists": "none.txt"}, "una uses no word lists"),
+    ({"augment": "none", "word_lists": "none.txt"}, "none uses no word lists"),
     ({"augment": "near-misses", "edits": "numbr:2"}, "did you mean number"),
 ])  # fmt: skip
 def test_bad_words_and_edits_are_refused_before_an_index_is_built(tmp_path, tiny_model, given, message):

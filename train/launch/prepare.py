@@ -156,9 +156,7 @@ class PreparedRun:
     def fingerprint(self) -> dict[str, Any]:
         """The values that must not change when --resume continues the run, by name. run.json stores them."""
         run, encoder = self.run, self.encoder
-        files = {
-            "dev texts": run.dev, "synonyms": run.synonyms, "words to keep": run.keep_words, "opposites": run.polarity
-        }  # fmt: skip
+        files = {"dev texts": run.dev, "synonyms": run.synonyms, "words to keep": run.keep_words}
         return {
             **run.identity(),
             "corpus": self.index.fingerprint,
@@ -168,6 +166,7 @@ class PreparedRun:
             "model's config.json": file_checksum(Path(cast(str, cached_file(run.model, "config.json")))),
             **{f"model's {name}": value for name, value in dataclasses.asdict(encoder.layout).items()},
             **{name: _checksum(Path(file)) if file else None for name, file in files.items()},
+            "word lists": [file_checksum(Path(file)) for file in run.word_lists],
             **({"neighbours": self.neighbours.digest()} if self.neighbours else {}),
         }
 

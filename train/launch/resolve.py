@@ -17,10 +17,11 @@ from train.evaluation.tasks.registry import downstream_folder, task_names
 from train.losses import loss_spec
 from train.record.folder import INDEX
 from una_fast.augment.eda import open_synonyms
-from una_fast.augment.near_misses import parse_edits
-from una_fast.augment.registry import WITH_SYNONYMS, load_augmentation
+from una_fast.augment.near_misses import check_edits
+from una_fast.augment.registry import WITH_SYNONYMS, check_word_lists, load_augmentation
 from una_fast.augment.word_lists import read_word_lists
 from una_fast.errors import InputError, counted, warn_user
+from una_fast.options import parse_edits
 
 EVALUATIONS_PER_SAVE = 10  # on a GPU: an evaluation takes a second, and a checkpoint of BERT-base has 1.3 GB
 
@@ -95,8 +96,9 @@ def check_late_inputs(run: ResolvedRun) -> None:
             load_augmentation(name)
     if run.positives in WITH_SYNONYMS:
         open_synonyms(run.synonyms or None)
+    check_word_lists(run.augment, run.word_lists)
     if run.augment == "near-misses":
-        parse_edits(run.edits)
-        read_word_lists(run.polarity)
+        check_edits(parse_edits(run.edits))
+        read_word_lists(run.word_lists)
     if run.evaluate:
         read_tasks(downstream_folder(run.evaluate), task_names(run.tasks), "test")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import heapq
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import lru_cache
-from itertools import combinations
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
+from itertools import accumulate, combinations
 from typing import NamedTuple
 
 from una_fast.augment.counter_rng import pick
+from una_fast.augment.near_numbers import LONGEST, near_numbers, ordinal
 from una_fast.augment.word_lists import WordLists
 
 # TOKENS matches a number with its separators, or a word: letters of any script with their accents, and at most one
@@ -17,12 +19,23 @@ MARKS = r"!-/:-@\[-`{-~\u00a1-\u00bf\u2010-\u205e\u0964\u3000-\u303f\uff00-\uff0
 WORD = rf"[^\s\d{MARKS}]+"
 TOKENS = re.compile(rf"(\d+(?:[.,]\d+)*|{WORD}(?:['\u2019]{WORD})?)")
 DIGIT = re.compile(r"\d")
-HOUR = re.compile(r"\s?[ap]\.?m\b", re.IGNORECASE)
+ENDS_SENTENCE = re.compile(r"[.!?:;\u3002\uff01\uff1f]['\")\u201d\u2019]*\s|[\u3002\uff01\uff1f]")
+CHUNK = re.compile(r"\S+")
 ADDRESS = re.compile(r"@|://|www\.")
-ENDINGS = {1: "st", 2: "nd", 3: "rd"}  # of ordinals; all others end in "th"
-YEARS = range(1800, 2100)
-NEAR_YEARS, SMALL, FEW, MANY = 9, 20, 5, 50  # see `near_numbers`
-LONGEST_NUMBER = 15  # digits; longer numbers are not changed
+THOUSANDS = r"\d{1,3}(?:,\d{3})+|\d{1,3}(?:\.\d{3})+"
+WITH_CENTS = re.compile(rf"({THOUSANDS})[.,]\d+")
+WHOLE = re.compile(rf"\d+(?:[.,]\d+)?|{THOUSANDS}")
+DATE = re.compile(r"\d{1,4}(?:/\d{1,4}){1,2}|\d{1,4}-\d{1,2}-\d{1,4}|\d{1,2}\.\d{1,2}\.\d{2,4}")
+HOUR = re.compile(r"\s?[ap]\.?m\b", re.IGNORECASE)
+MINUTES = re.compile(r":\d\d(?!\d)")
+DECADE = re.compile(r"\d{3}0['\u2019]?s\b")
+TO_NUMBER = re.compile(r"\s?(?:-|\u2013|to\s)\s?(\d{1,15})(?![\d.,:/]\d)")
+FROM_NUMBER = re.compile(r"(?<![\d.,:/])(\d{1,15})\s?(?:-|\u2013|\bto)\s?\Z")
+ORDINAL_ENDINGS = ("st", "nd", "rd", "th")
+ALWAYS = "24/7"
+NEAR_DECADES = 5
+WINDOW = 24  # characters before a number that may contain the start of its range
+MOST_SWAPPED = 16  # only the most important words of a sentence change places, so that a long text has few pairs
 
 
 class Edit(NamedTuple):
@@ -31,7 +44,7 @@ class Edit(NamedTuple):
     start: int
     stop: int
     options: Sequence[str]
-    why: str  # the rule that found the edit, for `explain`
+    why: str  # the rule that found the edit
 
     def drawn(self, bits: int) -> Edit:
         """Return this edit with only one of its options, chosen by 64 random bits."""
@@ -43,12 +56,61 @@ class Edit(NamedTuple):
 
 
 class Sentence:
-    """A text, split into words. A number is also a word."""
+    """A text, split into words. A number is also a word.
 
-    def __init__(self, text: str):
+    Args:
+        text: any text.
+        words: the words of `text` in order, if a word tokenizer knows better where they begin and end, as in languages
+            without spaces. If one of them is not in the text, `words` is ignored.
+    """
+
+    def __init__(self, text: str, words: Iterable[str] = ()):
         self.text = text
-        self.parts = TOKENS.split(text)  # alternately the text between two words, and a word as written
+        parts = TOKENS.split(text)
+        self.parts = _divided(parts, words) or parts  # alternately the text between two words, and a word as written
         self.words = [word.lower().replace("\u2019", "'") for word in self.parts[1::2]]
+        self._starts = [*accumulate(map(len, self.parts), initial=0)]
+
+    @cached_property
+    def distinct(self) -> frozenset[str]:
+        """The distinct words."""
+        return frozenset(self.words)
+
+    @cached_property
+    def is_title(self) -> bool:
+        """Whether every word of the text is capitalised."""
+        return self.text.istitle()
+
+    @cached_property
+    def first_words(self) -> list[int]:
+        """For each word, the position of the first word of its sentence, since the text may have several."""
+        firsts = (
+            i if i == 0 or ENDS_SENTENCE.match(self.parts[2 * i].lstrip("'\")\u201d\u2019")) else 0
+            for i in range(len(self.words))
+        )
+        return [*accumulate(firsts, max)]
+
+    @cached_property
+    def asks(self) -> list[bool]:
+        """For each word, whether its sentence ends in a question mark."""
+        gaps, ends, is_question = self.parts[2::2], [], False
+        for i in reversed(range(len(self.words))):
+            if i + 1 == len(self.words) or self.first_words[i + 1] == i + 1:
+                is_question = "?" in gaps[i] or "\uff1f" in gaps[i]
+            ends.append(is_question)
+        return ends[::-1]
+
+    @cached_property
+    def addresses(self) -> frozenset[int]:
+        """The positions in the text that are inside an e-mail or web address."""
+        if not ADDRESS.search(self.text):
+            return frozenset()
+        return frozenset(i for chunk in CHUNK.finditer(self.text) if ADDRESS.search(chunk[0]) for i in _inside(chunk))
+
+    @cached_property
+    def dates(self) -> frozenset[int]:
+        """The positions in the text that are inside a date in digits."""
+        return frozenset(i for date in DATE.finditer(self.text) if date[0] != ALWAYS for i in _inside(date))
 
     def word(self, i: int) -> str:
         """Return word i as written in the text."""
@@ -56,25 +118,59 @@ class Sentence:
 
     def start(self, i: int) -> int:
         """Return the position in the text where word i starts."""
-        return sum(map(len, self.parts[: 2 * i + 1]))
+        return self._starts[2 * i + 1]
 
     def follows(self, i: int) -> bool:
-        """Return whether words i - 1 and i exist, and only white space separates them."""
-        return 0 < i < len(self.words) and self.parts[2 * i].isspace()
+        """Return whether words i - 1 and i exist, and at most white space separates them."""
+        return 0 < i < len(self.words) and not self.parts[2 * i].strip()
 
-    def is_name(self, i: int) -> bool:
+    def is_name(self, i: int, lists: WordLists) -> bool:
         """Return whether word i is probably a name: capitalised inside a sentence that is not in title case."""
-        return self.follows(i) and self.word(i).istitle() and not self.text.istitle()
+        is_capitalised = self.first_words[i] != i and self.word(i).istitle() and not self.is_title
+        return is_capitalised and self.words[i] not in lists.capitalised
 
-    def replaced(self, i: int, options: Iterable[str], why: str, n: int = 1) -> list[Edit]:
+    def replaced(self, i: int, options: Iterable[str], why: str, lists: WordLists, n: int = 1) -> list[Edit]:
         """Return a list with one edit, in which one of `options` replaces the n words that start at word i.
 
-        Each option gets the old words' capitalisation. The list is empty if every option then equals the old words.
+        Each option gets the old words' capitalisation, and the article before it agrees: "an old" becomes "a new". The
+        list is empty if every option then equals the old words.
         """
-        start = self.start(i)
         old = "".join(self.parts[2 * i + 1 : 2 * (i + n)])
-        new = tuple(text for text in dict.fromkeys(like(old, option) for option in options) if text != old)
-        return [Edit(start, start + len(old), new, why)] if new else []
+        new = [text for text in dict.fromkeys(like(old, option) for option in options) if text != old]
+        return self.with_article(self.start(i), old, new, why, lists, i) if new else []
+
+    def with_article(self, start: int, old: str, new: Sequence[str], why: str, lists: WordLists, i: int) -> list[Edit]:
+        """Return a list with the edit that replaces `old`, at position `start` in word i, with one of `new`."""
+        if self.follows(i) and self.words[i - 1] in ("a", "an") and lists.words["a or an"]:
+            article, gap = self.word(i - 1), self.parts[2 * i]
+            new = [f"{like(article, lists.article(option))}{gap}{option}" for option in new]
+            start, old = self.start(i - 1), f"{article}{gap}{old}"
+        return [Edit(start, start + len(old), tuple(new), why)]
+
+
+def _inside(match: re.Match[str]) -> range:
+    return range(*match.span())
+
+
+def _divided(parts: Sequence[str], words: Iterable[str]) -> list[str]:
+    """Divide the words of `parts` (see `Sentence.parts`) where one of `words` ends, or return [] if one is missing."""
+    text, at, ends = "".join(parts).lower(), 0, set()
+    if len(text) != sum(map(len, parts)):  # lower-casing changed the positions
+        return []
+    for word in words:
+        start = text.find(word.lower(), at)
+        if start < 0:
+            return []
+        at = start + len(word)
+        ends |= {start, at}
+    found, at = [parts[0]], len(parts[0])
+    for word, gap in zip(parts[1::2], parts[2::2], strict=True):
+        cuts = [0, *(k for k in range(1, len(word)) if at + k in ends and not word[0].isdecimal()), len(word)]
+        for start, stop in zip(cuts, cuts[1:], strict=False):
+            found += [word[start:stop], ""]
+        found[-1] = gap
+        at += len(word) + len(gap)
+    return found
 
 
 def like(old: str, new: str) -> str:
@@ -88,92 +184,131 @@ def like(old: str, new: str) -> str:
 
 def polarity_edits(sentence: Sentence, lists: WordLists) -> list[Edit]:
     """Find all edits that replace a word with an opposite, insert a negation or remove one."""
-    found = _command(sentence, lists)
+    finder = _Polarity(sentence, lists)
+    found = finder.command()
     for i, word in enumerate(sentence.words):
         role = lists.roles.get(word)
         if role and lists.allow(sentence.words, i):
-            found += POLARITY[role](sentence, i, lists)
+            found += getattr(finder, role)(i)
     return found
 
 
-def _opposite(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
-    words, word = sentence.words, sentence.words[i]
-    if sentence.is_name(i):
-        return []
-    others = [other for other in lists.opposites[word] if other not in words]
-    others = [other for other in others if lists.allow([*words[:i], other, *words[i + 1 :]], i)]
-    return sentence.replaced(i, others, f"the opposite of {word!r}")
+class _Polarity:
+    """Finds the polarity edits of one sentence. The method `auxiliary` finds those of words with this role, etc."""
 
+    def __init__(self, sentence: Sentence, lists: WordLists):
+        self.sentence, self.words, self.lists = sentence, sentence.words, lists
 
-def _affirmed(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
-    word = sentence.words[i]
-    return sentence.replaced(i, [lists.affirmed[word]], f"{word!r} without its negation")
+    @cached_property
+    def leading(self) -> frozenset[int]:
+        """The positions of the auxiliaries that lead a question, as in "What does it do" and "Is it good"."""
+        firsts, found, last = self.sentence.first_words, set(), -1
+        for i, word in enumerate(self.words):
+            role = self.lists.roles.get(word)
+            if firsts[i] != last and role in ("auxiliary", "affirmed"):
+                last = firsts[i]
+                follows_question_word = i == last + 1 and self.words[last] in self.lists.words["question words"]
+                has_subject = role == "auxiliary" and "'" in word  # as in "it's"
+                if (i == last and not has_subject) or follows_question_word or self.sentence.asks[i]:
+                    found.add(i)
+        return frozenset(found)
 
+    def keeps_question(self, i: int) -> bool:
+        """Return whether a negation of word i, an auxiliary, asks the same: "Is it?" and "Isn't it?" do."""
+        first = self.sentence.first_words[i]
+        before = *self.words[first : min(first + 1, i)], *self.words[max(first, i - 1) : i]
+        return i in self.leading and self.lists.words["why"].isdisjoint(before)
 
-def _without_negation(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
-    """Return the edit that removes the negation that starts at word i: "is not true" -> "is true"."""
-    n = next((len(phrase) for phrase in lists.negations if sentence.words[i : i + len(phrase)] == phrase), 0)
-    if not n or not sentence.follows(i):
-        return []
-    start = sentence.start(i) - len(sentence.parts[2 * i])
-    old = "".join(sentence.parts[2 * i : 2 * (i + n)])
-    return [Edit(start, start + len(old), ("",), f"{old.strip()!r} is removed")]
-
-
-def _auxiliary(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
-    """Return the edit that negates word i, an auxiliary: "is" -> "isn't" or "is not"; "is it" -> "is it not"."""
-    words, word = sentence.words, sentence.words[i]
-    following = words[i + 1 : i + 3]
-    if not sentence.follows(i + 1) or _is_negated(words[max(0, i - 1) : i + 4], lists):
-        return []
-    if word in ("has", "have", "had"):  # only before a participle are these words auxiliaries
-        verb = following[-1] if following[0] in lists.words["subjects"] else following[0]
-        if not verb.endswith(("ed", "en")) and verb not in lists.words["participles"]:
+    def opposite(self, i: int) -> list[Edit]:
+        sentence, words, lists = self.sentence, self.words, self.lists
+        if sentence.is_name(i, lists) or sentence.parts[2 * i].endswith("-"):  # as in "14-strong"
             return []
-    form, why = lists.negated[word], f"a negation of {word!r}"
-    if following[0] in lists.words["subjects"]:
-        subject = sentence.word(i + 1)
-        return sentence.replaced(i, [f"{word} {subject} {lists.negation}", f"{form} {subject}"], why, 2)
-    options = [form]
-    asks = i == 0 or words[i - 1] in lists.words["question words"]
-    if not asks and following[0] not in lists.words["determiners"] and sentence.word(i + 1).islower():
-        options.append(f"{word} {lists.negation}")
-    return sentence.replaced(i, options, why)
+        others = lists.opposites[words[i]]
+        if not sentence.distinct.isdisjoint(others):  # as in "good or bad"
+            return []
+        others = tuple(other for other in others if lists.allow(words, i, other))
+        return sentence.replaced(i, others, "an opposite", lists)
 
+    def affirmed(self, i: int) -> list[Edit]:
+        sentence, lists = self.sentence, self.lists
+        if i == sentence.first_words[i] and lists.affirmed[self.words[i]] == "do" and sentence.follows(i + 1):
+            if self.words[i + 1] in lists.words["subjects"] or sentence.asks[i]:
+                return []
+            verb = like(sentence.word(i), sentence.word(i + 1))
+            return sentence.replaced(i, [verb], "a negation is removed", lists, 2)
+        if self.keeps_question(i):
+            return []
+        return sentence.replaced(i, [lists.affirmed[self.words[i]]], "a negation is removed", lists)
 
-def _infinitive(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
-    """Return the edit that negates the infinitive whose "to" is word i: "to go" -> "not to go" or "to not go"."""
-    words = sentence.words
-    if not sentence.follows(i) or not sentence.follows(i + 1) or words[i - 1] not in lists.words["before infinitives"]:
-        return []
-    if words[i + 1] in lists.words["determiners"] or not sentence.word(i + 1).islower():
-        return []
-    if _is_negated(words[max(0, i - 4) : i + 2], lists):
-        return []
-    options = f"{lists.negation} to", f"to {lists.negation}"
-    return sentence.replaced(i, options, f"a negation of 'to {words[i + 1]}'")
+    def negation(self, i: int) -> list[Edit]:
+        """Return the edit that removes the negation that starts at word i: "is not true" -> "is true"."""
+        sentence, words = self.sentence, self.words
+        n = next((len(phrase) for phrase in self.lists.negations if words[i : i + len(phrase)] == phrase), 0)
+        first = sentence.first_words[i]
+        if not n or not sentence.follows(i) or (first in self.leading and i <= first + 3):  # "Is he not here?"
+            return []
+        start = sentence.start(i) - len(sentence.parts[2 * i])
+        old = "".join(sentence.parts[2 * i : 2 * (i + n)])
+        return [Edit(start, start + len(old), ("",), "a negation is removed")]
 
+    def auxiliary(self, i: int) -> list[Edit]:
+        """Return the edit that negates word i, an auxiliary: "is" -> "isn't" or "is not"; "is it" -> "is it not"."""
+        sentence, words, lists = self.sentence, self.words, self.lists
+        following = words[i + 1 : i + 3]
+        if not sentence.follows(i + 1) or self.is_negated(i - 3, i + 4) or self.keeps_question(i):
+            return []
+        if self.reports(i):
+            return []
+        is_inverted = following[0] in lists.words["subjects"]
+        if is_inverted and i not in self.leading:
+            return []
+        if words[i] in ("has", "have", "had"):  # only before a participle are these words auxiliaries
+            verb = following[-1] if is_inverted else following[0]
+            if not verb.endswith(("ed", "en")) and verb not in lists.words["participles"]:
+                return []
+        if words[i] in ("do", "does", "did") and i not in self.leading and following[0] in lists.words["determiners"]:
+            return []  # as in "it does its work"
+        form, why = lists.negated[words[i]], "a negation is inserted"
+        if is_inverted:
+            subject = sentence.word(i + 1)
+            return sentence.replaced(i, [f"{words[i]} {subject} {lists.negation}", f"{form} {subject}"], why, lists, 2)
+        options = [form]
+        if i not in self.leading and following[0] not in lists.words["determiners"]:
+            if sentence.word(i + 1).islower():
+                options.append(f"{words[i]} {lists.negation}")
+        return sentence.replaced(i, options, why, lists)
 
-def _command(sentence: Sentence, lists: WordLists) -> list[Edit]:
-    """Return the edit that negates a command: "open it" -> "don't open it" or "do not open it"."""
-    first = sentence.words[0] if sentence.follows(1) else ""
-    if first not in lists.words["commands"] or "do" not in lists.negated or sentence.text.rstrip().endswith("?"):
-        return []
-    options = [f"{start} {first}" for start in (lists.negated["do"], f"do {lists.negation}")]
-    return sentence.replaced(0, options, f"a negation of {first!r}")
+    def reports(self, i: int) -> bool:
+        """Return whether word i is in a clause that asks the same with a negation: "how do I know that it is on"."""
+        words = self.words[max(self.sentence.first_words[i], i - 8) : i]
+        return not self.lists.words["whether"].isdisjoint(words)
 
+    def infinitive(self, i: int) -> list[Edit]:
+        """Return the edit that negates the infinitive whose "to" is word i: "to go" -> "to not go"."""
+        sentence, words, lists = self.sentence, self.words, self.lists
+        if not sentence.follows(i) or not sentence.follows(i + 1) or self.is_negated(i - 4, i + 2):
+            return []
+        if words[i - 1] not in lists.words["before infinitives"] or words[i + 1] in lists.words["determiners"]:
+            return []
+        if not sentence.word(i + 1).islower():
+            return []
+        return sentence.replaced(i, [f"to {lists.negation}"], "an infinitive is negated", lists)
 
-def _is_negated(words: Sequence[str], lists: WordLists) -> bool:
-    return any(lists.roles.get(word) in ("affirmed", "negation") for word in words)
+    def command(self) -> list[Edit]:
+        """Return the edit that negates a command: "open it" -> "don't open it" or "do not open it"."""
+        sentence, lists = self.sentence, self.lists
+        first = self.words[0] if sentence.follows(1) else ""
+        if first not in lists.words["commands"] or "do" not in lists.negated or sentence.asks[0]:
+            return []
+        if sentence.word(1).istitle():  # as in "Show Business"
+            return []
+        options = [f"{start} {first}" for start in (lists.negated["do"], f"do {lists.negation}")]
+        return sentence.replaced(0, options, "a command is negated", lists)
 
-
-POLARITY: dict[str, Callable[[Sentence, int, WordLists], list[Edit]]] = {
-    "opposite": _opposite,
-    "affirmed": _affirmed,
-    "negation": _without_negation,
-    "auxiliary": _auxiliary,
-    "infinitive": _infinitive,
-}
+    def is_negated(self, start: int, stop: int) -> bool:
+        negative = self.lists.words["negative words"]
+        words = self.words[max(0, start) : stop]
+        return any(word in negative or self.lists.roles.get(word) in ("affirmed", "negation") for word in words)
 
 
 def number_edits(sentence: Sentence, lists: WordLists) -> list[Edit]:
@@ -181,99 +316,114 @@ def number_edits(sentence: Sentence, lists: WordLists) -> list[Edit]:
     words, found = sentence.words, []
     if not lists.classes.keys().isdisjoint(words):
         for i, word in enumerate(words):
-            if word in lists.classes and lists.allow(words, i):
-                if word in lists.words["capitalised"] or not sentence.is_name(i):
-                    others = [other for other in lists.classes[word] if other not in words]
-                    found += sentence.replaced(i, others, f"a word of the same kind as {word!r}")
+            if word in lists.classes and lists.allow(words, i) and not sentence.is_name(i, lists):
+                if sentence.parts[2 * i] == "-" and i and words[i - 1] in lists.classes:  # as in "twenty-two"
+                    continue
+                others = [other for other in lists.classes[word] if other not in sentence.distinct]
+                found += sentence.replaced(i, others, "a word of the same kind", lists)
     if DIGIT.search(sentence.text):
         for i, word in enumerate(words):
             if word[0].isdecimal():
-                found += _digits(sentence, i)
+                found += _digits(sentence, i, lists)
     return found
 
 
-def _digits(sentence: Sentence, i: int) -> list[Edit]:
+def _digits(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
     """Return the edits of word i, a number in digits. The date 24.12.2025 gets three edits, one per part."""
     text, number, start = sentence.text, sentence.word(i), sentence.start(i)
     before, after = text[start - 1 : start], text[start + len(number) : start + len(number) + 1]
-    if (before.isalpha() and after.isalpha()) or _in_address(text, start):  # as in "b2b"
+    if (_has_case(before) and _has_case(after)) or start in sentence.addresses:  # as in "b2b"
         return []
-    groups = re.split("[.,]", number)
-    is_whole = len(groups) < 3 or all(len(group) == 3 for group in groups[1:])
+    if ALWAYS in text[max(0, start - 3) : start + len(ALWAYS)]:
+        return []
+    if cents := WITH_CENTS.fullmatch(number):
+        matches = [cents]
+    else:
+        matches = [*re.finditer(".+" if WHOLE.fullmatch(number) else r"(\d+)", number)]
     found = []
-    for match in re.finditer(".+" if is_whole else r"\d+", number):
-        begin, end = start + match.start(), start + match.end()
-        ending = text[end : end + 2].lower()
-        most = 100 if ending[:1] == "%" else 12 if HOUR.match(text, end) else None
-        options = () if text[:begin].endswith(":") else near_numbers(match[0], most)  # minutes do not change
-        if ending in ("th", *ENDINGS.values()):
-            end, options = end + 2, tuple(like(text[end : end + 2], ordinal(other)) for other in options)
-        if options:
-            found.append(Edit(begin, end, options, f"a number other than {text[begin:end]!r}"))
+    for match in matches:
+        old = match[1] if match.lastindex else match[0]
+        begin, end = start + match.start(), start + match.start() + len(old)
+        ending = text[end : end + 2]
+        options: Sequence[str] = ()
+        if ending.lower() in ORDINAL_ENDINGS:
+            options, end = [ordinal(other, ending) for other in _near(sentence, old, 1)], end + 2
+        elif DECADE.match(text, begin):  # "1990s" becomes "1980s"
+            decade = int(old[:3])
+            options, end = _near(sentence, old[:3], decade - NEAR_DECADES, decade + NEAR_DECADES), end - 1
+        elif limits := _limits(sentence, i, begin, end, old, lists):
+            options = _near(sentence, old, *limits)
+        if options and begin == start:
+            found += sentence.with_article(begin, text[begin:end], options, "another number", lists, i)
+        elif options:
+            found.append(Edit(begin, end, options, "another number"))
     return found
 
 
-def _in_address(text: str, place: int) -> bool:
-    """Return whether position `place` is inside an e-mail or web address."""
-    end = text.find(" ", place)
-    return ADDRESS.search(text[text.rfind(" ", 0, place) + 1 : end if end >= 0 else None]) is not None
+def _has_case(character: str) -> bool:
+    return character.lower() != character.upper()
 
 
-def ordinal(number: str) -> str:
-    """Turn "1" into "1st"."""
-    n = int(number[-2:]) if number[-2:].isdecimal() else int(number[-1])
-    return f"{number}{'th' if 10 < n < 14 else ENDINGS.get(n % 10, 'th')}"
+def _near(sentence: Sentence, number: str, least: int, most: int | None = None) -> list[str]:
+    return [other for other in near_numbers(number, least, most) if other not in sentence.distinct]
 
 
-@lru_cache(2**12)
-def near_numbers(number: str, most: int | None = None) -> tuple[str, ...]:
-    """Return numbers close to `number`, in the same script and notation: "1,000" gives "1,100" and others.
+def _limits(
+    sentence: Sentence, i: int, begin: int, end: int, number: str, lists: WordLists
+) -> tuple[int, int | None] | None:
+    """Return the least and the highest useful number instead of ``text[begin:end]``. None: keep the number."""
+    text, words, percent = sentence.text, sentence.words, 100 if sentence.text[end : end + 1] == "%" else None
+    if not number.isdecimal():
+        return 0, percent and percent * 10 ** len(re.split("[.,]", number)[-1])
+    is_minutes = text[max(0, begin - 1) : begin] == ":"
+    if is_minutes or len(number) > LONGEST:
+        return None
+    n, least = int(number), min(1, int(number))
+    if begin in sentence.dates:
+        return 1, (12 if n <= 12 else 31) if n <= 31 else None
+    if n <= 31 and not lists.words["months"].isdisjoint((*words[max(0, i - 1) : i], *words[i + 1 : i + 2])):
+        return 1, 31
+    if hours := (1, 12) if HOUR.match(text, end) else (0, 23) if MINUTES.match(text, end) and n <= 24 else None:
+        return hours
+    if sentence.follows(i + 1) and sentence.parts[2 * i + 2] and sentence.word(i + 1).islower():
+        if n == 1:  # the next word may be a noun in the singular
+            return None
+        least = 2
+    least, most = _range_limits(text, begin, end, number, least)
+    return least, percent if most is None else most
 
-    A year changes by at most NEAR_YEARS. Any other number changes by a multiple of a step. For numbers up to SMALL, the
-    step is 1. For larger numbers, it is the largest power of ten that divides the number and is smaller than it, such
-    as 100 for 1,000. The change is at most ``max(FEW, min(MANY, number / step / 2))`` steps up or down.
-    most: the highest useful result, such as 12 for an hour.
-    """
-    digits = "".join(filter(str.isdecimal, number))
-    if len(digits) > LONGEST_NUMBER:
-        return ()
-    n, zero, is_plain, unit, least = int(digits), ord(digits[0]) - int(digits[0]), digits == number, 1, 1
-    steps = NEAR_YEARS
-    if not (is_plain and n in YEARS):
-        while n > SMALL and n % (10 * unit) == 0 and n > 10 * unit:
-            unit *= 10
-        steps = max(FEW, min(n // unit // 2, MANY))
-    if not is_plain and all(len(group) == 3 for group in re.split("[.,]", number)[1:]):
-        least = min(n, 10 ** (len(digits) - 1))  # a value near "1,000" has at least as many digits
-    highest = n + steps * unit if most is None else min(n + steps * unit, max(n, most))
-    values = [value for value in range(n - steps * unit, highest + 1, unit) if value >= least and value != n]
-    width = len(digits) if not is_plain or digits[0] == chr(zero) else 0
-    return tuple(_written_like(f"{value:0{width}}", number, zero) for value in values)
+
+def _range_limits(text: str, begin: int, end: int, number: str, least: int) -> tuple[int, int | None]:
+    """Return limits that keep the order of a range, such as "10-12" or "from 10 to 12"."""
+    n, most = int(number), None
+    if match := TO_NUMBER.match(text, end):
+        other = _completed(match[1], number)
+        least, most = (least, other - 1) if n < other else (max(least, other + 1), None)
+    if match := FROM_NUMBER.search(text[max(0, begin - WINDOW) : begin]):
+        is_short = len(match[1]) > len(number)  # as in "2008-09"
+        other = int(match[1]) % 10 ** len(number)
+        least, most = (max(least, other + 1), most) if n > other else (least, other - 1)
+        most = 10 ** len(number) - 1 if is_short else most
+    return least, most
 
 
-def _written_like(digits: str, number: str, zero: int) -> str:
-    """Write the ASCII `digits` like `number`: "1100" becomes "1,100" if `number` is "1,000".
-
-    zero: the code point of the digit 0 in the script of `number`.
-    """
-    out = [chr(zero + int(digit)) for digit in digits]
-    for place, character in enumerate(reversed(number)):
-        if not character.isdecimal():
-            out.insert(len(out) - place, character)
-    return "".join(out)
+def _completed(number: str, start: str) -> int:
+    """Return the end of a range, such as 2009 for "09" if the range starts with "2008"."""
+    n = 10 ** len(number)
+    return int(number) + (int(start) // n * n if len(number) < len(start) else 0)
 
 
 def swap_edits(sentence: Sentence, importance: Mapping[str, float], function_words: Collection[str]) -> list[Edit]:
     """Return the edits that swap two words of similar importance that are not adjacent.
 
-    Both words are content words with at least the mean importance of the sentence's words. The edits are sorted by
-    the words' difference in importance, and only the first half, at least one edit, is returned. Words without an
-    importance are ignored.
+    Both words are content words with at least the mean importance of the sentence's words, and among its MOST_SWAPPED
+    most important ones. The edits are sorted by the words' difference in importance, and only the first half, at least
+    one edit, is returned. Words without an importance are ignored.
     """
-    places = [i for i, word in enumerate(sentence.words) if word in importance]
-    scores = {i: importance[sentence.words[i]] for i in places}
+    scores = {i: importance[word] for i, word in enumerate(sentence.words) if word in importance}
     mean = sum(scores.values()) / max(1, len(scores))
-    content = [i for i in places if scores[i] >= mean and sentence.words[i] not in function_words]
+    content = [i for i in scores if scores[i] >= mean and sentence.words[i] not in function_words]
+    content = sorted(heapq.nlargest(MOST_SWAPPED, content, key=scores.__getitem__))
     pairs = [(i, j) for i, j in combinations(content, 2) if j > i + 1 and sentence.words[i] != sentence.words[j]]
     pairs.sort(key=lambda pair: abs(scores[pair[0]] - scores[pair[1]]))
     return [_swapped(sentence, *pair) for pair in pairs[: max(1, len(pairs) // 2)]]
@@ -284,6 +434,5 @@ def _swapped(sentence: Sentence, i: int, j: int) -> Edit:
     between = "".join(sentence.parts[2 * i + 2 : 2 * j + 1])
     if i == 0 and first.istitle():  # keep the sentence's capital at its start
         first, second = first.lower(), like(first, second)
-    start = sentence.start(i)
-    old = sentence.text[start : sentence.start(j) + len(sentence.word(j))]
-    return Edit(start, start + len(old), (f"{second}{between}{first}",), f"{first!r} and {second!r} change places")
+    start, stop = sentence.start(i), sentence.start(j) + len(sentence.word(j))
+    return Edit(start, stop, (f"{second}{between}{first}",), "two words change places")

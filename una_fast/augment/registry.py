@@ -7,13 +7,14 @@ imports the classes.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from una_fast.errors import InputError
 from una_fast.imports import import_object
+from una_fast.options import parse_edits
 
 if TYPE_CHECKING:
     from una_fast.augment.base import TextAugmentation
@@ -59,7 +60,15 @@ def make_augmentation(
     except TypeError as error:
         raise InputError(f"{name}: {error}: its constructor accepts {', '.join(signature.parameters)}") from None
     options = {name: offered[name] for name in training_options_of(maker) if name in offered}
+    if "edits" in options:
+        options["edits"] = parse_edits(options["edits"])
     return maker(index, **options | settings)
+
+
+def check_word_lists(name: str, files: Sequence[str]) -> None:
+    """Raise InputError if --word-lists is given, but the augmentation `name` does not use them."""
+    if files and (name == "none" or "word_lists" not in training_options_of(load_augmentation(name))):
+        raise InputError(f"--word-lists {' '.join(files)}: {name} uses no word lists: add --augment near-misses")
 
 
 def training_options_of(maker: Any) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from una_fast.errors import InputError, nearest
@@ -11,37 +11,44 @@ from una_fast.errors import InputError, nearest
 ENGLISH = Path(__file__).with_name("english.txt")
 NEVER = "(?!)"  # matches nothing
 NUMBER = "#"  # stands for any number in digits in the sections GUARDS
+END = "."  # stands for the start or the end of the text there
 REACH = 3  # how many words before a word [only after] checks
-GUARDS = "only after", "only before", "not after", "not before"
+GUARDS = "only after", "right after", "only before", "not after", "not before"
 DIVIDERS = {  # sections with several items per line, and the separators of the items
     "opposites": r"[\t,]",
     "auxiliaries": ",",
     "classes": r"\s",
     **dict.fromkeys(GUARDS, ":"),
 }
-IN_PAIRS = "auxiliaries", *GUARDS
+IN_PAIRS = "opposites", "auxiliaries", *GUARDS
 FUNCTION = "function words"
 WORDS = (
-    *("capitalised", "commands", "subjects", "before infinitives", "determiners", "question words", "participles"),
-    FUNCTION,
+    *("commands", "subjects", "before infinitives", "determiners", "question words", "why", "whether", "participles"),
+    *("months", "a or an", "negative words", "before nouns", FUNCTION),
 )
+SECTIONS = (*DIVIDERS, "negations", *WORDS)
+VOWELS = frozenset("aeiou")
 Line = tuple[str, ...]
+WordListFiles = str | Path | Iterable[str | Path] | None
 
 
 class WordLists:
-    """The word lists of a file, as dicts and sets. lines: name of a section -> its lines, each split into items."""
+    """The word lists of files, as dicts and sets. lines: name of a section -> its lines, each split into items."""
 
     def __init__(self, lines: dict[str, list[Line]]):
-        pairs = [line for line in lines["opposites"] if len(line) == 2]
-        negations = [line[0].split() for line in lines["opposites"] if len(line) == 1]
-        self.opposites = {word: others for word, others in _others(pairs).items() if " " not in word}
+        # words that a file writes with a capital: German nouns, and names of days
+        pairs = lines["opposites"] + lines["classes"]
+        self.capitalised = frozenset(item.lower() for line in pairs for item in line if item[0].isupper())
+        lines = {name: [tuple(map(str.lower, line)) for line in lines[name]] for name in lines}
+        negations = [line[0].split() for line in lines["negations"]]
+        self.opposites = {word: others for word, others in _others(lines["opposites"]).items() if " " not in word}
         self.classes = _others(lines["classes"])  # a number, day, month or unit -> other words of the same kind
         self.negation = " ".join(negations[0]) if negations else ""  # which an edit inserts
         self.negations = sorted(negations, key=len, reverse=True)  # which an edit can remove
         self.negated = {pair[0]: pair[1] for pair in reversed(lines["auxiliaries"])}  # "is" -> "isn't"
         self.affirmed = {pair[1]: pair[0] for pair in lines["auxiliaries"]}  # "isn't" -> "is"
         self.words = {name: frozenset(" ".join(line[0] for line in lines[name]).split()) for name in WORDS}
-        # each word that a polarity edit can change -> the name of the edit, a key of `edits.POLARITY`
+        # each word that a polarity edit can change -> the rule that finds the edit, see `edits.polarity_edits`
         self.roles = dict.fromkeys(self.opposites, "opposite") | dict.fromkeys(self.affirmed, "affirmed")
         if self.negation:
             self.roles |= dict.fromkeys(self.negated, "auxiliary") | {words[0]: "negation" for words in negations}
@@ -53,12 +60,23 @@ class WordLists:
                     guard = self._guards.setdefault(word, {})
                     guard[name] = guard.get(name, frozenset()) | {*near.split()}
 
-    def allow(self, words: Sequence[str], i: int) -> bool:
-        """Return whether the words near word i allow a change: "up" may change only after a word such as "turn"."""
-        if not (guard := self._guards.get(words[i])):
+    def article(self, text: str) -> str:
+        """Return "an" if `text` begins with a vowel, "8", "11" or "18", and is no exception, else "a"."""
+        word = re.split(r"[\s,.-]", text.lower(), maxsplit=1)[0]
+        begins = word.startswith("8") or word in ("11", "18") if word[:1].isdecimal() else word[:1] in VOWELS
+        return "an" if begins != (word in self.words["a or an"]) else "a"
+
+    def allow(self, words: Sequence[str], i: int, word: str = "") -> bool:
+        """Return whether the words near word i allow a change: "up" may change only after a word such as "turn".
+
+        word: the word that is checked as word i; by default, the one in `words`.
+        """
+        if not (guard := self._guards.get(word or words[i])):
             return True
-        before, after = (_neighbour(words[k]) if 0 <= k < len(words) else "" for k in (i - 1, i + 1))
+        before, after = (_neighbour(words[k]) if 0 <= k < len(words) else END for k in (i - 1, i + 1))
         if before in guard.get("not after", ()) or after in guard.get("not before", ()):
+            return False
+        if before not in guard.get("right after", (before,)):
             return False
         near, only_after = {before, *words[max(0, i - REACH) : i]}, guard.get("only after", frozenset())
         return not near.isdisjoint(only_after) or after in guard.get("only before", () if only_after else {after})
@@ -77,28 +95,42 @@ def _others(lines: Sequence[Line]) -> dict[str, Line]:
     return {word: tuple(others) for word, others in found.items()}
 
 
-def read_word_lists(file: str | Path | None = None) -> WordLists:
-    """Read a file of word lists. None reads the English lists."""
-    lines: dict[str, list[Line]] = {name: [] for name in (*DIVIDERS, *WORDS)}
-    file, section = file or ENGLISH, "opposites"
-    for number, line in numbered_lines("polarity", file, "a file with two words per line, separated by a tab or comma"):
-        text, where = line.strip(), f"polarity: {file}: line {number}"
-        if text.startswith("["):
-            section = text.strip("[]")
-            if section not in lines:
-                raise InputError(f"{where}: no section is called {text}: {nearest(section, lines) or ', '.join(lines)}")
-        elif not text.startswith("# "):
-            lines[section].append(_items(section, text, where))
+def read_word_lists(files: WordListFiles = None) -> WordLists:
+    """Read one or several files of word lists into one object. None reads the English lists."""
+    lines: dict[str, list[Line]] = {name: [] for name in SECTIONS}
+    for file in as_files(files) or [ENGLISH]:
+        section = ""
+        for number, line in numbered_lines("word_lists", file, "a file in the format of una_fast's english.txt"):
+            text, where = line.strip(), f"word_lists: {file}: line {number}"
+            if text.startswith("["):
+                section = text.strip("[]")
+                if section not in lines:
+                    answer = nearest(section, lines) or ", ".join(lines)
+                    raise InputError(f"{where}: no section is called {text}: {answer}")
+            elif not text.startswith("# "):
+                items = _items(section, text, where)
+                lines[section].append(items)
     return WordLists(lines)
 
 
+def as_files(files: WordListFiles) -> list[str | Path]:
+    """Return one or several files as a list."""
+    if files is None or files == "":
+        return []
+    return [files] if isinstance(files, (str, Path)) else [*files]
+
+
 def _items(section: str, text: str, where: str) -> Line:
-    """Split a line of a word-list section into lower-case items. where: the file and the line, for error messages."""
-    items = [" ".join(item.split()) for item in re.split(DIVIDERS.get(section, NEVER), text.lower())]
-    n_items = {2} if section in IN_PAIRS else {1, 2} if section == "opposites" else {len(items)}
-    if not all(items) or len(items) not in n_items or len({*items}) < len(items):
-        needed = "two different words, separated by a tab or a comma, or one negation"
+    """Split a line of a word-list section into items. where: the file and the line, for error messages."""
+    if not section:
+        raise InputError(f"{where}: {text!r} belongs to no section: write a heading above it, such as [opposites]")
+    items = [" ".join(item.split()) for item in re.split(DIVIDERS.get(section, NEVER), text)]
+    if not all(items) or len({*map(str.lower, items)}) < len(items) or (section in IN_PAIRS and len(items) != 2):
+        mark = "a colon" if section in GUARDS else "a comma" if section == "auxiliaries" else "a comma or a tab"
+        needed = f"two different items with {mark} between them" if section in IN_PAIRS else "different words"
         raise InputError(f"{where}: {text!r} is not a line of [{section}]: give {needed}, as in una_fast's english.txt")
+    if section not in IN_PAIRS and ("," in text or "\t" in text):
+        raise InputError(f"{where}: {text!r} is not a line of [{section}]: separate its words by spaces only")
     return tuple(items)
 
 

@@ -306,3 +306,9 @@ def index_meta(sources: list[dict[str, Any]], tokenizer: WordTokenizer) -> dict[
     """Return the metadata that the manifest of an index contains."""
     words = {"word_tokenizer": tokenizer.name, "word_probe": tokenizer.signature(), "lowercase": tokenizer.lowercase}
     return {"sources": sources, **words, "score_law": SCORE_VERSION}
+
+
+def empty_index() -> Index:
+    """Return an index without documents and terms."""
+    arrays = {name: np.zeros(int(name.endswith(("offsets", "indptr"))), dtype) for name, dtype in DTYPES.items()}
+    return Index(arrays, index_meta([], WordTokenizer("treebank")), "treebank")

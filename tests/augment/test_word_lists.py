@@ -1,0 +1,63 @@
+"""Word lists: sections, several files, capitals, guards, and errors that name the line."""
+
+import pytest
+
+from una_fast import InputError
+from una_fast.augment.word_lists import read_word_lists
+
+
+def read(tmp_path, *texts: str):
+    files = [tmp_path / f"{i}.txt" for i in range(len(texts))]
+    for file, text in zip(files, texts, strict=True):
+        file.write_text(text, encoding="utf-8")
+    return read_word_lists(files[0] if len(files) == 1 else files)
+
+
+def test_two_files_are_merged(tmp_path):
+    lists = read(
+        tmp_path, "[function words]\nthe\n", "# two\n[opposites]\non, off\n\nHot\tCold\n[negations]\nnot\nno more\n"
+    )
+    assert lists.opposites == {"on": ("off",), "off": ("on",), "hot": ("cold",), "cold": ("hot",)}
+    assert lists.words["function words"] == {"the"} and lists.capitalised == {"hot", "cold"}
+    assert lists.negation == "not" and lists.negations == [["no", "more"], ["not"]]
+    assert read_word_lists().opposites["on"] == ("off",) and read_word_lists(()).opposites["on"] == ("off",)
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("on, off", r"line 1: 'on, off' belongs to no section: write a heading above it, such as \[opposites\]"),
+    ("[opposites]\na, b, c", r"line 2: 'a, b, c' is not a line of \[opposites\]: give two different items"),
+    ("[opposites]\non off", "line 2: 'on off' is not a line of"),
+    ("[opposites]\n\nBad, bad", "line 3: 'Bad, bad' is not a line"),
+    ("[opposite]", r"line 1: no section is called \[opposite\]: did you mean opposites"),
+    ("[auxiliaries]\nis", r"line 2: 'is' is not a line of \[auxiliaries\]: give two different items with a comma"),
+    ("[not after]\nis what", r"line 2: 'is what' is not a line of \[not after\]: give two .* a colon"),
+    ("[function words]\nan, aus", r"line 2: 'an, aus' is not a line of .*: separate its words by spaces"),
+    ("[negations]\nnicht\tkein", "line 2: .* separate its words by spaces only"),
+])  # fmt: skip
+def test_a_line_that_fits_no_section_is_an_error_with_its_number(tmp_path, text, message):
+    with pytest.raises(InputError, match=f"word_lists: .*0.txt: {message}"):
+        read(tmp_path, text)
+
+
+def test_guards_look_at_neighbours(tmp_path):
+    lists = read(
+        tmp_path,
+        "[opposites]\nup, down\nhot, cold\n[only after]\nup down: turn\n[only before]\nup: #\n"
+        "[right after]\nhot: the\n[not after]\nhot: a the\n[not before]\ncold: war .\n",
+    )
+    allowed = {
+        "up": False, "turn it up": True, "turn it all the up": False, "up 5": True, "down 5": False,
+        "hot": False, "cold x": True, "cold war": False, "cold": False, "x cold": False,
+    }  # fmt: skip
+    for text, is_allowed in allowed.items():
+        words = text.split()
+        i = next(i for i, word in enumerate(words) if word in lists.opposites)
+        assert lists.allow(words, i) == is_allowed, text
+
+
+def test_articles():
+    lists = read_word_lists()
+    for text in ("easy", "hour", "8", "80", "11", "18", "unsafe", "8-hour"):
+        assert lists.article(text) == "an", text
+    for text in ("hard", "useful", "110", "7", "euro", "one"):
+        assert lists.article(text) == "a", text
