@@ -163,7 +163,7 @@ class NearMisses(TextAugmentation):
         return {}
 
     def fits(self, rows: RowNumbers) -> np.ndarray:
-        """Return, for each document in `rows`, whether any of the chosen `edits` fits it: bool (n_rows,).
+        """Return, for each sentence in `rows`, whether any of the chosen `edits` fits it: bool (n_rows,).
 
         Raises:
             InputError: `rows` contains a number that is not a row of the index.
@@ -174,7 +174,7 @@ class NearMisses(TextAugmentation):
         return np.fromiter(fitting, bool, len(numbers))
 
     def texts(self, rows: RowNumbers, epoch: int = 0, *, sample_index: int = 0) -> list[str]:
-        """Return the near-miss of each document in `rows`, as `TextAugmentation.texts` does. Needs an index."""
+        """Return the near-miss of each sentence in `rows`, as `TextAugmentation.texts` does. Needs an index."""
         if not self.index:
             raise InputError("texts: needs an index: give NearMisses(index, ...), or call augment([...])")
         return super().texts(rows, epoch, sample_index=sample_index)
@@ -291,7 +291,7 @@ def check_edits(edits: Mapping[str, float] | Iterable[str]) -> dict[str, float]:
 def find_names(index: Index, never: Collection[str] = (), before_nouns: Collection[str] = ()) -> np.ndarray:
     """Return whether each term is a name: bool (n_terms,).
 
-    A name is a word of at least two letters that is capitalised in most of its occurrences inside documents.
+    A name is a word of at least two letters that is capitalised in most of its occurrences inside sentences.
 
     Args:
         index: the corpus.
