@@ -96,7 +96,8 @@ TEXTS = ["Is it safe?", "Is it unsafe?", "I have 3 dogs", "We see 40 cats", "Tea
 def test_each_edit_is_probed_on_the_sentences_that_it_fits():
     seen = []
     index = una_fast.build_index(TEXTS)
-    found = una_fast.probe(lambda texts: (seen.append(texts), letters(texts))[1], index, edits=["word", "number", "polarity"])
+    edits = ["word", "number", "polarity"]
+    found = una_fast.probe(lambda texts: (seen.append(texts), letters(texts))[1], index, edits=edits)
     assert [one.name for one in found.edits] == ["polarity", "number"]
     polarity, number = ({*zip(*texts, strict=True)} for texts in (seen[2:4], seen[4:]))
     assert {one for one, _ in number} == {"I have 3 dogs", "We see 40 cats"} < {*TEXTS}

@@ -28,7 +28,7 @@ WHOLE = re.compile(rf"\d+(?:[.,]\d+)?|{THOUSANDS}")
 DATE = re.compile(r"\d{1,4}(?:/\d{1,4}){1,2}|\d{1,4}-\d{1,2}-\d{1,4}|\d{1,2}\.\d{1,2}\.\d{2,4}")
 HOUR = re.compile(r"\s?[ap]\.?m\b", re.IGNORECASE)
 MINUTES = re.compile(r":\d\d(?!\d)")
-DECADE = re.compile(r"\d{3}0['\u2019]?s\b")
+DECADE = re.compile(r"(?:\d\d)?\d0['\u2019]?s\b")
 TO_NUMBER = re.compile(r"\s?(?:-|\u2013|to\s)\s?(\d{1,15})(?![\d.,:/]\d)")
 FROM_NUMBER = re.compile(r"(?<![\d.,:/])(\d{1,15})\s?(?:-|\u2013|\bto)\s?\Z")
 ORDINAL_ENDINGS = ("st", "nd", "rd", "th")
@@ -221,7 +221,7 @@ class _Polarity:
 
     def opposite(self, i: int) -> list[Edit]:
         sentence, words, lists = self.sentence, self.words, self.lists
-        if sentence.is_name(i, lists) or sentence.parts[2 * i].endswith("-"):  # as in "14-strong"
+        if sentence.is_name(i, lists) or sentence.parts[2 * i].endswith("-") or self.reports(i):  # as in "14-strong"
             return []
         others = lists.opposites[words[i]]
         if not sentence.distinct.isdisjoint(others):  # as in "good or bad"
@@ -347,10 +347,12 @@ def _digits(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
         ending = text[end : end + 2]
         options: Sequence[str] = ()
         if ending.lower() in ORDINAL_ENDINGS:
-            options, end = [ordinal(other, ending) for other in _near(sentence, old, 1)], end + 2
-        elif DECADE.match(text, begin):  # "1990s" becomes "1980s"
-            decade = int(old[:3])
-            options, end = _near(sentence, old[:3], decade - NEAR_DECADES, decade + NEAR_DECADES), end - 1
+            most = 31 if _has_month(sentence, lists, i - 1, i + 2) else None
+            options, end = [ordinal(other, ending) for other in _near(sentence, old, 1, most)], end + 2
+        elif DECADE.match(text, begin):  # "1990s" becomes "1980s", and "20s" becomes "30s"
+            decade, end = old[:-1], end - 1
+            most = int(decade) + NEAR_DECADES if len(old) == 4 else 9
+            options = _near(sentence, decade, max(2, int(decade) - NEAR_DECADES), most)
         elif limits := _limits(sentence, i, begin, end, old, lists):
             options = _near(sentence, old, *limits)
         if options and begin == start:
@@ -372,7 +374,7 @@ def _limits(
     sentence: Sentence, i: int, begin: int, end: int, number: str, lists: WordLists
 ) -> tuple[int, int | None] | None:
     """Return the least and the highest useful number instead of ``text[begin:end]``. None: keep the number."""
-    text, words, percent = sentence.text, sentence.words, 100 if sentence.text[end : end + 1] == "%" else None
+    text, percent = sentence.text, 100 if sentence.text[end : end + 1] == "%" else None
     if not number.isdecimal():
         return 0, percent and percent * 10 ** len(re.split("[.,]", number)[-1])
     is_minutes = text[max(0, begin - 1) : begin] == ":"
@@ -381,7 +383,7 @@ def _limits(
     n, least = int(number), min(1, int(number))
     if begin in sentence.dates:
         return 1, (12 if n <= 12 else 31) if n <= 31 else None
-    if n <= 31 and not lists.words["months"].isdisjoint((*words[max(0, i - 1) : i], *words[i + 1 : i + 2])):
+    if n <= 31 and _has_month(sentence, lists, i - 1, i + 1):
         return 1, 31
     if hours := (1, 12) if HOUR.match(text, end) else (0, 23) if MINUTES.match(text, end) and n <= 24 else None:
         return hours
@@ -391,6 +393,10 @@ def _limits(
         least = 2
     least, most = _range_limits(text, begin, end, number, least)
     return least, percent if most is None else most
+
+
+def _has_month(sentence: Sentence, lists: WordLists, *places: int) -> bool:
+    return any(sentence.words[i] in lists.words["months"] for i in places if 0 <= i < len(sentence.words))
 
 
 def _range_limits(text: str, begin: int, end: int, number: str, least: int) -> tuple[int, int | None]:
