@@ -116,9 +116,9 @@ IN_TEXT = {
     "June 30": {f"{month.capitalize()} 30" for month in ENGLISH.classes["june"]} | {"June 10", "June 20"},
     "the 1990s": {f"the {n}0s" for n in range(194, 205)} - {"the 1990s"},
     "in his 20s": {f"in his {n}0s" for n in range(3, 8)},
-    "28th May": {f"28th {month.capitalize()}" for month in ENGLISH.classes["may"]}
-    | {f"{n}th May" for n in (*range(14, 21), *range(24, 31)) if n != 28}
-    | {"21st May", "22nd May", "23rd May", "31st May"},
+    "28th June": {f"28th {month.capitalize()}" for month in ENGLISH.classes["june"]}
+    | {f"{n}th June" for n in (*range(14, 21), *range(24, 31)) if n != 28}
+    | {"21st June", "22nd June", "23rd June", "31st June"},
     "10-12 cats": {f"{n}-12 cats" for n in range(5, 12) if n != 10}
     | {f"10-{n} cats" for n in range(11, 19) if n != 12},
     "2008\u201309": {f"{n}\u201309" for n in range(1999, 2009) if n != 2008}

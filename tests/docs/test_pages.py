@@ -67,3 +67,21 @@ def test_the_page_shows_the_negatives_of_each_language(language):
 
 def test_text_tables_are_aligned_by_display_width():
     assert aligned([["辞書", "1"], ["ab", "22"], ["ริมแม่", "3"]], left=[0]) == ["辞書   1", "ab    22", "ริมแม่   3"]
+
+
+LISTS = {"German": "treebank", "Japanese": "fugashi", "Chinese": "rjieba"}
+
+
+@pytest.mark.parametrize("language", LISTS)
+@pytest.mark.filterwarnings("ignore::una_fast.errors.InputWarning")
+def test_the_page_shows_the_near_misses_of_each_language(language, tmp_path):
+    if LISTS[language] != "treebank":
+        pytest.importorskip(LISTS[language])
+    start = f"```text\n# {language.lower()}.txt\n"
+    lists, _, shown = LANGUAGES.partition(start)[2].partition("```\n\n```text\n")
+    (tmp_path / "lists.txt").write_text(lists, encoding="utf-8")
+    assert lists.count(", ") == 10
+    lines = shown.partition("```")[0].splitlines()
+    index = una_fast.build_index(lines[::2] * 5, word_tokenizer=LISTS[language])
+    near = una_fast.NearMisses(index, word_lists=tmp_path / "lists.txt")
+    assert [f"  {text}" for text in near.texts(range(len(lines) // 2))] == lines[1::2] and near.fits([0]).all()

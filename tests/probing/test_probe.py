@@ -89,7 +89,7 @@ def test_the_interval_of_a_change_contains_the_true_change_as_often_as_it_claims
     assert 370 <= n_contained <= 391
 
 
-TEXTS = ["Is it safe?", "Is it unsafe?", "I have 3 dogs", "We see 40 cats", "Tea for Anna", "Cake by Bert", "is it"]
+TEXTS = ["Is it safe?", "Is it dangerous?", "I have 3 dogs", "We see 40 cats", "Tea for Anna", "Cake by Bert", "is it"]
 
 
 @pytest.mark.filterwarnings("error")
@@ -102,13 +102,13 @@ def test_each_edit_is_probed_on_the_sentences_that_it_fits():
     polarity, number = ({*zip(*texts, strict=True)} for texts in (seen[2:4], seen[4:]))
     assert {one for one, _ in number} == {"I have 3 dogs", "We see 40 cats"} < {*TEXTS}
     assert all(one.translate(NO_DIGITS) == other.translate(NO_DIGITS) != one for one, other in number)
-    assert {one for one, _ in polarity} == {"Is it safe?", "Is it unsafe?", "is it"}
+    assert {one for one, _ in polarity} == {"Is it safe?", "Is it dangerous?"}
     for one, pairs in zip(found.edits, seen[2::2], strict=True):
         assert len(one.near_misses) == len(pairs) == len({*pairs})
     with pytest.warns(una_fast.InputWarning, match="edits: swap fits 0 sentences: left out"):
-        assert una_fast.probe(letters, una_fast.build_index(["a b", "d e"]), edits="swap").edits == ()
+        assert una_fast.probe(letters, una_fast.build_index(["a b", "d e"]), edits=["swap"]).edits == ()
     with pytest.raises(una_fast.InputError, match="no edit is called 'numbr'"):
-        una_fast.probe(letters, index, edits="numbr")
+        una_fast.probe(letters, index, edits=["numbr"])
 
 
 def test_a_seed_fixes_the_sample_and_a_short_text_is_used_completely(index):
