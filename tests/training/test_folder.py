@@ -20,7 +20,7 @@ from train.demo import demo_settings, free_folder, prepare_demo
 from train.encoder.encoder import load_encoder
 from train.encoder.pretrained import load_tokenizer
 from train.loop.telemetry import trim_metrics
-from train.record.checkpoint import Progress, load_checkpoint, save_encoder, write_checkpoint
+from train.record.checkpoint import Progress, check_encoder, load_checkpoint, save_encoder, write_checkpoint
 from train.record.folder import MARK, POINTER, RUN, output_folder, read_json, resume_advice, saved_step, write_json
 from una_fast.errors import InputError
 
@@ -274,10 +274,27 @@ class TestBest:
             with monkeypatch.context() as patch, pytest.raises(Killed):
                 failing(patch, Path, "replace", n_files, Killed())
                 save(2, 2.0)
-            assert all(path.read_bytes() in (old[path], new[path]) for path in old)
-            assert json.loads((tmp_path / "best" / "best.json").read_text())["step"] == 1
+            note = tmp_path / "best" / "best.json"
+            assert all(path.read_bytes() in (old[path], new[path]) for path in old if path != note)
+            assert json.loads(note.read_text())["step"] == 1
+            check_encoder(tmp_path, "best")
         save(3, 3.0)
         assert not [*(tmp_path / "best").glob(".*")]
+
+    def test_a_flipped_bit_or_a_missing_file_is_noticed(self, save, tmp_path):
+        save(1, 1.0)
+        check_encoder(tmp_path, "best")
+        save(2, 2.0)
+        check_encoder(tmp_path, "best")
+        paths = [path for path in (tmp_path / "best").rglob("*") if path.is_file() and path.name != "best.json"]
+        assert {"model.safetensors", "config.json", "tokenizer.json"} <= {path.name for path in paths}
+        for path in paths:
+            content = path.read_bytes()
+            for damage in (lambda path: flip(path, 4 * path.stat().st_size), lambda path: path.unlink()):
+                damage(path)
+                with pytest.raises(InputError, match=f"{path}: missing, truncated or altered since the run wrote it"):
+                    check_encoder(tmp_path, "best")
+                path.write_bytes(content)
 
     def test_a_full_disk_leaves_what_was_saved_before(self, save, tmp_path, monkeypatch):
         """safetensors raises its own type of error, and the tokenizers library a bare Exception."""

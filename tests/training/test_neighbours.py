@@ -1,5 +1,7 @@
 """--neighbours: the nearest sentences compared with plain loops, the rows of a step, the distillation, and the file."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -26,6 +28,12 @@ def test_the_nearest_sentence_is_another_one_and_not_a_duplicate(monkeypatch):
         others = [j for j in range(40) if j != i and cosines[i, j] <= HIGHEST]
         assert cosines[i, found] == max(cosines[i, others])
     assert find_nearest(unit[[4, 11, 30]]).tolist() == [-1, -1, -1]
+
+
+def test_the_pool_has_frozen_random_numbers_of_its_own():
+    """Other numbers would be a hidden new option; those of the data order would tie the pool to it."""
+    assert draw_pool(np.arange(100), 5, 0).tolist() == [4, 15, 17, 33, 81]
+    assert draw_pool(np.arange(100), 5, 1).tolist() == [14, 37, 43, 48, 80]
 
 
 def test_the_second_half_of_a_step_contains_the_neighbours_of_the_first():
@@ -71,6 +79,7 @@ def test_a_share_of_the_rows_drawn_by_seed_epoch_and_row_gets_the_edited_positiv
     assert (chosen(rows[::-1])[::-1] == first).all() and (chosen(rows[9:]) == first[9:]).all()
     assert (chosen(rows, epoch=1) != first).any() and (chosen(rows, seed=4) != first).any()
     assert on_share(made, plain, 1, 3) is made
+    assert np.flatnonzero(chosen(np.arange(40))).tolist() == [1, 17, 20, 21, 24, 27, 28, 32]
 
 
 def test_the_stored_neighbours_are_reused_unless_anything_differs(tiny_model, tmp_path, monkeypatch):
@@ -85,11 +94,17 @@ def test_the_stored_neighbours_are_reused_unless_anything_differs(tiny_model, tm
     assert torch.allclose(embeddings[3], one[0], atol=1e-6) and torch.allclose(embeddings.norm(dim=1), torch.ones(30))
 
     calls = []
-    monkeypatch.setattr("train.neighbours.embed", lambda *a: calls.append(a) or embeddings)
+    monkeypatch.setattr("train.neighbours.embed", lambda *a: calls.append(a) or embeddings[: len(a[2])])
     again = load_neighbours(run, "corpus", tokens, rows, encoder, CPU)
     assert not calls and again.digest() == found.digest() and (again.nearest == found.nearest).all()
     load_neighbours(run, "other corpus", tokens, rows, encoder, CPU)
     assert len(calls) == 1
+    for changed in (replace(run, seed=1), replace(run, max_length=15), replace(run, neighbours_pool=29)):
+        calls.clear()
+        load_neighbours(changed, "other corpus", tokens, rows, encoder, CPU)
+        load_neighbours(run, "other corpus", tokens, rows, encoder, CPU)
+        assert len(calls) == 2, changed  # each replaces the other's file
+    calls[1:] = []
     (tmp_path / FILE).write_bytes((tmp_path / FILE).read_bytes()[:-30])
     load_neighbours(run, "other corpus", tokens, rows, encoder, CPU)
     assert len(calls) == 2

@@ -24,9 +24,26 @@ from train.launch.resolve import device_of
 from train.loop.loop import CheckpointWriter, Loop
 from train.loop.telemetry import Telemetry
 from train.loop.trainer import Trainer, remedy
-from train.record.checkpoint import Progress, check_resumed, first_difference, has_checkpoint, load_checkpoint
+from train.record.checkpoint import (
+    Progress,
+    check_encoder,
+    check_resumed,
+    first_difference,
+    has_checkpoint,
+    load_checkpoint,
+)
 from train.record.environment import peak_memory
-from train.record.folder import RUN, SUMMARY, dev_name, is_finished, output_folder, read_json, resume_advice, write_json
+from train.record.folder import (
+    BEST,
+    RUN,
+    SUMMARY,
+    dev_name,
+    is_finished,
+    output_folder,
+    read_json,
+    resume_advice,
+    write_json,
+)
 from train.signals import Stopped, is_first_rank, leave_at_once, signals_handled, stop_then_end, tell_user
 from una_fast.errors import InputError, InputWarning, first_line
 from una_fast.parallel import n_cores
@@ -90,6 +107,7 @@ def starting_point(run: Run, ranks: Ranks, fingerprint: dict[str, Any]) -> tuple
     if ranks.first and run.resume and (finished or has_checkpoint(output)):
         summary = read_json(output / SUMMARY)
         check_resumed(output, summary.get("resume_fingerprint", {}), fingerprint)
+        check_encoder(output, BEST)
         progress, state = (Progress(**summary["progress"]), None) if finished else load_checkpoint(output)
     first_fingerprint, progress, state = from_first(ranks, (fingerprint, progress, state))
     if not ranks.first and (difference := first_difference(first_fingerprint, fingerprint)):

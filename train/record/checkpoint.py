@@ -22,6 +22,7 @@ from torch.utils._pytree import tree_map_only
 
 from train.config import OPTIONS
 from train.encoder.encoder import SentenceEncoder
+from train.encoder.pretrained import SETTINGS
 from train.record.folder import BEST, DEV, DEV_LAST, LAST, METRICS, POINTER, read_json, read_object, write_json
 from una_fast.errors import InputError
 from una_fast.storage.files import file_checksum, new_file, remove_partial, sync_file, sync_folder, unwritable
@@ -29,6 +30,7 @@ from una_fast.storage.files import file_checksum, new_file, remove_partial, sync
 VERSION = 9
 START_AGAIN = "start again without --resume in a new --output"
 STATES = ("state-0.pt", "state-1.pt")  # used in turn: one stays until the pointer names the other
+FILES = "files"  # key of NAME.json: path of each file of the encoder -> its valid checksums
 PARTIAL = ".encoder.partial"  # folder in best/ or last/ for incomplete files
 
 
@@ -132,7 +134,7 @@ def save_encoder(
     note: the content of NAME.json, which is written last. weights: a copy of the backbone's state_dict, because
     training continues meanwhile.
     """
-    folder = output / name
+    folder, noted = output / name, output / name / f"{name}.json"
     partial = folder / PARTIAL  # inside, because best/ may be a link to another disk
     try:
         shutil.rmtree(partial, ignore_errors=True)  # files of a killed process
@@ -141,7 +143,13 @@ def save_encoder(
         tokenizer.save_pretrained(partial)
         encoder.layout.write(partial, encoder.backbone.config, tokenizer)
         mode = (partial / "config.json").stat().st_mode
-        for path in sorted(path for path in partial.rglob("*") if path.is_file()):
+        paths = sorted(path for path in partial.rglob("*") if path.is_file())
+        stable = (path for path in paths if path.name != SETTINGS)  # users may add a prompt there
+        checksums = {str(path.relative_to(partial)): [file_checksum(path)] for path in stable}
+        if before := read_object(noted):  # until the last file is replaced, the earlier content of each is valid too
+            valid = {file: [*_valid(before).get(file, []), *new] for file, new in checksums.items()}
+            write_json(noted, {**before, FILES: {**_valid(before), **valid}})
+        for path in paths:
             path.chmod(mode)  # safetensors makes its files unreadable for other users, such as a server's
             with path.open("rb") as content:
                 os.fsync(content.fileno())
@@ -153,4 +161,18 @@ def save_encoder(
         raise unwritable(folder, error) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    write_json(folder / f"{name}.json", note)
+    write_json(noted, {**note, FILES: checksums})
+
+
+def check_encoder(output: Path, name: str) -> None:
+    """Raise InputError if a file of the encoder in OUTPUT/NAME is not one that a run wrote."""
+    for file, checksums in _valid(read_object(output / name / f"{name}.json")).items():
+        path = output / name / file
+        if not path.is_file() or file_checksum(path) not in checksums:
+            raise InputError(f"{path}: missing, truncated or altered since the run wrote it: {START_AGAIN}")
+
+
+def _valid(note: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the valid checksums of each file of an encoder, by its path. note: the content of its NAME.json."""
+    files = note.get(FILES)
+    return files if isinstance(files, dict) else {}
