@@ -328,6 +328,8 @@ class TestProcesses:
         ("saves_for_long", 130, "stopped by SIGINT: no checkpoint"),  # at the second signal
     ])  # fmt: skip
     def test_all_ranks_end_when_one_ends(self, work, code, said, tmp_path, capfd, monkeypatch):
+        if work == "is_killed":  # so late that a rank which does not wait shows its traceback
+            monkeypatch.setattr("train.launch.ranks.WATCH_SECONDS", 0.4)
         assert self.launch(Run(nproc=2, output=str(tmp_path)), work, monkeypatch) == code
         shown = capfd.readouterr().err
         assert shown.count(said or shown) == 1 and ("Traceback" in shown) == (work == "divides")
