@@ -18,6 +18,7 @@ POLARITY = {
     "Best way": {"Worst way"},
     "How do I turn on dark mode?": {"How do I turn off dark mode?", "How do I turn on light mode?"},
     "I like it. Good cats": {"I like it. Bad cats"},
+    "The Old Cat": {"The New Cat"},  # in title case, a capital does not make a name
     # the article agrees
     "an easy way": {"a hard way"},
     "A successful cat": {"An unsuccessful cat"},
@@ -51,6 +52,7 @@ POLARITY = {
     "he can go up not": {"he can go up", "he can go down not"},
     "he can go on so not": {"he can go on so", "he can't go on so not", "he can not go on so not"},
     "the way to not eat": {"the way to eat"},
+    "the way to never eat": {"the way to always eat"},
     "not a b c way to eat": {"not a b c way to not eat"},
     # negations that are removed
     "there is no way, no one, more or less": {"there is way, no one, more or less"},
@@ -71,7 +73,9 @@ WITHOUT_POLARITY = (
     "not only cats|(not) cats|Show Business|it does its work|a 14-strong cat|"
     # questions that ask the same with a negation
     "Is it?|Can I turn it|Does the sun shine|CAN\u2019T WE|Isn't it red?|Don't you go?|Don't cats go?|"
-    "How do I go?|What does it do|Which cat has eaten?|Who would go?|Is it not here?|Do cats not eat?|"
+    "How do I go?|"
+    "How can cats swim|Who can swim|What does it do|Which cat has eaten?|Who would go?|Is it not here?|"
+    "Do cats not eat?|"
     "Can any cat swim and why?|How do I know that it is on?|Did he swim or did Ann?|Cats are here?|"
     # a second negation near the first
     "no one cat can swim|not the way to eat|not a b way to eat|"
