@@ -1,19 +1,23 @@
-"""Download and check SimCSE's Wikipedia sentences, SentEval's files and SugarCrepe++.
+"""Download and check SimCSE's Wikipedia sentences, SentEval's files, SugarCrepe++ and retrieval sets.
 
-`python -m train.download --to FOLDER` fills FOLDER with corpora/wiki1m_for_simcse.txt, senteval/downstream/ and
-near_miss/. Set the environment variable UNA_FAST_DATA to FOLDER, so that `train.evaluate` finds the data.
+`python -m train.download --to FOLDER` fills FOLDER with corpora/wiki1m_for_simcse.txt, senteval/downstream/,
+near_miss/ and retrieval/. Set the environment variable UNA_FAST_DATA to FOLDER, so that `train.evaluate` finds the
+data.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import tarfile
 import urllib.request
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from train.evaluation.tasks.registry import NEAR_MISSES, SUGARCREPE, TASKS, downstream_folder, read_task, suite
+from train.evaluation.tasks.retrieval import read_folder
 from train.record.folder import partial_folder
 from una_fast.command import Command, option, options_of
 from una_fast.errors import InputError, counted, first_line
@@ -22,10 +26,21 @@ REPOSITORY = "princeton-nlp/datasets-for-simcse"
 WIKI = "wiki1m_for_simcse.txt"
 WIKI_LINES = 1_000_000
 NEAR_MISS_ADDRESS = "https://raw.githubusercontent.com/Sri-Harsha/scpp/c083bbf039a5ca215acaf25e7ee736d2ea6f3864/data"
+BEIR_ADDRESS = "https://public.ukp.informatik.tu-darmstadt.de/thakur/BEIR/datasets"
+BEIR = {"scifact": 300, "nfcorpus": 323, "arguana": 1406}  # its small sets -> number of test queries
+NANO_OWNER = (
+    "zeta-alpha-ai"  # of NanoBEIR on the Hugging Face hub: 50 queries of each set, with a few thousand documents
+)
+NANO = (
+    *("ArguAna", "ClimateFEVER", "DBPedia", "FEVER", "FiQA2018", "HotpotQA", "MSMARCO", "NFCorpus", "NQ"),
+    *("QuoraRetrieval", "SCIDOCS", "SciFact", "Touche2020"),
+)
+QUERIES = {**BEIR, **{f"Nano{name}": 50 - (name == "Touche2020") for name in NANO}}  # by name of the retrieval set
 FILES = {  # value of --only -> {path in FOLDER: its source in REPOSITORY or at NEAR_MISS_ADDRESS}
     "wiki": {f"corpora/{WIKI}": WIKI},
     "senteval": {"senteval/downstream": "senteval.tar"},
     "near-miss": {f"{NEAR_MISSES}/{name}.json": f"{name}.json" for name in SUGARCREPE},
+    "retrieval": {f"retrieval/{name}": f"{name}.zip" if name in BEIR else f"{NANO_OWNER}/{name}" for name in QUERIES},
 }
 TIMEOUT = 60  # seconds to wait for a response
 
@@ -35,7 +50,7 @@ class DownloadOptions:
     """The options of `python -m train.download`."""
 
     to: str = option("folder for the data", "", "Data", required=True, metavar="FOLDER")
-    only: str | None = option("part to fetch; default: all three", None, choices=tuple(FILES))
+    only: str | None = option("part to fetch; default: all", None, choices=tuple(FILES))
 
 
 def _run(values: dict[str, Any]) -> int:
@@ -58,23 +73,55 @@ def fetch(part: str, folder: Path) -> None:
             continue
         try:
             with partial_folder(target) as partial:
-                path = _file(part, source, partial)
-                (unpack(path) if part == "senteval" else path).rename(target)
+                SOURCES[part](source, partial).rename(target)
         except ModuleNotFoundError:
             raise  # huggingface_hub is not installed: the command names its extra
         except Exception as error:  # the Hugging Face hub, the network and the disk raise exceptions of different types
             raise InputError(f"{source}: cannot be fetched into {target} ({first_line(error)}): try again") from error
 
 
-def _file(part: str, name: str, folder: Path) -> Path:
-    """Download a file into `folder`, from GitHub for the part "near-miss", else from the Hugging Face hub."""
-    if part == "near-miss":
-        with urllib.request.urlopen(f"{NEAR_MISS_ADDRESS}/{name}", timeout=TIMEOUT) as answer:
-            (folder / name).write_bytes(answer.read())
-        return folder / name
+def _from_address(address: str, folder: Path) -> Path:
+    """Download a file into `folder`."""
+    path = folder / address.rpartition("/")[2]
+    with urllib.request.urlopen(address, timeout=TIMEOUT) as answer:
+        path.write_bytes(answer.read())
+    return path
+
+
+def _from_hub(name: str, folder: Path, repository: str = REPOSITORY) -> Path:
+    """Download a file of a dataset from the Hugging Face hub into `folder`."""
     from huggingface_hub import hf_hub_download  # imported late: --help should not wait for it
 
-    return Path(hf_hub_download(REPOSITORY, name, repo_type="dataset", local_dir=folder))
+    return Path(hf_hub_download(repository, name, repo_type="dataset", local_dir=folder))
+
+
+def _retrieval_set(source: str, folder: Path) -> Path:
+    """Download a retrieval set into a folder in BEIR's format. source: NAME.zip of BEIR, or a dataset of NanoBEIR."""
+    if source.endswith(".zip"):
+        with zipfile.ZipFile(_from_address(f"{BEIR_ADDRESS}/{source}", folder)) as archive:
+            archive.extractall(folder)  # zipfile removes ".." and leading slashes from names
+        return folder / source.removesuffix(".zip")
+    from huggingface_hub import HfApi
+
+    files = [name for name in HfApi().list_repo_files(source, repo_type="dataset") if name.endswith(".parquet")]
+    rows = {
+        part: [row for name in files if name.startswith(f"{part}/") for row in _rows(_from_hub(name, folder, source))]
+        for part in ("corpus", "queries", "qrels")
+    }
+    made = folder / "set"
+    (made / "qrels").mkdir(parents=True)
+    for part in ("corpus", "queries"):
+        lines = (json.dumps({"_id": row["_id"], "text": row["text"]}) + "\n" for row in rows[part])
+        (made / f"{part}.jsonl").write_text("".join(lines), encoding="utf-8")
+    relevant = (f"{row['query-id']}\t{row['corpus-id']}\t1\n" for row in rows["qrels"])
+    (made / "qrels" / "test.tsv").write_text("".join(["query-id\tcorpus-id\tscore\n", *relevant]), encoding="utf-8")
+    return made
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    import pyarrow.parquet  # takes 0.1 s
+
+    return pyarrow.parquet.read_table(path).to_pylist()
 
 
 def unpack(archive: Path) -> Path:
@@ -88,12 +135,27 @@ def unpack(archive: Path) -> Path:
     return folder
 
 
+SOURCES = {  # part -> a function that downloads a source of FILES into a folder
+    "wiki": _from_hub,
+    "senteval": lambda name, folder: unpack(_from_hub(name, folder)),
+    "near-miss": lambda name, folder: _from_address(f"{NEAR_MISS_ADDRESS}/{name}", folder),
+    "retrieval": _retrieval_set,
+}
+
+
 def check(part: str, folder: Path) -> list[str]:
     """Check a part of the data, such as "senteval"; return a message for each unreadable task or unexpected size."""
     if part == "wiki":
         with (folder / "corpora" / WIKI).open("rb") as file:
             n_lines = sum(1 for _ in file)
         return [] if n_lines == WIKI_LINES else [f"{WIKI}: {counted(n_lines, 'line')}, {WIKI_LINES:,} expected"]
+    if part == "retrieval":
+        sizes = {one.name: len(one.queries) for one in read_folder(folder / part, split="test").sets}
+        return [
+            f"{name}: {sizes.get(name, 0):,} test queries, {n:,} expected"
+            for name, n in QUERIES.items()
+            if sizes.get(name) != n
+        ]
     problems = []
     for name in SUGARCREPE if part == "near-miss" else suite("full"):
         try:
@@ -107,7 +169,7 @@ def check(part: str, folder: Path) -> list[str]:
     return problems
 
 
-ABOUT = "Fetch SimCSE's Wikipedia sentences, SentEval's files and SugarCrepe++."
+ABOUT = "Fetch SimCSE's Wikipedia sentences, SentEval's files, SugarCrepe++ and retrieval sets."
 main = Command("python -m train.download", ABOUT, options_of(DownloadOptions), _run, "train", page="paper-tables")
 
 if __name__ == "__main__":

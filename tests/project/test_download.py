@@ -4,9 +4,12 @@ import io
 import json
 import shutil
 import tarfile
+import zipfile
 from pathlib import Path
 
 import huggingface_hub
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from train import download
@@ -38,13 +41,30 @@ def hub(tmp_path_factory, monkeypatch) -> Path:
     entry = dict.fromkeys(("filename", "caption", "caption2", "negative_caption"), "a")
     for name in SUGARCREPE:
         (hub / f"{name}.json").write_text(json.dumps([entry]))
-    monkeypatch.setattr(download, "NEAR_MISS_ADDRESS", hub.as_uri())
+    for address in ("NEAR_MISS_ADDRESS", "BEIR_ADDRESS"):
+        monkeypatch.setattr(download, address, hub.as_uri())
+    with zipfile.ZipFile(hub / "scifact.zip", "w") as beir:
+        beir.writestr("scifact/corpus.jsonl", '{"_id": "d", "title": "A", "text": "b"}\n')
+        beir.writestr("scifact/queries.jsonl", '{"_id": "q", "text": "a b"}\n')
+        beir.writestr("scifact/qrels/test.tsv", "query-id\tcorpus-id\tscore\nq\td\t1\n")
+    nano = {"corpus": {"_id": ["d"], "text": ["\u00e9"]}, "queries": {"_id": ["q"], "text": ["a"]}}
+    nano["qrels"] = {"query-id": ["q"], "corpus-id": ["d"]}
+    for part, columns in nano.items():
+        (hub / part).mkdir()
+        pq.write_table(pa.table(columns), hub / part / "train-00000-of-00001.parquet")
+    monkeypatch.setattr(download, "QUERIES", {"scifact": 1, "NanoNQ": 1})
+    sources = {"retrieval/scifact": "scifact.zip", "retrieval/NanoNQ": "zeta-alpha-ai/NanoNQ"}
+    monkeypatch.setitem(download.FILES, "retrieval", sources)
 
     def from_hub(repository, name, *, repo_type, local_dir):
-        assert (repository, repo_type) == (REPOSITORY, "dataset")
-        return str(shutil.copy(hub / name, local_dir))
+        assert (repository, repo_type) == (sources["retrieval/NanoNQ"] if "/" in name else REPOSITORY, "dataset")
+        target = Path(local_dir) / name
+        target.parent.mkdir(exist_ok=True)
+        return str(shutil.copy(hub / name, target))
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", from_hub)
+    files = [f"{part}/train-00000-of-00001.parquet" for part in nano]
+    monkeypatch.setattr(huggingface_hub.HfApi, "list_repo_files", lambda self, name, repo_type: ["README.md", *files])
     return hub
 
 
@@ -54,22 +74,27 @@ def test_all_files_are_fetched_and_checked(hub, tmp_path, monkeypatch, capsys):
     rows = [TaskSpec(name, "", {"test": 1}) for name in ("STSBenchmark", *SUGARCREPE)]
     monkeypatch.setattr(download, "TASKS", {row.name: row for row in rows})
     assert main(["--to", str(tmp_path)]) == 0
-    assert "wiki, senteval, near-miss complete" in capsys.readouterr().out
+    assert "wiki, senteval, near-miss, retrieval complete" in capsys.readouterr().out
     assert (tmp_path / "corpora" / WIKI).read_bytes() == WIKI_TEXT
     assert (tmp_path / "senteval/downstream/STS/STSBenchmark/sts-test.csv").is_file()
     left = {path.name for path in tmp_path.rglob("*") if path.is_file()}
-    assert left == {WIKI, "sts-test.csv", *(f"{name}.json" for name in SUGARCREPE)}
+    of_sets = {"corpus.jsonl", "queries.jsonl", "test.tsv"}
+    assert left == {WIKI, "sts-test.csv", *(f"{name}.json" for name in SUGARCREPE), *of_sets}
+    assert "\\u00e9" in (tmp_path / "retrieval/NanoNQ/corpus.jsonl").read_text()
     shutil.rmtree(hub)
     assert main(["--to", str(tmp_path)]) == 0  # no file is fetched twice
 
 
-def test_missing_and_short_files_are_reported(hub, tmp_path, capsys):
+def test_missing_and_short_files_are_reported(hub, tmp_path, monkeypatch, capsys):
     assert main(["--to", str(tmp_path)]) == 2
     said = capsys.readouterr().err
     assert f"{WIKI}: 4,000 lines, 1,000,000 expected" in said
     assert "STSBenchmark test: 1 examples, 1,379 expected" in said
     assert "STS12: " in said and "MRPC: " in said and "missing" in said
     assert "replace_obj test: 1 examples, 1,652 expected" in said
+    with monkeypatch.context() as patch:
+        patch.setattr(download, "QUERIES", {"scifact": 300, "NanoNQ": 1})
+        assert check("retrieval", tmp_path) == ["scifact: 1 test queries, 300 expected"]
 
 
 def test_a_failed_download_gives_one_clear_message(hub, tmp_path):
