@@ -3,6 +3,6 @@
 Install the packages with ``pip install '.[integrations]'``.
 """
 
-from una_fast.integrations.datasets import Negatives
+from una_fast.integrations.datasets import Negatives, add_negatives
 
-__all__ = ["Negatives"]
+__all__ = ["Negatives", "add_negatives"]

@@ -11,10 +11,12 @@ from una_fast.errors import InputError, suggests_keywords, warn_user
 from una_fast.imports import naming_extras
 
 if TYPE_CHECKING:
+    from datasets import Dataset
     from transformers import TrainerCallback
 
     from una_fast.augment.base import TextAugmentation
 
+FORMATS = ("triplet", "n-tuple", "labeled-pair")
 D = TypeVar("D", bound=Any)  # Dataset, DatasetDict or IterableDataset
 ARGUMENTS = "`column`, `positive` or `keep`"  # the arguments that name columns
 COUNTERS = 32  # one per worker, because several processes that add to one counter can lose additions
@@ -201,6 +203,71 @@ class Negatives(DrawnByEpoch):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Negatives:
         return self  # many methods of a dataset copy its transform, and a copy would open the index again
+
+
+@suggests_keywords
+def add_negatives(
+    dataset: Dataset,
+    augmentation: TextAugmentation,
+    anchor_column_name: str | None = None,
+    positive_column_name: str | None = None,
+    *,
+    num_negatives: int = 1,
+    output_format: Literal["triplet", "n-tuple", "labeled-pair"] = "triplet",
+    of: Literal["anchor", "positive"] = "anchor",
+    epoch: int = 0,
+) -> Dataset:
+    """Make a dataset of (anchor, positive) pairs with negatives, like `mine_hard_negatives` of sentence-transformers.
+
+    It stores the negatives of one epoch. `Negatives` draws new ones in every epoch.
+
+    Args:
+        dataset: the pairs.
+        augmentation: what makes the negatives, such as ``una_fast.NearMisses()``, which needs no index.
+        anchor_column_name: the column of the anchors, such as queries; by default the first column.
+        positive_column_name: the column of the positives, such as passages; by default the second column.
+        num_negatives: negatives per pair.
+        output_format: "triplet" has the columns anchor, positive and negative, and a row per negative. "n-tuple" has a
+            row per pair, with the columns negative_1 to negative_n. "labeled-pair" has the columns anchor, positive and
+            label: 1 for a pair, and 0 for a pair whose positive is replaced by a negative.
+        of: the text that is changed. With "positive", a negative is a passage that does not answer the query. With
+            "anchor", it is a query that the passage does not answer: train with the positives as the first column.
+        epoch: as in `TextAugmentation.augment`.
+
+    Returns:
+        The dataset without other columns. Negatives that are blank, equal to their text or repeated are left out;
+        "n-tuple" leaves out the whole pair.
+
+    Raises:
+        InputError: a column is missing, a value is not a text, or an argument is invalid.
+    """
+    from datasets import Dataset
+
+    names = negative_names(num_negatives)
+    for name, value, allowed in (("output_format", output_format, FORMATS), ("of", of, ("anchor", "positive"))):
+        if value not in allowed:
+            raise InputError(f"{name}={value!r}: must be {' or '.join(map(repr, allowed))}")
+    default = dict(zip(("anchor", "positive"), dataset.column_names, strict=False))
+    columns = {"anchor": anchor_column_name, "positive": positive_column_name}
+    given = {view: column or default.get(view, f"{view}_column_name") for view, column in columns.items()}
+    for column in given.values():
+        if column not in dataset.column_names:
+            arguments = "`anchor_column_name` or `positive_column_name`"
+            raise missing_column("the dataset", column, dataset.column_names, arguments)
+    texts = {view: _texts(dataset[:], column) for view, column in given.items()}
+    drawn = [augmentation.augment(texts[of], epoch, sample_index=number) for number in range(num_negatives)]
+    rows: list[tuple[Any, ...]] = []
+    for anchor, positive, source, made in zip(*texts.values(), texts[of], zip(*drawn, strict=True), strict=True):
+        negatives = [text for text in dict.fromkeys(made) if text.strip() and text != source]
+        if output_format == "n-tuple":
+            rows += [(anchor, positive, *negatives)] * (len(negatives) == num_negatives)
+        elif output_format == "triplet":
+            rows += [(anchor, positive, negative) for negative in negatives]
+        else:
+            rows += [(anchor, positive, 1), *((anchor, negative, 0) for negative in negatives)]
+    last = {"triplet": ["negative"], "n-tuple": names, "labeled-pair": ["label"]}[output_format]
+    titles = [*given.values(), *last]
+    return Dataset.from_dict({title: [row[i] for row in rows] for i, title in enumerate(titles)})
 
 
 def _texts(batch: Mapping[str, Sequence[Any]], column: str, none_is_blank: bool = False) -> list[str]:
