@@ -1,6 +1,11 @@
-"""Train sentence-transformers on (query, product) pairs: a .csv with the columns query, product and mined."""
+"""Train sentence-transformers on (query, product) pairs: a .csv or .parquet with two columns of text.
+
+Negatives are products with important words replaced, or near-misses of the products (--near-misses). --mined adds a
+column of negatives that `mine_hard_negatives` found.
+"""
 
 import argparse
+from pathlib import Path
 
 from datasets import load_dataset
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
@@ -14,17 +19,25 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", nargs="?", default="bert-base-uncased")
     parser.add_argument("pairs", nargs="?", default="pairs.csv")
+    parser.add_argument("--columns", nargs=2, default=["query", "product"], metavar="NAME")
+    parser.add_argument("--mined", metavar="NAME", help="column of mined negatives")
+    parser.add_argument("--near-misses", action="store_true", help="change one detail of a product")
     parser.add_argument("--max-steps", type=int, default=-1)
     options = parser.parse_args()
-    index = una_fast.build_index(options.pairs, column="product")  # negatives are made from the products
+    query, product = options.columns
+    index = una_fast.build_index(options.pairs, column=product)  # negatives are made from the products
     index.save("una-index")
-    una = una_fast.Augmenter(index, keep_punctuation=True)
-    negatives = Negatives(una, column="query", positive="product", of="positive", keep=["mined"])
-    rows = load_dataset("csv", data_files=options.pairs, split="train")
+    augmenter: una_fast.NearMisses | una_fast.Augmenter = una_fast.Augmenter(index, keep_punctuation=True)
+    if options.near_misses:
+        augmenter = una_fast.NearMisses(index)
+    mined = [options.mined] if options.mined else []
+    negatives = Negatives(augmenter, column=query, positive=product, of="positive", keep=mined)
+    kind = "parquet" if Path(options.pairs).suffix == ".parquet" else "csv"
+    rows = load_dataset(kind, data_files=options.pairs, split="train")
     pairs = negatives.select(rows).train_test_split(0.1, seed=42)
-    queries = {str(row): query for row, query in enumerate(pairs["test"]["query"])}
-    products = {product: product for part in ("test", "train") for product in pairs[part]["product"]}
-    relevant = {str(row): {product} for row, product in enumerate(pairs["test"]["product"])}
+    queries = {str(row): text for row, text in enumerate(pairs["test"][query])}
+    products = {text: text for part in ("test", "train") for text in pairs[part][product]}
+    relevant = {str(row): {text} for row, text in enumerate(pairs["test"][product])}
     evaluator = InformationRetrievalEvaluator(queries, products, relevant)
 
     model = SentenceTransformer(options.model)

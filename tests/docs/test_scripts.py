@@ -50,8 +50,9 @@ def test_a_script_trains(script, text, tiny_model, monkeypatch):
 def test_pairs_train(text, tiny_model, monkeypatch, capsys):
     lines = text.read_text(encoding="utf-8").splitlines()
     with Path("pairs.csv").open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([("query", "product", "mined"), *zip(lines, lines[1:], lines[2:], strict=False)])
-    run(EXAMPLES / "query_product_pairs.py", str(tiny_model), "pairs.csv", monkeypatch=monkeypatch)
+        csv.writer(file).writerows([("question", "answer", "mined"), *zip(lines, lines[1:], lines[2:], strict=False)])
+    words = (str(tiny_model), "pairs.csv", "--columns", "question", "answer", "--mined", "mined", "--near-misses")
+    run(EXAMPLES / "query_product_pairs.py", *words, monkeypatch=monkeypatch)
     assert_trained(tiny_model)
     assert capsys.readouterr().out.count("cosine_ndcg@10") == 4
 
