@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ class RetrievalSet:
     queries: list[str]  # ids of the queries that have a relevant document
     texts: list[str]  # of the queries
     gains: dict[str, dict[str, int]]  # query -> document -> gain
-    pairs: list[tuple[int, int, int]]  # query, right and wrong document, by position
+    pairs: dict[str, list[tuple[int, int]]]  # query -> right and wrong documents, by position
 
 
 @dataclass(frozen=True)
@@ -61,61 +62,67 @@ class RetrievalTask(DevTask):
 
 
 def score_set(one: RetrievalSet, queries: NDArray, documents: NDArray) -> dict[str, Any]:
-    """Rank the documents for each query by cosine, and score the rankings with trec_eval's measures.
+    """Rank the documents for each query by cosine, and score the rankings (see `score_rankings`).
 
     Args:
         one: the set.
         queries: float (n_queries, D).
         documents: float (n_documents, D).
+    """
+    left, right = units(queries), units(documents).T
+    blocks = (left[start : start + BLOCK] @ right for start in range(0, len(left), BLOCK))  # (block, n_documents) each
+    return score_rankings(one, (row for block in blocks for row in block))
+
+
+def score_rankings(one: RetrievalSet, rows: Iterable[NDArray]) -> dict[str, Any]:
+    """Score the rankings of a set with trec_eval's measures.
+
+    Args:
+        one: the set.
+        rows: for each query, a score of every document, float (n_documents,).
 
     Returns:
         The means of nDCG@10, recall@10, recall@100 and MRR@10 over the queries; "groups" with the mean nDCG@10 of the
         queries with a negation and with a number; "right", the share of `pairs` whose right document has the higher
-        cosine; and "per_query", the nDCG@10 of each query, from which paired intervals are computed.
+        score; and "per_query", the nDCG@10 of each query, from which paired intervals are computed.
     """
-    units = [_unit(side) for side in (queries, documents)]
-    runs = dict(zip(one.queries, _rankings(one, *units), strict=True))
+    runs, is_right = {}, []
+    for query, row in zip(one.queries, rows, strict=True):
+        is_right += [row[right] > row[wrong] for right, wrong in one.pairs.get(query, ())]
+        runs[query] = _nearest(one, query, row)
     measures = import_extra("pytrec_eval")
     found = measures.RelevanceEvaluator(one.gains, {"ndcg_cut.10", "recall.10,100"}).evaluate(runs)
     first = {query: dict([*run.items()][:10]) for query, run in runs.items()}
     reciprocal = measures.RelevanceEvaluator(one.gains, {"recip_rank"}).evaluate(first)
-    scores = {name: _mean(found[query][of] for query in one.queries) for name, of in MEASURES.items()}
     per_query = {query: found[query]["ndcg_cut_10"] for query in one.queries}
     groups = {
         name: [score for text, score in zip(one.texts, per_query.values(), strict=True) if pattern.search(text)]
         for name, pattern in GROUPS.items()
     }
-    if one.pairs:
-        query, right, wrong = np.array(one.pairs).T
-        cosines = [np.einsum("nd,nd->n", units[0][query], units[1][side]) for side in (right, wrong)]
-        scores["right"] = float(np.mean(cosines[0] > cosines[1]))
     return {
-        **scores,
+        **{name: _mean(found[query][of] for query in one.queries) for name, of in MEASURES.items()},
         "mrr@10": _mean(reciprocal[query]["recip_rank"] for query in one.queries),
         "queries": len(one.queries),
         "documents": len(one.documents),
         "groups": {name: {"queries": len(of), "ndcg@10": _mean(of)} for name, of in groups.items()},
+        **({"right": _mean(map(float, is_right))} if is_right else {}),
         "per_query": per_query,
     }
 
 
-def _rankings(one: RetrievalSet, queries: NDArray, documents: NDArray) -> Iterator[dict[str, float]]:
-    """Yield the cosines of the DEPTH nearest documents of each query, nearest first.
+def _nearest(one: RetrievalSet, query: str, row: NDArray) -> dict[str, float]:
+    """Return the scores of the DEPTH best documents of a query, best first.
 
     Like BEIR, leave out the document that has the query's id, which is the query itself.
     """
-    positions = {name: i for i, name in enumerate(one.documents)}
-    for start in range(0, len(queries), BLOCK):
-        cosines = queries[start : start + BLOCK] @ documents.T  # (block, n_documents)
-        for query, row in zip(one.queries[start : start + BLOCK], cosines, strict=True):
-            if (itself := positions.get(query)) is not None:
-                row[itself] = -math.inf
-            nearest = np.argpartition(-row, min(DEPTH, len(row) - 1))[:DEPTH]
-            nearest = nearest[np.argsort(-row[nearest], kind="stable")]
-            yield {one.documents[i]: float(row[i]) for i in nearest.tolist() if row[i] > -math.inf}
+    best = np.argpartition(-row, min(DEPTH, len(row) - 1))[: DEPTH + 1]
+    best = best[np.argsort(-row[best], kind="stable")]
+    named = ((one.documents[i], float(row[i])) for i in best.tolist())
+    return dict(islice(((name, score) for name, score in named if name != query), DEPTH))
 
 
-def _unit(rows: NDArray) -> NDArray[np.floating]:
+def units(rows: NDArray) -> NDArray[np.floating]:
+    """Scale each row to length 1, except zero rows."""
     rows = np.nan_to_num(rows)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return rows / np.where(lengths > 0, lengths, 1)
@@ -180,12 +187,15 @@ def _read_texts(path: Path) -> dict[str, str]:
     return texts
 
 
-def _read_pairs(path: Path, queries: list[str], documents: Mapping[str, str]) -> list[tuple[int, int, int]]:
+def _read_pairs(path: Path, queries: Iterable[str], documents: Iterable[str]) -> dict[str, list[tuple[int, int]]]:
+    """Read the pairs of a right and a wrong document of each query."""
     if not path.is_file():
-        return []
-    places = ({name: i for i, name in enumerate(names)} for names in (queries, documents))
-    of_query, of_document = places
+        return {}
+    places = {name: i for i, name in enumerate(documents)}
+    pairs: dict[str, list[tuple[int, int]]] = {query: [] for query in queries}
     try:
-        return [(of_query[q], of_document[a], of_document[b]) for q, a, b in read_rows(path, (0, 1, 2), skip=1)]
+        for query, right, wrong in read_rows(path, (0, 1, 2), skip=1):
+            pairs[query].append((places[right], places[wrong]))
     except KeyError as error:
         raise InputError(f"{path}: {error} is not a query with a relevant document, or not a document") from None
+    return pairs
