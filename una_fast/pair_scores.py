@@ -50,7 +50,13 @@ class PairScores:
 
     @classmethod
     def of(cls, same: Floats, near_misses: Floats, share: float = 0.05) -> PairScores:
-        """Make scores, without groups, from cosines of pairs with the same meaning and cosines of near-misses."""
+        """Make scores, without groups, from the cosines of pairs.
+
+        Args:
+            same: float64 (k,), cosines of pairs with the same meaning.
+            near_misses: float64 (m,), cosines of near-misses.
+            share: as in `score_pairs`.
+        """
         n = len(same) + len(near_misses)
         return cls(np.concatenate([same, near_misses]), np.arange(n) < len(same), np.full(n, ""), share)
 
@@ -70,9 +76,13 @@ class PairScores:
         return float(np.mean(self.cosines[self.same] > self.threshold)) if self._has_both_labels() else math.nan
 
     def held_out_hits(self, share: float) -> NDArray[np.bool_]:
-        """Choose a threshold on each half, and return whether each pair of the other half is above it: bool (n,).
+        """Choose a threshold on each half, and tell which pairs of the other half are above it.
 
-        At most `share` of the near-misses in a half are above the threshold chosen on this half.
+        Args:
+            share: the largest share of a half's near-misses that may be above the threshold chosen on this half.
+
+        Returns:
+            bool (n,).
 
         Raises:
             InputError: one half has no near-misses, for example because most pairs contain the same sentence.
@@ -93,7 +103,8 @@ class PairScores:
         AUC with 5 to 500 pairs per label. A difference combines two intervals (Zou and Donner 2008). Both ends are NaN
         if all pairs have the same label.
 
-        before: another encoder's scores of the same pairs.
+        Args:
+            before: another encoder's scores of the same pairs.
         """
         if not self._has_both_labels():
             return math.nan, math.nan
@@ -186,6 +197,9 @@ class PairScores:
         same, near_misses = self._split()
         return _share_below(same, near_misses), 1 - _share_below(near_misses, same)
 
+    def __repr__(self) -> str:
+        return f"<una_fast.PairScores of {len(self.same):,} pairs: {self}>"
+
     def __str__(self) -> str:
         low, high = self.interval()
         return (
@@ -203,6 +217,9 @@ def score_pairs(encode: Encode, pairs: Iterable[Pair], share: float = 0.05) -> P
             ``SentenceTransformer(NAME).encode``. It is called once, with all distinct sentences.
         pairs: tuples (sentence1, sentence2, label[, group]). The label is 1 for the same meaning, 0 for a near-miss.
         share: the largest share of near-misses that may have a cosine above the threshold, at least 0 and below 1.
+
+    Returns:
+        The cosines, and the AUC, threshold and recall that follow from them, also by group. It prints as one line.
 
     Raises:
         InputError: `share` or a label is invalid, all pairs have the same label, or `encode` does not return one row of

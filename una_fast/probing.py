@@ -60,7 +60,7 @@ class Probe:
         return float(np.sort(self.near_misses)[place - 1]) if place <= n else None
 
     def passing(self, threshold: float) -> float:
-        """Return the share of near-misses with a cosine above `threshold`."""
+        """Return the share of near-misses with a cosine above `threshold`, from 0 to 1."""
         return float(np.mean(self.near_misses > threshold))
 
     @property
@@ -75,7 +75,8 @@ class Probe:
     def interval(self, before: Probe) -> tuple[float, float]:
         """Return the two ends of the 95% interval of ``self.distance - before.distance``.
 
-        `before` must measure another encoder on the same sentences.
+        Args:
+            before: the same sentences, measured with another encoder.
         """
         now, then = (  # the error of a ratio of means is the mean of these, to first order
             ((1 - one.near_misses) - one.distance * (1 - one.usual)) / (1 - one.usual.mean()) for one in (self, before)
@@ -95,6 +96,14 @@ class Probe:
             "mean_usual": float(self.usual.mean()),
             "edits": {one.name: one.to_dict() for one in self.edits},
         }
+
+    def __repr__(self) -> str:
+        edits = f", edits {', '.join(one.name for one in self.edits)}" if self.edits else ""
+        limit = "none" if self.threshold is None else f"{self.threshold:.3f}"
+        return (
+            f"<una_fast.Probe of {len(self.near_misses):,} near-misses ({self.name}): distance {self.distance:.3f}, "
+            f"threshold {limit} at {self.share:.0%}{edits}>"
+        )
 
     def __str__(self) -> str:
         above = [f"above {threshold:.2f}" for threshold in THRESHOLDS]
@@ -134,6 +143,9 @@ def probe(
         seed: any integer.
         augmenter: an augmentation that makes the near-misses instead of `Augmenter`.
         edits: edits of `NearMisses` to measure one by one, such as ["polarity", "number"], for `Probe.edits`.
+
+    Returns:
+        The cosines, and the threshold, shares and distance that follow from them. It prints as a table.
 
     Raises:
         InputError: an argument is invalid, fewer than two sentences have a near-miss, `encode` does not return one row

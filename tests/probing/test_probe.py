@@ -62,6 +62,9 @@ def test_figures_are_shares_that_json_can_store(near, usual, share):
     assert len(head) == len(word) == len(polarity)
     assert ("no threshold separates the two" in str(found)) == (usual.mean() > 0.8)
     assert "no threshold" not in str(found.edits[0])
+    if not (usual.mean() == 1 or near.mean() == 1):
+        assert f"of {len(near)} near-misses (word)" in repr(found) and "edits polarity>" in repr(found)
+        assert len(repr(found)) < 150
 
 
 def test_cosines_compare_sentences_with_their_near_misses_and_with_other_sentences(index):
