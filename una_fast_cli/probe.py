@@ -107,8 +107,8 @@ def load_encode(name: str) -> Callable[[list[str]], Any]:
 
     quiet()
     refuse_run(name)
-    refuse_code(name)
     try:
+        refuse_code(name)
         model = kind(name)
         network = next((module for module in model.modules() if isinstance(module, PreTrainedModel)), None)
         if network and Path(name).is_dir() and not network.config.is_encoder_decoder:
