@@ -2,8 +2,7 @@
 
 `views` is float (V, B, D): V views of B sentences, as embeddings of width D. ``views[0]`` contains the anchors,
 ``views[1]`` the positives and, on steps with negatives, ``views[2]`` the negatives. `pairs` and `decoupled` then need
-``views[3]``: the same negatives under another dropout mask. A wrong number of views, or a temperature that is not above
-0, raises InputError. The defaults are those of `train.ddp`.
+``views[3]``: the same negatives under another dropout mask. The defaults are those of `train.ddp`.
 
 Instead of a temperature, the distillations accept `start`, float (2, B, D): anchors and negatives as the initial
 encoder embeds them, which the caller computes without dropout and gradients. Only `negative_distillation` uses
@@ -26,7 +25,15 @@ def pairs(views: Tensor, temperature: float = 0.05) -> Tensor:
     of a negative. s(r, k) is the cosine of rows r and k divided by the temperature. With the partner p of row r, the
     loss is the mean over all r of -ln(exp(s(r, p)) / sum of exp(s(r, k)) over all k except r).
 
-    views: float (V, B, D): anchors, positives and, if V = 4, the negatives under two dropout masks.
+    Args:
+        views: float (V, B, D): anchors, positives and, if V = 4, the negatives under two dropout masks.
+        temperature: divides the cosines; above 0.
+
+    Returns:
+        The loss, a scalar of the dtype of `views`.
+
+    Raises:
+        InputError: a wrong number of views, or a temperature that is not above 0.
     """
     _check("pairs", views, (2, 4), temperature)
     return functional.cross_entropy(_all_against_all(views, temperature), _partners(views))
@@ -40,7 +47,15 @@ def decoupled(views: Tensor, temperature: float = 0.05) -> Tensor:
     -ln(exp(s(r, p)) / sum of exp(s(r, k)) over all k except r and p). The loss of a single sentence without
     negatives is 0.
 
-    views: float (V, B, D): anchors, positives and, if V = 4, the negatives under two dropout masks.
+    Args:
+        views: float (V, B, D): anchors, positives and, if V = 4, the negatives under two dropout masks.
+        temperature: divides the cosines; above 0.
+
+    Returns:
+        The loss, a scalar of the dtype of `views`.
+
+    Raises:
+        InputError: a wrong number of views, or a temperature that is not above 0.
     """
     _check("decoupled", views, (2, 4), temperature)
     similarity = _all_against_all(views, temperature)  # (R, R)
@@ -62,7 +77,15 @@ def triplet(views: Tensor, temperature: float = 0.05) -> Tensor:
     With the positive p of anchor a, and s(a, k) = cos(a, k) / temperature, the loss is the mean over all a of
     -ln(exp(s(a, p)) / sum over all positives and negatives k of exp(s(a, k))).
 
-    views: float (V, B, D): anchors, positives and, if V = 3, negatives.
+    Args:
+        views: float (V, B, D): anchors, positives and, if V = 3, negatives.
+        temperature: divides the cosines; above 0.
+
+    Returns:
+        The loss, a scalar of the dtype of `views`.
+
+    Raises:
+        InputError: a wrong number of views, or a temperature that is not above 0.
     """
     _check("triplet", views, (2, 3), temperature)
     unit = functional.normalize(views, dim=-1)  # (V, B, D)
@@ -71,7 +94,18 @@ def triplet(views: Tensor, temperature: float = 0.05) -> Tensor:
 
 
 def simcse(views: Tensor, temperature: float = 0.05) -> Tensor:
-    """Return SimCSE's loss (Gao et al. 2021, eq. 1), which is `triplet` without negatives. views: float (2, B, D)."""
+    """Return SimCSE's loss (Gao et al. 2021, eq. 1), which is `triplet` without negatives.
+
+    Args:
+        views: float (2, B, D): anchors and positives.
+        temperature: divides the cosines; above 0.
+
+    Returns:
+        The loss, a scalar of the dtype of `views`.
+
+    Raises:
+        InputError: a wrong number of views, or a temperature that is not above 0.
+    """
     _check("simcse", views, (2,), temperature)
     return triplet(views, temperature)
 
@@ -87,7 +121,16 @@ def margin(views: Tensor, least: float = 0.1, most: float = 0.3) -> Tensor:
     cos(anchor, positive) by `least` to `most`. The default bounds are those of the SNCSE paper (Wang et al. 2022,
     arXiv:2201.05979). The loss is 0 without negatives.
 
-    views: float (V, B, D): anchors, positives and, if V = 3, negatives.
+    Args:
+        views: float (V, B, D): anchors, positives and, if V = 3, negatives.
+        least: the smallest difference of the two cosines that costs nothing.
+        most: the largest difference that costs nothing.
+
+    Returns:
+        The loss, a scalar of the dtype of `views`.
+
+    Raises:
+        InputError: a wrong number of views.
     """
     _check("margin", views, (2, 3))
     if len(views) == 2:
@@ -102,7 +145,18 @@ def soft(
 ) -> Tensor:
     """Return the loss of SNCSE (Wang et al. 2022): `simcse` + weight * `margin`. Negatives enter only the margin.
 
-    views: float (V, B, D): anchors, positives and, if V = 3, negatives.
+    Args:
+        views: float (V, B, D): anchors, positives and, if V = 3, negatives.
+        temperature: of `simcse`; above 0.
+        weight: of the margin.
+        least: as in `margin`.
+        most: as in `margin`.
+
+    Returns:
+        The loss, a scalar of the dtype of `views`.
+
+    Raises:
+        InputError: a wrong number of views, or a temperature that is not above 0.
     """
     return simcse(views[:2], temperature) + weight * margin(views, least, most)
 
@@ -110,8 +164,15 @@ def soft(
 def similarity_distillation(views: Tensor, start: Tensor) -> Tensor:
     """Return how much training has changed the cosines between the sentences of a batch, as a mean square.
 
-    With the embeddings a = ``views[0]``, and the initial encoder's b = ``start[0]``, float (B, D), the loss is the mean
-    of (cos(a_i, a_j) - cos(b_i, b_j))^2 over all pairs of different sentences i, j, or 0 for a single sentence.
+    With the embeddings a = ``views[0]``, and the initial encoder's b = ``start[0]``, the loss is the mean of
+    (cos(a_i, a_j) - cos(b_i, b_j))^2 over all pairs of different sentences i, j, or 0 for a single sentence.
+
+    Args:
+        views: float (V, B, D). Only the anchors are used.
+        start: float (1 or 2, B, D), without gradients. Only the anchors are used.
+
+    Returns:
+        The loss, a scalar of the dtype of `views`.
     """
     now, before = (functional.normalize(part[0], dim=-1) for part in (views, start))  # (B, D)
     n = len(now)
@@ -126,8 +187,15 @@ def neighbour_distillation(views: Tensor, start: Tensor) -> Tensor:
     """Return how much training has changed the cosines of sentences with their neighbours, as a mean square.
 
     Sentence i of the first half of the batch and sentence j = i + B / 2 must be neighbours. With the embeddings
-    a = ``views[0]``, and the initial encoder's b = ``start[0]``, float (B, D), the loss is the mean of
+    a = ``views[0]``, and the initial encoder's b = ``start[0]``, the loss is the mean of
     (cos(a_i, a_j) - cos(b_i, b_j))^2 over all i < B / 2.
+
+    Args:
+        views: float (V, B, D), where B is even. Only the anchors are used.
+        start: float (1 or 2, B, D), without gradients. Only the anchors are used.
+
+    Returns:
+        The loss, a scalar of the dtype of `views`.
     """
     now, before = (functional.cosine_similarity(*part[0].unflatten(0, (2, -1))) for part in (views, start))  # (B / 2,)
     return (now - before).square().mean()
@@ -136,10 +204,18 @@ def neighbour_distillation(views: Tensor, start: Tensor) -> Tensor:
 def negative_distillation(views: Tensor, start: Tensor, below: float = 0.5) -> Tensor:
     """Return how much training has changed the cosines of negatives with unrelated sentences, as a mean square.
 
-    With the anchors a and negatives n of `views`, and the initial encoder's b and m of ``start``, float (2, B, D), the
-    sentences i and j are unrelated if cos(b_i, b_j) < below. The loss is the mean over all such pairs of
+    With the anchors a and negatives n of `views`, and the initial encoder's b and m of `start`, the sentences i and j
+    are unrelated if cos(b_i, b_j) < below. The loss is the mean over all such pairs of
     (cos(n_i, a_j) - cos(m_i, b_j))^2 and (cos(n_i, n_j) - cos(m_i, m_j))^2, and 0 without negatives. Otherwise edited
     sentences drift into one direction, and a search with a negated query finds all negated passages.
+
+    Args:
+        views: float (V, B, D): anchors, positives and, if V > 2, negatives.
+        start: float (2, B, D): anchors and negatives, without gradients.
+        below: the cosine below which two sentences are unrelated.
+
+    Returns:
+        The loss, a scalar of the dtype of `views`.
     """
     if len(views) == 2:
         return views.sum() * 0.0

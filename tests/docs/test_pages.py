@@ -1,7 +1,10 @@
-"""The pages: install commands, the glossary, and negatives in five languages."""
+"""The pages: install commands, the glossary, docstrings of public names, and negatives in five languages."""
 
+import inspect
 import re
 import runpy
+from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -40,6 +43,28 @@ def test_the_glossary_defines_each_word_once():
     words = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8").partition("## Where code is")[0]
     defined = [re.sub(r" \(.+\)", "", word) for word in re.findall(r"^\| ([^|]+) \|", words, re.MULTILINE)]
     assert len(defined) >= 30 and len(defined[1:]) == len(set(defined[1:]))  # the first is the heading
+
+
+def public_functions() -> Iterator[tuple[str, Callable[..., object]]]:
+    """Yield each public function and method of una_fast, with its name."""
+    objects = [una_fast.integrations.Negatives, *(getattr(una_fast, name) for name in una_fast.__all__)]
+    for name in ("losses", "integrations.transformers", "integrations.sentence_transformers"):
+        module = import_module(f"una_fast.{name}")
+        objects += [one for one in vars(module).values() if getattr(one, "__module__", "") == module.__name__]
+    for one in objects:
+        for function in vars(one).values() if inspect.isclass(one) else [one]:
+            if inspect.isfunction(function) and not function.__name__.startswith("_"):
+                yield function.__qualname__, function
+
+
+def test_docstrings_of_public_functions_list_every_argument_and_the_result():
+    for name, function in public_functions():
+        about, signature = inspect.getdoc(function) or "", inspect.signature(function)
+        arguments = about.partition("\nArgs:\n")[2]
+        missing = [argument for argument in signature.parameters if f"    {argument}: " not in arguments]
+        assert not {*missing} - {"self", "cls", "options"}, (name, missing)
+        if signature.return_annotation != "None":
+            assert about.startswith("Return") or "\nReturns:\n" in about, name
 
 
 EXAMPLE = runpy.run_path(str(ROOT / "examples" / "languages.py"))

@@ -153,19 +153,35 @@ class TextAugmentation(ABC):
         return out
 
     def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> Explanation:
-        """Return the words of `sentence` and its augmented text. The result prints as two lines.
+        """Explain what `augment([sentence], epoch)` returns. The result prints as two lines.
 
         Args:
             sentence: any text.
             epoch: as in `augment`.
             sample_index: as in `augment`.
+
+        Returns:
+            The augmented text as `result`, and the words of `sentence` as `words`.
+
+        Raises:
+            InputError: `sentence` is not a str, or `epoch` or `sample_index` is out of range.
         """
         source = self._read([sentence])
         (result,) = self._texts(source, np.zeros(1, dtype=np.int64), SampleKey(epoch, sample_index))
         return Edited(result, source.strings(source.words.values))
 
     def keeps_all(self, sentences: Iterable[str]) -> np.ndarray:
-        """Return, for each sentence, whether all its words are in `kept_words`: bool (n_sentences,)."""
+        """Tell which sentences cannot change, because all their words are in `kept_words`.
+
+        Args:
+            sentences: any text.
+
+        Returns:
+            bool (n_sentences,).
+
+        Raises:
+            InputError: `sentences` is one str, or an item is not a str.
+        """
         source = self._read(sentences)
         return np.array([self.kept_words.among(source.strings(ids)).all() for ids in source.words], dtype=bool)
 

@@ -163,10 +163,16 @@ class NearMisses(TextAugmentation):
         return {}
 
     def fits(self, rows: RowNumbers) -> np.ndarray:
-        """Return, for each sentence in `rows`, whether any of the chosen `edits` fits it: bool (n_rows,).
+        """Tell which sentences any of the chosen `edits` fits. The others get the edit "word", or none.
+
+        Args:
+            rows: row numbers of the index, integers (n_rows,).
+
+        Returns:
+            bool (n_rows,).
 
         Raises:
-            InputError: `rows` contains a number that is not a row of the index.
+            InputError: `rows` is not one-dimensional or contains a number outside the index.
         """
         numbers, words = checked_rows(rows, self.index.n_documents), self._documents.words
         sentences = zip(numbers.tolist(), self._sentences(self._documents, numbers), strict=True)
@@ -174,7 +180,20 @@ class NearMisses(TextAugmentation):
         return np.fromiter(fitting, bool, len(numbers))
 
     def texts(self, rows: RowNumbers, epoch: int = 0, *, sample_index: int = 0) -> list[str]:
-        """Return the near-miss of each sentence in `rows`, as `TextAugmentation.texts` does. Needs an index."""
+        """Return the near-miss of sentences of the index; "" for a blank sentence.
+
+        Args:
+            rows: row numbers of the index, integers (n_rows,).
+            epoch: as in `augment`.
+            sample_index: as in `augment`.
+
+        Returns:
+            n_rows texts. They depend on the row numbers, so another row with equal text gets another text.
+
+        Raises:
+            InputError: there is no index, `rows` is not one-dimensional or contains a number outside the index, or
+                `epoch` or `sample_index` is out of range.
+        """
         if not self.index:
             raise InputError("texts: needs an index: give NearMisses(index, ...), or call augment([...])")
         return super().texts(rows, epoch, sample_index=sample_index)
@@ -211,7 +230,15 @@ class NearMisses(TextAugmentation):
         return texts
 
     def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> NearMiss:
-        """Return which edit `sentence` gets, where and why. The result prints as two lines.
+        """Explain which edit `sentence` gets, where and why. The result prints as two lines.
+
+        Args:
+            sentence: any text.
+            epoch: as in `augment`.
+            sample_index: as in `augment`.
+
+        Returns:
+            The near-miss as `result`, with the name, the place and the rule of the edit.
 
         Raises:
             InputError: `sentence` is not a str, or `epoch` or `sample_index` is out of range.

@@ -143,6 +143,9 @@ class Augmenter(KernelAugmentation):
 
         Returns:
             The n words, and their probabilities as float64 (n,).
+
+        Raises:
+            InputError: `sentence` is not a str.
         """
         source = self._read([sentence])
         return source.strings(source.words.values), self._sampler.probabilities(source)[2]
@@ -175,6 +178,9 @@ class Augmenter(KernelAugmentation):
 
         Returns:
             The negative as `result`, and one `WordExplanation` per word as `words`.
+
+        Raises:
+            InputError: `sentence` is not a str, or `epoch` or `sample_index` is out of range.
         """
         source, row, key = self._read([sentence]), np.zeros(1, dtype=np.int64), SampleKey(epoch, sample_index)
         drawn = self._draw(source, row, key)

@@ -70,6 +70,9 @@ def build_index(
         executor: runs the tasks of a build in a folder: an executor of concurrent.futures, or a
             `dask.distributed.Client` (``pip install '.[cluster]'``). None is threads of this process.
 
+    Returns:
+        The index: in memory, or memory-mapped from `folder`.
+
     Raises:
         InputError: an argument is wrong, or a part of the corpus cannot be read or contains no sentence.
 

@@ -126,10 +126,12 @@ class Index:
         return TermIds(self.terms)
 
     def tfidf(self) -> scipy.sparse.csr_array:
-        """Compute Z of equation 2: the tf-idf of each term in each sentence, sparse float64 (N, V).
+        """Compute Z of equation 2: the tf-idf of each term in each sentence.
 
-        The tf-idf is ``ln(1 + n_t / n) * idf[t]`` if term t occurs n_t times in a sentence of n words. The result
-        has an entry wherever `counts` has one.
+        The tf-idf is ``ln(1 + n_t / n) * idf[t]`` if term t occurs n_t times in a sentence of n words.
+
+        Returns:
+            Sparse float64 (N, V), with an entry wherever `counts` has one.
         """
         import scipy.sparse
 
@@ -139,18 +141,35 @@ class Index:
         return scipy.sparse.csr_array((data, counts.indices, counts.indptr), shape=counts.shape)
 
     def words(self, row: int) -> list[str]:
-        """Return the words of sentence `row` in order, as the word tokenizer made them."""
+        """Return the words of sentence `row` in order, as the word tokenizer made them.
+
+        Args:
+            row: the number of a sentence, from 0 to N - 1, or from -N to -1.
+
+        Raises:
+            IndexError: the index has no such sentence.
+        """
         return [self.terms[i] for i in self.word_ids[self._checked(row)]]
 
     def sentence(self, row: int) -> str:
-        """Return the original text of sentence `row`."""
+        """Return the original text of sentence `row`, as ``index[row]`` does.
+
+        Args:
+            row: as in `words`.
+
+        Raises:
+            IndexError: the index has no such sentence.
+        """
         return " ".join(self.chunks[i] for i in self.chunk_ids[self._checked(row)])
 
     def save(self, path: str | Path) -> None:
-        """Save the index in the folder `path`, completely or not at all. Replaces an existing index.
+        """Save the index, completely or not at all. Processes that have opened an older index can still read it.
 
-        Processes that have opened the old index can still read it. Raises InputError if the folder cannot be written or
-        contains anything else.
+        Args:
+            path: a folder that does not exist, is empty, or contains an index, which is replaced.
+
+        Raises:
+            InputError: the folder cannot be written or contains anything else.
         """
         folder = resolved(path)
         save_arrays(folder, KIND, LAYOUT, self._meta, self._arrays)
@@ -158,10 +177,16 @@ class Index:
         logger.info("index saved: %s", folder)
 
     def cached(self, name: str, version: int, make: Callable[[], Arrays], fits: Callable[[Arrays], bool]) -> Arrays:
-        """Return the arrays that `make` computes from this index. A saved index stores them in its subfolder `name`.
+        """Return arrays that are computed from this index. A saved index stores them.
 
-        The arrays may depend only on the index and on what `name` stands for. Stored arrays are computed again
-        if their `version` differs, or if `fits` returns False for them or raises.
+        Args:
+            name: the subfolder for the arrays. They may depend only on the index and on what `name` stands for.
+            version: of the arrays. If the stored version differs, the arrays are computed again.
+            make: computes the arrays.
+            fits: returns whether stored arrays are valid. They are computed again if it returns False or raises.
+
+        Returns:
+            The arrays by name, memory-mapped if they are stored.
         """
         folder = self.path / name if self.path and find_manifest(self.path) else None
         return cached_arrays(folder, version, f"{name} of {self.fingerprint}", make, fits)
@@ -235,6 +260,9 @@ def load_index(path: str | Path, word_tokenizer: str | SplitWords | None = None,
         path: the folder given to `Index.save`.
         word_tokenizer: if a function split the corpus into words, this function or its import path.
         verify: check every byte, including stored token ids, to detect damage by a failing disk.
+
+    Returns:
+        An index of the sentences, equal to the one that was saved.
 
     Raises:
         InputError: the folder is not an index, is damaged or has a layout of another version, or another word tokenizer

@@ -158,7 +158,17 @@ class Negatives(DrawnByEpoch):
             )
 
     def __call__(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
-        """Return the new columns of a batch by name: the views, then the columns of `keep`."""
+        """Return the new columns of a batch by name: the views, then the columns of `keep`.
+
+        Args:
+            batch: the columns of n rows by name, as datasets passes them.
+
+        Returns:
+            The new columns, n values each. An anchor, a positive and a negative are texts.
+
+        Raises:
+            InputError: a column is missing, or a value of a text column is not a str.
+        """
         views: dict[str, Any] = {view: _texts(batch, column) for view, column in self._columns.items()}
         self._note_drawn(len(views["anchor"]))
         for number, name in enumerate(self.negatives):

@@ -27,8 +27,10 @@ with naming_extras("integrations"):
 def row_dataset(augmenter: TextAugmentation, n_rows: int | None = None) -> Dataset:
     """Return a `datasets.Dataset` with the column ``row``: the numbers of the sentences that have a word to replace.
 
-    n_rows: half the number of sentences, if the second half of the corpus is paraphrases of the first. The dataset
-        then contains only sentences of the first half, and none whose paraphrase is blank or has no word to replace.
+    Args:
+        augmenter: the augmentation of the `RowCollator`.
+        n_rows: half the number of sentences, if the second half of the corpus is paraphrases of the first. The dataset
+            then contains only the sentences of the first half that have, like their paraphrase, a word to replace.
     """
     index = augmenter.index
     rows, left_out = np.arange(index.n_documents)[:n_rows], augmenter.kept_words.unchangeable_rows(index)
@@ -54,9 +56,14 @@ class RowCollator(transformers.RowCollator):
     def __call__(self, rows: Sequence[int | Mapping[str, int]]) -> dict[str, Tensor]:
         """Return the token ids of each view: "anchor_input_ids", "anchor_attention_mask" and so on.
 
-        Each is torch.int64 (n_rows, n_tokens), where n_tokens is the length of the view's longest text.
+        Args:
+            rows: row numbers of the index, or rows of `row_dataset`.
 
-        rows: row numbers of the index, or rows of `row_dataset`.
+        Returns:
+            Each is torch.int64 (n_rows, n_tokens), where n_tokens is the length of the view's longest text.
+
+        Raises:
+            InputError: the index has no such row.
         """
         features: dict[str, Tensor] = {}
         for view, ids in self._ids_of_views(rows).items():
@@ -126,8 +133,13 @@ class ViewsLoss(nn.Module):
     def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Tensor:
         """Return the loss of a batch, a scalar.
 
-        sentence_features: the model's inputs for anchors, positives and negatives, such as "input_ids", int64
-            (n_sentences, n_tokens).
+        Args:
+            sentence_features: the model's inputs for anchors, positives and negatives, such as "input_ids", int64
+                (n_sentences, n_tokens).
+            labels: not used; sentence-transformers passes them.
+
+        Raises:
+            InputError: the number of columns is not 3, or alpha is above 1 and the step is unknown.
         """
         features = list(sentence_features)
         if len(features) != 3:
@@ -189,7 +201,17 @@ class ViewsLoss(nn.Module):
 
 
 class PairsLoss(ViewsLoss):
-    """Computes the loss of the paper's code: `ViewsLoss` with `una_fast.losses.pairs`, and the paper's alpha."""
+    """Computes the loss of the paper's code: `ViewsLoss` with `una_fast.losses.pairs`, and the paper's alpha.
+
+    Args:
+        model: a SentenceTransformer.
+        temperature: as in `ViewsLoss`.
+        alpha: as in `ViewsLoss`.
+        gather_across_devices: as in `ViewsLoss`.
+
+    Raises:
+        InputError: `alpha` is below 0.
+    """
 
     @suggests_keywords
     def __init__(self, model: Any, temperature: float = 0.05, alpha: int = 5, gather_across_devices: bool = False):

@@ -54,9 +54,14 @@ class RowCollator(DrawnByEpoch):
     def __call__(self, rows: Sequence[int | Mapping[str, int]]) -> Ids:
         """Return "input_ids", "attention_mask" and, if the tokenizer has them, "token_type_ids".
 
-        Each is torch.int64 (n_rows, n_views, max_length), with the views in the order of `views`.
+        Args:
+            rows: row numbers of the index, or rows of `row_dataset`.
 
-        rows: row numbers of the index, or rows of `row_dataset`.
+        Returns:
+            Each is torch.int64 (n_rows, n_views, max_length), with the views in the order of `views`.
+
+        Raises:
+            InputError: the index has no such row.
         """
         views = self._ids_of_views(rows)
         return {name: torch.stack([ids[name] for ids in views.values()], dim=1) for name in views["anchor"]}

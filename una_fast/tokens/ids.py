@@ -117,7 +117,20 @@ class TokenIds:
         return batch
 
     def tensors(self, n_rows: int, max_length: int, out: dict[str, torch.Tensor] | None = None) -> dict[str, Any]:
-        """Check and return `out`, or return new tensors if it is None. Only "token_type_ids" are initialised, to 0."""
+        """Check and return `out`, or return new tensors if it is None. Only "token_type_ids" are initialised, to 0.
+
+        Args:
+            n_rows: number of rows of the batch.
+            max_length: tokens per row, special tokens included.
+            out: tensors of an earlier call, or None.
+
+        Returns:
+            "input_ids", "attention_mask" and, if the tokenizer has them, "token_type_ids": each torch.int64 (n_rows,
+            max_length), on the CPU.
+
+        Raises:
+            InputError: `max_length` has no room for a sub-word, or `out` does not fit.
+        """
         least, int64 = self.frame.n_special + 1, self._torch.int64
         if type(max_length) is not int:
             max_length = integer("max_length", max_length)
@@ -145,6 +158,14 @@ class TokenIds:
 
         If `by_word`, texts are encoded chunk by chunk. The exception is a text in which the ids of some chunk depend on
         the whole text. Encoding a whole text takes 100 us or more.
+
+        Args:
+            texts: n texts.
+            rows: integers (n,), rows of the batch.
+            batch: the result of `tensors`, which is changed.
+
+        Raises:
+            InputError: the tokenizer cannot encode a text.
         """
         known = self._write_chunks(texts, rows, batch) if self.by_word else np.zeros(len(texts), dtype=bool)
         if not known.all():
