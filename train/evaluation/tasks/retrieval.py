@@ -161,13 +161,12 @@ def read_set(folder: Path, split: str = "test") -> tuple[RetrievalSet, list[str]
     documents, queries = _read_texts(folder / "corpus.jsonl"), _read_texts(folder / "queries.jsonl")
     file, gains = folder / "qrels" / f"{split}.tsv", dict[str, dict[str, int]]()
     for gain, query, document in read_rows(file, (2, 0, 1), int, skip=1):
-        for kind, key, known in (("query", query, queries), ("document", document, documents)):
-            if key not in known:
-                raise InputError(f"{file}: {kind} {key!r} is not in {folder}")
-        if gain > 0:
+        if query not in queries:
+            raise InputError(f"{file}: query {query!r} is not in {folder}")
+        if gain > 0:  # of a document that the corpus lacks too, as in trec_eval: no ranking finds it
             gains.setdefault(query, {})[document] = gain
-    if not gains:
-        raise InputError(f"{file}: no query has a relevant document")
+    if not any(document in documents for of_query in gains.values() for document in of_query):
+        raise InputError(f"{file}: no query has a relevant document in {folder}")
     texts = [queries[query] for query in gains]
     pairs = _read_pairs(folder / "pairs.tsv", [*gains], documents)
     return RetrievalSet(folder.name, [*documents], [*gains], texts, gains, pairs), [*documents.values()]
