@@ -175,3 +175,14 @@ def cache_aligned_zeros(n: int, dtype: DTypeLike) -> np.ndarray:
     buffer = np.zeros(n_bytes + 2 * CACHE_LINES, dtype=np.uint8)
     start = -buffer.ctypes.data % CACHE_LINES
     return buffer[start : start + n_bytes].view(dtype)
+
+
+def extended(array: np.ndarray, used: int, more: np.ndarray) -> np.ndarray:
+    """Write `more` after the first `used` items of an array, and return the array, or a longer copy if it is full.
+
+    Other threads may be reading the first `used` items.
+    """
+    if used + len(more) > len(array):
+        array = np.concatenate([array, np.empty(used + len(more), dtype=array.dtype)])
+    array[used : used + len(more)] = more
+    return array

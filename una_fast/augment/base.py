@@ -222,7 +222,11 @@ class KernelAugmentation(TextAugmentation):
         self._make_kernel, self._kernel = make_kernel, make_kernel(self._documents)
         self._surface = PaperSurface(index) if surface == "paper" else KeptSurface(index, self._documents)
         if self.tokens is not None and self.tokens.by_word:
-            self._write_ids = self._surface.id_writer(self._kernel, self.tokens)
+            self._write_ids = self.id_writer(self.tokens)
+
+    def id_writer(self, tokens: TokenIds) -> WriteIds:
+        """Return a function that draws new words and writes token ids of `tokens`, whose ids are made by word."""
+        return self._surface.id_writer(self._kernel, tokens)
 
     def _draw(self, source: SplitSentences, rows: np.ndarray, key: SampleKey) -> RaggedArray:
         """Draw new int32 word ids for each sentence ``rows[i]`` of `source`."""

@@ -64,10 +64,11 @@ class Sentence:
             without spaces. If one of them is not in the text, `words` is ignored.
     """
 
-    def __init__(self, text: str, words: Iterable[str] = ()):
+    def __init__(self, text: str, words: Sequence[str] = ()):
         self.text = text
         parts = TOKENS.split(text)
-        self.parts = _divided(parts, words) or parts  # alternately the text between two words, and a word as written
+        # alternately the text between two words, and a word as written
+        self.parts = (words and _divided(parts, words)) or parts
         self.words = [word.lower().replace("\u2019", "'") for word in self.parts[1::2]]
         self._starts = [*accumulate(map(len, self.parts), initial=0)]
 
@@ -152,7 +153,7 @@ def _inside(match: re.Match[str]) -> range:
     return range(*match.span())
 
 
-def _divided(parts: Sequence[str], words: Iterable[str]) -> list[str]:
+def _divided(parts: list[str], words: Sequence[str]) -> list[str]:
     """Divide the words of `parts` (see `Sentence.parts`) where one of `words` ends, or return [] if one is missing."""
     text, at, ends = "".join(parts).lower(), 0, set()
     if len(text) != sum(map(len, parts)):  # lower-casing changed the positions

@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import math
 import re
-from bisect import bisect
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate
+from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from una_fast._kernels.draws.edits import NO_KIND, draw_edits
+from una_fast._kernels.ids import rewrite
 from una_fast.augment.base import Explanation, KernelAugmentation, TextAugmentation
-from una_fast.augment.counter_rng import CounterRNG, SampleKey, pick, seed_of, unit
+from una_fast.augment.counter_rng import CounterRNG, SampleKey, seed_of
 from una_fast.augment.edits import WORD, Edit, Sentence, number_edits, polarity_edits, swap_edits
+from una_fast.augment.found_edits import DrawnEdits, FoundEdits, edit_writer
 from una_fast.augment.kept_words import KeptWords
 from una_fast.augment.sampler import Sampler
 from una_fast.augment.split_sentences import SplitSentences
+from una_fast.augment.surface import KeptSurface, WriteIds
 from una_fast.augment.word_lists import FUNCTION, WordListFiles, WordLists, read_word_lists
 from una_fast.corpus.word_tokenizers import NAMED
 from una_fast.errors import InputError, is_number, nearest, suggests_keywords, warn_user
 from una_fast.index.index import Index, empty_index
-from una_fast.tokens.ids import RowNumbers, checked_rows
+from una_fast.tokens.ids import RowNumbers, TokenIds, checked_rows
 
 BY_LISTS: dict[str, Callable[[Sentence, WordLists], list[Edit]]] = {"polarity": polarity_edits, "number": number_edits}
 EDITS = (*BY_LISTS, "name", "swap", "word")
@@ -102,65 +105,97 @@ class NearMisses(TextAugmentation):
         self._seed = seed_of("near-misses", seed)
         self._has_own_words = index.word_tokenizer not in NAMED
         self.kept_words = KeptWords(punctuation=True)
-        self._kernels: dict[str, KernelAugmentation] = {}
-        self._is_name = np.zeros(index.n_terms, dtype=bool)
+        self._kinds = [*dict.fromkeys([*self._weights, "word"])]
+        self._weight_of_kind = np.array([self._weights.get(name, 0.0) for name in self._kinds])
+        self._listed = [*BY_LISTS, *(["swap"] if "swap" in self._weights else [])]  # kinds with edits
+        self._places = np.array([self._listed.index(name) if name in self._listed else -1 for name in self._kinds])
+        self._kernels: dict[int, KernelAugmentation] = {}  # place in `_kinds` -> what makes this kind
+        self._is_name = np.zeros(index.n_terms + 1, dtype=bool)  # the last item is for all unseen words
+        self._found = FoundEdits(self._documents, len(self._listed), partial(self._find, self._documents))
+        self._writer = edit_writer(self._documents)
         if index:
             self._add_kernels(index, seed)
+            self._load_found()
             self._warn_of_other_language()
         elif beyond := [*("tokenizer",) * (tokenizer is not None), *self._weights.keys() - BY_LISTS.keys()]:
             raise InputError(f"{beyond[0]}: needs an index: give NearMisses(index, ...)")
+        if self.tokens is not None and self.tokens.by_word:
+            self._write_ids = self._id_writer(self.tokens)
 
     def _words(self, section: str) -> frozenset[str]:
         """Return the words of a section of the word lists, or the English ones if the section is empty."""
         return self._lists.words[section] or read_word_lists().words[section]
 
     def _add_kernels(self, index: Index, seed: int) -> None:
-        self._kernels["word"] = _important_word(index, self.kept_words, seed)
+        self._kernels[self._kinds.index("word")] = _important_word(index, self.kept_words, seed)
         if "name" in self._weights:
-            self._is_name = find_names(index, self._lists.words["question words"], self._words("before nouns"))
-        names = frozenset(index.terms.take(np.flatnonzero(self._is_name)))
-        if len({*map(str.lower, names)}) >= 2:
-            self._kernels["name"] = _important_word(index, KeptWords(replaceable=names), seed)
+            self._is_name[:-1] = find_names(index, self._lists.words["question words"], self._words("before nouns"))
+            names = frozenset(index.terms.take(np.flatnonzero(self._is_name)))
+            if len({*map(str.lower, names)}) >= 2:
+                kernel = _important_word(index, KeptWords(replaceable=names), seed)
+                self._kernels[self._kinds.index("name")] = kernel
+
+    def _load_found(self) -> None:
+        """Load the edits of all sentences from the index's cache, or store them there if all are known."""
+        if "swap" not in self._listed:  # its edits would take many times the space of the others
+            self._found.keep(self.index, f"near-misses-{self._lists.digest}")
 
     def _warn_of_other_language(self) -> None:
         rows = np.unique(np.linspace(0, len(self.index) - 1, SAMPLE).astype(int))
-        sentences = [sentence for sentence in self._sentences(self._documents, rows) if sentence.words]
-        for name in BY_LISTS.keys() & self._weights.keys():
-            n = sum(bool(BY_LISTS[name](sentence, self._lists)) for sentence in sentences)
-            if n < LEAST_SHARE * len(sentences):
-                advice = "" if self._settings["word_lists"] else ". The word lists are English: give word_lists=FILE"
-                warn_user(f"edits: {name} fits {n} of {len(sentences)} sentences; the others get another edit{advice}")
+        rows = rows[self._documents.words.indptr[rows + 1] > self._documents.words.indptr[rows]]
+        n_edits = self._found.counts(rows)
+        for k, name in enumerate(BY_LISTS):
+            n = np.count_nonzero(n_edits[:, k])
+            if name in self._weights and n < LEAST_SHARE * len(rows):
+                advice = "" if self.word_lists else ". The word lists are English: give word_lists=FILE"
+                warn_user(f"edits: {name} fits {n} of {len(rows)} sentences; the others get another edit{advice}")
 
-    def _sentences(self, source: SplitSentences, rows: np.ndarray) -> Iterator[Sentence]:
-        """Yield each sentence in `rows`, split into the words of the index, or by the usual rules for text with spaces.
+    def _find(self, source: SplitSentences, rows: np.ndarray) -> Iterator[tuple[str, list[list[Edit]]]]:
+        """Yield the text of each sentence in `rows`, and its edits of each kind in `_listed`.
 
-        The usual rules keep "don't" and "12.5" whole, unlike the word tokenizers in NAMED.
+        Text in scripts without spaces is split into the words of the index. Other text is split by the rules of
+        `Sentence`, which keep "don't" and "12.5" whole, unlike the word tokenizers in NAMED.
         """
         for row, text in zip(rows.tolist(), source.texts(rows), strict=True):
-            yield Sentence(text, source.strings(source.words[row]) if self._has_own_words else ())
+            sentence = Sentence(text, source.strings(source.words[row]) if self._has_own_words else ())
+            found = [find(sentence, self._lists) for find in BY_LISTS.values()]
+            if "swap" in self._listed:
+                found.append(self._swaps(sentence, source.words[row]))
+            yield text, found
 
-    def _find(self, name: str, ids: np.ndarray, sentence: Sentence) -> list[Edit] | None:
-        """Return the possible edits of one kind, such as "number", in a sentence. ids: the sentence's word ids.
-
-        Kernels make the edits "word" and "name", so for these two the result is None if the edit is possible, else [].
-        """
-        if name in BY_LISTS:
-            return BY_LISTS[name](sentence, self._lists)
+    def _swaps(self, sentence: Sentence, ids: np.ndarray) -> list[Edit]:
         seen = ids[ids < self.index.n_terms]
-        if name == "swap":
-            terms = map(str.lower, self.index.terms.take(seen))
-            importance = dict(zip(terms, self.index.idf[seen].tolist(), strict=True))
-            return swap_edits(sentence, importance, self._function_words)
-        is_possible = name in self._kernels and (self._is_name[seen].any() if name == "name" else len(ids) > 0)
-        return None if is_possible else []
+        terms = map(str.lower, self.index.terms.take(seen))
+        importance = dict(zip(terms, self.index.idf[seen].tolist(), strict=True))
+        return swap_edits(sentence, importance, self._function_words)
 
-    def _fitting(self, ids: np.ndarray, sentence: Sentence) -> dict[str, list[Edit] | None]:
-        """Return the possible edits by kind. If there are none, the kind is "word", if this is possible."""
-        for names in (self._weights, ("word",)):
-            found = {name: self._find(name, ids, sentence) for name in names}
-            if fitting := {name: edits for name, edits in found.items() if edits != []}:
-                return fitting
-        return {}
+    def _can_make(self, source: SplitSentences, rows: np.ndarray) -> np.ndarray:
+        """Return whether a kernel can make each kind in `_kinds`: uint8 (n_rows, n_kinds)."""
+        possible, words = np.zeros((len(rows), len(self._kinds)), dtype=np.uint8), source.words.take(rows)
+        for kind in self._kernels:
+            possible[:, kind] = words.lengths() > 0
+            if self._kinds[kind] == "name":
+                n_names = np.append(0, np.cumsum(self._is_name[np.minimum(words.values, self.index.n_terms)]))
+                possible[:, kind] = np.diff(n_names[words.indptr]) > 0
+        return possible
+
+    def _draw(self, source: SplitSentences, rows: np.ndarray, key: SampleKey) -> DrawnEdits:
+        """Draw the kind of an edit that fits, then one of the edits of this kind, then one of its options."""
+        found = self._found
+        if not source.are_documents:
+            found = FoundEdits(source, len(self._listed), partial(self._find, source))
+        was_complete, arrays = found.is_complete, found.of(rows)
+        if source.are_documents and found.is_complete and not was_complete:
+            self._load_found()
+        bits = CounterRNG(self._seed, key.epoch, source.streams(rows), key.sample_index).bits(3)
+        return DrawnEdits(
+            arrays,
+            *draw_edits(
+                rows, bits, self._can_make(source, rows), self._weight_of_kind, self._places, arrays["slots"],
+                found.n_kinds, arrays["edits_indptr"], arrays["edits_values"], arrays["lists_indptr"],
+                arrays["lists_values"],
+            ),
+        )  # fmt: skip
 
     def fits(self, rows: RowNumbers) -> np.ndarray:
         """Tell which sentences any of the chosen `edits` fits. The others get the edit "word", or none.
@@ -174,10 +209,8 @@ class NearMisses(TextAugmentation):
         Raises:
             InputError: `rows` is not one-dimensional or contains a number outside the index.
         """
-        numbers, words = checked_rows(rows, self.index.n_documents), self._documents.words
-        sentences = zip(numbers.tolist(), self._sentences(self._documents, numbers), strict=True)
-        fitting = (any(self._find(name, words[i], s) != [] for name in self._weights) for i, s in sentences)
-        return np.fromiter(fitting, bool, len(numbers))
+        drawn = self._draw(self._documents, checked_rows(rows, self.index.n_documents), SampleKey())
+        return (drawn.kinds != NO_KIND) & (self._weight_of_kind[drawn.kinds] > 0)
 
     def texts(self, rows: RowNumbers, epoch: int = 0, *, sample_index: int = 0) -> list[str]:
         """Return the near-miss of sentences of the index; "" for a blank sentence.
@@ -198,36 +231,51 @@ class NearMisses(TextAugmentation):
             raise InputError("texts: needs an index: give NearMisses(index, ...), or call augment([...])")
         return super().texts(rows, epoch, sample_index=sample_index)
 
-    def _draw_edit(self, ids: np.ndarray, sentence: Sentence, bits: Sequence[int]) -> tuple[str, Edit | None]:
-        """Draw the name of an edit that fits, then one of the edits with this name, then one of its options.
-
-        Returns the name, and the edit with this option. The edit is None for "word" and "name" (see `_find`), and if
-        no edit fits; then the name is "" too.
-        """
-        if not (fitting := self._fitting(ids, sentence)):
-            return "", None
-        ends = [*accumulate(self._weights.get(name, 1.0) for name in fitting)]
-        name = [*fitting][bisect(ends[:-1], unit(bits[0]) * ends[-1])]
-        edits = fitting[name]
-        return name, pick(bits[1], edits).drawn(bits[2]) if edits else None
-
-    def _bits(self, source: SplitSentences, rows: np.ndarray, key: SampleKey) -> list[list[int]]:
-        return CounterRNG(self._seed, key.epoch, source.streams(rows), key.sample_index).bits(3).tolist()
-
     def _texts(self, source: SplitSentences, rows: np.ndarray, key: SampleKey) -> list[str]:
-        texts, of_kernels = [], defaultdict(list)
-        for i, (bits, sentence) in enumerate(
-            zip(self._bits(source, rows, key), self._sentences(source, rows), strict=True)
-        ):
-            name, edit = self._draw_edit(source.words[rows[i]], sentence, bits)
-            kept = "" if sentence.text.isspace() else sentence.text
-            texts.append(edit.applied(sentence.text) if edit else kept)
-            if name in self._kernels and not edit:
-                of_kernels[name].append(i)
-        for name, places in of_kernels.items():
-            for i, text in zip(places, self._kernels[name]._texts(source, rows[places], key), strict=True):
+        drawn = self._draw(source, rows, key)
+        writer = self._writer if source.are_documents else edit_writer(source)
+        kept = np.flatnonzero(drawn.kinds == NO_KIND)
+        parts = [
+            (drawn.listed, drawn.written(writer, rows).texts()),
+            (kept, ["" if text.isspace() else text for text in source.texts(rows[kept])]),
+        ]
+        for kind, kernel in self._kernels.items():
+            places = drawn.of_kind(kind)
+            parts.append((places, kernel._texts(source, rows[places], key) if len(places) else []))
+        texts = [""] * len(rows)
+        for places, found in parts:
+            for i, text in zip(places.tolist(), found, strict=True):
                 texts[i] = text
         return texts
+
+    def _id_writer(self, tokens: TokenIds) -> WriteIds:
+        """Return a `WriteIds` that keeps the stored token ids of every chunk that an edit does not touch."""
+        subwords = KeptSurface(self.index, self._documents).subwords(tokens)
+        writer = edit_writer(self._documents, subwords)
+        fill_rows = rewrite.fill_rows[f"{tokens.sentences.values.dtype}_t"]
+        of_kernels = {kind: kernel.id_writer(tokens) for kind, kernel in self._kernels.items()}
+
+        def fill(drawn: DrawnEdits, rows: np.ndarray, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
+            written = drawn.written(writer, rows, ids.shape[1] - tokens.frame.n_special)
+            fragments = tokens.cache.look_up(*written.fragments())[:3]
+            original = tokens.sentences.values, tokens.sentences.indptr
+            return fill_rows(written, subwords, *fragments, *original, rows[drawn.listed], tokens.frame, ids, mask)
+
+        def write(rows: np.ndarray, key: SampleKey, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
+            drawn = self._draw(self._documents, rows, key)
+            parts = [(drawn.listed, partial(fill, drawn, rows))]
+            for kind, write_ids in of_kernels.items():
+                places = drawn.of_kind(kind)
+                parts.append((places, partial(write_ids, rows[places], key)))
+            needs_text = np.ones(len(rows), dtype=bool)
+            for places, into in parts:
+                if len(places):
+                    part = np.empty((2, len(places), ids.shape[1]), dtype=ids.dtype)
+                    needs_text[places] = into(*part)
+                    ids[places], mask[places] = part
+            return needs_text
+
+        return write
 
     def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> NearMiss:
         """Explain which edit `sentence` gets, where and why. The result prints as two lines.
@@ -244,14 +292,19 @@ class NearMisses(TextAugmentation):
             InputError: `sentence` is not a str, or `epoch` or `sample_index` is out of range.
         """
         source, row, key = self._read([sentence]), np.zeros(1, dtype=np.int64), SampleKey(epoch, sample_index)
-        (split,), (result,), ids = self._sentences(source, row), self._texts(source, row, key), source.words[0]
-        name, edit = self._draw_edit(ids, split, *self._bits(source, row, key))
-        if not edit:
-            why = f"the most important {name} of the sentence"
-            edit = difference(split.text, result, why) if name else Edit(0, 0, ("",), "")
-        name = "" if result == split.text else name
-        replaced, (new,) = split.text[edit.start : edit.stop], edit.options
-        return NearMiss(result, split.text, name, replaced, new, edit.start, edit.why, [*self._fitting(ids, split)])
+        ((text, found),), (result,) = self._find(source, row), self._texts(source, row, key)
+        drawn, by_kind = self._draw(source, row, key), dict(zip(self._listed, found, strict=True))
+        can_make = dict(zip(self._kinds, self._can_make(source, row)[0].tolist(), strict=True))
+        fitting = [name for name in self._weights if by_kind.get(name) or can_make[name]]
+        name = "" if drawn.kinds[0] == NO_KIND or result == text else self._kinds[drawn.kinds[0]]
+        edit = Edit(0, 0, ("",), "")
+        if drawn.edits[0] >= 0:
+            edit = [*chain.from_iterable(found)][drawn.edits[0]]
+            edit = edit._replace(options=(result[edit.start : len(result) - len(text) + edit.stop],))
+        elif drawn.kinds[0] != NO_KIND:
+            edit = difference(text, result, f"the most important {name} of the sentence")
+        old, fallback = text[edit.start : edit.stop], [self._kinds[kind] for kind in drawn.kinds if kind != NO_KIND]
+        return NearMiss(result, text, name, old, edit.options[0], edit.start, edit.why, fitting or fallback)
 
 
 def _important_word(index: Index, kept: KeptWords, seed: int) -> KernelAugmentation:

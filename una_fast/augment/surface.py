@@ -105,7 +105,7 @@ class KeptSurface:
 
     def id_writer(self, kernel: RowKernel, tokens: TokenIds) -> WriteIds:
         """Return a `WriteIds` that copies the stored token ids of every chunk in which no word was replaced."""
-        subwords, sentences, frame = self._subwords(tokens), tokens.sentences, tokens.frame
+        subwords, sentences, frame = self.subwords(tokens), tokens.sentences, tokens.frame
         writer = self._row_writer(self._documents, subwords)
         fill_rows = rewrite.fill_rows[f"{sentences.values.dtype}_t"]
 
@@ -118,7 +118,8 @@ class KeptSurface:
 
         return write
 
-    def _subwords(self, tokens: TokenIds) -> rewrite.Subwords:
+    def subwords(self, tokens: TokenIds) -> rewrite.Subwords:
+        """Return the sub-words of the index's terms and chunks, for a `RowWriter` that writes token ids."""
         encoder, forms = tokens.encoder, self.forms
         cuts = encoder.cuts(learn_characters(self._index.chunks, forms))
         name, terms = f"tokens-forms-{encoder.fingerprint}", self._index.terms

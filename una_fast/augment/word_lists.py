@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import xxhash
+
 from una_fast.errors import InputError, nearest
 
 ENGLISH = Path(__file__).with_name("english.txt")
@@ -36,6 +38,7 @@ class WordLists:
     """The word lists of files, as dicts and sets. lines: name of a section -> its lines, each split into items."""
 
     def __init__(self, lines: dict[str, list[Line]]):
+        self.digest = xxhash.xxh3_64_hexdigest(repr(sorted(lines.items())).encode())
         # words that a file writes with a capital: German nouns, and names of days
         pairs = lines["opposites"] + lines["classes"]
         self.capitalised = frozenset(item.lower() for line in pairs for item in line if item[0].isupper())

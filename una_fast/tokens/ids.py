@@ -11,7 +11,7 @@ import numpy as np
 
 from una_fast._kernels.ids.emit import Frame, pad_rows
 from una_fast._kernels.words.strings import StringSet
-from una_fast.arrays import ID, POINTER, TOKEN, StringTable, row_bounds, rows_from
+from una_fast.arrays import ID, POINTER, TOKEN, StringTable, extended, row_bounds, rows_from
 from una_fast.errors import InputError, integer, warn_user
 from una_fast.imports import import_extra
 from una_fast.parallel import RowThreads, n_cores
@@ -265,20 +265,9 @@ class SubwordCache:
                 is_first = text[starts[new]] == ord("\n")
                 ids, known = self._encoder.encode(StringTable(strings.values, strings.indptr), is_first)
                 used = int(self._bounds[n_cached])
-                self._values = _extended(self._values, used, ids.values)
-                self._bounds = _extended(self._bounds, n_cached + 1, used + ids.indptr[1:])
-                self._known = _extended(self._known, n_cached, known)
+                self._values = extended(self._values, used, ids.values)
+                self._bounds = extended(self._bounds, n_cached + 1, used + ids.indptr[1:])
+                self._known = extended(self._known, n_cached, known)
                 self.n_bytes += len(strings.values) + 4 * len(ids.values) + BYTES_A_STRING * len(new)
             self._n_encoded = len(self._strings)
             return places, self._values, self._bounds, self._known
-
-
-def _extended(array: np.ndarray, used: int, more: np.ndarray) -> np.ndarray:
-    """Write `more` after the first `used` items of an array, and return the array, or a longer copy if it is full.
-
-    Other threads may be reading the first `used` items.
-    """
-    if used + len(more) > len(array):
-        array = np.concatenate([array, np.empty(used + len(more), dtype=array.dtype)])
-    array[used : used + len(more)] = more
-    return array

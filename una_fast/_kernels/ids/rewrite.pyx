@@ -220,6 +220,89 @@ cdef class RowWriter:
                 out.stops[i], out.ends[i + 1] = out.end if fits else -1, out.n_pieces
         return out
 
+    def edit(self, const int64_t[::1] rows, const int32_t[::1] starts, const int32_t[::1] stops,
+             const int64_t[::1] options, const uint8_t[::1] option_utf8, const int64_t[::1] option_bounds,
+             int64_t room=-1):
+        """Write row rows[i] with the bytes starts[i] .. stops[i] replaced by an option. Return `WrittenRows`.
+
+        The option is ``option_utf8[option_bounds[k]:option_bounds[k + 1]]`` for k = options[i].
+        room: the maximum number of sub-words per row, or -1 to write texts.
+        """
+        cdef int64_t i, j, size, longest = 0, n_pieces = 0, n_rows = rows.shape[0]
+        cdef bint fits
+        for i in range(n_rows):
+            size = self.chunk_bounds[rows[i] + 1] - self.chunk_bounds[rows[i]]
+            n_pieces += 2 + size + option_bounds[options[i] + 1] - option_bounds[options[i]]
+            for j in range(self.chunk_bounds[rows[i]], self.chunk_bounds[rows[i] + 1]):
+                size += self.offsets[self.chunks[j] + 1] - self.offsets[self.chunks[j]]
+            longest = max(longest, size)
+        cdef WrittenRows out = WrittenRows(n_rows, n_pieces if room >= 0 else 0, room, longest, 0)
+        with nogil:
+            for i in range(n_rows):
+                out.put(b"\n", 1)
+                out.starts[i], out.known = out.end, 0
+                fits = self.edit_row(out, rows[i], starts[i], stops[i], &option_utf8[0] + option_bounds[options[i]],
+                                     option_bounds[options[i] + 1] - option_bounds[options[i]])
+                out.stops[i], out.ends[i + 1], out.fragment = out.end if fits else -1, out.n_pieces, -1
+        return out
+
+    cdef bint edit_row(self, WrittenRows out, int64_t row, int64_t start, int64_t stop, const uint8_t* option,
+                       int64_t n) except -1 nogil:
+        """Write a row with `option` instead of its bytes ``start .. stop - 1``.
+
+        For token ids, the chunks that the edit touches are written as fragments, one per new chunk. Returns False if
+        the number of sub-words of another chunk is UNKNOWN, or if a new chunk is empty.
+        """
+        cdef int64_t j, first = self.chunk_bounds[row], last = self.chunk_bounds[row + 1]
+        cdef int64_t begin = -1, end = -1, at = 0, size, place = 0
+        self.copy(out, first, last)
+        if out.room < 0:
+            out.put(&out.line[0], start)
+            out.put(option, n)
+            out.put(&out.line[stop], out.size - stop)
+            return True
+        for j in range(first, last):
+            if out.known >= out.room:
+                break
+            size = self.subwords.sizes[self.chunks[j] + (self.subwords.first_chunk if j == first else 0)]
+            if size == NO_SIZE:
+                return False
+            end = at + self.offsets[self.chunks[j] + 1] - self.offsets[self.chunks[j]]
+            if end < start or at > stop:
+                out.keep(place, size)
+            else:
+                begin = at if begin < 0 else begin
+                if end >= stop or j + 1 == last:
+                    if begin > 0:
+                        out.put(b" ", 1)
+                    if not (self.put_chunks(out, &out.line[begin], start - begin)
+                            and self.put_chunks(out, option, n)
+                            and self.put_chunks(out, &out.line[stop], end - stop)) or out.fragment < 0:
+                        return False
+                    out.close_fragment(self.subwords)
+            place += size
+            at = end + 1
+        return True
+
+    cdef bint put_chunks(self, WrittenRows out, const uint8_t* text, int64_t n) except -1 nogil:
+        """Add text to the open fragment, and open a new one after each space. Return False if a fragment is empty."""
+        cdef int64_t k = 0, stop
+        while k < n:
+            if text[k] == c' ':
+                if out.fragment < 0:
+                    return False
+                out.close_fragment(self.subwords)
+                out.put(b" ", 1)
+                k += 1
+                continue
+            stop = k
+            while stop < n and text[stop] != c' ':
+                stop += 1
+            out.extend_fragment(-1)
+            out.put(text + k, stop - k)
+            k = stop
+        return True
+
     cdef bint write_row(self, WrittenRows out, int64_t row, const int32_t* new) except -1 nogil:
         """Write a row in which new[w] replaces word w.
 

@@ -1,0 +1,208 @@
+"""The possible edits of sentences as flat arrays. They depend on no seed or epoch, so each is found only once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+
+import numpy as np
+
+from una_fast._kernels.ids import rewrite
+from una_fast.arrays import ID, POINTER, RaggedArray, StringTable, extended
+from una_fast.augment.edits import Edit
+from una_fast.augment.split_sentences import NO_STRINGS, SplitSentences
+from una_fast.augment.surface import CHARACTERS
+from una_fast.index.index import Index
+from una_fast.storage.array_folder import Arrays
+from una_fast.storage.files import checksum_of
+
+VERSION = 1  # of the arrays and of the rules that find edits
+BOUNDS = {"edits_indptr": "edits_values", "lists_indptr": "lists_values", "options_offsets": "options_utf8"}
+DTYPES: dict[str, type[np.generic]] = {
+    "slots": POINTER,  # (n_rows,), the slot of each sentence, or -1 if its edits are not known yet
+    "edits_indptr": POINTER,  # (n_slots * n_kinds + 1,), the edits of a slot are those of its kinds, one after another
+    "edits_values": ID,  # (n_edits,), the list of options of each edit
+    "starts": ID,  # (n_edits,), where the edit starts in its sentence, in bytes of UTF-8
+    "stops": ID,
+    "lists_indptr": POINTER,  # (n_lists + 1,)
+    "lists_values": ID,  # the options of each list
+    "options_utf8": np.uint8,  # the distinct options
+    "options_offsets": POINTER,
+}
+# Yields, for each of some rows, its text and its edits of each kind
+FindEdits = Callable[[np.ndarray], Iterable[tuple[str, Sequence[Sequence[Edit]]]]]
+
+
+class FoundEdits:
+    """The edits of the sentences of `source`, which are found when a sentence is first drawn. Threads may share it."""
+
+    def __init__(self, source: SplitSentences, n_kinds: int, find: FindEdits):
+        self._source, self.n_kinds, self._find = source, n_kinds, find
+        self._lock = threading.Lock()
+        self.arrays: Arrays = {name: np.zeros(int(name in BOUNDS), dtype) for name, dtype in DTYPES.items()}
+        self.arrays["slots"] = np.full(len(source.words), -1, POINTER)
+        self._n_slots = self._n_edits = self._n_values = self._n_bytes = 0
+        self._is_kept = False  # whether `arrays` are in the cache of an index
+        self._lists: dict[tuple[str, ...], int] = {}
+        self._options: dict[str, int] = {}
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the edits of all sentences are known."""
+        return self._n_slots == len(self._source.words)
+
+    def of(self, rows: np.ndarray) -> Arrays:
+        """Return all arrays, in which the edits of the sentences `rows` are known."""
+        if (self.arrays["slots"][rows] < 0).any():
+            with self._lock:
+                new = np.unique(rows[self.arrays["slots"][rows] < 0])
+                self._add(new)
+        return self.arrays
+
+    def _add(self, rows: np.ndarray) -> None:
+        counts: list[int] = []
+        edits: list[tuple[int, int, int]] = []  # start, stop, list
+        lists: list[list[int]] = []  # the new lists of options
+        options: list[bytes] = []  # the new options
+        for text, by_kind in self._find(rows):
+            places = None if text.isascii() else _byte_places(text)
+            for found in by_kind:
+                counts.append(len(found))
+                for start, stop, texts, _ in found:
+                    if (number := self._lists.get(texts := tuple(texts))) is None:
+                        number = self._lists[texts] = len(self._lists)
+                        lists.append([self._number(option, options) for option in texts])
+                    edits.append((start, stop, number) if places is None else (places[start], places[stop], number))
+        table = np.array(edits, dtype=ID).reshape(-1, 3)
+        old, arrays = self.arrays, {}
+        for name, column in (("starts", 0), ("stops", 1), ("edits_values", 2)):
+            arrays[name] = extended(old[name], self._n_edits, table[:, column])
+        arrays["edits_indptr"] = _more(old["edits_indptr"], self._n_slots * self.n_kinds, counts)
+        n_lists = len(self._lists) - len(lists)
+        arrays["lists_indptr"] = _more(old["lists_indptr"], n_lists, [*map(len, lists)])
+        values = np.fromiter(chain.from_iterable(lists), ID)
+        arrays["lists_values"] = extended(old["lists_values"], self._n_values, values)
+        n_options = len(self._options) - len(options)
+        arrays["options_offsets"] = _more(old["options_offsets"], n_options, [*map(len, options)])
+        utf8 = np.frombuffer(b"".join(options), np.uint8)
+        arrays["options_utf8"] = extended(old["options_utf8"], self._n_bytes, utf8)
+        self.arrays = {**old, **arrays}  # other threads may still use the old arrays
+        self._n_edits, self._n_values, self._n_bytes = (
+            n + len(more) for n, more in ((self._n_edits, table), (self._n_values, values), (self._n_bytes, utf8))
+        )
+        self.arrays["slots"][rows] = self._n_slots + np.arange(len(rows))  # last, because it publishes the new edits
+        self._n_slots += len(rows)
+
+    def _number(self, option: str, new: list[bytes]) -> int:
+        """Return the number of an option. If it is a new one, append it to `new`."""
+        if (number := self._options.get(option)) is None:
+            number = self._options[option] = len(self._options)
+            new.append(option.encode())
+        return number
+
+    def counts(self, rows: np.ndarray) -> np.ndarray:
+        """Return how many edits of each kind each sentence in `rows` has: int64 (n_rows, n_kinds)."""
+        arrays = self.of(rows)
+        first = arrays["slots"][rows] * self.n_kinds
+        return np.diff(arrays["edits_indptr"][first[:, np.newaxis] + np.arange(self.n_kinds + 1)])
+
+    def keep(self, index: Index, name: str) -> None:
+        """Load the edits of all sentences of `index` from its cache `name`, or store them there if all are known.
+
+        Without a stored cache, and before all edits are known, this does nothing.
+        """
+
+        def make() -> Arrays:
+            if not self.is_complete:
+                raise _IncompleteError
+            sizes = dict.fromkeys(("edits_values", "starts", "stops"), self._n_edits)
+            sizes |= {"lists_values": self._n_values, "options_utf8": self._n_bytes, "slots": self._n_slots}
+            sizes |= {"edits_indptr": self._n_slots * self.n_kinds + 1, "lists_indptr": len(self._lists) + 1}
+            sizes |= {"options_offsets": len(self._options) + 1}
+            arrays = {key: self.arrays[key][:size] for key, size in sizes.items()}
+            return arrays | {"checksum": _checksum(arrays)}
+
+        with self._lock, suppress(_IncompleteError):
+            if not self._is_kept:
+                arrays = index.cached(name, VERSION, make, lambda stored: _fit(stored, self._source, self.n_kinds))
+                self.arrays, self._is_kept, self._n_slots = arrays, True, len(self._source.words)
+                self._lists, self._options = {}, {}
+
+
+@dataclass(frozen=True)
+class DrawnEdits:
+    """The edit that was drawn for each of some rows. arrays: those of `FoundEdits`; the others, see `draw_edits`."""
+
+    arrays: Arrays
+    kinds: np.ndarray  # int8 (n_rows,)
+    edits: np.ndarray  # int64 (n_rows,)
+    options: np.ndarray  # int64 (n_rows,)
+
+    @cached_property
+    def listed(self) -> np.ndarray:
+        """The places of the rows whose edit is in `arrays`."""
+        return np.flatnonzero(self.edits >= 0)
+
+    def of_kind(self, kind: int) -> np.ndarray:
+        """Return the places of the rows with this kind of edit."""
+        return np.flatnonzero(self.kinds == kind)
+
+    def written(self, writer: rewrite.RowWriter, rows: np.ndarray, room: int = -1) -> rewrite.WrittenRows:
+        """Write the rows ``rows[listed]`` with their edits. room: see `RowWriter.edit`."""
+        arrays, edits = self.arrays, self.edits[self.listed]
+        places = arrays["starts"][edits], arrays["stops"][edits], self.options[self.listed]
+        return writer.edit(rows[self.listed], *places, arrays["options_utf8"], arrays["options_offsets"], room)
+
+
+def edit_writer(source: SplitSentences, subwords: rewrite.Subwords | None = None) -> rewrite.RowWriter:
+    """Make a `RowWriter` of which only `edit` is used. subwords: needed to write token ids."""
+    tables = source.chunks, source.sentences, source.words, source.unseen, source.terms, NO_STRINGS
+    return rewrite.RowWriter(*tables, CHARACTERS, True, subwords)
+
+
+class _IncompleteError(Exception):
+    """Not all edits are known."""
+
+
+def _byte_places(text: str) -> list[int]:
+    """Return where each character of `text` starts in UTF-8, and its size."""
+    codes = np.frombuffer(text.encode("utf-32-le"), np.uint32)
+    return [0, *np.cumsum(1 + (codes >= 0x80) + (codes >= 0x800) + (codes >= 0x10000)).tolist()]
+
+
+def _more(bounds: np.ndarray, n: int, lengths: Sequence[int]) -> np.ndarray:
+    """Add the bounds of more rows, of these lengths, to the `bounds` of n rows."""
+    return extended(bounds, n + 1, bounds[n] + np.cumsum(np.array(lengths, dtype=POINTER)))
+
+
+def _checksum(arrays: Arrays) -> np.ndarray:
+    return np.frombuffer(bytes.fromhex(checksum_of(arrays[name].data for name in sorted(DTYPES))), np.uint8)
+
+
+def _fit(stored: Arrays, source: SplitSentences, n_kinds: int) -> bool:
+    """Return whether stored arrays are the edits of `source`, and lead no kernel outside an array."""
+    if any(stored[name].dtype != dtype for name, dtype in DTYPES.items()):
+        return False
+    if not np.array_equal(stored["checksum"], _checksum(stored)):
+        return False
+    n_rows, n_edits, slots = len(source.words), len(stored["edits_values"]), stored["slots"]
+    edits, lists = (RaggedArray(stored[f"{name}_values"], stored[f"{name}_indptr"]) for name in ("edits", "lists"))
+    options = StringTable(stored["options_utf8"], stored["options_offsets"])
+    has_sizes = len(slots) == n_rows and len(edits) == n_rows * n_kinds
+    if not has_sizes or n_edits != len(stored["starts"]) or n_edits != len(stored["stops"]):
+        return False
+    if not np.array_equal(np.sort(slots), np.arange(n_rows)) or not options.is_utf8() or not lists.lengths().all():
+        return False
+    for values, n in ((edits.values, len(lists)), (lists.values, len(options))):
+        if values.view(np.uint32).max(initial=0) >= max(n, 1):
+            return False
+    ends = np.cumsum(1 + np.diff(source.chunks.offsets)[source.sentences.values])
+    sizes = np.diff(np.append(0, ends)[source.sentences.indptr]) - 1
+    rows = np.repeat(np.argsort(slots), edits.lengths().reshape(-1, n_kinds).sum(axis=1))
+    return bool((0 <= stored["starts"]).all() and (stored["starts"] <= stored["stops"]).all()) and bool(
+        (stored["stops"] <= sizes[rows]).all()
+    )
