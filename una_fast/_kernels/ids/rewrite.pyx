@@ -254,9 +254,9 @@ cdef class RowWriter:
         the number of sub-words of another chunk is UNKNOWN, or if a new chunk is empty.
         """
         cdef int64_t j, first = self.chunk_bounds[row], last = self.chunk_bounds[row + 1]
-        cdef int64_t begin = -1, end = -1, at = 0, size, place = 0
-        self.copy(out, first, last)
+        cdef int64_t begin = 0, end, at = 0, size, place = 0, touched = -1
         if out.room < 0:
+            self.copy(out, first, last)
             out.put(&out.line[0], start)
             out.put(option, n)
             out.put(&out.line[stop], out.size - stop)
@@ -271,13 +271,14 @@ cdef class RowWriter:
             if end < start or at > stop:
                 out.keep(place, size)
             else:
-                begin = at if begin < 0 else begin
+                if touched < 0:
+                    touched, begin = j, at
                 if end >= stop or j + 1 == last:
+                    self.copy(out, touched, j + 1)
                     if begin > 0:
                         out.put(b" ", 1)
-                    if not (self.put_chunks(out, &out.line[begin], start - begin)
-                            and self.put_chunks(out, option, n)
-                            and self.put_chunks(out, &out.line[stop], end - stop)) or out.fragment < 0:
+                    if not (self.put_chunks(out, &out.line[0], start - begin) and self.put_chunks(out, option, n)
+                            and self.put_chunks(out, &out.line[stop - begin], end - stop)) or out.fragment < 0:
                         return False
                     out.close_fragment(self.subwords)
             place += size
