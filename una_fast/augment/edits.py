@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate, combinations
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ WORD = rf"[^\s\d{MARKS}]+"
 TOKENS = re.compile(rf"(\d+(?:[.,]\d+)*|{WORD}(?:['\u2019]{WORD})?)")
 DIGIT = re.compile(r"\d")
 ENDS_SENTENCE = re.compile(r"[.!?:;\u3002\uff01\uff1f]['\")\u201d\u2019]*\s|[\u3002\uff01\uff1f]")
+QUESTION_MARKS = "?", "\uff1f"
 CHUNK = re.compile(r"\S+")
 ADDRESS = re.compile(r"@|://|www\.")
 THOUSANDS = r"\d{1,3}(?:,\d{3})+|\d{1,3}(?:\.\d{3})+"
@@ -30,8 +31,10 @@ HOUR = re.compile(r"\s?[ap]\.?m\b", re.IGNORECASE)
 MINUTES = re.compile(r":\d\d(?!\d)")
 DECADE = re.compile(r"(?:\d\d)?\d0['\u2019]?s\b")
 TO_NUMBER = re.compile(r"\s?(?:-|\u2013|to\s)\s?(\d{1,15})(?![\d.,:/]\d)")
+RANGE = re.compile("[-\u2013]|to")
 FROM_NUMBER = re.compile(r"(?<![\d.,:/])(\d{1,15})\s?(?:-|\u2013|\bto)\s?\Z")
 ORDINAL_ENDINGS = ("st", "nd", "rd", "th")
+DATE_MARKS = frozenset("/-.")
 ALWAYS = "24/7"
 NEAR_DECADES = 5
 WINDOW = 24  # characters before a number that may contain the start of its range
@@ -69,7 +72,9 @@ class Sentence:
         parts = TOKENS.split(text)
         # alternately the text between two words, and a word as written
         self.parts = (words and _divided(parts, words)) or parts
-        self.words = [word.lower().replace("\u2019", "'") for word in self.parts[1::2]]
+        self.words = [word.lower() for word in self.parts[1::2]]
+        if "\u2019" in text:
+            self.words = [word.replace("\u2019", "'") for word in self.words]
         self._starts = [*accumulate(map(len, self.parts), initial=0)]
 
     @cached_property
@@ -85,26 +90,28 @@ class Sentence:
     @cached_property
     def first_words(self) -> list[int]:
         """For each word, the position of the first word of its sentence, since the text may have several."""
-        firsts = (
-            i if i == 0 or ENDS_SENTENCE.match(self.parts[2 * i].lstrip("'\")\u201d\u2019")) else 0
-            for i in range(len(self.words))
-        )
-        return [*accumulate(firsts, max)]
+        gaps, firsts = self.parts[2:-1:2], [0] * len(self.words)
+        if any(map(_ends_sentence, {*gaps})):
+            for i, gap in enumerate(gaps, 1):
+                firsts[i] = i if _ends_sentence(gap) else firsts[i - 1]
+        return firsts
 
     @cached_property
     def asks(self) -> list[bool]:
         """For each word, whether its sentence ends in a question mark."""
         gaps, ends, is_question = self.parts[2::2], [], False
-        for i in reversed(range(len(self.words))):
-            if i + 1 == len(self.words) or self.first_words[i + 1] == i + 1:
-                is_question = "?" in gaps[i] or "\uff1f" in gaps[i]
+        if not gaps or self.first_words[-1] == 0:
+            return [any(mark in gap for gap in gaps[-1:] for mark in QUESTION_MARKS)] * len(gaps)
+        for i in reversed(range(len(gaps))):
+            if i + 1 == len(gaps) or self.first_words[i + 1] == i + 1:
+                is_question = any(mark in gaps[i] for mark in QUESTION_MARKS)
             ends.append(is_question)
         return ends[::-1]
 
     @cached_property
     def addresses(self) -> frozenset[int]:
         """The positions in the text that are inside an e-mail or web address."""
-        if not ADDRESS.search(self.text):
+        if not any(mark in self.text for mark in ("@", "://", "www.")):
             return frozenset()
         return frozenset(i for chunk in CHUNK.finditer(self.text) if ADDRESS.search(chunk[0]) for i in _inside(chunk))
 
@@ -136,17 +143,23 @@ class Sentence:
         Each option gets the old words' capitalisation, and the article before it agrees: "an old" becomes "a new". The
         list is empty if every option then equals the old words.
         """
-        old = "".join(self.parts[2 * i + 1 : 2 * (i + n)])
-        new = [text for text in dict.fromkeys(like(old, option) for option in options) if text != old]
+        old = self.word(i) if n == 1 else "".join(self.parts[2 * i + 1 : 2 * (i + n)])
+        new = _all_like(old, tuple(options))
         return self.with_article(self.start(i), old, new, why, lists, i) if new else []
 
     def with_article(self, start: int, old: str, new: Sequence[str], why: str, lists: WordLists, i: int) -> list[Edit]:
         """Return a list with the edit that replaces `old`, at position `start` in word i, with one of `new`."""
-        if self.follows(i) and self.words[i - 1] in ("a", "an") and lists.words["a or an"]:
+        if i and self.words[i - 1] in ("a", "an") and self.follows(i) and lists.words["a or an"]:
             article, gap = self.word(i - 1), self.parts[2 * i]
             new = [f"{like(article, lists.article(option))}{gap}{option}" for option in new]
             start, old = self.start(i - 1), f"{article}{gap}{old}"
         return [Edit(start, start + len(old), tuple(new), why)]
+
+
+@lru_cache(2**10)
+def _ends_sentence(gap: str) -> bool:
+    """Return whether a sentence ends in the text between two words."""
+    return ENDS_SENTENCE.match(gap.lstrip("'\")\u201d\u2019")) is not None
 
 
 def _inside(match: re.Match[str]) -> range:
@@ -174,6 +187,12 @@ def _divided(parts: list[str], words: Sequence[str]) -> list[str]:
     return found
 
 
+@lru_cache(2**12)
+def _all_like(old: str, options: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the distinct options, capitalised like `old`, except `old` itself."""
+    return tuple(text for text in dict.fromkeys(like(old, option) for option in options) if text != old)
+
+
 def like(old: str, new: str) -> str:
     """Return `new` capitalised like `old`: "cold" becomes "COLD" if `old` is "HOT", and "Cold" if `old` is "Hot"."""
     if len(old) > 1 and old.isupper():
@@ -187,9 +206,8 @@ def polarity_edits(sentence: Sentence, lists: WordLists) -> list[Edit]:
     """Find all edits that replace a word with an opposite, insert a negation or remove one."""
     finder = _Polarity(sentence, lists)
     found = finder.command()
-    for i, word in enumerate(sentence.words):
-        role = lists.roles.get(word)
-        if role and lists.allow(sentence.words, i):
+    for i, role in finder.roles.items():
+        if lists.allow(sentence.words, i):
             found += getattr(finder, role)(i)
     return found
 
@@ -199,26 +217,37 @@ class _Polarity:
 
     def __init__(self, sentence: Sentence, lists: WordLists):
         self.sentence, self.words, self.lists = sentence, sentence.words, lists
+        roles = lists.roles
+        self.roles = {i: roles[word] for i, word in enumerate(sentence.words) if word in roles}
+
+    @cached_property
+    def negative(self) -> frozenset[int]:
+        """The positions of negations and other negative words."""
+        roles, others = self.roles, self.lists.words["negative words"]
+        return frozenset(
+            i for i, word in enumerate(self.words) if word in others or roles.get(i) in ("affirmed", "negation")
+        )
 
     @cached_property
     def leading(self) -> frozenset[int]:
         """The positions of the auxiliaries that lead a question, as in "What does it do" and "Is it good"."""
         firsts, found, last = self.sentence.first_words, set(), -1
-        for i, word in enumerate(self.words):
-            role = self.lists.roles.get(word)
+        for i, role in self.roles.items():
             if firsts[i] != last and role in ("auxiliary", "affirmed"):
                 last = firsts[i]
                 follows_question_word = i == last + 1 and self.words[last] in self.lists.words["question words"]
-                has_subject = role == "auxiliary" and "'" in word  # as in "it's"
+                has_subject = role == "auxiliary" and "'" in self.words[i]  # as in "it's"
                 if (i == last and not has_subject) or follows_question_word or self.sentence.asks[i]:
                     found.add(i)
         return frozenset(found)
 
     def keeps_question(self, i: int) -> bool:
         """Return whether a negation of word i, an auxiliary, asks the same: "Is it?" and "Isn't it?" do."""
+        if i not in self.leading:
+            return False
         first = self.sentence.first_words[i]
         before = *self.words[first : min(first + 1, i)], *self.words[max(first, i - 1) : i]
-        return i in self.leading and self.lists.words["why"].isdisjoint(before)
+        return self.lists.words["why"].isdisjoint(before)
 
     def opposite(self, i: int) -> list[Edit]:
         sentence, words, lists = self.sentence, self.words, self.lists
@@ -307,17 +336,15 @@ class _Polarity:
         return sentence.replaced(0, options, "a command is negated", lists)
 
     def is_negated(self, start: int, stop: int) -> bool:
-        negative = self.lists.words["negative words"]
-        words = self.words[max(0, start) : stop]
-        return any(word in negative or self.lists.roles.get(word) in ("affirmed", "negation") for word in words)
+        return not self.negative.isdisjoint(range(start, stop))
 
 
 def number_edits(sentence: Sentence, lists: WordLists) -> list[Edit]:
     """Find all edits that replace digits, or the name of a number, ordinal, month, day or unit."""
-    words, found = sentence.words, []
-    if not lists.classes.keys().isdisjoint(words):
+    words, found, classes = sentence.words, [], lists.classes
+    if not classes.keys().isdisjoint(words):
         for i, word in enumerate(words):
-            if word in lists.classes and lists.allow(words, i) and not sentence.is_name(i, lists):
+            if word in classes and lists.allow(words, i) and not sentence.is_name(i, lists):
                 if sentence.parts[2 * i] == "-" and i and words[i - 1] in lists.classes:  # as in "twenty-two"
                     continue
                 others = [other for other in lists.classes[word] if other not in sentence.distinct]
@@ -337,14 +364,9 @@ def _digits(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
         return []
     if ALWAYS in text[max(0, start - 3) : start + len(ALWAYS)]:
         return []
-    if cents := WITH_CENTS.fullmatch(number):
-        matches = [cents]
-    else:
-        matches = [*re.finditer(".+" if WHOLE.fullmatch(number) else r"(\d+)", number)]
     found = []
-    for match in matches:
-        old = match[1] if match.lastindex else match[0]
-        begin, end = start + match.start(), start + match.start() + len(old)
+    for place, old in _groups(number):
+        begin, end = start + place, start + place + len(old)
         ending = text[end : end + 2]
         options: Sequence[str] = ()
         if ending.lower() in ORDINAL_ENDINGS:
@@ -363,12 +385,24 @@ def _digits(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
     return found
 
 
+def _groups(number: str) -> list[tuple[int, str]]:
+    """Return the parts of a number that change separately, and their places: of "1,000.50" only "1,000"."""
+    if number.isdecimal() or WHOLE.fullmatch(number):
+        return [(0, number)]
+    if cents := WITH_CENTS.fullmatch(number):
+        return [(0, cents[1])]
+    return [(group.start(), group[0]) for group in re.finditer(r"\d+", number)]
+
+
 def _has_case(character: str) -> bool:
     return character.lower() != character.upper()
 
 
-def _near(sentence: Sentence, number: str, least: int, most: int | None = None) -> list[str]:
-    return [other for other in near_numbers(number, least, most) if other not in sentence.distinct]
+def _near(sentence: Sentence, number: str, least: int, most: int | None = None) -> Sequence[str]:
+    options = near_numbers(number, least, most)
+    if sentence.distinct.isdisjoint(options):
+        return options
+    return [other for other in options if other not in sentence.distinct]
 
 
 def _limits(
@@ -378,11 +412,11 @@ def _limits(
     text, percent = sentence.text, 100 if sentence.text[end : end + 1] == "%" else None
     if not number.isdecimal():
         return 0, percent and percent * 10 ** len(re.split("[.,]", number)[-1])
-    is_minutes = text[max(0, begin - 1) : begin] == ":"
-    if is_minutes or len(number) > LONGEST:
+    if text[max(0, begin - 1) : begin] == ":" or len(number) > LONGEST:  # minutes do not change
         return None
     n, least = int(number), min(1, int(number))
-    if begin in sentence.dates:
+    before, after = text[max(0, begin - 1) : begin], text[end : end + 1]
+    if (before in DATE_MARKS or after in DATE_MARKS) and begin in sentence.dates:
         return 1, (12 if n <= 12 else 31) if n <= 31 else None
     if n <= 31 and _has_month(sentence, lists, i - 1, i + 1):
         return 1, 31
@@ -403,6 +437,8 @@ def _has_month(sentence: Sentence, lists: WordLists, *places: int) -> bool:
 def _range_limits(text: str, begin: int, end: int, number: str, least: int) -> tuple[int, int | None]:
     """Return limits that keep the order of a range, such as "10-12" or "from 10 to 12"."""
     n, most = int(number), None
+    if not RANGE.search(text[max(0, begin - 3) : end + 4]):
+        return least, most
     if match := TO_NUMBER.match(text, end):
         other = _completed(match[1], number)
         least, most = (least, other - 1) if n < other else (max(least, other + 1), None)

@@ -10,7 +10,7 @@ NEAR_YEARS, SMALL, FEW, MANY = 9, 20, 5, 50  # see `near_numbers`
 LONGEST = 15  # digits; longer numbers are not changed
 
 
-@lru_cache(2**12)
+@lru_cache(2**14)
 def near_numbers(number: str, least: int = 1, most: int | None = None) -> tuple[str, ...]:
     """Return numbers close to `number`, in the same script and notation: "1,000" gives "1,100" and others.
 
@@ -36,7 +36,10 @@ def near_numbers(number: str, least: int = 1, most: int | None = None) -> tuple[
     if tail == 3:
         least = min(n, 10 ** (len(digits) - 1))  # a value near "1,000" has at least as many digits
     highest = n + steps * unit if most is None else min(n + steps * unit, max(n, most))
-    values = [value for value in range(n - steps * unit, highest + 1, unit) if value >= least and value != n]
+    lowest = max(n - steps * unit, n - (n - least) // unit * unit)
+    values = [*range(lowest, n, unit), *range(max(n + unit, lowest), highest + 1, unit)]
+    if is_plain and number.isascii() and digits[0] != "0":
+        return tuple(map(str, values))
     width = len(digits) if len(digits) > 1 and digits[0] == chr(zero) else tail + 1  # "0.5" has a digit before its mark
     return tuple(_written_like(f"{value:0{width}}", number, zero) for value in values)
 

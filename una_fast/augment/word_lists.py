@@ -30,6 +30,7 @@ WORDS = (
 )
 SECTIONS = (*DIVIDERS, "negations", *WORDS)
 VOWELS = frozenset("aeiou")
+NO_WORDS: frozenset[str] = frozenset()
 Line = tuple[str, ...]
 WordListFiles = str | Path | Iterable[str | Path] | None
 
@@ -76,13 +77,16 @@ class WordLists:
         """
         if not (guard := self._guards.get(word or words[i])):
             return True
-        before, after = (_neighbour(words[k]) if 0 <= k < len(words) else END for k in (i - 1, i + 1))
-        if before in guard.get("not after", ()) or after in guard.get("not before", ()):
+        before = _neighbour(words[i - 1]) if i else END
+        after = _neighbour(words[i + 1]) if i + 1 < len(words) else END
+        if before in guard.get("not after", NO_WORDS) or after in guard.get("not before", NO_WORDS):
             return False
         if before not in guard.get("right after", (before,)):
             return False
-        near, only_after = {before, *words[max(0, i - REACH) : i]}, guard.get("only after", frozenset())
-        return not near.isdisjoint(only_after) or after in guard.get("only before", () if only_after else {after})
+        only_after = guard.get("only after", NO_WORDS)
+        if before in only_after or not only_after.isdisjoint(words[max(0, i - REACH) : i]):
+            return True
+        return after in guard.get("only before", NO_WORDS if only_after else (after,))
 
 
 def _neighbour(word: str) -> str:
