@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,9 @@ REFERENCES = {  # for each kernel, the reference that its time is divided by
     "token_ids": "tokenizer",
     "token_ids, probabilities computed": "tokenizer",
     "anchor_ids": "memory",
+    "near-misses, token_ids": "tokenizer",
+    "near-misses, texts": "tokenizer",
+    "near-misses, augment": "tokenizer",
     "token_ids, 2 threads": "token_ids",  # above 1 if the threads write common cache lines
     "anchor_ids, 2 threads": "anchor_ids",
 }
@@ -58,6 +62,10 @@ def works() -> tuple[Works, dict[str, int]]:
     paper: dict[str, Any] = {"tokenizer": tokenizer, "beta": 0.5, "surface": "paper"}  # as in the committed ratios
     una, una_2 = (una_fast.Augmenter(index, n_jobs=n_jobs, **paper) for n_jobs in (1, 2))
     computed = una_fast.Augmenter(index, n_jobs=1, keep_probabilities=False, **paper)
+    dated = [f"It is {line[:-1].lower()} in {1900 + i % 100}." for i, line in enumerate(lines)]  # edits fit them
+    near_index, epochs = una_fast.build_index(dated, n_jobs=1), count()
+    near = una_fast.NearMisses(near_index, tokenizer=tokenizer, n_jobs=1)
+    near.texts(range(SENTENCES))  # the first epoch finds the edits
     sample, rng, memory = lines[:SAMPLE], np.random.default_rng(0), np.ones(1 << 23)
     batch, places = rng.integers(0, SENTENCES, BATCH), rng.integers(0, len(memory), 64 * BATCH)
     out = una.token_ids(batch)
@@ -71,10 +79,14 @@ def works() -> tuple[Works, dict[str, int]]:
         "token_ids": lambda: una.token_ids(batch, out=out),
         "token_ids, probabilities computed": lambda: computed.token_ids(batch, out=out),
         "anchor_ids": lambda: una.tokens.anchor_ids(batch, out=out),
+        "near-misses, token_ids": lambda: near.token_ids(batch, next(epochs), out=out),
+        "near-misses, texts": lambda: near.texts(batch, next(epochs)),
+        "near-misses, augment": lambda: near.augment(dated[:SAMPLE]),
         "token_ids, 2 threads": lambda: una_2.token_ids(batch, out=out),
         "anchor_ids, 2 threads": lambda: una_2.tokens.anchor_ids(batch, out=out),
     }
-    handled = dict.fromkeys(made, BATCH) | dict.fromkeys(("nltk", "tokenizer", "augment"), SAMPLE)
+    of_sample = "nltk", "tokenizer", "augment", "near-misses, augment"
+    handled = dict.fromkeys(made, BATCH) | dict.fromkeys(of_sample, SAMPLE)
     return made, handled | {"index": 5 * SAMPLE}
 
 

@@ -144,6 +144,19 @@ def test_ids_are_exact_for_random_tokenizers_and_texts(seed):
     assert fuzz.compare(tokenizer, texts, found, length) == []
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
+def test_ids_of_a_hundred_thousand_odd_rows_equal_those_of_each_tokenizer(family):
+    """All families together: 6,000 rows each."""
+    draw, tokenizer, n = random.Random(family), FAMILIES[family](), 2_000
+    index = una_fast.build_index([*(fuzzed_line(draw) for _ in range(n - 1)), ""], lowercase=draw.random() < 0.5)
+    near = NearMisses(index, edits={"polarity": 4, "number": 4, "name": 1, "word": 1}, tokenizer=tokenizer)
+    assert len(FAMILIES) * 3 * n >= 100_000
+    for epoch, length in enumerate((8, 32, 128)):
+        found = near.token_ids(range(n), epoch, length)
+        assert fuzz.compare(tokenizer, near.texts(range(n), epoch), found, length) == []
+
+
 def test_threads_and_processes_give_the_same_ids(index):
     near = NearMisses(index, tokenizer=bert_uncased(), n_jobs=2)
     expected = [near.token_ids(range(320), epoch)["input_ids"] for epoch in range(8)]
