@@ -1,4 +1,4 @@
-# Needs Python 3.10 to 3.13, a C compiler and make. The first target that runs sets up .venv; PYTHON=python3.12 chooses
+# Needs Python 3.10 to 3.14, a C compiler and make. The first target that runs sets up .venv; PYTHON=python3.12 chooses
 # its Python.
 .PHONY: demo test test-slow test-all bench bench-check bench-gpu docs lint kernels clean
 .DELETE_ON_ERROR:

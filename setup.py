@@ -1,5 +1,6 @@
-"""The compiled kernels; all other metadata is in pyproject.toml.
+"""The compiled kernels, and the metadata that contain the address of the repository. The rest is in pyproject.toml.
 
+UNA_FAST_REPOSITORY is this address, such as "https://HOST/OWNER/NAME". A release sets it; mkdocs reads it too.
 UNA_FAST_CHECKS=1 at build time turns bounds checks on; UNA_FAST_CFLAGS adds compiler flags ("-march=native").
 If the settings differ from those of the last build, every kernel is rebuilt. UNA_FAST_KERNELS=0 leaves the kernels out:
 pip would compile all of them again in a temporary folder, so `make` installs the package without them and then builds
@@ -8,6 +9,7 @@ them in place.
 
 import multiprocessing
 import os
+import re
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -60,4 +62,29 @@ modules = cythonize(
     nthreads=N_PROCESSES,
     shared_utility_qualified_name=MEMORYVIEWS,
 )
-setup(ext_modules=modules, options={"build_ext": {"parallel": os.cpu_count()}})
+
+
+def absolute_links(text: str, repository: str, version: str) -> str:
+    """Make the relative links and pictures of a Markdown text absolute: a package index has the text, not the files."""
+
+    def absolute(link: re.Match[str]) -> str:
+        return f"{link[1]}{repository}/{'raw' if link[1].startswith(('!', 's')) else 'blob'}/v{version}/"
+
+    return re.sub(r"""(!\[[^]]*\]\(|\]\(|\b(?:src|srcset|href)=")(?![a-z]+:|#)""", absolute, text)
+
+
+REPOSITORY = os.environ.get("UNA_FAST_REPOSITORY", "").rstrip("/")
+readme, urls = Path("README.md").read_text(encoding="utf-8"), {"Paper": "https://arxiv.org/abs/2401.02594"}
+if REPOSITORY:
+    (version,) = re.findall('^VERSION = "(.+)"', Path("una_fast/version.py").read_text(encoding="utf-8"), re.MULTILINE)
+    readme = absolute_links(readme, REPOSITORY, version)
+    pages = {"Documentation": "docs/index.md", "Changelog": "CHANGELOG.md"}
+    urls |= {name: f"{REPOSITORY}/blob/v{version}/{page}" for name, page in pages.items()}
+    urls |= {"Repository": REPOSITORY, "Issues": f"{REPOSITORY}/issues"}
+setup(
+    ext_modules=modules,
+    long_description=readme,
+    long_description_content_type="text/markdown",
+    project_urls=urls,
+    options={"build_ext": {"parallel": os.cpu_count()}},
+)

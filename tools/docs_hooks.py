@@ -1,4 +1,4 @@
-"""Hooks of the docs build: the ``--help`` of each command goes into the commands page, examples/ into the site."""
+"""Hooks of the docs build: the address of the repository, the ``--help`` of each command, and examples/."""
 
 from __future__ import annotations
 
@@ -14,6 +14,15 @@ from mkdocs.structure.files import File, Files
 
 PLACE = re.compile(r"<!-- options: (.+) -->")
 EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Link the site to the repository at UNA_FAST_REPOSITORY, as setup.py does for a package index."""
+    if repository := os.environ.get("UNA_FAST_REPOSITORY", "").rstrip("/"):
+        owner, name = repository.split("/")[-2:]
+        config.repo_url, config.repo_name = repository, name
+        config.site_url = f"https://{owner.lower()}.github.io/{name}/"
+    return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

@@ -18,6 +18,7 @@ import una_fast
 from train.demo import write_corpus
 
 ROOT = Path(__file__).parents[2]
+WORKFLOWS = ROOT / ".github" / "workflows"
 PAIRS = ROOT / "train" / "demo_pairs.tsv"
 USE = """
 import pathlib, tempfile
@@ -57,6 +58,46 @@ def test_constraints_pin_every_requirement_to_a_version_that_it_allows():
         if required.name != "una_fast":
             pin = pins[normalised(required.name)]
             assert required.specifier.contains(str(pin.specifier).removeprefix("==")), required
+
+
+def test_pre_commit_has_the_versions_of_the_constraints():
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+    found = [Requirement(pin) for pin in re.findall(r"[\w-]+==[\d.]+", hooks)]
+    assert {pin.name for pin in found} == {"ruff", "cython-lint", "codespell"}
+    assert all(pin.specifier == pinned()[pin.name].specifier for pin in found)
+
+
+def test_actions_are_pinned_by_commit():
+    used = [use for path in WORKFLOWS.glob("*.yml") for use in re.findall(r"uses: (.+)", path.read_text("utf-8"))]
+    assert len(used) > 20
+    for use in used:
+        assert use.startswith("./") or re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", use), use
+
+
+def test_pages_ci_and_metadata_name_the_same_versions_of_python():
+    project, ci = ((ROOT / name).read_text("utf-8") for name in ("pyproject.toml", ".github/workflows/ci.yml"))
+    minors = [*map(int, re.findall(r'"Programming Language :: Python :: 3\.(\d+)"', project))]
+    assert f'requires-python = ">=3.{minors[0]}"' in project and minors == [*range(minors[0], minors[-1] + 1)]
+    for name in ("README.md", "Makefile", "docs/tutorial.md", "docs/versions.md"):
+        assert f"Python 3.{minors[0]} to 3.{minors[-1]}" in (ROOT / name).read_text(encoding="utf-8"), name
+    assert f'build = "{" ".join(f"cp3{minor}-*" for minor in minors)}"' in project
+    assert all(f'python: "3.{minor}"' in ci for minor in minors)
+
+
+def test_a_release_has_absolute_links(tmp_path):
+    (tmp_path / "una_fast/_kernels").mkdir(parents=True)
+    for name in ("setup.py", "pyproject.toml", "LICENSE", "una_fast/version.py"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    text = '![a](docs/a.svg) [b](docs/b.md#c) [d](#e) [f](https://x.y/z)\n<img src="docs/g.png">\n'
+    (tmp_path / "README.md").write_text(text)
+    environment = {**os.environ, "UNA_FAST_REPOSITORY": "https://host/owner/name/", "UNA_FAST_KERNELS": "0"}
+    command = [sys.executable, "setup.py", "--quiet", "egg_info"]
+    subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)
+    made = (tmp_path / "una_fast.egg-info/PKG-INFO").read_text(encoding="utf-8")
+    blob, raw = (f"https://host/owner/name/{kind}/v{una_fast.__version__}" for kind in ("blob", "raw"))
+    linked = f'![a]({raw}/docs/a.svg) [b]({blob}/docs/b.md#c) [d](#e) [f](https://x.y/z)\n<img src="{raw}/docs/g.png">'
+    assert linked in made
+    assert f"Project-URL: Changelog, {blob}/CHANGELOG.md" in made
 
 
 def test_demo_corpus_is_sentences(tmp_path):
