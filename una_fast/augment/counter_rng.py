@@ -53,7 +53,7 @@ class CounterRNG:
 
     seed: int
     epoch: int
-    rows: NDArray
+    rows: NDArray[np.integer]
     sample_index: int = 0
 
     def bits(self, n_positions: int, number: int = 0) -> NDArray[np.uint64]:
