@@ -33,8 +33,9 @@ PRESETS: dict[str, dict[str, Any]] = {  # preset option -> the options that it s
     "paper": PAPER_SETTINGS,
     "near_misses": {
         "augment": "near-misses", "edits": "polarity:4,number:16,name:1", "loss": "margin", "margin_least": 0.3,
-        "margin_most": 0.6, "learning_rate": 1e-4, "batch_size": 32, "max_steps": 640, "similarity_distillation": 10.0,
-        "neighbours": True, "neighbours_pool": 24000, "neighbour_distillation": 10.0,
+        "margin_most": 0.6, "learning_rate": 1e-4, "batch_size": 32, "max_steps": 320, "similarity_distillation": 10.0,
+        "negative_distillation": 10.0, "blend": 0.75, "neighbours": True, "neighbours_pool": 24000,
+        "neighbour_distillation": 10.0,
     },
 }  # fmt: skip
 

@@ -67,13 +67,13 @@ class Stages:
             return run(runner, stage, *tasks)
 
         Runner.run = timed
-        opened = build_module.load_index
+        opened: Any = vars(build_module)["load_index"]
 
         def opening(*arguments: Any, **named: Any) -> Index:
             self.enter("open")  # memory-mapped: pages that are read count as memory, but the system can drop them
             return opened(*arguments, **named)
 
-        build_module.load_index = opening
+        vars(build_module)["load_index"] = opening
         Thread(target=self._sample, daemon=True).start()
 
     def enter(self, stage: str) -> None:

@@ -25,7 +25,8 @@ def draw_edits(const int64_t[::1] rows, const uint64_t[:, ::1] bits, const uint8
     is_possible: uint8 (n_rows, n_kinds), whether a kind without edits fits the row.
     weights: of each kind. A kind of weight 0 is only drawn if no other kind fits.
     listed: for each kind, its place among the `n_listed` kinds with edits, or -1.
-    slots, bounds: the edits of kind k of row rows[i] are ``bounds[n_listed * slots[rows[i]] + k]`` up to the next bound.
+    slots, bounds: the edits of kind k of row rows[i] begin at ``bounds[n_listed * slots[rows[i]] + k]`` and end at the
+        next bound.
     option_lists: the options of edit e are ``list_values[list_bounds[l]:list_bounds[l + 1]]``, l = option_lists[e].
     """
     cdef int64_t n = rows.shape[0], n_kinds = weights.shape[0], i, k, first, last, drawn, place, number
