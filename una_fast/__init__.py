@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from una_fast.augment.base import WordAugmentation as WordAugmentation
     from una_fast.augment.contradiction import contradicts as contradicts
     from una_fast.augment.eda import EDA as EDA
+    from una_fast.augment.harmless import HarmlessEdits as HarmlessEdits
     from una_fast.augment.near_misses import NearMisses as NearMisses
     from una_fast.augment.numba import numba_augmentation as numba_augmentation
     from una_fast.augment.una import Augmenter as Augmenter
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from una_fast.pair_scores import score_pairs as score_pairs
     from una_fast.probing import probe as probe
     from una_fast.tokens.ids import TokenIds as TokenIds
+    from una_fast.verify.verifier import Verifier as Verifier
 
 __version__ = VERSION
 logging.getLogger(__name__).addHandler(logging.NullHandler())  # only programs that configure logging see messages
@@ -35,11 +37,13 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())  # only programs t
 _HOMES = {
     "Augmenter": "augment.una",
     "EDA": "augment.eda",
+    "HarmlessEdits": "augment.harmless",
     "Index": "index.index",
     "InputError": "errors",
     "InputWarning": "errors",
     "NearMisses": "augment.near_misses",
     "TokenIds": "tokens.ids",
+    "Verifier": "verify.verifier",
     "WordAugmentation": "augment.base",
     "build_index": "index.build",
     "contradicts": "augment.contradiction",
