@@ -18,6 +18,7 @@ from una_fast.imports import import_object
 COMMANDS = {  # name -> the function, which is imported only when the command runs, and what the command does
     "train": ("train.ddp:main", "train a sentence encoder with hard negatives"),
     "evaluate": ("train.evaluate:main", "score an encoder on the tasks of SentEval"),
+    "verifier": ("train.verifier.__main__:main", "train a verifier, which tells near-misses from the same meaning"),
     "report": ("train.report.__main__:main", "show runs as one HTML page"),
     "download": ("train.download:main", "fetch the corpus and the evaluation data of the paper"),
     "generate": ("train.generate:main", "write paraphrases or back-translations of a corpus"),

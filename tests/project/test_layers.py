@@ -9,11 +9,11 @@ ROOT = Path(__file__).parents[2]
 # in the order of the data path: a layer (package or module) imports only from itself and from layers before it
 LIBRARY_LAYERS = """
     version errors imports text_table command arrays _kernels
-    parallel storage corpus options index tokens augment pair_scores probing losses integrations
+    parallel storage corpus options index tokens augment pair_scores probing losses verify integrations
 """.split()
 TRAINING_LAYERS = """
     signals bar losses encoder config distributed record evaluation loop neighbours demo
-    report launch generation ddp evaluate download generate compare
+    report launch generation ddp verifier evaluate download generate compare
 """.split()
 COMMAND_LAYERS = "index negatives probe_report probe __main__".split()
 LAYERS = {"una_fast": LIBRARY_LAYERS, "train": TRAINING_LAYERS, "una_fast_cli": COMMAND_LAYERS}  # lowest first

@@ -21,7 +21,7 @@ MARK = ".una_fast.json"
 SUMMARY, METRICS, EVALUATION, SEEDS = "run.json", "metrics.jsonl", "evaluation.json", "seeds.json"
 BEST, LAST, TENSORBOARD, INDEX = "best", "last", "tensorboard", "index"
 POINTER = f"{LAST}/checkpoint.json"
-RUN, RUNS, COMPARISON = "train.ddp", "train.ddp --seeds", "train.compare"  # owners
+RUN, RUNS, COMPARISON, VERIFIER = "train.ddp", "train.ddp --seeds", "train.compare", "train.verifier"  # owners
 DEV, DEV_LAST, DEV_START = "dev/", "dev_last/", "dev_start/"  # prefixes of dev scores of best/, last/ and the start
 
 

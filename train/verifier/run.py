@@ -1,0 +1,201 @@
+"""Trains a verifier: makes the pairs, encodes their texts, takes the steps, and writes the folder."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from train.bar import Bar
+from train.distributed import Ranks, StopConsensus
+from train.encoder.pretrained import quiet
+from train.evaluation.model import pick_device
+from train.loop.telemetry import trim_metrics
+from train.record.checkpoint import Progress, check_resumed, has_checkpoint, load_checkpoint, write_checkpoint
+from train.record.environment import machine, peak_memory, versions
+from train.record.folder import (
+    METRICS,
+    SUMMARY,
+    VERIFIER,
+    is_finished,
+    output_folder,
+    read_json,
+    resume_advice,
+    write_json,
+)
+from train.signals import STDERR, Stopped, leave_at_once, raise_stopped, signals_handled, stop_then_end, tell_user
+from train.verifier.data import Pairs, make_pairs
+from train.verifier.options import OPTIONS
+from una_fast.errors import InputError, counted
+from una_fast.pair_scores import PairScores
+from una_fast.verify.encoder import TokenEncoder, open_encoder
+from una_fast.verify.model import PairModel, make_batch
+from una_fast.verify.verifier import Verifier, VerifierSettings
+
+WARM_UP = 50  # steps
+SMOOTHING = 0.03  # of labels, because some of the made pairs are wrong
+WEIGHT_DECAY, LARGEST_GRADIENT = 0.01, 1.0
+LOWEST_RATE = 0.02  # share of the learning rate at the last step
+MOST_REJECTED = 0.05  # share of the held-back pairs of the same meaning that the threshold rejects
+
+
+def train_verifier(values: dict[str, Any]) -> int:
+    """Train with the options `values`, and return the exit code. Tell the user why a run ends early."""
+    output = Path(values["output"])
+    if values["width"] % 4:
+        raise InputError(f"--width {values['width']}: must be a multiple of 4")
+    try:
+        with signals_handled(raise_stopped), output_folder(output, VERIFIER, values["resume"], values):
+            return _train(values, output)
+    except Stopped as stopped:
+        tell_user(f"stopped by {stopped}: {resume_advice(output)}")
+        return 128 + stopped.number
+
+
+def _train(values: dict[str, Any], output: Path) -> int:
+    quiet()
+    if values["resume"] and is_finished(output):
+        tell_user(f"{output}: already finished")
+        return 0
+    device = pick_device(values["device"])
+    encoder = open_encoder(values["model"])
+    encoder.network.to(device)
+    pairs = make_pairs(values, encoder)
+    summary = _summary(values, encoder, pairs)
+    progress, state = Progress(), None
+    if values["resume"] and has_checkpoint(output):
+        check_resumed(output, read_json(output / SUMMARY).get("resume_fingerprint", {}), summary["resume_fingerprint"])
+        progress, state = load_checkpoint(output)
+    pairs.encode(encoder)
+    settings = VerifierSettings(
+        encoder.digest, encoder.width, scripts=pairs.scripts, width=values["width"], layers=values["layers"],
+        note={"corpus": [Path(name).name for name in values["corpus"]], "seed": values["seed"]},
+    )  # fmt: skip
+    steps = Steps(values, settings, pairs, encoder, device)
+    status, started = "failed", time.perf_counter()
+    try:
+        status = "finished" if steps.take(output, progress, state, summary) else "stopped"
+    finally:
+        done = {"progress": vars(steps.progress), "this_process": {"seconds": time.perf_counter() - started}}
+        done["this_process"]["peak_memory"] = peak_memory()
+        scores = steps.write(output) if status == "finished" else {}
+        write_json(output / SUMMARY, {"status": status, **summary, **done, "scores": scores})
+    steps.stop.check()
+    tell_user(f"finished after {counted(values['max_steps'], 'step')}: {output}; {scores['said']}")
+    return 0
+
+
+def _summary(values: Mapping[str, Any], encoder: TokenEncoder, pairs: Pairs) -> dict[str, Any]:
+    """Return what run.json records from the start."""
+    results = {option.flag: values[name] for name, option in OPTIONS.items() if option.role == "result"}
+    fingerprint = {**results, "training pairs": pairs.digest, "encoder": encoder.digest}
+    about = {"settings": values, "resume_fingerprint": fingerprint, "pairs": pairs.counts()}
+    return {"command": VERIFIER, **about, "versions": versions(), "machine": machine()}
+
+
+class Steps:
+    """The optimiser steps of a run. Each depends only on the seed and its number, so a stop costs nothing."""
+
+    def __init__(
+        self,
+        values: dict[str, Any],
+        settings: VerifierSettings,
+        pairs: Pairs,
+        encoder: TokenEncoder,
+        device: torch.device,
+    ):
+        self._values, self._settings, self._pairs, self._encoder, self._device = (
+            values,
+            settings,
+            pairs,
+            encoder,
+            device,
+        )
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(values["seed"])
+            self.model = settings.model().to(device)
+        self.model.dropout = values["dropout"]
+        decay = {"lr": values["learning_rate"], "weight_decay": WEIGHT_DECAY}
+        self._optimizer = torch.optim.AdamW(self.model.parameters(), **decay)
+        self.progress, self.stop = Progress(), StopConsensus(Ranks(0, 1, 0, device))
+
+    def take(self, output: Path, start: Progress, state: dict[str, Any] | None, summary: Mapping[str, Any]) -> bool:
+        """Take all steps from `start` on. Return False if a signal stopped the run, after saving a checkpoint."""
+        if state:
+            self.model.load_state_dict(state["model"])
+            self._optimizer.load_state_dict(state["optimizer"])
+        self.progress = start
+        n, every = self._values["max_steps"], self._values["save_every"]
+        write_json(output / SUMMARY, {"status": "running", **summary, "progress": vars(start)})
+        trim_metrics(output, start)
+        words = self._encoder.words
+        with (
+            signals_handled(stop_then_end(self.stop.note, leave_at_once)),
+            (output / METRICS).open("a", encoding="utf-8", buffering=1) as metrics,
+            closing(Bar(start.step, n, "step")) as bar,
+        ):
+            bar.write(f"training on {self._device.type}: steps {start.step:,} to {n:,}", file=STDERR)
+            for step in range(start.step, n):
+                loss = self._step(step, words)
+                metrics.write(json.dumps({"step": step, "loss": loss}) + "\n")
+                bar.set_postfix({"loss": f"{loss:.4g}"}, refresh=False)
+                bar.update()
+                self.progress = replace(self.progress, step=step + 1)
+                try:
+                    self.stop.check()
+                except Stopped:
+                    self._save(output)
+                    return False
+                if (step + 1) % every == 0 and step + 1 < n:
+                    self._save(output)
+        return True
+
+    def _step(self, step: int, words: torch.Tensor) -> float:
+        rate = min(1.0, (step + 1) / WARM_UP) * max(LOWEST_RATE, 1 - step / self._values["max_steps"])
+        for group in self._optimizer.param_groups:
+            group["lr"] = self._values["learning_rate"] * rate
+        chosen, labels = self._pairs.batch(step, self._values["batch_size"], self._values["seed"])
+        batch = make_batch(chosen, words).to(self._device)
+        target = torch.from_numpy(labels).to(self._device) * (1 - 2 * SMOOTHING) + SMOOTHING
+        devices = [self._device] if self._device.type == "cuda" else []
+        with torch.random.fork_rng(devices=devices):
+            torch.manual_seed(self._values["seed"] * 1_000_003 + step)  # of the dropout
+            logits = self.model.train()(batch)
+        loss = functional.binary_cross_entropy_with_logits(logits, target)
+        if not math.isfinite(value := loss.item()):
+            raise InputError(f"step {step}: the loss is {value}: try a lower --learning-rate")
+        self._optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), LARGEST_GRADIENT)
+        self._optimizer.step()
+        return value
+
+    def _save(self, output: Path) -> None:
+        state = {"model": self.model.state_dict(), "optimizer": self._optimizer.state_dict()}
+        write_checkpoint(output, self.progress, state)
+
+    def write(self, output: Path) -> dict[str, Any]:
+        """Write the verifier, and return its scores on the pairs that were held back from the training."""
+        model: PairModel = self.model.cpu()
+        model.load_state_dict({name: tensor.half().float() for name, tensor in model.state_dict().items()})
+        self._encoder.network.cpu()
+        verifier = Verifier.of(self._settings, model, self._encoder)
+        pairs, labels = self._pairs.held_back()
+        found = verifier.near_miss(pairs)
+        verifier.calibrate([(*pair, 1 - label) for pair, label in zip(pairs, labels, strict=True)], MOST_REJECTED)
+        verifier.save(output)
+        scores = PairScores.of(-found[labels == 0], -found[labels == 1])
+        rejected = float(np.mean(found[labels == 1] > verifier.threshold))
+        said = (
+            f"of the {len(labels):,} pairs held back, AUC {scores.auc:.1%}, {rejected:.1%} of the near-misses rejected"
+        )
+        return {"auc": scores.auc, "rejected": rejected, "threshold": verifier.threshold, "said": said}
