@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +24,7 @@ Pair = tuple[str, str, int] | tuple[str, str, int, str]  # two sentences, the la
 Floats = NDArray[np.floating]  # float64 in this module
 
 COLUMNS = ("sentence1", "sentence2", "label")
+WORD = re.compile(r"\w+")
 Z95 = 1.959964  # 95% of a normal distribution is within this many standard deviations of its mean
 INDEPENDENT = 4  # of n pairs of the rarer label, an AUC has at most the precision of a share of INDEPENDENT * n draws
 
@@ -247,6 +249,18 @@ def _checked_pair(pair: Any) -> tuple[str, str, int, str]:
     if label not in (0, 1):
         raise InputError(f"pairs: label {label!r}: must be 1 (same meaning) or 0 (near-miss)")
     return first, second, int(label), str(group)
+
+
+def score_overlap(pairs: Iterable[Pair], share: float = 0.05) -> PairScores:
+    """Score pairs without any model: a pair counts as the more similar, the fewer words its sentences share.
+
+    An encoder that scores lower than this baseline may still know more: the set can be won by counting changed words.
+    """
+    rows = [_checked_pair(pair) for pair in pairs]
+    words = [[set(WORD.findall(text.lower())) for text in row[:2]] for row in rows]
+    changed = [1 - len(first & second) / max(1, len(first | second)) for first, second in words]
+    same, groups = (np.array([row[place] for row in rows], kind) for place, kind in ((2, bool), (3, str)))
+    return PairScores(np.array(changed), same, groups, share)
 
 
 def _halves(sentence_ids: NDArray[np.integer]) -> NDArray[np.bool_]:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from una_fast.command import Command, option, options_of
 from una_fast.errors import InputError, counted, first_line
 from una_fast.imports import import_extra
 from una_fast.options import FILES, Files, Words, parse_edits
-from una_fast_cli.probe_report import COLOURS, corpus_report, page, pairs_report
+from una_fast_cli.probe_report import COLOURS, GATE, VERIFIER, corpus_report, page, pairs_report
+
+if TYPE_CHECKING:
+    from una_fast.pair_scores import Pair, PairScores
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,10 @@ class ProbeOptions:
         "meaning, 0: near-miss) and, optionally, group",
         "", metavar="FILE",
     )  # fmt: skip
+    verifier: str = option(
+        "folder of a verifier for the encoder, made by `una-fast verifier`, or `packaged`: score --pairs with it too",
+        "", metavar="FOLDER",
+    )  # fmt: skip
     n: int = option("number of sentences of --corpus to sample", 2000, least=2)
     share: float = option("share of near-misses that the printed threshold may let pass", 0.05, above=0, below=1)
     edits: str = option(
@@ -45,7 +54,7 @@ def _probe(values: dict[str, Any]) -> None:
     import una_fast  # imported here, so that --help and errors of the command line do not wait for torch
     from train.record.folder import write_file, write_json
     from train.signals import tell_user
-    from una_fast.pair_scores import read_pairs
+    from una_fast.pair_scores import read_pairs, score_overlap
 
     figures = _checked(values)
     # text and pairs are read before encoders are loaded, which takes seconds
@@ -55,17 +64,18 @@ def _probe(values: dict[str, Any]) -> None:
         settings = {name: values[name] for name in ("word_tokenizer", "lowercase", *FILES)}
         index = una_fast.build_index(Path(values["corpus"]), **settings)
     encoders = {name: load_encode(name) for name in values["model"]}
-    scores, probes, reports = {}, {}, []
+    scores: dict[str, PairScores] = {}
+    probes, reports = {}, []
     for name, encode in encoders.items():
         if values["pairs"]:
             tell_user(f"{name}: encoding {counted(len(pairs), 'pair')}")
-            scores[name] = una_fast.score_pairs(encode, pairs, values["share"])
+            scores |= _pair_scores(name, encode, pairs, values)
         if values["corpus"]:
             tell_user(f"{name}: encoding sentences and their near-misses")
             settings = {option: values[option] for option in ("n", "share", "seed")}
             probes[name] = una_fast.probe(encode, index, **settings, edits=parse_edits(values["edits"]))
     if scores:
-        reports.append(pairs_report(values["pairs"], scores))
+        reports.append(pairs_report(values["pairs"], scores, score_overlap(pairs, values["share"])))
     if probes:
         reports.append(corpus_report(values["corpus"], probes))
     text = "\n\n".join(text for text, _ in reports) + "\n"
@@ -90,12 +100,36 @@ def _checked(values: dict[str, Any]) -> dict[str, Any]:
         raise InputError(f"--model: {len(values['model'])} encoders: give one, or two to compare")
     if not values["corpus"] and not values["pairs"]:
         raise InputError("--corpus or --pairs is missing: give the file of your text, or of your labelled pairs")
+    if values["verifier"] and (len(values["model"]) > 1 or not values["pairs"]):
+        raise InputError("--verifier: needs --pairs and a single --model, the encoder of the verifier")
     check_edits(parse_edits(values["edits"]))
     measured = {"model": list(values["model"]), **{name: values[name] for name in ("corpus", "pairs") if values[name]}}
     file = values["json"] and Path(values["json"])
     if file and file.exists() and not measured.items() <= read_object(file).items():
         raise InputError(f"--json {file}: contains something other than figures of this text: choose another name")
     return measured
+
+
+def _pair_scores(
+    name: str, encode: Callable[[list[str]], Any], pairs: Sequence[Pair], values: dict[str, Any]
+) -> dict[str, PairScores]:
+    """Return the scores of an encoder and, with --verifier, those of the verifier and of its gate, by name.
+
+    A pair that the verifier accepts keeps its cosine in the gate; any other pair gets -1.
+    """
+    import una_fast
+
+    cosines = una_fast.score_pairs(encode, pairs, values["share"])
+    if not (folder := values["verifier"]):
+        return {name: cosines}
+    verifier = una_fast.Verifier(None if folder == "packaged" else folder, encoder=name)
+    found = verifier.near_miss([pair[:2] for pair in pairs])
+    gate = np.where(found <= verifier.threshold, cosines.cosines, -1.0)
+    return {
+        name: cosines,
+        VERIFIER: replace(cosines, cosines=-found.astype(float)),
+        GATE: replace(cosines, cosines=gate),
+    }
 
 
 def load_encode(name: str) -> Callable[[list[str]], Any]:

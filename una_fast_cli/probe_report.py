@@ -16,10 +16,15 @@ if TYPE_CHECKING:
     from una_fast.probing import Probe
 
 COLOURS = ("#0072b2", "#d55e00")  # of the curves: Okabe and Ito's, which readers with any colour vision can distinguish
+OVERLAP, VERIFIER, GATE = "1 - overlap", "verifier", "gate"
 CHANGE = ("change", "95% interval")  # columns of a comparison
 SHARES = (0.1, 0.2)  # of near-misses that may pass, in addition to --share
 FEW = 10  # a group with fewer pairs gets no interval
 DISTANCE = "Distance of near-misses: their mean 1 - cosine, relative to random sentences. A higher distance is better."
+BEATEN = (
+    "warning: 1 - word overlap, without any model, has a higher AUC on these pairs, so they do not show whether an "
+    "encoder knows what differs"
+)
 HELD_OUT = (
     "Hits on held-out pairs: the threshold for each half of the pairs is chosen on the other half, where the allowed "
     "share of near-misses passes."
@@ -42,18 +47,21 @@ FIGURE = """<p>Each point of a curve is a threshold. A higher curve is a better 
 </svg>"""
 
 
-def pairs_report(path: str, scores: Mapping[str, PairScores]) -> tuple[str, dict[str, Any]]:
+def pairs_report(path: str, scores: Mapping[str, PairScores], overlap: PairScores) -> tuple[str, dict[str, Any]]:
     """Report how well each encoder separates the pairs in the file `path`, as a text and as figures for --json.
 
-    scores: by name of the encoder.
+    scores: by name of the encoder, or VERIFIER or GATE. overlap: the scores of the baseline without a model.
     """
     labels, encoders = shortened([*scores]), [*scores.values()]
     figures: dict[str, Any] = {"pairs_scores": {name: one.to_dict() for name, one in scores.items()}}
+    figures["overlap"] = overlap.to_dict()
     if len(encoders) == 2:
         figures["pairs_change"] = _change("auc", *encoders)
-    groups = [{None: one, **one.by_group()} for one in encoders]  # None: all pairs, whatever the groups are called
-    all_same, group_of_pair = encoders[0].same, encoders[0].groups
-    rows = [["group", "same", "near-misses", *(f"AUC of {label}" for label in labels), *CHANGE * (len(encoders) == 2)]]
+    # None: all pairs, whatever the groups are called
+    groups = [{None: one, **one.by_group()} for one in (overlap, *encoders)]
+    all_same, group_of_pair = overlap.same, overlap.groups
+    columns = [f"AUC of {label}" for label in (OVERLAP, *labels)]
+    rows = [["group", "same", "near-misses", *columns, *CHANGE * (len(encoders) == 2)]]
     for name in groups[0]:
         same = all_same if name is None else all_same[group_of_pair == name]
         scored = [group[name] for group in groups]
@@ -61,11 +69,12 @@ def pairs_report(path: str, scores: Mapping[str, PairScores]) -> tuple[str, dict
             continue  # the group contains all pairs of one label, so its figures are the same as for all pairs
         counts = [f"{same.sum():,}", f"{(~same).sum():,}"]
         rows.append(["all" if name is None else name, *counts, *(f"{one.auc:.1%}" for one in scored)])
-        if len(scored) == 2:
-            middle, interval = _cells(100 * figure for figure in _change("auc", *scored).values())
+        if len(encoders) == 2:
+            middle, interval = _cells(100 * figure for figure in _change("auc", *scored[1:]).values())
             rows[-1] += [middle, interval if len(same) >= FEW else "too few"]
     lines = [f"{counted(len(all_same), 'pair')} of {path}, {all_same.sum():,} with the same meaning"]
     lines += [f"{label}: {one}" for label, one in zip(labels, encoders, strict=True)]
+    lines += [f"{label}: {BEATEN}" for label, one in zip(labels, encoders, strict=True) if overlap.auc > one.auc]
     lines += ["", *aligned(rows, left=(0,))]
     if len(groups[0]) > 1:
         lines.append("A group with only one label is compared with all pairs of the other label.")

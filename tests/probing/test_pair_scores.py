@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 import una_fast
-from una_fast.pair_scores import PairScores, read_pairs
+from una_fast.pair_scores import PairScores, read_pairs, score_overlap
 from una_fast_cli.__main__ import main
 from una_fast_cli.probe_report import pairs_report
 
@@ -230,6 +230,35 @@ def test_a_group_called_all_does_not_replace_the_row_of_all_pairs():
     scores = PairScores(
         np.array([0.9, 0.2, 0.8, 0.1]), np.array([1, 1, 0, 0], bool), np.array(["all", "all", "all", ""])
     )
-    text, _ = pairs_report("pairs.tsv", {"encoder": scores})
+    text, _ = pairs_report("pairs.tsv", {"encoder": scores}, scores)
     rows = [line.split() for line in text.splitlines() if line.startswith("all ")]
-    assert rows == [["all", "2", "2", "75.0%"], ["all", "2", "1", "50.0%"]]
+    assert rows == [["all", "2", "2", "75.0%", "75.0%"], ["all", "2", "1", "50.0%", "50.0%"]]
+
+
+@given(st.lists(st.tuples(st.text("ab ", max_size=6), st.text("ab ", max_size=6), st.booleans()), min_size=2))
+def test_the_baseline_counts_words_that_are_not_shared(pairs):
+    scores = score_overlap([(*texts, int(label)) for *texts, label in pairs])
+    for (first, second, label), score, same in zip(pairs, scores.cosines, scores.same, strict=True):
+        words = [{*first.split()}, {*second.split()}]
+        union = words[0] | words[1]
+        assert score == pytest.approx(1 - len(words[0] & words[1]) / len(union) if union else 1) and same == label
+
+
+def test_the_command_scores_a_verifier_and_warns_where_overlap_wins(tiny_model, tmp_path, capsys):
+    from una_fast.verify.encoder import open_encoder
+    from una_fast.verify.verifier import Verifier, VerifierSettings
+
+    encoder = open_encoder(tiny_model)
+    settings = VerifierSettings(encoder.digest, encoder.width, threshold=-1.0, width=8, heads=2, layers=1)
+    Verifier.of(settings, settings.model(), encoder).save(tmp_path / "verifier")  # its gate rejects every pair
+    rows = [f"one old dog {i}\ta new cat of {i}\t1" if i % 2 else f"one old dog {i}\tone old dog\t0" for i in range(30)]
+    pairs, kept = tmp_path / "pairs.tsv", tmp_path / "scores.json"
+    pairs.write_text("\n".join(["sentence1\tsentence2\tlabel", *rows]))
+    words = ["probe", "--model", str(tiny_model), "--pairs", str(pairs)]
+    assert main([*words, "--verifier", str(tmp_path / "verifier"), "--json", str(kept)]) == 0
+    said, figures = capsys.readouterr().out, json.loads(kept.read_text())
+    assert [*figures["pairs_scores"]] == [str(tiny_model), "verifier", "gate"]
+    assert figures["pairs_scores"]["gate"]["auc"] == 0.5 and figures["overlap"]["auc"] == 1.0
+    assert "AUC of 1 - overlap" in said and said.count("warning: 1 - word overlap") == 3
+    assert main([*words[:3], str(tiny_model), *words[3:], "--verifier", "x"]) == 2
+    assert "--verifier: needs --pairs and a single --model" in capsys.readouterr().err
