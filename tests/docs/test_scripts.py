@@ -20,7 +20,15 @@ pytestmark = pytest.mark.slow
 
 EXAMPLES = ROOT / "examples"
 SCRIPTS, NOTEBOOKS = sorted(EXAMPLES.glob("*.py")), sorted(EXAMPLES.glob("*.ipynb"))
-OTHER_FILES = ("cache_guard", "frozen_negatives", "gated_loss", "languages", "numba_una", "query_product_pairs")
+OTHER_FILES = (
+    "answer_cache",
+    "cache_guard",
+    "frozen_negatives",
+    "gated_loss",
+    "languages",
+    "numba_una",
+    "query_product_pairs",
+)
 LINES = 20
 
 
@@ -92,6 +100,26 @@ def test_the_cache_guard_refuses_near_misses(tmp_path, tiny_model, monkeypatch, 
     assert "pairs.tsv: its first line has no column 'sentence1'" in capsys.readouterr().err
 
 
+def test_the_answer_cache_asks_the_verifier(tmp_path, tiny_model, monkeypatch, capsys):
+    from una_fast.verify.encoder import open_encoder
+    from una_fast.verify.verifier import Verifier, VerifierSettings
+
+    encoder = open_encoder(tiny_model)
+    settings = VerifierSettings(encoder.digest, encoder.width, threshold=-1.0, width=8, heads=2, layers=1)
+    Verifier.of(settings, settings.model(), encoder).save(tmp_path / "verifier")  # it rejects every pair
+    lines = ["sentence1\tsentence2\tlabel", "the old house\tthe old house here\t1", "a cat\ta dog\t0"]
+    (tmp_path / "pairs.tsv").write_text("\n".join(lines), encoding="utf-8")
+    words = ["--model", str(tiny_model), "--verifier", str(tmp_path / "verifier"), "--threshold=-2"]
+    script = EXAMPLES / "answer_cache.py"
+    with pytest.raises(SystemExit, match="^0$"):
+        run(script, *words, "--pairs", str(tmp_path / "pairs.tsv"), monkeypatch=monkeypatch)
+    _, plain, verified = capsys.readouterr().out.splitlines()
+    assert plain.split()[1] == "100.0%" and verified.split()[3:5] == ["0.0%", "0.0%"]
+    with pytest.raises(SystemExit, match="^0$"):
+        run(script, *words, monkeypatch=monkeypatch)
+    assert capsys.readouterr().out.count("not in the cache") == 4
+
+
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)
 def test_a_notebook_runs_and_is_stored_without_outputs(notebook):
     content = json.loads(notebook.read_text(encoding="utf-8"))
@@ -112,7 +140,7 @@ def test_the_scripts_pass_mypy():
 
 
 def test_scripts_are_linked_and_the_first_is_short():
-    names = ("integrations.md", "languages.md", "numba.md", "near-misses.md")
+    names = ("integrations.md", "languages.md", "numba.md", "near-misses.md", "verifier.md")
     pages = [(ROOT / "docs" / name).read_text(encoding="utf-8") for name in names]
     assert all(f"(../examples/{file.name})" in "".join(pages) for file in [*SCRIPTS, *NOTEBOOKS])
     assert len((EXAMPLES / "sentence_transformers_text.py").read_text(encoding="utf-8").splitlines()) <= 35

@@ -6,6 +6,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import una_fast
 
@@ -49,3 +50,11 @@ def test_the_commands_run_and_write_the_same_negatives(tmp_path):
     assert ran.returncode == 0, ran.stderr
     lines = (tmp_path / "negatives.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["negative"] for line in lines[:5]] == DRAWN
+
+
+def test_the_wheel_contains_the_word_lists_and_the_verifier():
+    edits = una_fast.HarmlessEdits(una_fast.build_index(SENTENCES), edits=["coordinated"])
+    assert edits.augment(["Bread and butter are cheap."]) == ["Butter and bread are cheap."]
+    folder = Path(una_fast.__file__).parent / "verify"
+    assert (folder / "templates.txt").is_file() and (folder / "minilm" / "verifier.json").is_file()
+    assert 0 < sum(path.stat().st_size for path in (folder / "minilm").iterdir()) < 1_500_000
