@@ -59,7 +59,9 @@ NEAR_MISS: dict[str, Any] = {  # about one word per sentence is replaced; all ot
     "radius": "1%",
     "precision": "fp32",
 }
-RECIPE: dict[str, Any] = {**PRESETS["near_misses"], "max_length": 32, "precision": "bf16"}
+# the preset before it protected search; no run of the stage near has been repeated since
+BEFORE_SEARCH: dict[str, Any] = {"max_steps": 640, "negative_distillation": 0.0, "blend": 1.0}
+RECIPE: dict[str, Any] = {**PRESETS["near_misses"], **BEFORE_SEARCH, "max_length": 32, "precision": "bf16"}
 CAPTIONS: dict[str, Any] = {  # the options of NEAR_MISS that differ from RECIPE
     **{name: NEAR_MISS[name] for name in ("select", "beta", "keep_punctuation", "radius", "learning_rate")},
     "augment": "una",

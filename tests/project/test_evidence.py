@@ -58,7 +58,8 @@ def test_no_two_near_miss_runs_have_the_same_settings():
     assert all(run.precision in ("fp32", "bf16") and BASES[base].half for base, run in settings)
     near = STAGES["near"].conditions({})
     recipe = near[0].settings()
-    assert recipe == {**recipe, **conditions.PRESETS["near_misses"]} and len(near) == len(conditions.NEAR)
+    preset = {**conditions.PRESETS["near_misses"], **conditions.BEFORE_SEARCH}
+    assert recipe == {**recipe, **preset} and len(near) == len(conditions.NEAR)
     assert "near_miss" in PARTS and all(base.corpus.startswith("near_miss/") for base in BASES.values() if base.corpus)
 
 
