@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import una_fast
 from una_fast import NearMisses
 from una_fast._kernels.draws.edits import NO_KIND, draw_edits
-from una_fast.arrays import RaggedArray, StringTable
+from una_fast.arrays import StringTable
 from una_fast.augment.edits import Edit, Sentence, number_edits, polarity_edits
 from una_fast.augment.found_edits import DrawnEdits, FoundEdits, edit_writer
 from una_fast.augment.split_sentences import SplitSentences
@@ -51,14 +51,15 @@ def found_edits(lines: list[str], calls: list | None = None) -> FoundEdits:
 def listed(arrays: dict, row: int, text: str) -> list[list[tuple[int, int, tuple[str, ...]]]]:
     """Return the edits of a row in the arrays, by kind, with places in characters."""
     options = StringTable(arrays["options_utf8"], arrays["options_offsets"])
-    lists = RaggedArray(arrays["lists_values"], arrays["lists_indptr"])
+    lists = arrays["list_bounds"]
     utf8, kinds = text.encode(), []
     for kind in range(2):
         bounds = arrays["edits_indptr"][2 * arrays["slots"][row] + kind :][:2]
         kinds.append([])
         for edit in range(*bounds):
             start, stop = (len(utf8[: arrays[name][edit]].decode()) for name in ("starts", "stops"))
-            kinds[-1].append((start, stop, tuple(options[i] for i in lists[arrays["edits_values"][edit]])))
+            number = arrays["edits_values"][edit]
+            kinds[-1].append((start, stop, tuple(options[i] for i in range(lists[number], lists[number + 1]))))
     return kinds
 
 
@@ -124,7 +125,7 @@ def test_an_edit_is_drawn_as_the_plain_reference_draws_it(kinds, bits, data):
     result = draw_edits(
         np.arange(n_rows), np.array(bits, np.uint64), np.array(possible, np.uint8), np.array(weights), listed_at,
         np.array(order), len(places), bounds, np.arange(len(flat), dtype=np.int32),
-        np.cumsum([0, *flat], dtype=np.int64), np.arange(sum(flat), dtype=np.int32),
+        np.cumsum([0, *flat], dtype=np.int64),
     )  # fmt: skip
     for i in range(n_rows):
         by_kind = [rows[i][places.index(k)] if k in places else None for k in range(len(kinds))]

@@ -21,16 +21,15 @@ from una_fast.storage.array_folder import Arrays
 from una_fast.storage.files import checksum_of
 
 VERSION = 1  # of the arrays and of the rules that find edits
-BOUNDS = {"edits_indptr": "edits_values", "lists_indptr": "lists_values", "options_offsets": "options_utf8"}
+BOUNDS = "edits_indptr", "list_bounds", "options_offsets"  # arrays that begin with 0
 DTYPES: dict[str, type[np.generic]] = {
     "slots": POINTER,  # (n_rows,), the slot of each sentence, or -1 if its edits are not known yet
     "edits_indptr": POINTER,  # (n_slots * n_kinds + 1,), the edits of a slot are those of its kinds, one after another
     "edits_values": ID,  # (n_edits,), the list of options of each edit
     "starts": ID,  # (n_edits,), where the edit starts in its sentence, in bytes of UTF-8
     "stops": ID,
-    "lists_indptr": POINTER,  # (n_lists + 1,)
-    "lists_values": ID,  # the options of each list
-    "options_utf8": np.uint8,  # the distinct options
+    "list_bounds": POINTER,  # (n_lists + 1,), the options of each list
+    "options_utf8": np.uint8,
     "options_offsets": POINTER,
 }
 # Yields, for each of some rows, its text and its edits of each kind
@@ -45,10 +44,9 @@ class FoundEdits:
         self._lock = threading.Lock()
         self.arrays: Arrays = {name: np.zeros(int(name in BOUNDS), dtype) for name, dtype in DTYPES.items()}
         self.arrays["slots"] = np.full(len(source.words), -1, POINTER)
-        self._n_slots = self._n_edits = self._n_values = self._n_bytes = 0
+        self._n_slots = self._n_edits = self._n_lists = self._n_options = self._n_bytes = 0
         self._is_kept = False  # whether `arrays` are in the cache of an index
         self._lists: dict[tuple[str, ...], int] = {}
-        self._options: dict[str, int] = {}
 
     @property
     def is_complete(self) -> bool:
@@ -66,43 +64,30 @@ class FoundEdits:
     def _add(self, rows: np.ndarray) -> None:
         counts: list[int] = []
         edits: list[tuple[int, int, int]] = []  # start, stop, list
-        lists: list[list[int]] = []  # the new lists of options
-        options: list[bytes] = []  # the new options
+        lists: list[tuple[str, ...]] = []  # the new lists of options
         for text, by_kind in self._find(rows):
             places = None if text.isascii() else _byte_places(text)
             for found in by_kind:
                 counts.append(len(found))
-                for start, stop, texts, _ in found:
-                    if (number := self._lists.get(texts := tuple(texts))) is None:
-                        number = self._lists[texts] = len(self._lists)
-                        lists.append([self._number(option, options) for option in texts])
+                for start, stop, options, _ in found:
+                    number = self._lists.setdefault(tuple(options), len(self._lists))
+                    if number == self._n_lists + len(lists):
+                        lists.append(tuple(options))
                     edits.append((start, stop, number) if places is None else (places[start], places[stop], number))
-        table = np.array(edits, dtype=ID).reshape(-1, 3)
-        old, arrays = self.arrays, {}
+        table, options = np.array(edits, dtype=ID).reshape(-1, 3), [*chain.from_iterable(lists)]
+        utf8, old, arrays = "".join(options).encode(), self.arrays, {}
+        sizes = map(len, options if len(utf8) == sum(map(len, options)) else map(str.encode, options))
         for name, column in (("starts", 0), ("stops", 1), ("edits_values", 2)):
             arrays[name] = extended(old[name], self._n_edits, table[:, column])
         arrays["edits_indptr"] = _more(old["edits_indptr"], self._n_slots * self.n_kinds, counts)
-        n_lists = len(self._lists) - len(lists)
-        arrays["lists_indptr"] = _more(old["lists_indptr"], n_lists, [*map(len, lists)])
-        values = np.fromiter(chain.from_iterable(lists), ID)
-        arrays["lists_values"] = extended(old["lists_values"], self._n_values, values)
-        n_options = len(self._options) - len(options)
-        arrays["options_offsets"] = _more(old["options_offsets"], n_options, [*map(len, options)])
-        utf8 = np.frombuffer(b"".join(options), np.uint8)
-        arrays["options_utf8"] = extended(old["options_utf8"], self._n_bytes, utf8)
+        arrays["list_bounds"] = _more(old["list_bounds"], self._n_lists, [*map(len, lists)])
+        arrays["options_offsets"] = _more(old["options_offsets"], self._n_options, [*sizes])
+        arrays["options_utf8"] = extended(old["options_utf8"], self._n_bytes, np.frombuffer(utf8, np.uint8))
         self.arrays = {**old, **arrays}  # other threads may still use the old arrays
-        self._n_edits, self._n_values, self._n_bytes = (
-            n + len(more) for n, more in ((self._n_edits, table), (self._n_values, values), (self._n_bytes, utf8))
-        )
+        self._n_edits, self._n_lists = self._n_edits + len(table), self._n_lists + len(lists)
+        self._n_options, self._n_bytes = self._n_options + len(options), self._n_bytes + len(utf8)
         self.arrays["slots"][rows] = self._n_slots + np.arange(len(rows))  # last, because it publishes the new edits
         self._n_slots += len(rows)
-
-    def _number(self, option: str, new: list[bytes]) -> int:
-        """Return the number of an option. If it is a new one, append it to `new`."""
-        if (number := self._options.get(option)) is None:
-            number = self._options[option] = len(self._options)
-            new.append(option.encode())
-        return number
 
     def counts(self, rows: np.ndarray) -> np.ndarray:
         """Return how many edits of each kind each sentence in `rows` has: int64 (n_rows, n_kinds)."""
@@ -120,9 +105,9 @@ class FoundEdits:
             if not self.is_complete:
                 raise _IncompleteError
             sizes = dict.fromkeys(("edits_values", "starts", "stops"), self._n_edits)
-            sizes |= {"lists_values": self._n_values, "options_utf8": self._n_bytes, "slots": self._n_slots}
-            sizes |= {"edits_indptr": self._n_slots * self.n_kinds + 1, "lists_indptr": len(self._lists) + 1}
-            sizes |= {"options_offsets": len(self._options) + 1}
+            sizes |= {"slots": self._n_slots, "edits_indptr": self._n_slots * self.n_kinds + 1}
+            sizes |= {"list_bounds": self._n_lists + 1, "options_utf8": self._n_bytes}
+            sizes |= {"options_offsets": self._n_options + 1}
             arrays = {key: self.arrays[key][:size] for key, size in sizes.items()}
             return arrays | {"checksum": _checksum(arrays)}
 
@@ -130,7 +115,7 @@ class FoundEdits:
             if not self._is_kept:
                 arrays = index.cached(name, VERSION, make, lambda stored: _fit(stored, self._source, self.n_kinds))
                 self.arrays, self._is_kept, self._n_slots = arrays, True, len(self._source.words)
-                self._lists, self._options = {}, {}
+                self._lists = {}
 
 
 @dataclass(frozen=True)
@@ -189,17 +174,18 @@ def _fit(stored: Arrays, source: SplitSentences, n_kinds: int) -> bool:
         return False
     if not np.array_equal(stored["checksum"], _checksum(stored)):
         return False
-    n_rows, n_edits, slots = len(source.words), len(stored["edits_values"]), stored["slots"]
-    edits, lists = (RaggedArray(stored[f"{name}_values"], stored[f"{name}_indptr"]) for name in ("edits", "lists"))
+    n_rows, slots, lists = len(source.words), stored["slots"], stored["list_bounds"]
+    edits = RaggedArray(stored["edits_values"], stored["edits_indptr"])
     options = StringTable(stored["options_utf8"], stored["options_offsets"])
-    has_sizes = len(slots) == n_rows and len(edits) == n_rows * n_kinds
-    if not has_sizes or n_edits != len(stored["starts"]) or n_edits != len(stored["stops"]):
+    has_sizes = len(slots) == n_rows and len(edits) == n_rows * n_kinds and len(lists) > 0
+    if not has_sizes or not len(edits.values) == len(stored["starts"]) == len(stored["stops"]):
         return False
-    if not np.array_equal(np.sort(slots), np.arange(n_rows)) or not options.is_utf8() or not lists.lengths().all():
+    if not np.array_equal(np.sort(slots), np.arange(n_rows)) or not options.is_utf8():
         return False
-    for values, n in ((edits.values, len(lists)), (lists.values, len(options))):
-        if values.view(np.uint32).max(initial=0) >= max(n, 1):
-            return False
+    if lists[0] != 0 or lists[-1] != len(options) or (np.diff(lists) <= 0).any():
+        return False
+    if edits.values.view(np.uint32).max(initial=0) >= max(len(lists) - 1, 1):
+        return False
     ends = np.cumsum(1 + np.diff(source.chunks.offsets)[source.sentences.values])
     sizes = np.diff(np.append(0, ends)[source.sentences.indptr]) - 1
     rows = np.repeat(np.argsort(slots), edits.lengths().reshape(-1, n_kinds).sum(axis=1))

@@ -192,8 +192,7 @@ class NearMisses(TextAugmentation):
             arrays,
             *draw_edits(
                 rows, bits, self._can_make(source, rows), self._weight_of_kind, self._places, arrays["slots"],
-                found.n_kinds, arrays["edits_indptr"], arrays["edits_values"], arrays["lists_indptr"],
-                arrays["lists_values"],
+                found.n_kinds, arrays["edits_indptr"], arrays["edits_values"], arrays["list_bounds"],
             ),
         )  # fmt: skip
 

@@ -14,20 +14,17 @@ NO_KIND = NONE
 
 def draw_edits(const int64_t[::1] rows, const uint64_t[:, ::1] bits, const uint8_t[:, ::1] is_possible,
                const double[::1] weights, const int64_t[::1] listed, const int64_t[::1] slots, int64_t n_listed,
-               const int64_t[::1] bounds, const int32_t[::1] option_lists, const int64_t[::1] list_bounds,
-               const int32_t[::1] list_values):
+               const int64_t[::1] bounds, const int32_t[::1] option_lists, const int64_t[::1] list_bounds):
     """Draw an edit for each row. Return its kind (int8, NO_KIND if none fits), its edit and its option (both int64).
 
-    The edit is an index into `option_lists`, and the option a value of `list_values`. Both are -1 for kinds without
-    edits, which other kernels draw.
+    The edit is an index into `option_lists`. Edit and option are -1 for kinds without edits, which other kernels draw.
 
     bits: uint64 (n_rows, 3), random.
     is_possible: uint8 (n_rows, n_kinds), whether a kind without edits fits the row.
     weights: of each kind. A kind of weight 0 is only drawn if no other kind fits.
     listed: for each kind, its place among the `n_listed` kinds with edits, or -1.
-    slots, bounds: the edits of kind k of row rows[i] begin at ``bounds[n_listed * slots[rows[i]] + k]`` and end at the
-        next bound.
-    option_lists: the options of edit e are ``list_values[list_bounds[l]:list_bounds[l + 1]]``, l = option_lists[e].
+    slots, bounds: the edits of kind k of row r begin at ``bounds[n_listed * slots[r] + k]`` and end at the next bound.
+    option_lists: the options of edit e are ``list_bounds[l]`` to ``list_bounds[l + 1] - 1`` for l = option_lists[e].
     """
     cdef int64_t n = rows.shape[0], n_kinds = weights.shape[0], i, k, first, last, drawn, place, number
     cdef double total, point, end
@@ -60,5 +57,5 @@ def draw_edits(const int64_t[::1] rows, const uint64_t[:, ::1] bits, const uint8
                 edit[i] = bounds[first + listed[k]] + below(bits[i, 1], counts[k])
                 place = list_bounds[option_lists[edit[i]]]
                 number = list_bounds[option_lists[edit[i]] + 1] - place
-                option[i] = list_values[place + below(bits[i, 2], number)]
+                option[i] = place + below(bits[i, 2], number)
     return kinds, edits, options
