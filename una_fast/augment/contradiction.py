@@ -36,9 +36,8 @@ def contradicts(first: str, second: str, *, word_lists: WordListFiles = None) ->
     a, b = map(set, sides)
     if 2 * len(a & b) < max(len(a), len(b)):
         return False
-    negative = {*lists.affirmed, *(phrase[0] for phrase in lists.negations), *lists.words["negative words"]}
-    negations = sum(word in negative for words in sides for word in words)
-    only = a - b - negative, b - a - negative  # a negation is not counted as the opposite of "always" too
+    negations = sum(word in lists.negative for words in sides for word in words)
+    only = a - b - lists.negative, b - a - lists.negative  # a negation is not counted as the opposite of "always" too
     opposites = min(_n_opposites(*pair, lists) for pair in (only, only[::-1]))
     return (negations + opposites) % 2 > 0 or _numbers(sides[0], lists) != _numbers(sides[1], lists)
 

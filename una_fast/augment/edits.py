@@ -223,10 +223,10 @@ class _Polarity:
     @cached_property
     def negative(self) -> frozenset[int]:
         """The positions of negations and other negative words."""
-        roles, others = self.roles, self.lists.words["negative words"]
-        return frozenset(
-            i for i, word in enumerate(self.words) if word in others or roles.get(i) in ("affirmed", "negation")
-        )
+        negative = self.lists.negative
+        if negative.isdisjoint(self.words):
+            return frozenset()
+        return frozenset(i for i, word in enumerate(self.words) if word in negative)
 
     @cached_property
     def leading(self) -> frozenset[int]:
@@ -285,9 +285,7 @@ class _Polarity:
         """Return the edit that negates word i, an auxiliary: "is" -> "isn't" or "is not"; "is it" -> "is it not"."""
         sentence, words, lists = self.sentence, self.words, self.lists
         following = words[i + 1 : i + 3]
-        if not sentence.follows(i + 1) or self.is_negated(i - 3, i + 4) or self.keeps_question(i):
-            return []
-        if self.reports(i):
+        if not sentence.follows(i + 1) or self.keeps_question(i) or self.is_negated(i - 3, i + 4) or self.reports(i):
             return []
         is_inverted = following[0] in lists.words["subjects"]
         if is_inverted and i not in self.leading:
@@ -316,11 +314,11 @@ class _Polarity:
     def infinitive(self, i: int) -> list[Edit]:
         """Return the edit that negates the infinitive whose "to" is word i: "to go" -> "to not go"."""
         sentence, words, lists = self.sentence, self.words, self.lists
-        if not sentence.follows(i) or not sentence.follows(i + 1) or self.is_negated(i - 4, i + 2):
+        if not sentence.follows(i) or not sentence.follows(i + 1) or not sentence.word(i + 1).islower():
             return []
         if words[i - 1] not in lists.words["before infinitives"] or words[i + 1] in lists.words["determiners"]:
             return []
-        if not sentence.word(i + 1).islower():
+        if self.is_negated(i - 4, i + 2):
             return []
         return sentence.replaced(i, [f"to {lists.negation}"], "an infinitive is negated", lists)
 

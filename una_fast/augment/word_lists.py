@@ -52,6 +52,8 @@ class WordLists:
         self.negated = {pair[0]: pair[1] for pair in reversed(lines["auxiliaries"])}  # "is" -> "isn't"
         self.affirmed = {pair[1]: pair[0] for pair in lines["auxiliaries"]}  # "isn't" -> "is"
         self.words = {name: frozenset(" ".join(line[0] for line in lines[name]).split()) for name in WORDS}
+        first_words = [words[0] for words in negations]
+        self.negative = self.words["negative words"].union(self.affirmed, first_words)  # all words that negate
         # each word that a polarity edit can change -> the rule that finds the edit, see `edits.polarity_edits`
         self.roles = dict.fromkeys(self.opposites, "opposite") | dict.fromkeys(self.affirmed, "affirmed")
         if self.negation:
