@@ -77,6 +77,26 @@ def test_the_arrays_contain_each_edit_and_each_sentence_is_searched_once(batches
     assert found.is_complete == (len(searched) == len(LINES))
 
 
+def test_a_search_that_fails_leaves_nothing_behind():
+    found = found_edits(LINES)
+    search, failing = found._find, [True]
+
+    def find(rows):
+        for k, one in enumerate(search(rows)):
+            if k == 3 and failing:
+                failing.clear()
+                raise KeyboardInterrupt
+            yield one
+
+    found._find = find
+    rows = np.arange(len(LINES))
+    with pytest.raises(KeyboardInterrupt):
+        found.of(rows)
+    arrays = found.of(rows)
+    for row, text in enumerate(LINES):
+        assert listed(arrays, row, text) == [[one[:3] for one in kind] for kind in plain_edits(text)]
+
+
 def test_threads_search_each_sentence_once():
     calls: list[list[int]] = []
     found, start = found_edits(LINES * 20, calls), threading.Barrier(4)

@@ -57,22 +57,27 @@ class FoundEdits:
         """Return all arrays, in which the edits of the sentences `rows` are known."""
         if (self.arrays["slots"][rows] < 0).any():
             with self._lock:
-                new = np.unique(rows[self.arrays["slots"][rows] < 0])
-                self._add(new)
+                lists: list[tuple[str, ...]] = []  # the new lists of options
+                try:
+                    self._add(np.unique(rows[self.arrays["slots"][rows] < 0]), lists)
+                except BaseException:  # such as Ctrl-C: no later edit may refer to lists that are not in `arrays`
+                    for key in lists:
+                        self._lists.pop(key, None)
+                    raise
         return self.arrays
 
-    def _add(self, rows: np.ndarray) -> None:
+    def _add(self, rows: np.ndarray, lists: list[tuple[str, ...]]) -> None:
         counts: list[int] = []
         edits: list[tuple[int, int, int]] = []  # start, stop, list
-        lists: list[tuple[str, ...]] = []  # the new lists of options
         for text, by_kind in self._find(rows):
             places = None if text.isascii() else _byte_places(text)
             for found in by_kind:
                 counts.append(len(found))
                 for start, stop, options, _ in found:
-                    number = self._lists.setdefault(tuple(options), len(self._lists))
-                    if number == self._n_lists + len(lists):
-                        lists.append(tuple(options))
+                    if (number := self._lists.get(key := tuple(options), -1)) < 0:
+                        number = self._n_lists + len(lists)
+                        lists.append(key)
+                        self._lists[key] = number
                     edits.append((start, stop, number) if places is None else (places[start], places[stop], number))
         table, options = np.array(edits, dtype=ID).reshape(-1, 3), [*chain.from_iterable(lists)]
         utf8, old, arrays = "".join(options).encode(), self.arrays, {}

@@ -230,6 +230,8 @@ cdef class RowWriter:
         """
         cdef int64_t i, j, size, longest = 0, n_pieces = 0, n_rows = rows.shape[0]
         cdef bint fits
+        cdef uint8_t none = 0
+        cdef const uint8_t* option = &option_utf8[0] if option_utf8.shape[0] else &none  # all options may be empty
         for i in range(n_rows):
             size = self.chunk_bounds[rows[i] + 1] - self.chunk_bounds[rows[i]]
             n_pieces += 2 + size + option_bounds[options[i] + 1] - option_bounds[options[i]]
@@ -241,7 +243,7 @@ cdef class RowWriter:
             for i in range(n_rows):
                 out.put(b"\n", 1)
                 out.starts[i], out.known = out.end, 0
-                fits = self.edit_row(out, rows[i], starts[i], stops[i], &option_utf8[0] + option_bounds[options[i]],
+                fits = self.edit_row(out, rows[i], starts[i], stops[i], option + option_bounds[options[i]],
                                      option_bounds[options[i] + 1] - option_bounds[options[i]])
                 out.stops[i], out.ends[i + 1], out.fragment = out.end if fits else -1, out.n_pieces, -1
         return out
