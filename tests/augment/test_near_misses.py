@@ -292,6 +292,14 @@ def test_a_blank_text_has_no_edit(near, blank):
     assert (told.result, told.edit, told.old, told.new) == ("", "", "", "") and near.augment([blank]) == [""]
 
 
+def test_iterators_of_edits_and_files_are_read_once(index, tmp_path):
+    (tmp_path / "lists.txt").write_text("[opposites]\nsafe, red\n", encoding="utf-8")
+    near = NearMisses(index, edits=iter(["polarity"]), word_lists=iter([tmp_path / "lists.txt"]))
+    assert near.edits == {"polarity": 1.0} and near.word_lists == [tmp_path / "lists.txt"]
+    text = "Is it red to drink water after 9 pm?"
+    assert near.texts([2]) == pickle.loads(pickle.dumps(near)).texts([2]) == [text]
+
+
 def test_fits_checks_its_rows(index):
     near = NearMisses(index, edits=["number"])
     assert near.fits([1, 3]).tolist() == [True, False]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -97,6 +98,8 @@ class NearMisses(TextAugmentation):
         tokenizer: Any = None,
         n_jobs: int | None = None,
     ):
+        if word_lists is not None and not isinstance(word_lists, (str, Path)):
+            word_lists = [*word_lists]  # an iterator can be read only once
         self._weights, self._lists = check_edits(edits), read_word_lists(word_lists)
         index = empty_index() if index is None else index
         settings = {"edits": self._weights, "word_lists": word_lists, "seed": seed}
