@@ -49,7 +49,7 @@ class AnswerCache:
         candidates: int = 5,
     ):
         self.encoder, self.verifier, self.threshold, self.candidates = encoder, verifier, threshold, candidates
-        self.units = np.empty((0, encoder.get_embedding_dimension()), np.float32)
+        self.units = np.empty((0, encoder.get_embedding_dimension() or 0), np.float32)
         self.answers: list[str] = []
         self.tokens: list[EncodedText] = []
 

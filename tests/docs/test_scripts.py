@@ -113,7 +113,7 @@ def test_the_answer_cache_asks_the_verifier(tmp_path, tiny_model, monkeypatch, c
     script = EXAMPLES / "answer_cache.py"
     with pytest.raises(SystemExit, match="^0$"):
         run(script, *words, "--pairs", str(tmp_path / "pairs.tsv"), monkeypatch=monkeypatch)
-    _, plain, verified = capsys.readouterr().out.splitlines()
+    *_, plain, verified = capsys.readouterr().out.splitlines()
     assert plain.split()[1] == "100.0%" and verified.split()[3:5] == ["0.0%", "0.0%"]
     with pytest.raises(SystemExit, match="^0$"):
         run(script, *words, monkeypatch=monkeypatch)

@@ -87,7 +87,8 @@ class Verifier:
                 f"{encoder.digest}, expected {settings.encoder}): give that one, or train a verifier for yours with "
                 "`python -m train.verifier`"
             )
-        self._settings, self._model, self._encoder = settings, model.eval(), encoder
+        self._settings, self._encoder = settings, encoder
+        self._model = model.eval().to(next(encoder.network.parameters()).device)
         self.threshold = settings.threshold
 
     @classmethod
