@@ -31,6 +31,7 @@ NOT_RUN = {  # commands that a test cannot run: the reason
     "python -m train.download": "it needs a network",
     "python -m bench": "it takes minutes; bench has tests of its own",
 }
+QUICK = ("README.md", "tutorial.md")  # pages whose examples are no slow tests: on one rank, in this process
 FEW_STEPS = ["--max-steps", "2", "--batch-size", "4", "--device", "cpu"]
 SENTENCES = [
     "She plays the violin in a small orchestra.",
@@ -58,7 +59,7 @@ def examples(language: str, split: Callable[[str], list[str]]) -> list[Any]:
     """Return (page, code) of every example that must run; all but those of README and tutorial are slow tests."""
     found = []
     for page in PAGES:
-        marks = [] if page.name in ("README.md", "tutorial.md") else [pytest.mark.slow]
+        marks = [] if page.name in QUICK else [pytest.mark.slow]
         for kind, code, is_left_out in BLOCK.findall(page.read_text(encoding="utf-8")):
             if kind == language and not is_left_out:
                 found += [pytest.param(page.name, example, marks=marks) for example in split(code)]
@@ -102,8 +103,8 @@ def folder(prepared, tmp_path) -> Path:
     return Path(shutil.copytree(prepared, tmp_path / "examples", symlinks=True))
 
 
-def as_typed(command: str, folder: Path) -> list[str]:
-    """Split a command into words; limit a training to two steps and two ranks, and give it a new output folder."""
+def as_typed(command: str, folder: Path, nproc: int) -> list[str]:
+    """Split a command into words; limit a training to two steps and `nproc` ranks, and give it a new output folder."""
     words = shlex.split(command)
     assert words[0] in ("python", "una-fast"), command
     if "train.ddp" in words and "--resume" not in words:
@@ -111,16 +112,16 @@ def as_typed(command: str, folder: Path) -> list[str]:
         if (folder / output / "run.json").exists():
             words[words.index(output)] = f"{output}-{len(list(folder.glob('runs/*')))}"
         if "--nproc" in words:
-            words[words.index("--nproc") + 1] = "2"
+            words[words.index("--nproc") + 1] = str(nproc)
         words += FEW_STEPS
     if "bench.paper" in words:
         words += FEW_STEPS
     return words
 
 
-def run_here(command: str, folder: Path) -> None:
+def run_here(command: str, folder: Path, nproc: int = 1) -> None:
     """Run a command of the docs in this process, which has already imported torch, by calling its `main`."""
-    words = as_typed(command, folder)
+    words = as_typed(command, folder, nproc)
     if words[0] == "python":
         assert words[1] == "-m", command
         name, arguments = words[2], words[3:]
@@ -144,7 +145,7 @@ def test_python_examples_run(page, code, folder, monkeypatch):
 def test_commands_run(page, command, folder, monkeypatch):
     monkeypatch.chdir(folder)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    run_here(command, folder)
+    run_here(command, folder, nproc=1 if page in QUICK else 2)
 
 
 def test_the_installed_script_runs(folder):

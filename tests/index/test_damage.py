@@ -116,7 +116,7 @@ def test_every_flipped_bit_of_a_header_is_noticed(copy):
 def test_a_cache_with_a_flipped_bit_in_a_header_is_rebuilt(kept, copy, array):
     (path,) = copy.glob(array)
     content, expected = path.read_bytes(), outputs(kept)
-    for bit in range(0, 128 * 8, 37):
+    for bit in (3, 85, 1000):  # in the magic bytes, the header's text and its end; another test flips all bits
         flip(path, bit)
         with pytest.raises(InputError, match="header is not|size differs"):
             load_arrays(path.parent, CACHE)
@@ -225,7 +225,7 @@ def test_loading_during_a_save_gives_the_old_or_the_new_content(tmp_path):
     arrays = [{f"a{k}": np.full(500, i) for k in range(12)} for i in range(50)]
 
     def save():
-        for i in range(200):
+        for i in range(60):
             save_arrays(folder, KIND, LAYOUT, {"i": i % 50}, arrays[i % 50])
         done.set()
 

@@ -71,8 +71,11 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("world", [2, pytest.param(4, marks=pytest.mark.slow)])
+FAST = [(2, "negatives"), (2, "soft"), (2, "neighbours"), (2, "clipped")]
+SLOW = [(2, "plain"), (2, "triplet"), *((4, kind) for kind in KINDS)]
+
+
+@pytest.mark.parametrize(("world", "kind"), [*FAST, *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW)])
 def test_losses_and_weights_are_equal_for_any_world_size(trained, world, kind):
     one, many = trained(1, **KINDS[kind]), trained(world, **KINDS[kind])
     assert len(one["losses"]) == STEPS
