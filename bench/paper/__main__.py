@@ -39,8 +39,10 @@ def _run(words: list[str]) -> int:
     works = works_of(request, [cell for cell in cells if not request.lacks(cell.source)])
     left = [work for work in works.values() if not work.done()]
     if request.given.get("dry_run"):
-        lines = [f"{'to do' if work in left else 'done '}  {work.command}" for work in works.values()]
-        sys.stdout.write("\n".join([*lines, f"{len(left)} of {len(works)} are to do", *notices, ""]))
+        runs = [work for work in works.values() if work.is_run]
+        lines = [f"{'to do' if work in left else 'done '}  {work.command}" for work in runs]
+        lines += [f"with the table  {work.command}" for work in works.values() if not work.is_run]
+        sys.stdout.write("\n".join([*lines, f"{len(left)} of {len(runs)} runs are to do", *notices, ""]))
         return 0
     for work in left:
         work.check()
@@ -63,7 +65,9 @@ def save_tables(request: Request, cells: Sequence[Cell], works: Mapping[Source, 
     from bench.paper.forms import Table
     from train.record.folder import write_file
 
-    table = Table(request.about(cells), cells, {source: work.scores() for source, work in works.items()})
+    about, scores = request.about(cells), {source: work.scores() for source, work in works.items()}
+    notes = dict.fromkeys(note for work in works.values() for note in work.notes())
+    table = Table({**about, "notes": [*about["notes"], *notes]}, cells, scores)
     table.save(request.output)
     for name, write in (("csv", table.csv), ("latex", table.latex), ("svg", table.svg)):
         if file := request.given.get(name):

@@ -27,7 +27,8 @@ Entry = dict[str, Any]
 class Table:
     """A table with the scores so far.
 
-    about: the entries of table.json except "rows". scores: the scores of each source that was measured.
+    about: the entries of table.json except "rows". They contain the "notes" that every form shows.
+    scores: the scores of each source that was measured.
     """
 
     about: Mapping[str, Any]
@@ -65,26 +66,27 @@ class Table:
         """Return the title, the table, and notes on encoders, variant and scores, as Markdown."""
         made = f"Encoders: {', '.join(self.about['models'])}. " if self.about["models"] else ""
         head = f"Table {self.about['number']}: {self.about['title']}"
-        notes = [f"{made}Negatives: --variant {self.about['variant']}.", NOTE, self.about["note"]]
-        return "\n\n".join([head, table(*self._texts()), *filter(None, notes)])
+        notes = [f"{made}Negatives: --variant {self.about['variant']}.", NOTE, *self.about["notes"]]
+        return "\n\n".join([head, table(*self._texts()), *notes])
 
     def csv(self) -> str:
-        """Return the table as CSV, with one line per cell. Scores are fractions."""
+        """Return the table as CSV, with one line per cell. Scores are fractions. The last column repeats the notes."""
         names = ("paper", "paper_deviation", "measured", "deviation", "difference")
-        file = io.StringIO()
+        file, notes = io.StringIO(), " ".join(self.about["notes"])
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["row", "column", *names, "seeds"])
+        writer.writerow(["row", "column", *names, "seeds", "notes"])
         for label, entries in self.entries.items():
             for column, one in entries.items():
-                writer.writerow([label, column, *(one[name] for name in names), " ".join(one["seeds"])])
+                writer.writerow([label, column, *(one[name] for name in names), " ".join(one["seeds"]), notes])
         return file.getvalue()
 
     def latex(self) -> str:
-        """Return a LaTeX tabular for the package booktabs, with the same figures as `markdown`."""
+        """Return a LaTeX tabular for the package booktabs, with the figures and notes of `markdown`."""
         head, rows = self._texts()
         lines = [" & ".join(map(_latex, line)) + r" \\" for line in (head, *rows)]
         frame = ["\\begin{tabular}{l" + "r" * (len(head) - 1) + "}", r"\toprule"]
-        return "\n".join([*frame, lines[0], r"\midrule", *lines[1:], r"\bottomrule", r"\end{tabular}", ""])
+        notes = [rf"\par\footnotesize {_latex(note)}" for note in self.about["notes"]]
+        return "\n".join([*frame, lines[0], r"\midrule", *lines[1:], r"\bottomrule", r"\end{tabular}", *notes, ""])
 
     def svg(self) -> str:
         """Return curves of the measured and the paper's scores as SVG. The rows must be values of an option."""

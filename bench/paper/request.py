@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.paper.tables import RUN, Cell, Source, cells_of, contents
+from bench.paper.tables import NEGATIVE, RUN, Cell, Source, cells_of, contents
 from train.config import DEFAULTS, OPTIONS, PAPER_SETTINGS, Run, make_run
 from train.evaluation.tasks.registry import downstream_folder
 from una_fast.augment.registry import WITH_SYNONYMS
@@ -27,11 +27,12 @@ SET_BY_COMMAND = (
     "demo",
     "evaluate",
     "paper",
+    "near_misses",
     "seed",
     "index",
     "resume",
 )  # options of train.ddp that this command sets itself
-NOT_THE_PAPER_S = ("model", "corpus", "max_steps", "epochs", "batch_size")  # if one is given, a note says so
+NOT_THE_PAPER_S = ("model", "corpus", "max_steps", "epochs", "batch_size", "dev")  # if one is given, a note says so
 
 
 @dataclass(frozen=True)
@@ -166,13 +167,16 @@ class Request:
         """Return the entries of table.json except "rows"."""
         table = contents()[self.table]
         changed = arguments_of([OPTIONS[name] for name in NOT_THE_PAPER_S if name in self.given], self.given)
+        notes = [f"Measured with {shlex.join(changed)}, which the paper's figures are not."] if changed else []
+        if all(cell.paper is None for cell in cells):
+            notes.append("The paper has no figures for these cells, so there is nothing to compare them with.")
         return {
             "table": self.table,
             **{name: table.get(name, "") for name in ("number", "title", "curve")},
             "seeds": self.seeds,
             "models": [*dict.fromkeys(cell.source.name for cell in cells if cell.source.kind == RUN)],
             "variant": self.variant,
-            "note": f"Measured with {shlex.join(changed)}, which the paper's figures are not." if changed else "",
+            "notes": notes,
         }
 
 
@@ -214,7 +218,7 @@ def read_request(words: Sequence[str], prog: str) -> Request:
     downstream = downstream_folder(given.get("data") or None)
     corpora = downstream.parents[1] / "corpora"
     corpus = given.get("corpus") or next(((str(corpora / one),) for one in CORPORA if (corpora / one).is_file()), ())
-    if not corpus:
+    if not corpus and any(cell.source.kind in (RUN, NEGATIVE) for cell in cells_of(name)):
         raise InputError(
             f"{corpora} contains no {CORPORA[0]}: give --corpus FILE, or fetch the paper's with "
             f"`python -m train.download --to {corpora.parent} --only wiki`"

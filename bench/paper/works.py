@@ -22,7 +22,7 @@ from train.launch.seeds import of_seed, train_seeds
 from train.record.checkpoint import check_resumed
 from train.record.folder import DEV as DEV_PREFIX
 from train.record.folder import RUNS, SUMMARY, is_finished, is_own, read_json, read_object
-from train.report.runs import read_evaluation, read_run
+from train.report.runs import read_evaluation, read_run, unimproved_note
 from una_fast.augment.registry import make_augmentation
 from una_fast.command import arguments_of
 from una_fast.options import FILES
@@ -44,6 +44,8 @@ class Work(NamedTuple):
         done: a function that returns whether nothing is left to do.
         scores: a function that returns the scores so far.
         do: a function that does what is left, and returns the exit code.
+        notes: a function that returns what a reader of the scores must know.
+        is_run: whether the work takes long and stores its result; if False, it is done with the table.
         check: a function that raises InputError if the work would fail. It is called before any work starts, because
             other work takes hours.
     """
@@ -54,6 +56,8 @@ class Work(NamedTuple):
     scores: Callable[[], Scores]
     do: Callable[[], int] = lambda: 0
     check: Callable[[], Any] = lambda: None
+    notes: Callable[[], list[str]] = list
+    is_run: bool = True
 
 
 def works_of(request: Request, cells: Sequence[Cell]) -> dict[Source, Work]:
@@ -88,6 +92,7 @@ def training(request: Request, source: Source, cells: Sequence[Cell]) -> Work:
         scores=lambda: {one.seed: scores_of(folder) for folder, one in runs.items() if is_finished(folder)},
         do=lambda: train_seeds(dataclasses.replace(run, resume=is_own(Path(run.output), RUNS))),
         check=lambda: PreparedRun(dataclasses.replace(of_seed(run, seeds[0]), evaluate="")),
+        notes=lambda: [*filter(None, [unimproved_note(map(read_run, filter(is_finished, runs)))])],
     )
 
 
@@ -121,6 +126,7 @@ def counting(request: Request, source: Source, _: Sequence[Cell]) -> Work:
         command=f"count the pairs of {source.name}",
         done=lambda: True,
         scores=lambda: {request.seeds[0]: {source.kind: read_task(request.downstream, source.name).sizes["test"]}},
+        is_run=False,
     )
 
 
@@ -136,4 +142,5 @@ def drawing(request: Request, source: Source, _: Sequence[Cell]) -> Work:
         command=f"draw negatives of {source.name!r}",
         done=lambda: True,
         scores=lambda: {seed: {source.kind: draw(seed)} for seed in request.seeds},
+        is_run=False,
     )

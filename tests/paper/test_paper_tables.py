@@ -75,7 +75,10 @@ def test_tables_in_one_folder_share_runs(paper, folder, tiny_model, capsys, monk
     assert f"{100 * five['measured']['UNA']:.2f}" in (folder / "output" / "table.md").read_text()
     assert {path.name for path in (folder / "output" / "runs").iterdir()} == {"tiny_model0", "tiny_model0_augment-none"}
 
-    for said in (table["note"], " ".join(capsys.readouterr().out.split())):  # the encoder is not the paper's BERT
+    for said in (
+        " ".join(table["notes"]),
+        " ".join(capsys.readouterr().out.split()),
+    ):  # the encoder is not the paper's BERT
         assert "Measured with --model=" in said and "--max-steps=2 --batch-size=8, which the paper's figures" in said
     assert paper("alpha", "--rows", "5", "--columns", "UNA", "--temperature", "0.1")[0] == 2
     assert "--temperature was 0.05" in capsys.readouterr().err
@@ -87,12 +90,15 @@ def test_tables_in_one_folder_share_runs(paper, folder, tiny_model, capsys, monk
     capsys.readouterr()
     assert paper(*again, "--dry-run")[0] == 0
     said = capsys.readouterr().out
-    assert "done   python -m train.ddp" in said and "0 of 1 are to do" in said
+    assert "done   python -m train.ddp" in said and "0 of 1 runs are to do" in said
 
 
 def assert_forms(folder):
     """Check the CSV with a line per cell, the LaTeX with a line per row, and the figure."""
     five, zero = csv.DictReader((folder / "csv").open())
+    for text in (five["notes"], (folder / "latex").read_text().replace(r"\_", "_")):
+        assert "--max-steps=2 --batch-size=8, which the paper's figures are not." in text
+        assert "No step beat the dev score before training" in text or "best/" not in text
     assert (five["row"], five["column"], five["paper"], five["seeds"]) == ("5", "UNA", "0.8235", "42 1")
     score = 100 * float(five["measured"])
     latex = (folder / "latex").read_text().splitlines()
@@ -120,7 +126,10 @@ def test_checkpoints_and_rows_with_texts_or_synonyms_are_measured(paper, folder,
 
 def test_sizes_and_samples_need_no_model(folder, tmp_path, capsys):
     own = ["--corpus", folder / "corpus.txt", "--data", folder, "--output", tmp_path / "o"]
-    assert main([*map(str, ["sizes", *own, "--rows", "STSBenchmark"])]) == 0
+    sizes = ["sizes", *own[2:], "--rows", "STSBenchmark"]  # without a corpus
+    assert main([*map(str, [*sizes, "--dry-run"])]) == 0
+    assert capsys.readouterr().out == "with the table  count the pairs of STSBenchmark\n0 of 0 runs are to do\n"
+    assert main([*map(str, sizes)]) == 0
     assert "| STSBenchmark | 24 (1,379) |" in capsys.readouterr().out
     assert main([*map(str, ["samples", *own, "--radius", "1%", "--seeds", "3,4"])]) == 0
     (first, *_) = json.loads((tmp_path / "o" / "table.json").read_text())["rows"]
@@ -132,7 +141,7 @@ def test_sizes_and_samples_need_no_model(folder, tmp_path, capsys):
 def test_rows_without_texts_are_left_out_and_the_others_run(paper, tmp_path, capsys):
     assert paper("main", "--rows", "BERT,BERT + paraphrasing", "--dry-run", output=tmp_path / "new")[0] == 0
     said = capsys.readouterr().out
-    assert "1 of 1 are to do\n--paraphrases is missing, so these are left out: BERT + paraphrasing. Write" in said
+    assert "1 of 1 runs are to do\n--paraphrases is missing, so these are left out: BERT + paraphrasing. Write" in said
     assert paper("alpha", "--rows", "5", "--dry-run", output=tmp_path / "new")[0] == 0
     assert "left out: Paraphrasing & UNA. Write the file with `python -m train.generate" in capsys.readouterr().out
 
@@ -152,7 +161,7 @@ def test_a_dry_run_lists_the_commands_and_runs_none(paper, folder, tmp_path, cap
     for line, command in zip(said, ("evaluate --model", "ddp --corpus"), strict=False):
         assert line.startswith(f"to do  python -m train.{command}")
     assert f"--paraphrases={folder / 'other.txt'}" in said[1] and "--whiten" in said[0]
-    assert said[2:] == ["2 of 2 are to do"]
+    assert said[2:] == ["2 of 2 runs are to do"]
     words = shlex.split(said[1].removeprefix("to do  "))[3:]  # a valid command line of train.ddp
     assert make_run(parse(words)).paraphrases
 
@@ -178,6 +187,7 @@ REFUSED = [
     ("main --output o --svg f.svg", "--svg: the table main has no curve: choose from alpha, beta, radius"),
     ("abaltion", "TABLE is 'abaltion': choose from main, ablation"),
     ("--output o", "TABLE is missing: choose from main, ablation"),
+    ("main --near-misses", "unknown option --near-misses"),
     ("main --seed 1", "unknown option --seed: did you mean --seeds?"),
     ("main", "--output is missing"),
     ("main --data {folder} --output {new}", "contains no wiki1m_for_simcse.txt: give --corpus FILE, or fetch"),
