@@ -5,13 +5,17 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
@@ -76,6 +80,15 @@ class PairScores:
     def recall(self) -> float:
         """Share of the pairs with the same meaning that have a cosine above `threshold`."""
         return float(np.mean(self.cosines[self.same] > self.threshold)) if self._has_both_labels() else math.nan
+
+    def passing(self, threshold: float) -> tuple[float, float]:
+        """Return two shares, from 0 to 1: of the pairs with the same meaning above `threshold`, and of the near-misses.
+
+        Args:
+            threshold: a cosine, such as the one that your cache uses.
+        """
+        same, near_misses = (float(np.mean(side > threshold)) if len(side) else math.nan for side in self._split())
+        return same, near_misses
 
     def held_out_hits(self, share: float) -> NDArray[np.bool_]:
         """Choose a threshold on each half, and tell which pairs of the other half are above it.
@@ -204,10 +217,10 @@ class PairScores:
 
     def __str__(self) -> str:
         low, high = self.interval()
-        return (
-            f"AUC {self.auc:.1%} (95% interval {low:.1%} to {high:.1%}); recall {self.recall:.1%} at {self.share:.0%} "
-            f"false positives, threshold {math.ceil(1000 * self.threshold) / 1000:.3f}"
-        )
+        auc, allowed = f"AUC {self.auc:.1%} (95% interval {low:.1%} to {high:.1%})", f"{self.share:.0%} false positives"
+        if self.recall == 0:
+            return f"{auc}; no usable threshold: at {allowed}, no pair with the same meaning passes"
+        return f"{auc}; recall {self.recall:.1%} at {allowed}, threshold {math.ceil(1000 * self.threshold) / 1000:.3f}"
 
 
 @suggests_keywords
@@ -315,27 +328,47 @@ def unit_embeddings(encode: Encode, texts: list[str]) -> Floats:
 
 
 def read_pairs(path: str | Path) -> list[tuple[str, str, int, str]]:
-    """Read labelled pairs: tuples (sentence1, sentence2, label, group). The group is "" for a pair without a group.
+    """Read labelled pairs from a table with the columns sentence1, sentence2, label and, optionally, group.
 
-    The first line names these columns; `group` is optional. A .csv file may have quoted cells; any other file is
-    tab-separated, without quoting.
+    Args:
+        path: a .parquet file, a .csv file, which may have quoted cells, or any other file, which is tab-separated and
+            without quoting. The first line of a text file names the columns.
+
+    Returns:
+        Tuples (sentence1, sentence2, label, group). The group is "" for a pair without a group.
+
+    Raises:
+        InputError: the file cannot be read, lacks a column, or contains a label other than 0 and 1.
     """
     path = Path(path)
-    kind: dict[str, Any] = {} if path.suffix.lower() == ".csv" else {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
     pairs: list[tuple[str, str, int, str]] = []
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, strict=True, **kind)
-            if missing := [name for name in COLUMNS if name not in (reader.fieldnames or ())]:
+        with _table(path) as (columns, rows):
+            if missing := [name for name in COLUMNS if name not in columns]:
                 expected = ", ".join(COLUMNS)
                 raise InputError(f"{path}: its first line has no column {missing[0]!r}: it must name {expected}")
-            for row in reader:
-                where, (first, second, label) = f"{path}, line {reader.line_num}", (row[name] for name in COLUMNS)
+            for line, row in rows:
+                where, (first, second, label) = f"{path}, line {line}", (row[name] for name in COLUMNS)
                 if None in (first, second, label):
                     raise InputError(f"{where}: fewer cells than the first line")
                 if label.strip() not in ("0", "1"):
                     raise InputError(f"{where}: label {label!r}: must be 1 (same meaning) or 0 (near-miss)")
                 pairs.append((first, second, int(label), row.get("group") or ""))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except (OSError, UnicodeDecodeError, csv.Error, pa.ArrowException) as error:
         raise failed(path, "read", error) from None
     return pairs
+
+
+@contextmanager
+def _table(path: Path) -> Iterator[tuple[Sequence[str], Iterator[tuple[int, Mapping[str, str]]]]]:
+    """Open a table of texts. Yields its column names, and an iterator of (line number, cells by column)."""
+    if path.suffix.lower() == ".parquet":
+        with pq.ParquetFile(path) as table:
+            rows = chain.from_iterable(batch.to_pylist() for batch in table.iter_batches())
+            texts = ({name: cell if cell is None else str(cell) for name, cell in row.items()} for row in rows)
+            yield table.schema_arrow.names, enumerate(texts, start=1)
+        return
+    kind: dict[str, Any] = {} if path.suffix.lower() == ".csv" else {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.DictReader(file, strict=True, **kind)
+        yield reader.fieldnames or (), ((reader.line_num, row) for row in reader)

@@ -15,7 +15,7 @@ from una_fast.command import Command, option, options_of
 from una_fast.errors import InputError, counted, first_line
 from una_fast.imports import import_extra
 from una_fast.options import FILES, Files, Words, parse_edits
-from una_fast_cli.probe_report import COLOURS, GATE, VERIFIER, corpus_report, page, pairs_report
+from una_fast_cli.probe_report import COLOURS, GATE, VERIFIER, corpus_report, page, pairs_report, threshold_reports
 
 if TYPE_CHECKING:
     from una_fast.pair_scores import Pair, PairScores
@@ -31,7 +31,7 @@ class ProbeOptions:
     )  # fmt: skip
     corpus: str = option("file of your text, from which near-misses are made", "", metavar="FILE")
     pairs: str = option(
-        "file of your labelled pairs, .csv or .tsv, with the columns sentence1, sentence2, label (1: same "
+        "file of your labelled pairs, .csv, .tsv or .parquet, with the columns sentence1, sentence2, label (1: same "
         "meaning, 0: near-miss) and, optionally, group",
         "", metavar="FILE",
     )  # fmt: skip
@@ -41,6 +41,8 @@ class ProbeOptions:
     )  # fmt: skip
     n: int = option("number of sentences of --corpus to sample", 2000, least=2)
     share: float = option("share of near-misses that the printed threshold may let pass", 0.05, above=0, below=1)
+    threshold: float | None = option("cosine above which your system accepts a pair: also show what passes it", None,
+                                     least=-1, most=1)  # fmt: skip
     edits: str = option(
         "edits to make to --corpus and report one by one, in addition to the replacement of an important word",
         "polarity,number,name,swap", metavar="NAME,...",
@@ -78,6 +80,7 @@ def _probe(values: dict[str, Any]) -> None:
         reports.append(pairs_report(values["pairs"], scores, score_overlap(pairs, values["share"])))
     if probes:
         reports.append(corpus_report(values["corpus"], probes))
+    reports += threshold_reports(values["threshold"], scores, probes)
     text = "\n\n".join(text for text, _ in reports) + "\n"
     sys.stdout.write(text)
     if values["html"]:

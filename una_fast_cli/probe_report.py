@@ -20,6 +20,10 @@ OVERLAP, VERIFIER, GATE = "1 - overlap", "verifier", "gate"
 CHANGE = ("change", "95% interval")  # columns of a comparison
 SHARES = (0.1, 0.2)  # of near-misses that may pass, in addition to --share
 FEW = 10  # a group with fewer pairs gets no interval
+PASSING = {
+    "same": "pairs with the same meaning", "near_misses": "near-misses of --pairs",
+    "corpus_near_misses": "near-misses of --corpus",
+}  # fmt: skip
 DISTANCE = "Distance of near-misses: their mean 1 - cosine, relative to random sentences. A higher distance is better."
 BEATEN = (
     "warning: 1 - word overlap, without any model, has a higher AUC on these pairs, so they do not show whether an "
@@ -30,14 +34,18 @@ HELD_OUT = (
     "share of near-misses passes."
 )
 PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>una-fast probe</title>
-<style>body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem }} text {{ font-size: 2.8px }}</style>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style>body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem }} text {{ font-size: 2.8px }}
+svg {{ width: 100%; max-width: 36rem }} pre {{ overflow-x: auto }}
+@media (max-width: 32rem) {{ body {{ margin: 1rem }} text {{ font-size: 4px }} }}</style>
 <h1>una-fast probe</h1>
 {figure}
 <pre>{text}</pre></html>
 """
-FIGURE = """<p>Each point of a curve is a threshold. A higher curve is a better encoder; the dotted line is chance.</p>
+FIGURE = """<p>Each point of a curve is a threshold. A higher curve is a better encoder; the dotted line is chance.
+A dot marks the printed threshold.</p>
 <ul>{names}</ul>
-<svg width="520" viewBox="-14 -2 116 116" role="img">
+<svg viewBox="-16 -4 124 120" role="img">
 <rect width="100" height="100" fill="none" stroke="#bbb" stroke-width="0.3"/>
 <line x1="0" y1="100" x2="100" y2="0" stroke="#bbb" stroke-width="0.3" stroke-dasharray="1"/>
 {ticks}
@@ -126,6 +134,25 @@ def corpus_report(path: str, probes: Mapping[str, Probe]) -> tuple[str, dict[str
     return "\n\n".join(texts), figures
 
 
+def threshold_reports(
+    threshold: float | None, scores: Mapping[str, PairScores], probes: Mapping[str, Probe]
+) -> list[tuple[str, dict[str, Any]]]:
+    """Report which shares of the pairs, and of the near-misses of the corpus, have a cosine above `threshold`."""
+    if threshold is None:
+        return []
+    figures: dict[str, Any] = {}
+    for name, pairs in scores.items():
+        figures[name] = dict(zip(("same", "near_misses"), pairs.passing(threshold), strict=True))
+    for name, probe in probes.items():
+        figures.setdefault(name, {})["corpus_near_misses"] = probe.passing(threshold)
+    columns = [*dict.fromkeys(column for of in figures.values() for column in of)]
+    rows = [["encoder", *(PASSING[column] for column in columns)]]
+    for label, of in zip(shortened([*figures]), figures.values(), strict=True):
+        rows.append([label, *(f"{of[column]:.1%}" if column in of else "-" for column in columns)])
+    text = "\n".join([f"Share above the threshold {threshold:g}:", "", *aligned(rows, left=(0,))])
+    return [(text, {"at_threshold": {"threshold": threshold, **figures}})]
+
+
 def _change(attribute: str, before: Any, after: Any) -> dict[str, float]:
     """Return the change of a score and its 95% interval: {"auc": 0.02, "auc_low": 0.01, "auc_high": 0.03}."""
     low, high = after.interval(before)
@@ -151,6 +178,8 @@ def _figure(scores: Mapping[str, PairScores]) -> str:
         names += f'<li style="color: {colour}">{escape(label)}</li>'
         points = " ".join(f"{100 * x:.2f},{100 - 100 * y:.2f}" for x, y in zip(*one.curve(), strict=True))
         curves += f'<polyline fill="none" stroke="{colour}" stroke-width="0.4" points="0,100 {points}"/>'
+        recall, passing = one.passing(one.threshold)
+        curves += f'<circle cx="{100 * passing:.2f}" cy="{100 - 100 * recall:.2f}" r="1.2" fill="{colour}"/>'
     ticks = "".join(
         f'<text x="{share}" y="104.5" text-anchor="middle">{share}%</text>'
         f'<text x="-1.5" y="{101 - share}" text-anchor="end">{share}%</text>'

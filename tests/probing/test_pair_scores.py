@@ -5,6 +5,8 @@ from dataclasses import replace
 from itertools import product
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +15,7 @@ from scipy.stats import norm
 import una_fast
 from una_fast.pair_scores import PairScores, read_pairs, score_overlap
 from una_fast_cli.__main__ import main
-from una_fast_cli.probe_report import pairs_report
+from una_fast_cli.probe_report import pairs_report, threshold_reports
 
 COSINE = st.sampled_from([-0.5, 0.0, 0.25, 0.5, 0.75, 1.0])
 COSINES = st.lists(COSINE, min_size=1, max_size=12)
@@ -168,6 +170,33 @@ def test_pairs_are_read_from_files_with_tabs_or_commas(tmp_path):
             read_pairs(tabs)
     with pytest.raises(una_fast.InputError, match=r"none\.tsv cannot be read: No such file"):
         read_pairs(tmp_path / "none.tsv")
+
+
+def test_pairs_are_read_from_parquet(tmp_path):
+    file, columns = tmp_path / "pairs.parquet", {"sentence1": ["a", "c"], "sentence2": ["b", "d"], "label": [1, 0]}
+    pq.write_table(pa.table({**columns, "group": ["g", None]}), file)
+    assert read_pairs(file) == [("a", "b", 1, "g"), ("c", "d", 0, "")]
+    for table, message in (
+        ({"sentence1": ["a"]}, r"pairs\.parquet: .* no column 'sentence2'"),
+        ({**columns, "label": [1, 2]}, r"pairs\.parquet, line 2: label '2': must be 1"),
+        ({**columns, "sentence2": ["b", None]}, r"pairs\.parquet, line 2: fewer cells"),
+    ):
+        pq.write_table(pa.table(table), file)
+        with pytest.raises(una_fast.InputError, match=message):
+            read_pairs(file)
+    file.write_text("no table")
+    with pytest.raises(una_fast.InputError, match=r"pairs\.parquet cannot be read"):
+        read_pairs(file)
+
+
+def test_a_threshold_without_recall_is_not_usable_and_any_threshold_can_be_given():
+    scores = PairScores.of(np.array([0.1, 0.2]), np.array([0.3, 0.9, 0.95]))
+    assert str(scores).endswith("; no usable threshold: at 5% false positives, no pair with the same meaning passes")
+    assert scores.passing(0.15) == (0.5, 1.0) and scores.passing(0.9) == (0.0, pytest.approx(1 / 3))
+    assert threshold_reports(None, {"x": scores}, {}) == []
+    [(text, figures)] = threshold_reports(0.15, {"x": scores}, {})
+    assert text.splitlines()[-1].split() == ["x", "50.0%", "100.0%"]
+    assert figures["at_threshold"]["x"] == {"same": 0.5, "near_misses": 1.0}
 
 
 def test_the_command_compares_two_encoders(tiny_model, tmp_path, capsys):
