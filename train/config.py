@@ -174,6 +174,10 @@ class ResolvedRun(Run):
 
 
 OPTIONS = options_of(Run)
+COMMON = (
+    "corpus", "model", "output", "dev", "near_misses", "loss", "batch_size", "learning_rate", "max_steps", "epochs",
+    "nproc", "resume",
+)  # fmt: skip
 DEFAULTS = {name: option.default for name, option in OPTIONS.items()}  # a run older than an option used its default
 
 
@@ -188,7 +192,7 @@ def make_parser(prog: str = "python -m train.ddp") -> Command:
     about = "Train a sentence encoder with UNA's hard negatives, on one rank or many."
     may_change = ", ".join(option.flag for option in OPTIONS.values() if option.role not in ("result", "call"))
     epilog = f"With --resume these may differ from the values of the first call: {may_change}."
-    return Command(prog, about, OPTIONS, epilog=epilog, page="tutorial")
+    return Command(prog, about, OPTIONS, epilog=epilog, page="tutorial", first=COMMON)
 
 
 def parse(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") -> dict[str, Any]:

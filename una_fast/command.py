@@ -18,7 +18,7 @@ import typing
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, takewhile
+from itertools import chain, groupby, takewhile
 from operator import ge, gt, le, lt
 from os.path import expanduser
 from pathlib import Path
@@ -232,12 +232,14 @@ class Command(argparse.ArgumentParser):
         extra: str | None = None,
         epilog: str = "",
         page: str = "",
+        first: Sequence[str] = (),
     ) -> None:
         """Make the parser. If there is an option --config, its file may contain the other options.
 
         run: receives the value of every option by field name; returns the exit code, or None for 0.
         extra: the extra that the message about a missing package recommends.
         page: the page in docs/ that --help refers to, without ".md".
+        first: names of the options that --help shows first, because most calls need no others.
         """
         epilog = f"{epilog} Read docs/{page}.md.".strip() if page else epilog
         super().__init__(
@@ -247,7 +249,9 @@ class Command(argparse.ArgumentParser):
         self.options, self.run, self.extra = options, run, extra
         positional = [f"{option.metavar}{' ...' * option.many}" for option in options.values() if option.positional]
         self.usage = " ".join(["%(prog)s", *positional, "[options]"])
-        for heading, members in groupby(options.values(), key=lambda option: option.heading):
+        common, others = [options[name] for name in first], [options[name] for name in options if name not in first]
+        sections = [("The options that most calls need", common)] if first else []
+        for heading, members in chain(sections, groupby(others, key=lambda option: option.heading)):
             section = self.add_argument_group(heading)
             for option in members:
                 option.add_to(section)

@@ -9,7 +9,7 @@ import warnings
 
 import pytest
 
-from train.config import OPTIONS, PRESETS, compared_settings, make_parser, make_run
+from train.config import COMMON, OPTIONS, PRESETS, compared_settings, make_parser, make_run
 from train.config import parse as option_values
 from train.losses import LOSSES
 from train.record.checkpoint import check_resumed
@@ -74,7 +74,10 @@ def test_help_shows_every_option_under_its_heading_with_default_and_limits():
     in_order = [declared.heading for declared in OPTIONS.values()]
     assert sum(a != b for a, b in itertools.pairwise(in_order)) == len({*in_order}) - 1
     headings = [line[:-1] for line in lines if re.fullmatch(r"[A-Z][a-z ]+:", line)]
-    assert headings == [*dict.fromkeys(in_order)]
+    others = dict.fromkeys(declared.heading for name, declared in OPTIONS.items() if name not in COMMON)
+    assert headings == ["The options that most calls need", *others]
+    flags = [line.split()[0].rstrip(",") for line in lines if line.startswith("  --")]
+    assert len(COMMON) == 12 and flags[:12] == [OPTIONS[name].flag for name in COMMON]
     assert "[default 64, at least 2]" in shown and "[default 0.1, at least 0 and below 1]" in shown
     assert all(f"{name}: {row.meaning}" in shown for name, row in (LOSSES | AUGMENTATIONS).items())
 
