@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from train.record.folder import TENSORBOARD, read_object, write_json
-from una_fast.errors import InputError
+from una_fast.errors import InputError, warn_user
 from una_fast.imports import import_object
 
 IDS = "trackers.json"  # in --output: tracker -> id of the run
@@ -101,14 +101,15 @@ def _make(name: str) -> Any:
     return TRACKERS[name]()
 
 
-def start_trackers(trackers: Mapping[str, Any], settings: Mapping[str, Any], step: int) -> None:
-    """Start the trackers for a run that starts or continues with `step`."""
+def start_trackers(trackers: dict[str, Any], settings: Mapping[str, Any], step: int) -> None:
+    """Start the trackers for a run that starts or continues with `step`. Drop a tracker that fails, with a warning."""
     path = Path(settings["output"]) / IDS
     ids = read_object(path)
-    for name, tracker in trackers.items():
+    for name, tracker in [*trackers.items()]:
         try:
             ids[name] = tracker.start(dict(settings), step, ids.get(name))
         except Exception as error:  # trackers raise exceptions of different types
-            raise InputError(f"--report-to {name}: cannot start: {error}") from error
+            del trackers[name]
+            warn_user(f"--report-to {name}: cannot start: {error!r:.200}; the run continues without it")
     if ids := {name: run_id for name, run_id in ids.items() if run_id}:
         write_json(path, ids)
