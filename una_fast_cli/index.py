@@ -38,6 +38,7 @@ class IndexOptions:
 
 def _build(values: dict[str, Any]) -> None:
     import una_fast  # imported here, so that --help and command-line errors do not wait for it
+    from una_fast.index.build import warn_of_few_terms
     from una_fast.index.index import KIND
     from una_fast.storage.array_folder import check_array_folder, resolved
 
@@ -53,6 +54,7 @@ def _build(values: dict[str, Any]) -> None:
             executor=executor,
             **{name: values[name] for name in FILES},
         )
+    warn_of_few_terms(index)
     size = f"{counted(index.n_documents, 'sentence')}, {counted(index.n_terms, 'term')}"
     sys.stdout.write(f"{values['output']}: {size}\n")
 

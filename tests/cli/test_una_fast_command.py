@@ -7,11 +7,13 @@ import subprocess
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import una_fast
 from support.small_runs import command, options, write_corpus
+from una_fast.index.build import warn_of_few_terms
 from una_fast_cli.__main__ import main
 
 ROOT = Path(__file__).parents[2]
@@ -50,6 +52,13 @@ def script(tmp_path):
         return subprocess.run(command, cwd=user, env=environment, capture_output=True, text=True, check=False)
 
     return run
+
+
+def test_a_small_index_gives_a_warning(corpus, tmp_path, recwarn):
+    assert main(["index", str(corpus), "--output", str(tmp_path / "index")]) == 0
+    assert "with fewer than 7,000, words have few replacements" in str(recwarn.pop(una_fast.InputWarning).message)
+    warn_of_few_terms(SimpleNamespace(n_terms=7000))
+    assert not [one for one in recwarn if one.category is una_fast.InputWarning]
 
 
 def refusal(capsys, *arguments):

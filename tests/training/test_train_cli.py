@@ -72,6 +72,7 @@ class TestBadInput:
         ({"max_length": 500}, "--max-length 500 is above the 128 positions of the model"),
         ({"dev": "none.tsv"}, "none.tsv"),
         ({"compile": "graphs"}, "--compile graphs needs a GPU, but this run uses the CPU"),
+        ({"precision": "fp16"}, "--precision fp16 needs a GPU, but this run uses the CPU: choose bf16"),
         ({"model": "no-such/encoder"}, "model no-such/encoder: no readable configuration"),
         ({"output": __file__}, "test_train_cli.py: cannot be made or written: Not a directory"),
         ({"bach_size": 8}, "error: unknown option --bach-size: did you mean --batch-size?\n"),
@@ -173,15 +174,13 @@ def test_automatic_precision_is_bf16_if_the_device_supports_it(tmp_path, tiny_mo
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_losses_in_half_precision_are_close_to_fp32(tmp_path, tiny_model, precision):
-    values = options(tmp_path, tiny_model, precision=precision, max_steps=6, dropout=0.0)
+def test_losses_in_half_precision_are_close_to_fp32(tmp_path, tiny_model):
+    values = options(tmp_path, tiny_model, precision="bf16", max_steps=6, dropout=0.0)
     train_here(values)
     exact = {**values, "precision": "fp32", "output": str(tmp_path / "exact")}
     train_here(exact)
     close, plain = ([line["loss"] for line in metrics(v["output"]) if "loss" in line] for v in (values, exact))
     assert close == pytest.approx(plain, rel=0.05) and close != plain
-    assert (final_state(Path(values["output"]))["scaler"].get("scale", 0) > 0) == (precision == "fp16")
 
 
 def test_best_loads_in_transformers_and_sentence_transformers_with_raw_cls(tmp_path, tiny_model):

@@ -136,7 +136,7 @@ class Batches:
             return embeddings
 
         disable = None if progress else True  # None: only on a terminal
-        with tqdm(total=len(self._batches), desc="encoding", unit=" batches", disable=disable) as bar:
+        with tqdm(total=len(self._batches), desc="encoding", unit=" batches", disable=disable, leave=False) as bar:
             parts = in_threads(encoded, self._batches, threads if self._device.type == "cpu" else 1)
         return torch.cat(parts).cpu().numpy()[self._order.argsort()]
 
@@ -148,9 +148,9 @@ class DevScorer(Batches):
         super().__init__(task.texts, *args, **options)
         self._task, self.measure = task, task.measure
 
-    def __call__(self, encode: Encode, threads: int | None = 1) -> float:
-        """Return the dev score; NaN if it is undefined."""
-        embeddings = self.embed(encode, threads)
+    def __call__(self, encode: Encode, threads: int | None = 1, progress: bool = False) -> float:
+        """Return the dev score; NaN if it is undefined. progress: show a progress bar, on a terminal."""
+        embeddings = self.embed(encode, threads, progress)
         return self._task.dev_score([embeddings[rows] for rows in self.rows])
 
 

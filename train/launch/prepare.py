@@ -33,7 +33,7 @@ from una_fast.augment.sampler import resolve_radius
 from una_fast.corpus.documents import Reading
 from una_fast.corpus.sources import Source, check_sources, open_sources
 from una_fast.errors import InputError, counted
-from una_fast.index.build import build_index
+from una_fast.index.build import build_index, warn_of_few_terms
 from una_fast.index.index import KIND, Index, load_index
 from una_fast.parallel import RowThreads
 from una_fast.storage.array_folder import check_array_folder, find_manifest
@@ -102,6 +102,8 @@ class PreparedRun:
         _ = self.tokens  # stores them with the index, for the other ranks
         n, left_out = len(self.training.rows), self.training.n_sentences - len(self.training.rows)
         note = f", {left_out:,} left out as blank" if left_out else ""
+        if run.augment == "una":
+            warn_of_few_terms(self.index)
         tell_user(f"{counted(n, 'sentence')} to train on{note}; {counted(self.index.n_terms, 'term')}")
 
     @cached_property

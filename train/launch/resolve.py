@@ -50,6 +50,8 @@ def resolve_options(run: Run, config: Any, pooling: str) -> ResolvedRun:
         )
     if run.compile == "graphs" and device == "cpu":
         raise InputError("--compile graphs needs a GPU, but this run uses the CPU: choose off or on")
+    if run.precision == "fp16" and device == "cpu":
+        raise InputError("--precision fp16 needs a GPU, but this run uses the CPU: choose bf16, fp32 or auto")
     negative_views = loss_spec(run.loss).negative_views
     if not negative_views and run.augment not in (None, "none"):
         raise InputError(f"--loss {run.loss} uses no negatives: choose --augment none, or another loss")

@@ -92,9 +92,10 @@ class Loop:
             return
         self.telemetry.catch_up()
         # ranks gather rows, so they must encode batches in the same order; a single rank can use several threads
-        threads = 1 if self.trainer.ranks.world > 1 else None
+        ranks = self.trainer.ranks
+        threads = 1 if ranks.world > 1 else None
         with self.trainer.evaluating(), self.trainer.blended():
-            score = self.scorer(self._embed, threads)
+            score = self.scorer(self._embed, threads, ranks.first)
             start = progress.start_score if progress.step else score
             progress = replace(progress, start_score=start, last_score=score, evaluated_step=progress.step)
             if math.isfinite(score) and (progress.best_score is None or score > progress.best_score):
