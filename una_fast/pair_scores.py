@@ -360,7 +360,7 @@ def read_pairs(path: str | Path) -> list[tuple[str, str, int, str]]:
 
 
 @contextmanager
-def _table(path: Path) -> Iterator[tuple[Sequence[str], Iterator[tuple[int, Mapping[str, str]]]]]:
+def _table(path: Path) -> Iterator[tuple[Sequence[str], Iterator[tuple[int, Mapping[str, Any]]]]]:
     """Open a table of texts. Yields its column names, and an iterator of (line number, cells by column)."""
     if path.suffix.lower() == ".parquet":
         with pq.ParquetFile(path) as table:
