@@ -142,7 +142,8 @@ def threshold_reports(
         return []
     figures: dict[str, Any] = {}
     for name, pairs in scores.items():
-        figures[name] = dict(zip(("same", "near_misses"), pairs.passing(threshold), strict=True))
+        if name != VERIFIER:  # its score is not a cosine
+            figures[name] = dict(zip(("same", "near_misses"), pairs.passing(threshold), strict=True))
     for name, probe in probes.items():
         figures.setdefault(name, {})["corpus_near_misses"] = probe.passing(threshold)
     columns = [*dict.fromkeys(column for of in figures.values() for column in of)]
