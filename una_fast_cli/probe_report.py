@@ -36,8 +36,9 @@ HELD_OUT = (
 PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>una-fast probe</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <style>body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem }} text {{ font-size: 2.8px }}
-svg {{ width: 100%; max-width: 36rem }} pre {{ overflow-x: auto }}
-@media (max-width: 32rem) {{ body {{ margin: 1rem }} text {{ font-size: 4px }} }}</style>
+svg {{ width: 100%; max-width: 36rem }} pre {{ white-space: pre-wrap }}
+@media (max-width: 32rem) {{ body {{ margin: 1rem }} text {{ font-size: 4px }}
+pre {{ font-size: 11px; white-space: pre; overflow-x: auto }} }}</style>
 <h1>una-fast probe</h1>
 {figure}
 <pre>{text}</pre></html>
@@ -45,12 +46,12 @@ svg {{ width: 100%; max-width: 36rem }} pre {{ overflow-x: auto }}
 FIGURE = """<p>Each point of a curve is a threshold. A higher curve is a better encoder; the dotted line is chance.
 A dot marks the printed threshold.</p>
 <ul>{names}</ul>
-<svg viewBox="-16 -4 124 120" role="img">
+<svg viewBox="-18 -4 126 120" role="img">
 <rect width="100" height="100" fill="none" stroke="#bbb" stroke-width="0.3"/>
 <line x1="0" y1="100" x2="100" y2="0" stroke="#bbb" stroke-width="0.3" stroke-dasharray="1"/>
 {ticks}
 <text x="50" y="111" text-anchor="middle">near-misses above the threshold</text>
-<text transform="translate(-10 50) rotate(-90)" text-anchor="middle">pairs with the same meaning above it</text>
+<text transform="translate(-13.5 50) rotate(-90)" text-anchor="middle">pairs with the same meaning above it</text>
 {curves}
 </svg>"""
 
