@@ -200,6 +200,23 @@ def test_long_lines_are_reduced_to_means():
     assert sum(line["x"]) / MOST_POINTS == pytest.approx(4999.5, rel=1e-3)
 
 
+def test_losses_of_different_kinds_have_their_own_figures(two_settings):
+    write_run(two_settings / "margin", 0.5, loss="margin")
+    charts = charts_of(page_of(two_settings / "una", two_settings / "margin"))
+    assert len(charts["Dev score"]["lines"]) == 3
+    for heading in ("Loss of the steps without negatives", "Loss of the steps with negatives"):
+        assert heading not in charts and len(charts[f"{heading}: margin"]["lines"]) == 1
+        assert len(charts[f"{heading}: None"]["lines"]) == 2
+
+
+def test_a_run_without_scores_has_no_section_of_scores(tmp_path):
+    run = write_run(tmp_path / "run", 0.5, n_steps=2)
+    (run / "run.json").write_text('{"settings": {}}')
+    (run / "metrics.jsonl").write_text('{"step": 0, "loss": 1.0, "negatives": true}\n')
+    text = text_of(page_of(run))
+    assert "Scores" not in text and "Loss of the steps with negatives" in text
+
+
 def test_names_and_texts_are_escaped(tmp_path):
     source = page_of(write_run(tmp_path / "a<b>&c", 0.8, model="</script><script>alert(1)</script>"))
     assert "<script>alert" not in source and "a&lt;b&gt;&amp;c" in source
@@ -212,7 +229,8 @@ def test_the_page_shows_the_scores_of_the_trained_and_the_initial_encoder(tmp_pa
         write_evaluation(write_run(tmp_path / name, score, start=0.6471, augment=name), 0.75)
     (write_run(tmp_path / "unscored", 0.5, beta=0.1) / "run.json").write_text('{"settings": {"beta": 0.1}}')
     page = page_of(tmp_path)
-    assert "<td>62.00</td><td>61.00</td><td>64.71</td>" in page and "dev, start" in page
+    cells = dict(re.findall(r'<td data-title="([^"]*)">(\d[^<]*)</td>', page.partition(">una</td>")[2]))
+    assert [cells[f"dev, {when}"] for when in ("best", "last", "start")] == ["62.00", "61.00", "64.71"]
     text = text_of(page)
     assert "No step beat the dev score before training in none, una: best/ is the model before training" in text
     assert "unscored" in text and "nan" not in text

@@ -25,11 +25,13 @@ function draw(place) {
     hovertemplate: "%{fullData.name}<br>step %{x:,.0f}: %{y:.4~g}<extra></extra>",
   }));
   const axis = { gridcolor: colour("rule"), zeroline: false, automargin: true };
+  const last = Math.max(...traces.flatMap((trace) => trace.x));
+  const steps = last <= 6 ? { dtick: 1 } : { nticks: 6 }; // no fractions of a step
   const titled = (text) => ({ title: { text, standoff: 8 } });
   const isLog = figure.label.startsWith("loss") && traces.every((trace) => trace.y.every((y) => y > 0));
   const scale = isLog ? { type: "log", dtick: "D2", tickformat: ".2~g" } : {};
   const layout = {
-    xaxis: { ...axis, ...titled("optimiser step"), rangemode: "tozero", tickformat: ",d", nticks: 6 },
+    xaxis: { ...axis, ...titled("optimiser step"), rangemode: "tozero", tickformat: ",d", ...steps },
     yaxis: { ...axis, ...titled(figure.label + (isLog ? ", log scale" : "")), ...scale },
     showlegend: false, // the page has one legend for all figures, which wraps on a phone
     hovermode: "closest",

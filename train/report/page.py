@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ def make_page(groups: Sequence[Group], baseline: Group | None = None, notes: Seq
         + [f"{name} {versions[name]}" for name in ("una_fast", "torch") if name in versions],
         notes=dict.fromkeys([*notes, *filter(None, [unimproved_note(runs)])]),
         labels=[group.label for group in groups],
+        scored=any(run.scores for run in runs),
         head=head,
         rows=rows,
         figures=figures(groups),
@@ -47,9 +49,16 @@ def make_page(groups: Sequence[Group], baseline: Group | None = None, notes: Seq
 
 
 def figures(groups: Sequence[Group]) -> list[dict[str, Any]]:
-    """Return the figures that page.js draws, without those for which no run has values."""
-    drawn = []
-    for heading, (curves, label, caption) in FIGURES.items():
+    """Return the figures that page.js draws, without those for which no run has values.
+
+    Losses of different kinds are not comparable: each kind of --loss has its own figures.
+    """
+    drawn, losses = [], [*dict.fromkeys(group.runs[0].settings.get("loss") for group in groups)]
+    for (heading, (curves, label, caption)), loss in product(FIGURES.items(), losses):
+        is_loss = curves[0] in LOSS_CURVES
+        if not is_loss and loss != losses[0]:
+            continue
+        title = f"{heading}: {loss}" if is_loss and len(losses) > 1 else heading
         lines = [
             {
                 "name": f"{run.name}: {name.removeprefix('cosine_')}" if name in COSINES else run.name,
@@ -60,9 +69,9 @@ def figures(groups: Sequence[Group]) -> list[dict[str, Any]]:
             for second, name in enumerate(curves)
             for i, group in enumerate(groups)
             for run in group.runs
-            if name in run.curves
+            if name in run.curves and (not is_loss or run.settings.get("loss") == loss)
         ]
-        drawn += [{"name": heading, "label": label, "caption": caption, "lines": lines}] if lines else []
+        drawn += [{"name": title, "label": label, "caption": caption, "lines": lines}] if lines else []
     return drawn
 
 
