@@ -38,8 +38,7 @@ class IndexOptions:
 
 def _build(values: dict[str, Any]) -> None:
     import una_fast  # imported here, so that --help and command-line errors do not wait for it
-    from una_fast.index.build import warn_of_few_terms
-    from una_fast.index.index import KIND
+    from una_fast.index.index import KIND, warn_of_few_terms
     from una_fast.storage.array_folder import check_array_folder, resolved
 
     check_array_folder(resolved(values["output"]), KIND, unused=True)

@@ -13,7 +13,7 @@ import pytest
 
 import una_fast
 from support.small_runs import command, options, write_corpus
-from una_fast.index.build import warn_of_few_terms
+from una_fast.index.index import warn_of_few_terms
 from una_fast_cli.__main__ import main
 
 ROOT = Path(__file__).parents[2]

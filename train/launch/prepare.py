@@ -33,8 +33,8 @@ from una_fast.augment.sampler import resolve_radius
 from una_fast.corpus.documents import Reading
 from una_fast.corpus.sources import Source, check_sources, open_sources
 from una_fast.errors import InputError, counted
-from una_fast.index.build import build_index, warn_of_few_terms
-from una_fast.index.index import KIND, Index, load_index
+from una_fast.index.build import build_index
+from una_fast.index.index import KIND, Index, load_index, warn_of_few_terms
 from una_fast.parallel import RowThreads
 from una_fast.storage.array_folder import check_array_folder, find_manifest
 from una_fast.storage.files import checksum_of, file_checksum

@@ -14,12 +14,11 @@ from una_fast._kernels.csr import relabel
 from una_fast.corpus.documents import MAX_SENTENCE_BYTES, Reading
 from una_fast.corpus.word_tokenizers import SplitWords, WordTokenizer, resolve_tokenizer, unsplit_script
 from una_fast.corpus.words import parse_corpus
-from una_fast.errors import InputError, check_flag, counted, suggests_keywords, warn_user
+from una_fast.errors import InputError, check_flag, suggests_keywords, warn_user
 from una_fast.index.index import Index, index_meta, load_index
 from una_fast.index.scores import inverse, rank, score_terms
 from una_fast.parallel import n_cores
 
-LEAST_TERMS = 7000  # with fewer, a window contains less than a hundred words: docs/choosing.md
 logger = logging.getLogger(__name__)
 
 
@@ -103,15 +102,6 @@ def build_index(
     if warning := unsplit_script(index.chunks, tokenizer):
         warn_user(warning)
     return index
-
-
-def warn_of_few_terms(index: Index) -> None:
-    """Warn if an index has too few terms for replacements of similar importance."""
-    if index.n_terms < LEAST_TERMS:
-        warn_user(
-            f"the index has {counted(index.n_terms, 'term')}: with fewer than {LEAST_TERMS:,}, words have few "
-            "replacements of similar importance: use a larger corpus (docs/choosing.md)"
-        )
 
 
 def _build_in_memory(

@@ -24,7 +24,7 @@ from una_fast.corpus.word_tokenizers import (
     WordTokenizer,
     resolve_tokenizer,
 )  # fmt: skip
-from una_fast.errors import InputError, counted, suggests_keywords
+from una_fast.errors import InputError, counted, suggests_keywords, warn_user
 from una_fast.index.scores import TermScores, term_frequency
 from una_fast.storage.array_folder import Arrays, cached_arrays, find_manifest, load_arrays, resolved, save_arrays
 from una_fast.storage.files import checksum_of
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import scipy.sparse
 
 logger = logging.getLogger(__name__)
+LEAST_TERMS = 7000  # with fewer, a window contains less than a hundred words: docs/choosing.md
 KIND, LAYOUT = "index", 1  # of an index's folder, and the version of its layout
 SCORE_VERSION = 2  # version of the scores' rounding; version 2 rounds correctly, so scores are equal on all processors
 
@@ -334,6 +335,15 @@ def index_meta(sources: list[dict[str, Any]], tokenizer: WordTokenizer) -> dict[
     """Return the metadata that the manifest of an index contains."""
     words = {"word_tokenizer": tokenizer.name, "word_probe": tokenizer.signature(), "lowercase": tokenizer.lowercase}
     return {"sources": sources, **words, "score_law": SCORE_VERSION}
+
+
+def warn_of_few_terms(index: Index) -> None:
+    """Warn if an index has too few terms for replacements of similar importance."""
+    if index.n_terms < LEAST_TERMS:
+        warn_user(
+            f"the index has {counted(index.n_terms, 'term')}: with fewer than {LEAST_TERMS:,}, words have few "
+            "replacements of similar importance: use a larger corpus (docs/choosing.md)"
+        )
 
 
 def empty_index() -> Index:
