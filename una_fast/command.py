@@ -309,10 +309,6 @@ def run_command(action: Callable[[], int | None], extra: str | None = None) -> i
     extra: the extra that the message about a missing package recommends.
     """
     warnings.formatwarning = _one_line  # type: ignore[assignment]
-    if "OMP_WAIT_POLICY" not in os.environ:
-        # How often a waiting OpenMP thread spins before it sleeps, read when torch is loaded. With the default of
-        # 300,000, a step takes 15 s instead of 2.7 s while other processes keep the cores busy.
-        os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     try:
         code = action() or 0
         sys.stdout.flush()

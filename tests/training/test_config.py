@@ -1,6 +1,7 @@
 """The options of training: the dataclass, its parser, the option file, and a message for every impossible value."""
 
 import dataclasses
+import importlib
 import itertools
 import json
 import os
@@ -9,6 +10,7 @@ import warnings
 
 import pytest
 
+import train
 from train.config import COMMON, OPTIONS, PRESETS, compared_settings, make_parser, make_run
 from train.config import parse as option_values
 from train.losses import LOSSES
@@ -205,10 +207,15 @@ def test_impossible_values_are_refused(arguments, message):
         parse([*NEEDED, *arguments])
 
 
-def test_a_command_warns_in_one_line_and_limits_the_spinning_of_threads(monkeypatch):
+def test_training_limits_the_spinning_of_threads_unless_the_user_chose_a_policy(monkeypatch):
+    for before in ({}, {"GOMP_SPINCOUNT": "5"}, {"OMP_WAIT_POLICY": "active"}):
+        monkeypatch.setattr(os, "environ", dict(before))
+        importlib.reload(train)
+        assert os.environ == (before or {"GOMP_SPINCOUNT": "10000"})
+
+
+def test_a_command_warns_in_one_line(monkeypatch):
     monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)
-    monkeypatch.setattr(os, "environ", {})
     assert run_command(lambda: None) == 0
-    assert os.environ == {"GOMP_SPINCOUNT": "10000"}
     assert warnings.formatwarning("rows are not lines", InputWarning, "a.py", 1) == "warning: rows are not lines\n"
     assert "a.py:1: UserWarning" in warnings.formatwarning("of a library", UserWarning, "a.py", 1)
