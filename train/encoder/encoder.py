@@ -116,7 +116,8 @@ def load_encoder(
     with_head = head_of(POOLINGS[layout.pooling].in_training, head) == "mlp"
     bias_as_mask = device == "cuda" and accepts_bias(backbone)
     encoder = SentenceEncoder(backbone.float(), seed, layout, with_head, bias_as_mask).train()
-    use_cpu_layers(encoder)
+    if device == "cpu":
+        use_cpu_layers(encoder)
     encoder([part_of_ones(1, 4)]).sum().backward()
     for weights in encoder.parameters():  # freezes a pooler's, for example: ranks sum only gradients that exist
         weights.requires_grad_(weights.grad is not None)

@@ -93,7 +93,8 @@ def load_model(
     if "token_type_ids" not in signature(network.forward).parameters:  # before transformers 5, passing them is an error
         tokenizer.model_input_names = [name for name in tokenizer.model_input_names if name != "token_type_ids"]
     network = network.to(on, pretrained.DTYPES[precision]).eval()
-    use_cpu_layers(network)
+    if on.type == "cpu":
+        use_cpu_layers(network)
     return EvaluatedModel(name, network, tokenizer, on, layout)
 
 
