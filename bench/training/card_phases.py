@@ -21,13 +21,13 @@ import torch
 import torch.distributed as dist
 from transformers import AutoTokenizer, BertConfig, BertModel
 
-from bench.training.card_session import ROOT
 from bench.training.contenders import ALPHA, Bench, Contender
 from bench.training.step_table import described
 from train.demo import PAIRS, packaged_encoder, write_corpus
 from train.encoder.pretrained import quiet
 from train.loop.data import Batch
 
+ROOT = Path(__file__).parents[2]
 Note = Callable[..., None]
 
 
