@@ -174,10 +174,11 @@ class NearMisses(TextAugmentation):
 
     def _can_make(self, source: SplitSentences, rows: np.ndarray) -> np.ndarray:
         """Return whether a kernel can make each kind in `_kinds`: uint8 (n_rows, n_kinds)."""
-        possible, words = np.zeros((len(rows), len(self._kinds)), dtype=np.uint8), source.words.take(rows)
+        possible, bounds = np.zeros((len(rows), len(self._kinds)), dtype=np.uint8), source.words.indptr
         for kind in self._kernels:
-            possible[:, kind] = words.lengths() > 0
+            possible[:, kind] = bounds[rows + 1] > bounds[rows]
             if self._kinds[kind] == "name":
+                words = source.words.take(rows)
                 n_names = np.append(0, np.cumsum(self._is_name[np.minimum(words.values, self.index.n_terms)]))
                 possible[:, kind] = np.diff(n_names[words.indptr]) > 0
         return possible
