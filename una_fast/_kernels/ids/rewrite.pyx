@@ -118,6 +118,11 @@ cdef class WrittenRows:
         self.text = text
         return 0
 
+    cdef int lengthen_line(self, int64_t n) except -1 with gil:
+        """Make room for a line of n bytes."""
+        self.line = np.empty(2 * n + 1, dtype=np.uint8)
+        return 0
+
     cdef inline uint32_t last(self) noexcept nogil:
         """Return the last character in `text`."""
         cdef int64_t place = self.end - 1
@@ -235,6 +240,8 @@ cdef class RowWriter:
         for i in range(n_rows):
             size = self.chunk_bounds[rows[i] + 1] - self.chunk_bounds[rows[i]]
             n_pieces += 2 + size + option_bounds[options[i] + 1] - option_bounds[options[i]]
+            if room >= 0:  # `edit_row` copies only a part of the row
+                continue
             for j in range(self.chunk_bounds[rows[i]], self.chunk_bounds[rows[i] + 1]):
                 size += self.offsets[self.chunks[j] + 1] - self.offsets[self.chunks[j]]
             longest = max(longest, size)
@@ -276,6 +283,8 @@ cdef class RowWriter:
                 if touched < 0:
                     touched, begin = j, at
                 if end >= stop or j + 1 == last:
+                    if end - begin >= out.line.shape[0]:
+                        out.lengthen_line(end - begin)
                     self.copy(out, touched, j + 1)
                     if begin > 0:
                         out.put(b" ", 1)
