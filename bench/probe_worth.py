@@ -26,9 +26,9 @@ from bench.evidence.corpora import corpus_of, write_lines
 from bench.report import WIDTH, write_between_marks
 from train.evaluation.model import Batches, load_model
 from train.evaluation.tasks.registry import EvaluationProtocol, downstream_folder, read_task
-from train.record.folder import write_json
 from una_fast.command import run_command
 from una_fast.errors import InputError
+from una_fast.storage.files import write_json
 
 RESULTS = Path(__file__).parent / "results" / "probe.json"
 PAGE = Path(__file__).parents[1] / "docs" / "near-misses.md"

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from train.evaluation.model import EvaluatedModel, load_model
 from train.evaluation.tasks.retrieval import RetrievalSet, read_folder, score_rankings, units
 from train.record.environment import machine
-from train.record.folder import write_json
 from una_fast.pair_scores import paired_change
+from una_fast.storage.files import write_json
 
 RESULTS = Path(__file__).with_name("results") / "search.json"
 NEAR = 0.05  # of the cosine

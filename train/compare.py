@@ -21,12 +21,13 @@ import una_fast
 from train.config import CAPTION_SETTINGS, PAPER_SETTINGS, Run, make_run
 from train.config import OPTIONS as TRAIN_OPTIONS
 from train.encoder.pooling import AUTO
-from train.record.folder import BEST, COMPARISON, DEV, INDEX, RUNS, is_own, output_folder, write_file, write_json
+from train.record.folder import BEST, COMPARISON, DEV, INDEX, RUNS, is_own, output_folder
 from train.report.runs import STS_AVERAGE, Comparison, Group, RunRecord, find_runs, score_table, unimproved_note
 from una_fast.command import Command, option, options_of
 from una_fast.errors import InputError, warn_user
 from una_fast.imports import import_extra
 from una_fast.options import Files, Words
+from una_fast.storage.files import write_file, write_json
 from una_fast.text_table import aligned
 
 CUSTOM = "yours"

@@ -64,7 +64,8 @@ def _add_saved_options(values: dict[str, Any]) -> dict[str, Any]:
 def saved_options(output: Path) -> dict[str, Any]:
     """Return the options with which the run in `output` was started, by field name; {} if none are saved."""
     from train.config import OPTIONS
-    from train.record.folder import INDEX, SEEDS, read_mark, read_object
+    from train.record.folder import INDEX, SEEDS, read_mark
+    from una_fast.storage.files import read_object
 
     settings = read_mark(output).get("settings", {})
     names = {name for name, option in OPTIONS.items() if option.role != "call"} & settings.keys()

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from train.config import ResolvedRun, Run
-from train.record.folder import write_file
 from train.signals import tell_user
 from una_fast import load_index, sample_corpus
 from una_fast.augment.registry import make_augmentation
 from una_fast.imports import import_extra
+from una_fast.storage.files import write_file
 
 PAIRS = Path(__file__).with_name("demo_pairs.tsv")
 CORPUS = "corpus.txt"  # in --output

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from train.evaluation.tasks.registry import CHOICES, KINDS, EvaluationProtocol, downstream_folder, task_names
-from train.record.folder import BEST, EVALUATION, read_object, write_json
+from train.record.folder import BEST, EVALUATION
 from una_fast.command import Command, option, options_of
 from una_fast.errors import InputError
+from una_fast.storage.files import read_object, write_json
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,11 @@ from train.bar import Bar
 from train.encoder.encoder import weights_digest
 from train.encoder.pretrained import DTYPES, from_pretrained, quiet
 from train.evaluation.model import pick_device
-from train.record.folder import write_file
 from train.signals import Stopped, raise_stopped, signals_handled, tell_user
 from una_fast.corpus.documents import Reading
 from una_fast.corpus.sources import open_sources
 from una_fast.errors import InputError, counted
-from una_fast.storage.files import lock
+from una_fast.storage.files import lock, write_file
 
 SETTINGS = ("kind", "prefix", "beams", "max_length", "precision")  # options that change the text
 CPU_BATCH, GPU_BATCH = 32, 256  # sentences

@@ -54,9 +54,9 @@ class ProbeOptions:
 
 def _probe(values: dict[str, Any]) -> None:
     import una_fast  # imported here, so that --help and errors of the command line do not wait for torch
-    from train.record.folder import write_file, write_json
     from train.signals import tell_user
     from una_fast.pair_scores import read_pairs, score_overlap
+    from una_fast.storage.files import write_file, write_json
 
     figures = _checked(values)
     # text and pairs are read before encoders are loaded, which takes seconds
@@ -96,8 +96,8 @@ def _checked(values: dict[str, Any]) -> dict[str, Any]:
 
     Raises InputError if this file exists, but does not contain the same values.
     """
-    from train.record.folder import read_object
     from una_fast.augment.near_misses import check_edits
+    from una_fast.storage.files import read_object
 
     if len(values["model"]) > len(COLOURS):
         raise InputError(f"--model: {len(values['model'])} encoders: give one, or two to compare")

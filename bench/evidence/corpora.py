@@ -8,8 +8,8 @@ import zlib
 from pathlib import Path
 
 from train.evaluation.tasks.reading import read_rows
-from train.record.folder import write_file
 from una_fast.errors import InputError
+from una_fast.storage.files import write_file
 
 CORPORA = ("wiki_large.txt.gz", "wiki1m_for_simcse.txt")  # one sentence per line; train.download fetches the second
 

@@ -18,7 +18,6 @@ from pathlib import Path
 
 import numpy as np
 
-from train.record.folder import write_file
 from train.verifier.data import read_sentences
 from una_fast.augment.counter_rng import CounterRNG, seed_of
 from una_fast.augment.draws import Draws
@@ -26,6 +25,7 @@ from una_fast.augment.rewordings import Change, harmful_changes, harmless_change
 from una_fast.command import run_command
 from una_fast.errors import InputError, counted
 from una_fast.options import Files
+from una_fast.storage.files import write_file
 from una_fast.verify.pairs import around, roles
 
 FILE = "near_miss/pairs/matched.tsv"

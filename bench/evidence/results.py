@@ -20,8 +20,8 @@ from typing import Any
 
 from bench.evidence.conditions import Condition, find_conditions
 from bench.report import EVIDENCE
-from train.record.folder import write_file
 from una_fast.errors import InputError
+from una_fast.storage.files import write_file
 
 TOLERANCE = 1e-3  # largest accepted difference of a repeated score
 PARTS = ("bases", "machines", "conditions", "failed", "verifiers")

@@ -22,10 +22,11 @@ from bench.evidence.conditions import BASES, Condition
 from bench.evidence.corpora import write_lines, write_pairs
 from train.config import OPTIONS
 from train.record.environment import machine, versions
-from train.record.folder import RUN, is_finished, is_own, read_object
+from train.record.folder import RUN, is_finished, is_own
 from train.report.runs import STS_AVERAGE, read_evaluation, read_run
 from una_fast.errors import InputError
 from una_fast.storage.array_folder import find_manifest
+from una_fast.storage.files import read_object
 
 DIGITS = 6  # of a score, which is a fraction
 WATCH_SECONDS = 0.05  # between two checks whether a run has ended

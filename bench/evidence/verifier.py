@@ -25,9 +25,10 @@ import una_fast
 from bench.evidence.results import read_evidence, write_evidence
 from bench.report import write_between_marks
 from train.record.environment import machine, versions
-from train.record.folder import SUMMARY, read_json
+from train.record.folder import SUMMARY
 from una_fast.command import run_command
 from una_fast.pair_scores import Encode, PairScores, read_pairs, score_overlap, score_pairs
+from una_fast.storage.files import read_json
 
 PAGE = Path(__file__).parents[2] / "docs" / "verifier.md"
 LEAST_COSINE = 0.8

@@ -63,7 +63,7 @@ def _run(words: list[str]) -> int:
 def save_tables(request: Request, cells: Sequence[Cell], works: Mapping[Source, Work]) -> str:
     """Write the table, with the scores so far, in all requested formats. Return it as Markdown."""
     from bench.paper.forms import Table
-    from train.record.folder import write_file
+    from una_fast.storage.files import write_file
 
     about, scores = request.about(cells), {source: work.scores() for source, work in works.items()}
     notes = dict.fromkeys(note for work in works.values() for note in work.notes())

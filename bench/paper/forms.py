@@ -14,8 +14,8 @@ from typing import Any
 from bench.paper.tables import AVERAGE, DEV, Cell, Scores, Source
 from bench.report import table
 from train.evaluation.tasks.registry import TASKS
-from train.record.folder import write_file, write_json
 from train.report.runs import STS_AVERAGE
+from una_fast.storage.files import write_file, write_json
 
 TITLES = {AVERAGE: "Avg.", DEV: "STS-B dev"} | {row.name: row.short for row in TASKS.values() if row.short}
 NOTE = "Measured ± deviation over seeds, in brackets the paper's figure and the difference; scores × 100."

@@ -21,11 +21,12 @@ from train.launch.prepare import PreparedRun
 from train.launch.seeds import of_seed, train_seeds
 from train.record.checkpoint import check_resumed
 from train.record.folder import DEV as DEV_PREFIX
-from train.record.folder import RUNS, SUMMARY, is_finished, is_own, read_json, read_object
+from train.record.folder import RUNS, SUMMARY, is_finished, is_own
 from train.report.runs import read_evaluation, read_run, unimproved_note
 from una_fast.augment.registry import make_augmentation
 from una_fast.command import arguments_of
 from una_fast.options import FILES
+from una_fast.storage.files import read_json, read_object
 
 
 @functools.cache  # three sentences share it

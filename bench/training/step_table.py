@@ -13,8 +13,8 @@ from bench.training.contenders import ALPHA, Bench, Contender
 from bench.training.utilisation import FORMULA, peak, step_flops
 from train.encoder.pretrained import load_config
 from train.record.environment import machine, versions
-from train.record.folder import write_file
 from una_fast.errors import InputError
+from una_fast.storage.files import write_file
 from una_fast.text_table import aligned
 
 RESULTS = Path(__file__).parents[1] / "results"

@@ -14,8 +14,8 @@ from support.small_runs import write_senteval
 from train.evaluate import main
 from train.evaluation.model import pick_device
 from train.evaluation.tasks.registry import TASKS, TaskSpec, suite, task_names
-from train.record.folder import write_json
 from una_fast.errors import InputError
+from una_fast.storage.files import write_json
 
 
 @pytest.fixture

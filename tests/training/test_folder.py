@@ -21,8 +21,9 @@ from train.encoder.encoder import load_encoder
 from train.encoder.pretrained import load_tokenizer
 from train.loop.telemetry import trim_metrics
 from train.record.checkpoint import Progress, check_encoder, load_checkpoint, save_encoder, write_checkpoint
-from train.record.folder import MARK, POINTER, RUN, output_folder, read_json, resume_advice, saved_step, write_json
+from train.record.folder import MARK, POINTER, RUN, output_folder, resume_advice, saved_step
 from una_fast.errors import InputError
+from una_fast.storage.files import read_json, write_json
 
 
 @pytest.fixture(scope="module")

@@ -22,8 +22,8 @@ from train.evaluation.tasks.sts import load_dev
 from train.launch.finish import tell_end
 from train.launch.prepare import PreparedRun
 from train.record.checkpoint import save_encoder
-from train.record.folder import read_json, write_json
 from una_fast.errors import InputError, InputWarning
+from una_fast.storage.files import read_json, write_json
 
 POOLING = "1_Pooling/config.json"
 TEXTS = ["A river and a castle.", "music", "one more sentence of a museum and an island"]

@@ -33,20 +33,11 @@ from train.record.checkpoint import (
     load_checkpoint,
 )
 from train.record.environment import peak_memory
-from train.record.folder import (
-    BEST,
-    RUN,
-    SUMMARY,
-    dev_name,
-    is_finished,
-    output_folder,
-    read_json,
-    resume_advice,
-    write_json,
-)
+from train.record.folder import BEST, RUN, SUMMARY, dev_name, is_finished, output_folder, resume_advice
 from train.signals import Stopped, is_first_rank, leave_at_once, signals_handled, stop_then_end, tell_user
 from una_fast.errors import InputError, InputWarning, first_line
 from una_fast.parallel import n_cores
+from una_fast.storage.files import read_json, write_json
 
 
 def run_rank(run: Run) -> int:

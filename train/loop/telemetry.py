@@ -19,10 +19,11 @@ from train.distributed import StopConsensus
 from train.loop.data import Batch
 from train.loop.trainer import Step, Trainer, learning_rate
 from train.record.checkpoint import Progress
-from train.record.folder import DEV, METRICS, dev_name, write_file
+from train.record.folder import DEV, METRICS, dev_name
 from train.record.trackers import start_trackers
 from train.signals import STDERR
 from una_fast.errors import InputError, counted
+from una_fast.storage.files import write_file
 
 LATE_STEPS = 8  # a GPU's loss is read this many steps later: by then it is computed, so reading does not wait
 

@@ -23,9 +23,19 @@ from torch.utils._pytree import tree_map_only
 from train.config import OPTIONS
 from train.encoder.encoder import SentenceEncoder
 from train.encoder.pretrained import SETTINGS
-from train.record.folder import BEST, DEV, DEV_LAST, LAST, METRICS, POINTER, read_json, read_object, write_json
+from train.record.folder import BEST, DEV, DEV_LAST, LAST, METRICS, POINTER
 from una_fast.errors import InputError
-from una_fast.storage.files import file_checksum, new_file, remove_partial, sync_file, sync_folder, unwritable
+from una_fast.storage.files import (
+    file_checksum,
+    new_file,
+    read_json,
+    read_object,
+    remove_partial,
+    sync_file,
+    sync_folder,
+    unwritable,
+    write_json,
+)
 
 VERSION = 9
 START_AGAIN = "start again without --resume in a new --output"

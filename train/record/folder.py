@@ -7,7 +7,6 @@ docs/files.md lists the files of a run.
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from una_fast.errors import InputError
-from una_fast.storage.files import lock, remove_partial, sync_file, unwritable, write_bytes
+from una_fast.storage.files import encoded_json, lock, read_object, remove_partial, sync_file
 
 MARK = ".una_fast.json"
 SUMMARY, METRICS, EVALUATION, SEEDS = "run.json", "metrics.jsonl", "evaluation.json", "seeds.json"
@@ -47,7 +46,7 @@ def output_folder(path: Path, command: str, resume: bool, settings: Mapping[str,
                 remove_partial(folder)
         if not resume:
             mark.truncate(0)
-            mark.write(_encoded({"command": command, "settings": settings or {}}))
+            mark.write(encoded_json({"command": command, "settings": settings or {}}))
             sync_file(mark)
         yield
 
@@ -81,21 +80,6 @@ def check_new(path: Path, command: str) -> None:
         raise InputError(f"--output {path}: contains {names[0]}: give a folder that is new or empty")
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object. Raises InputError if the file is missing, damaged, or contains something else."""
-    try:
-        return dict(json.loads(path.read_bytes()))
-    except (OSError, ValueError, TypeError) as error:
-        raise InputError(f"{path}: cannot be read: {error!r:.200}") from error
-
-
-def read_object(path: Path) -> dict[str, Any]:
-    """Read a JSON object; return {} where `read_json` raises InputError."""
-    with suppress(InputError):
-        return read_json(path)
-    return {}
-
-
 def saved_step(output: Path) -> int:
     """Return the step of the checkpoint in `output`, or 0 without a checkpoint."""
     progress = read_object(output / POINTER).get("progress")
@@ -115,22 +99,6 @@ def is_finished(output: Path) -> bool:
     return read_object(output / SUMMARY).get("status") == "finished"
 
 
-def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write an indented JSON file, completely or not at all."""
-    write_file(path, _encoded(content))
-
-
-def write_file(path: Path, content: bytes | str) -> None:
-    """Write a file, completely or not at all."""
-    if isinstance(content, str):
-        content = content.encode("utf-8", "xmlcharrefreplace")  # JSON may contain surrogates, which are not UTF-8
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_bytes(path, content)
-    except OSError as error:
-        raise unwritable(path, error) from error
-
-
 @contextmanager
 def partial_folder(path: Path) -> Iterator[Path]:
     """Make a temporary folder next to `path` for the with block, and delete it afterwards."""
@@ -142,7 +110,3 @@ def partial_folder(path: Path) -> Iterator[Path]:
 def dev_name(file: str | None) -> str:
     """Return the name of a dev file in score names: "sts-dev" for "data/sts-dev.csv", and "dev" without a file."""
     return Path(file or "dev").name.split(".")[0]
-
-
-def _encoded(content: Mapping[str, Any]) -> bytes:
-    return (json.dumps(content, indent=2, default=str) + "\n").encode()

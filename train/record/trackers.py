@@ -17,9 +17,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
-from train.record.folder import TENSORBOARD, read_object, write_json
+from train.record.folder import TENSORBOARD
 from una_fast.errors import InputError, warn_user
 from una_fast.imports import import_object
+from una_fast.storage.files import read_object, write_json
 
 IDS = "trackers.json"  # in --output: tracker -> id of the run
 PROJECT = "una_fast"  # name of the project or experiment, unless the tracker's environment variable gives another

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from train.record.folder import write_file
 from train.report.runs import find_runs, group_runs
 from una_fast.command import Command, option, options_of
 from una_fast.errors import InputError
+from una_fast.storage.files import write_file
 
 GENERATOR = b'<meta name="generator" content="una_fast">'  # at the start of a page
 EPILOG = (

@@ -19,8 +19,9 @@ import numpy as np
 
 from train.config import compared_settings
 from train.evaluation.tasks.registry import KINDS, TASKS, measures, suite
-from train.record.folder import DEV, DEV_LAST, DEV_START, EVALUATION, METRICS, SUMMARY, dev_name, read_json
+from train.record.folder import DEV, DEV_LAST, DEV_START, EVALUATION, METRICS, SUMMARY, dev_name
 from una_fast.errors import InputError
+from una_fast.storage.files import read_json
 
 STS_AVERAGE = KINDS["sts"].average
 # where a folder contains runs: the folder itself, one run per seed, conditions and seeds, tables of the paper

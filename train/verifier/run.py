@@ -22,21 +22,13 @@ from train.evaluation.model import pick_device
 from train.loop.telemetry import trim_metrics
 from train.record.checkpoint import Progress, check_resumed, has_checkpoint, load_checkpoint, write_checkpoint
 from train.record.environment import machine, peak_memory, versions
-from train.record.folder import (
-    METRICS,
-    SUMMARY,
-    VERIFIER,
-    is_finished,
-    output_folder,
-    read_json,
-    resume_advice,
-    write_json,
-)
+from train.record.folder import METRICS, SUMMARY, VERIFIER, is_finished, output_folder, resume_advice
 from train.signals import STDERR, Stopped, leave_at_once, raise_stopped, signals_handled, stop_then_end, tell_user
 from train.verifier.data import Pairs, make_pairs
 from train.verifier.options import OPTIONS
 from una_fast.errors import InputError, counted
 from una_fast.pair_scores import PairScores
+from una_fast.storage.files import read_json, write_json
 from una_fast.verify.encoder import TokenEncoder, open_encoder
 from una_fast.verify.model import PairModel, make_batch
 from una_fast.verify.verifier import Verifier, VerifierSettings

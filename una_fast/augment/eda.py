@@ -12,9 +12,10 @@ from typing import Any, Literal
 
 from una_fast.augment.base import WordAugmentation, check_choices
 from una_fast.augment.counter_rng import CounterRNG, below, pick, seed_of, unit
-from una_fast.augment.word_lists import FUNCTION, numbered_lines, read_word_lists
+from una_fast.augment.word_lists import FUNCTION, read_word_lists
 from una_fast.errors import InputError, is_number, suggests_keywords
 from una_fast.index.index import Index
+from una_fast.storage.files import numbered_lines
 
 NEEDS_SYNONYMS = ("synonym", "insert")
 Synonyms = Callable[[str], Sequence[str]]

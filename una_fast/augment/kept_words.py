@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from una_fast.augment.word_lists import numbered_lines
 from una_fast.errors import InputError
 from una_fast.index.index import Index
+from una_fast.storage.files import numbered_lines
 
 
 @dataclass(frozen=True)

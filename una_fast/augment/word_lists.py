@@ -9,6 +9,7 @@ from pathlib import Path
 import xxhash
 
 from una_fast.errors import InputError, nearest
+from una_fast.storage.files import numbered_lines
 
 ENGLISH = Path(__file__).with_name("english.txt")
 NEVER = "(?!)"  # matches nothing
@@ -141,16 +142,3 @@ def _items(section: str, text: str, where: str) -> Line:
     if section not in IN_PAIRS and ("," in text or "\t" in text):
         raise InputError(f"{where}: {text!r} is not a line of [{section}]: separate its words by spaces only")
     return tuple(items)
-
-
-def numbered_lines(setting: str, file: str | Path, what: str) -> list[tuple[int, str]]:
-    """Return (line number, line) for each non-blank line of a UTF-8 file. The first line has number 1.
-
-    setting, what: the argument that names the file, and a description of the expected file, for error messages.
-    """
-    try:
-        lines = Path(file).read_bytes().decode("utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror or error if isinstance(error, OSError) else "not UTF-8"
-        raise InputError(f"{setting}: {file}: {reason}: give {what}") from error
-    return [(number, line) for number, line in enumerate(lines, 1) if line.strip()]

@@ -1,11 +1,12 @@
-"""Writes files completely or not at all, computes their checksums, and locks folders."""
+"""Writes files completely or not at all, reads and writes JSON, computes checksums, and locks folders."""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -99,6 +100,55 @@ def sync_folder(folder: Path) -> None:
             os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object. Raises InputError if the file is missing, damaged, or contains something else."""
+    try:
+        return dict(json.loads(path.read_bytes()))
+    except (OSError, ValueError, TypeError) as error:
+        raise InputError(f"{path}: cannot be read: {error!r:.200}") from error
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Read a JSON object; return {} where `read_json` raises InputError."""
+    with suppress(InputError):
+        return read_json(path)
+    return {}
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write an indented JSON file, completely or not at all."""
+    write_file(path, encoded_json(content))
+
+
+def write_file(path: Path, content: bytes | str) -> None:
+    """Write a file, completely or not at all."""
+    if isinstance(content, str):
+        content = content.encode("utf-8", "xmlcharrefreplace")  # JSON may contain surrogates, which are not UTF-8
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_bytes(path, content)
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
+def encoded_json(content: Mapping[str, Any]) -> bytes:
+    """Return an indented JSON object as UTF-8. Values of other types become texts."""
+    return (json.dumps(content, indent=2, default=str) + "\n").encode()
+
+
+def numbered_lines(setting: str, file: str | Path, what: str) -> list[tuple[int, str]]:
+    """Return (line number, line) for each non-blank line of a UTF-8 file. The first line has number 1.
+
+    setting, what: the argument that names the file, and a description of the expected file, for error messages.
+    """
+    try:
+        lines = Path(file).read_bytes().decode("utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror or error if isinstance(error, OSError) else "not UTF-8"
+        raise InputError(f"{setting}: {file}: {reason}: give {what}") from error
+    return [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
 
 
 @contextmanager
