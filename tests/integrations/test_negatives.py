@@ -182,29 +182,32 @@ def test_a_resumed_run_continues_counting_epochs(una):
             assert negatives.epoch == epoch
 
 
-PAIRS = {"query": ["turn on the light", "a cat", "3 days"], "passage": ["Press the old switch.", "It is cold", "Wait."]}
+QUERIES = {
+    "query": ["turn on the light", "a cat", "3 days"],
+    "passage": ["Press the old switch.", "It is cold", "Wait."],
+}
 
 
 def test_add_negatives_has_the_formats_of_mine_hard_negatives():
-    pairs, near = datasets.Dataset.from_dict({**PAIRS, "other": [1, 2, 3]}), una_fast.NearMisses()
-    changed = near.augment(PAIRS["query"])
+    pairs, near = datasets.Dataset.from_dict({**QUERIES, "other": [1, 2, 3]}), una_fast.NearMisses()
+    changed = near.augment(QUERIES["query"])
     assert changed[1] == "a cat"  # no edit fits
     kept = (0, 2)
     triplets = add_negatives(pairs, near)
     assert triplets.to_dict() == {
-        **{name: [texts[i] for i in kept] for name, texts in PAIRS.items()}, "negative": [changed[i] for i in kept]
+        **{name: [texts[i] for i in kept] for name, texts in QUERIES.items()}, "negative": [changed[i] for i in kept]
     }  # fmt: skip
     of_passages = add_negatives(pairs, near, "query", "passage", of="positive", epoch=2)["negative"][:]
-    expected = zip(near.augment(PAIRS["passage"], 2), PAIRS["passage"], strict=True)
+    expected = zip(near.augment(QUERIES["passage"], 2), QUERIES["passage"], strict=True)
     assert of_passages == [new for new, text in expected if new != text] != []
-    drawn = [near.augment(PAIRS["query"], sample_index=number) for number in range(2)]
+    drawn = [near.augment(QUERIES["query"], sample_index=number) for number in range(2)]
     tuples = add_negatives(pairs, near, num_negatives=2, output_format="n-tuple")
     assert tuples.column_names == ["query", "passage", "negative_1", "negative_2"]
     whole = [i for i in kept if drawn[0][i] != drawn[1][i]]
-    assert tuples["query"][:] == [PAIRS["query"][i] for i in whole]
+    assert tuples["query"][:] == [QUERIES["query"][i] for i in whole]
     labelled = add_negatives(pairs, near, output_format="labeled-pair")
     assert labelled["label"][:] == [1, 0, 1, 1, 0]
-    assert labelled["passage"][:2] == [PAIRS["passage"][0], changed[0]]
+    assert labelled["passage"][:2] == [QUERIES["passage"][0], changed[0]]
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
@@ -215,6 +218,6 @@ def test_add_negatives_has_the_formats_of_mine_hard_negatives():
     ({"positive_column_name": "other"}, "column 'other': row 0 of the batch contains int"),
 ])  # fmt: skip
 def test_add_negatives_names_wrong_arguments(arguments, message):
-    pairs = datasets.Dataset.from_dict({**PAIRS, "other": [1, 2, 3]})
+    pairs = datasets.Dataset.from_dict({**QUERIES, "other": [1, 2, 3]})
     with pytest.raises(InputError, match=message):
         add_negatives(pairs, una_fast.NearMisses(), **arguments)

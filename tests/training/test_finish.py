@@ -14,7 +14,8 @@ from train.config import make_parser, make_run
 from train.launch.finish import finish, is_scored
 
 SETTINGS = {
-    "augment": "una", "corpus": ("wiki.txt.gz", "news of today.txt"), "dev": "data/sts-dev.csv", "beta": 0.25,
+    "augment": "una", "corpus": ("wiki.txt.gz", "news of today.txt"), "dev": "data/sts-dev.csv",
+    "beta": 0.25, "surface": "kept",
     "model": "google/bert_uncased_L-2", "lowercase": False, "radius": "1%", "output": "/home/somebody/run",
 }  # fmt: skip
 PARTS = {

@@ -64,6 +64,7 @@ def resolve_options(run: Run, config: Any, pooling: str) -> ResolvedRun:
         "compile": run.compile or ("off" if is_eager else "graphs"),
         "precision": ("bf16" if has_half else "fp32") if run.precision == "auto" else run.precision,
         "save_every": run.save_every or run.eval_every * (EVALUATIONS_PER_SAVE if device == "cuda" else 1),
+        "surface": run.surface or ("paper" if run.variant == "released" else "kept"),
         "augment": run.augment or ("una" if negative_views else "none"),
         "learning_rate": run.learning_rate or (5e-6 if roberta else 3e-5),
         "pooling": in_training,
