@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import accumulate, combinations
@@ -26,14 +27,18 @@ ADDRESS = re.compile(r"@|://|www\.")
 THOUSANDS = r"\d{1,3}(?:,\d{3})+|\d{1,3}(?:\.\d{3})+"
 WITH_CENTS = re.compile(rf"({THOUSANDS})[.,]\d+")
 WHOLE = re.compile(rf"\d+(?:[.,]\d+)?|{THOUSANDS}")
-DATE = re.compile(r"\d{1,4}(?:/\d{1,4}){1,2}|\d{1,4}-\d{1,2}-\d{1,4}|\d{1,2}\.\d{1,2}\.\d{2,4}")
+DATE = re.compile(
+    r"(?<!\d)\d{1,2}/\d{1,4}(?:/\d{1,4})?|\d{4}/\d{1,2}/\d{1,2}|\d{1,4}-\d{1,2}-\d{1,4}|\d{1,2}\.\d{1,2}\.\d{2,4}"
+)
 HOUR = re.compile(r"\s?[ap]\.?m\b", re.IGNORECASE)
 MINUTES = re.compile(r":\d\d(?!\d)")
 DECADE = re.compile(r"(?:\d\d)?\d0['\u2019]?s\b")
-TO_NUMBER = re.compile(r"\s?(?:-|\u2013|to\s)\s?(\d{1,15})(?![\d.,:/]\d)")
-RANGE = re.compile("[-\u2013]|to")
-FROM_NUMBER = re.compile(r"(?<![\d.,:/])(\d{1,15})\s?(?:-|\u2013|\bto)\s?\Z")
+TO_NUMBER = re.compile(r"\s?(?:[-\u2010-\u2013/]|to\s)\s?(\d{1,15})(?![\d.,:/]\d)")
+RANGE = re.compile("[-\u2010-\u2013/]|to")
+FROM_NUMBER = re.compile(r"(?<![\d.,:/])(\d{1,15})\s?(?:[-\u2010-\u2013/]|\bto)\s?\Z")
 ORDINAL_ENDINGS = ("st", "nd", "rd", "th")
+AFTER_DIGITS = frozenset((*ORDINAL_ENDINGS, "s", "am", "pm", "a", "p"))  # "1990s", "9a.m."
+JOINS = "-", "\\", "/"  # a word right after one of them is no word of its own: "14-strong", "\big", "should/shouldn't"
 DATE_MARKS = frozenset("/-.")
 ALWAYS = "24/7"
 NEAR_DECADES = 5
@@ -81,6 +86,13 @@ class Sentence:
     def distinct(self) -> frozenset[str]:
         """The distinct words."""
         return frozenset(self.words)
+
+    @cached_property
+    def repeated(self) -> frozenset[str]:
+        """The words that occur more than once."""
+        if len(self.distinct) == len(self.words):
+            return frozenset()
+        return frozenset(word for word, n in Counter(self.words).items() if n > 1)
 
     @cached_property
     def is_title(self) -> bool:
@@ -207,7 +219,7 @@ def polarity_edits(sentence: Sentence, lists: WordLists) -> list[Edit]:
     finder = _Polarity(sentence, lists)
     found = finder.command()
     for i, role in finder.roles.items():
-        if lists.allow(sentence.words, i):
+        if lists.allow(sentence.words, i) and not sentence.parts[2 * i].endswith(JOINS):
             found += getattr(finder, role)(i)
     return found
 
@@ -251,7 +263,7 @@ class _Polarity:
 
     def opposite(self, i: int) -> list[Edit]:
         sentence, words, lists = self.sentence, self.words, self.lists
-        if sentence.is_name(i, lists) or sentence.parts[2 * i].endswith("-") or self.reports(i):  # as in "14-strong"
+        if sentence.is_name(i, lists) or self.reports(i):
             return []
         others = lists.opposites[words[i]]
         if not sentence.distinct.isdisjoint(others):  # as in "good or bad"
@@ -358,9 +370,11 @@ def _digits(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
     """Return the edits of word i, a number in digits. The date 24.12.2025 gets three edits, one per part."""
     text, number, start = sentence.text, sentence.word(i), sentence.start(i)
     before, after = text[start - 1 : start], text[start + len(number) : start + len(number) + 1]
-    if (_has_case(before) and _has_case(after)) or start in sentence.addresses:  # as in "b2b"
+    if _has_case(before) or (_has_case(after) and not _is_unit(sentence.words[i + 1], lists)):  # "mp3", "3D"
         return []
-    if ALWAYS in text[max(0, start - 3) : start + len(ALWAYS)]:
+    if start in sentence.addresses or ALWAYS in text[max(0, start - 3) : start + len(ALWAYS)]:
+        return []
+    if sentence.words[i] in sentence.repeated or not lists.allow(sentence.words, i):  # "Road 404 (Rv404)", "3 of 4"
         return []
     found = []
     for place, old in _groups(number):
@@ -373,7 +387,7 @@ def _digits(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
         elif DECADE.match(text, begin):  # "1990s" becomes "1980s", and "20s" becomes "30s"
             decade, end = old[:-1], end - 1
             most = int(decade) + NEAR_DECADES if len(old) == 4 else 9
-            options = _near(sentence, decade, max(2, int(decade) - NEAR_DECADES), most)
+            options = _near(sentence, decade, max(2, int(decade) - NEAR_DECADES), most, "0")
         elif limits := _limits(sentence, i, begin, end, old, lists):
             options = _near(sentence, old, *limits)
         if options and begin == start:
@@ -392,15 +406,20 @@ def _groups(number: str) -> list[tuple[int, str]]:
     return [(group.start(), group[0]) for group in re.finditer(r"\d+", number)]
 
 
+def _is_unit(word: str, lists: WordLists) -> bool:
+    return word in lists.classes or word in AFTER_DIGITS
+
+
 def _has_case(character: str) -> bool:
     return character.lower() != character.upper()
 
 
-def _near(sentence: Sentence, number: str, least: int, most: int | None = None) -> Sequence[str]:
+def _near(sentence: Sentence, number: str, least: int, most: int | None = None, ending: str = "") -> Sequence[str]:
+    """Return the numbers near `number` that are no words of the sentence if `ending` follows them."""
     options = near_numbers(number, least, most)
-    if sentence.distinct.isdisjoint(options):
+    if not ending and sentence.distinct.isdisjoint(options):
         return options
-    return [other for other in options if other not in sentence.distinct]
+    return [other for other in options if f"{other}{ending}" not in sentence.distinct]
 
 
 def _limits(
@@ -417,34 +436,42 @@ def _limits(
     if (before in DATE_MARKS or after in DATE_MARKS) and begin in sentence.dates:
         return 1, (12 if n <= 12 else 31) if n <= 31 else None
     if n <= 31 and _has_month(sentence, lists, i - 1, i + 1):
-        return 1, 31
+        return _range_limits(text, begin, end, number, 1, 31)
     if hours := (1, 12) if HOUR.match(text, end) else (0, 23) if MINUTES.match(text, end) and n <= 24 else None:
         return hours
     if sentence.follows(i + 1) and sentence.parts[2 * i + 2] and sentence.word(i + 1).islower():
         if n == 1:  # the next word may be a noun in the singular
             return None
         least = 2
-    least, most = _range_limits(text, begin, end, number, least)
-    return least, percent if most is None else most
+    return _range_limits(text, begin, end, number, least, percent)
 
 
 def _has_month(sentence: Sentence, lists: WordLists, *places: int) -> bool:
     return any(sentence.words[i] in lists.words["months"] for i in places if 0 <= i < len(sentence.words))
 
 
-def _range_limits(text: str, begin: int, end: int, number: str, least: int) -> tuple[int, int | None]:
-    """Return limits that keep the order of a range, such as "10-12" or "from 10 to 12"."""
-    n, most = int(number), None
+def _range_limits(
+    text: str, begin: int, end: int, number: str, least: int, most: int | None
+) -> tuple[int, int | None] | None:
+    """Return limits that keep the order of a range, such as "10-12" or "from 10 to 12".
+
+    None: keep the number, because the range has no room, as in the season "2015-16".
+    """
+    n = int(number)
     if not RANGE.search(text[max(0, begin - 3) : end + 4]):
         return least, most
     if match := TO_NUMBER.match(text, end):
+        if (n + 1) % 10 ** len(match[1]) == int(match[1]):
+            return None
         other = _completed(match[1], number)
-        least, most = (least, other - 1) if n < other else (max(least, other + 1), None)
+        least, most = (least, other - 1) if n < other else (max(least, other + 1), most)
     if match := FROM_NUMBER.search(text[max(0, begin - WINDOW) : begin]):
         is_short = len(match[1]) > len(number)  # as in "2008-09"
         other = int(match[1]) % 10 ** len(number)
+        if (other + 1) % 10 ** len(number) == n:
+            return None
         least, most = (max(least, other + 1), most) if n > other else (least, other - 1)
-        most = 10 ** len(number) - 1 if is_short else most
+        most = 10 ** len(number) - 1 if is_short and most is None else most
     return least, most
 
 

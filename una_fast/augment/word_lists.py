@@ -16,7 +16,8 @@ NEVER = "(?!)"  # matches nothing
 NUMBER = "#"  # stands for any number in digits in the sections GUARDS
 END = "."  # stands for the start or the end of the text there
 REACH = 3  # how many words before a word [only after] checks
-GUARDS = "only after", "right after", "only before", "not after", "not before"
+NEAR = 8  # how many words before and after a word [not near] checks
+GUARDS = "not near", "only after", "right after", "only before", "not after", "not before"
 DIVIDERS = {  # sections with several items per line, and the separators of the items
     "opposites": r"[\t,]",
     "auxiliaries": ",",
@@ -76,13 +77,15 @@ class WordLists:
     def allow(self, words: Sequence[str], i: int, word: str = "") -> bool:
         """Return whether the words near word i allow a change: "up" may change only after a word such as "turn".
 
-        word: the word that is checked as word i; by default, the one in `words`.
+        word: the word that is checked as word i; by default, the one in `words`, or NUMBER for digits.
         """
-        if not (guard := self._guards.get(word or words[i])):
+        if not (guard := self._guards.get(word or _neighbour(words[i]))):
             return True
         before = _neighbour(words[i - 1]) if i else END
         after = _neighbour(words[i + 1]) if i + 1 < len(words) else END
         if before in guard.get("not after", NO_WORDS) or after in guard.get("not before", NO_WORDS):
+            return False
+        if "not near" in guard and not guard["not near"].isdisjoint(words[max(0, i - NEAR) : i + NEAR + 1]):
             return False
         if before not in guard.get("right after", (before,)):
             return False
